@@ -1,0 +1,264 @@
+//! From the session files to the goal: read what is new, enter it in the ledger, charge the goals it belongs
+//! to. Files are read before the transaction begins, so that no lock is held while a disk is slow.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::clock::Millis;
+use crate::goal::change::{Event, pause_for};
+use crate::goal::turn::{self, Charge};
+use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::host::{Host, claude};
+use crate::store::{Cursor, Db, Origin, Source, Store, StoreError};
+use crate::usage::{self, InvalidField, Position, Reading};
+
+/// A session file with what is new in it.
+#[derive(Debug)]
+pub struct FileReading {
+    path: PathBuf,
+    /// Empty for the worker.
+    agent_id: String,
+    from: Position,
+    pub reading: Reading,
+}
+
+/// What the readings say about the session, besides tokens.
+#[derive(Debug, Default)]
+pub struct Facts {
+    pub worked: bool,
+    pub user_waits: bool,
+    pub native_goal: Option<String>,
+    pub interrupted_at: Option<Millis>,
+    /// Accounting became uncertain in this pass.
+    pub became_uncertain: bool,
+    /// A malformed token field paused the goal in this pass.
+    pub invalid: Option<InvalidField>,
+}
+
+/// Reads the worker's file and those of its subagents.
+pub fn read_session(store: &Store, host: Host, transcript: &Path) -> Result<Vec<FileReading>, StoreError> {
+    let mut readings = vec![read_one(store, host, transcript, String::new())?];
+    for (agent_id, path) in subagent_files(transcript) {
+        let size = fs_err::metadata(&path).map_or(0, |meta| meta.len());
+        let known = store.read().cursor(&path)?.map_or(0, |cursor| cursor.position.offset);
+        // Most subagents ended long ago; only files that changed are opened.
+        if size != known {
+            readings.push(read_one(store, host, &path, agent_id)?);
+        }
+    }
+    Ok(readings)
+}
+
+/// Reads one subagent's file.
+pub fn read_subagent(store: &Store, host: Host, path: &Path, agent_id: &str) -> Result<Vec<FileReading>, StoreError> {
+    Ok(vec![read_one(store, host, path, agent_id.to_owned())?])
+}
+
+/// Reads on where an earlier reading of the worker's file ended.
+pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreError> {
+    if let Some(worker) = readings.iter_mut().find(|file| file.agent_id.is_empty()) {
+        let later = read_host_file(host, &worker.path, &worker.reading.position)?;
+        worker.reading.extend(later);
+    }
+    Ok(())
+}
+
+/// The last thing the worker said in these readings.
+pub fn last_text(readings: &[FileReading]) -> Option<&str> {
+    readings
+        .iter()
+        .find(|file| file.agent_id.is_empty())
+        .and_then(|file| file.reading.last_text.as_deref())
+}
+
+fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
+    let from = store.read().cursor(path)?.unwrap_or_default().position;
+    let reading = read_host_file(host, path, &from)?;
+    Ok(FileReading {
+        path: path.to_owned(),
+        agent_id,
+        from,
+        reading,
+    })
+}
+
+fn read_host_file(host: Host, path: &Path, from: &Position) -> Result<Reading, StoreError> {
+    match host {
+        Host::Claude => Ok(claude::transcript::read(path, from)?),
+        // Codex rollouts have a form of their own, which is not read yet.
+        Host::Codex => Ok(Reading::nothing_new(from.clone())),
+    }
+}
+
+/// Files of the subagents of a session: `<session>/subagents/agent-<id>.jsonl` beside its own.
+pub fn subagent_files(transcript: &Path) -> Vec<(String, PathBuf)> {
+    let directory = transcript.with_extension("").join("subagents");
+    let Ok(entries) = fs_err::read_dir(&directory) else {
+        return Vec::new();
+    };
+    let mut files: Vec<(String, PathBuf)> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let path = entry.path();
+            let name = path.file_name()?.to_str()?;
+            let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
+            Some((id, path))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Enters readings in the ledger and charges the goals they belong to. Returns the session's goal as it is now.
+pub fn record(
+    db: Db<'_>,
+    goal: Goal,
+    readings: &[FileReading],
+    origin: Origin,
+    now: Millis,
+) -> Result<(Goal, Facts), StoreError> {
+    let mut facts = Facts::default();
+    let mut own = Charge::default();
+    let mut vanished = false;
+    let mut worker_position = None;
+    for file in readings {
+        let source = Source {
+            host: goal.host,
+            session_id: &goal.session_id,
+            agent_id: &file.agent_id,
+            path: &file.path,
+        };
+        let before = db.cursor(&file.path)?;
+        let recorded = db.record(source, &file.reading, now)?;
+        for (goal_id, charge) in recorded.charges {
+            if !file.agent_id.is_empty() {
+                db.put_subagent_tokens(
+                    source,
+                    &goal_id,
+                    charge.subagent_tokens,
+                    recorded.cursor.position.offset,
+                    now,
+                )?;
+            }
+            if goal_id == goal.goal_id {
+                own = own.plus(charge);
+            } else {
+                db.charge_other_goal(&goal_id, charge, origin, now)?;
+            }
+        }
+        if file.agent_id.is_empty() {
+            facts.worked = file.reading.tool_calls > 0;
+            facts.user_waits = recorded.cursor.queued_prompts > 0;
+            facts.native_goal.clone_from(&recorded.cursor.native_goal);
+            facts.interrupted_at = file.reading.interrupted_at;
+            worker_position = Some((recorded.cursor.position.offset, file.reading.last_uuid.clone()));
+        }
+        // After a rewrite the old lines are read again; what a person accepted once stays accepted.
+        let old_news = |invalid: &InvalidField| file.reading.rewritten && invalid.offset < file.from.offset;
+        let invalid = file.reading.invalid.clone().filter(|invalid| !old_news(invalid));
+        facts.invalid = facts.invalid.take().or(invalid);
+        vanished |= file.reading.rewritten && !before.is_some_and(|cursor| cursor.read_before_compaction);
+    }
+
+    let mut goal = goal;
+    if let Some(mut change) = turn::charge(&goal, own, now) {
+        if let Some((offset, uuid)) = worker_position {
+            change.goal.last_accounted_byte_offset = i64::try_from(offset).unwrap_or(i64::MAX);
+            change.goal.last_accounted_uuid = uuid.or(change.goal.last_accounted_uuid);
+        }
+        goal = db.save(&goal, change, origin)?;
+    }
+    let charging = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
+    if vanished && charging && !goal.accounting_uncertain {
+        goal = flag_uncertain(db, &goal, "transcript_rewritten", origin, now)?;
+        facts.became_uncertain = true;
+    }
+    match &facts.invalid {
+        Some(invalid) if charging => {
+            let payload =
+                json!({"usage_field": invalid.field, "response_id": invalid.response_id, "offset": invalid.offset});
+            let change = pause_for(
+                &goal,
+                PausedReason::AccountingError,
+                Event::new("invalid_usage_field", payload),
+                now,
+            );
+            goal = db.save(&goal, change, origin)?;
+        }
+        _ => facts.invalid = None,
+    }
+    Ok((goal, facts))
+}
+
+/// Notes that tokens may be missing from the count.
+pub fn flag_uncertain(db: Db<'_>, goal: &Goal, cause: &str, origin: Origin, now: Millis) -> Result<Goal, StoreError> {
+    let mut after = goal.clone();
+    after.updated_at_ms = now;
+    after.accounting_uncertain = true;
+    let payload = json!({"cause": cause, "cursor": goal.last_accounted_byte_offset});
+    let event = Event::new("accounting_uncertain_set", payload);
+    let change = crate::goal::change::Change {
+        goal: after,
+        events: vec![event],
+        span: crate::goal::change::Span::Keep,
+    };
+    db.save(goal, change, origin)
+}
+
+/// Moves the cursors of a session to the end of its files: what is there belongs to the time before. Returns
+/// the worker's offset.
+pub fn skip_to_end(
+    db: Db<'_>,
+    host: Host,
+    session_id: &str,
+    transcript: &Path,
+    now: Millis,
+) -> Result<i64, StoreError> {
+    let mut files = subagent_files(transcript);
+    files.push((String::new(), transcript.to_owned()));
+    let mut worker_offset = 0;
+    for (agent_id, path) in files {
+        let position = usage::end_of_file(&path)?;
+        worker_offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
+        let source = Source {
+            host,
+            session_id,
+            agent_id: &agent_id,
+            path: &path,
+        };
+        let before = db.cursor(&path)?.unwrap_or_default();
+        db.put_cursor(
+            source,
+            &Cursor {
+                position,
+                queued_prompts: 0,
+                read_before_compaction: false,
+                ..before
+            },
+            now,
+        )?;
+    }
+    Ok(worker_offset)
+}
+
+/// Remembers that everything was read just before the client compacts the session.
+pub fn mark_before_compaction(
+    db: Db<'_>,
+    host: Host,
+    session_id: &str,
+    transcript: &Path,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let source = Source {
+        host,
+        session_id,
+        agent_id: "",
+        path: transcript,
+    };
+    let cursor = Cursor {
+        read_before_compaction: true,
+        ..db.cursor(transcript)?.unwrap_or_default()
+    };
+    db.put_cursor(source, &cursor, now)
+}

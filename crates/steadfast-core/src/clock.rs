@@ -1,0 +1,82 @@
+//! Time as the store keeps it: milliseconds since 1970, UTC. Jiff is used only to read and write dates for
+//! people. Code that decides something takes `now` as an argument, so that tests need no clock.
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+
+/// Milliseconds since 1970 in UTC.
+pub type Millis = i64;
+
+/// Reads the clock. Only the outermost layers call this.
+pub fn now() -> Millis {
+    Timestamp::now().as_millisecond()
+}
+
+/// Formats a moment as `2026-11-15T10:00:00Z`.
+pub fn to_rfc3339(at: Millis) -> String {
+    Timestamp::from_millisecond(at).map_or_else(
+        |_| at.to_string(),
+        |moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+    )
+}
+
+/// Formats a moment for a person, in the machine's own time zone.
+pub fn to_local(at: Millis) -> String {
+    Timestamp::from_millisecond(at).map_or_else(
+        |_| at.to_string(),
+        |moment| {
+            moment
+                .to_zoned(TimeZone::system())
+                .strftime("%Y-%m-%d %H:%M")
+                .to_string()
+        },
+    )
+}
+
+/// Reads an RFC 3339 timestamp as transcripts write it.
+pub fn parse_rfc3339(text: &str) -> Option<Millis> {
+    text.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
+}
+
+/// Reads what a person types for a moment: a full timestamp, a local date and time, a local date, a time of
+/// day (its next occurrence), or a span from now such as `2h 30m`.
+pub fn parse_moment(text: &str, now: Millis) -> Option<Millis> {
+    let text = text.trim();
+    if let Some(moment) = parse_rfc3339(text) {
+        return Some(moment);
+    }
+    let here = Timestamp::from_millisecond(now).ok()?.to_zoned(TimeZone::system());
+    if let Ok(local) = text.replace(' ', "T").parse::<jiff::civil::DateTime>() {
+        return local
+            .to_zoned(TimeZone::system())
+            .ok()
+            .map(|at| at.timestamp().as_millisecond());
+    }
+    if let Some(time) = parse_time_of_day(text) {
+        return next_occurrence(&here, time);
+    }
+    let span = parse_duration(text)?;
+    now.checked_add(span)
+}
+
+/// Reads a duration such as `90s`, `2h 30m` or `1d` as milliseconds; it must be positive.
+pub fn parse_duration(text: &str) -> Option<Millis> {
+    let span: jiff::Span = text.trim().parse().ok()?;
+    let duration: SignedDuration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
+    i64::try_from(duration.as_millis()).ok().filter(|ms| *ms > 0)
+}
+
+/// Reads `15:04`, `3pm` or `3:04 pm`.
+pub fn parse_time_of_day(text: &str) -> Option<jiff::civil::Time> {
+    let compact = text.trim().to_lowercase().replace(' ', "");
+    ["%H:%M", "%I:%M%p", "%I%p"]
+        .iter()
+        .find_map(|format| jiff::civil::Time::strptime(format, &compact).ok())
+}
+
+/// The next moment at which a clock in `here`'s zone shows `time`.
+pub fn next_occurrence(here: &Zoned, time: jiff::civil::Time) -> Option<Millis> {
+    let today = here.date().to_datetime(time).to_zoned(here.time_zone().clone()).ok()?;
+    let next = if today > *here { today } else { today.tomorrow().ok()? };
+    Some(next.timestamp().as_millisecond())
+}

@@ -1,0 +1,73 @@
+//! `config.toml` in the home directory: what a person tuned. Unknown keys are ignored so that an older binary
+//! reads a newer file; wrong types are reported with their line.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct Config {
+    /// Where the store is; written by `setup`.
+    pub db: Option<PathBuf>,
+    pub goal: GoalConfig,
+    pub accounting: AccountingConfig,
+}
+
+#[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct GoalConfig {
+    /// Continuations in a row without progress before a goal pauses; 0 switches the breaker off.
+    pub no_progress_limit: i64,
+    /// Seconds one verification command may take.
+    pub verify_timeout_seconds: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct AccountingConfig {
+    pub on_compact: OnCompact,
+}
+
+/// What a compaction does to a goal.
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum OnCompact {
+    /// Check that nothing was lost, and go on.
+    #[default]
+    Verify,
+    /// Flag every compaction and pause until a person reconciles.
+    Pause,
+}
+
+impl Default for GoalConfig {
+    fn default() -> Self {
+        Self {
+            no_progress_limit: 3,
+            verify_timeout_seconds: 600,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+    #[error("{path} is not a valid configuration: {message}")]
+    Invalid { path: PathBuf, message: String },
+}
+
+impl Config {
+    /// Reads the file; an absent one means all defaults.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = match fs_err::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error.into()),
+        };
+        toml::from_str(&text).map_err(|error| ConfigError::Invalid {
+            path: path.to_owned(),
+            message: error.to_string().trim_end().to_owned(),
+        })
+    }
+}

@@ -1,0 +1,32 @@
+//! Every environment variable the program reads, in one place.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub const HOME: &str = "STEADFAST_HOME";
+pub const DB: &str = "STEADFAST_DB";
+pub const CLAUDE_PLUGIN_DATA: &str = "CLAUDE_PLUGIN_DATA";
+pub const CLAUDE_PROJECT_DIR: &str = "CLAUDE_PROJECT_DIR";
+pub const CLAUDE_CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
+pub const CLAUDE_CODE_SESSION_ID: &str = "CLAUDE_CODE_SESSION_ID";
+pub const CLAUDECODE: &str = "CLAUDECODE";
+pub const CLAUDE_CODE_ENTRYPOINT: &str = "CLAUDE_CODE_ENTRYPOINT";
+pub const STOP_HOOK_BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+/// Set by Codex for the commands its agent runs.
+pub const CODEX_SANDBOX: &str = "CODEX_SANDBOX";
+pub const CODEX_THREAD_ID: &str = "CODEX_THREAD_ID";
+
+/// Reads a variable; empty counts as absent.
+pub fn text(name: &str) -> Option<String> {
+    raw(name).and_then(|value| value.into_string().ok())
+}
+
+/// Reads a variable that names a path; empty counts as absent.
+pub fn path(name: &str) -> Option<PathBuf> {
+    raw(name).map(PathBuf::from)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+fn raw(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}

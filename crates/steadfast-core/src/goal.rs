@@ -1,0 +1,242 @@
+//! A durable goal: an objective, its limits, and where it stands. This module and the ones below it are pure;
+//! they say what changes and why, and leave writing to [`crate::store`] and [`crate::action`].
+//!
+//! | status | meaning |
+//! | --- | --- |
+//! | `active` | driving turns |
+//! | `paused` | stopped, for [`PausedReason`]; no hook continues it |
+//! | `blocked` | the worker waits for a person or the outside world |
+//! | `budget_limited` | the token or money budget is spent |
+//! | `complete`, `abandoned` | over; the session may start another goal |
+
+pub mod budget;
+pub mod change;
+pub mod limit;
+pub mod turn;
+
+use serde::Serialize;
+use strum::{Display, EnumString, IntoStaticStr};
+
+use crate::clock::Millis;
+use crate::host::Host;
+use budget::{BudgetProfile, BudgetSource};
+use limit::Limit;
+
+/// Continuations of a goal that nobody capped.
+pub const UNLIMITED_CONTINUATIONS: i64 = 1_000_000;
+/// Seconds of a goal that nobody capped: ten years.
+pub const UNLIMITED_SECONDS: i64 = 315_360_000;
+/// Longest objective, in characters.
+pub const OBJECTIVE_MAX: usize = 4_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum GoalStatus {
+    Active,
+    Paused,
+    Blocked,
+    BudgetLimited,
+    Complete,
+    Abandoned,
+}
+
+impl GoalStatus {
+    /// Whether the session is still bound to this goal, so that it cannot start another.
+    pub fn is_live(self) -> bool {
+        !matches!(self, Self::Complete | Self::Abandoned)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum PausedReason {
+    User,
+    ContinuationCap,
+    WallClockCap,
+    Cleared,
+    Degraded,
+    AccountingError,
+    AccountingUncertain,
+    Waiting,
+    UsageLimit,
+    NoProgress,
+    CostCap,
+    Deadline,
+}
+
+/// Who caused a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Actor {
+    /// A person, at a terminal or by a slash command.
+    User,
+    /// The agent, through a tool or its shell.
+    Worker,
+    /// The evaluator subagent, proven by the hook.
+    Evaluator,
+    /// Steadfast itself, in a hook.
+    Steadfast,
+}
+
+/// One goal, as its row stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Goal {
+    pub session_id: String,
+    pub goal_id: String,
+    pub host: Host,
+    pub project_dir: Option<String>,
+    pub objective: String,
+    pub status: GoalStatus,
+    pub paused_reason: Option<PausedReason>,
+    pub token_budget: Option<i64>,
+    pub budget_profile: Option<BudgetProfile>,
+    pub budget_source: BudgetSource,
+    pub usd_budget_micros: Option<i64>,
+    pub tokens_used: i64,
+    pub subagent_tokens: i64,
+    pub cache_read_tokens: i64,
+    pub cost_micros: i64,
+    pub unpriced_tokens: i64,
+    pub time_used_seconds: i64,
+    pub resume_at_ms: Option<Millis>,
+    pub last_accounted_byte_offset: i64,
+    pub last_accounted_uuid: Option<String>,
+    pub accounting_uncertain: bool,
+    pub last_continuation_at_ms: Option<Millis>,
+    pub continuations_used: i64,
+    pub continuations_remaining: i64,
+    pub max_wall_clock_seconds: i64,
+    pub deadline_ms: Option<Millis>,
+    pub budget_limit_reported: bool,
+    pub wind_down: Option<Limit>,
+    pub wind_down_batches: i64,
+    pub warned: Vec<Limit>,
+    pub worked_since_continuation: bool,
+    pub idle_continuations: i64,
+    pub blocks_in_row: i64,
+    pub last_message_hash: Option<String>,
+    pub failures_in_row: i64,
+    pub wake_at_ms: Option<Millis>,
+    pub verify: Vec<String>,
+    pub version: i64,
+    pub created_at_ms: Millis,
+    pub updated_at_ms: Millis,
+}
+
+/// What a person or the agent asks for when starting a goal; checked by [`budget::Budget`] and [`objective`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewGoal {
+    pub objective: String,
+    pub budget: budget::Budget,
+    pub verify: Vec<String>,
+}
+
+impl Goal {
+    /// A goal that starts now.
+    pub fn start(new: NewGoal, session_id: &str, host: Host, project_dir: Option<String>, now: Millis) -> Self {
+        let budget = new.budget;
+        Self {
+            session_id: session_id.to_owned(),
+            goal_id: uuid::Uuid::new_v4().to_string(),
+            host,
+            project_dir,
+            objective: new.objective,
+            status: GoalStatus::Active,
+            paused_reason: None,
+            token_budget: budget.tokens,
+            budget_profile: budget.profile,
+            budget_source: budget.source,
+            usd_budget_micros: budget.usd_micros,
+            tokens_used: 0,
+            subagent_tokens: 0,
+            cache_read_tokens: 0,
+            cost_micros: 0,
+            unpriced_tokens: 0,
+            time_used_seconds: 0,
+            resume_at_ms: Some(now),
+            last_accounted_byte_offset: 0,
+            last_accounted_uuid: None,
+            accounting_uncertain: false,
+            last_continuation_at_ms: None,
+            continuations_used: 0,
+            continuations_remaining: budget.turns.unwrap_or(UNLIMITED_CONTINUATIONS),
+            max_wall_clock_seconds: budget.seconds.unwrap_or(UNLIMITED_SECONDS),
+            deadline_ms: budget.deadline_ms,
+            budget_limit_reported: false,
+            wind_down: None,
+            wind_down_batches: 0,
+            warned: Vec::new(),
+            worked_since_continuation: false,
+            idle_continuations: 0,
+            blocks_in_row: 0,
+            last_message_hash: None,
+            failures_in_row: 0,
+            wake_at_ms: None,
+            verify: new.verify,
+            version: 0,
+            created_at_ms: now,
+            updated_at_ms: now,
+        }
+    }
+
+    /// Tokens of the worker and its subagents: what the budget is held against.
+    pub fn total_tokens(&self) -> i64 {
+        self.tokens_used.saturating_add(self.subagent_tokens)
+    }
+
+    /// Tokens left of the budget, never negative.
+    pub fn remaining_tokens(&self) -> Option<i64> {
+        self.token_budget.map(|budget| (budget - self.total_tokens()).max(0))
+    }
+
+    /// Seconds the goal has been driving turns, the running interval included.
+    pub fn active_seconds(&self, now: Millis) -> i64 {
+        let running = self.resume_at_ms.map_or(0, |since| (now - since).max(0) / 1000);
+        self.time_used_seconds + running
+    }
+
+    /// The status with the reason of a pause: `paused (user)`.
+    pub fn state(&self) -> String {
+        self.paused_reason.map_or_else(
+            || self.status.to_string(),
+            |reason| format!("{} ({reason})", self.status),
+        )
+    }
+
+    pub fn has_turn_cap(&self) -> bool {
+        self.continuations_used + self.continuations_remaining < UNLIMITED_CONTINUATIONS
+    }
+
+    pub fn has_time_cap(&self) -> bool {
+        self.max_wall_clock_seconds < UNLIMITED_SECONDS
+    }
+}
+
+/// What is wrong with an objective.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ObjectiveError {
+    #[error("the objective is empty")]
+    Empty,
+    #[error("the objective has {0} characters, more than {OBJECTIVE_MAX}")]
+    TooLong(usize),
+    #[error("the objective contains a NUL character")]
+    Nul,
+}
+
+/// Trims and checks the text of an objective.
+pub fn objective(text: &str) -> Result<String, ObjectiveError> {
+    let trimmed = text.trim();
+    let characters = trimmed.chars().count();
+    if characters == 0 {
+        return Err(ObjectiveError::Empty);
+    }
+    if characters > OBJECTIVE_MAX {
+        return Err(ObjectiveError::TooLong(characters));
+    }
+    if trimmed.contains('\0') {
+        return Err(ObjectiveError::Nul);
+    }
+    Ok(trimmed.to_owned())
+}

@@ -1,0 +1,339 @@
+//! What happens when a turn ends, or a batch of tool calls within it: continue, wind down, pause, or let the
+//! turn end. Pure; the hook supplies the facts and carries the decision out.
+
+use serde_json::json;
+
+use super::change::{Change, Event, Span, pause_for};
+use super::limit::{self, Limit};
+use super::{Goal, GoalStatus, PausedReason};
+use crate::clock::Millis;
+
+/// Batches of tool calls a turn may still make after it was told, in the middle, that a limit is reached.
+const WIND_DOWN_BATCHES: i64 = 3;
+
+/// Facts about a turn that ended.
+#[derive(Debug, Clone, Default)]
+pub struct TurnEnd {
+    /// Whether the turn was started by a continuation and not by a person.
+    pub after_continuation: bool,
+    /// Fingerprint of the last message.
+    pub message: Option<String>,
+    /// The agent called a tool in this turn.
+    pub worked: bool,
+    /// The user typed something that waits for the turn to end.
+    pub user_waits: bool,
+    /// Shells or subagents still run in the background; their end starts a new turn.
+    pub background_work: bool,
+    /// The client's own goal feature is driving the session.
+    pub native_goal: bool,
+    /// How many blocks in a row with no tool call the client accepts; `None` for no cap.
+    pub block_cap: Option<i64>,
+}
+
+/// How the turn goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing is driven: the turn ends as if we were not there.
+    Silent,
+    /// The turn ends although the goal is active; it goes on with the next turn.
+    UserFirst,
+    BackgroundFirst,
+    NativeGoalDrives,
+    /// The client would override one more block: end the turn and carry on another way.
+    HandOver,
+    Continue,
+    WindDown(Limit),
+    /// The wind-down turn is over.
+    Limited(Limit),
+    NoProgress,
+    AccountingUncertain,
+}
+
+/// Limits the breaker and friends obey; from the user's configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct TurnRules {
+    /// Continuations in a row without progress before the goal pauses; 0 switches the breaker off.
+    pub no_progress_limit: i64,
+}
+
+/// Decides at the end of a turn.
+pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (Option<Change>, Decision) {
+    match goal.status {
+        GoalStatus::Active => {}
+        GoalStatus::BudgetLimited => return budget_limited_at_stop(goal, now),
+        _ => return (None, Decision::Silent),
+    }
+    if let Some(limit) = goal.wind_down {
+        return (Some(pause_at_limit(goal, limit, now)), Decision::Limited(limit));
+    }
+    let has_money_budget = goal.token_budget.is_some() || goal.usd_budget_micros.is_some();
+    if goal.accounting_uncertain && has_money_budget {
+        let event = Event::new("goal_paused", json!({"reason": PausedReason::AccountingUncertain}));
+        let change = pause_for(goal, PausedReason::AccountingUncertain, event, now);
+        return (Some(change), Decision::AccountingUncertain);
+    }
+    if turn.user_waits {
+        return (None, Decision::UserFirst);
+    }
+    if turn.background_work {
+        return (None, Decision::BackgroundFirst);
+    }
+    if turn.native_goal {
+        return (None, Decision::NativeGoalDrives);
+    }
+    if let Some(limit) = limit::reached(goal, now) {
+        return (Some(hand_wind_down(goal, limit, now)), Decision::WindDown(limit));
+    }
+    let worked = turn.worked || goal.worked_since_continuation;
+    let same_message = turn.message.is_some() && turn.message == goal.last_message_hash;
+    let idle = turn.after_continuation && (!worked || same_message);
+    let idle_continuations = if idle { goal.idle_continuations + 1 } else { 0 };
+    if rules.no_progress_limit > 0 && idle_continuations >= rules.no_progress_limit {
+        let event = Event::new(
+            "goal_paused",
+            json!({"reason": PausedReason::NoProgress, "continuations": idle_continuations}),
+        );
+        return (
+            Some(pause_for(goal, PausedReason::NoProgress, event, now)),
+            Decision::NoProgress,
+        );
+    }
+    let blocks = if worked || !turn.after_continuation {
+        0
+    } else {
+        goal.blocks_in_row
+    };
+    let hand_over = turn.block_cap.is_some_and(|cap| blocks >= cap);
+    let mut after = goal.clone();
+    after.updated_at_ms = now;
+    after.idle_continuations = idle_continuations;
+    after.blocks_in_row = if hand_over { 0 } else { blocks + 1 };
+    after.last_message_hash.clone_from(&turn.message);
+    after.worked_since_continuation = false;
+    after.failures_in_row = 0;
+    after.last_continuation_at_ms = Some(now);
+    after.continuations_used += 1;
+    after.continuations_remaining = (after.continuations_remaining - 1).max(0);
+    let kind = if hand_over {
+        "block_cap_reached"
+    } else {
+        "continuation_injected"
+    };
+    let mut event = Event::new(
+        kind,
+        json!({"message": turn.message, "last_accounted_byte_offset": goal.last_accounted_byte_offset}),
+    );
+    event.decision = (!hand_over).then_some("block");
+    let change = Change {
+        goal: after,
+        events: vec![event],
+        span: Span::Keep,
+    };
+    (
+        Some(change),
+        if hand_over {
+            Decision::HandOver
+        } else {
+            Decision::Continue
+        },
+    )
+}
+
+fn budget_limited_at_stop(goal: &Goal, now: Millis) -> (Option<Change>, Decision) {
+    let limit = limit::reached(goal, now).unwrap_or(Limit::Tokens);
+    if !goal.budget_limit_reported {
+        return (Some(hand_wind_down(goal, limit, now)), Decision::WindDown(limit));
+    }
+    if goal.wind_down.is_none() {
+        return (None, Decision::Silent);
+    }
+    // The wind-down turn is over; what the session spends from here on is not this goal's.
+    let mut after = goal.clone();
+    after.updated_at_ms = now;
+    after.wind_down = None;
+    let event = Event::new("wind_down_ended", json!({"limit": limit}));
+    (
+        Some(Change {
+            goal: after,
+            events: vec![event],
+            span: Span::Close,
+        }),
+        Decision::Limited(limit),
+    )
+}
+
+/// Grants the one wind-down turn.
+fn hand_wind_down(goal: &Goal, limit: Limit, now: Millis) -> Change {
+    let mut after = goal.clone();
+    after.updated_at_ms = now;
+    after.wind_down = Some(limit);
+    after.wind_down_batches = 0;
+    let kind = if limit.paused_reason().is_none() {
+        after.budget_limit_reported = true;
+        "budget_limit_reported"
+    } else {
+        "wind_down_started"
+    };
+    let mut event = Event::new(kind, json!({"limit": limit}));
+    event.decision = Some("block");
+    Change {
+        goal: after,
+        events: vec![event],
+        span: Span::Keep,
+    }
+}
+
+/// Ends a goal's wind-down turn. Tokens and money have set their status before; a cap pauses now.
+fn pause_at_limit(goal: &Goal, limit: Limit, now: Millis) -> Change {
+    let reason = limit.paused_reason().unwrap_or(PausedReason::CostCap);
+    let (used, most) = limit.usage(goal, now).unwrap_or_default();
+    let event = Event::new(
+        "cap_reached",
+        json!({"limit": limit, "used": used, "most": most, "reason": reason}),
+    );
+    pause_for(goal, reason, event, now)
+}
+
+/// What a batch of tool calls inside a turn leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchDecision {
+    GoOn,
+    /// Tell the model to wrap up now.
+    WindDown(Limit),
+    /// The model was told and went on: end its turn.
+    EndTurn(Limit),
+}
+
+/// Decides between two rounds of tool calls, so that one long turn cannot spend without bound.
+pub fn at_batch(goal: &Goal, now: Millis) -> (Option<Change>, BatchDecision) {
+    if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
+        return (None, BatchDecision::GoOn);
+    }
+    // The turn cap counts whole turns; it cannot be passed inside one.
+    let limit = goal
+        .wind_down
+        .or_else(|| limit::reached(goal, now))
+        .filter(|limit| *limit != Limit::Turns);
+    let spent = goal.status == GoalStatus::BudgetLimited && goal.budget_limit_reported && goal.wind_down.is_none();
+    let Some(limit) = limit.filter(|_| !spent) else {
+        if goal.worked_since_continuation {
+            return (None, BatchDecision::GoOn);
+        }
+        let mut after = goal.clone();
+        after.updated_at_ms = now;
+        after.worked_since_continuation = true;
+        return (
+            Some(Change {
+                goal: after,
+                events: Vec::new(),
+                span: Span::Keep,
+            }),
+            BatchDecision::GoOn,
+        );
+    };
+    if goal.wind_down.is_none() {
+        return (Some(hand_wind_down(goal, limit, now)), BatchDecision::WindDown(limit));
+    }
+    if goal.wind_down_batches < WIND_DOWN_BATCHES {
+        let mut after = goal.clone();
+        after.updated_at_ms = now;
+        after.wind_down_batches += 1;
+        return (
+            Some(Change {
+                goal: after,
+                events: Vec::new(),
+                span: Span::Keep,
+            }),
+            BatchDecision::GoOn,
+        );
+    }
+    let change = match goal.status {
+        GoalStatus::BudgetLimited => budget_limited_at_stop(goal, now).0,
+        _ => Some(pause_at_limit(goal, limit, now)),
+    };
+    (change, BatchDecision::EndTurn(limit))
+}
+
+/// What a pass over the transcripts adds to a goal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Charge {
+    pub worker_tokens: i64,
+    pub subagent_tokens: i64,
+    pub cache_read_tokens: i64,
+    pub cost_micros: i64,
+    pub unpriced_tokens: i64,
+}
+
+impl Charge {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            worker_tokens: self.worker_tokens + other.worker_tokens,
+            subagent_tokens: self.subagent_tokens + other.subagent_tokens,
+            cache_read_tokens: self.cache_read_tokens + other.cache_read_tokens,
+            cost_micros: self.cost_micros + other.cost_micros,
+            unpriced_tokens: self.unpriced_tokens + other.unpriced_tokens,
+        }
+    }
+}
+
+/// Adds tokens and money. An active goal that reaches its budget becomes `budget_limited` here, in the same
+/// change, so that no reader ever sees an active goal above its budget.
+pub fn charge(goal: &Goal, add: Charge, now: Millis) -> Option<Change> {
+    if add.is_nothing() {
+        return None;
+    }
+    let mut after = goal.clone();
+    after.updated_at_ms = now;
+    after.tokens_used = (after.tokens_used + add.worker_tokens).max(0);
+    after.subagent_tokens = (after.subagent_tokens + add.subagent_tokens).max(0);
+    after.cache_read_tokens = (after.cache_read_tokens + add.cache_read_tokens).max(0);
+    after.cost_micros = (after.cost_micros + add.cost_micros).max(0);
+    after.unpriced_tokens = (after.unpriced_tokens + add.unpriced_tokens).max(0);
+    let spent = Limit::Tokens.is_reached(&after, now) || Limit::Usd.is_reached(&after, now);
+    if after.status == GoalStatus::Active && spent {
+        after.time_used_seconds = after.active_seconds(now);
+        after.resume_at_ms = None;
+        after.status = GoalStatus::BudgetLimited;
+    }
+    let mut event = Event::new(
+        "tokens_accounted",
+        json!({
+            "worker_tokens": add.worker_tokens, "subagent_tokens": add.subagent_tokens,
+            "cache_read_tokens": add.cache_read_tokens, "cost_micros": add.cost_micros,
+        }),
+    );
+    event.tokens_delta = Some(add.worker_tokens + add.subagent_tokens);
+    Some(Change {
+        goal: after,
+        events: vec![event],
+        span: Span::Keep,
+    })
+}
+
+/// Notes warnings as given and returns which limits they are about.
+pub fn warn(goal: &Goal, now: Millis) -> Option<(Change, Vec<Limit>)> {
+    if goal.status != GoalStatus::Active {
+        return None;
+    }
+    let limits = limit::to_warn(goal, now);
+    if limits.is_empty() {
+        return None;
+    }
+    let mut after = goal.clone();
+    after.updated_at_ms = now;
+    after.warned.extend(&limits);
+    let event = Event::new("limit_warning", json!({"limits": limits}));
+    Some((
+        Change {
+            goal: after,
+            events: vec![event],
+            span: Span::Keep,
+        },
+        limits,
+    ))
+}

@@ -1,0 +1,163 @@
+//! What happens at each hook of Claude Code. Top to bottom: open the store, read the session's files, one
+//! transaction, one reply. A hook fails open: whatever goes wrong, the user's turn goes on; the failure is
+//! logged and a live goal is paused as `degraded` instead of running blind.
+
+mod failure;
+mod rewake;
+mod session;
+mod turn;
+
+pub use rewake::rewake;
+
+use crate::action;
+use crate::clock::Millis;
+use crate::config::ConfigError;
+use crate::goal::{Actor, Goal};
+use crate::host::Host;
+use crate::host::claude::{HookEvent, HookInput, HookReply};
+use crate::log;
+use crate::paths::Paths;
+use crate::prompt::PromptError;
+use crate::store::{Origin, Store, StoreError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum HookError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// Everything a handler needs besides the event.
+struct Call<'a> {
+    input: &'a HookInput,
+    paths: &'a Paths,
+    now: Millis,
+    origin: Origin,
+}
+
+impl Call<'_> {
+    fn session_id(&self) -> &str {
+        &self.input.session_id
+    }
+}
+
+/// The host whose hooks this module handles.
+const HOST: Host = Host::Claude;
+
+/// Handles one hook call. Slash commands are the caller's: they are answered by the command line's own code.
+pub fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
+    let origin = Origin {
+        actor: Actor::Steadfast,
+        place: place(&input.event),
+    };
+    let call = Call {
+        input,
+        paths,
+        now,
+        origin,
+    };
+    run(&call).unwrap_or_else(|error| fail_open(&call, &error))
+}
+
+fn place(event: &HookEvent) -> &'static str {
+    match event {
+        HookEvent::SessionStart(_) => "session-start",
+        HookEvent::SessionEnd { .. } => "session-end",
+        HookEvent::Prompt { .. } => "user-prompt-submit",
+        HookEvent::Command { .. } => "user-prompt-expansion",
+        HookEvent::OwnTool { .. } => "pre-tool-use",
+        HookEvent::ToolBatch { .. } => "post-tool-batch",
+        HookEvent::Stop { .. } => "stop",
+        HookEvent::StopFailure { .. } => "stop-failure",
+        HookEvent::SubagentStop { .. } => "subagent-stop",
+        HookEvent::PreCompact => "pre-compact",
+    }
+}
+
+fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
+    let registers = matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::Prompt { .. });
+    let opened = if registers {
+        Store::open(&call.paths.store)
+    } else {
+        Store::open_existing(&call.paths.store)
+    };
+    let mut store = match opened {
+        Ok(store) => store,
+        Err(StoreError::Missing(_)) => return Ok(HookReply::default()),
+        Err(error) => return Err(error.into()),
+    };
+    let store = &mut store;
+    match &call.input.event {
+        HookEvent::SessionStart(source) => session::started(call, store, *source),
+        HookEvent::SessionEnd { reason } => session::ended(call, store, reason),
+        HookEvent::Prompt { typed } => session::prompted(call, store, *typed),
+        HookEvent::PreCompact => session::before_compaction(call, store),
+        HookEvent::OwnTool {
+            tool_use_id,
+            tool_name,
+            agent_id,
+            agent_type,
+        } => {
+            let note = crate::store::ToolCall {
+                tool_use_id: tool_use_id.clone(),
+                session_id: call.session_id().to_owned(),
+                agent_id: agent_id.clone(),
+                agent_type: agent_type.clone(),
+                tool_name: tool_name.clone(),
+            };
+            store.write(|db| db.note_tool_call(&note, call.now))?;
+            Ok(HookReply {
+                allow_tool: true,
+                ..HookReply::default()
+            })
+        }
+        HookEvent::ToolBatch { agent: None } => turn::batch(call, store),
+        HookEvent::ToolBatch { agent: Some(agent) } | HookEvent::SubagentStop { agent } => {
+            turn::subagent(call, store, agent)
+        }
+        HookEvent::Stop {
+            after_continuation,
+            last_message,
+            background_work,
+        } => {
+            let facts = turn::StopFacts {
+                after_continuation: *after_continuation,
+                last_message: last_message.as_deref(),
+                background_work: *background_work,
+            };
+            turn::stopped(call, store, &facts)
+        }
+        HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
+        HookEvent::Command { .. } => Ok(HookReply::default()),
+    }
+}
+
+/// Lets the turn go on, and tells about the failure in the log, to the user, and on the goal.
+fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
+    log::line(
+        &call.paths.log_file(),
+        &format!("{} {}: {error}", call.input.event_name, call.session_id()),
+    );
+    let degraded: Option<Goal> = Store::open_existing(&call.paths.store)
+        .ok()
+        .and_then(|mut store| {
+            action::degrade(&mut store, call.session_id(), &error.to_string(), call.origin, call.now).ok()
+        })
+        .flatten();
+    let hint = match error {
+        HookError::Store(error) => error.hint(),
+        _ => "run `steadfast doctor`",
+    };
+    let consequence = if degraded.is_some() {
+        " The goal is paused; /goal-resume takes it up again."
+    } else {
+        ""
+    };
+    HookReply {
+        message: Some(format!("steadfast: {error} ({hint}).{consequence}")),
+        ..HookReply::default()
+    }
+}

@@ -1,0 +1,162 @@
+//! A turn that ended in an API error. Usage limits pause the goal until their reset; other errors are tried
+//! again with growing gaps; errors that only a person can mend pause it at once.
+
+use serde_json::json;
+
+use super::{Call, HookError};
+use crate::clock::{self, Millis};
+use crate::goal::change::{Change, Event, Span, pause_for};
+use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::host::claude::HookReply;
+use crate::store::Store;
+use crate::text;
+
+/// Failures in a row after which trying again is pointless.
+const MOST_FAILURES: i64 = 8;
+const FIRST_GAP: Millis = 5_000;
+const LONGEST_GAP: Millis = 600_000;
+
+pub(super) fn turn_failed(
+    call: &Call<'_>,
+    store: &mut Store,
+    error: &str,
+    message: &str,
+) -> Result<HookReply, HookError> {
+    store.write(|db| {
+        db.touch_session(call.session_id(), call.now)?;
+        let Some(goal) = db
+            .goal(call.session_id())?
+            .filter(|goal| goal.status == GoalStatus::Active)
+        else {
+            return Ok(());
+        };
+        db.save(&goal, after_failure(&goal, error, message, call.now), call.origin)?;
+        Ok::<(), HookError>(())
+    })?;
+    Ok(HookReply::default())
+}
+
+fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change {
+    let said = text::cut(&text::printable(message), 300);
+    if let Some(reset) = usage_limit_reset(error, message, now) {
+        let event = Event::new(
+            "goal_paused",
+            json!({"reason": PausedReason::UsageLimit, "until_ms": reset, "message": said}),
+        );
+        let mut change = pause_for(goal, PausedReason::UsageLimit, event, now);
+        change.goal.wake_at_ms = Some(reset);
+        return change;
+    }
+    let failures = goal.failures_in_row + 1;
+    let hopeless = matches!(error, "authentication_failed" | "invalid_request" | "billing_error");
+    if hopeless || failures > MOST_FAILURES {
+        let event = Event::new(
+            "paused_degraded",
+            json!({"error": error, "message": said, "failures": failures}),
+        );
+        return pause_for(goal, PausedReason::Degraded, event, now);
+    }
+    let gap = FIRST_GAP.saturating_mul(1 << failures.min(10)) / 2;
+    let mut after = goal.clone();
+    after.updated_at_ms = now;
+    after.failures_in_row = failures;
+    after.wake_at_ms = Some(now + gap.min(LONGEST_GAP));
+    let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
+    Change {
+        goal: after,
+        events: vec![Event::new("turn_failed", payload)],
+        span: Span::Keep,
+    }
+}
+
+/// When a used-up plan comes back, as the message says; `None` when the error is something else.
+fn usage_limit_reset(error: &str, message: &str, now: Millis) -> Option<Millis> {
+    const UNKNOWN_RESET: Millis = 30 * 60_000;
+    let lower = message.to_lowercase();
+    let speaks_of_limit =
+        lower.contains("limit") && (lower.contains("reset") || lower.contains("reached") || lower.contains("hit your"));
+    if error != "rate_limit" || !speaks_of_limit {
+        return None;
+    }
+    // "usage limit reached|1763211600"
+    let epoch = lower
+        .split('|')
+        .nth(1)
+        .and_then(|digits| digits.trim().get(..10)?.parse::<i64>().ok());
+    let named = lower.split("resets").nth(1).and_then(|rest| {
+        let rest = rest.trim_start_matches([' ', ':']).trim_start_matches("at ");
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let first = words.first()?.trim_matches(|c: char| !c.is_alphanumeric());
+        // "3pm (Europe/Berlin)", "3 pm", "15:00"
+        let zone = words.iter().find_map(|word| word.strip_prefix('(')?.strip_suffix(')'));
+        let zone = zone
+            .and_then(|name| zone_named(name, message))
+            .unwrap_or_else(jiff::tz::TimeZone::system);
+        let here = jiff::Timestamp::from_millisecond(now).ok()?.to_zoned(zone);
+        let joined = words
+            .get(1)
+            .map(|second| format!("{first}{}", second.trim_matches(|c: char| !c.is_alphanumeric())));
+        let time = clock::parse_time_of_day(first).or_else(|| clock::parse_time_of_day(&joined?))?;
+        clock::next_occurrence(&here, time)
+    });
+    let reset = epoch.map(|seconds| seconds * 1000).or(named).filter(|at| *at > now);
+    Some(reset.unwrap_or(now + UNKNOWN_RESET))
+}
+
+/// The zone's name with the case of the original message; zone names are case-sensitive on disk.
+fn zone_named(lower: &str, message: &str) -> Option<jiff::tz::TimeZone> {
+    let at = message.to_lowercase().find(lower)?;
+    jiff::tz::TimeZone::get(message.get(at..at + lower.len())?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::NewGoal;
+    use crate::host::Host;
+
+    const NOON: Millis = 1_794_744_000_000; // 2026-11-15T12:00:00Z
+
+    #[test]
+    fn resets_as_the_client_words_them() {
+        let reset = |message: &str| usage_limit_reset("rate_limit", message, NOON).map(clock::to_rfc3339);
+        assert_eq!(
+            reset("Claude AI usage limit reached|1794751200"),
+            Some("2026-11-15T14:00:00Z".into())
+        );
+        assert_eq!(
+            reset("You've hit your limit · resets 3pm (UTC)"),
+            Some("2026-11-15T15:00:00Z".into())
+        );
+        assert_eq!(
+            reset("5-hour limit reached ∙ resets 11:30am (UTC)"),
+            Some("2026-11-16T11:30:00Z".into())
+        );
+        assert_eq!(reset("5-hour limit reached"), Some("2026-11-15T12:30:00Z".into()));
+        assert_eq!(reset("API Error: Request rejected (429) · scripted 429"), None);
+        assert_eq!(
+            usage_limit_reset("server_error", "limit reached|1794751200", NOON),
+            None
+        );
+    }
+
+    #[test]
+    fn errors_are_tried_again_ever_later_and_then_no_more() {
+        let new = NewGoal {
+            objective: "x".into(),
+            ..NewGoal::default()
+        };
+        let mut goal = Goal::start(new, "s", Host::Claude, None, NOON);
+        let mut gaps = Vec::new();
+        for _ in 0..MOST_FAILURES {
+            goal = after_failure(&goal, "server_error", "529", NOON).goal;
+            gaps.push((goal.wake_at_ms.unwrap() - NOON) / 1000);
+        }
+        assert_eq!(gaps, [5, 10, 20, 40, 80, 160, 320, 600]);
+        let last = after_failure(&goal, "server_error", "529", NOON).goal;
+        assert_eq!(
+            (last.status, last.paused_reason),
+            (GoalStatus::Paused, Some(PausedReason::Degraded))
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! The hook that runs in the background after a turn really ended, and may wake the client. It starts at every
+//! Stop beside the normal hook, so it first waits to see whether that one asked for it. It may outlive prompts,
+//! `/clear` and Esc, so it looks at the goal again right before it acts, and acts once.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::HookError;
+use crate::clock::{self, Millis};
+use crate::goal::change::{self, Change, Event, Span};
+use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
+use crate::host::claude::{self, HookInput};
+use crate::paths::Paths;
+use crate::prompt;
+use crate::store::{Origin, Store, StoreError};
+
+/// How long the normal hook may take to decide.
+const DECISION_WAIT: Duration = Duration::from_secs(3);
+const DECISION_STEP: Duration = Duration::from_millis(50);
+/// The longest nap between two looks at the goal.
+const NAP: Millis = 5_000;
+
+/// Waits until the goal asks to be woken and returns the text that wakes the model; `None` when nothing is to
+/// be done.
+pub fn rewake(input: &HookInput, paths: &Paths) -> Result<Option<String>, HookError> {
+    if !claude::can_rewake() {
+        return Ok(None);
+    }
+    let deadline = Instant::now() + DECISION_WAIT;
+    let mut wake_at = None;
+    while wake_at.is_none() && Instant::now() < deadline {
+        match wanted(input, paths)? {
+            Wanted::No => return Ok(None),
+            Wanted::NotYet => std::thread::sleep(DECISION_STEP),
+            Wanted::At(at) => wake_at = Some(at),
+        }
+    }
+    let Some(wake_at) = wake_at else { return Ok(None) };
+    loop {
+        let left = wake_at - clock::now();
+        if left <= 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(u64::try_from(left.min(NAP)).unwrap_or(0)));
+        // A prompt, a pause or another wake-up makes this one pointless.
+        if !matches!(wanted(input, paths)?, Wanted::At(at) if at == wake_at) {
+            return Ok(None);
+        }
+    }
+    claim(input, paths, wake_at)
+}
+
+enum Wanted {
+    No,
+    NotYet,
+    At(Millis),
+}
+
+/// Opens the store only for a look, so that a long wait holds nothing.
+fn wanted(input: &HookInput, paths: &Paths) -> Result<Wanted, HookError> {
+    let store = match Store::open_existing(&paths.store) {
+        Ok(store) => store,
+        Err(StoreError::Missing(_)) => return Ok(Wanted::No),
+        Err(error) => return Err(error.into()),
+    };
+    let Some(goal) = store.read().goal(&input.session_id)? else {
+        return Ok(Wanted::No);
+    };
+    let may_wake = goal.status == GoalStatus::Active || goal.paused_reason == Some(PausedReason::UsageLimit);
+    let alive = store
+        .read()
+        .session(&input.session_id)?
+        .is_some_and(|session| session.ended_at_ms.is_none());
+    Ok(match goal.wake_at_ms {
+        _ if !may_wake || !alive => Wanted::No,
+        Some(at) => Wanted::At(at),
+        None => Wanted::NotYet,
+    })
+}
+
+/// Takes the wake-up, so that no other process does, and renders the prompt.
+fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<String>, HookError> {
+    let now = clock::now();
+    let origin = Origin {
+        actor: Actor::Steadfast,
+        place: "rewake",
+    };
+    let mut store = Store::open_existing(&paths.store)?;
+    let woken: Option<Goal> = store.write(|db| {
+        let Some(goal) = db
+            .goal(&input.session_id)?
+            .filter(|goal| goal.wake_at_ms == Some(wake_at))
+        else {
+            return Ok(None);
+        };
+        let change = match goal.status {
+            GoalStatus::Active => {
+                let mut after = goal.clone();
+                after.updated_at_ms = now;
+                after.wake_at_ms = None;
+                Change {
+                    goal: after,
+                    events: vec![Event::new("goal_woken", json!({}))],
+                    span: Span::Keep,
+                }
+            }
+            _ => match change::resume(&goal, now) {
+                Ok(change) => change,
+                Err(_) => return Ok(None),
+            },
+        };
+        db.save(&goal, change, origin).map(Some)
+    })?;
+    match woken {
+        Some(goal) if goal.status == GoalStatus::Active => Ok(Some(prompt::continuation(&goal, &[], now)?)),
+        _ => Ok(None),
+    }
+}

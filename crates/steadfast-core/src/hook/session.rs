@@ -1,0 +1,241 @@
+//! Hooks about the session itself: start, end, prompts and compaction.
+
+use serde_json::json;
+
+use super::{Call, HOST, HookError};
+use crate::accounting;
+use crate::action;
+use crate::config::OnCompact;
+use crate::goal::change::{self, Change, Event, Span, pause_for};
+use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::host::claude::{HookReply, StartSource};
+use crate::host::process;
+use crate::prompt;
+use crate::store::{Session, Store};
+use crate::text;
+
+const UNCERTAIN: &str =
+    "⚠ /compact event detected: token accounting is uncertain. Run /goal-reconcile --accept-reset to go on.";
+
+/// What this hook call tells about its session.
+fn session_record(call: &Call<'_>) -> Session {
+    Session {
+        session_id: call.session_id().to_owned(),
+        host: HOST,
+        cwd: call.input.cwd.clone(),
+        project_dir: call.input.project_dir.clone(),
+        transcript_path: call
+            .input
+            .transcript
+            .as_ref()
+            .map(|path| path.to_string_lossy().into_owned())
+            .unwrap_or_default(),
+        client: process::client_of_hook(),
+        parent_session_id: None,
+        last_prompt_ms: None,
+        started_at_ms: call.now,
+        last_seen_ms: call.now,
+        ended_at_ms: None,
+        end_reason: None,
+    }
+}
+
+pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {
+    let mut session = session_record(call);
+    let known = store.read().session(call.session_id())?;
+    if source == StartSource::Clear {
+        session.parent_session_id = match session.client {
+            Some(client) => store
+                .read()
+                .previous_session(client, call.session_id())?
+                .map(|previous| previous.session_id),
+            None => None,
+        };
+    }
+    store.write(|db| db.put_session(&session))?;
+    match source {
+        StartSource::Startup => Ok(HookReply::default()),
+        StartSource::Resume => resumed(call, store, known.as_ref()),
+        StartSource::Compact => compacted(call, store),
+        StartSource::Clear => match &session.parent_session_id {
+            Some(parent) => offer_adoption(store, parent, "before /clear"),
+            None => Ok(HookReply::default()),
+        },
+    }
+}
+
+fn resumed(call: &Call<'_>, store: &mut Store, known: Option<&Session>) -> Result<HookReply, HookError> {
+    let last_seen = known.map_or(call.now, |session| session.last_seen_ms.min(call.now));
+    let goal = store.write(|db| {
+        let Some(goal) = db.goal(call.session_id())? else {
+            return Ok(None);
+        };
+        match change::session_resumed(&goal, last_seen, call.now) {
+            Some(change) => db.save(&goal, change, call.origin).map(Some),
+            None => Ok(Some(goal)),
+        }
+    })?;
+    restore(call, goal.as_ref(), " and resumed with this session")
+}
+
+fn compacted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    let Some((mut goal, facts)) = account(call, store)? else {
+        return Ok(HookReply::default());
+    };
+    let mut became_uncertain = facts.became_uncertain;
+    let running = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
+    if call.paths.config.accounting.on_compact == OnCompact::Pause && running && !goal.accounting_uncertain {
+        goal = store.write(|db| accounting::flag_uncertain(db, &goal, "compact", call.origin, call.now))?;
+        became_uncertain = true;
+    }
+    let mut reply = restore(call, Some(&goal), "; the conversation was just compacted")?;
+    if became_uncertain {
+        reply.message = Some(UNCERTAIN.to_owned());
+    }
+    Ok(reply)
+}
+
+fn restore(call: &Call<'_>, goal: Option<&Goal>, after: &str) -> Result<HookReply, HookError> {
+    let Some(goal) = goal.filter(|goal| goal.status.is_live()) else {
+        return Ok(HookReply::default());
+    };
+    Ok(HookReply {
+        context: Some(prompt::restore(goal, after, call.now)?),
+        ..HookReply::default()
+    })
+}
+
+/// The same client ran another session with a goal before: say how to take it over, and do nothing unasked.
+fn offer_adoption(store: &Store, parent: &str, when: &str) -> Result<HookReply, HookError> {
+    let Some(goal) = store.read().goal(parent)?.filter(|goal| goal.status.is_live()) else {
+        return Ok(HookReply::default());
+    };
+    let id: String = goal.goal_id.chars().take(8).collect();
+    let objective = text::headline(&goal.objective, 80);
+    let message = format!(
+        "steadfast: the session {when} has a goal ({}): {objective}\n/goal-adopt {id} takes it over here.",
+        goal.status
+    );
+    let context = format!(
+        "The session {when} has a goal that is not this session's. The user can take it over with /goal-adopt {id}; \
+         do not work on it unless the user asks. Its objective begins: {}",
+        text::escape_xml(&objective)
+    );
+    Ok(HookReply {
+        message: Some(message),
+        context: Some(context),
+        ..HookReply::default()
+    })
+}
+
+pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<HookReply, HookError> {
+    if let Some(goal) = store.read().goal(call.session_id())? {
+        action::refresh(store, &goal, call.origin, call.now)?;
+    }
+    let mut session = session_record(call);
+    session.ended_at_ms = Some(call.now);
+    session.end_reason = Some(text::cut(reason, 60));
+    store.write(|db| {
+        db.put_session(&session)?;
+        let Some(mut goal) = db.goal(call.session_id())? else {
+            return Ok(());
+        };
+        if let Some(change) = change::session_ended(&goal, call.now, call.now) {
+            goal = db.save(&goal, change, call.origin)?;
+        }
+        db.move_span(&goal, Span::Close, call.now)?;
+        if reason == "clear" && goal.status.is_live() {
+            let event = Event::new("goal_orphaned", json!({"cause": "clear"}));
+            let mut after = goal.clone();
+            after.updated_at_ms = call.now;
+            db.save(
+                &goal,
+                Change {
+                    goal: after,
+                    events: vec![event],
+                    span: Span::Keep,
+                },
+                call.origin,
+            )?;
+        }
+        Ok::<(), HookError>(())
+    })?;
+    Ok(HookReply::default())
+}
+
+pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<HookReply, HookError> {
+    let known = store.read().session(call.session_id())?;
+    let mut session = session_record(call);
+    session.last_prompt_ms = typed.then_some(call.now);
+    // A fork announces itself under its parent's id; its own id appears only here.
+    if known.is_none()
+        && let Some(client) = session.client
+    {
+        let parent = store.read().previous_session(client, call.session_id())?;
+        session.parent_session_id = parent
+            .filter(|parent| parent.ended_at_ms.is_none())
+            .map(|parent| parent.session_id);
+    }
+    store.write(|db| db.put_session(&session))?;
+    if let Some(parent) = &session.parent_session_id {
+        return offer_adoption(store, parent, "this one was forked from");
+    }
+    if !typed {
+        return Ok(HookReply::default());
+    }
+    let Some((goal, facts)) = account(call, store)? else {
+        return Ok(HookReply::default());
+    };
+    if goal.status != GoalStatus::Active {
+        return Ok(HookReply::default());
+    }
+    let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
+    if facts.interrupted_at.is_some_and(|at| at >= since) {
+        store.write(|db| {
+            let event = Event::new(
+                "goal_paused",
+                json!({"reason": PausedReason::User, "cause": "interrupt"}),
+            );
+            db.save(
+                &goal,
+                pause_for(&goal, PausedReason::User, event, call.now),
+                call.origin,
+            )
+        })?;
+        let message = "steadfast: you interrupted the goal, so it is paused. /goal-resume takes it up again.";
+        return Ok(HookReply {
+            message: Some(message.to_owned()),
+            ..HookReply::default()
+        });
+    }
+    if let Some(change) = change::prompted(&goal, call.now) {
+        store.write(|db| db.save(&goal, change, call.origin))?;
+    }
+    Ok(HookReply::default())
+}
+
+pub(super) fn before_compaction(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    if account(call, store)?.is_some()
+        && let Some(transcript) = &call.input.transcript
+    {
+        store.write(|db| accounting::mark_before_compaction(db, HOST, call.session_id(), transcript, call.now))?;
+    }
+    Ok(HookReply::default())
+}
+
+/// Reads and records what is new, when the session has a goal whose time may be running.
+fn account(call: &Call<'_>, store: &mut Store) -> Result<Option<(Goal, accounting::Facts)>, HookError> {
+    let Some(goal) = store.read().goal(call.session_id())? else {
+        return Ok(None);
+    };
+    let open = store.read().has_open_span(&goal.goal_id)?;
+    let Some(transcript) = call.input.transcript.as_ref().filter(|_| open) else {
+        return Ok(Some((goal, accounting::Facts::default())));
+    };
+    let readings = accounting::read_session(store, HOST, transcript)?;
+    let recorded = store.write(|db| match db.goal(call.session_id())? {
+        Some(goal) => accounting::record(db, goal, &readings, call.origin, call.now).map(Some),
+        None => Ok(None),
+    })?;
+    Ok(recorded)
+}

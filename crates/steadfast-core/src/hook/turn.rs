@@ -1,0 +1,293 @@
+//! Hooks about a turn: a batch of tool calls, a subagent's end, and the end of the turn itself.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{Call, HOST, HookError};
+use crate::accounting::{self, FileReading};
+use crate::goal::change::{Change, Event, Span};
+use crate::goal::limit::Limit;
+use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
+use crate::goal::{Goal, GoalStatus};
+use crate::host::claude::{self, Agent, HookReply};
+use crate::prompt;
+use crate::store::{Db, Store, StoreError};
+use crate::text;
+
+/// The client writes its file up to a tenth of a second late; while the hook runs it keeps writing.
+const LAST_MESSAGE_WAIT: Duration = Duration::from_millis(500);
+const LAST_MESSAGE_STEP: Duration = Duration::from_millis(5);
+
+/// What the client tells about the end of a turn.
+pub(super) struct StopFacts<'a> {
+    pub(super) after_continuation: bool,
+    pub(super) last_message: Option<&'a str>,
+    pub(super) background_work: bool,
+}
+
+pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>) -> Result<HookReply, HookError> {
+    let Some(goal) = store.read().goal(call.session_id())? else {
+        return Ok(HookReply::default());
+    };
+    let driving = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
+    let open = store.read().has_open_span(&goal.goal_id)?;
+    // A goal that is over costs its session nothing.
+    if !driving && !open {
+        return Ok(HookReply::default());
+    }
+    let readings = match (&call.input.transcript, open) {
+        (Some(transcript), true) => {
+            let mut readings = accounting::read_session(store, HOST, transcript)?;
+            wait_for_last_message(&mut readings, facts.last_message)?;
+            readings
+        }
+        _ => Vec::new(),
+    };
+    let rules = TurnRules {
+        no_progress_limit: call.paths.config.goal.no_progress_limit,
+    };
+    let (goal, decision, warnings, invalid) = store.write(|db| {
+        let Some(goal) = db.goal(call.session_id())? else {
+            return Err(StoreError::Value("the goal vanished during its turn".into()));
+        };
+        let tokens_before = goal.total_tokens();
+        let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
+        db.touch_session(call.session_id(), call.now)?;
+        if seen.invalid.is_some() {
+            return Ok((goal, Decision::Silent, Vec::new(), seen.invalid));
+        }
+        if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
+            return Ok((
+                end_final_turn(db, &goal, tokens_before, call)?,
+                Decision::Silent,
+                Vec::new(),
+                None,
+            ));
+        }
+        let mut warnings = Vec::new();
+        if let Some((change, limits)) = turn::warn(&goal, call.now) {
+            goal = db.save(&goal, change, call.origin)?;
+            warnings = limits;
+        }
+        let end = TurnEnd {
+            after_continuation: facts.after_continuation,
+            message: facts.last_message.map(text::fingerprint),
+            worked: seen.worked,
+            user_waits: seen.user_waits,
+            background_work: facts.background_work,
+            native_goal: seen.native_goal.is_some(),
+            block_cap: claude::block_cap(),
+        };
+        let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
+        if let Some(mut change) = change {
+            if decision == Decision::HandOver && claude::can_rewake() {
+                change.goal.wake_at_ms = Some(call.now);
+            }
+            goal = db.save(&goal, change, call.origin)?;
+        }
+        Ok((goal, decision, warnings, None))
+    })?;
+    if let Some(invalid) = invalid {
+        let message = format!(
+            "steadfast: the transcript has a malformed token field ({}), so the goal is paused (accounting_error). \
+             /goal-reconcile --accept-reset moves past it.",
+            invalid.field
+        );
+        return Ok(HookReply {
+            message: Some(message),
+            ..HookReply::default()
+        });
+    }
+    reply(&goal, decision, &warnings, call)
+}
+
+/// The turn that ended the goal is over: from here on nothing is charged to it.
+fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: &Call<'_>) -> Result<Goal, StoreError> {
+    let tokens = goal.total_tokens() - tokens_before;
+    let mut after = goal.clone();
+    after.updated_at_ms = call.now;
+    let mut event = Event::new("final_turn_accounted", json!({"tokens": tokens}));
+    event.tokens_delta = Some(tokens);
+    db.save(
+        goal,
+        Change {
+            goal: after,
+            events: vec![event],
+            span: Span::Close,
+        },
+        call.origin,
+    )
+}
+
+fn wait_for_last_message(readings: &mut [FileReading], last_message: Option<&str>) -> Result<(), StoreError> {
+    let Some(expected) = last_message.map(str::trim).filter(|text| !text.is_empty()) else {
+        return Ok(());
+    };
+    let deadline = Instant::now() + LAST_MESSAGE_WAIT;
+    loop {
+        // The client joins the text blocks of a message; the last one is enough to know that it is there.
+        let arrived = accounting::last_text(readings).is_some_and(|text| expected.ends_with(text.trim()));
+        if arrived || Instant::now() >= deadline {
+            return Ok(());
+        }
+        std::thread::sleep(LAST_MESSAGE_STEP);
+        accounting::read_on(HOST, readings)?;
+    }
+}
+
+fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -> Result<HookReply, HookError> {
+    let now = call.now;
+    let mut messages: Vec<String> = warnings
+        .iter()
+        .map(|limit| format!("steadfast: {}", prompt::describe_near(goal, *limit, now)))
+        .collect();
+    let mut block = None;
+    match decision {
+        Decision::Silent | Decision::UserFirst | Decision::BackgroundFirst => {}
+        Decision::NativeGoalDrives => {
+            messages.push("steadfast: the client's own /goal is driving; /goal clear lets this goal go on.".into());
+        }
+        Decision::Continue => block = Some(prompt::continuation(goal, warnings, now)?),
+        Decision::WindDown(limit) => {
+            messages.push(format!("steadfast: limit reached ({}); one turn to wind down.", prompt::describe_reached(goal, limit, now)));
+            block = Some(prompt::wind_down(goal, limit, now)?);
+        }
+        Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
+        Decision::NoProgress => messages.push(format!(
+            "steadfast: no progress in {} turns, so the goal is paused (no_progress). /goal-resume goes on.",
+            call.paths.config.goal.no_progress_limit
+        )),
+        Decision::AccountingUncertain => messages.push(
+            "⚠ steadfast: token accounting is uncertain, so the goal is paused (accounting_uncertain). \
+             Run /goal-reconcile --accept-reset to resume."
+                .into(),
+        ),
+        Decision::HandOver if claude::can_rewake() => {
+            messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal goes on in a new turn.".into());
+        }
+        Decision::HandOver => messages.push(
+            "steadfast: Claude Code's cap on Stop blocks is reached, so the turn ends; the goal stays active and goes on \
+             with the next prompt. CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts the cap."
+                .into(),
+        ),
+    }
+    let message = (!messages.is_empty()).then(|| messages.join("\n"));
+    Ok(HookReply {
+        block,
+        message,
+        ..HookReply::default()
+    })
+}
+
+fn limited(goal: &Goal, limit: Limit, call: &Call<'_>) -> String {
+    let extend = match limit {
+        Limit::Tokens => "--add-tokens N",
+        Limit::Usd => "--add-usd X",
+        Limit::Turns => "--add-turns N",
+        Limit::Hours | Limit::Deadline => "--add-hours H",
+    };
+    let state = goal.state();
+    format!(
+        "steadfast: the goal is {state}: {}. /goal-extend {extend} goes on.",
+        prompt::describe_reached(goal, limit, call.now)
+    )
+}
+
+/// Between two rounds of tool calls: charge, warn, and hold a long turn to its limits.
+pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    let Some(readings) = readings_of_running_goal(call, store)? else {
+        return Ok(HookReply::default());
+    };
+    let (goal, decision, warnings) = store.write(|db| {
+        let Some(goal) = db.goal(call.session_id())? else {
+            return Err(StoreError::Value("the goal vanished during its turn".into()));
+        };
+        let (mut goal, _) = accounting::record(db, goal, &readings, call.origin, call.now)?;
+        db.touch_session(call.session_id(), call.now)?;
+        let mut warnings = Vec::new();
+        if let Some((change, limits)) = turn::warn(&goal, call.now) {
+            goal = db.save(&goal, change, call.origin)?;
+            warnings = limits;
+        }
+        let (change, decision) = turn::at_batch(&goal, call.now);
+        if let Some(change) = change {
+            goal = db.save(&goal, change, call.origin)?;
+        }
+        Ok((goal, decision, warnings))
+    })?;
+    Ok(match decision {
+        BatchDecision::GoOn if warnings.is_empty() => HookReply::default(),
+        BatchDecision::GoOn => {
+            let phrases: Vec<String> = warnings
+                .iter()
+                .map(|limit| prompt::describe_near(&goal, *limit, call.now))
+                .collect();
+            let phrases = phrases.join("; ");
+            HookReply {
+                context: Some(format!("Steadfast: {phrases}. Put what matters most first.")),
+                message: Some(format!("steadfast: {phrases}")),
+                ..HookReply::default()
+            }
+        }
+        BatchDecision::WindDown(limit) => HookReply {
+            context: Some(prompt::wind_down(&goal, limit, call.now)?),
+            message: Some(format!(
+                "steadfast: limit reached ({}); the turn winds down.",
+                prompt::describe_reached(&goal, limit, call.now)
+            )),
+            ..HookReply::default()
+        },
+        BatchDecision::EndTurn(limit) => {
+            let message = limited(&goal, limit, call);
+            HookReply {
+                block: Some(message.clone()),
+                message: Some(message),
+                ..HookReply::default()
+            }
+        }
+    })
+}
+
+/// A subagent called tools or ended: its tokens count, its turn is its own.
+pub(super) fn subagent(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
+    let Some(goal) = store.read().goal(call.session_id())? else {
+        return Ok(HookReply::default());
+    };
+    if !store.read().has_open_span(&goal.goal_id)? {
+        return Ok(HookReply::default());
+    }
+    let told = agent.transcript.clone();
+    // Inside a subagent, a batch names only the agent; its file is beside the session's.
+    let beside = || {
+        let directory = call.input.transcript.as_ref()?.with_extension("").join("subagents");
+        accounting::subagent_files(&directory.parent()?.with_extension("jsonl"))
+            .into_iter()
+            .find(|(id, _)| *id == agent.id)
+            .map(|(_, path)| path)
+    };
+    let Some(path) = told.or_else(beside) else {
+        return Ok(HookReply::default());
+    };
+    let readings = accounting::read_subagent(store, HOST, &path, &agent.id)?;
+    store.write(|db| {
+        if let Some(goal) = db.goal(call.session_id())? {
+            accounting::record(db, goal, &readings, call.origin, call.now)?;
+        }
+        Ok::<(), StoreError>(())
+    })?;
+    Ok(HookReply::default())
+}
+
+fn readings_of_running_goal(call: &Call<'_>, store: &Store) -> Result<Option<Vec<FileReading>>, HookError> {
+    let Some(goal) = store.read().goal(call.session_id())? else {
+        return Ok(None);
+    };
+    if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
+        return Ok(None);
+    }
+    match &call.input.transcript {
+        Some(transcript) => Ok(Some(accounting::read_session(store, HOST, transcript)?)),
+        None => Ok(Some(Vec::new())),
+    }
+}

@@ -1,0 +1,281 @@
+//! Claude Code: what its hooks send, reduced to our own events, and what they accept in return. Unknown events
+//! and fields are ignored, since the client adds some every few weeks; nothing is printed that the client does
+//! not know for that event.
+
+pub mod transcript;
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::env_vars;
+
+/// Consecutive blocks without a tool call that the client accepts by default.
+const DEFAULT_BLOCK_CAP: i64 = 8;
+/// Names under which the evaluator runs: from the plugin, or as a user-level agent.
+const EVALUATOR_AGENTS: [&str; 2] = ["steadfast:goal-evaluator", "goal-evaluator"];
+/// How the client names the tools of our MCP server, from the plugin or added by hand.
+const OWN_TOOLS: [&str; 2] = ["mcp__plugin_steadfast_steadfast__", "mcp__steadfast__"];
+
+/// The fields of all events together, exactly as sent.
+#[derive(Deserialize)]
+struct HookWire {
+    hook_event_name: String,
+    session_id: String,
+    transcript_path: Option<PathBuf>,
+    cwd: Option<String>,
+    source: Option<String>,
+    reason: Option<String>,
+    prompt: Option<String>,
+    command_name: Option<String>,
+    command_args: Option<String>,
+    tool_name: Option<String>,
+    tool_use_id: Option<String>,
+    agent_id: Option<String>,
+    agent_type: Option<String>,
+    agent_transcript_path: Option<PathBuf>,
+    stop_hook_active: Option<bool>,
+    last_assistant_message: Option<String>,
+    background_tasks: Option<Vec<BackgroundTaskWire>>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct BackgroundTaskWire {
+    status: Option<String>,
+}
+
+/// A hook call, in our own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookInput {
+    pub event_name: String,
+    pub session_id: String,
+    pub transcript: Option<PathBuf>,
+    pub cwd: String,
+    /// The directory the client was started in; `cwd` follows the agent's `cd`.
+    pub project_dir: String,
+    pub event: HookEvent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookEvent {
+    SessionStart(StartSource),
+    SessionEnd {
+        reason: String,
+    },
+    /// A prompt; `typed` is false for prompts the client makes itself.
+    Prompt {
+        typed: bool,
+    },
+    /// One of our slash commands: `status` for `/goal-status`.
+    Command {
+        verb: String,
+        arguments: String,
+    },
+    /// A call of one of our own MCP tools.
+    OwnTool {
+        tool_use_id: String,
+        tool_name: String,
+        agent_id: String,
+        agent_type: String,
+    },
+    ToolBatch {
+        agent: Option<Agent>,
+    },
+    Stop {
+        after_continuation: bool,
+        last_message: Option<String>,
+        background_work: bool,
+    },
+    StopFailure {
+        error: String,
+        message: String,
+    },
+    SubagentStop {
+        agent: Agent,
+    },
+    PreCompact,
+}
+
+/// A subagent and the file it writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    pub id: String,
+    pub transcript: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartSource {
+    Startup,
+    Resume,
+    Clear,
+    Compact,
+}
+
+/// Reads a hook's stdin. `None` is a well-formed event that is not for us.
+pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
+    let wire: HookWire = match serde_json::from_slice(stdin) {
+        Ok(wire) => wire,
+        Err(error) if error.is_data() && is_json_object(stdin) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let acceptable = |id: &str| !id.is_empty() && id.len() <= 200 && !id.chars().any(char::is_control);
+    if !acceptable(&wire.session_id) {
+        return Ok(None);
+    }
+    let agent = wire.agent_id.clone().filter(|id| !id.is_empty()).map(|id| Agent {
+        id,
+        transcript: wire.agent_transcript_path.clone(),
+    });
+    let event = match wire.hook_event_name.as_str() {
+        "SessionStart" => HookEvent::SessionStart(match wire.source.as_deref() {
+            Some("resume") => StartSource::Resume,
+            Some("clear") => StartSource::Clear,
+            Some("compact") => StartSource::Compact,
+            _ => StartSource::Startup,
+        }),
+        "SessionEnd" => HookEvent::SessionEnd {
+            reason: wire.reason.unwrap_or_default(),
+        },
+        "UserPromptSubmit" => {
+            let prompt = wire.prompt.unwrap_or_default();
+            HookEvent::Prompt {
+                typed: !prompt.trim_start().starts_with("<task-notification>"),
+            }
+        }
+        "UserPromptExpansion" => {
+            let name = wire.command_name.unwrap_or_default();
+            let Some(verb) = own_command(&name) else {
+                return Ok(None);
+            };
+            HookEvent::Command {
+                verb: verb.to_owned(),
+                arguments: wire.command_args.unwrap_or_default(),
+            }
+        }
+        "PreToolUse" => {
+            let tool_name = wire.tool_name.unwrap_or_default();
+            let Some(tool_use_id) = wire.tool_use_id.filter(|_| own_tool(&tool_name).is_some()) else {
+                return Ok(None);
+            };
+            HookEvent::OwnTool {
+                tool_use_id,
+                tool_name: own_tool(&tool_name).unwrap_or_default().to_owned(),
+                agent_id: wire.agent_id.unwrap_or_default(),
+                agent_type: wire.agent_type.unwrap_or_default(),
+            }
+        }
+        "PostToolBatch" => HookEvent::ToolBatch { agent },
+        "Stop" => HookEvent::Stop {
+            after_continuation: wire.stop_hook_active.unwrap_or(false),
+            last_message: wire.last_assistant_message,
+            background_work: wire
+                .background_tasks
+                .is_some_and(|tasks| tasks.iter().any(|task| task.status.as_deref() == Some("running"))),
+        },
+        "StopFailure" => HookEvent::StopFailure {
+            error: wire.error.unwrap_or_default(),
+            message: wire.last_assistant_message.unwrap_or_default(),
+        },
+        // Compaction announces itself as a subagent without a type, whose file does not exist.
+        "SubagentStop" if wire.agent_type.as_deref() == Some("") => return Ok(None),
+        "SubagentStop" => match agent {
+            Some(agent) => HookEvent::SubagentStop { agent },
+            None => return Ok(None),
+        },
+        "PreCompact" => HookEvent::PreCompact,
+        _ => return Ok(None),
+    };
+    let cwd = wire.cwd.unwrap_or_default();
+    Ok(Some(HookInput {
+        event_name: wire.hook_event_name,
+        session_id: wire.session_id,
+        transcript: wire.transcript_path.filter(|path| !path.as_os_str().is_empty()),
+        project_dir: env_vars::text(env_vars::CLAUDE_PROJECT_DIR).unwrap_or_else(|| cwd.clone()),
+        cwd,
+        event,
+    }))
+}
+
+fn is_json_object(stdin: &[u8]) -> bool {
+    serde_json::from_slice::<Map<String, Value>>(stdin).is_ok()
+}
+
+fn own_command(name: &str) -> Option<&str> {
+    name.strip_prefix("steadfast:").unwrap_or(name).strip_prefix("goal-")
+}
+
+fn own_tool(name: &str) -> Option<&str> {
+    OWN_TOOLS.iter().find_map(|prefix| name.strip_prefix(prefix))
+}
+
+/// Whether the hook input proves that the evaluator made a call.
+pub fn is_evaluator(agent_type: &str) -> bool {
+    EVALUATOR_AGENTS.contains(&agent_type)
+}
+
+/// How many blocks in a row the client accepts here; `None` when the user lifted the cap.
+pub fn block_cap() -> Option<i64> {
+    match env_vars::text(env_vars::STOP_HOOK_BLOCK_CAP).and_then(|text| text.parse::<i64>().ok()) {
+        Some(0) => None,
+        Some(cap) if cap > 0 => Some(cap),
+        _ => Some(DEFAULT_BLOCK_CAP),
+    }
+}
+
+/// Whether a hook that runs in the background can wake this client: only the terminal client does that.
+pub fn can_rewake() -> bool {
+    env_vars::text(env_vars::CLAUDE_CODE_ENTRYPOINT).as_deref() == Some("cli")
+}
+
+/// What a hook tells the client.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookReply {
+    /// Stop: keep the turn going with this text. Prompts and commands: answer with it, no model call.
+    pub block: Option<String>,
+    /// Text for the model.
+    pub context: Option<String>,
+    /// Text for the user.
+    pub message: Option<String>,
+    /// `PreToolUse`: run the tool without asking.
+    pub allow_tool: bool,
+}
+
+/// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
+pub fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
+    let takes_block = matches!(
+        event_name,
+        "Stop" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch"
+    );
+    let takes_context = matches!(
+        event_name,
+        "SessionStart" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch"
+    );
+    let mut output = Map::new();
+    if let Some(reason) = reply.block.as_ref().filter(|_| takes_block) {
+        output.insert("decision".into(), json!("block"));
+        output.insert("reason".into(), json!(reason));
+    }
+    if let Some(context) = reply.context.as_ref().filter(|_| takes_context) {
+        output.insert(
+            "hookSpecificOutput".into(),
+            json!({"hookEventName": event_name, "additionalContext": context}),
+        );
+    }
+    if reply.allow_tool && event_name == "PreToolUse" {
+        let decision = json!({
+            "hookEventName": event_name,
+            "permissionDecision": "allow",
+            "permissionDecisionReason": "steadfast's own tools only touch this session's goal",
+        });
+        output.insert("hookSpecificOutput".into(), decision);
+    }
+    if let Some(message) = &reply.message {
+        output.insert("systemMessage".into(), json!(message));
+    }
+    (!output.is_empty()).then(|| Value::Object(output).to_string())
+}
+
+#[cfg(test)]
+mod tests;

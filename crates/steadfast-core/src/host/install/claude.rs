@@ -1,0 +1,255 @@
+//! What has to be where for Claude Code to load the plugin, measured with 2.1.197.
+//!
+//! `extraKnownMarketplaces` and `enabledPlugins` in `settings.json` alone work from the *second* start on: the first one only
+//! registers the marketplace. With the entry in `plugins/known_marketplaces.json`, which that first start would write, the plugin is there
+//! at once, straight from our directory, without a copy in the client's cache. `plugins/installed_plugins.json` is the client's own
+//! book-keeping: it adds our entry by itself, so setup only remembers the file, for uninstall to take that entry out again.
+
+use std::path::{Path, PathBuf, absolute};
+
+use serde_json::{Value, json};
+
+use super::apply::read;
+use super::json::{Document, Edit, Ours};
+use super::manifest::{Content, Entry};
+use super::setup::{Setup, UserFile};
+use super::{Choice, InstallError, Plan, Wanted, toml};
+
+const MARKETPLACE: &str = "steadfast";
+const PLUGIN_ID: &str = "steadfast@steadfast";
+const BLOCK_CAP: [&str; 2] = ["env", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"];
+const STATUS_LINE: [&str; 1] = ["statusLine"];
+/// Seconds. The line shows minutes, and a run costs a few milliseconds.
+const STATUS_LINE_REFRESH: u32 = 5;
+
+/// What the user has set themselves, so that nobody is asked about it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Current {
+    /// The status line's command.
+    pub statusline: Option<String>,
+    pub block_cap: Option<String>,
+}
+
+/// Reads the settings as they are without our part in them.
+pub fn current(home: &Path, config_dir: &Path) -> Result<Current, InstallError> {
+    let setup = Setup::load(&absolute(home)?, &absolute(config_dir)?)?;
+    let settings = setup.file("settings.json")?.base;
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    Ok(Current {
+        statusline: user_status_line(&settings).map(|line| text(line.get("command").unwrap_or(line))),
+        block_cap: settings.get(&BLOCK_CAP).map(text),
+    })
+}
+
+/// Where the client keeps the plugin's data.
+pub(super) fn plugin_data_dir(config_dir: &Path) -> PathBuf {
+    config_dir.join("plugins/data/steadfast-steadfast")
+}
+
+/// Plans everything `setup claude` does; running it again changes nothing.
+pub fn plan(wanted: &Wanted) -> Result<Plan, InstallError> {
+    let (home, config_dir) = (absolute(wanted.home)?, absolute(wanted.config_dir)?);
+    let mut setup = Setup::load(&home, &config_dir)?;
+    setup.config_toml(wanted)?;
+    setup.plugin_and_settings(wanted)?;
+    setup.commands(wanted)?;
+    setup.finish()
+}
+
+impl Setup {
+    fn config_toml(&mut self, wanted: &Wanted) -> Result<(), InstallError> {
+        let path = self.home.join("config.toml");
+        let db = unicode(wanted.db)?;
+        let current = read(&path)?;
+        let base = self.without_us(&path, current.clone())?;
+        if let Some(theirs) = toml::db(&path, base.as_deref())? {
+            if theirs != db {
+                self.note(format!("kept `db` in {}: it names {theirs}", path.display()));
+            }
+            return Ok(());
+        }
+        let after = if toml::db(&path, current.as_deref())?.as_deref() == Some(db) {
+            current.clone()
+        } else {
+            Some(toml::with_db(&path, base.as_deref(), db)?)
+        };
+        let content = Content::Toml { db: db.to_owned() };
+        let entry = Entry {
+            path,
+            config_dir: None,
+            before: base,
+            after,
+            content,
+        };
+        self.record(current, entry);
+        Ok(())
+    }
+
+    fn plugin_and_settings(&mut self, wanted: &Wanted) -> Result<(), InstallError> {
+        let settings = self.file("settings.json")?;
+        let known = self.file("plugins/known_marketplaces.json")?;
+        let root = self.home.join("claude");
+        self.plugin_files(wanted, &root)?;
+        let source = json!({ "source": "directory", "path": unicode(&root)? });
+
+        let theirs = [
+            settings.base.get(&["extraKnownMarketplaces", MARKETPLACE]),
+            known.base.get(&[MARKETPLACE]),
+        ];
+        let foreign = theirs
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.get("source"))
+            .find(|theirs| **theirs != source && is_alive(theirs))
+            .cloned();
+
+        let mut edits = Vec::new();
+        if let Some(foreign) = foreign {
+            // Two marketplaces cannot share a name, and this one was somebody's decision.
+            self.note(format!("the plugin is already registered from {foreign}: kept"));
+        } else {
+            self.known_marketplace(known, &source, &root, wanted.now)?;
+            self.watch_installed_plugins()?;
+            edits.push(Edit::new(
+                &["extraKnownMarketplaces", MARKETPLACE],
+                json!({ "source": source }),
+                Ours::Member("source".to_owned()),
+            ));
+        }
+        edits.push(Edit::new(&["enabledPlugins", PLUGIN_ID], json!(true), Ours::Any));
+        if settings.base.get(&["disableAllHooks"]) == Some(&json!(true)) {
+            self.note(format!(
+                "`disableAllHooks` is on in {}: no hook will run, so no goal can",
+                settings.path.display()
+            ));
+        }
+        edits.extend(self.status_line(wanted, &settings));
+        edits.extend(self.block_cap(wanted, &settings));
+        self.edit(settings, edits, json!({}))
+    }
+
+    fn plugin_files(&mut self, wanted: &Wanted, root: &Path) -> Result<(), InstallError> {
+        let plugin = root.join("plugin");
+        let manifest = root.join(".claude-plugin/marketplace.json");
+        let files = wanted.plugin.iter().map(|(name, text)| (plugin.join(name), *text));
+        for (path, text) in files.chain([(manifest, wanted.marketplace)]) {
+            let current = read(&path)?;
+            let entry = Entry {
+                path,
+                config_dir: None,
+                before: None,
+                after: Some(text.to_owned()),
+                content: Content::Whole,
+            };
+            self.record(current, entry);
+        }
+        Ok(())
+    }
+
+    fn known_marketplace(
+        &mut self,
+        known: UserFile,
+        source: &Value,
+        root: &Path,
+        now: &str,
+    ) -> Result<(), InstallError> {
+        let present = Document::parse(&known.path, known.current.as_deref())?;
+        let entry = match present.get(&[MARKETPLACE]) {
+            // Only the time differs: writing it again would make every run a change.
+            Some(entry) if entry.get("source") == Some(source) && entry.get("lastUpdated").is_some() => entry.clone(),
+            _ => json!({ "source": source, "installLocation": unicode(root)?, "lastUpdated": now }),
+        };
+        let edit = Edit::new(&[MARKETPLACE], entry, Ours::Member("source".to_owned()));
+        self.edit(known, vec![edit], json!({}))
+    }
+
+    fn watch_installed_plugins(&mut self) -> Result<(), InstallError> {
+        let file = self.file("plugins/installed_plugins.json")?;
+        let content = Content::Json {
+            edits: vec![Edit::new(&["plugins", PLUGIN_ID], Value::Null, Ours::Any)],
+            empty: json!({ "version": 2, "plugins": {} }),
+        };
+        self.new.files.push(Entry {
+            path: file.path,
+            config_dir: Some(self.config_dir.clone()),
+            before: file.base_text.clone(),
+            after: file.base_text,
+            content,
+        });
+        Ok(())
+    }
+
+    fn status_line(&mut self, wanted: &Wanted, settings: &UserFile) -> Option<Edit> {
+        let earlier = self.earlier_edit(settings, &STATUS_LINE);
+        let command = match wanted.statusline {
+            Choice::Set(command) => command,
+            Choice::Leave => return earlier,
+            Choice::Remove => return None,
+        };
+        if let Some(line) = user_status_line(&settings.base) {
+            if line.get("command") == Some(&json!(command)) {
+                return None;
+            }
+            self.note(format!(
+                "you have a status line already: kept; to show the goal in it, add the output of `{command} --segment`"
+            ));
+            return None;
+        }
+        let line = json!({ "type": "command", "command": command, "refreshInterval": STATUS_LINE_REFRESH });
+        Some(Edit::new(&STATUS_LINE, line, Ours::Member("command".to_owned())))
+    }
+
+    fn block_cap(&self, wanted: &Wanted, settings: &UserFile) -> Option<Edit> {
+        match wanted.block_cap {
+            Choice::Set(cap) => Some(Edit::new(&BLOCK_CAP, json!(cap.to_string()), Ours::Exact)),
+            Choice::Leave => self.earlier_edit(settings, &BLOCK_CAP),
+            Choice::Remove => None,
+        }
+    }
+
+    fn commands(&mut self, wanted: &Wanted) -> Result<(), InstallError> {
+        for (name, text) in wanted.commands {
+            let path = self.config_dir.join("commands").join(name);
+            let current = read(&path)?;
+            let text = Some((*text).to_owned());
+            let before = match self.old.entry(&path) {
+                Some(entry) if current.is_none() || current == entry.after || current == text => entry.before.clone(),
+                None if current.is_none() => None,
+                earlier => {
+                    if current != text {
+                        // An edited file of ours stays in the books, so that uninstall can tell about it.
+                        self.new.files.extend(earlier.cloned());
+                        let stem = name.trim_end_matches(".md");
+                        let path = path.display();
+                        self.note(format!("kept {path}: it is yours; /{MARKETPLACE}:{stem} does the same"));
+                    }
+                    continue;
+                }
+            };
+            let entry = Entry {
+                path,
+                config_dir: Some(self.config_dir.clone()),
+                before,
+                after: text,
+                content: Content::Whole,
+            };
+            self.record(current, entry);
+        }
+        Ok(())
+    }
+}
+
+fn user_status_line(settings: &Document) -> Option<&Value> {
+    settings.get(&STATUS_LINE).filter(|line| !line.is_null())
+}
+
+/// A directory that is gone is left over from something; every other source we have to believe in.
+fn is_alive(source: &Value) -> bool {
+    let directory = source.get("path").and_then(Value::as_str);
+    source.get("source") != Some(&json!("directory")) || directory.is_none_or(|path| Path::new(path).exists())
+}
+
+fn unicode(path: &Path) -> Result<&str, InstallError> {
+    path.to_str()
+        .ok_or_else(|| InstallError::PathNotUnicode { path: path.into() })
+}

@@ -1,0 +1,229 @@
+//! Edits single keys of a user's JSON file and keeps the rest: key order, indentation, line ends, byte order mark.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{InstallError, splice};
+
+const BOM: char = '\u{feff}';
+
+/// A key that setup sets, addressed from the root.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Edit {
+    pub(super) keys: Vec<String>,
+    pub(super) written: Value,
+    pub(super) previous: Option<Value>,
+    pub(super) ours: Ours,
+}
+
+/// When a value that is no longer quite what we wrote still counts as ours.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Ours {
+    Exact,
+    /// As long as this member is unchanged: the client adds and refreshes others.
+    Member(String),
+    /// Always: the key is our own name.
+    Any,
+}
+
+impl Edit {
+    pub(super) fn new(keys: &[&str], written: Value, ours: Ours) -> Self {
+        Self {
+            keys: keys.iter().map(ToString::to_string).collect(),
+            written,
+            previous: None,
+            ours,
+        }
+    }
+
+    pub(super) fn owns(&self, value: &Value) -> bool {
+        match &self.ours {
+            Ours::Exact => *value == self.written,
+            Ours::Member(name) => value
+                .get(name)
+                .is_some_and(|member| Some(member) == self.written.get(name)),
+            Ours::Any => true,
+        }
+    }
+}
+
+/// A JSON object and the text it came from.
+#[derive(Debug, Clone)]
+pub(super) struct Document {
+    pub(super) root: Map<String, Value>,
+    /// Kept in step with `root`; `None` once that was not possible, and for a file with nothing in it yet.
+    text: Option<String>,
+    /// One step of it; `None`: all on one line.
+    indent: Option<String>,
+    final_newline: bool,
+    bom: bool,
+}
+
+impl Document {
+    /// A missing or blank file reads as an empty object, as the client does it.
+    pub(super) fn parse(path: &Path, text: Option<&str>) -> Result<Self, InstallError> {
+        let text = text.unwrap_or_default();
+        let body = text.trim_start_matches(BOM);
+        let blank = body.trim().is_empty();
+        let root = match serde_json::from_str(if blank { "{}" } else { body }) {
+            Ok(Value::Object(root)) => root,
+            Ok(_) => return Err(InstallError::NotAnObject { path: path.into() }),
+            Err(source) => {
+                return Err(InstallError::Json {
+                    path: path.into(),
+                    source,
+                });
+            }
+        };
+        Ok(Self {
+            root,
+            text: (!blank).then(|| body.to_owned()),
+            indent: if blank { Some("  ".to_owned()) } else { indent(body) },
+            final_newline: blank || body.ends_with('\n'),
+            bom: text.starts_with(BOM),
+        })
+    }
+
+    pub(super) fn get<K: AsRef<str>>(&self, keys: &[K]) -> Option<&Value> {
+        let (last, parents) = keys.split_last()?;
+        let mut object = &self.root;
+        for key in parents {
+            object = object.get(key.as_ref())?.as_object()?;
+        }
+        object.get(last.as_ref())
+    }
+
+    /// Equal but for the order of keys and the spelling of numbers: the client writes `3e1` back as `30`.
+    pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
+        same_members(&self.root, &other.root)
+    }
+
+    /// Sets the value and creates the objects above it.
+    pub(super) fn set(&mut self, path: &Path, keys: &[String], value: &Value) -> Result<(), InstallError> {
+        if self.get(keys) == Some(value) {
+            return Ok(());
+        }
+        let Some((last, parents)) = keys.split_last() else {
+            return Ok(());
+        };
+        let mut object = &mut self.root;
+        for key in parents {
+            object = object
+                .entry(key)
+                .or_insert_with(|| Value::Object(Map::new()))
+                .as_object_mut()
+                .ok_or_else(|| InstallError::KeyNotAnObject {
+                    path: path.into(),
+                    key: key.clone(),
+                })?;
+        }
+        object.insert(last.clone(), value.clone());
+        let text = self.text.as_deref();
+        let spliced = text.and_then(|text| splice::set(text, keys, value, self.indent.as_deref()));
+        self.follow(spliced);
+        Ok(())
+    }
+
+    /// Removes the value, then the objects above it that are now empty and were not there before.
+    fn remove(&mut self, keys: &[String], before: &Self) {
+        self.remove_one(keys);
+        for depth in (1..keys.len()).rev() {
+            let above = &keys[..depth];
+            let is_empty = self.get(above) == Some(&Value::Object(Map::new()));
+            if is_empty && before.get(above).is_none() {
+                self.remove_one(above);
+            }
+        }
+    }
+
+    fn remove_one(&mut self, keys: &[String]) {
+        let Some((last, parents)) = keys.split_last() else {
+            return;
+        };
+        let mut object = &mut self.root;
+        for key in parents {
+            let Some(inner) = object.get_mut(key).and_then(Value::as_object_mut) else {
+                return;
+            };
+            object = inner;
+        }
+        // The plain `remove` would move the last key into the gap.
+        if object.shift_remove(last).is_none() {
+            return;
+        }
+        let spliced = self.text.as_deref().and_then(|text| splice::remove(text, keys));
+        self.follow(spliced);
+    }
+
+    /// Accepts a changed text only if it says the same as `root`.
+    fn follow(&mut self, text: Option<String>) {
+        self.text = text.filter(|text| {
+            serde_json::from_str::<Value>(text).is_ok_and(|value| value.as_object() == Some(&self.root))
+        });
+    }
+
+    /// Takes our edits out; names those the user has since made their own.
+    pub(super) fn undo(&mut self, path: &Path, edits: &[Edit], before: &Self) -> Result<Vec<String>, InstallError> {
+        let mut kept = Vec::new();
+        for edit in edits {
+            match (self.get(&edit.keys), &edit.previous) {
+                (Some(value), _) if !edit.owns(value) => kept.push(edit.keys.join(".")),
+                (Some(_), Some(previous)) => self.set(path, &edit.keys, previous)?,
+                (_, None) => self.remove(&edit.keys, before),
+                (None, Some(_)) => {}
+            }
+        }
+        Ok(kept)
+    }
+
+    pub(super) fn render(&self) -> String {
+        let mut text = match &self.text {
+            Some(text) => text.clone(),
+            None => self.lay_out(),
+        };
+        if self.bom {
+            text.insert(0, BOM);
+        }
+        text
+    }
+
+    fn lay_out(&self) -> String {
+        let value = Value::Object(self.root.clone());
+        let mut text = splice::layout(&value, self.indent.as_deref(), "\n");
+        if self.final_newline {
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    one.len() == other.len()
+        && one
+            .iter()
+            .all(|(key, value)| other.get(key).is_some_and(|twin| same(value, twin)))
+}
+
+fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => same_members(one, other),
+        _ => one == other,
+    }
+}
+
+fn indent(text: &str) -> Option<String> {
+    let (_, rest) = text.trim().split_once('\n')?;
+    let margins = rest
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| &line[..line.len() - line.trim_start().len()]);
+    let step = margins.into_iter().find(|margin| !margin.is_empty());
+    Some(step.unwrap_or_default().to_owned())
+}

@@ -1,0 +1,106 @@
+//! What setup touched, with the text each file had before: the memory that `--uninstall` works from.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::apply::read;
+use super::json::Edit;
+use super::{Change, InstallError};
+
+const FORMAT: u32 = 1;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    pub(super) format: u32,
+    pub(super) files: Vec<Entry>,
+    /// Directories that did not exist before, shallowest first.
+    pub(super) dirs: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) path: PathBuf,
+    /// The client configuration this file belongs to; `None` for what all of them share, below `$STEADFAST_HOME`.
+    pub(super) config_dir: Option<PathBuf>,
+    pub(super) before: Option<String>,
+    pub(super) after: Option<String>,
+    pub(super) content: Content,
+}
+
+/// How much of a file is ours, which decides what to take out of it once the user has changed it too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Content {
+    Whole,
+    Json {
+        edits: Vec<Edit>,
+        /// A file that did not exist before goes away again once no more than this is left in it.
+        empty: Value,
+    },
+    Toml {
+        db: String,
+    },
+}
+
+impl Manifest {
+    pub(super) fn path(home: &Path) -> PathBuf {
+        home.join("setup").join("claude.json")
+    }
+
+    /// The manifest and its text; empty if there is none yet.
+    pub(super) fn load(home: &Path) -> Result<(Self, Option<String>), InstallError> {
+        let path = Self::path(home);
+        let Some(text) = read(&path)? else {
+            return Ok((Self::new(), None));
+        };
+        match serde_json::from_str::<Self>(&text) {
+            Ok(manifest) if manifest.format <= FORMAT => Ok((manifest, Some(text))),
+            Ok(manifest) => Err(InstallError::ManifestFromTheFuture {
+                path,
+                found: manifest.format,
+            }),
+            Err(source) => Err(InstallError::Manifest { path, source }),
+        }
+    }
+
+    pub(super) fn render(&self, home: &Path) -> Result<String, InstallError> {
+        let mut text = serde_json::to_string_pretty(self).map_err(|source| InstallError::Manifest {
+            path: Self::path(home),
+            source,
+        })?;
+        text.push('\n');
+        Ok(text)
+    }
+
+    pub(super) fn entry(&self, path: &Path) -> Option<&Entry> {
+        self.files.iter().find(|entry| entry.path == path)
+    }
+
+    pub(super) fn new() -> Self {
+        Self {
+            format: FORMAT,
+            files: Vec::new(),
+            dirs: Vec::new(),
+        }
+    }
+
+    /// Remembers the directories that writing these files will create.
+    pub(super) fn note_missing_dirs(&mut self, changes: &[Change], manifest_path: &Path) {
+        let written = changes
+            .iter()
+            .filter(|change| change.after.is_some())
+            .map(|change| change.path.as_path())
+            .chain([manifest_path]);
+        for path in written {
+            let missing = path.ancestors().skip(1).take_while(|dir| !dir.exists());
+            for dir in missing {
+                if !self.dirs.iter().any(|known| known == dir) {
+                    self.dirs.push(dir.to_path_buf());
+                }
+            }
+        }
+        self.dirs.sort();
+    }
+}

@@ -1,0 +1,197 @@
+//! Changes one member of a JSON text and leaves every other byte alone, for files that people lay out by hand.
+//!
+//! The text must be valid JSON. Whoever calls checks the outcome by parsing it, so what this cannot handle (a key given twice,
+//! say) costs the layout, never the content.
+
+use std::ops::Range;
+
+use serde::Serialize;
+use serde_json::ser::PrettyFormatter;
+use serde_json::{Map, Value};
+
+struct Object {
+    /// Of the opening and the closing brace.
+    open: usize,
+    close: usize,
+    members: Vec<Member>,
+}
+
+struct Member {
+    key: String,
+    start: usize,
+    value: Range<usize>,
+}
+
+/// Sets the member at `keys`; `indent` is one step of it, `None` for a text on one line.
+pub(super) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&str>) -> Option<String> {
+    let (mut object, mut depth) = (root(text)?, 1);
+    let mut rest = keys;
+    loop {
+        let (key, below) = rest.split_first()?;
+        let Some(member) = object.members.iter().rfind(|member| member.key == *key) else {
+            let value = below.iter().rev().fold(value.clone(), |inner, key| {
+                Value::Object(Map::from_iter([(key.clone(), inner)]))
+            });
+            return insert(text, &object, depth, key, &value, indent);
+        };
+        if below.is_empty() {
+            let margin = margin(text, member.start);
+            let line_break = format!("{}{}", newline(text), margin.unwrap_or_default());
+            let value = layout(value, margin.and(indent), &line_break);
+            return Some(replace(text, member.value.clone(), &value));
+        }
+        object = object_at(text, member.value.start)?;
+        rest = below;
+        depth += 1;
+    }
+}
+
+/// Removes the member at `keys` with the comma that belongs to it.
+pub(super) fn remove(text: &str, keys: &[String]) -> Option<String> {
+    let (last, parents) = keys.split_last()?;
+    let mut object = root(text)?;
+    for key in parents {
+        let member = object.members.iter().rfind(|member| member.key == *key)?;
+        object = object_at(text, member.value.start)?;
+    }
+    let index = object.members.iter().rposition(|member| member.key == *last)?;
+    let member = &object.members[index];
+    let gap = match (index.checked_sub(1), object.members.get(index + 1)) {
+        (Some(previous), _) => object.members[previous].value.end..member.value.end,
+        (None, Some(next)) => member.start..next.start,
+        (None, None) => object.open + 1..object.close,
+    };
+    Some(replace(text, gap, ""))
+}
+
+fn insert(text: &str, object: &Object, depth: usize, key: &str, value: &Value, indent: Option<&str>) -> Option<String> {
+    let key = serde_json::to_string(key).ok()?;
+    let Some(last) = object.members.last() else {
+        let Some(step) = indent else {
+            return Some(replace(text, object.open + 1..object.close, &format!("{key}:{value}")));
+        };
+        let newline = newline(text);
+        let (inner, outer) = (step.repeat(depth), step.repeat(depth - 1));
+        let value = layout(value, Some(step), &format!("{newline}{inner}"));
+        let body = format!("{newline}{inner}{key}: {value}{newline}{outer}");
+        return Some(replace(text, object.open + 1..object.close, &body));
+    };
+    // One member that starts a line is enough: the object is laid out over several, whatever the others do.
+    let margin = object
+        .members
+        .iter()
+        .rev()
+        .find_map(|member| margin(text, member.start));
+    let member = if let (Some(margin), Some(step)) = (margin, indent) {
+        let line_break = format!("{}{margin}", newline(text));
+        format!(",{line_break}{key}: {}", layout(value, Some(step), &line_break))
+    } else if text[..last.value.start].ends_with(char::is_whitespace) {
+        format!(", {key}: {value}")
+    } else {
+        format!(",{key}:{value}")
+    };
+    Some(replace(text, last.value.end..last.value.end, &member))
+}
+
+/// The value as text; `line_break` goes between its lines: the line end and the margin of what follows.
+pub(super) fn layout(value: &Value, indent: Option<&str>, line_break: &str) -> String {
+    let mut bytes = Vec::new();
+    let laid_out = indent.map(|indent| {
+        let formatter = PrettyFormatter::with_indent(indent.as_bytes());
+        value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter))
+    });
+    match laid_out {
+        Some(Ok(())) => String::from_utf8_lossy(&bytes).replace('\n', line_break),
+        _ => value.to_string(),
+    }
+}
+
+/// What stands between the line's start and this position, if that is white space only.
+fn margin(text: &str, position: usize) -> Option<&str> {
+    let line = text[..position].rfind('\n')? + 1;
+    let margin = &text[line..position];
+    margin.trim().is_empty().then_some(margin)
+}
+
+fn newline(text: &str) -> &'static str {
+    if text.contains("\r\n") { "\r\n" } else { "\n" }
+}
+
+fn replace(text: &str, range: Range<usize>, with: &str) -> String {
+    format!("{}{with}{}", &text[..range.start], &text[range.end..])
+}
+
+fn root(text: &str) -> Option<Object> {
+    object_at(text, skip_space(text.as_bytes(), 0))
+}
+
+fn object_at(text: &str, open: usize) -> Option<Object> {
+    let bytes = text.as_bytes();
+    if bytes.get(open) != Some(&b'{') {
+        return None;
+    }
+    let mut members = Vec::new();
+    let mut at = skip_space(bytes, open + 1);
+    while *bytes.get(at)? != b'}' {
+        let start = at;
+        let key_end = skip_value(bytes, start)?;
+        let colon = skip_space(bytes, key_end);
+        let value = skip_space(bytes, colon + 1);
+        let end = skip_value(bytes, value)?;
+        members.push(Member {
+            key: serde_json::from_str(text.get(start..key_end)?).ok()?,
+            start,
+            value: value..end,
+        });
+        at = skip_space(bytes, end);
+        if bytes.get(at) == Some(&b',') {
+            at = skip_space(bytes, at + 1);
+        }
+    }
+    Some(Object {
+        open,
+        close: at,
+        members,
+    })
+}
+
+fn skip_space(bytes: &[u8], from: usize) -> usize {
+    let is_space = |byte: &u8| byte.is_ascii_whitespace();
+    from + bytes.iter().skip(from).take_while(|byte| is_space(byte)).count()
+}
+
+/// Where the value that starts here ends.
+fn skip_value(bytes: &[u8], from: usize) -> Option<usize> {
+    let (mut at, mut depth) = (from, 0_usize);
+    loop {
+        match bytes.get(at)? {
+            b'"' => at = skip_string(bytes, at)?,
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                at += 1;
+            }
+            _ => at += 1,
+        }
+        let ended = bytes
+            .get(at)
+            .is_none_or(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b':' | b'}' | b']'));
+        if depth == 0 && ended {
+            return Some(at);
+        }
+    }
+}
+
+fn skip_string(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from + 1;
+    loop {
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The way back: what a file would hold had setup never touched it.
+
+use std::path::{Path, PathBuf, absolute};
+
+use super::apply::read;
+use super::claude::plugin_data_dir;
+use super::json::Document;
+use super::manifest::{Content, Entry, Manifest};
+use super::{Access, Change, InstallError, Plan, toml};
+
+/// A file without our part, and the keys in it that the user has made their own since.
+pub(super) struct Undone {
+    pub(super) text: Option<String>,
+    pub(super) kept: Vec<String>,
+}
+
+impl Undone {
+    fn to(text: Option<String>) -> Self {
+        Self { text, kept: Vec::new() }
+    }
+}
+
+/// Unchanged since setup: the original bytes. Changed since: the file as it is now, minus what is still ours.
+pub(super) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, InstallError> {
+    if current == entry.before {
+        return Ok(Undone::to(current));
+    }
+    if current == entry.after {
+        return Ok(Undone::to(entry.before.clone()));
+    }
+    let Some(text) = current else {
+        return Ok(Undone::to(None));
+    };
+    match &entry.content {
+        // Below our own home nobody else has a say; elsewhere an edited file has become the user's work.
+        Content::Whole if entry.config_dir.is_none() => Ok(Undone::to(entry.before.clone())),
+        Content::Whole => Ok(Undone {
+            text: Some(text),
+            kept: vec!["the whole file".to_owned()],
+        }),
+        Content::Json { edits, empty } => {
+            let nothing = empty.to_string();
+            let before = Document::parse(&entry.path, entry.before.as_deref().or(Some(&nothing)))?;
+            let mut document = Document::parse(&entry.path, Some(&text))?;
+            let untouched = document.clone();
+            let kept = document.undo(&entry.path, edits, &before)?;
+            let text = if document.says_the_same_as(&before) {
+                // Only the layout differs by now, and that is the client's: the user's own comes back, or the file goes.
+                entry.before.clone()
+            } else if document.root == untouched.root {
+                Some(text)
+            } else {
+                Some(document.render())
+            };
+            Ok(Undone { text, kept })
+        }
+        Content::Toml { db } => {
+            let rest = toml::without_db(&entry.path, &text, db)?;
+            let text = (entry.before.is_some() || !rest.trim().is_empty()).then_some(rest);
+            Ok(Undone::to(text))
+        }
+    }
+}
+
+/// Plans the removal of everything set up for this configuration directory, and of what all of them share if it is the last.
+pub fn plan_uninstall(home: &Path, config_dir: &Path) -> Result<Plan, InstallError> {
+    let (home, config_dir) = (absolute(home)?, absolute(config_dir)?);
+    let (manifest, manifest_text) = Manifest::load(&home)?;
+    let mut plan = Plan::default();
+    let is_here = |entry: &Entry| entry.config_dir.as_ref() == Some(&config_dir);
+    if !manifest.files.iter().any(is_here) {
+        plan.notes
+            .push(format!("nothing is set up for {}", config_dir.display()));
+        return Ok(plan);
+    }
+    let others_remain = manifest
+        .files
+        .iter()
+        .any(|entry| entry.config_dir.is_some() && !is_here(entry));
+    let (leaving, staying) = manifest
+        .files
+        .into_iter()
+        .partition::<Vec<_>, _>(|entry| is_here(entry) || (entry.config_dir.is_none() && !others_remain));
+
+    // Registration first, the plugin's files last: a client that starts in between must not find a dangling marketplace.
+    for entry in leaving.iter().rev() {
+        plan.undo(entry)?;
+    }
+    let rest = Manifest {
+        files: staying,
+        ..manifest
+    };
+    plan.remove_dirs = deepest_first(&rest.dirs, &config_dir);
+    // The manifest goes last, so that an interrupted uninstall can be repeated.
+    plan.push(Change {
+        path: Manifest::path(&home),
+        before: manifest_text,
+        after: if others_remain { Some(rest.render(&home)?) } else { None },
+        access: Access::Private,
+    });
+    Ok(plan)
+}
+
+impl Plan {
+    /// Plans one file's way back and notes what stays.
+    pub(super) fn undo(&mut self, entry: &Entry) -> Result<(), InstallError> {
+        let current = read(&entry.path)?;
+        let undone = undo(entry, current.clone())?;
+        for kept in undone.kept {
+            self.notes
+                .push(format!("kept {kept} in {}: changed since setup", entry.path.display()));
+        }
+        self.push(Change {
+            path: entry.path.clone(),
+            before: current,
+            after: undone.text,
+            access: access(entry),
+        });
+        Ok(())
+    }
+}
+
+pub(super) fn access(entry: &Entry) -> Access {
+    if entry.config_dir.is_some() {
+        Access::Inherited
+    } else {
+        Access::Private
+    }
+}
+
+fn deepest_first(dirs: &[PathBuf], config_dir: &Path) -> Vec<PathBuf> {
+    let mut dirs = dirs.to_vec();
+    // Made by the client for our plugin, so nobody misses them once they are empty.
+    dirs.extend(plugin_data_dir(config_dir).ancestors().take(2).map(Path::to_path_buf));
+    dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
+    dirs
+}

@@ -1,0 +1,79 @@
+//! Which processes we run under: to find the client that started a hook, to tell a live session from a dead
+//! one, and to notice that a command was typed by an agent and not by a person.
+
+use crate::env_vars;
+
+/// A process, told apart from a later one with the same number by its start time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessId {
+    pub pid: i64,
+    pub started: i64,
+}
+
+/// The name and parent of a process. On systems without `/proc` nothing is known.
+struct Stat {
+    name: String,
+    parent: i64,
+    is_zombie: bool,
+    started: i64,
+}
+
+fn stat(pid: i64) -> Option<Stat> {
+    let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may itself contain some.
+    let (before, after) = text.rsplit_once(") ")?;
+    let name = before.split_once(" (")?.1.to_owned();
+    let fields: Vec<&str> = after.split(' ').collect();
+    Some(Stat {
+        name,
+        is_zombie: *fields.first()? == "Z",
+        parent: fields.get(1)?.parse().ok()?,
+        started: fields.get(19)?.parse().ok()?,
+    })
+}
+
+impl ProcessId {
+    /// Whether this very process still runs; `None` where that cannot be told.
+    pub fn is_alive(self) -> Option<bool> {
+        if !cfg!(target_os = "linux") {
+            return None;
+        }
+        Some(stat(self.pid).is_some_and(|stat| !stat.is_zombie && stat.started == self.started))
+    }
+}
+
+const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
+
+/// The client that started this hook: the nearest ancestor that is not a shell.
+pub fn client_of_hook() -> Option<ProcessId> {
+    let mut pid = i64::from(rustix::process::getppid()?.as_raw_nonzero().get());
+    for _ in 0..4 {
+        let stat = stat(pid)?;
+        if !SHELLS.contains(&stat.name.as_str()) {
+            return Some(ProcessId {
+                pid,
+                started: stat.started,
+            });
+        }
+        pid = stat.parent;
+    }
+    None
+}
+
+/// Whether this command was started by an agent's shell: its environment says so, or one of its ancestors is
+/// an agent. A person in a terminal of their own has neither.
+pub fn is_inside_agent() -> bool {
+    let marked = [env_vars::CLAUDECODE, env_vars::CODEX_SANDBOX, env_vars::CODEX_THREAD_ID];
+    if marked.iter().any(|name| env_vars::text(name).is_some()) {
+        return true;
+    }
+    let mut pid = rustix::process::getppid().map_or(0, |parent| i64::from(parent.as_raw_nonzero().get()));
+    for _ in 0..32 {
+        let Some(stat) = stat(pid) else { return false };
+        if matches!(stat.name.as_str(), "claude" | "codex") {
+            return true;
+        }
+        pid = stat.parent;
+    }
+    false
+}

@@ -1,0 +1,272 @@
+//! The one read model behind status, statusline, history and the hosts' tools. Field names are what scripts
+//! rely on; `docs/schema/` describes them.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::clock::{self, Millis};
+use crate::goal::limit;
+use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::store::{Db, EventRow, StoreError};
+use crate::text;
+
+/// A goal as the world sees it.
+#[derive(Debug, Clone, Serialize)]
+pub struct GoalView {
+    pub goal_id: String,
+    pub session_id: String,
+    pub host: &'static str,
+    pub project_dir: Option<String>,
+    pub objective: String,
+    pub status: GoalStatus,
+    pub paused_reason: Option<PausedReason>,
+    pub budget_profile: Option<&'static str>,
+    pub budget_source: &'static str,
+    pub token_budget: Option<i64>,
+    pub tokens_used: i64,
+    pub subagent_tokens: i64,
+    pub total_tokens: i64,
+    pub remaining_tokens: Option<i64>,
+    pub cache_read_tokens: i64,
+    /// Null when tokens of a model without a known price are among them.
+    pub cost_usd: Option<f64>,
+    pub usd_budget: Option<f64>,
+    pub continuations_used: i64,
+    pub continuations_remaining: i64,
+    pub active_seconds: i64,
+    pub wall_seconds: i64,
+    pub deadline: Option<String>,
+    pub accounting_uncertain: bool,
+    pub verify: Vec<String>,
+    pub last_verification: Option<Value>,
+    pub last_verdict: Option<Value>,
+    pub blocked_reason: Option<String>,
+    pub next: String,
+    pub version: i64,
+    pub created_at_ms: Millis,
+    pub updated_at_ms: Millis,
+}
+
+/// Builds the view of a goal as of now.
+pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, StoreError> {
+    let verdict = db.last_event(&goal.goal_id, "evaluator_verdict")?.map(|event| {
+        let current = event.payload["objective_hash"] == json!(text::fingerprint(&goal.objective));
+        json!({
+            "verdict": event.payload["verdict"], "reason": event.payload["reason"], "evidence": event.payload["evidence"],
+            "for_current_objective": current, "created_at_ms": event.created_at_ms,
+        })
+    });
+    let verification = db.verifications(&goal.goal_id, 1)?.into_iter().next().map(|run| {
+        json!({
+            "command": run.command, "exit_code": run.exit_code, "timed_out": run.timed_out, "duration_ms": run.duration_ms,
+            "output_sha256": run.output_sha256, "git_commit": run.git_commit, "git_dirty": run.git_dirty,
+            "created_at_ms": run.created_at_ms,
+        })
+    });
+    let blocked_reason = match goal.status {
+        GoalStatus::Blocked => db
+            .last_event(&goal.goal_id, "goal_blocked")?
+            .and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
+        _ => None,
+    };
+    let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "amounts of money are far below 2^53 millionths"
+    )]
+    let dollars = |micros: i64| micros as f64 / 1_000_000.0;
+    Ok(GoalView {
+        goal_id: goal.goal_id.clone(),
+        session_id: goal.session_id.clone(),
+        host: goal.host.into(),
+        project_dir: goal.project_dir.clone(),
+        objective: goal.objective.clone(),
+        status: goal.status,
+        paused_reason: goal.paused_reason,
+        budget_profile: goal.budget_profile.map(Into::into),
+        budget_source: goal.budget_source.into(),
+        token_budget: goal.token_budget,
+        tokens_used: goal.tokens_used,
+        subagent_tokens: goal.subagent_tokens,
+        total_tokens: goal.total_tokens(),
+        remaining_tokens: goal.remaining_tokens(),
+        cache_read_tokens: goal.cache_read_tokens,
+        cost_usd: (goal.unpriced_tokens == 0).then(|| dollars(goal.cost_micros)),
+        usd_budget: goal.usd_budget_micros.map(dollars),
+        continuations_used: goal.continuations_used,
+        continuations_remaining: goal.continuations_remaining,
+        active_seconds: goal.active_seconds(until),
+        wall_seconds: (until - goal.created_at_ms).max(0) / 1000,
+        deadline: goal.deadline_ms.map(clock::to_rfc3339),
+        accounting_uncertain: goal.accounting_uncertain,
+        verify: goal.verify.clone(),
+        last_verification: verification,
+        last_verdict: verdict,
+        blocked_reason,
+        next: next(goal, now),
+        version: goal.version,
+        created_at_ms: goal.created_at_ms,
+        updated_at_ms: goal.updated_at_ms,
+    })
+}
+
+/// An event as scripts see it.
+pub fn event_view(event: &EventRow) -> Value {
+    json!({
+        "id": event.id, "ts": clock::to_rfc3339(event.created_at_ms), "kind": event.kind,
+        "session_id": event.session_id, "goal_id": event.goal_id, "hook_name": event.hook_name, "actor": event.actor,
+        "status_before": event.status_before, "status_after": event.status_after,
+        "version_before": event.version_before, "version_after": event.version_after,
+        "tokens_delta": event.tokens_delta, "payload": event.payload, "created_at_ms": event.created_at_ms,
+    })
+}
+
+/// What happens next, or what the user can type to make it happen.
+fn next(goal: &Goal, now: Millis) -> String {
+    match (goal.status, goal.paused_reason) {
+        (GoalStatus::Active, _) if goal.wind_down.is_some() => "one turn to wind down, then it stops".into(),
+        (GoalStatus::Active, _) => match goal.wake_at_ms {
+            Some(at) => format!("tries again at {}", clock::to_local(at)),
+            None if goal.resume_at_ms.is_none() => {
+                "its session is closed: resume it, or /goal-adopt it elsewhere".into()
+            }
+            None if limit::reached(goal, now).is_some() => "one turn to wind down at the end of this turn".into(),
+            None => "goes on when the turn ends".into(),
+        },
+        (GoalStatus::BudgetLimited, _) => "/goal-extend --add-tokens N (or --add-usd X) goes on".into(),
+        (GoalStatus::Blocked, _) => "waits for you; /goal-resume goes on".into(),
+        (GoalStatus::Complete, _) => "over; /goal-start begins another".into(),
+        (GoalStatus::Abandoned, _) => "abandoned; /goal-start begins another".into(),
+        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => "/goal-extend --add-turns N goes on".into(),
+        (GoalStatus::Paused, Some(PausedReason::WallClockCap | PausedReason::Deadline)) => {
+            "/goal-extend --add-hours H goes on".into()
+        }
+        (GoalStatus::Paused, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain)) => {
+            "/goal-reconcile --accept-reset resumes".into()
+        }
+        (GoalStatus::Paused, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => goal.wake_at_ms.map_or_else(
+            || "/goal-resume goes on".into(),
+            |at| format!("wakes at {}; /goal-resume goes on at once", clock::to_local(at)),
+        ),
+        (GoalStatus::Paused, _) => "/goal-resume goes on".into(),
+    }
+}
+
+/// The block that `goal status` and `/goal-status` print.
+pub fn status_text(view: &GoalView) -> String {
+    let mut lines = vec![
+        format!("◎ Goal: {}", text::printable(&view.objective)),
+        format!("status: {}", view.status),
+    ];
+    if let Some(reason) = view.paused_reason {
+        lines.push(format!("paused_reason: {reason}"));
+    }
+    if let Some(reason) = &view.blocked_reason {
+        lines.push(format!("blocked_reason: {}", text::printable(reason)));
+    }
+    let doubt = if view.accounting_uncertain {
+        " (last known — may undercount)"
+    } else {
+        ""
+    };
+    lines.push(format!(
+        "tokens: {} worker · {} subagent{doubt}",
+        text::thousands(view.tokens_used),
+        text::thousands(view.subagent_tokens)
+    ));
+    if let (Some(budget), Some(remaining)) = (view.token_budget, view.remaining_tokens) {
+        let profile = view.budget_profile.map(|name| format!(" ({name})")).unwrap_or_default();
+        lines.push(format!(
+            "budget: {} of {} left{profile}",
+            text::thousands(remaining),
+            text::thousands(budget)
+        ));
+    }
+    let cost = match view.cost_usd {
+        Some(dollars) => money(dollars),
+        None => "unknown (a model without a known price)".to_owned(),
+    };
+    let of = view
+        .usd_budget
+        .map(|budget| format!(" of {}", money(budget)))
+        .unwrap_or_default();
+    lines.push(format!("cost: {cost}{of}"));
+    let turns_left = if view.continuations_used + view.continuations_remaining < crate::goal::UNLIMITED_CONTINUATIONS {
+        format!(" · {} left", view.continuations_remaining)
+    } else {
+        String::new()
+    };
+    lines.push(format!("turns: {}{turns_left}", view.continuations_used));
+    lines.push(format!(
+        "time: {} active · {} since start",
+        text::duration(view.active_seconds),
+        text::duration(view.wall_seconds)
+    ));
+    if let Some(deadline) = &view.deadline {
+        lines.push(format!("deadline: {deadline}"));
+    }
+    for command in &view.verify {
+        lines.push(format!("verify: {}", text::headline(command, 100)));
+    }
+    if let Some(run) = &view.last_verification {
+        let outcome = if run["exit_code"] == json!(0) {
+            "passed"
+        } else {
+            "failed"
+        };
+        lines.push(format!("last verification: {outcome}"));
+    }
+    if let Some(verdict) = &view.last_verdict {
+        let stale = if verdict["for_current_objective"] == json!(true) {
+            ""
+        } else {
+            " (for an earlier objective)"
+        };
+        let reason = verdict["reason"]
+            .as_str()
+            .map(|reason| format!(": {}", text::headline(reason, 120)))
+            .unwrap_or_default();
+        lines.push(format!(
+            "last verdict: {}{reason}{stale}",
+            verdict["verdict"].as_str().unwrap_or("?")
+        ));
+    }
+    if view.accounting_uncertain || view.paused_reason == Some(PausedReason::AccountingUncertain) {
+        lines.push("⚠ /compact event detected. Run /goal-reconcile --accept-reset to resume.".into());
+    }
+    lines.push(format!("next: {}", view.next));
+    lines.join("\n")
+}
+
+fn money(dollars: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "made from millionths just before")]
+    text::usd((dollars * 1_000_000.0).round() as i64)
+}
+
+/// The short line for a host's status bar; empty without a goal.
+pub fn statusline(goal: &Goal, now: Millis) -> String {
+    let tokens = text::short_number(goal.total_tokens());
+    let tokens = goal.token_budget.map_or_else(
+        || tokens.clone(),
+        |budget| format!("{tokens}/{}", text::short_number(budget)),
+    );
+    let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
+    let numbers = format!(
+        "{tokens} · {} turns · {}",
+        goal.continuations_used,
+        text::clock(goal.active_seconds(until))
+    );
+    let doubt = if goal.accounting_uncertain { " ⚠" } else { "" };
+    match (goal.status, goal.paused_reason) {
+        (GoalStatus::Active, _) => format!("◎ goal active {numbers}{doubt}"),
+        (GoalStatus::Paused, Some(reason)) => format!(
+            "◎ goal paused ({}) {numbers}{doubt}",
+            reason.to_string().replace('_', " ")
+        ),
+        (GoalStatus::Paused, None) => format!("◎ goal paused {numbers}{doubt}"),
+        (GoalStatus::Blocked, _) => format!("◎ goal blocked {numbers}"),
+        (GoalStatus::BudgetLimited, _) => format!("◎ goal out of budget {numbers}"),
+        (GoalStatus::Complete, _) => format!("◎ goal achieved {numbers}"),
+        (GoalStatus::Abandoned, _) => String::new(),
+    }
+}

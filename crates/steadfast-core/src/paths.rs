@@ -1,0 +1,83 @@
+//! Where things are on disk: the home directory, the store, the configuration and the log.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+
+use crate::config::{Config, ConfigError};
+use crate::env_vars;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PathError {
+    #[error("no home directory is known")]
+    NoHome,
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// The directories and settings of this invocation.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    pub home: PathBuf,
+    pub store: PathBuf,
+    /// Which rule chose the store, for `doctor`.
+    pub store_from: &'static str,
+    pub config: Config,
+}
+
+impl Paths {
+    /// Finds the home and the store: `--db`, `$STEADFAST_DB`, the configuration, the plugin's data directory,
+    /// the home directory; the first that applies.
+    pub fn find(db_flag: Option<&Path>) -> Result<Self, PathError> {
+        let home = home()?;
+        let config = Config::load(&home.join("config.toml"))?;
+        let (store, store_from) = if let Some(path) = db_flag {
+            (path.to_owned(), "--db")
+        } else if let Some(path) = env_vars::path(env_vars::DB) {
+            (path, "$STEADFAST_DB")
+        } else if let Some(path) = &config.db {
+            (path.clone(), "config.toml")
+        } else if let Some(path) = env_vars::path(env_vars::CLAUDE_PLUGIN_DATA) {
+            (path.join("goals.db"), "$CLAUDE_PLUGIN_DATA")
+        } else {
+            (home.join("goals.db"), "home")
+        };
+        Ok(Self {
+            home,
+            store,
+            store_from,
+            config,
+        })
+    }
+
+    pub fn config_file(&self) -> PathBuf {
+        self.home.join("config.toml")
+    }
+
+    pub fn log_file(&self) -> PathBuf {
+        self.home.join("log").join("hooks.log")
+    }
+}
+
+/// `$STEADFAST_HOME`, else the platform's data directory.
+pub fn home() -> Result<PathBuf, PathError> {
+    if let Some(home) = env_vars::path(env_vars::HOME) {
+        return Ok(home);
+    }
+    let strategy = etcetera::choose_base_strategy().map_err(|_| PathError::NoHome)?;
+    Ok(strategy.data_dir().join("steadfast"))
+}
+
+/// Creates a directory that only its owner can read.
+pub fn create_private_dir(path: &Path) -> std::io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    fs_err::create_dir_all(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Which session a command is about. Never a guess: the flag, then what the host tells, then the one live
+//! session of this directory.
+
+use std::path::Path;
+
+use crate::env_vars;
+use crate::store::{Db, Session, StoreError};
+use crate::text;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error("no live session in {0}")]
+    None(String),
+    #[error("several live sessions in this directory:\n{0}")]
+    Several(String),
+    #[error("`{0}` is not a session id")]
+    Malformed(String),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl SessionError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::None(_) => "start the agent here, or name the session: --session ID",
+            Self::Several(_) => "name one of them: --session ID",
+            Self::Malformed(_) => "ids are 1 to 200 characters without control characters or slashes",
+            Self::Store(error) => error.hint(),
+        }
+    }
+}
+
+/// Finds the session for a command.
+pub fn resolve(db: Option<Db<'_>>, flag: Option<&str>, directory: &Path) -> Result<String, SessionError> {
+    if let Some(id) = flag {
+        return checked(id);
+    }
+    if let Some(id) = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID) {
+        return checked(&id);
+    }
+    let mut live = match db {
+        Some(db) => live_sessions_in(db, directory)?,
+        None => Vec::new(),
+    };
+    match live.len() {
+        0 => Err(SessionError::None(directory.display().to_string())),
+        1 => Ok(live.remove(0).session_id),
+        _ => {
+            let lines: Vec<String> = live.iter().map(|session| describe(db, session)).collect();
+            Err(SessionError::Several(lines.join("\n")))
+        }
+    }
+}
+
+/// An id is only ever a key, never a path; one that looks like a path is a mistake or an attack.
+fn checked(id: &str) -> Result<String, SessionError> {
+    let fine = !id.is_empty() && id.len() <= 200 && !id.chars().any(|c| c.is_control() || c == '/' || c == '\\');
+    if fine {
+        Ok(id.to_owned())
+    } else {
+        Err(SessionError::Malformed(text::cut(&text::printable(id), 60)))
+    }
+}
+
+fn live_sessions_in(db: Db<'_>, directory: &Path) -> Result<Vec<Session>, StoreError> {
+    let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let here = real(directory);
+    let sessions = db.open_sessions()?;
+    let belongs_here = |session: &Session| {
+        [&session.project_dir, &session.cwd]
+            .iter()
+            .any(|path| !path.is_empty() && real(Path::new(path)) == here)
+    };
+    Ok(sessions
+        .into_iter()
+        .filter(|session| belongs_here(session) && session.is_alive())
+        .collect())
+}
+
+fn describe(db: Option<Db<'_>>, session: &Session) -> String {
+    let goal = db.and_then(|db| db.goal(&session.session_id).ok().flatten());
+    let about = goal.map_or_else(
+        || "no goal".to_owned(),
+        |goal| format!("{}: {}", goal.status, text::headline(&goal.objective, 60)),
+    );
+    format!("  {}  {}  {about}", session.session_id, session.host)
+}

@@ -1,0 +1,303 @@
+//! The only file that opens SQLite. It decides whether a database may be used at all (network file system,
+//! corrupt, from the future), sets the pragmas, and hands out write transactions. The SQL of each aggregate is
+//! in the modules below.
+
+mod goals;
+mod import;
+mod ledger;
+mod migrate;
+mod sessions;
+mod verifications;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+pub use goals::{EventFilter, EventRow, Origin};
+pub use import::ImportReport;
+pub(crate) use ledger::Source;
+pub use ledger::{Cursor, Recorded};
+pub use sessions::{Session, ToolCall};
+pub use verifications::Verification;
+
+/// The schema this binary writes.
+pub const SCHEMA_VERSION: i64 = 6;
+
+// Older versions can corrupt a WAL database when a checkpoint races with a reset of the log.
+const _: () = assert!(
+    rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003,
+    "SQLite 3.51.3 or newer is required"
+);
+
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("the store {0} does not exist")]
+    Missing(PathBuf),
+    #[error("the store {path} has schema version {found}, and this steadfast knows versions up to {SCHEMA_VERSION}")]
+    FromTheFuture { path: PathBuf, found: i64 },
+    #[error("the store {path} is not a usable database: {message}")]
+    Corrupt { path: PathBuf, message: String },
+    #[error("the store {0} is on a network file system, where SQLite's locking is not safe")]
+    NetworkFileSystem(PathBuf),
+    #[error("the store {path} cannot be opened: {message}")]
+    CannotOpen { path: PathBuf, message: String },
+    #[error("the store {0} is read-only")]
+    ReadOnly(PathBuf),
+    #[error("the store {0} is locked by another process")]
+    Busy(PathBuf),
+    #[error("another process changed the goal first")]
+    Stale,
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("the store {path} failed: {source}")]
+    Sql { path: PathBuf, source: rusqlite::Error },
+    #[error("the store failed: {0}")]
+    Query(#[from] rusqlite::Error),
+    #[error("a value in the store is not understood: {0}")]
+    Value(String),
+}
+
+impl StoreError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Missing(_) => {
+                "it is created by the first goal or session; `steadfast doctor` shows where it is looked for"
+            }
+            Self::FromTheFuture { .. } => "install the newer steadfast that wrote it",
+            Self::Corrupt { .. } => {
+                "nothing was changed; restore a backup, or move the file away and `steadfast doctor`"
+            }
+            Self::NetworkFileSystem(_) => "set STEADFAST_HOME or STEADFAST_DB to a directory on a local disk",
+            Self::ReadOnly(_) | Self::CannotOpen { .. } => "check that the file and its directory can be written",
+            Self::Busy(_) => "try again in a moment; `steadfast doctor` shows who may hold it",
+            Self::Stale => "run the command again",
+            Self::Io(_) | Self::Sql { .. } | Self::Query(_) | Self::Value(_) => "run `steadfast doctor`",
+        }
+    }
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    db: Connection,
+    path: PathBuf,
+}
+
+/// What can be asked of the store, inside a transaction or outside of one. The modules below add the methods.
+#[derive(Debug, Clone, Copy)]
+pub struct Db<'a>(&'a Connection);
+
+impl Store {
+    /// Opens the store, creating or migrating it as needed.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if !path.exists() {
+            create_private_file(path)?;
+        }
+        Self::open_existing(path)
+    }
+
+    /// Opens a store that must exist already, migrating it as needed.
+    pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
+        if !path.exists() {
+            return Err(StoreError::Missing(path.to_owned()));
+        }
+        refuse_network_file_system(path)?;
+        let mut store = Self {
+            db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
+            path: path.to_owned(),
+        };
+        store.prepare().map_err(|error| store.explain(error))?;
+        Ok(store)
+    }
+
+    fn prepare(&mut self) -> Result<(), StoreError> {
+        self.db.busy_timeout(BUSY_TIMEOUT)?;
+        let version = migrate::version(&self.db)?;
+        if version > SCHEMA_VERSION {
+            return Err(StoreError::FromTheFuture {
+                path: self.path.clone(),
+                found: version,
+            });
+        }
+        if self.db.is_readonly("main")? {
+            return Err(StoreError::ReadOnly(self.path.clone()));
+        }
+        let mode: String = self.db.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if mode != "wal" {
+            let _: String = self
+                .db
+                .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+        }
+        self.db.pragma_update(None, "synchronous", "full")?;
+        if version < SCHEMA_VERSION {
+            if version > 0 {
+                self.backup_to(&beside(&self.path, &format!("v{version}.bak")))?;
+            }
+            migrate::run(&mut self.db)?;
+        }
+        Ok(())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `work` in one write transaction; an error rolls everything back.
+    pub fn write<T, E: From<StoreError>>(&mut self, work: impl FnOnce(Db<'_>) -> Result<T, E>) -> Result<T, E> {
+        let path = self.path.clone();
+        let tx = self
+            .db
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(|error| E::from(explain(&path, error)))?;
+        let done = work(Db(&tx))?;
+        tx.commit().map_err(|error| E::from(explain(&path, error)))?;
+        Ok(done)
+    }
+
+    /// For reads outside a transaction.
+    pub fn read(&self) -> Db<'_> {
+        Db(&self.db)
+    }
+
+    /// Copies the store, hot, to a new file; an existing one is replaced only when the copy is whole.
+    pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
+        let directory = target
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let copy = tempfile::Builder::new()
+            .prefix(".steadfast-backup")
+            .tempfile_in(directory)?;
+        {
+            let mut destination = connect(copy.path(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+            let backup = rusqlite::backup::Backup::new(&self.db, &mut destination)?;
+            backup.run_to_completion(1_000, Duration::ZERO, None)?;
+        }
+        copy.as_file().sync_all()?;
+        copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
+        Ok(())
+    }
+
+    /// Asks SQLite for faults in the file; empty when there are none.
+    pub fn integrity_faults(&self) -> Result<Vec<String>, StoreError> {
+        let mut statement = self.db.prepare("PRAGMA integrity_check(20)")?;
+        let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    pub fn journal_mode(&self) -> Result<String, StoreError> {
+        Ok(self.db.pragma_query_value(None, "journal_mode", |row| row.get(0))?)
+    }
+
+    fn explain(&self, error: StoreError) -> StoreError {
+        match error {
+            StoreError::Query(error) => explain(&self.path, error),
+            other => other,
+        }
+    }
+}
+
+/// Opens someone else's database without ever writing to it.
+fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that opens databases")]
+fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
+    let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags).map_err(|error| explain(path, error))
+}
+
+/// Turns SQLite's codes into what a person can act on.
+fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt {
+            path,
+            message: error.to_string(),
+        },
+        Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path),
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::DiskFull) => StoreError::CannotOpen {
+            path,
+            message: error.to_string(),
+        },
+        _ => StoreError::Sql { path, source: error },
+    }
+}
+
+/// `goals.db` and `v4.bak` give `goals.db.v4.bak`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// SQLite gives its log and index files the mode of the database, so only this one needs care.
+fn create_private_file(path: &Path) -> Result<(), StoreError> {
+    let cannot = |error: std::io::Error| StoreError::CannotOpen {
+        path: path.to_owned(),
+        message: error.to_string(),
+    };
+    if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        crate::paths::create_private_dir(directory).map_err(cannot)?;
+        refuse_network_file_system(directory)?;
+    }
+    let mut options = fs_err::OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    {
+        use fs_err::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path).map(|_| ()).map_err(cannot)
+}
+
+#[cfg(target_os = "linux")]
+fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
+    // A file system that cannot be asked is given the benefit of the doubt.
+    let Ok(info) = rustix::fs::statfs(path) else {
+        return Ok(());
+    };
+    #[expect(
+        clippy::cast_sign_loss,
+        clippy::cast_possible_truncation,
+        reason = "magic numbers are 32 bit"
+    )]
+    let magic = info.f_type as u32;
+    if is_network_file_system(magic) {
+        Err(StoreError::NetworkFileSystem(path.to_owned()))
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+#[expect(clippy::unnecessary_wraps, reason = "same signature on all systems")]
+fn refuse_network_file_system(_path: &Path) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// NFS, SMB (three generations), AFS, Ceph, 9p (also the Windows drives of WSL), Coda and Lustre.
+#[cfg(target_os = "linux")]
+fn is_network_file_system(magic: u32) -> bool {
+    const NETWORK: &[u32] = &[
+        0x6969,
+        0x517B,
+        0xFF53_4D42,
+        0xFE53_4D42,
+        0x5346_414F,
+        0x00C3_6400,
+        0x0102_1997,
+        0x7375_7245,
+        0x0BD0_0BD0,
+    ];
+    NETWORK.contains(&magic)
+}
+
+#[cfg(test)]
+mod tests;

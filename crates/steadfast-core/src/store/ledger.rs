@@ -1,0 +1,282 @@
+//! The ledger of responses, the spans of goals, and how far each file was read. A response is charged once, to
+//! the goal in whose time it was given, however often and in whatever order its lines are read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Db, StoreError};
+use crate::clock::Millis;
+use crate::goal::Goal;
+use crate::goal::change::Span;
+use crate::goal::turn::Charge;
+use crate::host::Host;
+use crate::price;
+use crate::usage::{NativeGoal, Position, Reading, Response};
+
+/// How far a file was read, and what a reader must remember about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cursor {
+    pub position: Position,
+    pub broken_lines: i64,
+    pub queued_prompts: i64,
+    pub native_goal: Option<String>,
+    pub read_before_compaction: bool,
+}
+
+/// Where a reading comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) host: Host,
+    pub(crate) session_id: &'a str,
+    /// Empty for the worker.
+    pub(crate) agent_id: &'a str,
+    pub(crate) path: &'a Path,
+}
+
+/// What recording a reading leads to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// What each goal is to be charged.
+    pub charges: BTreeMap<String, Charge>,
+    pub cursor: Cursor,
+}
+
+impl Db<'_> {
+    pub(crate) fn cursor(self, path: &Path) -> Result<Option<Cursor>, StoreError> {
+        let sql = "SELECT byte_offset, anchor, broken_lines, queued_prompts, native_goal, read_before_compaction
+                   FROM transcript_cursors WHERE path = ?1";
+        let found = self
+            .0
+            .prepare_cached(sql)?
+            .query_row([path.to_string_lossy()], |row| {
+                let offset: i64 = row.get(0)?;
+                Ok(Cursor {
+                    position: Position {
+                        offset: u64::try_from(offset).unwrap_or(0),
+                        anchor: row.get(1)?,
+                    },
+                    broken_lines: row.get(2)?,
+                    queued_prompts: row.get(3)?,
+                    native_goal: row.get(4)?,
+                    read_before_compaction: row.get(5)?,
+                })
+            })
+            .optional()?;
+        Ok(found)
+    }
+
+    pub(crate) fn put_cursor(self, source: Source<'_>, cursor: &Cursor, now: Millis) -> Result<(), StoreError> {
+        self.0
+            .prepare_cached(
+                "INSERT INTO transcript_cursors (path, session_id, agent_id, byte_offset, anchor, broken_lines,
+                   queued_prompts, native_goal, read_before_compaction, updated_at_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                 ON CONFLICT (path) DO UPDATE SET session_id = excluded.session_id, agent_id = excluded.agent_id,
+                   byte_offset = excluded.byte_offset, anchor = excluded.anchor, broken_lines = excluded.broken_lines,
+                   queued_prompts = excluded.queued_prompts, native_goal = excluded.native_goal,
+                   read_before_compaction = excluded.read_before_compaction, updated_at_ms = excluded.updated_at_ms",
+            )?
+            .execute(params![
+                source.path.to_string_lossy(),
+                source.session_id,
+                source.agent_id,
+                i64::try_from(cursor.position.offset).unwrap_or(i64::MAX),
+                cursor.position.anchor,
+                cursor.broken_lines,
+                cursor.queued_prompts,
+                cursor.native_goal,
+                cursor.read_before_compaction,
+                now,
+            ])?;
+        Ok(())
+    }
+
+    /// Enters a reading and says what each goal is to be charged for it.
+    pub(crate) fn record(self, source: Source<'_>, reading: &Reading, now: Millis) -> Result<Recorded, StoreError> {
+        let before = self.cursor(source.path)?.unwrap_or_default();
+        let mut charges = BTreeMap::new();
+        for response in &reading.responses {
+            self.record_response(source, response, &mut charges)?;
+        }
+        charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
+        let queued_prompts = (before.queued_prompts + reading.queued).max(0);
+        let native_goal = match &reading.native_goal {
+            Some(NativeGoal::Active(condition)) => Some(condition.clone()),
+            Some(NativeGoal::Over) => None,
+            None => before.native_goal,
+        };
+        let cursor = Cursor {
+            position: reading.position.clone(),
+            broken_lines: before.broken_lines + reading.broken_lines,
+            queued_prompts,
+            native_goal,
+            read_before_compaction: before.read_before_compaction,
+        };
+        self.put_cursor(source, &cursor, now)?;
+        Ok(Recorded { charges, cursor })
+    }
+
+    fn record_response(
+        self,
+        source: Source<'_>,
+        response: &Response,
+        charges: &mut BTreeMap<String, Charge>,
+    ) -> Result<(), StoreError> {
+        let host: &str = source.host.into();
+        let known = self.response(host, &response.id)?;
+        let goal_id = match &known {
+            Some((old, goal_id)) => {
+                if !response.supersedes(old) || response == old {
+                    return Ok(());
+                }
+                goal_id.clone()
+            }
+            None => self.goal_at(source.session_id, response.at_ms)?,
+        };
+        if let Some(goal_id) = &goal_id {
+            let charge = charges.entry(goal_id.clone()).or_default();
+            add(charge, response, source.agent_id, 1);
+            if let Some((old, _)) = &known {
+                add(charge, old, source.agent_id, -1);
+            }
+        }
+        self.0
+            .prepare_cached(
+                "INSERT INTO responses (host, response_id, session_id, agent_id, goal_id, model, input_tokens,
+                   output_tokens, cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+                 ON CONFLICT (host, response_id) DO UPDATE SET model = excluded.model,
+                   input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+                   cache_creation_tokens = excluded.cache_creation_tokens,
+                   cache_creation_1h_tokens = excluded.cache_creation_1h_tokens,
+                   cache_read_tokens = excluded.cache_read_tokens, cost_micros = excluded.cost_micros",
+            )?
+            .execute(params![
+                host,
+                response.id,
+                source.session_id,
+                source.agent_id,
+                goal_id,
+                response.model,
+                response.input,
+                response.output,
+                response.cache_creation,
+                response.cache_creation_1h,
+                response.cache_read,
+                price::cost_micros(response),
+                response.at_ms,
+            ])?;
+        Ok(())
+    }
+
+    fn response(self, host: &str, id: &str) -> Result<Option<(Response, Option<String>)>, StoreError> {
+        let sql = "SELECT model, input_tokens, output_tokens, cache_creation_tokens, cache_creation_1h_tokens,
+                     cache_read_tokens, at_ms, goal_id
+                   FROM responses WHERE host = ?1 AND response_id = ?2";
+        let found = self
+            .0
+            .prepare_cached(sql)?
+            .query_row([host, id], |row| {
+                let response = Response {
+                    id: id.to_owned(),
+                    model: row.get(0)?,
+                    input: row.get(1)?,
+                    output: row.get(2)?,
+                    cache_creation: row.get(3)?,
+                    cache_creation_1h: row.get(4)?,
+                    cache_read: row.get(5)?,
+                    at_ms: row.get(6)?,
+                };
+                Ok((response, row.get(7)?))
+            })
+            .optional()?;
+        Ok(found)
+    }
+
+    /// The goal that was driving a session at a moment.
+    fn goal_at(self, session_id: &str, at: Millis) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT goal_id FROM goal_spans
+                   WHERE session_id = ?1 AND from_ms <= ?2 AND (to_ms IS NULL OR to_ms > ?2)
+                   ORDER BY from_ms DESC LIMIT 1";
+        Ok(self
+            .0
+            .prepare_cached(sql)?
+            .query_row(params![session_id, at], |row| row.get(0))
+            .optional()?)
+    }
+
+    pub fn has_open_span(self, goal_id: &str) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM goal_spans WHERE session_id = (SELECT session_id FROM goals
+                   WHERE goal_id = ?1) AND goal_id = ?1 AND to_ms IS NULL)";
+        Ok(self.0.prepare_cached(sql)?.query_row([goal_id], |row| row.get(0))?)
+    }
+
+    /// Opens or closes the goal's claim on the tokens of its session.
+    pub fn move_span(self, goal: &Goal, span: Span, now: Millis) -> Result<(), StoreError> {
+        if span == Span::Keep {
+            return Ok(());
+        }
+        let open = self.has_open_span(&goal.goal_id)?;
+        match span {
+            Span::Open if !open => {
+                self.0
+                    .prepare_cached(
+                        "INSERT OR REPLACE INTO goal_spans (goal_id, session_id, from_ms) VALUES (?1, ?2, ?3)",
+                    )?
+                    .execute(params![goal.goal_id, goal.session_id, now])?;
+            }
+            Span::Close if open => {
+                self.0
+                    .prepare_cached("UPDATE goal_spans SET to_ms = ?2 WHERE goal_id = ?1 AND to_ms IS NULL")?
+                    .execute(params![goal.goal_id, now])?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Keeps the documented table of subagents current.
+    pub(crate) fn put_subagent_tokens(
+        self,
+        source: Source<'_>,
+        goal_id: &str,
+        add: i64,
+        offset: u64,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        self.0
+            .prepare_cached(
+                "INSERT INTO subagent_token_cursors (session_id, goal_id, agent_id, transcript_path, tokens_used,
+                   last_accounted_byte_offset, updated_at_ms)
+                 VALUES (?1, ?2, ?3, ?4, max(0, ?5), ?6, ?7)
+                 ON CONFLICT (session_id, goal_id, agent_id) DO UPDATE SET tokens_used = max(0, tokens_used + ?5),
+                   last_accounted_byte_offset = excluded.last_accounted_byte_offset, updated_at_ms = excluded.updated_at_ms",
+            )?
+            .execute(params![
+                source.session_id,
+                goal_id,
+                source.agent_id,
+                source.path.to_string_lossy(),
+                add,
+                i64::try_from(offset).unwrap_or(i64::MAX),
+                now
+            ])?;
+        Ok(())
+    }
+}
+
+fn add(charge: &mut Charge, response: &Response, agent_id: &str, sign: i64) {
+    let tokens = sign * response.counted();
+    if agent_id.is_empty() {
+        charge.worker_tokens += tokens;
+    } else {
+        charge.subagent_tokens += tokens;
+    }
+    charge.cache_read_tokens += sign * response.cache_read;
+    match price::cost_micros(response) {
+        Some(micros) => charge.cost_micros += sign * micros,
+        None => charge.unpriced_tokens += tokens,
+    }
+}

@@ -1,0 +1,61 @@
+//! Brings a database of any earlier version up to ours, in one transaction. Versions 1 to 5 are those of the
+//! claude-goal plugin; a new file runs through them too, so that there is one way to every schema.
+
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
+
+use super::{SCHEMA_VERSION, StoreError};
+
+const MIGRATIONS: [&str; 6] = [
+    include_str!("../../migrations/0001.sql"),
+    include_str!("../../migrations/0002.sql"),
+    include_str!("../../migrations/0003.sql"),
+    include_str!("../../migrations/0004.sql"),
+    include_str!("../../migrations/0005.sql"),
+    include_str!("../../migrations/0006.sql"),
+];
+
+/// The version of the schema; 0 for an empty file. A database with tables but no version is not ours to touch.
+pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
+    let tables: i64 = db.query_row(
+        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+        [],
+        |row| row.get(0),
+    )?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    let found = db
+        .query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0))
+        .optional();
+    match found {
+        Ok(version) => Ok(version.flatten().unwrap_or(0)),
+        Err(_) => Err(StoreError::Value(
+            "the file has tables but no schema_version: it is not a goal store".into(),
+        )),
+    }
+}
+
+pub(super) fn run(db: &mut Connection) -> Result<(), StoreError> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have migrated while we waited for the lock.
+    let from = version(&tx)?;
+    for (migration, number) in MIGRATIONS.iter().zip(1..) {
+        if number > from {
+            tx.execute_batch(migration)?;
+        }
+    }
+    let reached = version(&tx)?;
+    if reached != SCHEMA_VERSION {
+        return Err(StoreError::Value(format!("migration ended at version {reached}")));
+    }
+    tx.commit()?;
+    Ok(())
+}
+
+/// Builds a database of an older version, as the plugin would have; for tests.
+#[cfg(test)]
+pub(super) fn build(db: &Connection, version: usize) {
+    for migration in &MIGRATIONS[..version] {
+        db.execute_batch(migration).unwrap();
+    }
+}

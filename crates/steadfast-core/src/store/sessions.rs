@@ -1,0 +1,161 @@
+//! Sessions of the hosts, and the calls of our own tools that a hook announced.
+
+use rusqlite::{OptionalExtension as _, Row, params};
+
+use super::{Db, StoreError};
+use crate::clock::Millis;
+use crate::host::Host;
+use crate::host::process::ProcessId;
+
+/// What hooks told about a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    pub session_id: String,
+    pub host: Host,
+    pub cwd: String,
+    pub project_dir: String,
+    pub transcript_path: String,
+    pub client: Option<ProcessId>,
+    pub parent_session_id: Option<String>,
+    pub last_prompt_ms: Option<Millis>,
+    pub started_at_ms: Millis,
+    pub last_seen_ms: Millis,
+    pub ended_at_ms: Option<Millis>,
+    pub end_reason: Option<String>,
+}
+
+impl Session {
+    /// Whether a client still runs this session, as far as can be told.
+    pub fn is_alive(&self) -> bool {
+        self.ended_at_ms.is_none() && self.client.and_then(ProcessId::is_alive).unwrap_or(true)
+    }
+}
+
+/// Who called one of our tools, as `PreToolUse` saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    pub tool_use_id: String,
+    pub session_id: String,
+    pub agent_id: String,
+    pub agent_type: String,
+    pub tool_name: String,
+}
+
+const SELECT: &str = "SELECT session_id, host, cwd, project_dir, transcript_path, host_pid, host_pid_started,
+    parent_session_id, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason FROM sessions";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
+    let host: String = row.get("host")?;
+    let pid: Option<i64> = row.get("host_pid")?;
+    let started: Option<i64> = row.get("host_pid_started")?;
+    Ok(Session {
+        session_id: row.get("session_id")?,
+        // An unknown host was written by a newer binary; such a session is shown, never driven.
+        host: host.parse().unwrap_or(Host::Claude),
+        cwd: row.get("cwd")?,
+        project_dir: row.get("project_dir")?,
+        transcript_path: row.get("transcript_path")?,
+        client: pid.zip(started).map(|(pid, started)| ProcessId { pid, started }),
+        parent_session_id: row.get("parent_session_id")?,
+        last_prompt_ms: row.get("last_prompt_ms")?,
+        started_at_ms: row.get("started_at_ms")?,
+        last_seen_ms: row.get("last_seen_ms")?,
+        ended_at_ms: row.get("ended_at_ms")?,
+        end_reason: row.get("end_reason")?,
+    })
+}
+
+impl Db<'_> {
+    pub fn session(self, session_id: &str) -> Result<Option<Session>, StoreError> {
+        let sql = format!("{SELECT} WHERE session_id = ?1");
+        Ok(self.0.prepare_cached(&sql)?.query_row([session_id], read).optional()?)
+    }
+
+    /// Sessions nobody saw the end of, newest first.
+    pub fn open_sessions(self) -> Result<Vec<Session>, StoreError> {
+        let sql = format!("{SELECT} WHERE ended_at_ms IS NULL ORDER BY last_seen_ms DESC");
+        Ok(self.0.prepare(&sql)?.query_map([], read)?.collect::<Result<_, _>>()?)
+    }
+
+    /// The session that the same client ran before `session_id`: after `/clear` or a fork.
+    pub fn previous_session(self, client: ProcessId, session_id: &str) -> Result<Option<Session>, StoreError> {
+        let sql = format!(
+            "{SELECT} WHERE host_pid = ?1 AND host_pid_started = ?2 AND session_id <> ?3 ORDER BY last_seen_ms DESC LIMIT 1"
+        );
+        Ok(self
+            .0
+            .prepare(&sql)?
+            .query_row(params![client.pid, client.started, session_id], read)
+            .optional()?)
+    }
+
+    /// Adds or refreshes a session. What the new record does not know stays as it was.
+    pub fn put_session(self, session: &Session) -> Result<(), StoreError> {
+        self.0
+            .prepare_cached(
+                "INSERT INTO sessions (session_id, host, cwd, project_dir, transcript_path, host_pid, host_pid_started,
+                   parent_session_id, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+                 ON CONFLICT (session_id) DO UPDATE SET
+                   cwd = excluded.cwd, project_dir = excluded.project_dir,
+                   transcript_path = coalesce(nullif(excluded.transcript_path, ''), transcript_path),
+                   host_pid = coalesce(excluded.host_pid, host_pid),
+                   host_pid_started = coalesce(excluded.host_pid_started, host_pid_started),
+                   parent_session_id = coalesce(excluded.parent_session_id, parent_session_id),
+                   last_prompt_ms = coalesce(excluded.last_prompt_ms, last_prompt_ms),
+                   last_seen_ms = excluded.last_seen_ms,
+                   ended_at_ms = excluded.ended_at_ms, end_reason = excluded.end_reason",
+            )?
+            .execute(params![
+                session.session_id,
+                <&str>::from(session.host),
+                session.cwd,
+                session.project_dir,
+                session.transcript_path,
+                session.client.map(|client| client.pid),
+                session.client.map(|client| client.started),
+                session.parent_session_id,
+                session.last_prompt_ms,
+                session.started_at_ms,
+                session.last_seen_ms,
+                session.ended_at_ms,
+                session.end_reason,
+            ])?;
+        Ok(())
+    }
+
+    pub fn touch_session(self, session_id: &str, now: Millis) -> Result<(), StoreError> {
+        self.0
+            .prepare_cached("UPDATE sessions SET last_seen_ms = ?2 WHERE session_id = ?1")?
+            .execute(params![session_id, now])?;
+        Ok(())
+    }
+
+    /// Notes a call of one of our tools; notes older than a day are dropped.
+    pub fn note_tool_call(self, call: &ToolCall, now: Millis) -> Result<(), StoreError> {
+        const DAY: Millis = 86_400_000;
+        self.0
+            .execute("DELETE FROM tool_calls WHERE created_at_ms < ?1", [now - DAY])?;
+        self.0.execute(
+            "INSERT OR REPLACE INTO tool_calls (tool_use_id, session_id, agent_id, agent_type, tool_name, created_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![call.tool_use_id, call.session_id, call.agent_id, call.agent_type, call.tool_name, now],
+        )?;
+        Ok(())
+    }
+
+    pub fn tool_call(self, tool_use_id: &str) -> Result<Option<ToolCall>, StoreError> {
+        let sql =
+            "SELECT tool_use_id, session_id, agent_id, agent_type, tool_name FROM tool_calls WHERE tool_use_id = ?1";
+        let read = |row: &Row<'_>| {
+            Ok(ToolCall {
+                tool_use_id: row.get(0)?,
+                session_id: row.get(1)?,
+                agent_id: row.get(2)?,
+                agent_type: row.get(3)?,
+                tool_name: row.get(4)?,
+            })
+        };
+        Ok(self.0.prepare_cached(sql)?.query_row([tool_use_id], read).optional()?)
+    }
+}

@@ -1,0 +1,66 @@
+//! Evidence of verification commands that ran for a goal.
+
+use rusqlite::params;
+
+use super::{Db, StoreError};
+use crate::clock::Millis;
+
+/// How one verification command went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verification {
+    pub command: String,
+    /// `None` when a signal or the time limit ended it.
+    pub exit_code: Option<i32>,
+    pub timed_out: bool,
+    pub duration_ms: i64,
+    pub output_sha256: String,
+    pub output_tail: String,
+    pub git_commit: Option<String>,
+    pub git_dirty: Option<bool>,
+    pub created_at_ms: Millis,
+}
+
+impl Verification {
+    pub fn passed(&self) -> bool {
+        self.exit_code == Some(0)
+    }
+}
+
+impl Db<'_> {
+    pub fn add_verification(self, goal_id: &str, run: &Verification) -> Result<(), StoreError> {
+        self.0.execute(
+            "INSERT INTO verifications (goal_id, command, exit_code, timed_out, duration_ms, output_sha256, output_tail,
+               git_commit, git_dirty, created_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                goal_id, run.command, run.exit_code, run.timed_out, run.duration_ms, run.output_sha256,
+                run.output_tail, run.git_commit, run.git_dirty, run.created_at_ms
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Evidence of a goal, newest first.
+    pub fn verifications(self, goal_id: &str, most: usize) -> Result<Vec<Verification>, StoreError> {
+        let mut statement = self.0.prepare(
+            "SELECT command, exit_code, timed_out, duration_ms, output_sha256, output_tail, git_commit, git_dirty,
+               created_at_ms
+             FROM verifications WHERE goal_id = ?1 ORDER BY id DESC LIMIT ?2",
+        )?;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows = statement.query_map(params![goal_id, most], |row| {
+            Ok(Verification {
+                command: row.get(0)?,
+                exit_code: row.get(1)?,
+                timed_out: row.get(2)?,
+                duration_ms: row.get(3)?,
+                output_sha256: row.get(4)?,
+                output_tail: row.get(5)?,
+                git_commit: row.get(6)?,
+                git_dirty: row.get(7)?,
+                created_at_ms: row.get(8)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}

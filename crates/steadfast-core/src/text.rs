@@ -1,0 +1,169 @@
+//! Text that comes from outside, made safe and short: escaping for prompts, cuts at character boundaries,
+//! fingerprints, and numbers as people read them.
+
+use std::fmt::Write as _;
+
+/// Escapes text that a prompt quotes inside an XML-like element, so that it cannot close the element, and drops
+/// control characters other than newline and tab.
+pub fn escape_xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\n' | '\t' => escaped.push(character),
+            control if control.is_control() => {}
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// Drops control characters but newline and tab, so that stored text cannot drive a terminal.
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .collect()
+}
+
+/// The first line of a text, printable, at most `most` characters.
+pub fn headline(text: &str, most: usize) -> String {
+    let line: String = text
+        .chars()
+        .take_while(|c| *c != '\n')
+        .filter(|c| !c.is_control())
+        .collect();
+    let more = text.contains('\n');
+    let cut = cut(&line, most);
+    if more && cut == line {
+        format!("{} …", cut.trim_end())
+    } else {
+        cut
+    }
+}
+
+/// Keeps at most `most` characters; a cut text ends in `…`.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    kept.push('…');
+    kept
+}
+
+/// The last `most` bytes of a text, from a character boundary on.
+pub fn tail(text: &str, most: usize) -> &str {
+    let mut from = text.len().saturating_sub(most);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    &text[from..]
+}
+
+/// A short fingerprint (FNV-1a, 64 bit) to notice that a text changed; not for security.
+pub fn fingerprint(text: &str) -> String {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    format!("{hash:016x}")
+}
+
+/// `1234567` as `1,234,567`.
+pub fn thousands(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    if number < 0 { format!("-{grouped}") } else { grouped }
+}
+
+/// `1234567` as `1.2M`: rounded down, so that a budget never looks more used than it is.
+pub fn short_number(number: i64) -> String {
+    let (unit, name) = match number {
+        1_000_000_000.. => (1_000_000_000, "B"),
+        1_000_000.. => (1_000_000, "M"),
+        1_000.. => (1_000, "k"),
+        _ => return number.to_string(),
+    };
+    let tenths = number / (unit / 10);
+    if tenths % 10 == 0 || tenths >= 1_000 {
+        format!("{}{name}", tenths / 10)
+    } else {
+        format!("{}.{}{name}", tenths / 10, tenths % 10)
+    }
+}
+
+/// Seconds as `h:mm`, or `m:ss` with a unit when short.
+pub fn clock(seconds: i64) -> String {
+    format!("{}:{:02}", seconds / 3600, seconds % 3600 / 60)
+}
+
+/// Seconds as `2h 05m`, `3m 04s` or `12s`.
+pub fn duration(seconds: i64) -> String {
+    let (hours, minutes, rest) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{rest}s"),
+        (0, _) => format!("{minutes}m {rest:02}s"),
+        _ => format!("{hours}h {minutes:02}m"),
+    }
+}
+
+/// Millionths of a dollar as `$1.23`; small amounts keep four digits.
+pub fn usd(micros: i64) -> String {
+    let mut text = String::from("$");
+    let digits = if micros < 1_000_000 { 4 } else { 2 };
+    let scale = 10_i64.pow(6 - digits);
+    let rounded = (micros + scale / 2) / scale;
+    let unit = 10_i64.pow(digits);
+    let width = usize::try_from(digits).unwrap_or(2);
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{}.{:0width$}", rounded / unit, rounded % unit);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_cannot_leave_its_element() {
+        assert_eq!(
+            escape_xml("a </objective> & \u{1b}[31m\u{0}b"),
+            "a &lt;/objective&gt; &amp; [31mb"
+        );
+    }
+
+    #[test]
+    fn cuts_respect_characters() {
+        assert_eq!(cut("目標を達成する", 4), "目標を…");
+        assert_eq!(tail("目標", 4), "標");
+        assert_eq!(headline("one\ntwo", 80), "one …");
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(thousands(24_500), "24,500");
+        assert_eq!(thousands(-1), "-1");
+        for (number, text) in [
+            (999, "999"),
+            (1_000, "1k"),
+            (12_345, "12.3k"),
+            (1_234_567, "1.2M"),
+            (10_000_000, "10M"),
+            (1_000_000_000, "1B"),
+            (999_999, "999k"),
+        ] {
+            assert_eq!(short_number(number), text);
+        }
+        assert_eq!(clock(2_520), "0:42");
+        assert_eq!(usd(36_500), "$0.0365");
+        assert_eq!(usd(12_345_678), "$12.35");
+    }
+}

@@ -1,0 +1,146 @@
+//! One child process: its own group, output to a file, a time limit, and nothing left behind.
+
+use std::fmt::Write as _;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use sha2::{Digest as _, Sha256};
+
+/// How much of the output is kept as text.
+const TAIL_BYTES: u64 = 4_096;
+/// Between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How a child ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// `None` when a signal ended it.
+    pub exit_code: Option<i32>,
+    pub timed_out: bool,
+    pub duration: Duration,
+    pub output_sha256: String,
+    pub output_tail: String,
+}
+
+/// Runs a program with its arguments in a directory; stdout and stderr go to one file, stdin is empty.
+pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            "no program to run",
+        ));
+    };
+    let mut output = tempfile::tempfile()?;
+    let started = Instant::now();
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output.try_clone()?)
+        .process_group(0)
+        .spawn()?;
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let signal = |signal: Signal| {
+        if let Some(group) = group {
+            // The group may be gone already, which is what we want.
+            let _ = kill_process_group(group, signal);
+        }
+    };
+    let mut timed_out = false;
+    let mut pause = Duration::from_millis(1);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        let elapsed = started.elapsed();
+        if elapsed >= limit + GRACE {
+            signal(Signal::KILL);
+        } else if elapsed >= limit && !timed_out {
+            timed_out = true;
+            signal(Signal::TERM);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    };
+    // Whatever the command left running in its group goes with it.
+    signal(Signal::KILL);
+    let (output_sha256, output_tail) = digest(&mut output)?;
+    Ok(Outcome {
+        exit_code: if timed_out { None } else { status.code() },
+        timed_out,
+        duration: started.elapsed(),
+        output_sha256,
+        output_tail,
+    })
+}
+
+fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {
+    let size = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(0))?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            break;
+        }
+        hash.update(&buffer[..read]);
+    }
+    file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES)))?;
+    let mut tail = Vec::new();
+    file.read_to_end(&mut tail)?;
+    let mut hex = String::new();
+    for byte in hash.finalize() {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    Ok((hex, String::from_utf8_lossy(&tail).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration) -> Outcome {
+        run(&["sh", "-c", script], Path::new("/"), limit).unwrap()
+    }
+
+    #[test]
+    fn exit_code_output_and_hash_are_kept() {
+        let outcome = shell("echo out; echo err >&2; exit 3", Duration::from_secs(20));
+        assert_eq!((outcome.exit_code, outcome.timed_out), (Some(3), false));
+        assert_eq!(outcome.output_tail, "out\nerr\n");
+        // printf 'out\nerr\n' | sha256sum
+        assert_eq!(
+            outcome.output_sha256,
+            "9f345aa1474b011fb7f938c3c12eb48e8b583d94bdbe1235d9e972cfe5b1b4ef"
+        );
+    }
+
+    #[test]
+    fn a_time_limit_ends_the_whole_group_even_if_it_ignores_term() {
+        let mark = tempfile::tempdir().unwrap();
+        let script = format!(
+            "trap '' TERM; (trap '' TERM; sleep 30; touch {}/late) & sleep 30",
+            mark.path().display()
+        );
+        let outcome = shell(&script, Duration::from_millis(200));
+        assert_eq!((outcome.exit_code, outcome.timed_out), (None, true));
+        assert!(outcome.duration < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn only_the_tail_of_a_flood_is_kept() {
+        let outcome = shell(
+            "head -c 10000000 /dev/zero | tr '\\0' x; echo END",
+            Duration::from_mins(1),
+        );
+        assert_eq!(outcome.exit_code, Some(0));
+        assert!(outcome.output_tail.len() <= 4_096 && outcome.output_tail.ends_with("END\n"));
+    }
+}
