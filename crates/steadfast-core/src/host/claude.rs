@@ -229,6 +229,21 @@ pub fn can_rewake() -> bool {
     env_vars::text(env_vars::CLAUDE_CODE_ENTRYPOINT).as_deref() == Some("cli")
 }
 
+/// The client's configuration directories: `$CLAUDE_CONFIG_DIR`, several separated by commas, else `~/.claude`.
+pub fn config_dirs() -> Vec<PathBuf> {
+    match env_vars::text(env_vars::CLAUDE_CONFIG_DIR) {
+        Some(list) => list
+            .split(',')
+            .map(str::trim)
+            .filter(|dir| !dir.is_empty())
+            .map(PathBuf::from)
+            .collect(),
+        None => etcetera::home_dir()
+            .map(|home| vec![home.join(".claude")])
+            .unwrap_or_default(),
+    }
+}
+
 /// What a hook tells the client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookReply {

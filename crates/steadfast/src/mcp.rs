@@ -1,0 +1,4 @@
+//! placeholder
+pub(crate) fn serve(_paths: &steadfast_core::paths::Paths) -> anyhow::Result<()> {
+    Ok(())
+}
