@@ -129,10 +129,7 @@ impl Goal {
 
 /// Pauses for a person. A goal that waits for a reset is paused too, so that it does not wake by itself.
 pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
-    let wakes_by_itself = matches!(
-        goal.paused_reason,
-        Some(PausedReason::UsageLimit | PausedReason::Waiting)
-    );
+    let wakes_by_itself = goal.paused_reason.is_some_and(PausedReason::wakes_by_itself);
     match goal.status {
         GoalStatus::Active | GoalStatus::BudgetLimited => {}
         GoalStatus::Paused if wakes_by_itself => {}
@@ -159,6 +156,25 @@ pub fn pause_for(goal: &Goal, reason: PausedReason, event: Event, now: Millis) -
         events: vec![event],
         span: Span::Close,
     }
+}
+
+/// Pauses until a moment, for something that takes its time. A goal at one of its limits is not let off its
+/// wind-down that way.
+pub fn wait(goal: &Goal, until: Millis, now: Millis) -> Result<Change, Refusal> {
+    if goal.status != GoalStatus::Active {
+        return Err(goal.wrong_state("only an active goal can wait"));
+    }
+    if goal.wind_down.is_some() || limit::reached(goal, now).is_some() {
+        return Err(Refusal::NotEnough(
+            "a limit of the goal is reached, so it cannot wait".into(),
+        ));
+    }
+    let event = Event::new("goal_waiting", json!({"until_ms": until}));
+    let mut change = pause_for(goal, PausedReason::Waiting, event, now);
+    change.goal.wake_at_ms = Some(until);
+    // The rest of the turn that chose to wait is still this goal's; the next Stop closes the span.
+    change.span = Span::Keep;
+    Ok(change)
 }
 
 /// Resumes a blocked or paused goal. A limit that is still reached must be extended first, and doubtful
@@ -439,12 +455,12 @@ pub fn session_ended(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Chan
     })
 }
 
-/// The client came back. Time before `last_seen` is banked, time without a client is not charged. A pause for
-/// a usage limit whose reset has passed is over.
+/// The client came back. Time before `last_seen` is banked, time without a client is not charged. A pause that
+/// ends by itself (a usage limit, a wait) is over when its moment has passed.
 pub fn session_resumed(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Change> {
-    let reset_passed =
-        goal.paused_reason == Some(PausedReason::UsageLimit) && goal.wake_at_ms.is_some_and(|at| at <= now);
-    if goal.status != GoalStatus::Active && !reset_passed {
+    let wake_passed =
+        goal.paused_reason.is_some_and(PausedReason::wakes_by_itself) && goal.wake_at_ms.is_some_and(|at| at <= now);
+    if goal.status != GoalStatus::Active && !wake_passed {
         return None;
     }
     let mut after = goal.changed(now);
@@ -520,4 +536,63 @@ pub fn refused(goal: &Goal, verb: &str, now: Millis) -> Change {
 /// Whether the actor may run the verbs that raise limits or undo a person's decision.
 pub fn may_use_privileged_verbs(actor: Actor) -> bool {
     actor == Actor::User
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::NewGoal;
+    use crate::goal::budget::Budget;
+    use crate::host::Host;
+
+    const START: Millis = 1_794_744_000_000;
+    const WAKE: Millis = START + 60_000;
+
+    fn goal(budget: Budget) -> Goal {
+        let new = NewGoal {
+            objective: "x".into(),
+            budget,
+            ..NewGoal::default()
+        };
+        Goal::start(new, "s", Host::Claude, None, START)
+    }
+
+    #[test]
+    fn a_waiting_goal_stops_its_clock_and_remembers_when_to_wake() {
+        let change = wait(&goal(Budget::default()), WAKE, START + 5_000).unwrap();
+        assert_eq!(change.goal.state(), "paused (waiting)");
+        assert_eq!((change.goal.wake_at_ms, change.goal.resume_at_ms), (Some(WAKE), None));
+        assert_eq!(change.goal.time_used_seconds, 5);
+        assert_eq!(change.events[0].kind, "goal_waiting");
+        assert!(wait(&change.goal, WAKE, START + 6_000).is_err(), "it waits already");
+    }
+
+    #[test]
+    fn a_session_that_comes_back_wakes_a_waiting_goal_only_when_its_moment_has_passed() {
+        let waiting = wait(&goal(Budget::default()), WAKE, START).unwrap().goal;
+        assert_eq!(session_resumed(&waiting, START, WAKE - 1), None);
+        let woken = session_resumed(&waiting, START, WAKE).unwrap().goal;
+        assert_eq!((woken.status, woken.paused_reason), (GoalStatus::Active, None));
+        assert_eq!((woken.wake_at_ms, woken.resume_at_ms), (None, Some(WAKE)));
+        let paused = pause(&waiting, START + 1).unwrap().goal;
+        assert_eq!(
+            session_resumed(&paused, START, WAKE),
+            None,
+            "a person's pause ends the wait"
+        );
+    }
+
+    #[test]
+    fn a_goal_at_its_limit_cannot_wait() {
+        let tokens = Some(10);
+        let mut goal = goal(Budget {
+            tokens,
+            ..Budget::default()
+        });
+        goal.tokens_used = 10;
+        assert!(matches!(wait(&goal, WAKE, START), Err(Refusal::NotEnough(_))));
+        goal.tokens_used = 0;
+        goal.wind_down = Some(Limit::Turns);
+        assert!(matches!(wait(&goal, WAKE, START), Err(Refusal::NotEnough(_))));
+    }
 }

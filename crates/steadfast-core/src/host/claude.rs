@@ -4,7 +4,7 @@
 
 pub mod transcript;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -213,6 +213,19 @@ fn own_tool(name: &str) -> Option<&str> {
 /// Whether the hook input proves that the evaluator made a call.
 pub fn is_evaluator(agent_type: &str) -> bool {
     EVALUATOR_AGENTS.contains(&agent_type)
+}
+
+/// Where the client keeps its files: `$CLAUDE_CONFIG_DIR`, else `~/.claude`.
+pub fn config_dir() -> Option<PathBuf> {
+    env_vars::path(env_vars::CLAUDE_CONFIG_DIR).or_else(|| Some(etcetera::home_dir().ok()?.join(".claude")))
+}
+
+/// The session that a client process runs now, as the client itself notes it; this follows `/clear` and
+/// `--continue`.
+pub fn session_of_client(config_dir: &Path, pid: i32) -> Option<String> {
+    let note = fs_err::read(config_dir.join("sessions").join(format!("{pid}.json"))).ok()?;
+    let note: Value = serde_json::from_slice(&note).ok()?;
+    note["sessionId"].as_str().map(str::to_owned)
 }
 
 /// How many blocks in a row the client accepts here; `None` when the user lifted the cap.
