@@ -4,7 +4,7 @@
 
 pub mod transcript;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -13,8 +13,8 @@ use crate::env_vars;
 
 /// Consecutive blocks without a tool call that the client accepts by default.
 const DEFAULT_BLOCK_CAP: i64 = 8;
-/// Names under which the evaluator runs: from the plugin, or as a user-level agent.
-const EVALUATOR_AGENTS: [&str; 2] = ["steadfast:goal-evaluator", "goal-evaluator"];
+/// The plugin's evaluator. The bare name is not enough: a worker can write an agent file of that name.
+const EVALUATOR_AGENT: &str = "steadfast:goal-evaluator";
 /// How the client names the tools of our MCP server, from the plugin or added by hand.
 const OWN_TOOLS: [&str; 2] = ["mcp__plugin_steadfast_steadfast__", "mcp__steadfast__"];
 
@@ -212,20 +212,17 @@ fn own_tool(name: &str) -> Option<&str> {
 
 /// Whether the hook input proves that the evaluator made a call.
 pub fn is_evaluator(agent_type: &str) -> bool {
-    EVALUATOR_AGENTS.contains(&agent_type)
-}
-
-/// Where the client keeps its files: `$CLAUDE_CONFIG_DIR`, else `~/.claude`.
-pub fn config_dir() -> Option<PathBuf> {
-    env_vars::path(env_vars::CLAUDE_CONFIG_DIR).or_else(|| Some(etcetera::home_dir().ok()?.join(".claude")))
+    agent_type == EVALUATOR_AGENT
 }
 
 /// The session that a client process runs now, as the client itself notes it; this follows `/clear` and
 /// `--continue`.
-pub fn session_of_client(config_dir: &Path, pid: i32) -> Option<String> {
-    let note = fs_err::read(config_dir.join("sessions").join(format!("{pid}.json"))).ok()?;
-    let note: Value = serde_json::from_slice(&note).ok()?;
-    note["sessionId"].as_str().map(str::to_owned)
+pub fn session_of_client(pid: i32) -> Option<String> {
+    config_dirs().iter().find_map(|config_dir| {
+        let note = fs_err::read(config_dir.join("sessions").join(format!("{pid}.json"))).ok()?;
+        let note: Value = serde_json::from_slice(&note).ok()?;
+        note["sessionId"].as_str().map(str::to_owned)
+    })
 }
 
 /// How many blocks in a row the client accepts here; `None` when the user lifted the cap.

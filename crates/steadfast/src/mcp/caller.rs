@@ -63,10 +63,7 @@ fn wait_for_note(desk: &Desk, tool_use_id: &str) -> Result<Option<ToolCall>, Fai
 fn session_without_note(desk: &Desk) -> Result<String, Failure> {
     let unknown = || Failure::said("no session is known for this call", "run `steadfast doctor`");
     let client = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
-    let noted = claude::config_dir()
-        .zip(client)
-        .and_then(|(directory, pid)| claude::session_of_client(&directory, pid));
-    let id = match noted {
+    let id = match client.and_then(claude::session_of_client) {
         Some(id) => id,
         None => session_at_start(desk)?.ok_or_else(unknown)?,
     };

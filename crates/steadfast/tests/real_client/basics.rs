@@ -25,10 +25,7 @@ fn print_answers() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(output.json()["result"], "It is 42.");
     assert_eq!(client.session_ids(), [output.session_id()]);
-    assert_eq!(
-        lab.events(),
-        ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"]
-    );
+    assert_eq!(lab.events(), ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"]);
     assert_eq!(model.handed_out_of(Kind::Main), Usage::new(100, 20, 30, 40));
     assert_eq!(model.handed_out()[0].session_id, Some(output.session_id()));
     assert_eq!(client.usage(), model.ledger());
@@ -78,18 +75,10 @@ fn stop_hook_blocks_twice() {
         .map(|stop| stop["stop_hook_active"] == true)
         .collect();
     assert_eq!(active, [false, true, true]);
-    let texts: Vec<String> = model
-        .requests()
-        .iter()
-        .map(|r| r.last_user_text())
-        .collect();
+    let texts: Vec<String> = model.requests().iter().map(|r| r.last_user_text()).collect();
     assert_eq!(
         texts,
-        [
-            "Begin.",
-            "Stop hook feedback:\nGO ON",
-            "Stop hook feedback:\nGO ON"
-        ]
+        ["Begin.", "Stop hook feedback:\nGO ON", "Stop hook feedback:\nGO ON"]
     );
     assert_eq!(client.usage(), model.ledger());
 }
@@ -112,39 +101,18 @@ fn tui_compacts_and_clears() {
     tui.submit("Third question");
     tui.wait_for_text("Answer 3.");
     tui.submit("/clear");
-    tui.wait_for(
-        "an empty conversation",
-        std::time::Duration::from_secs(60),
-        |screen| !screen.contains("Answer 3."),
-    );
+    tui.wait_for("an empty conversation", std::time::Duration::from_secs(60), |screen| {
+        !screen.contains("Answer 3.")
+    });
     tui.submit("Fourth question");
     tui.wait_for_text("Answer 4.");
-    assert!(
-        tui.history().contains("Fourth question"),
-        "{}",
-        tui.history()
-    );
+    assert!(tui.history().contains("Fourth question"), "{}", tui.history());
     tui.exit();
 
     model.check_script();
-    assert_eq!(
-        model
-            .requests()
-            .iter()
-            .filter(|r| r.is_compaction())
-            .count(),
-        1
-    );
-    let third = model
-        .requests()
-        .into_iter()
-        .find(|r| r.seq == 3)
-        .expect("third turn");
-    assert!(
-        third.all_text().contains("SCRIPTED SUMMARY"),
-        "{}",
-        third.all_text()
-    );
+    assert_eq!(model.requests().iter().filter(|r| r.is_compaction()).count(), 1);
+    let third = model.requests().into_iter().find(|r| r.seq == 3).expect("third turn");
+    assert!(third.all_text().contains("SCRIPTED SUMMARY"), "{}", third.all_text());
     let sources: Vec<String> = lab
         .inputs_of("SessionStart")
         .iter()
@@ -171,11 +139,7 @@ fn subagent_is_counted_apart() {
             return match request.has_tool_result("toolu_ls") {
                 true => Reply::text("There are none.").usage(usage),
                 false => Reply::default()
-                    .and_tool_with_id(
-                        "toolu_ls",
-                        "Bash",
-                        json!({"command": "ls", "description": "List"}),
-                    )
+                    .and_tool_with_id("toolu_ls", "Bash", json!({"command": "ls", "description": "List"}))
                     .usage(usage),
             };
         }
@@ -218,18 +182,11 @@ fn resume_keeps_the_session() {
 
     let first = client.print(&["--output-format", "json"], "Remember the number 7.");
     let id = first.session_id();
-    let second = client.print(
-        &["--output-format", "json", "--resume", &id],
-        "Which number?",
-    );
+    let second = client.print(&["--output-format", "json", "--resume", &id], "Which number?");
 
     assert_eq!(second.session_id(), id);
     let last = model.requests().pop().expect("a request");
-    assert!(
-        last.all_text().contains("Remember the number 7."),
-        "{}",
-        last.summary()
-    );
+    assert!(last.all_text().contains("Remember the number 7."), "{}", last.summary());
     assert!(last.all_text().contains("Answer 1."), "{}", last.summary());
     assert_eq!(lab.inputs_of("SessionStart")[1]["source"], "resume");
     assert_eq!(client.session_ids(), [id.as_str()]);

@@ -30,10 +30,7 @@ impl Output {
 
     /// The session id of a run with `--output-format json`.
     pub fn session_id(&self) -> String {
-        self.json()["session_id"]
-            .as_str()
-            .expect("session_id")
-            .to_owned()
+        self.json()["session_id"].as_str().expect("session_id").to_owned()
     }
 }
 
@@ -53,10 +50,7 @@ impl Client {
         let claude = std::env::var_os("STEADFAST_CLAUDE").map(PathBuf::from);
         let claude = claude.expect("set STEADFAST_CLAUDE to the path of a claude executable");
         assert_no_network();
-        let dir = tempfile::Builder::new()
-            .prefix("sf-")
-            .tempdir()
-            .expect("tempdir");
+        let dir = tempfile::Builder::new().prefix("sf-").tempdir().expect("tempdir");
         let root = dir.path().canonicalize().expect("tempdir path");
         let mut client = Self {
             claude,
@@ -132,8 +126,7 @@ impl Client {
     /// Directory put first on PATH, so that this `steadfast` is found.
     pub fn bin_dir(mut self, dir: &Path) -> Self {
         let old = self.env.remove("PATH").unwrap_or_default();
-        self.env
-            .insert("PATH".into(), format!("{}:{old}", dir.display()));
+        self.env.insert("PATH".into(), format!("{}:{old}", dir.display()));
         self
     }
 
@@ -171,11 +164,7 @@ impl Client {
     }
 
     pub fn write_user_settings(&self, settings: &Value) {
-        fs::write(
-            self.config_dir().join("settings.json"),
-            settings.to_string(),
-        )
-        .expect("settings");
+        fs::write(self.config_dir().join("settings.json"), settings.to_string()).expect("settings");
     }
 
     /// Any program in the environment and the project of the client, so also
@@ -194,10 +183,7 @@ impl Client {
     pub(crate) fn base_args(&self) -> (PathBuf, Vec<String>) {
         let mut args = vec![];
         for dir in &self.plugin_dirs {
-            args.extend([
-                "--plugin-dir".to_owned(),
-                dir.to_string_lossy().into_owned(),
-            ]);
+            args.extend(["--plugin-dir".to_owned(), dir.to_string_lossy().into_owned()]);
         }
         (self.claude.clone(), args)
     }
@@ -244,11 +230,7 @@ impl Client {
                 self.limit
             );
         };
-        Output {
-            stdout,
-            stderr,
-            status,
-        }
+        Output { stdout, stderr, status }
     }
 }
 
@@ -261,10 +243,7 @@ pub(crate) fn kill_group(leader: u32) {
 
 fn assert_no_network() {
     let devices = fs::read_to_string("/proc/net/dev").expect("/proc/net/dev");
-    let names = devices
-        .lines()
-        .skip(2)
-        .filter_map(|line| line.split(':').next());
+    let names = devices.lines().skip(2).filter_map(|line| line.split(':').next());
     let others: Vec<&str> = names.map(str::trim).filter(|name| *name != "lo").collect();
     assert!(
         others.is_empty(),

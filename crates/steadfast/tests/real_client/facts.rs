@@ -78,10 +78,7 @@ fn expansion_hook_adds_context() {
         "SessionEnd",
     ];
     assert_eq!(lab.events(), order);
-    assert_eq!(
-        lab.inputs_of("UserPromptSubmit")[0]["prompt"],
-        "/goal-status now"
-    );
+    assert_eq!(lab.inputs_of("UserPromptSubmit")[0]["prompt"], "/goal-status now");
 }
 
 /// In the TUI an `asyncRewake` hook beside an ordinary Stop hook wakes the
@@ -104,21 +101,13 @@ fn rewake_hook_works_beside_a_stop_hook() {
     tui.wait_for_text("Answer 2.");
     tui.exit();
 
-    let second = model
-        .requests()
-        .into_iter()
-        .find(|r| r.seq == 2)
-        .expect("second turn");
+    let second = model.requests().into_iter().find(|r| r.seq == 2).expect("second turn");
     assert!(
         second.last_user_text().starts_with("<task-notification>"),
         "{}",
         second.summary()
     );
-    assert!(
-        second.last_user_text().contains("WAKE UP"),
-        "{}",
-        second.summary()
-    );
+    assert!(second.last_user_text().contains("WAKE UP"), "{}", second.summary());
     assert_eq!(lab.inputs_of("Stop").len(), 2);
     assert_eq!(client.usage(), model.ledger());
 }
@@ -126,8 +115,7 @@ fn rewake_hook_works_beside_a_stop_hook() {
 /// An API error ends the turn with StopFailure and without Stop.
 #[test]
 fn api_error_fires_stop_failure() {
-    let model =
-        ScriptedModel::start(|_| Reply::error(429, "slow down").delay(Duration::from_millis(50)));
+    let model = ScriptedModel::start(|_| Reply::error(429, "slow down").delay(Duration::from_millis(50)));
     let client = Client::new(&model);
     let lab = LabPlugin::write(&client, "");
     let client = client.plugin_dir(&lab.dir);
@@ -154,11 +142,9 @@ fn escape_takes_a_prompt_back() {
     tui.submit("Please hang");
     tui.wait_for_text("esc to interrupt");
     tui.escape();
-    tui.wait_for(
-        "the prompt in the input box",
-        Duration::from_secs(60),
-        |screen| screen.matches("Please hang").count() == 1 && !screen.contains("esc to interrupt"),
-    );
+    tui.wait_for("the prompt in the input box", Duration::from_secs(60), |screen| {
+        screen.matches("Please hang").count() == 1 && !screen.contains("esc to interrupt")
+    });
     // Ctrl-C empties the input box.
     tui.key("C-c");
     tui.wait_for("an empty input box", Duration::from_secs(60), |screen| {
@@ -166,8 +152,5 @@ fn escape_takes_a_prompt_back() {
     });
     tui.exit();
 
-    assert_eq!(
-        lab.events(),
-        ["SessionStart", "UserPromptSubmit", "SessionEnd"]
-    );
+    assert_eq!(lab.events(), ["SessionStart", "UserPromptSubmit", "SessionEnd"]);
 }

@@ -52,11 +52,7 @@ impl LabPlugin {
         fs::create_dir_all(dir.join("hooks")).expect("hooks directory");
         let manifest = json!({"name": "lab", "version": "1.0.0", "description": "Logs hooks"});
         fs::write(dir.join(".claude-plugin/plugin.json"), manifest.to_string()).expect("manifest");
-        fs::write(
-            dir.join("hooks/hooks.json"),
-            json!({"hooks": hooks}).to_string(),
-        )
-        .expect("hooks");
+        fs::write(dir.join("hooks/hooks.json"), json!({"hooks": hooks}).to_string()).expect("hooks");
         let script = format!(
             "event=$1\ninput=$(cat)\nlog='{}'\nprintf '%s\\n' \"$input\" >> \"$log\"\n\
              count=$(grep -c \"\\\"hook_event_name\\\":\\\"$event\\\"\" \"$log\")\n{answer}\n",

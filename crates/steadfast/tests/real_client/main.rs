@@ -1,7 +1,12 @@
 //! Tests with the real Claude Code client and a scripted model, offline. `./test` installs the client, names it in
 //! `STEADFAST_CLAUDE` and runs these in a network namespace of their own (`scripts/netless`).
 #![allow(clippy::pedantic, reason = "test support, read more than reused")]
-#![allow(clippy::disallowed_methods, clippy::allow_attributes, clippy::unwrap_used, clippy::expect_used)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::allow_attributes,
+    clippy::unwrap_used,
+    clippy::expect_used
+)]
 
 mod basics;
 mod client;

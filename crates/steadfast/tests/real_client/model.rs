@@ -67,9 +67,7 @@ impl ScriptedModel {
     }
 
     /// Starts a model whose script answers side calls too.
-    pub fn start_with_side_calls(
-        script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
-    ) -> Self {
+    pub fn start_with_side_calls(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let book = Mutex::new(Book::default());
         let shared = Arc::new(Shared {
             script: Box::new(script),
@@ -84,9 +82,7 @@ impl ScriptedModel {
                 .build()
                 .expect("tokio runtime");
             runtime.block_on(async move {
-                let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
-                    .await
-                    .expect("bind");
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
                 tell_port
                     .send(listener.local_addr().expect("address").port())
                     .expect("port");
@@ -122,10 +118,7 @@ impl ScriptedModel {
     }
 
     pub fn requests_of(&self, kind: Kind) -> Vec<Request> {
-        self.requests()
-            .into_iter()
-            .filter(|r| r.kind == kind)
-            .collect()
+        self.requests().into_iter().filter(|r| r.kind == kind).collect()
     }
 
     /// The ledger: every message that was sent with its usage.
@@ -144,10 +137,7 @@ impl ScriptedModel {
     /// What transcripts show: usage by message id, without side calls.
     /// Equals `Client::usage()` once the client has ended.
     pub fn ledger(&self) -> BTreeMap<String, Usage> {
-        let visible = self
-            .handed_out()
-            .into_iter()
-            .filter(|h| h.kind != Kind::Side);
+        let visible = self.handed_out().into_iter().filter(|h| h.kind != Kind::Side);
         visible.map(|h| (h.message_id, h.usage)).collect()
     }
 
@@ -157,12 +147,7 @@ impl ScriptedModel {
     }
 
     /// Waits until a request fulfils the condition and returns it.
-    pub fn wait_for_request(
-        &self,
-        what: &str,
-        limit: Duration,
-        wanted: impl Fn(&Request) -> bool,
-    ) -> Request {
+    pub fn wait_for_request(&self, what: &str, limit: Duration, wanted: impl Fn(&Request) -> bool) -> Request {
         let end = Instant::now() + limit;
         loop {
             if let Some(found) = self.requests().into_iter().find(|r| wanted(r)) {
@@ -170,10 +155,7 @@ impl ScriptedModel {
             }
             if Instant::now() > end {
                 let seen: Vec<String> = self.requests().iter().map(Request::summary).collect();
-                panic!(
-                    "no request for {what} in {limit:?}; seen:\n{}",
-                    seen.join("\n")
-                );
+                panic!("no request for {what} in {limit:?}; seen:\n{}", seen.join("\n"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -218,11 +200,7 @@ fn next_id(prefix: &str) -> String {
 
 async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
     let Ok(json) = serde_json::from_slice::<Value>(&body) else {
-        return respond(
-            400,
-            "application/json",
-            json!({"type": "error"}).to_string(),
-        );
+        return respond(400, "application/json", json!({"type": "error"}).to_string());
     };
     let mut request = Request::new(json, &headers);
     {
@@ -251,10 +229,7 @@ async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
     }
     let id = next_id("msg");
     let usage = reply.usage.unwrap_or(Usage::new(11, 7, 5, 3));
-    let model = request.json["model"]
-        .as_str()
-        .unwrap_or("claude-scripted")
-        .to_owned();
+    let model = request.json["model"].as_str().unwrap_or("claude-scripted").to_owned();
     let message = reply.message(&id, &model, usage);
     let session_id = request.session_id();
     shared.book().handed_out.push(HandedOut {
@@ -272,10 +247,7 @@ async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
 
 /// A rough count is enough: the client only sizes its context with it.
 async fn count_tokens(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
-    shared
-        .book()
-        .other_calls
-        .push("POST /v1/messages/count_tokens".into());
+    shared.book().other_calls.push("POST /v1/messages/count_tokens".into());
     respond(
         200,
         "application/json",
@@ -284,10 +256,7 @@ async fn count_tokens(State(shared): State<Arc<Shared>>, body: Bytes) -> Respons
 }
 
 async fn other(State(shared): State<Arc<Shared>>, method: Method, uri: Uri) -> Response {
-    shared
-        .book()
-        .other_calls
-        .push(format!("{method} {}", uri.path()));
+    shared.book().other_calls.push(format!("{method} {}", uri.path()));
     // The client probes the root with HEAD and takes any 200 as a sign of life.
     let status = if uri.path() == "/" { 200 } else { 404 };
     respond(status, "application/json", "{}".into())

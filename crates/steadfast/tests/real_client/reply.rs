@@ -190,10 +190,7 @@ impl Reply {
                 }
             })
             .collect();
-        let calls_tool = self
-            .blocks
-            .iter()
-            .any(|b| matches!(b, Block::ToolUse { .. }));
+        let calls_tool = self.blocks.iter().any(|b| matches!(b, Block::ToolUse { .. }));
         json!({
             "id": id, "type": "message", "role": "assistant", "model": model,
             "content": content,
@@ -217,12 +214,7 @@ impl Reply {
         start["stop_reason"] = Value::Null;
         start["usage"] = usage.to_json(1);
         push(json!({"type": "message_start", "message": start}));
-        for (at, block) in message["content"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
+        for (at, block) in message["content"].as_array().into_iter().flatten().enumerate() {
             let (opening, delta) = if block["type"] == "text" {
                 (
                     json!({"type": "text", "text": ""}),
@@ -232,10 +224,7 @@ impl Reply {
                 let mut opening = block.clone();
                 opening["input"] = json!({});
                 let input = block["input"].to_string();
-                (
-                    opening,
-                    json!({"type": "input_json_delta", "partial_json": input}),
-                )
+                (opening, json!({"type": "input_json_delta", "partial_json": input}))
             };
             push(json!({"type": "content_block_start", "index": at, "content_block": opening}));
             push(json!({"type": "content_block_delta", "index": at, "delta": delta}));

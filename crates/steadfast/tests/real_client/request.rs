@@ -74,21 +74,14 @@ impl Request {
                 .collect();
             own.join("\n")
         });
-        texts
-            .into_iter()
-            .find(|text| !text.is_empty())
-            .unwrap_or_default()
+        texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
     }
 
     /// Everything the model can read: system text and all messages, with tool
     /// results and tool inputs.
     pub fn all_text(&self) -> String {
         let mut all = texts_of(&self.json["system"], true);
-        all.extend(
-            self.messages()
-                .iter()
-                .flat_map(|m| texts_of(&m["content"], true)),
-        );
+        all.extend(self.messages().iter().flat_map(|m| texts_of(&m["content"], true)));
         all.join("\n")
     }
 
@@ -98,11 +91,7 @@ impl Request {
 
     /// The text a tool call came back with.
     pub fn tool_result(&self, tool_use_id: &str) -> Option<String> {
-        let blocks = self
-            .messages()
-            .iter()
-            .filter_map(|m| m["content"].as_array())
-            .flatten();
+        let blocks = self.messages().iter().filter_map(|m| m["content"].as_array()).flatten();
         let mut results = blocks.filter(|b| b["type"] == "tool_result");
         let result = results.find(|b| b["tool_use_id"] == tool_use_id)?;
         Some(texts_of(&result["content"], true).join("\n"))
@@ -112,9 +101,7 @@ impl Request {
     pub fn is_side_call(&self) -> bool {
         // Turns always offer tools. Titles, the native goal evaluator and the
         // like do not, and ask for an answer by a schema.
-        self.tools().is_empty()
-            || !self.json["output_config"]["format"].is_null()
-            || self.is_compaction()
+        self.tools().is_empty() || !self.json["output_config"]["format"].is_null() || self.is_compaction()
     }
 
     /// The request for the summary when the conversation is compacted. It has
@@ -156,10 +143,7 @@ impl Request {
     /// `mcp__plugin_steadfast_steadfast__update_goal` for `update_goal`.
     pub fn tool_named(&self, suffix: &str) -> Option<String> {
         let names = self.tools().iter().filter_map(|tool| tool["name"].as_str());
-        names
-            .into_iter()
-            .find(|name| name.ends_with(suffix))
-            .map(str::to_owned)
+        names.into_iter().find(|name| name.ends_with(suffix)).map(str::to_owned)
     }
 
     /// One line for failure messages.

@@ -59,24 +59,14 @@ fn model_speaks_both_ways() {
 
     let (status, events) = post(&model, "/v1/messages", &ask("hi", true));
     assert_eq!(status, 200);
-    for name in [
-        "message_start",
-        "content_block_delta",
-        "message_delta",
-        "message_stop",
-    ] {
+    for name in ["message_start", "content_block_delta", "message_delta", "message_stop"] {
         assert!(events.contains(&format!("event: {name}\n")), "{events}");
     }
 
     assert_eq!(post(&model, "/v1/messages", &ask("fail", true)).0, 529);
     assert_eq!(post(&model, "/v1/messages", &ask("panic", true)).0, 400);
-    assert!(
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.check_script())).is_err()
-    );
-    assert_eq!(
-        post(&model, "/v1/messages/count_tokens", &ask("hi", false)).0,
-        200
-    );
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.check_script())).is_err());
+    assert_eq!(post(&model, "/v1/messages/count_tokens", &ask("hi", false)).0, 200);
     assert_eq!(post(&model, "/api/anything", &json!({})).0, 404);
     assert_eq!(
         model.other_calls(),
@@ -104,15 +94,13 @@ fn print_is_killed_after_its_limit() {
 /// only chosen variables are there.
 #[test]
 fn environment_is_private() {
-    let model = ScriptedModel::start(|request| {
-        match request.tool_result("toolu_env") {
+    let model = ScriptedModel::start(|request| match request.tool_result("toolu_env") {
         Some(result) => Reply::text(result),
         None => Reply::default().and_tool_with_id(
             "toolu_env",
             "Bash",
             json!({"command": "steadfast; echo $LAB_WORD ${CARGO_MANIFEST_DIR-cleared}", "description": "Look"}),
         ),
-    }
     });
     let client = Client::new(&model).env("LAB_WORD", "word");
     let bin = client.root().join("bin");
@@ -123,12 +111,7 @@ fn environment_is_private() {
 
     let output = client.print(&["--allowedTools", "Bash"], "Look around.");
 
-    assert_eq!(
-        output.stdout.trim(),
-        "found\nword cleared",
-        "stderr: {}",
-        output.stderr
-    );
+    assert_eq!(output.stdout.trim(), "found\nword cleared", "stderr: {}", output.stderr);
 }
 
 /// A request given up with Esc is not billed: the ledger counts a reply only
@@ -137,18 +120,14 @@ fn environment_is_private() {
 fn escape_gives_a_request_up() {
     let model = ScriptedModel::start(|request| match request.has_tool_result("toolu_true") {
         true => Reply::text("Too late.").delay(Duration::from_secs(600)),
-        false => {
-            Reply::default().and_tool_with_id("toolu_true", "Bash", json!({"command": "true"}))
-        }
+        false => Reply::default().and_tool_with_id("toolu_true", "Bash", json!({"command": "true"})),
     });
     let client = Client::new(&model);
     let limit = Duration::from_secs(60);
 
     let tui = Tui::start(&client, &["--allowedTools", "Bash"]);
     tui.submit("Do it");
-    model.wait_for_request("the second step", limit, |r| {
-        r.has_tool_result("toolu_true")
-    });
+    model.wait_for_request("the second step", limit, |r| r.has_tool_result("toolu_true"));
     tui.wait_for_text("esc to interrupt");
     tui.escape();
     tui.wait_for_text("Interrupted");

@@ -31,10 +31,7 @@ impl Client {
 
     /// Transcripts of the subagents of a session.
     pub fn subagent_transcripts(&self, session_id: &str) -> Vec<PathBuf> {
-        let folder = self
-            .transcript(session_id)
-            .with_extension("")
-            .join("subagents");
+        let folder = self.transcript(session_id).with_extension("").join("subagents");
         let mut found = children(&folder);
         found.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
         found
@@ -43,11 +40,7 @@ impl Client {
     /// Usage by message id over all sessions and their subagents.
     pub fn usage(&self) -> BTreeMap<String, Usage> {
         let mut files = self.transcripts();
-        files.extend(
-            self.session_ids()
-                .iter()
-                .flat_map(|id| self.subagent_transcripts(id)),
-        );
+        files.extend(self.session_ids().iter().flat_map(|id| self.subagent_transcripts(id)));
         usage_by_message(&files)
     }
 
@@ -77,8 +70,7 @@ pub fn records(transcript: &Path) -> Vec<Value> {
 /// the same usage, so it must be counted once.
 pub fn usage_by_message(transcripts: &[PathBuf]) -> BTreeMap<String, Usage> {
     let lines = transcripts.iter().flat_map(|path| records(path));
-    let assistant =
-        lines.filter(|r| r["type"] == "assistant" && r["message"]["model"] != "<synthetic>");
+    let assistant = lines.filter(|r| r["type"] == "assistant" && r["message"]["model"] != "<synthetic>");
     let entry = |r: Value| {
         let id = r["message"]["id"].as_str()?.to_owned();
         Some((id, Usage::from_json(&r["message"]["usage"])))

@@ -28,15 +28,7 @@ impl Tui {
         let mut command = tui.tmux();
         // The pane stays when the client ends, so that its last words can be
         // shown in a failure message.
-        command.args([
-            "start-server",
-            ";",
-            "set-option",
-            "-g",
-            "remain-on-exit",
-            "on",
-            ";",
-        ]);
+        command.args(["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"]);
         command
             .args(["new-session", "-d", "-x", COLUMNS, "-y", LINES, "-c"])
             .arg(client.project());
@@ -79,9 +71,7 @@ impl Tui {
     /// that comes in the same burst would be taken as part of a paste.
     pub fn send(&self, text: &str) {
         self.tmux_ok(&["send-keys", "-l", "--", text]);
-        self.wait_for(&format!("typed text {text:?}"), LIMIT, |screen| {
-            is_typed(screen, text)
-        });
+        self.wait_for(&format!("typed text {text:?}"), LIMIT, |screen| is_typed(screen, text));
     }
 
     pub fn enter(&self) {
@@ -119,9 +109,7 @@ impl Tui {
 
     /// The screen with everything that scrolled off it.
     pub fn history(&self) -> String {
-        self.tmux_ok(&["capture-pane", "-p", "-S", "-"])
-            .trim_end()
-            .to_owned()
+        self.tmux_ok(&["capture-pane", "-p", "-S", "-"]).trim_end().to_owned()
     }
 
     /// Waits until the screen fulfils the condition and returns it.
@@ -133,10 +121,7 @@ impl Tui {
             if wanted(&screen) {
                 return screen;
             }
-            assert!(
-                alive,
-                "the client ended before {what}; last screen:\n{screen}"
-            );
+            assert!(alive, "the client ended before {what}; last screen:\n{screen}");
             assert!(
                 Instant::now() < end,
                 "waited {limit:?} for {what}; last screen:\n{screen}"
@@ -150,10 +135,7 @@ impl Tui {
     }
 
     pub fn is_running(&self) -> bool {
-        let output = self
-            .tmux()
-            .args(["display-message", "-p", "#{pane_dead}"])
-            .output();
+        let output = self.tmux().args(["display-message", "-p", "#{pane_dead}"]).output();
         output.is_ok_and(|output| output.stdout.starts_with(b"0"))
     }
 
@@ -175,10 +157,7 @@ impl Tui {
 impl Drop for Tui {
     fn drop(&mut self) {
         // The client may outlive its terminal, so it is killed by its id too.
-        let pid = self
-            .tmux()
-            .args(["display-message", "-p", "#{pane_pid}"])
-            .output();
+        let pid = self.tmux().args(["display-message", "-p", "#{pane_pid}"]).output();
         let alive = self.is_running();
         let _ = self.tmux().arg("kill-server").output();
         let pid = pid
@@ -194,9 +173,7 @@ impl Drop for Tui {
 /// rules, so this also tells that none is open.
 fn input_box(screen: &str) -> Option<String> {
     let lines: Vec<&str> = screen.lines().collect();
-    let mut rules = (0..lines.len())
-        .rev()
-        .filter(|&at| lines[at].starts_with("────"));
+    let mut rules = (0..lines.len()).rev().filter(|&at| lines[at].starts_with("────"));
     let below = rules.next()?;
     let above = rules.next()?;
     let inside = &lines[above + 1..below];
@@ -206,15 +183,8 @@ fn input_box(screen: &str) -> Option<String> {
 /// Whether the input box holds the end of the text. Spaces are not compared:
 /// long lines are wrapped and the box pads them.
 fn is_typed(screen: &str, text: &str) -> bool {
-    let dense = |text: &str| {
-        text.chars()
-            .filter(|c| !c.is_whitespace())
-            .collect::<String>()
-    };
+    let dense = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
     let text = dense(text);
-    let end: String = text
-        .chars()
-        .skip(text.chars().count().saturating_sub(20))
-        .collect();
+    let end: String = text.chars().skip(text.chars().count().saturating_sub(20)).collect();
     input_box(screen).is_some_and(|typed| dense(&typed).contains(&end))
 }

@@ -140,7 +140,7 @@ fn a_goal_the_worker_abandoned_is_not_replaced_without_the_users_word() {
     let world = World::new();
     world.register("s1", Some(clock::now()), None);
     let mut server = world.server();
-    for agent in ["", "goal-evaluator"] {
+    for agent in ["", "steadfast:goal-evaluator"] {
         server.call(
             "s1",
             "create_goal",
@@ -158,7 +158,7 @@ fn a_goal_the_worker_abandoned_is_not_replaced_without_the_users_word() {
         let fresh = json!({"objective": "fresh budget", "token_budget": 5_000_000});
         let text = server.refused("s1", "create_goal", &fresh);
         assert!(text.contains("needs the user's word"), "{text}");
-        let id = world.note("s1", "goal-evaluator");
+        let id = world.note("s1", "steadfast:goal-evaluator");
         super::world::refusal(&server.call_with_id("create_goal", &fresh, Some(&id)));
         world.register("s1", Some(clock::now()), None);
     }
