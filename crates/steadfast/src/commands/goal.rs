@@ -196,27 +196,24 @@ fn refuse_foreign_session(caller: &Caller<'_>, place: &Place) -> Result<(), Fail
 }
 
 fn status(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<Outcome, Failure> {
-    match store.read().goal(session_id)? {
-        Some(goal) => {
-            let view = overview::goal_view(store.read(), &goal, caller.now)?;
-            let done = Done {
-                text: overview::status_text(&view),
-                json: json!({"goal": view}),
-                code: 0,
-            };
-            Ok(Outcome { done, goal: Some(goal) })
-        }
-        None => {
-            let text = format!("no goal for session {session_id}\nstart one: steadfast goal start \"OBJECTIVE\"");
-            Ok(Outcome {
-                done: Done {
-                    text,
-                    json: json!({"goal": null}),
-                    code: code::NOT_FOUND,
-                },
-                goal: None,
-            })
-        }
+    if let Some(goal) = store.read().goal(session_id)? {
+        let view = overview::goal_view(store.read(), &goal, caller.now)?;
+        let done = Done {
+            text: overview::status_text(&view),
+            json: json!({"goal": view}),
+            code: 0,
+        };
+        Ok(Outcome { done, goal: Some(goal) })
+    } else {
+        let text = format!("no goal for session {session_id}\nstart one: steadfast goal start \"OBJECTIVE\"");
+        Ok(Outcome {
+            done: Done {
+                text,
+                json: json!({"goal": null}),
+                code: code::NOT_FOUND,
+            },
+            goal: None,
+        })
     }
 }
 

@@ -48,7 +48,14 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
         return rewake(&input, &paths);
     }
     let reply = match &input.event {
-        HookEvent::Command { verb, arguments } => command(&input, verb, arguments, &paths),
+        HookEvent::Command { verb, arguments } => {
+            let noted = hook::handle(&input, &paths, clock::now());
+            let reply = command(&input, verb, arguments, &paths);
+            HookReply {
+                message: reply.message.or(noted.message),
+                ..reply
+            }
+        }
         _ => hook::handle(&input, &paths, clock::now()),
     };
     if let Some(text) = claude::write_reply(&input.event_name, &reply) {

@@ -22,9 +22,9 @@ struct StatuslineWire {
 pub(crate) fn run(db: Option<&Path>, arguments: &StatuslineArgs) -> ExitCode {
     if let Some(line) = line(db).filter(|line| !line.is_empty()) {
         if arguments.segment {
-            output::segment(&line)
+            output::segment(&line);
         } else {
-            output::line(&line)
+            output::line(&line);
         }
     }
     ExitCode::SUCCESS

@@ -14,7 +14,7 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         for entry in std::fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                open.push(path)
+                open.push(path);
             } else {
                 files.insert(path.clone(), std::fs::read(&path).unwrap());
             }

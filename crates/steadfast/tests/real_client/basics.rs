@@ -33,9 +33,10 @@ fn print_answers() {
 
 #[test]
 fn print_uses_a_tool() {
-    let model = ScriptedModel::start(|request| match request.tool_result("toolu_echo") {
-        Some(result) => Reply::text(format!("It said: {result}")),
-        None => {
+    let model = ScriptedModel::start(|request| {
+        if let Some(result) = request.tool_result("toolu_echo") {
+            Reply::text(format!("It said: {result}"))
+        } else {
             let bash = request.tool_named("Bash").expect("Bash is offered");
             let input = json!({"command": "echo from-the-shell", "description": "Say something"});
             Reply::text("I will look.").and_tool_with_id("toolu_echo", bash, input)
@@ -75,7 +76,11 @@ fn stop_hook_blocks_twice() {
         .map(|stop| stop["stop_hook_active"] == true)
         .collect();
     assert_eq!(active, [false, true, true]);
-    let texts: Vec<String> = model.requests().iter().map(|r| r.last_user_text()).collect();
+    let texts: Vec<String> = model
+        .requests()
+        .iter()
+        .map(super::request::Request::last_user_text)
+        .collect();
     assert_eq!(
         texts,
         ["Begin.", "Stop hook feedback:\nGO ON", "Stop hook feedback:\nGO ON"]
@@ -101,7 +106,7 @@ fn tui_compacts_and_clears() {
     tui.submit("Third question");
     tui.wait_for_text("Answer 3.");
     tui.submit("/clear");
-    tui.wait_for("an empty conversation", std::time::Duration::from_secs(60), |screen| {
+    tui.wait_for("an empty conversation", std::time::Duration::from_mins(1), |screen| {
         !screen.contains("Answer 3.")
     });
     tui.submit("Fourth question");
@@ -136,11 +141,12 @@ fn subagent_is_counted_apart() {
     let model = ScriptedModel::start(|request| {
         let usage = Usage::new(10, 2, 0, 0);
         if request.is_subagent("COUNT FILES") {
-            return match request.has_tool_result("toolu_ls") {
-                true => Reply::text("There are none.").usage(usage),
-                false => Reply::default()
+            return if request.has_tool_result("toolu_ls") {
+                Reply::text("There are none.").usage(usage)
+            } else {
+                Reply::default()
                     .and_tool_with_id("toolu_ls", "Bash", json!({"command": "ls", "description": "List"}))
-                    .usage(usage),
+                    .usage(usage)
             };
         }
         if request.has_tool_result("toolu_agent") {

@@ -16,25 +16,25 @@ const FAKE_KEY: &str = "sk-ant-api03-not-a-key-00000000000000000000";
 
 /// What a finished `claude` run left.
 #[derive(Debug)]
-pub struct Output {
-    pub stdout: String,
-    pub stderr: String,
-    pub status: ExitStatus,
+pub(crate) struct Output {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) status: ExitStatus,
 }
 
 impl Output {
     /// The result object of a run with `--output-format json`.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("no JSON ({e}): {self:?}"))
     }
 
     /// The session id of a run with `--output-format json`.
-    pub fn session_id(&self) -> String {
+    pub(crate) fn session_id(&self) -> String {
         self.json()["session_id"].as_str().expect("session_id").to_owned()
     }
 }
 
-pub struct Client {
+pub(crate) struct Client {
     claude: PathBuf,
     /// Holds everything below; removed on drop.
     dir: TempDir,
@@ -46,7 +46,7 @@ pub struct Client {
 impl Client {
     /// Panics without `STEADFAST_CLAUDE`, and where a network can be reached:
     /// the real client must only ever talk to the scripted model.
-    pub fn new(model: &ScriptedModel) -> Self {
+    pub(crate) fn new(model: &ScriptedModel) -> Self {
         let claude = std::env::var_os("STEADFAST_CLAUDE").map(PathBuf::from);
         let claude = claude.expect("set STEADFAST_CLAUDE to the path of a claude executable");
         assert_no_network();
@@ -57,7 +57,7 @@ impl Client {
             dir,
             plugin_dirs: vec![],
             env: BTreeMap::new(),
-            limit: Duration::from_secs(120),
+            limit: Duration::from_mins(2),
         };
         for part in ["home/.claude", "project", "tmp"] {
             fs::create_dir_all(root.join(part)).expect("directory");
@@ -124,52 +124,52 @@ impl Client {
     }
 
     /// Directory put first on PATH, so that this `steadfast` is found.
-    pub fn bin_dir(mut self, dir: &Path) -> Self {
+    pub(crate) fn bin_dir(mut self, dir: &Path) -> Self {
         let old = self.env.remove("PATH").unwrap_or_default();
         self.env.insert("PATH".into(), format!("{}:{old}", dir.display()));
         self
     }
 
     /// A plugin for every run (`--plugin-dir`).
-    pub fn plugin_dir(mut self, dir: &Path) -> Self {
+    pub(crate) fn plugin_dir(mut self, dir: &Path) -> Self {
         self.plugin_dirs.push(dir.to_owned());
         self
     }
 
-    pub fn env(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
     /// How long `print` may take before it is killed (120 s if not said).
-    pub fn limit(mut self, limit: Duration) -> Self {
+    pub(crate) fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    pub fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.dir.path().canonicalize().expect("root")
     }
 
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.root().join("home")
     }
 
-    pub fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.root().join("project")
     }
 
-    pub fn config_dir(&self) -> PathBuf {
+    pub(crate) fn config_dir(&self) -> PathBuf {
         self.home().join(".claude")
     }
 
-    pub fn write_user_settings(&self, settings: &Value) {
+    pub(crate) fn write_user_settings(&self, settings: &Value) {
         fs::write(self.config_dir().join("settings.json"), settings.to_string()).expect("settings");
     }
 
     /// Any program in the environment and the project of the client, so also
     /// `steadfast` as a person would call it from a shell.
-    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
@@ -194,7 +194,7 @@ impl Client {
 
     /// Runs `claude -p` with the prompt. Output goes to files, not pipes: a
     /// process left behind would keep a pipe open and hang the test.
-    pub fn print(&self, args: &[&str], prompt: &str) -> Output {
+    pub(crate) fn print(&self, args: &[&str], prompt: &str) -> Output {
         let (program, base) = self.base_args();
         let out = self.root().join("stdout.txt");
         let err = self.root().join("stderr.txt");

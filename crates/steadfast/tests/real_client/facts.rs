@@ -112,7 +112,7 @@ fn rewake_hook_works_beside_a_stop_hook() {
     assert_eq!(client.usage(), model.ledger());
 }
 
-/// An API error ends the turn with StopFailure and without Stop.
+/// An API error ends the turn with `StopFailure` and without Stop.
 #[test]
 fn api_error_fires_stop_failure() {
     let model = ScriptedModel::start(|_| Reply::error(429, "slow down").delay(Duration::from_millis(50)));
@@ -133,7 +133,7 @@ fn api_error_fires_stop_failure() {
 /// input box. The prompt hook has run by then, and no hook tells of the end.
 #[test]
 fn escape_takes_a_prompt_back() {
-    let model = ScriptedModel::start(|_| Reply::text("Too late.").delay(Duration::from_secs(600)));
+    let model = ScriptedModel::start(|_| Reply::text("Too late.").delay(Duration::from_mins(10)));
     let client = Client::new(&model);
     let lab = LabPlugin::write(&client, "");
     let client = client.plugin_dir(&lab.dir);
@@ -142,12 +142,12 @@ fn escape_takes_a_prompt_back() {
     tui.submit("Please hang");
     tui.wait_for_text("esc to interrupt");
     tui.escape();
-    tui.wait_for("the prompt in the input box", Duration::from_secs(60), |screen| {
+    tui.wait_for("the prompt in the input box", Duration::from_mins(1), |screen| {
         screen.matches("Please hang").count() == 1 && !screen.contains("esc to interrupt")
     });
     // Ctrl-C empties the input box.
     tui.key("C-c");
-    tui.wait_for("an empty input box", Duration::from_secs(60), |screen| {
+    tui.wait_for("an empty input box", Duration::from_mins(1), |screen| {
         !screen.contains("Please hang")
     });
     tui.exit();

@@ -21,8 +21,8 @@ const EVENTS: [&str; 12] = [
     "PostCompact",
 ];
 
-pub struct LabPlugin {
-    pub dir: PathBuf,
+pub(crate) struct LabPlugin {
+    pub(crate) dir: PathBuf,
     log: PathBuf,
 }
 
@@ -30,7 +30,7 @@ impl LabPlugin {
     /// `answer` is shell code run in each hook after its input was logged. It
     /// finds the event in `$event`, the input in `$input`, the number of times
     /// this event was logged so far in `$count`; its stdout is the hook's.
-    pub fn write(client: &Client, answer: &str) -> Self {
+    pub(crate) fn write(client: &Client, answer: &str) -> Self {
         let hooks: serde_json::Map<String, Value> = EVENTS
             .iter()
             .map(|event| {
@@ -45,7 +45,7 @@ impl LabPlugin {
     }
 
     /// The same with a `hooks` object of the caller's making.
-    pub fn write_with_hooks(client: &Client, answer: &str, hooks: Value) -> Self {
+    pub(crate) fn write_with_hooks(client: &Client, answer: &str, hooks: Value) -> Self {
         let dir = client.root().join("lab-plugin");
         let log = client.root().join("hooks.jsonl");
         fs::create_dir_all(dir.join(".claude-plugin")).expect("plugin directory");
@@ -63,21 +63,21 @@ impl LabPlugin {
     }
 
     /// The inputs of all hooks so far, in the order they ran.
-    pub fn inputs(&self) -> Vec<Value> {
+    pub(crate) fn inputs(&self) -> Vec<Value> {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         text.lines()
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect()
     }
 
-    pub fn inputs_of(&self, event: &str) -> Vec<Value> {
+    pub(crate) fn inputs_of(&self, event: &str) -> Vec<Value> {
         self.inputs()
             .into_iter()
             .filter(|input| input["hook_event_name"] == event)
             .collect()
     }
 
-    pub fn events(&self) -> Vec<String> {
+    pub(crate) fn events(&self) -> Vec<String> {
         let name = |input: &Value| Some(input["hook_event_name"].as_str()?.to_owned());
         self.inputs().iter().filter_map(name).collect()
     }

@@ -23,11 +23,11 @@ type Script = dyn Fn(&Request) -> Reply + Send + Sync;
 
 /// One message the model sent, as billed.
 #[derive(Clone, Debug)]
-pub struct HandedOut {
-    pub kind: Kind,
-    pub message_id: String,
-    pub usage: Usage,
-    pub session_id: Option<String>,
+pub(crate) struct HandedOut {
+    pub(crate) kind: Kind,
+    pub(crate) message_id: String,
+    pub(crate) usage: Usage,
+    pub(crate) session_id: Option<String>,
 }
 
 #[derive(Default)]
@@ -51,7 +51,7 @@ impl Shared {
     }
 }
 
-pub struct ScriptedModel {
+pub(crate) struct ScriptedModel {
     shared: Arc<Shared>,
     port: u16,
     stop: Option<oneshot::Sender<()>>,
@@ -62,12 +62,12 @@ impl ScriptedModel {
     /// Starts a model that answers side calls (titles, compaction) by itself.
     /// The script gets the turns of the conversation and of subagents; it is
     /// called on a thread of its own, so it may block.
-    pub fn start(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         Self::start_with_side_calls(move |r| r.side_reply().unwrap_or_else(|| script(r)))
     }
 
     /// Starts a model whose script answers side calls too.
-    pub fn start_with_side_calls(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start_with_side_calls(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let book = Mutex::new(Book::default());
         let shared = Arc::new(Shared {
             script: Box::new(script),
@@ -108,25 +108,25 @@ impl ScriptedModel {
         }
     }
 
-    pub fn base_url(&self) -> String {
+    pub(crate) fn base_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
     /// All requests so far, side calls included, in order of arrival.
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.shared.book().requests.clone()
     }
 
-    pub fn requests_of(&self, kind: Kind) -> Vec<Request> {
+    pub(crate) fn requests_of(&self, kind: Kind) -> Vec<Request> {
         self.requests().into_iter().filter(|r| r.kind == kind).collect()
     }
 
     /// The ledger: every message that was sent with its usage.
-    pub fn handed_out(&self) -> Vec<HandedOut> {
+    pub(crate) fn handed_out(&self) -> Vec<HandedOut> {
         self.shared.book().handed_out.clone()
     }
 
-    pub fn handed_out_of(&self, kind: Kind) -> Usage {
+    pub(crate) fn handed_out_of(&self, kind: Kind) -> Usage {
         self.handed_out()
             .iter()
             .filter(|h| h.kind == kind)
@@ -136,18 +136,18 @@ impl ScriptedModel {
 
     /// What transcripts show: usage by message id, without side calls.
     /// Equals `Client::usage()` once the client has ended.
-    pub fn ledger(&self) -> BTreeMap<String, Usage> {
+    pub(crate) fn ledger(&self) -> BTreeMap<String, Usage> {
         let visible = self.handed_out().into_iter().filter(|h| h.kind != Kind::Side);
         visible.map(|h| (h.message_id, h.usage)).collect()
     }
 
     /// `METHOD /path` of calls that were no message requests.
-    pub fn other_calls(&self) -> Vec<String> {
+    pub(crate) fn other_calls(&self) -> Vec<String> {
         self.shared.book().other_calls.clone()
     }
 
     /// Waits until a request fulfils the condition and returns it.
-    pub fn wait_for_request(&self, what: &str, limit: Duration, wanted: impl Fn(&Request) -> bool) -> Request {
+    pub(crate) fn wait_for_request(&self, what: &str, limit: Duration, wanted: impl Fn(&Request) -> bool) -> Request {
         let end = Instant::now() + limit;
         loop {
             if let Some(found) = self.requests().into_iter().find(|r| wanted(r)) {
@@ -163,7 +163,7 @@ impl ScriptedModel {
 
     /// Panics with the script's own panic messages, if there were any. A test
     /// calls it at its end, as a panic on the server's thread fails nothing.
-    pub fn check_script(&self) {
+    pub(crate) fn check_script(&self) {
         let panics = self.shared.book().script_panics.clone();
         assert!(panics.is_empty(), "the script panicked: {panics:?}");
     }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 /// The four token counts a message is billed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    pub input: u64,
-    pub output: u64,
-    pub cache_creation: u64,
-    pub cache_read: u64,
+pub(crate) struct Usage {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+    pub(crate) cache_creation: u64,
+    pub(crate) cache_read: u64,
 }
 
 impl Usage {
-    pub fn new(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> Self {
+    pub(crate) fn new(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> Self {
         Self {
             input,
             output,
@@ -25,12 +25,12 @@ impl Usage {
     }
 
     /// All four counts added up.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.input + self.output + self.cache_creation + self.cache_read
     }
 
     /// Reads the `usage` object of a message; counts that are missing are 0.
-    pub fn from_json(usage: &Value) -> Self {
+    pub(crate) fn from_json(usage: &Value) -> Self {
         let count = |key: &str| usage[key].as_u64().unwrap_or(0);
         Self {
             input: count("input_tokens"),
@@ -86,13 +86,13 @@ enum Block {
 
 /// An HTTP error in place of a message.
 #[derive(Clone, Debug)]
-pub struct HttpError {
-    pub status: u16,
-    pub message: String,
+pub(crate) struct HttpError {
+    pub(crate) status: u16,
+    pub(crate) message: String,
 }
 
 impl HttpError {
-    pub fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         let kind = match self.status {
             400 => "invalid_request_error",
             401 => "authentication_error",
@@ -107,7 +107,7 @@ impl HttpError {
 /// One answer of the model. Start with [`Reply::text`], [`Reply::tool`] or
 /// [`Reply::error`] and add to it.
 #[derive(Clone, Debug, Default)]
-pub struct Reply {
+pub(crate) struct Reply {
     blocks: Vec<Block>,
     pub(crate) usage: Option<Usage>,
     pub(crate) error: Option<HttpError>,
@@ -115,16 +115,16 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub fn text(text: impl Into<String>) -> Self {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
         Self::default().and_text(text)
     }
 
-    pub fn tool(name: impl Into<String>, input: Value) -> Self {
+    pub(crate) fn tool(name: impl Into<String>, input: Value) -> Self {
         Self::default().and_tool(name, input)
     }
 
     /// The client is told not to retry, so the turn fails at once.
-    pub fn error(status: u16, message: impl Into<String>) -> Self {
+    pub(crate) fn error(status: u16, message: impl Into<String>) -> Self {
         let error = HttpError {
             status,
             message: message.into(),
@@ -135,12 +135,12 @@ impl Reply {
         }
     }
 
-    pub fn and_text(mut self, text: impl Into<String>) -> Self {
+    pub(crate) fn and_text(mut self, text: impl Into<String>) -> Self {
         self.blocks.push(Block::Text(text.into()));
         self
     }
 
-    pub fn and_tool(mut self, name: impl Into<String>, input: Value) -> Self {
+    pub(crate) fn and_tool(mut self, name: impl Into<String>, input: Value) -> Self {
         self.blocks.push(Block::ToolUse {
             id: None,
             name: name.into(),
@@ -151,7 +151,7 @@ impl Reply {
 
     /// Like `and_tool`, with an id the script can look for later with
     /// `has_tool_result`.
-    pub fn and_tool_with_id(mut self, id: &str, name: impl Into<String>, input: Value) -> Self {
+    pub(crate) fn and_tool_with_id(mut self, id: &str, name: impl Into<String>, input: Value) -> Self {
         self.blocks.push(Block::ToolUse {
             id: Some(id.into()),
             name: name.into(),
@@ -160,13 +160,13 @@ impl Reply {
         self
     }
 
-    pub fn usage(mut self, usage: Usage) -> Self {
+    pub(crate) fn usage(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
         self
     }
 
     /// Waits before the first byte is sent.
-    pub fn delay(mut self, delay: Duration) -> Self {
+    pub(crate) fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }

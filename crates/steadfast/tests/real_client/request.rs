@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// Who the client makes a request for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A turn of the conversation.
     Main,
     /// A turn of a subagent.
@@ -16,12 +16,12 @@ pub enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub struct Request {
+pub(crate) struct Request {
     /// 1, 2, 3... over the requests that are not side calls; 0 for side calls.
-    pub seq: usize,
-    pub kind: Kind,
-    pub json: Value,
-    pub headers: Vec<(String, String)>,
+    pub(crate) seq: usize,
+    pub(crate) kind: Kind,
+    pub(crate) json: Value,
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 impl Request {
@@ -46,25 +46,25 @@ impl Request {
     }
 
     /// A header by its lower-case name.
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers
             .iter()
             .find(|(n, _)| n == name)
             .map(|(_, value)| value.as_str())
     }
 
-    pub fn session_id(&self) -> Option<String> {
+    pub(crate) fn session_id(&self) -> Option<String> {
         self.header("x-claude-code-session-id").map(str::to_owned)
     }
 
     /// Only requests of subagents have one.
-    pub fn agent_id(&self) -> Option<&str> {
+    pub(crate) fn agent_id(&self) -> Option<&str> {
         self.header("x-claude-code-agent-id")
     }
 
     /// The text of the last message a user or a hook wrote. Reminders that the
     /// client adds and tool results are left out.
-    pub fn last_user_text(&self) -> String {
+    pub(crate) fn last_user_text(&self) -> String {
         let own = |m: &&Value| m["role"] == "user";
         let texts = self.messages().iter().rev().filter(own).map(|message| {
             let blocks = texts_of(&message["content"], false);
@@ -79,18 +79,18 @@ impl Request {
 
     /// Everything the model can read: system text and all messages, with tool
     /// results and tool inputs.
-    pub fn all_text(&self) -> String {
+    pub(crate) fn all_text(&self) -> String {
         let mut all = texts_of(&self.json["system"], true);
         all.extend(self.messages().iter().flat_map(|m| texts_of(&m["content"], true)));
         all.join("\n")
     }
 
-    pub fn has_tool_result(&self, tool_use_id: &str) -> bool {
+    pub(crate) fn has_tool_result(&self, tool_use_id: &str) -> bool {
         self.tool_result(tool_use_id).is_some()
     }
 
     /// The text a tool call came back with.
-    pub fn tool_result(&self, tool_use_id: &str) -> Option<String> {
+    pub(crate) fn tool_result(&self, tool_use_id: &str) -> Option<String> {
         let blocks = self.messages().iter().filter_map(|m| m["content"].as_array()).flatten();
         let mut results = blocks.filter(|b| b["type"] == "tool_result");
         let result = results.find(|b| b["tool_use_id"] == tool_use_id)?;
@@ -98,7 +98,7 @@ impl Request {
     }
 
     /// A request whose usage no transcript shows and whose answer is no turn.
-    pub fn is_side_call(&self) -> bool {
+    pub(crate) fn is_side_call(&self) -> bool {
         // Turns always offer tools. Titles, the native goal evaluator and the
         // like do not, and ask for an answer by a schema.
         self.tools().is_empty() || !self.json["output_config"]["format"].is_null() || self.is_compaction()
@@ -106,19 +106,19 @@ impl Request {
 
     /// The request for the summary when the conversation is compacted. It has
     /// the tools and the system text of a turn, so only its text tells.
-    pub fn is_compaction(&self) -> bool {
+    pub(crate) fn is_compaction(&self) -> bool {
         let text = self.last_user_text();
         text.contains("Your task is to create a detailed summary of") && text.contains("<summary>")
     }
 
     /// The request for a short title of the conversation (TUI only). It is made
     /// again with every prompt until the answer is usable.
-    pub fn is_title(&self) -> bool {
+    pub(crate) fn is_title(&self) -> bool {
         !self.json["output_config"]["format"]["schema"]["properties"]["title"].is_null()
     }
 
     /// An answer the client accepts, if this is a side call.
-    pub fn side_reply(&self) -> Option<Reply> {
+    pub(crate) fn side_reply(&self) -> Option<Reply> {
         if self.is_compaction() {
             Some(Reply::text(
                 "<analysis>All read.</analysis>\n<summary>SCRIPTED SUMMARY</summary>",
@@ -131,7 +131,7 @@ impl Request {
     }
 
     /// A turn of a subagent whose first message contains the marker.
-    pub fn is_subagent(&self, marker: &str) -> bool {
+    pub(crate) fn is_subagent(&self, marker: &str) -> bool {
         let first = self
             .messages()
             .first()
@@ -141,13 +141,13 @@ impl Request {
 
     /// Full name of the offered tool that ends with the suffix, for instance
     /// `mcp__plugin_steadfast_steadfast__update_goal` for `update_goal`.
-    pub fn tool_named(&self, suffix: &str) -> Option<String> {
+    pub(crate) fn tool_named(&self, suffix: &str) -> Option<String> {
         let names = self.tools().iter().filter_map(|tool| tool["name"].as_str());
         names.into_iter().find(|name| name.ends_with(suffix)).map(str::to_owned)
     }
 
     /// One line for failure messages.
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let text: String = self.last_user_text().chars().take(100).collect();
         format!(
             "{} {:?} tools={} last={text:?}",

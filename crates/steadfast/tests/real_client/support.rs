@@ -85,7 +85,7 @@ fn model_speaks_both_ways() {
 #[test]
 #[should_panic(expected = "did not end in 3s")]
 fn print_is_killed_after_its_limit() {
-    let model = ScriptedModel::start(|_| Reply::text("Too late.").delay(Duration::from_secs(60)));
+    let model = ScriptedModel::start(|_| Reply::text("Too late.").delay(Duration::from_mins(1)));
     let client = Client::new(&model).limit(Duration::from_secs(3));
     client.print(&[], "Hang.");
 }
@@ -118,12 +118,15 @@ fn environment_is_private() {
 /// when it is sent. What the turn cost before stays counted.
 #[test]
 fn escape_gives_a_request_up() {
-    let model = ScriptedModel::start(|request| match request.has_tool_result("toolu_true") {
-        true => Reply::text("Too late.").delay(Duration::from_secs(600)),
-        false => Reply::default().and_tool_with_id("toolu_true", "Bash", json!({"command": "true"})),
+    let model = ScriptedModel::start(|request| {
+        if request.has_tool_result("toolu_true") {
+            Reply::text("Too late.").delay(Duration::from_mins(10))
+        } else {
+            Reply::default().and_tool_with_id("toolu_true", "Bash", json!({"command": "true"}))
+        }
     });
     let client = Client::new(&model);
-    let limit = Duration::from_secs(60);
+    let limit = Duration::from_mins(1);
 
     let tui = Tui::start(&client, &["--allowedTools", "Bash"]);
     tui.submit("Do it");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 impl Client {
     /// Transcripts of the main conversations, oldest first.
-    pub fn transcripts(&self) -> Vec<PathBuf> {
+    pub(crate) fn transcripts(&self) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = children(&self.config_dir().join("projects"))
             .iter()
             .flat_map(|folder| children(folder))
@@ -22,7 +22,7 @@ impl Client {
         found
     }
 
-    pub fn transcript(&self, session_id: &str) -> PathBuf {
+    pub(crate) fn transcript(&self, session_id: &str) -> PathBuf {
         let mut all = self.transcripts();
         all.retain(|path| path.file_stem().is_some_and(|stem| stem == session_id));
         all.pop()
@@ -30,7 +30,7 @@ impl Client {
     }
 
     /// Transcripts of the subagents of a session.
-    pub fn subagent_transcripts(&self, session_id: &str) -> Vec<PathBuf> {
+    pub(crate) fn subagent_transcripts(&self, session_id: &str) -> Vec<PathBuf> {
         let folder = self.transcript(session_id).with_extension("").join("subagents");
         let mut found = children(&folder);
         found.retain(|path| path.extension().is_some_and(|e| e == "jsonl"));
@@ -38,14 +38,14 @@ impl Client {
     }
 
     /// Usage by message id over all sessions and their subagents.
-    pub fn usage(&self) -> BTreeMap<String, Usage> {
+    pub(crate) fn usage(&self) -> BTreeMap<String, Usage> {
         let mut files = self.transcripts();
         files.extend(self.session_ids().iter().flat_map(|id| self.subagent_transcripts(id)));
         usage_by_message(&files)
     }
 
     /// Session ids, oldest first. After `/clear` there is one more.
-    pub fn session_ids(&self) -> Vec<String> {
+    pub(crate) fn session_ids(&self) -> Vec<String> {
         let stem = |path: &PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
         self.transcripts().iter().filter_map(stem).collect()
     }
@@ -59,7 +59,7 @@ fn children(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// The records of a transcript; a line still being written is left out.
-pub fn records(transcript: &Path) -> Vec<Value> {
+pub(crate) fn records(transcript: &Path) -> Vec<Value> {
     let text = fs::read_to_string(transcript).unwrap_or_default();
     text.lines()
         .filter_map(|line| serde_json::from_str(line).ok())
@@ -68,7 +68,7 @@ pub fn records(transcript: &Path) -> Vec<Value> {
 
 /// Usage per message id. A message has one line per content block, each with
 /// the same usage, so it must be counted once.
-pub fn usage_by_message(transcripts: &[PathBuf]) -> BTreeMap<String, Usage> {
+pub(crate) fn usage_by_message(transcripts: &[PathBuf]) -> BTreeMap<String, Usage> {
     let lines = transcripts.iter().flat_map(|path| records(path));
     let assistant = lines.filter(|r| r["type"] == "assistant" && r["message"]["model"] != "<synthetic>");
     let entry = |r: Value| {

@@ -10,15 +10,15 @@ const COLUMNS: &str = "150";
 const LINES: &str = "50";
 /// How long the client may take to show something. Generous, as the machine
 /// may be busy with other tests; nothing waits longer than it has to.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
-pub struct Tui {
+pub(crate) struct Tui {
     socket: PathBuf,
 }
 
 impl Tui {
     /// Starts the TUI and waits until it takes input.
-    pub fn start(client: &Client, args: &[&str]) -> Self {
+    pub(crate) fn start(client: &Client, args: &[&str]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let tui = Self {
@@ -69,26 +69,26 @@ impl Tui {
     /// Types one line of text (up to a few hundred characters: more is shown as
     /// "Pasted text") and waits until it is in the input box, because an Enter
     /// that comes in the same burst would be taken as part of a paste.
-    pub fn send(&self, text: &str) {
+    pub(crate) fn send(&self, text: &str) {
         self.tmux_ok(&["send-keys", "-l", "--", text]);
         self.wait_for(&format!("typed text {text:?}"), LIMIT, |screen| is_typed(screen, text));
     }
 
-    pub fn enter(&self) {
+    pub(crate) fn enter(&self) {
         self.key("Enter");
     }
 
-    pub fn escape(&self) {
+    pub(crate) fn escape(&self) {
         self.key("Escape");
     }
 
     /// A key by its tmux name, as `C-c` or `Up`.
-    pub fn key(&self, name: &str) {
+    pub(crate) fn key(&self, name: &str) {
         self.tmux_ok(&["send-keys", name]);
     }
 
     /// Types a line, sends it off and waits until the input box let go of it.
-    pub fn submit(&self, text: &str) {
+    pub(crate) fn submit(&self, text: &str) {
         self.send(text);
         self.enter();
         let end = Instant::now() + LIMIT;
@@ -103,17 +103,17 @@ impl Tui {
     }
 
     /// What is on the screen now, without the empty lines at its end.
-    pub fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.tmux_ok(&["capture-pane", "-p"]).trim_end().to_owned()
     }
 
     /// The screen with everything that scrolled off it.
-    pub fn history(&self) -> String {
+    pub(crate) fn history(&self) -> String {
         self.tmux_ok(&["capture-pane", "-p", "-S", "-"]).trim_end().to_owned()
     }
 
     /// Waits until the screen fulfils the condition and returns it.
-    pub fn wait_for(&self, what: &str, limit: Duration, wanted: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn wait_for(&self, what: &str, limit: Duration, wanted: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + limit;
         loop {
             let alive = self.is_running();
@@ -130,17 +130,17 @@ impl Tui {
         }
     }
 
-    pub fn wait_for_text(&self, text: &str) -> String {
+    pub(crate) fn wait_for_text(&self, text: &str) -> String {
         self.wait_for(&format!("{text:?}"), LIMIT, |screen| screen.contains(text))
     }
 
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         let output = self.tmux().args(["display-message", "-p", "#{pane_dead}"]).output();
         output.is_ok_and(|output| output.stdout.starts_with(b"0"))
     }
 
     /// Leaves by `/exit` and waits until the process has ended.
-    pub fn exit(self) {
+    pub(crate) fn exit(self) {
         self.submit("/exit");
         let end = Instant::now() + LIMIT;
         while self.is_running() {

@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub fn repo() -> PathBuf {
+pub(crate) fn repo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .canonicalize()
         .expect("repository")
 }
 
-pub fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_steadfast"))
 }
 
 /// A client that loads the repository's plugin by `--plugin-dir` and finds the binary under test on its PATH.
-pub fn client(model: &ScriptedModel) -> Client {
+pub(crate) fn client(model: &ScriptedModel) -> Client {
     let client = Client::new(model);
     let home = client.root().join("steadfast");
     let store = home.join("goals.db");
@@ -32,19 +32,19 @@ pub fn client(model: &ScriptedModel) -> Client {
 }
 
 /// Runs `steadfast` as a person would in another terminal of the project.
-pub fn steadfast(client: &Client, args: &[&str]) -> (i32, String) {
+pub(crate) fn steadfast(client: &Client, args: &[&str]) -> (i32, String) {
     let output = client.command(binary()).args(args).output().expect("run steadfast");
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (output.status.code().unwrap_or(-1), text)
 }
 
-pub fn steadfast_json(client: &Client, args: &[&str]) -> Value {
+pub(crate) fn steadfast_json(client: &Client, args: &[&str]) -> Value {
     let (_, text) = steadfast(client, args);
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {error}: {text}"))
 }
 
 /// The one goal in the store.
-pub fn goal(client: &Client) -> Value {
+pub(crate) fn goal(client: &Client) -> Value {
     let history = steadfast_json(client, &["goal", "history", "--all", "--format=json"]);
     let goals = history["goals"].as_array().expect("goals");
     assert_eq!(goals.len(), 1, "{history:#}");
@@ -52,7 +52,7 @@ pub fn goal(client: &Client) -> Value {
 }
 
 /// The kinds of all events, in order.
-pub fn event_kinds(client: &Client) -> Vec<String> {
+pub(crate) fn event_kinds(client: &Client) -> Vec<String> {
     let history = steadfast_json(client, &["goal", "history", "--all", "--format=json"]);
     history["events"]
         .as_array()
@@ -63,8 +63,8 @@ pub fn event_kinds(client: &Client) -> Vec<String> {
 }
 
 /// Polls the goal until it is as wanted.
-pub fn wait_for_goal(client: &Client, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let end = Instant::now() + Duration::from_secs(60);
+pub(crate) fn wait_for_goal(client: &Client, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let end = Instant::now() + Duration::from_mins(1);
     loop {
         let goal = goal(client);
         if wanted(&goal) {
@@ -76,7 +76,7 @@ pub fn wait_for_goal(client: &Client, what: &str, wanted: impl Fn(&Value) -> boo
 }
 
 /// A call of one of our tools; the server may still be starting, in which case the model just talks.
-pub fn call(request: &Request, tool: &str, id: &str, input: Value) -> Reply {
+pub(crate) fn call(request: &Request, tool: &str, id: &str, input: Value) -> Reply {
     match request.tool_named(tool) {
         Some(name) => Reply::default().and_tool_with_id(id, name, input),
         None => Reply::text("The tools are not there yet."),
@@ -84,6 +84,6 @@ pub fn call(request: &Request, tool: &str, id: &str, input: Value) -> Reply {
 }
 
 /// A harmless tool call, so that a turn counts as work.
-pub fn work(id: &str) -> Reply {
+pub(crate) fn work(id: &str) -> Reply {
     Reply::default().and_tool_with_id(id, "Bash", json!({"command": "true", "description": "Work"}))
 }
