@@ -91,22 +91,21 @@ impl Ending {
 
 fn perform(stage: &Stage, narrator: &mut Narrator) -> anyhow::Result<Ending> {
     stage.prepare()?;
-    let dim = Style::new().dimmed();
     narrator.line("A scripted agent pursues a goal. The model is made up; the store, the hooks,");
     narrator.line("the tool server, the files, the checks and the kill -9 are real.");
-    narrator.line(&format!("{dim}{} (removed at the end){dim:#}", stage.root().display()));
+    let place = format!("{} (removed at the end)", stage.root().display());
+    narrator.labelled("folder", Style::new().dimmed(), &place);
     narrator.rest(3);
 
     let mut tally = Tally::default();
-    let status = watch(stage, narrator, &mut tally)?;
-    if status.signal() != Some(Signal::KILL.as_raw()) {
-        bail!("the agent ended by itself ({status})");
+    let mut status = watch(stage, narrator, &mut tally)?;
+    if status.signal() == Some(Signal::KILL.as_raw()) {
+        tally.kills += 1;
+        look_at_the_wreck(stage, narrator, &mut tally)?;
+        status = watch(stage, narrator, &mut tally)?;
     }
-    tally.kills += 1;
-    look_at_the_wreck(stage, narrator, &mut tally)?;
-    let status = watch(stage, narrator, &mut tally)?;
     if !status.success() {
-        bail!("the resumed agent ended with {status}");
+        bail!("the agent ended with {status}");
     }
     take_stock(stage, narrator, tally)
 }
@@ -187,8 +186,9 @@ fn take_stock(stage: &Stage, narrator: &Narrator, tally: Tally) -> anyhow::Resul
     let history = stage.ask_json(&["goal", "history", "--session", SESSION, "--format=json"])?;
     let events = history["events"].as_array().cloned().unwrap_or_default();
     narrator.heading("steadfast goal history --events");
+    let first_ms = events.first().map_or(0, |event| number(event, "created_at_ms"));
     for event in &events {
-        narrator.line(&format!("  {}", timeline_row(event, &events[0])));
+        narrator.line(&format!("  {}", timeline_row(event, first_ms)));
     }
     narrator.rest(4);
 
@@ -222,8 +222,8 @@ fn take_stock(stage: &Stage, narrator: &Narrator, tally: Tally) -> anyhow::Resul
     })
 }
 
-fn timeline_row(event: &Value, first: &Value) -> String {
-    let ms = number(event, "created_at_ms") - number(first, "created_at_ms");
+fn timeline_row(event: &Value, first_ms: i64) -> String {
+    let ms = number(event, "created_at_ms") - first_ms;
     let at = std::time::Duration::from_millis(ms.unsigned_abs()).as_secs_f64();
     let (before, after) = (event["status_before"].as_str(), event["status_after"].as_str());
     let detail = match (before, after, event["tokens_delta"].as_i64()) {
@@ -232,7 +232,7 @@ fn timeline_row(event: &Value, first: &Value) -> String {
         _ => String::new(),
     };
     let kind = event["kind"].as_str().unwrap_or_default();
-    format!("{at:>5.1}s  {kind:<32}{detail}").trim_end().to_owned()
+    format!("{at:>6.2} s  {kind:<32}{detail}").trim_end().to_owned()
 }
 
 fn number(of: &Value, field: &str) -> i64 {

@@ -94,7 +94,8 @@ fn before_the_kill(client: &mut Client) -> anyhow::Result<bool> {
         tools: vec![Tool::Write(SCRIPT, RIGHT)],
         usage: usage(9, 512, 12_180, 803),
     })?;
-    fs_err::write(client.project().join(SCRIPT), &RIGHT[..RIGHT.len() / 2])?;
+    let half: String = RIGHT.chars().take(RIGHT.len() / 2).collect();
+    fs_err::write(client.project().join(SCRIPT), half)?;
     tell(&StoryEvent::InMidTurn)?;
     anyhow::bail!("the agent was to be killed here")
 }
@@ -144,10 +145,13 @@ fn scene(title: &str) -> anyhow::Result<()> {
 /// Shows what Steadfast told a model that had forgotten or never known its goal.
 fn reminded(told: Option<&str>) -> anyhow::Result<()> {
     let told = told.unwrap_or_default();
-    let objective = told.lines().find(|line| *line == OBJECTIVE);
-    let first = told.lines().next().unwrap_or("(nothing)");
-    say(Voice::Steadfast, format!("{first}\n{}", objective.unwrap_or_default()))?;
-    tell(&StoryEvent::Reminded {
-        verbatim: objective.is_some(),
-    })
+    let verbatim = told.lines().any(|line| line == OBJECTIVE);
+    let quoted = if verbatim {
+        OBJECTIVE
+    } else {
+        "(not a word of the objective)"
+    };
+    let first = told.lines().next().unwrap_or_default();
+    say(Voice::Steadfast, format!("{first}\nObjective: {quoted}"))?;
+    tell(&StoryEvent::Reminded { verbatim })
 }

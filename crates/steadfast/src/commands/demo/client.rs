@@ -107,7 +107,8 @@ impl Client {
     pub(super) fn prompt(&mut self, text: &str) -> anyhow::Result<()> {
         self.prompt_id = Uuid::new_v4().to_string();
         say(Voice::User, text)?;
-        self.submit(text, text)
+        self.submit(text, text)?;
+        tell(&StoryEvent::Accounted)
     }
 
     fn submit(&mut self, typed: &str, stored: &str) -> anyhow::Result<()> {
@@ -144,7 +145,7 @@ impl Client {
         )?;
         tell(&StoryEvent::Accounted)?;
         if let Some(warning) = context(&reply) {
-            say(Voice::Steadfast, &warning)?;
+            say(Voice::Steadfast, warning.trim_start_matches("Steadfast: "))?;
             tell(&StoryEvent::Warned)?;
             self.transcript
                 .user(&self.prompt_id, &json!(warning), json!({"isMeta": true}))?;
@@ -183,7 +184,7 @@ impl Client {
                 call.output = String::from_utf8_lossy(&shell.stdout).into_owned();
                 call.is_error = !shell.status.success();
                 let last = call.output.trim_end().lines().last().unwrap_or_default();
-                say(Voice::Client, format!("$ {script}\n{last}"))?;
+                say(Voice::Client, format!("$ {script} → {last}"))?;
             }
             Tool::Write(name, content) => {
                 fs_err::write(self.stage.project().join(name), content)?;
@@ -238,7 +239,6 @@ impl Client {
                 "background_tasks": [], "session_crons": [],
             }),
         )?;
-        tell(&StoryEvent::Accounted)?;
         let Some(reason) = reply["reason"].as_str().filter(|_| reply["decision"] == json!("block")) else {
             return Ok(false);
         };

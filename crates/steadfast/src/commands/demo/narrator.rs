@@ -22,7 +22,7 @@ pub(super) struct Narrator {
 
 impl Narrator {
     pub(super) fn new(to_stderr: bool, fast: bool) -> Self {
-        let pace = if fast { 0 } else { 220 };
+        let pace = if fast { 0 } else { 180 };
         Self {
             to_stderr,
             pace: Duration::from_millis(pace),

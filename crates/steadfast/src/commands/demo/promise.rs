@@ -103,7 +103,7 @@ pub(super) fn check(tally: &Tally, record: &Record) -> Vec<Promise> {
         ),
         promise(
             "budget",
-            tally.warnings == 1 && record.count("limit_warning") == 1 && counted < budget,
+            tally.warnings == 1 && record.count("limit_warning") == 1 && (1..budget).contains(&counted),
             format!(
                 "{} warning at 80 %; the goal ended with {} of {} tokens left.",
                 tally.warnings,
@@ -153,4 +153,76 @@ pub(super) fn check(tally: &Tally, record: &Record) -> Vec<Promise> {
             ),
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> (Tally, Record) {
+        let tally = Tally {
+            tokens: 900,
+            answers: 2,
+            lines: 5,
+            warnings: 1,
+            continued: 2,
+            compactions: 1,
+            reminders: vec![true, true],
+            refused: 1,
+            accepted: 1,
+            session_ends: 1,
+            kills: 1,
+            unseen_at_kill: 7,
+            store_survived: true,
+        };
+        let kinds = [
+            "goal_created",
+            "limit_warning",
+            "continuation_injected",
+            "verification_failed",
+            "continuation_injected",
+            "session_resumed",
+            "verification_passed",
+        ];
+        let record = Record {
+            goal: json!({
+                "total_tokens": 900, "token_budget": 1000, "status": "complete", "accounting_uncertain": false,
+                "last_verification": {"exit_code": 0},
+            }),
+            events: kinds.iter().map(|kind| json!({"kind": kind})).collect(),
+            transcript: String::new(),
+        };
+        (tally, record)
+    }
+
+    fn broken(doctor: impl FnOnce(&mut Tally, &mut Record)) -> Vec<&'static str> {
+        let (mut tally, mut record) = kept();
+        doctor(&mut tally, &mut record);
+        let promises = check(&tally, &record);
+        promises.iter().filter(|p| !p.held).map(|p| p.label).collect()
+    }
+
+    #[test]
+    fn a_true_story_keeps_every_promise_and_a_false_one_does_not() {
+        assert!(broken(|_, _| {}).is_empty());
+        assert_eq!(broken(|_, record| record.goal["total_tokens"] = json!(901)), ["exact"]);
+        assert_eq!(broken(|_, record| record.goal = Value::Null).len(), 4);
+        assert_eq!(broken(|tally, _| tally.warnings = 2), ["budget"]);
+        assert_eq!(broken(|tally, _| tally.continued = 1), ["driven"]);
+        assert_eq!(broken(|tally, _| tally.reminders[1] = false), ["memory"]);
+        assert_eq!(broken(|tally, _| tally.kills = 0), ["kill -9"]);
+        assert_eq!(broken(|tally, _| tally.store_survived = false), ["kill -9"]);
+        assert_eq!(broken(|tally, _| tally.refused = 0), ["proven"]);
+        assert_eq!(broken(|_, record| record.goal["status"] = json!("active")), ["proven"]);
+    }
+
+    #[test]
+    fn a_line_by_line_counter_counts_repeated_usage_again() {
+        let line = json!({"message": {"id": "m", "usage": {
+            "input_tokens": 1, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 40, "output_tokens": 3,
+        }}});
+        let (_, mut record) = kept();
+        record.transcript = format!("{line}\n{line}\n{{\"type\":\"user\"}}\n");
+        assert_eq!(record.tokens_line_by_line(), 12);
+    }
 }

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Titles, and the slugs that slugify.sh must make of them.
+# Titles, and the slugs they must become.
 failed=0
 check() {
     got=$(sh slugify.sh "$1")
     if [ "$got" = "$2" ]; then
-        echo "ok   '$1' gives '$got'"
+        echo "ok   '$1': '$got'"
     else
-        echo "FAIL '$1' gives '$got', not '$2'"
+        echo "FAIL '$1': '$got', not '$2'"
         failed=1
     fi
 }
