@@ -262,3 +262,6 @@ pub fn mark_before_compaction(
     };
     db.put_cursor(source, &cursor, now)
 }
+
+#[cfg(test)]
+mod tests;

@@ -161,3 +161,6 @@ fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
         ..HookReply::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -203,3 +203,6 @@ fn position_at(path: &Path, offset: u64) -> std::io::Result<Position> {
     file.take(offset - from).read_to_end(&mut anchor)?;
     Ok(Position { offset, anchor })
 }
+
+#[cfg(test)]
+mod tests;
