@@ -116,6 +116,7 @@ impl Goal {
     }
 
     fn enter_active(&mut self, now: Millis) {
+        self.stop_clock(now);
         self.status = GoalStatus::Active;
         self.paused_reason = None;
         self.resume_at_ms = Some(now);
