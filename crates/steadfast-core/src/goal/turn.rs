@@ -64,7 +64,7 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
         _ => return (None, Decision::Silent),
     }
     if let Some(limit) = goal.wind_down {
-        return (Some(pause_at_limit(goal, limit, now)), Decision::Limited(limit));
+        return (Some(stop_at_limit(goal, limit, now)), Decision::Limited(limit));
     }
     let has_money_budget = goal.token_budget.is_some() || goal.usd_budget_micros.is_some();
     if goal.accounting_uncertain && has_money_budget {
@@ -183,15 +183,22 @@ fn hand_wind_down(goal: &Goal, limit: Limit, now: Millis) -> Change {
     }
 }
 
-/// Ends a goal's wind-down turn. Tokens and money have set their status before; a cap pauses now.
-fn pause_at_limit(goal: &Goal, limit: Limit, now: Millis) -> Change {
-    let reason = limit.paused_reason().unwrap_or(PausedReason::CostCap);
+/// Ends a goal's wind-down turn: at a cap it pauses under the cap's name, at a budget it is `budget_limited`.
+fn stop_at_limit(goal: &Goal, limit: Limit, now: Millis) -> Change {
     let (used, most) = limit.usage(goal, now).unwrap_or_default();
+    let reason = limit.paused_reason();
     let event = Event::new(
         "cap_reached",
         json!({"limit": limit, "used": used, "most": most, "reason": reason}),
     );
-    pause_for(goal, reason, event, now)
+    if let Some(reason) = reason {
+        return pause_for(goal, reason, event, now);
+    }
+    // Charging has set the status already, unless the goal became active again above its budget.
+    let mut change = pause_for(goal, PausedReason::CostCap, event, now);
+    change.goal.status = GoalStatus::BudgetLimited;
+    change.goal.paused_reason = None;
+    change
 }
 
 /// What a batch of tool calls inside a turn leads to.
@@ -249,7 +256,7 @@ pub fn at_batch(goal: &Goal, now: Millis) -> (Option<Change>, BatchDecision) {
     }
     let change = match goal.status {
         GoalStatus::BudgetLimited => budget_limited_at_stop(goal, now).0,
-        _ => Some(pause_at_limit(goal, limit, now)),
+        _ => Some(stop_at_limit(goal, limit, now)),
     };
     (change, BatchDecision::EndTurn(limit))
 }
