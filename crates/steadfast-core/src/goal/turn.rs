@@ -216,11 +216,9 @@ pub fn at_batch(goal: &Goal, now: Millis) -> (Option<Change>, BatchDecision) {
     if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
         return (None, BatchDecision::GoOn);
     }
-    // The turn cap counts whole turns; it cannot be passed inside one.
-    let limit = goal
-        .wind_down
-        .or_else(|| limit::reached(goal, now))
-        .filter(|limit| *limit != Limit::Turns);
+    // The last turn of the turn cap is held to the other limits like any turn.
+    let winding_down = goal.wind_down.filter(|limit| *limit != Limit::Turns);
+    let limit = winding_down.or_else(|| limit::reached_inside_turn(goal, now));
     let spent = goal.status == GoalStatus::BudgetLimited && goal.budget_limit_reported && goal.wind_down.is_none();
     let Some(limit) = limit.filter(|_| !spent) else {
         if goal.worked_since_continuation {
