@@ -147,10 +147,6 @@ pub(crate) fn append(path: &Path, text: &str) {
     if let Some(directory) = path.parent() {
         fs_err::create_dir_all(directory).unwrap();
     }
-    let mut file = fs_err::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .unwrap();
+    let mut file = fs_err::OpenOptions::new().create(true).append(true).open(path).unwrap();
     file.write_all(text.as_bytes()).unwrap();
 }

@@ -522,3 +522,6 @@ pub fn refused(goal: &Goal, verb: &str, now: Millis) -> Change {
 pub fn may_use_privileged_verbs(actor: Actor) -> bool {
     actor == Actor::User
 }
+
+#[cfg(test)]
+mod tests;

@@ -342,3 +342,6 @@ pub fn warn(goal: &Goal, now: Millis) -> Option<(Change, Vec<Limit>)> {
         limits,
     ))
 }
+
+#[cfg(test)]
+mod tests;
