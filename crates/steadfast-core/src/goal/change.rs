@@ -354,7 +354,7 @@ pub fn extend(goal: &Goal, add: Extension, now: Millis) -> Result<Change, Refusa
         .collect();
 
     let stopped_by = match (goal.status, goal.paused_reason) {
-        (GoalStatus::BudgetLimited, _) => vec![Limit::Tokens, Limit::Usd],
+        (GoalStatus::BudgetLimited, _) => spent_budgets(goal, now),
         (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => vec![Limit::Turns],
         (GoalStatus::Paused, Some(PausedReason::WallClockCap)) => vec![Limit::Hours],
         (GoalStatus::Paused, Some(PausedReason::Deadline)) => vec![Limit::Deadline],
@@ -385,6 +385,13 @@ pub fn extend(goal: &Goal, add: Extension, now: Millis) -> Result<Change, Refusa
         events: vec![Event::new("goal_extended", payload)],
         span,
     })
+}
+
+/// The budgets that stopped a `budget_limited` goal; both when neither seems spent, so that either can free it.
+fn spent_budgets(goal: &Goal, now: Millis) -> Vec<Limit> {
+    let budgets = [Limit::Tokens, Limit::Usd];
+    let spent: Vec<Limit> = budgets.into_iter().filter(|limit| limit.is_reached(goal, now)).collect();
+    if spent.is_empty() { budgets.to_vec() } else { spent }
 }
 
 fn limit_was_raised(limit: Limit, add: Extension) -> bool {

@@ -75,6 +75,7 @@ fn an_extension_resumes_exactly_the_goals_that_its_limit_had_stopped() {
         ("just too few tokens", &tokens, add_tokens(5), "no"),
         ("turns on spent tokens", &tokens, add_turns(5), "same"),
         ("hours on spent tokens", &tokens, add_seconds(5), "same"),
+        ("money on spent tokens", &tokens, add_usd(5), "same"),
         ("money", &money, add_usd(1), "active Open"),
         ("turns", &turns, add_turns(1), "active Open"),
         ("tokens at the turn cap", &turns, add_tokens(1), "same"),
