@@ -8,8 +8,9 @@ use std::path::Path;
 
 use crate::clock::Millis;
 
-/// How many bytes before the cursor are kept to notice that a file was rewritten.
-const ANCHOR_BYTES: u64 = 64;
+/// How many bytes before the cursor are kept to notice that a file was rewritten: enough to reach the unique ids
+/// of the last line, since lines of one session all end alike.
+const ANCHOR_BYTES: u64 = 512;
 
 /// One response of the model, however many lines told of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
