@@ -390,7 +390,10 @@ pub fn extend(goal: &Goal, add: Extension, now: Millis) -> Result<Change, Refusa
 /// The budgets that stopped a `budget_limited` goal; both when neither seems spent, so that either can free it.
 fn spent_budgets(goal: &Goal, now: Millis) -> Vec<Limit> {
     let budgets = [Limit::Tokens, Limit::Usd];
-    let spent: Vec<Limit> = budgets.into_iter().filter(|limit| limit.is_reached(goal, now)).collect();
+    let spent: Vec<Limit> = budgets
+        .into_iter()
+        .filter(|limit| limit.is_reached(goal, now))
+        .collect();
     if spent.is_empty() { budgets.to_vec() } else { spent }
 }
 
