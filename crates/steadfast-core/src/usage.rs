@@ -65,6 +65,8 @@ pub struct Reading {
     pub last_uuid: Option<String>,
     /// Prompts the user typed ahead, minus those the client took up.
     pub queued: i64,
+    /// The client gave all typed-ahead prompts back, so that `queued` counts from zero.
+    pub queue_emptied: bool,
     pub native_goal: Option<NativeGoal>,
     pub interrupted_at: Option<Millis>,
     /// The bytes read before are no longer there, so the file was read from its start.
@@ -103,11 +105,18 @@ impl Reading {
         }
     }
 
+    /// Whether what was queued before this reading no longer matters.
+    pub fn counts_queue_anew(&self) -> bool {
+        self.rewritten || self.queue_emptied
+    }
+
     /// Joins a later reading of the same file to this one.
     pub fn extend(&mut self, later: Self) {
-        if later.rewritten {
-            self.rewritten = true;
+        if later.counts_queue_anew() {
+            self.queued = 0;
         }
+        self.rewritten |= later.rewritten;
+        self.queue_emptied |= later.queue_emptied;
         for response in later.responses {
             self.add(response);
         }

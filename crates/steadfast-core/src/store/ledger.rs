@@ -101,7 +101,13 @@ impl Db<'_> {
             self.record_response(source, response, &mut charges)?;
         }
         charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
-        let queued_prompts = (before.queued_prompts + reading.queued).max(0);
+        let queued_before = if reading.counts_queue_anew() {
+            0
+        } else {
+            before.queued_prompts
+        };
+        let broken_before = if reading.rewritten { 0 } else { before.broken_lines };
+        let queued_prompts = (queued_before + reading.queued).max(0);
         let native_goal = match &reading.native_goal {
             Some(NativeGoal::Active(condition)) => Some(condition.clone()),
             Some(NativeGoal::Over) => None,
@@ -109,7 +115,7 @@ impl Db<'_> {
         };
         let cursor = Cursor {
             position: reading.position.clone(),
-            broken_lines: before.broken_lines + reading.broken_lines,
+            broken_lines: broken_before + reading.broken_lines,
             queued_prompts,
             native_goal,
             read_before_compaction: before.read_before_compaction,

@@ -210,7 +210,10 @@ fn other_line(line: &[u8], reading: &mut Reading) {
     match (wire.r#type, wire.operation) {
         (Some("queue-operation"), Some("enqueue")) => reading.queued += 1,
         (Some("queue-operation"), Some("dequeue" | "remove")) => reading.queued -= 1,
-        (Some("queue-operation"), Some("popAll")) => reading.queued = i64::MIN / 2,
+        (Some("queue-operation"), Some("popAll")) => {
+            reading.queued = 0;
+            reading.queue_emptied = true;
+        }
         (Some("user"), _) => {
             let marks_interrupt = |text: &String| text.starts_with("[Request interrupted by user");
             let blocks = wire.message.map(|message| message.content.0).unwrap_or_default();

@@ -172,6 +172,18 @@ fn input_that_waits_is_seen_until_the_client_takes_it() {
 }
 
 #[test]
+fn a_prompt_typed_after_the_queue_was_emptied_waits_again() {
+    let operation = |name: &str| format!("{}\n", json!({"type": "queue-operation", "operation": name}));
+    let emptied = read_text(&["enqueue", "enqueue", "popAll"].map(operation).concat());
+    assert_eq!((emptied.queued, emptied.queue_emptied), (0, true));
+    let again = read_text(&["enqueue", "popAll", "enqueue"].map(operation).concat());
+    assert_eq!((again.queued, again.queue_emptied), (1, true));
+    let mut joined = read_text(&operation("enqueue"));
+    joined.extend(again);
+    assert_eq!((joined.queued, joined.queue_emptied), (1, true));
+}
+
+#[test]
 fn an_interrupt_is_seen_with_its_time() {
     let reading = read_sample("interrupt-esc.jsonl");
     assert_eq!(reading.interrupted_at, clock::parse_rfc3339("2026-11-15T08:52:56.470Z"));
