@@ -118,7 +118,10 @@ impl Db<'_> {
             broken_lines: broken_before + reading.broken_lines,
             queued_prompts,
             native_goal,
-            read_before_compaction: before.read_before_compaction,
+            // It holds for the compaction that follows; what comes after is new and may vanish like anything.
+            read_before_compaction: before.read_before_compaction
+                && !reading.rewritten
+                && reading.responses.is_empty(),
         };
         self.put_cursor(source, &cursor, now)?;
         Ok(Recorded { charges, cursor })
