@@ -23,6 +23,7 @@ pub struct Response {
     /// The part of `cache_creation` that is kept for an hour, which costs more.
     pub cache_creation_1h: i64,
     pub cache_read: i64,
+    /// 0 when the line tells no time.
     pub at_ms: Millis,
 }
 

@@ -98,7 +98,13 @@ impl Db<'_> {
         let before = self.cursor(source.path)?.unwrap_or_default();
         let mut charges = BTreeMap::new();
         for response in &reading.responses {
-            self.record_response(source, response, &mut charges)?;
+            // A line that tells no time is as new as the reading that found it.
+            let at_ms = if response.at_ms == 0 { now } else { response.at_ms };
+            let response = Response {
+                at_ms,
+                ..response.clone()
+            };
+            self.record_response(source, &response, &mut charges)?;
         }
         charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
         let queued_before = if reading.counts_queue_anew() {
@@ -119,9 +125,7 @@ impl Db<'_> {
             queued_prompts,
             native_goal,
             // It holds for the compaction that follows; what comes after is new and may vanish like anything.
-            read_before_compaction: before.read_before_compaction
-                && !reading.rewritten
-                && reading.responses.is_empty(),
+            read_before_compaction: before.read_before_compaction && !reading.rewritten && reading.responses.is_empty(),
         };
         self.put_cursor(source, &cursor, now)?;
         Ok(Recorded { charges, cursor })
