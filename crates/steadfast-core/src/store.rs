@@ -9,6 +9,7 @@ mod migrate;
 mod sessions;
 mod verifications;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -200,9 +201,34 @@ impl Store {
     }
 }
 
-/// Opens someone else's database without ever writing to it.
+/// Opens someone else's database without ever writing to it. Even a reader of a WAL database creates the log's
+/// files and leaves them behind; where there are none, nobody has it open and SQLite is told that it cannot change.
 fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
-    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    let in_use = ["-wal", "-journal"].iter().any(|suffix| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        Path::new(&name).exists()
+    });
+    if in_use || !cfg!(unix) {
+        return connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+    }
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
+            uri.push(char::from(*byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    connect(Path::new(&uri), flags).map_err(|error| match error {
+        StoreError::CannotOpen { message, .. } => StoreError::CannotOpen {
+            path: path.to_owned(),
+            message,
+        },
+        other => other,
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that opens databases")]
