@@ -135,7 +135,7 @@ impl Store {
         self.db.pragma_update(None, "synchronous", "full")?;
         if version < SCHEMA_VERSION {
             if version > 0 {
-                self.backup_to(&beside(&self.path, &format!("v{version}.bak")))?;
+                self.keep_old_version(version)?;
             }
             migrate::run(&mut self.db)?;
         }
@@ -165,6 +165,23 @@ impl Store {
 
     /// Copies the store, hot, to a new file; an existing one is replaced only when the copy is whole.
     pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
+        let copy = self.copy_beside(target)?;
+        copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
+        Ok(())
+    }
+
+    /// Keeps the store as it is before a migration. Another process may have migrated it meanwhile; then that one
+    /// has kept the old version, and this copy must not take its place.
+    fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
+        let target = beside(&self.path, &format!("v{version}.bak"));
+        let copy = self.copy_beside(&target)?;
+        if migrate::version(&connect_read_only(copy.path())?)? == version {
+            copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
+        }
+        Ok(())
+    }
+
+    fn copy_beside(&self, target: &Path) -> Result<tempfile::NamedTempFile, StoreError> {
         let directory = target
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
@@ -178,8 +195,7 @@ impl Store {
             backup.run_to_completion(1_000, Duration::ZERO, None)?;
         }
         copy.as_file().sync_all()?;
-        copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
-        Ok(())
+        Ok(copy)
     }
 
     /// Asks SQLite for faults in the file; empty when there are none.
