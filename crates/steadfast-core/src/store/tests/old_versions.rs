@@ -124,6 +124,22 @@ fn the_database_before_the_migration_is_kept_beside_it() {
 }
 
 #[test]
+fn processes_that_open_an_old_database_at_once_migrate_it_once_and_keep_its_backup() {
+    for _ in 0..5 {
+        let (_directory, path) = plugin_database(4);
+        let before = remains(&read_write(&path), 4);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| Store::open_existing(&path).unwrap());
+            }
+        });
+        assert_eq!(remains(&read_write(&path), 4), before);
+        let kept = connect_read_only(&beside(&path, "v4.bak")).unwrap();
+        assert_eq!((migrate::version(&kept).unwrap(), remains(&kept, 4)), (4, before));
+    }
+}
+
+#[test]
 fn a_migration_that_fails_changes_nothing() {
     let (_directory, path) = plugin_database(4);
     let db = read_write(&path);
