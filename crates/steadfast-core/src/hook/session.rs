@@ -65,11 +65,13 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
 }
 
 fn resumed(call: &Call<'_>, store: &mut Store, known: Option<&Session>) -> Result<HookReply, HookError> {
-    let last_seen = known.map_or(call.now, |session| session.last_seen_ms.min(call.now));
     let goal = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
             return Ok(None);
         };
+        // A goal from before the upgrade was last seen when it was last written.
+        let last_seen = known.map_or(goal.updated_at_ms, |session| session.last_seen_ms);
+        let last_seen = last_seen.min(call.now);
         match change::session_resumed(&goal, last_seen, call.now) {
             Some(change) => db.save(&goal, change, call.origin).map(Some),
             None => Ok(Some(goal)),
