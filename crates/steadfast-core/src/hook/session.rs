@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Call, HOST, HookError};
+use super::{Call, HOST, HookError, turn};
 use crate::accounting;
 use crate::action;
 use crate::config::OnCompact;
@@ -185,9 +185,18 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
     if !typed {
         return Ok(HookReply::default());
     }
+    let tokens_before = store
+        .read()
+        .goal(call.session_id())?
+        .map_or(0, |goal| goal.total_tokens());
     let Some((goal, facts)) = account(call, store)? else {
         return Ok(HookReply::default());
     };
+    let driving = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
+    if !driving && store.read().has_open_span(&goal.goal_id)? {
+        // The turn that ended the goal was interrupted, so no Stop came; this prompt is not the goal's any more.
+        store.write(|db| turn::end_final_turn(db, &goal, tokens_before, call))?;
+    }
     if goal.status != GoalStatus::Active {
         return Ok(HookReply::default());
     }

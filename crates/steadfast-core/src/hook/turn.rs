@@ -103,7 +103,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
 }
 
 /// The turn that ended the goal is over: from here on nothing is charged to it.
-fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: &Call<'_>) -> Result<Goal, StoreError> {
+pub(super) fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: &Call<'_>) -> Result<Goal, StoreError> {
     let tokens = goal.total_tokens() - tokens_before;
     let mut after = goal.clone();
     after.updated_at_ms = call.now;
