@@ -6,8 +6,8 @@ use super::{Call, HOST, HookError, turn};
 use crate::accounting;
 use crate::action;
 use crate::config::OnCompact;
-use crate::goal::change::{self, Change, Event, Span, pause_for};
-use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::goal::change::{self, Change, Event, Span};
+use crate::goal::{Goal, GoalStatus};
 use crate::host::claude::{HookReply, StartSource};
 use crate::host::process;
 use crate::prompt;
@@ -197,25 +197,9 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
         // The turn that ended the goal was interrupted, so no Stop came; this prompt is not the goal's any more.
         store.write(|db| turn::end_final_turn(db, &goal, tokens_before, call))?;
     }
-    if goal.status != GoalStatus::Active {
-        return Ok(HookReply::default());
-    }
-    let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
-    if facts.interrupted_at.is_some_and(|at| at >= since) {
-        store.write(|db| {
-            let event = Event::new(
-                "goal_paused",
-                json!({"reason": PausedReason::User, "cause": "interrupt"}),
-            );
-            db.save(
-                &goal,
-                pause_for(&goal, PausedReason::User, event, call.now),
-                call.origin,
-            )
-        })?;
-        let message = "steadfast: you interrupted the goal, so it is paused. /goal-resume takes it up again.";
+    if facts.interrupted {
         return Ok(HookReply {
-            message: Some(message.to_owned()),
+            message: Some(turn::INTERRUPTED.to_owned()),
             ..HookReply::default()
         });
     }

@@ -19,6 +19,9 @@ use crate::text;
 const LAST_MESSAGE_WAIT: Duration = Duration::from_millis(500);
 const LAST_MESSAGE_STEP: Duration = Duration::from_millis(5);
 
+pub(super) const INTERRUPTED: &str =
+    "steadfast: you interrupted the goal, so it is paused. /goal-resume takes it up again.";
+
 /// What the client tells about the end of a turn.
 pub(super) struct StopFacts<'a> {
     pub(super) after_continuation: bool,
@@ -56,6 +59,9 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         db.touch_session(call.session_id(), call.now)?;
         if seen.invalid.is_some() {
             return Ok((goal, Decision::Silent, Vec::new(), seen.invalid));
+        }
+        if seen.interrupted {
+            return Ok((goal, Decision::Interrupted, Vec::new(), None));
         }
         if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
             return Ok((
@@ -163,6 +169,7 @@ fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -
              Run /goal-reconcile --accept-reset to resume."
                 .into(),
         ),
+        Decision::Interrupted => messages.push(INTERRUPTED.into()),
         Decision::HandOver if claude::can_rewake() => {
             messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal goes on in a new turn.".into());
         }
@@ -199,12 +206,14 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
     let Some(readings) = readings_of_running_goal(call, store)? else {
         return Ok(HookReply::default());
     };
+    let mut interrupted = false;
     let (goal, decision, warnings) = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
             return Err(StoreError::Value("the goal vanished during its turn".into()));
         };
-        let (mut goal, _) = accounting::record(db, goal, &readings, call.origin, call.now)?;
+        let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
+        interrupted = seen.interrupted;
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, call.now) {
             goal = db.save(&goal, change, call.origin)?;
@@ -217,6 +226,10 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         Ok((goal, decision, warnings))
     })?;
     Ok(match decision {
+        _ if interrupted => HookReply {
+            message: Some(INTERRUPTED.to_owned()),
+            ..HookReply::default()
+        },
         BatchDecision::GoOn if warnings.is_empty() => HookReply::default(),
         BatchDecision::GoOn => {
             let phrases: Vec<String> = warnings
