@@ -47,8 +47,6 @@ pub enum Decision {
     Limited(Limit),
     NoProgress,
     AccountingUncertain,
-    /// The user interrupted the goal and has typed nothing since.
-    Interrupted,
 }
 
 /// Limits the breaker and friends obey; from the user's configuration.

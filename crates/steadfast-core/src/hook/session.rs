@@ -91,6 +91,7 @@ fn compacted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError>
         became_uncertain = true;
     }
     let mut reply = restore(call, Some(&goal), "; the conversation was just compacted")?;
+    reply.message = turn::pause_notice(&facts);
     if became_uncertain {
         reply.message = Some(UNCERTAIN.to_owned());
     }
@@ -197,9 +198,9 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
         // The turn that ended the goal was interrupted, so no Stop came; this prompt is not the goal's any more.
         store.write(|db| turn::end_final_turn(db, &goal, tokens_before, call))?;
     }
-    if facts.interrupted {
+    if let Some(notice) = turn::pause_notice(&facts) {
         return Ok(HookReply {
-            message: Some(turn::INTERRUPTED.to_owned()),
+            message: Some(notice),
             ..HookReply::default()
         });
     }
