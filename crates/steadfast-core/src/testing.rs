@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::action::{self, Place};
 use crate::clock::{self, Millis};
 use crate::goal::budget::Budget;
+use crate::goal::turn::TurnRules;
 use crate::goal::{Actor, Goal, NewGoal};
 use crate::host::Host;
 use crate::store::{EventFilter, EventRow, Origin, Store};
@@ -32,6 +33,14 @@ pub(crate) const HOOK: Origin = Origin {
     actor: Actor::Steadfast,
     place: "stop",
 };
+
+/// The rules of an untouched configuration, but for the breaker.
+pub(crate) const fn rules(no_progress_limit: i64) -> TurnRules {
+    TurnRules {
+        no_progress_limit,
+        always_pause_uncertain: false,
+    }
+}
 
 /// An active goal without limits that started at [`START`].
 pub(crate) fn goal() -> Goal {

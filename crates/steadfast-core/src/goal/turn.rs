@@ -54,6 +54,8 @@ pub enum Decision {
 pub struct TurnRules {
     /// Continuations in a row without progress before the goal pauses; 0 switches the breaker off.
     pub no_progress_limit: i64,
+    /// Pause a goal with uncertain accounting even if it has no token or money budget.
+    pub always_pause_uncertain: bool,
 }
 
 /// Decides at the end of a turn.
@@ -67,7 +69,7 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
         return (Some(stop_at_limit(goal, limit, now)), Decision::Limited(limit));
     }
     let has_money_budget = goal.token_budget.is_some() || goal.usd_budget_micros.is_some();
-    if goal.accounting_uncertain && has_money_budget {
+    if goal.accounting_uncertain && (has_money_budget || rules.always_pause_uncertain) {
         let event = Event::new("goal_paused", json!({"reason": PausedReason::AccountingUncertain}));
         let change = pause_for(goal, PausedReason::AccountingUncertain, event, now);
         return (Some(change), Decision::AccountingUncertain);

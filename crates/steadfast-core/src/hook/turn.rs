@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Call, HOST, HookError};
 use crate::accounting::{self, Facts, FileReading};
+use crate::config::OnCompact;
 use crate::goal::change::{Change, Event, Span};
 use crate::goal::limit::Limit;
 use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
@@ -67,6 +68,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
     };
     let rules = TurnRules {
         no_progress_limit: call.paths.config.goal.no_progress_limit,
+        always_pause_uncertain: call.paths.config.accounting.on_compact == OnCompact::Pause,
     };
     let (goal, decision, warnings, notice) = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {

@@ -282,3 +282,24 @@ fn the_documented_queries_run_as_printed() {
     let copied = Store::open_existing(&copy).unwrap();
     assert_eq!(copied.read().goal(SESSION).unwrap(), Some(goal));
 }
+
+/// Lets tests of other modules pretend that a newer program wrote a store.
+pub(crate) fn set_schema_version(path: &Path, version: i64) {
+    read_write(path)
+        .execute("UPDATE schema_version SET version = ?1", [version])
+        .unwrap();
+}
+
+/// The documented table of subagents: id, file and tokens of each.
+pub(crate) fn subagent_cursors(store: &Store) -> Vec<(String, String, i64)> {
+    let sql = "SELECT agent_id, transcript_path, tokens_used FROM subagent_token_cursors ORDER BY agent_id";
+    let mut statement = store.db.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// How many events have a payload that is not JSON.
+pub(crate) fn invalid_payloads(store: &Store) -> i64 {
+    let sql = "SELECT count(*) FROM goal_events WHERE NOT json_valid(payload_json)";
+    store.db.query_row(sql, [], |row| row.get(0)).unwrap()
+}

@@ -5,7 +5,7 @@ use strum::IntoEnumIterator as _;
 
 use super::*;
 use crate::goal::budget::{Budget, BudgetSource};
-use crate::goal::turn::{self, Charge, TurnEnd, TurnRules};
+use crate::goal::turn::{self, Charge, TurnEnd};
 use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_within};
 
 const NOW: Millis = START + 90 * SECOND;
@@ -199,12 +199,7 @@ fn a_spent_goal_that_is_paused_and_resumed_is_spent_again() {
         }
     );
     assert_eq!(resumed.span, Span::Keep);
-    let next = turn::at_stop(
-        &resumed.goal,
-        &TurnEnd::default(),
-        TurnRules { no_progress_limit: 3 },
-        NOW,
-    );
+    let next = turn::at_stop(&resumed.goal, &TurnEnd::default(), crate::testing::rules(3), NOW);
     assert_eq!(next, (None, turn::Decision::Silent));
 }
 

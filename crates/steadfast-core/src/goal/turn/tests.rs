@@ -8,7 +8,7 @@ use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_within};
 mod batches;
 
 const NOW: Millis = START + MINUTE;
-const RULES: TurnRules = TurnRules { no_progress_limit: 3 };
+const RULES: TurnRules = crate::testing::rules(3);
 
 /// A turn that a person started and in which tools were called.
 fn work() -> TurnEnd {
@@ -363,9 +363,7 @@ fn saying_the_same_thing_is_no_progress_even_with_tool_calls() {
 #[test]
 fn the_breaker_can_be_tuned_and_switched_off() {
     for (limit, most) in [(1, 1), (5, 5), (0, 50)] {
-        let rules = TurnRules {
-            no_progress_limit: limit,
-        };
+        let rules = crate::testing::rules(limit);
         let mut goal = goal();
         let mut paused_after = None;
         for turn in 1..=most {
@@ -385,7 +383,7 @@ fn the_breaker_can_be_tuned_and_switched_off() {
 
 #[test]
 fn the_turn_is_handed_over_before_the_client_would_override_a_block() {
-    let rules = TurnRules { no_progress_limit: 0 };
+    let rules = crate::testing::rules(0);
     let mut goal = goal();
     let mut decisions = Vec::new();
     for turn in 0..10 {
@@ -481,4 +479,21 @@ fn uncertain_accounting_pauses_only_a_goal_that_it_could_overspend() {
             assert_eq!((decision, after.accounting_uncertain), (Decision::Continue, true));
         }
     }
+}
+
+#[test]
+fn uncertain_accounting_pauses_every_goal_where_the_user_wants_it_so() {
+    let rules = TurnRules {
+        always_pause_uncertain: true,
+        ..RULES
+    };
+    let uncertain = Goal {
+        accounting_uncertain: true,
+        ..goal()
+    };
+    assert_eq!(
+        at_stop(&uncertain, &work(), rules, NOW).1,
+        Decision::AccountingUncertain
+    );
+    assert_eq!(at_stop(&goal(), &work(), rules, NOW).1, Decision::Continue);
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::goal::budget::{BudgetProfile, BudgetSource};
 use crate::goal::limit;
-use crate::goal::turn::{self, Decision, TurnEnd, TurnRules};
+use crate::goal::turn::{self, Decision, TurnEnd};
 use crate::goal::{Goal, GoalStatus, PausedReason};
 use crate::store::EventFilter;
 use crate::testing::HOUR;
@@ -227,7 +227,7 @@ fn a_goal_that_its_old_budget_stopped_is_active_with_its_clock_off() {
         (goal.active_seconds(days_later), limit::reached(&goal, days_later)),
         (0, None)
     );
-    let rules = TurnRules { no_progress_limit: 3 };
+    let rules = crate::testing::rules(3);
     let (_, decision) = turn::at_stop(&goal, &TurnEnd::default(), rules, days_later);
     assert_eq!(decision, Decision::Continue);
 }

@@ -156,7 +156,7 @@ fn a_first_limit_counts_from_what_is_used_already() {
 #[test]
 fn an_unlimited_goal_that_has_continued_still_has_no_turn_cap() {
     let mut goal = goal();
-    let rules = TurnRules { no_progress_limit: 0 };
+    let rules = crate::testing::rules(0);
     for _ in 0..3 {
         goal = turn::at_stop(&goal, &TurnEnd::default(), rules, NOW).0.unwrap().goal;
     }

@@ -67,7 +67,7 @@ fn take(step: &Step, goal: &Goal, now: Millis) -> Option<Change> {
         Step::SessionResumed => session_resumed(goal, now, now),
         Step::Prompted => prompted(goal, now),
         Step::Charge(charge) => turn::charge(goal, *charge, now),
-        Step::Stop(end) => turn::at_stop(goal, end, TurnRules { no_progress_limit: 3 }, now).0,
+        Step::Stop(end) => turn::at_stop(goal, end, crate::testing::rules(3), now).0,
         Step::Batch => turn::at_batch(goal, now).0,
         Step::Warn => turn::warn(goal, now).map(|(change, _)| change),
     }
