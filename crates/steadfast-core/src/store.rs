@@ -342,4 +342,4 @@ fn is_network_file_system(magic: u32) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
