@@ -53,7 +53,7 @@ fn reconciling_moves_past_a_malformed_number_for_good() {
     world.write(&lost);
     let old_cursor = world.goal().last_accounted_byte_offset;
     let goal = action::reconcile(&mut world.store, SESSION, USER, at(4)).unwrap();
-    let end = (bad.len() + lost.len()) as i64;
+    let end = i64::try_from(bad.len() + lost.len()).unwrap();
     assert_eq!(
         (goal.status, goal.last_accounted_byte_offset),
         (GoalStatus::Active, end)

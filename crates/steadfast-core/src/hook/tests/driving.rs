@@ -32,7 +32,7 @@ fn the_last_message_of_the_turn_is_charged_to_it() {
     assert_eq!(world.goal().tokens_used, 11);
 }
 
-/// Bugs 9 and 10 of the plugin: it looked for update_goal in the transcript, so a refused or a foreign call of
+/// Bugs 9 and 10 of the plugin: it looked for `update_goal` in the transcript, so a refused or a foreign call of
 /// that name ended the loop.
 #[test]
 fn calls_of_update_goal_in_the_transcript_end_nothing() {

@@ -23,40 +23,40 @@ fn read_text(stdin: &str) -> Option<HookEvent> {
     read_hook(stdin.as_bytes()).unwrap().map(|input| input.event)
 }
 
-fn prompt(typed: bool) -> Option<HookEvent> {
-    Some(HookEvent::Prompt { typed })
+fn prompt(typed: bool) -> HookEvent {
+    HookEvent::Prompt { typed }
 }
 
-fn start(source: StartSource) -> Option<HookEvent> {
-    Some(HookEvent::SessionStart(source))
+fn start(source: StartSource) -> HookEvent {
+    HookEvent::SessionStart(source)
 }
 
-fn end(reason: &str) -> Option<HookEvent> {
-    Some(HookEvent::SessionEnd { reason: reason.into() })
+fn end(reason: &str) -> HookEvent {
+    HookEvent::SessionEnd { reason: reason.into() }
 }
 
-fn stop(after_continuation: bool, last_message: &str, background_work: bool) -> Option<HookEvent> {
-    Some(HookEvent::Stop {
+fn stop(after_continuation: bool, last_message: &str, background_work: bool) -> HookEvent {
+    HookEvent::Stop {
         after_continuation,
         last_message: Some(last_message.into()),
         background_work,
-    })
+    }
 }
 
-fn failure(error: &str, message: &str) -> Option<HookEvent> {
-    Some(HookEvent::StopFailure {
+fn failure(error: &str, message: &str) -> HookEvent {
+    HookEvent::StopFailure {
         error: error.into(),
         message: message.into(),
-    })
+    }
 }
 
-fn subagent_stop(session: &str, id: &str) -> Option<HookEvent> {
+fn subagent_stop(session: &str, id: &str) -> HookEvent {
     let file = format!("/home/user/.claude/projects/-home-user-project/{session}/subagents/agent-{id}.jsonl");
     let agent = Agent {
         id: id.into(),
         transcript: Some(file.into()),
     };
-    Some(HookEvent::SubagentStop { agent })
+    HookEvent::SubagentStop { agent }
 }
 
 /// What each captured call means to us, in the order of the files.
@@ -68,18 +68,27 @@ fn meanings() -> Vec<(&'static str, Vec<Option<HookEvent>>)> {
         (
             "SessionStart",
             vec![
-                start(Startup),
-                start(Startup),
-                start(Resume),
-                start(Clear),
-                start(Compact),
+                Some(start(Startup)),
+                Some(start(Startup)),
+                Some(start(Resume)),
+                Some(start(Clear)),
+                Some(start(Compact)),
             ],
         ),
-        ("SessionEnd", vec![end("other"), end("clear"), end("prompt_input_exit")]),
+        (
+            "SessionEnd",
+            vec![Some(end("other")), Some(end("clear")), Some(end("prompt_input_exit"))],
+        ),
         // Typed, two slash commands, and two prompts that the client made itself.
         (
             "UserPromptSubmit",
-            vec![prompt(true), prompt(true), prompt(true), prompt(false), prompt(false)],
+            vec![
+                Some(prompt(true)),
+                Some(prompt(true)),
+                Some(prompt(true)),
+                Some(prompt(false)),
+                Some(prompt(false)),
+            ],
         ),
         ("UserPromptExpansion", vec![None]),
         ("PreToolUse", vec![None, None, None]),
@@ -87,30 +96,39 @@ fn meanings() -> Vec<(&'static str, Vec<Option<HookEvent>>)> {
         (
             "Stop",
             vec![
-                stop(false, "All done.", false),
-                stop(true, "turn seq 3 msgs 4", false),
-                stop(false, "finished main", true),
-                stop(false, "after launch", true),
+                Some(stop(false, "All done.", false)),
+                Some(stop(true, "turn seq 3 msgs 4", false)),
+                Some(stop(false, "finished main", true)),
+                Some(stop(false, "after launch", true)),
             ],
         ),
         (
             "StopFailure",
             vec![
-                failure("rate_limit", "API Error: Request rejected (429) · scripted 429"),
-                failure("server_error", overloaded),
-                failure(
+                Some(failure(
+                    "rate_limit",
+                    "API Error: Request rejected (429) · scripted 429",
+                )),
+                Some(failure("server_error", overloaded)),
+                Some(failure(
                     "authentication_failed",
                     "Failed to authenticate. API Error: 401 scripted 401",
-                ),
-                failure("unknown", "API Error: 400 scripted 400"),
+                )),
+                Some(failure("unknown", "API Error: 400 scripted 400")),
             ],
         ),
         // The third is compaction's, which names a file that does not exist.
         (
             "SubagentStop",
             vec![
-                subagent_stop("bd216a1f-d1a9-49dd-94fd-e2d7b4b540e6", "ae13b9d0730311a9c"),
-                subagent_stop("f71f6760-849a-465d-a4ee-8a856d4cc21e", "a8f92ede61716b955"),
+                Some(subagent_stop(
+                    "bd216a1f-d1a9-49dd-94fd-e2d7b4b540e6",
+                    "ae13b9d0730311a9c",
+                )),
+                Some(subagent_stop(
+                    "f71f6760-849a-465d-a4ee-8a856d4cc21e",
+                    "a8f92ede61716b955",
+                )),
                 None,
             ],
         ),
@@ -162,7 +180,7 @@ fn the_session_its_file_and_its_directories_are_taken_from_the_call() {
         transcript: Some(format!("/home/user/.claude/projects/-home-user-project/{session}.jsonl").into()),
         project_dir: env_vars::text(env_vars::CLAUDE_PROJECT_DIR).unwrap_or_else(|| cwd.clone()),
         cwd,
-        event: stop(false, "finished main", true).unwrap(),
+        event: stop(false, "finished main", true),
     };
     assert_eq!(input, expected);
 }
@@ -171,7 +189,7 @@ fn the_session_its_file_and_its_directories_are_taken_from_the_call() {
 fn unknown_fields_and_missing_ones_are_no_reason_to_fail() {
     let mut stdin = samples("Stop")[0].clone();
     stdin["a_field_of_next_week"] = json!({"deep": [1, 2, 3]});
-    assert_eq!(read(&stdin).unwrap().event, stop(false, "All done.", false).unwrap());
+    assert_eq!(read(&stdin).unwrap().event, stop(false, "All done.", false));
     let bare = r#"{"session_id":"s","hook_event_name":"Stop"}"#;
     let expected = HookEvent::Stop {
         after_continuation: false,
@@ -180,10 +198,10 @@ fn unknown_fields_and_missing_ones_are_no_reason_to_fail() {
     };
     assert_eq!(read_text(bare), Some(expected));
     let new_source = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"teleport"}"#;
-    assert_eq!(read_text(new_source), start(StartSource::Startup));
+    assert_eq!(read_text(new_source), Some(start(StartSource::Startup)));
     let finished = r#"{"session_id":"s","hook_event_name":"Stop","last_assistant_message":"x",
         "background_tasks":[{"id":"b","status":"completed"},{}]}"#;
-    assert_eq!(read_text(finished), stop(false, "x", false));
+    assert_eq!(read_text(finished), Some(stop(false, "x", false)));
 }
 
 #[test]

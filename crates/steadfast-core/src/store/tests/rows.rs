@@ -55,6 +55,8 @@ fn full_goal() -> Goal {
     }
 }
 
+type Verb = fn(&Goal) -> Change;
+
 fn insert(world: &mut World, goal: &Goal) -> Goal {
     world.store.write(|db| db.start_goal(goal, None, USER)).unwrap()
 }
@@ -96,8 +98,8 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
             goal = save(&mut world, &goal, change).unwrap();
             assert_eq!(world.goal(), goal);
             let columns = rows(&world.store.db, "SELECT status, paused_reason FROM goals");
-            let word = |reason: PausedReason| SqlValue::Text(reason.to_string());
-            let expected = [SqlValue::Text(status.to_string()), reason.map_or(SqlValue::Null, word)];
+            let text = |reason: PausedReason| SqlValue::Text(reason.to_string());
+            let expected = [SqlValue::Text(status.to_string()), reason.map_or(SqlValue::Null, text)];
             assert_eq!(columns, [expected]);
             assert_eq!(
                 serde_json::to_value(status).unwrap(),
@@ -107,17 +109,9 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
             assert_eq!(json, serde_json::json!(reason.map(|reason| reason.to_string())));
         }
     }
-    for (column, limits) in [(
-        "wind_down",
-        Limit::iter().map(|limit| limit.to_string()).collect::<Vec<_>>(),
-    )] {
-        for word in limits {
-            world
-                .store
-                .db
-                .execute(&format!("UPDATE goals SET {column} = ?1"), [word])
-                .unwrap();
-        }
+    for limit in Limit::iter() {
+        let set = "UPDATE goals SET wind_down = ?1";
+        world.store.db.execute(set, [limit.to_string()]).unwrap();
     }
     for column in [
         "status",
@@ -168,7 +162,6 @@ fn the_loser_of_a_race_changes_nothing_and_writes_no_event() {
 fn each_saved_change_adds_one_to_the_version_and_is_in_the_log_with_both() {
     let mut world = World::new();
     let mut goal = insert(&mut world, &goal());
-    type Verb = fn(&Goal) -> Change;
     let verbs: [Verb; 6] = [
         |goal| change::pause(goal, START + 1_000).unwrap(),
         |goal| change::resume(goal, START + 2_000).unwrap(),

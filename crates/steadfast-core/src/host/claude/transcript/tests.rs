@@ -199,7 +199,7 @@ fn the_clients_own_goal_is_active_until_it_is_met() {
     let text = fs_err::read_to_string(sample("native-goal.jsonl")).unwrap();
     assert_eq!(read_text(&text).native_goal, Some(NativeGoal::Over));
     let last = text.rfind("\"goal_status\"").unwrap();
-    let before = &text[..text[..last].rfind('\n').unwrap() + 1];
+    let before = &text[..=text[..last].rfind('\n').unwrap()];
     let active = NativeGoal::Active("the file out.txt exists".into());
     assert_eq!(read_text(before).native_goal, Some(active));
     assert_eq!(read_sample("rewind.jsonl").native_goal, None);
