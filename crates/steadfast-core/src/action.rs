@@ -447,3 +447,6 @@ impl From<&Session> for Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
