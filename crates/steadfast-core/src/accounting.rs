@@ -29,7 +29,8 @@ pub struct Facts {
     pub worked: bool,
     pub user_waits: bool,
     pub native_goal: Option<String>,
-    pub interrupted_at: Option<Millis>,
+    /// The user interrupted the goal, which paused it in this pass.
+    pub interrupted: bool,
     /// Accounting became uncertain in this pass.
     pub became_uncertain: bool,
     /// A malformed token field paused the goal in this pass.
@@ -122,6 +123,7 @@ pub fn record(
     let mut own = Charge::default();
     let mut vanished = false;
     let mut worker_position = None;
+    let mut interrupted_at = None;
     for file in readings {
         let source = Source {
             host: goal.host,
@@ -151,7 +153,7 @@ pub fn record(
             facts.worked = file.reading.tool_calls > 0;
             facts.user_waits = recorded.cursor.queued_prompts > 0;
             facts.native_goal.clone_from(&recorded.cursor.native_goal);
-            facts.interrupted_at = file.reading.interrupted_at;
+            interrupted_at = file.reading.interrupted_at;
             worker_position = Some((recorded.cursor.position.offset, file.reading.last_uuid.clone()));
         }
         // After a rewrite the old lines are read again; what a person accepted once stays accepted.
@@ -187,6 +189,14 @@ pub fn record(
             goal = db.save(&goal, change, origin)?;
         }
         _ => facts.invalid = None,
+    }
+    // Whoever reads the interrupt first acts on it: no later reader sees that line again.
+    let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
+    if goal.status == GoalStatus::Active && interrupted_at.is_some_and(|at| at >= since) {
+        let payload = json!({"reason": PausedReason::User, "cause": "interrupt"});
+        let change = pause_for(&goal, PausedReason::User, Event::new("goal_paused", payload), now);
+        goal = db.save(&goal, change, origin)?;
+        facts.interrupted = true;
     }
     Ok((goal, facts))
 }
@@ -262,3 +272,6 @@ pub fn mark_before_compaction(
     };
     db.put_cursor(source, &cursor, now)
 }
+
+#[cfg(test)]
+mod tests;

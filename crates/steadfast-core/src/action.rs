@@ -450,3 +450,6 @@ impl From<&Session> for Place {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ pub mod limit;
 pub mod turn;
 
 use serde::Serialize;
-use strum::{Display, EnumString, IntoStaticStr};
+use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
 use crate::host::Host;
@@ -29,7 +29,7 @@ pub const UNLIMITED_SECONDS: i64 = 315_360_000;
 /// Longest objective, in characters.
 pub const OBJECTIVE_MAX: usize = 4_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum GoalStatus {
@@ -55,7 +55,7 @@ impl GoalStatus {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum PausedReason {

@@ -164,3 +164,6 @@ fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
         ..HookReply::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

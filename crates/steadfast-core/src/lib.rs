@@ -19,5 +19,7 @@ pub mod price;
 pub mod prompt;
 pub mod session;
 pub mod store;
+#[cfg(test)]
+mod testing;
 pub mod text;
 pub mod usage;

@@ -270,3 +270,6 @@ pub fn statusline(goal: &Goal, now: Millis) -> String {
         (GoalStatus::Abandoned, _) => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

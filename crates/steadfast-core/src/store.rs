@@ -9,6 +9,7 @@ mod migrate;
 mod sessions;
 mod verifications;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -134,7 +135,7 @@ impl Store {
         self.db.pragma_update(None, "synchronous", "full")?;
         if version < SCHEMA_VERSION {
             if version > 0 {
-                self.backup_to(&beside(&self.path, &format!("v{version}.bak")))?;
+                self.keep_old_version(version)?;
             }
             migrate::run(&mut self.db)?;
         }
@@ -164,6 +165,23 @@ impl Store {
 
     /// Copies the store, hot, to a new file; an existing one is replaced only when the copy is whole.
     pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
+        let copy = self.copy_beside(target)?;
+        copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
+        Ok(())
+    }
+
+    /// Keeps the store as it is before a migration. Another process may have migrated it meanwhile; then that one
+    /// has kept the old version, and this copy must not take its place.
+    fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
+        let target = beside(&self.path, &format!("v{version}.bak"));
+        let copy = self.copy_beside(&target)?;
+        if migrate::version(&connect_read_only(copy.path())?)? == version {
+            copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
+        }
+        Ok(())
+    }
+
+    fn copy_beside(&self, target: &Path) -> Result<tempfile::NamedTempFile, StoreError> {
         let directory = target
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
@@ -177,8 +195,7 @@ impl Store {
             backup.run_to_completion(1_000, Duration::ZERO, None)?;
         }
         copy.as_file().sync_all()?;
-        copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
-        Ok(())
+        Ok(copy)
     }
 
     /// Asks SQLite for faults in the file; empty when there are none.
@@ -200,9 +217,34 @@ impl Store {
     }
 }
 
-/// Opens someone else's database without ever writing to it.
+/// Opens someone else's database without ever writing to it. Even a reader of a WAL database creates the log's
+/// files and leaves them behind; where there are none, nobody has it open and SQLite is told that it cannot change.
 fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
-    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    let in_use = ["-wal", "-journal"].iter().any(|suffix| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        Path::new(&name).exists()
+    });
+    if in_use || !cfg!(unix) {
+        return connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+    }
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/._-".contains(byte) {
+            uri.push(char::from(*byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    connect(Path::new(&uri), flags).map_err(|error| match error {
+        StoreError::CannotOpen { message, .. } => StoreError::CannotOpen {
+            path: path.to_owned(),
+            message,
+        },
+        other => other,
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one place that opens databases")]
@@ -300,4 +342,4 @@ fn is_network_file_system(magic: u32) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -8,8 +8,9 @@ use std::path::Path;
 
 use crate::clock::Millis;
 
-/// How many bytes before the cursor are kept to notice that a file was rewritten.
-const ANCHOR_BYTES: u64 = 64;
+/// How many bytes before the cursor are kept to notice that a file was rewritten: enough to reach the unique ids
+/// of the last line, since lines of one session all end alike.
+const ANCHOR_BYTES: u64 = 512;
 
 /// One response of the model, however many lines told of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +23,7 @@ pub struct Response {
     /// The part of `cache_creation` that is kept for an hour, which costs more.
     pub cache_creation_1h: i64,
     pub cache_read: i64,
+    /// 0 when the line tells no time.
     pub at_ms: Millis,
 }
 
@@ -64,6 +66,8 @@ pub struct Reading {
     pub last_uuid: Option<String>,
     /// Prompts the user typed ahead, minus those the client took up.
     pub queued: i64,
+    /// The client gave all typed-ahead prompts back, so that `queued` counts from zero.
+    pub queue_emptied: bool,
     pub native_goal: Option<NativeGoal>,
     pub interrupted_at: Option<Millis>,
     /// The bytes read before are no longer there, so the file was read from its start.
@@ -102,11 +106,18 @@ impl Reading {
         }
     }
 
+    /// Whether what was queued before this reading no longer matters.
+    pub fn counts_queue_anew(&self) -> bool {
+        self.rewritten || self.queue_emptied
+    }
+
     /// Joins a later reading of the same file to this one.
     pub fn extend(&mut self, later: Self) {
-        if later.rewritten {
-            self.rewritten = true;
+        if later.counts_queue_anew() {
+            self.queued = 0;
         }
+        self.rewritten |= later.rewritten;
+        self.queue_emptied |= later.queue_emptied;
         for response in later.responses {
             self.add(response);
         }
@@ -203,3 +214,6 @@ fn position_at(path: &Path, offset: u64) -> std::io::Result<Position> {
     file.take(offset - from).read_to_end(&mut anchor)?;
     Ok(Position { offset, anchor })
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,12 @@ pub fn reached(goal: &Goal, now: Millis) -> Option<Limit> {
     Limit::iter().find(|limit| limit.is_reached(goal, now))
 }
 
+/// The first limit that is reached in the middle of a turn. The turn cap counts whole turns; it cannot be passed
+/// inside one.
+pub fn reached_inside_turn(goal: &Goal, now: Millis) -> Option<Limit> {
+    Limit::iter().find(|limit| *limit != Limit::Turns && limit.is_reached(goal, now))
+}
+
 /// Limits past 80 % that nobody was warned of.
 pub fn to_warn(goal: &Goal, now: Millis) -> Vec<Limit> {
     Limit::iter()

@@ -54,6 +54,8 @@ pub enum Decision {
 pub struct TurnRules {
     /// Continuations in a row without progress before the goal pauses; 0 switches the breaker off.
     pub no_progress_limit: i64,
+    /// Pause a goal with uncertain accounting even if it has no token or money budget.
+    pub always_pause_uncertain: bool,
 }
 
 /// Decides at the end of a turn.
@@ -64,10 +66,10 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
         _ => return (None, Decision::Silent),
     }
     if let Some(limit) = goal.wind_down {
-        return (Some(pause_at_limit(goal, limit, now)), Decision::Limited(limit));
+        return (Some(stop_at_limit(goal, limit, now)), Decision::Limited(limit));
     }
     let has_money_budget = goal.token_budget.is_some() || goal.usd_budget_micros.is_some();
-    if goal.accounting_uncertain && has_money_budget {
+    if goal.accounting_uncertain && (has_money_budget || rules.always_pause_uncertain) {
         let event = Event::new("goal_paused", json!({"reason": PausedReason::AccountingUncertain}));
         let change = pause_for(goal, PausedReason::AccountingUncertain, event, now);
         return (Some(change), Decision::AccountingUncertain);
@@ -183,15 +185,22 @@ fn hand_wind_down(goal: &Goal, limit: Limit, now: Millis) -> Change {
     }
 }
 
-/// Ends a goal's wind-down turn. Tokens and money have set their status before; a cap pauses now.
-fn pause_at_limit(goal: &Goal, limit: Limit, now: Millis) -> Change {
-    let reason = limit.paused_reason().unwrap_or(PausedReason::CostCap);
+/// Ends a goal's wind-down turn: at a cap it pauses under the cap's name, at a budget it is `budget_limited`.
+fn stop_at_limit(goal: &Goal, limit: Limit, now: Millis) -> Change {
     let (used, most) = limit.usage(goal, now).unwrap_or_default();
+    let reason = limit.paused_reason();
     let event = Event::new(
         "cap_reached",
         json!({"limit": limit, "used": used, "most": most, "reason": reason}),
     );
-    pause_for(goal, reason, event, now)
+    if let Some(reason) = reason {
+        return pause_for(goal, reason, event, now);
+    }
+    // Charging has set the status already, unless the goal became active again above its budget.
+    let mut change = pause_for(goal, PausedReason::CostCap, event, now);
+    change.goal.status = GoalStatus::BudgetLimited;
+    change.goal.paused_reason = None;
+    change
 }
 
 /// What a batch of tool calls inside a turn leads to.
@@ -209,11 +218,9 @@ pub fn at_batch(goal: &Goal, now: Millis) -> (Option<Change>, BatchDecision) {
     if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
         return (None, BatchDecision::GoOn);
     }
-    // The turn cap counts whole turns; it cannot be passed inside one.
-    let limit = goal
-        .wind_down
-        .or_else(|| limit::reached(goal, now))
-        .filter(|limit| *limit != Limit::Turns);
+    // The last turn of the turn cap is held to the other limits like any turn.
+    let winding_down = goal.wind_down.filter(|limit| *limit != Limit::Turns);
+    let limit = winding_down.or_else(|| limit::reached_inside_turn(goal, now));
     let spent = goal.status == GoalStatus::BudgetLimited && goal.budget_limit_reported && goal.wind_down.is_none();
     let Some(limit) = limit.filter(|_| !spent) else {
         if goal.worked_since_continuation {
@@ -249,7 +256,7 @@ pub fn at_batch(goal: &Goal, now: Millis) -> (Option<Change>, BatchDecision) {
     }
     let change = match goal.status {
         GoalStatus::BudgetLimited => budget_limited_at_stop(goal, now).0,
-        _ => Some(pause_at_limit(goal, limit, now)),
+        _ => Some(stop_at_limit(goal, limit, now)),
     };
     (change, BatchDecision::EndTurn(limit))
 }
@@ -337,3 +344,6 @@ pub fn warn(goal: &Goal, now: Millis) -> Option<(Change, Vec<Limit>)> {
         limits,
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::{Call, HOST, HookError};
+use super::{Call, HOST, HookError, turn};
 use crate::accounting;
 use crate::action;
 use crate::config::OnCompact;
-use crate::goal::change::{self, Change, Event, Span, pause_for};
-use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::goal::change::{self, Change, Event, Span};
+use crate::goal::{Goal, GoalStatus};
 use crate::host::claude::{HookReply, StartSource};
 use crate::host::process;
 use crate::prompt;
@@ -65,11 +65,13 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
 }
 
 fn resumed(call: &Call<'_>, store: &mut Store, known: Option<&Session>) -> Result<HookReply, HookError> {
-    let last_seen = known.map_or(call.now, |session| session.last_seen_ms.min(call.now));
     let goal = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
             return Ok(None);
         };
+        // A goal from before the upgrade was last seen when it was last written.
+        let last_seen = known.map_or(goal.updated_at_ms, |session| session.last_seen_ms);
+        let last_seen = last_seen.min(call.now);
         match change::session_resumed(&goal, last_seen, call.now) {
             Some(change) => db.save(&goal, change, call.origin).map(Some),
             None => Ok(Some(goal)),
@@ -89,6 +91,7 @@ fn compacted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError>
         became_uncertain = true;
     }
     let mut reply = restore(call, Some(&goal), "; the conversation was just compacted")?;
+    reply.message = turn::pause_notice(&facts);
     if became_uncertain {
         reply.message = Some(UNCERTAIN.to_owned());
     }
@@ -183,28 +186,21 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
     if !typed {
         return Ok(HookReply::default());
     }
+    let tokens_before = store
+        .read()
+        .goal(call.session_id())?
+        .map_or(0, |goal| goal.total_tokens());
     let Some((goal, facts)) = account(call, store)? else {
         return Ok(HookReply::default());
     };
-    if goal.status != GoalStatus::Active {
-        return Ok(HookReply::default());
+    let driving = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
+    if !driving && store.read().has_open_span(&goal.goal_id)? {
+        // The turn that ended the goal was interrupted, so no Stop came; this prompt is not the goal's any more.
+        store.write(|db| turn::end_final_turn(db, &goal, tokens_before, call))?;
     }
-    let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
-    if facts.interrupted_at.is_some_and(|at| at >= since) {
-        store.write(|db| {
-            let event = Event::new(
-                "goal_paused",
-                json!({"reason": PausedReason::User, "cause": "interrupt"}),
-            );
-            db.save(
-                &goal,
-                pause_for(&goal, PausedReason::User, event, call.now),
-                call.origin,
-            )
-        })?;
-        let message = "steadfast: you interrupted the goal, so it is paused. /goal-resume takes it up again.";
+    if let Some(notice) = turn::pause_notice(&facts) {
         return Ok(HookReply {
-            message: Some(message.to_owned()),
+            message: Some(notice),
             ..HookReply::default()
         });
     }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{Call, HOST, HookError};
-use crate::accounting::{self, FileReading};
+use crate::accounting::{self, Facts, FileReading};
+use crate::config::OnCompact;
 use crate::goal::change::{Change, Event, Span};
 use crate::goal::limit::Limit;
 use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
@@ -18,6 +19,27 @@ use crate::text;
 /// The client writes its file up to a tenth of a second late; while the hook runs it keeps writing.
 const LAST_MESSAGE_WAIT: Duration = Duration::from_millis(500);
 const LAST_MESSAGE_STEP: Duration = Duration::from_millis(5);
+
+const INTERRUPTED: &str = "steadfast: you interrupted the goal, so it is paused. /goal-resume takes it up again.";
+
+/// What the user must know when reading the session's files has paused the goal.
+pub(super) fn pause_notice(facts: &Facts) -> Option<String> {
+    if let Some(invalid) = &facts.invalid {
+        return Some(format!(
+            "steadfast: the transcript has a malformed token field ({}), so the goal is paused (accounting_error). \
+             /goal-reconcile --accept-reset moves past it.",
+            invalid.field
+        ));
+    }
+    facts.interrupted.then(|| INTERRUPTED.to_owned())
+}
+
+fn message_only(message: String) -> HookReply {
+    HookReply {
+        message: Some(message),
+        ..HookReply::default()
+    }
+}
 
 /// What the client tells about the end of a turn.
 pub(super) struct StopFacts<'a> {
@@ -49,16 +71,17 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
     };
     let rules = TurnRules {
         no_progress_limit: call.paths.config.goal.no_progress_limit,
+        always_pause_uncertain: call.paths.config.accounting.on_compact == OnCompact::Pause,
     };
-    let (goal, decision, warnings, invalid) = store.write(|db| {
+    let (goal, decision, warnings, notice) = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
             return Err(StoreError::Value("the goal vanished during its turn".into()));
         };
         let tokens_before = goal.total_tokens();
         let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
-        if seen.invalid.is_some() {
-            return Ok((goal, Decision::Silent, Vec::new(), seen.invalid));
+        if let Some(notice) = pause_notice(&seen) {
+            return Ok((goal, Decision::Silent, Vec::new(), Some(notice)));
         }
         if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
             return Ok((
@@ -91,22 +114,14 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         }
         Ok((goal, decision, warnings, None))
     })?;
-    if let Some(invalid) = invalid {
-        let message = format!(
-            "steadfast: the transcript has a malformed token field ({}), so the goal is paused (accounting_error). \
-             /goal-reconcile --accept-reset moves past it.",
-            invalid.field
-        );
-        return Ok(HookReply {
-            message: Some(message),
-            ..HookReply::default()
-        });
+    if let Some(notice) = notice {
+        return Ok(message_only(notice));
     }
     reply(&goal, decision, &warnings, call)
 }
 
 /// The turn that ended the goal is over: from here on nothing is charged to it.
-fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: &Call<'_>) -> Result<Goal, StoreError> {
+pub(super) fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: &Call<'_>) -> Result<Goal, StoreError> {
     let tokens = goal.total_tokens() - tokens_before;
     let mut after = goal.clone();
     after.updated_at_ms = call.now;
@@ -202,11 +217,11 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
     let Some(readings) = readings_of_running_goal(call, store)? else {
         return Ok(HookReply::default());
     };
-    let (goal, decision, warnings) = store.write(|db| {
+    let (goal, decision, warnings, notice) = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
             return Err(StoreError::Value("the goal vanished during its turn".into()));
         };
-        let (mut goal, _) = accounting::record(db, goal, &readings, call.origin, call.now)?;
+        let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, call.now) {
@@ -217,8 +232,11 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         if let Some(change) = change {
             goal = db.save(&goal, change, call.origin)?;
         }
-        Ok((goal, decision, warnings))
+        Ok((goal, decision, warnings, pause_notice(&seen)))
     })?;
+    if let Some(notice) = notice {
+        return Ok(message_only(notice));
+    }
     Ok(match decision {
         BatchDecision::GoOn if warnings.is_empty() => HookReply::default(),
         BatchDecision::GoOn => {
@@ -273,13 +291,14 @@ pub(super) fn subagent(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Res
         return Ok(HookReply::default());
     };
     let readings = accounting::read_subagent(store, HOST, &path, &agent.id)?;
-    store.write(|db| {
-        if let Some(goal) = db.goal(call.session_id())? {
-            accounting::record(db, goal, &readings, call.origin, call.now)?;
+    let notice = store.write(|db| match db.goal(call.session_id())? {
+        Some(goal) => {
+            let (_, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
+            Ok::<_, StoreError>(pause_notice(&seen))
         }
-        Ok::<(), StoreError>(())
+        None => Ok(None),
     })?;
-    Ok(HookReply::default())
+    Ok(notice.map(message_only).unwrap_or_default())
 }
 
 fn readings_of_running_goal(call: &Call<'_>, store: &Store) -> Result<Option<Vec<FileReading>>, HookError> {

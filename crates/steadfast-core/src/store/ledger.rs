@@ -98,10 +98,22 @@ impl Db<'_> {
         let before = self.cursor(source.path)?.unwrap_or_default();
         let mut charges = BTreeMap::new();
         for response in &reading.responses {
-            self.record_response(source, response, &mut charges)?;
+            // A line that tells no time is as new as the reading that found it.
+            let at_ms = if response.at_ms == 0 { now } else { response.at_ms };
+            let response = Response {
+                at_ms,
+                ..response.clone()
+            };
+            self.record_response(source, &response, &mut charges)?;
         }
         charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
-        let queued_prompts = (before.queued_prompts + reading.queued).max(0);
+        let queued_before = if reading.counts_queue_anew() {
+            0
+        } else {
+            before.queued_prompts
+        };
+        let broken_before = if reading.rewritten { 0 } else { before.broken_lines };
+        let queued_prompts = (queued_before + reading.queued).max(0);
         let native_goal = match &reading.native_goal {
             Some(NativeGoal::Active(condition)) => Some(condition.clone()),
             Some(NativeGoal::Over) => None,
@@ -109,10 +121,11 @@ impl Db<'_> {
         };
         let cursor = Cursor {
             position: reading.position.clone(),
-            broken_lines: before.broken_lines + reading.broken_lines,
+            broken_lines: broken_before + reading.broken_lines,
             queued_prompts,
             native_goal,
-            read_before_compaction: before.read_before_compaction,
+            // It holds for the compaction that follows; what comes after is new and may vanish like anything.
+            read_before_compaction: before.read_before_compaction && !reading.rewritten && reading.responses.is_empty(),
         };
         self.put_cursor(source, &cursor, now)?;
         Ok(Recorded { charges, cursor })

@@ -1,1 +1,305 @@
-//! placeholder
+//! The store as a file: created private, never re-created, never touched when it is not ours to touch.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use rusqlite::types::Value as SqlValue;
+use tempfile::TempDir;
+
+use super::*;
+use crate::testing::{SESSION, START, World, goal};
+
+mod import;
+mod old_versions;
+mod rows;
+
+/// All rows of a query, for comparisons.
+fn rows(db: &Connection, sql: &str) -> Vec<Vec<SqlValue>> {
+    let mut statement = db.prepare(sql).unwrap();
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| (0..columns).map(|column| row.get(column)).collect());
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// The files of a directory with their size and a fingerprint of their bytes.
+fn files(directory: &Path) -> BTreeMap<String, (usize, String)> {
+    fs_err::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fingerprint(&fs_err::read(&path).unwrap()))
+        })
+        .collect()
+}
+
+fn fingerprint(bytes: &[u8]) -> (usize, String) {
+    let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
+    (bytes.len(), crate::text::fingerprint(&text))
+}
+
+fn file_with(bytes: &[u8]) -> (TempDir, PathBuf) {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("goals.db");
+    fs_err::write(&path, bytes).unwrap();
+    (directory, path)
+}
+
+fn read_write(path: &Path) -> Connection {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap()
+}
+
+#[test]
+fn a_new_store_has_the_newest_schema_and_all_its_tables() {
+    let world = World::new();
+    assert_eq!(migrate::version(&world.store.db).unwrap(), SCHEMA_VERSION);
+    assert_eq!(world.store.journal_mode().unwrap(), "wal");
+    assert_eq!(world.store.integrity_faults().unwrap(), Vec::<String>::new());
+    let synchronous: i64 = world
+        .store
+        .db
+        .pragma_query_value(None, "synchronous", |row| row.get(0))
+        .unwrap();
+    assert_eq!(synchronous, 2, "full");
+    let tables = rows(
+        &world.store.db,
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
+    );
+    let names: Vec<&SqlValue> = tables.iter().map(|row| &row[0]).collect();
+    for table in [
+        "goal_events",
+        "goal_history",
+        "goals",
+        "responses",
+        "schema_version",
+        "sessions",
+        "subagent_token_cursors",
+    ] {
+        assert!(names.contains(&&SqlValue::Text(table.into())), "{table}");
+    }
+    assert_eq!(
+        rows(&world.store.db, "SELECT version FROM schema_version"),
+        [[SqlValue::Integer(6)]]
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn only_its_owner_can_read_the_store() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    world
+        .store
+        .db
+        .execute("INSERT INTO tool_calls VALUES ('t', 's', '', '', 'n', 0)", [])
+        .unwrap();
+    let mode = |name: &str| {
+        let path = world.root.path().join("home").join(name);
+        fs_err::metadata(path).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!(mode(""), 0o700);
+    for name in ["goals.db", "goals.db-wal", "goals.db-shm"] {
+        assert_eq!(mode(name), 0o600, "{name}");
+    }
+    let copy = world.root.path().join("copy.db");
+    world.store.backup_to(&copy).unwrap();
+    assert_eq!(fs_err::metadata(copy).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// Bug 25 of the plugin: an empty file made every hook fail until its server came.
+#[test]
+fn an_empty_file_becomes_a_store() {
+    let (_directory, path) = file_with(b"");
+    let store = Store::open_existing(&path).unwrap();
+    assert_eq!(migrate::version(&store.db).unwrap(), SCHEMA_VERSION);
+    assert_eq!(store.read().goals().unwrap(), []);
+}
+
+#[test]
+fn a_store_that_must_exist_is_not_created() {
+    let directory = TempDir::new().unwrap();
+    let missing = directory.path().join("sub/goals.db");
+    assert!(matches!(Store::open_existing(&missing), Err(StoreError::Missing(path)) if path == missing));
+    assert_eq!(files(directory.path()), BTreeMap::new());
+}
+
+/// Bug 26 of the plugin: old hooks wrote into a newer database.
+#[test]
+fn a_store_from_the_future_is_refused_and_untouched() {
+    let (directory, path) = file_with(b"");
+    drop(Store::open(&path).unwrap());
+    read_write(&path)
+        .execute("UPDATE schema_version SET version = 7", [])
+        .unwrap();
+    let before = files(directory.path());
+    let refused = Store::open(&path);
+    assert!(
+        matches!(&refused, Err(StoreError::FromTheFuture { found: 7, .. })),
+        "{refused:?}"
+    );
+    drop(refused);
+    assert_eq!(files(directory.path()), before);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_untouched() {
+    let mut half = b"SQLite format 3\0".to_vec();
+    half.extend([0xA5; 5_000]);
+    for bytes in [b"{\"not\": \"a database\"}\n".repeat(300), half, b"short".to_vec()] {
+        let (directory, path) = file_with(&bytes);
+        for result in [Store::open(&path), Store::open_existing(&path)] {
+            assert!(matches!(&result, Err(StoreError::Corrupt { .. })), "{result:?}");
+        }
+        assert_eq!(
+            files(directory.path()),
+            BTreeMap::from([("goals.db".to_owned(), fingerprint(&bytes))])
+        );
+    }
+}
+
+#[test]
+fn a_torn_store_is_refused_and_untouched() {
+    let (directory, path) = file_with(b"");
+    drop(Store::open(&path).unwrap());
+    let mut bytes = fs_err::read(&path).unwrap();
+    // The pages after the header, where the tables are described.
+    bytes[100..4_096].fill(0xA5);
+    fs_err::write(&path, &bytes).unwrap();
+    let refused = Store::open(&path);
+    assert!(matches!(&refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+    drop(refused);
+    assert!(fs_err::read(&path).unwrap() == bytes);
+    assert!(!directory.path().join("goals.db.v6.bak").exists());
+}
+
+#[test]
+fn somebody_elses_database_is_refused_and_untouched() {
+    let (directory, path) = file_with(b"");
+    read_write(&path)
+        .execute_batch("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x');")
+        .unwrap();
+    let before = files(directory.path());
+    assert!(Store::open(&path).is_err());
+    assert_eq!(files(directory.path()), before);
+}
+
+#[test]
+fn paths_that_cannot_be_a_store_are_errors_with_a_hint() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("file");
+    fs_err::write(&file, "x").unwrap();
+    for path in [directory.path().to_owned(), file.join("goals.db")] {
+        let error = Store::open(&path).unwrap_err();
+        assert!(matches!(&error, StoreError::CannotOpen { .. }), "{error:?}");
+        assert!(error.hint().contains("can be written"), "{}", error.hint());
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_called_read_only() {
+    let (_directory, path) = file_with(b"");
+    drop(Store::open(&path).unwrap());
+    let mut store = Store {
+        db: connect_read_only(&path).unwrap(),
+        path: path.clone(),
+    };
+    let refused = store.prepare().map_err(|error| store.explain(error));
+    assert!(matches!(refused, Err(StoreError::ReadOnly(at)) if at == path));
+}
+
+#[test]
+fn a_lock_of_another_process_is_called_busy() {
+    let world = World::new();
+    let path = world.store.path().to_owned();
+    let other = read_write(&path);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut store = Store::open(&path).unwrap();
+    store.db.busy_timeout(Duration::ZERO).unwrap();
+    let refused = store.write(|_| Ok::<(), StoreError>(()));
+    assert!(matches!(refused, Err(StoreError::Busy(at)) if at == path));
+}
+
+#[test]
+fn an_error_inside_a_transaction_undoes_all_of_it() {
+    let mut world = World::new();
+    let failed = world.store.write(|db| {
+        db.start_goal(&goal(), None, crate::testing::USER)?;
+        Err::<(), StoreError>(StoreError::Stale)
+    });
+    assert!(matches!(failed, Err(StoreError::Stale)));
+    assert_eq!(
+        (world.store.read().goals().unwrap(), world.event_kinds()),
+        (vec![], vec![])
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn network_file_systems_are_told_from_local_ones() {
+    let network = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x00C3_6400];
+    // ext4, btrfs, xfs, tmpfs, overlayfs, zfs
+    let local = [0xEF53, 0x9123_683E, 0x5846_5342, 0x0102_1994, 0x794C_7630, 0x2FC1_2FC1];
+    assert_eq!(network.map(is_network_file_system), [true; 6]);
+    assert_eq!(local.map(is_network_file_system), [false; 6]);
+}
+
+/// Runs the sqlite3 program of the user, where there is one.
+fn sqlite3(path: &Path, command: &str) -> Option<String> {
+    let output = match Command::new("sqlite3").arg(path).arg(command).output() {
+        Ok(output) => output,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => panic!("{error}"),
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn the_documented_queries_run_as_printed() {
+    let mut world = World::new();
+    let goal = world.start(crate::goal::budget::Budget::default(), START);
+    let path = world.store.path().to_owned();
+    let active = "SELECT id, status, tokens_used, subagent_tokens FROM goals WHERE status='active'";
+    let Some(printed) = sqlite3(&path, active) else { return };
+    assert_eq!(printed, format!("{}|active|0|0\n", goal.goal_id));
+
+    let tail = "SELECT ts, kind, payload FROM goal_events ORDER BY id DESC LIMIT 20";
+    let printed = sqlite3(&path, tail).unwrap();
+    let [ts, kind, payload]: [&str; 3] = printed
+        .trim_end()
+        .splitn(3, '|')
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    assert_eq!((ts, kind), ("2026-11-15T12:00:00.000Z", "goal_created"));
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(payload).unwrap(),
+        world.last_event().payload
+    );
+
+    let copy = world.root.path().join("goals-backup.db");
+    sqlite3(&path, &format!(".backup {}", copy.display())).unwrap();
+    let copied = Store::open_existing(&copy).unwrap();
+    assert_eq!(copied.read().goal(SESSION).unwrap(), Some(goal));
+}
+
+/// Lets tests of other modules pretend that a newer program wrote a store.
+pub(crate) fn set_schema_version(path: &Path, version: i64) {
+    read_write(path)
+        .execute("UPDATE schema_version SET version = ?1", [version])
+        .unwrap();
+}
+
+/// The documented table of subagents: id, file and tokens of each.
+pub(crate) fn subagent_cursors(store: &Store) -> Vec<(String, String, i64)> {
+    let sql = "SELECT agent_id, transcript_path, tokens_used FROM subagent_token_cursors ORDER BY agent_id";
+    let mut statement = store.db.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// How many events have a payload that is not JSON.
+pub(crate) fn invalid_payloads(store: &Store) -> i64 {
+    let sql = "SELECT count(*) FROM goal_events WHERE NOT json_valid(payload_json)";
+    store.db.query_row(sql, [], |row| row.get(0)).unwrap()
+}

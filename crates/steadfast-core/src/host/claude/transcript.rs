@@ -12,7 +12,7 @@ use crate::usage::{self, InvalidField, NativeGoal, Position, Reading, Response};
 
 /// Reads what is new in a session file.
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
-    let usage_key = memmem::Finder::new(br#""usage":{"#);
+    let usage_key = memmem::Finder::new(br#""usage""#);
     let queue_key = memmem::Finder::new(br#""queue-operation""#);
     let goal_key = memmem::Finder::new(br#""goal_status""#);
     let interrupt_key = memmem::Finder::new(b"[Request interrupted by user");
@@ -32,6 +32,8 @@ pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
 struct AssistantWire<'a> {
     r#type: Option<&'a str>,
     uuid: Option<String>,
+    #[serde(rename = "requestId")]
+    request_id: Option<String>,
     timestamp: Option<&'a str>,
     #[serde(borrow)]
     message: Option<MessageWire<'a>>,
@@ -109,7 +111,7 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     }
     let Some(message) = wire.message else { return };
     if wire.uuid.is_some() {
-        reading.last_uuid = wire.uuid;
+        reading.last_uuid.clone_from(&wire.uuid);
     }
     for block in message.content.0 {
         match block.r#type.as_deref() {
@@ -118,10 +120,13 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
             _ => {}
         }
     }
-    // Synthetic messages (errors, interrupts) were never answered by a model.
-    let (Some(id), Some(model), Some(usage)) = (message.id, message.model, message.usage) else {
+    // The message's id is what all lines of a response share; the others are better than losing its tokens.
+    let id = message.id.or(wire.request_id).or(wire.uuid);
+    let (Some(id), Some(usage)) = (id, message.usage) else {
         return;
     };
+    let model = message.model.unwrap_or_default();
+    // Synthetic messages (errors, interrupts) were never answered by a model.
     if model == "<synthetic>" {
         return;
     }
@@ -205,7 +210,10 @@ fn other_line(line: &[u8], reading: &mut Reading) {
     match (wire.r#type, wire.operation) {
         (Some("queue-operation"), Some("enqueue")) => reading.queued += 1,
         (Some("queue-operation"), Some("dequeue" | "remove")) => reading.queued -= 1,
-        (Some("queue-operation"), Some("popAll")) => reading.queued = i64::MIN / 2,
+        (Some("queue-operation"), Some("popAll")) => {
+            reading.queued = 0;
+            reading.queue_emptied = true;
+        }
         (Some("user"), _) => {
             let marks_interrupt = |text: &String| text.starts_with("[Request interrupted by user");
             let blocks = wire.message.map(|message| message.content.0).unwrap_or_default();

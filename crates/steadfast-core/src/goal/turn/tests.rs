@@ -1,0 +1,336 @@
+//! The decisions at the end of a turn: go on, wind down once, stop; and who comes first.
+
+use super::*;
+use crate::goal::budget::Budget;
+use crate::goal::change::{CompletedBy, Extension, complete, extend, pause};
+use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_within};
+
+mod batches;
+mod progress;
+
+const NOW: Millis = START + MINUTE;
+const RULES: TurnRules = crate::testing::rules(3);
+
+/// A turn that a person started and in which tools were called.
+fn work() -> TurnEnd {
+    TurnEnd {
+        worked: true,
+        message: Some("m".into()),
+        block_cap: Some(8),
+        ..TurnEnd::default()
+    }
+}
+
+/// A turn that a continuation started and that only talked.
+fn talk(message: &str) -> TurnEnd {
+    TurnEnd {
+        after_continuation: true,
+        worked: false,
+        message: Some(message.into()),
+        ..work()
+    }
+}
+
+fn stop(goal: &Goal, turn: &TurnEnd) -> (Goal, Decision) {
+    let (change, decision) = at_stop(goal, turn, RULES, NOW);
+    (change.map_or_else(|| goal.clone(), |change| change.goal), decision)
+}
+
+fn charged(goal: &Goal, worker_tokens: i64) -> Goal {
+    let add = Charge {
+        worker_tokens,
+        cost_micros: worker_tokens,
+        ..Charge::default()
+    };
+    charge(goal, add, NOW).unwrap().goal
+}
+
+/// For each limit, a goal that has just reached it.
+fn goals_at_their_limit() -> [(Limit, Goal); 5] {
+    let of = |budget| goal_within(budget);
+    let tokens = of(Budget {
+        tokens: Some(100),
+        ..Budget::default()
+    });
+    let usd = of(Budget {
+        usd_micros: Some(100),
+        ..Budget::default()
+    });
+    let turns = of(Budget {
+        turns: Some(0),
+        ..Budget::default()
+    });
+    let hours = of(Budget {
+        seconds: Some(60),
+        ..Budget::default()
+    });
+    let deadline = of(Budget {
+        deadline_ms: Some(NOW),
+        ..Budget::default()
+    });
+    [
+        (Limit::Tokens, charged(&tokens, 100)),
+        (Limit::Usd, charged(&usd, 100)),
+        (Limit::Turns, turns),
+        (Limit::Hours, hours),
+        (Limit::Deadline, deadline),
+    ]
+}
+
+#[test]
+fn an_active_goal_goes_on_and_the_turn_is_counted() {
+    let before = goal_within(Budget {
+        turns: Some(5),
+        ..Budget::default()
+    });
+    let (change, decision) = at_stop(&before, &work(), RULES, NOW);
+    let change = change.unwrap();
+    let mut event = Event::new(
+        "continuation_injected",
+        json!({"message": "m", "last_accounted_byte_offset": 0}),
+    );
+    event.decision = Some("block");
+    assert_eq!((decision, change.events), (Decision::Continue, vec![event]));
+    let expected = Goal {
+        continuations_used: 1,
+        continuations_remaining: 4,
+        last_continuation_at_ms: Some(NOW),
+        last_message_hash: Some("m".into()),
+        blocks_in_row: 1,
+        updated_at_ms: NOW,
+        ..before
+    };
+    assert_eq!(change.goal, expected);
+}
+
+#[test]
+fn goals_that_are_not_running_are_left_alone() {
+    let done = complete(&goal(), CompletedBy::User, NOW).unwrap().goal;
+    let paused = pause(&goal(), NOW).unwrap().goal;
+    let blocked = Goal {
+        status: GoalStatus::Blocked,
+        ..goal()
+    };
+    for goal in [done, paused, blocked] {
+        assert_eq!(at_stop(&goal, &work(), RULES, NOW), (None, Decision::Silent));
+        assert_eq!(at_batch(&goal, NOW), (None, BatchDecision::GoOn));
+        assert_eq!(warn(&goal, NOW), None);
+    }
+}
+
+#[test]
+fn every_limit_hands_out_one_wind_down_turn_and_then_stops() {
+    for (limit, at_limit) in goals_at_their_limit() {
+        let (winding, first) = stop(&at_limit, &work());
+        assert_eq!(first, Decision::WindDown(limit));
+        assert_eq!((winding.wind_down, winding.status), (Some(limit), at_limit.status));
+        let (stopped, second) = stop(&winding, &work());
+        assert_eq!(second, Decision::Limited(limit));
+        let expected = match limit {
+            Limit::Tokens | Limit::Usd => "budget_limited",
+            Limit::Turns => "paused (continuation_cap)",
+            Limit::Hours => "paused (wall_clock_cap)",
+            Limit::Deadline => "paused (deadline)",
+        };
+        assert_eq!(stopped.state(), expected);
+        assert_eq!((stopped.wind_down, stopped.resume_at_ms), (None, None));
+        let (_, third) = stop(&stopped, &work());
+        assert_eq!(third, Decision::Silent, "{limit} is told once");
+    }
+}
+
+#[test]
+fn the_log_names_the_limit_and_how_much_was_used() {
+    let (_, at_cap) = goals_at_their_limit()[2].clone();
+    let (winding, _) = stop(&at_cap, &work());
+    let (change, _) = at_stop(&winding, &work(), RULES, NOW);
+    let payload = json!({"limit": "turns", "used": 0, "most": 0, "reason": "continuation_cap"});
+    assert_eq!(change.unwrap().events, [Event::new("cap_reached", payload)]);
+
+    let (_, spent) = goals_at_their_limit()[0].clone();
+    let (change, _) = at_stop(&spent, &work(), RULES, NOW);
+    let mut event = Event::new("budget_limit_reported", json!({"limit": "tokens"}));
+    event.decision = Some("block");
+    assert_eq!(change.unwrap().events, [event]);
+}
+
+/// Reconciling can make a goal active that is above its budget, and a turn may cost nothing that is seen.
+#[test]
+fn a_budget_ends_in_budget_limited_even_when_the_last_turn_cost_nothing() {
+    for limit in [Limit::Tokens, Limit::Usd] {
+        let over = Goal {
+            tokens_used: 100,
+            cost_micros: 100,
+            token_budget: (limit == Limit::Tokens).then_some(100),
+            usd_budget_micros: (limit == Limit::Usd).then_some(100),
+            ..goal()
+        };
+        let (winding, first) = stop(&over, &work());
+        assert_eq!(first, Decision::WindDown(limit));
+        let (stopped, second) = stop(&winding, &work());
+        assert_eq!(
+            (second, stopped.state()),
+            (Decision::Limited(limit), "budget_limited".into())
+        );
+        assert_eq!(stopped.resume_at_ms, None);
+    }
+}
+
+#[test]
+fn the_turns_of_a_cap_are_given_before_its_wind_down() {
+    let mut goal = goal_within(Budget {
+        turns: Some(2),
+        ..Budget::default()
+    });
+    let mut decisions = Vec::new();
+    for _ in 0..5 {
+        let (after, decision) = stop(&goal, &work());
+        decisions.push(decision);
+        goal = after;
+    }
+    assert_eq!(
+        decisions,
+        [
+            Decision::Continue,
+            Decision::Continue,
+            Decision::WindDown(Limit::Turns),
+            Decision::Limited(Limit::Turns),
+            Decision::Silent
+        ]
+    );
+}
+
+#[test]
+fn an_extended_goal_winds_down_anew_at_its_next_limit() {
+    let (_, spent) = goals_at_their_limit()[0].clone();
+    let (winding, _) = stop(&spent, &work());
+    let (stopped, _) = stop(&winding, &work());
+    let more = Extension {
+        tokens: Some(50),
+        ..Extension::default()
+    };
+    let extended = extend(&stopped, more, NOW).unwrap().goal;
+    assert_eq!(stop(&extended, &work()).1, Decision::Continue);
+    let spent_again = charged(&extended, 50);
+    assert_eq!(stop(&spent_again, &work()).1, Decision::WindDown(Limit::Tokens));
+}
+
+#[test]
+fn reaching_the_budget_and_becoming_budget_limited_are_one_change() {
+    let before = goal_within(Budget {
+        tokens: Some(100),
+        ..Budget::default()
+    });
+    assert_eq!(charged(&before, 99).status, GoalStatus::Active);
+    let add = Charge {
+        worker_tokens: 60,
+        subagent_tokens: 40,
+        cache_read_tokens: 7,
+        cost_micros: 5,
+        unpriced_tokens: 3,
+    };
+    let change = charge(&before, add, NOW).unwrap();
+    let mut event = Event::new(
+        "tokens_accounted",
+        json!({"worker_tokens": 60, "subagent_tokens": 40, "cache_read_tokens": 7, "cost_micros": 5}),
+    );
+    event.tokens_delta = Some(100);
+    assert_eq!((change.events, change.span), (vec![event], Span::Keep));
+    let expected = Goal {
+        status: GoalStatus::BudgetLimited,
+        tokens_used: 60,
+        subagent_tokens: 40,
+        cache_read_tokens: 7,
+        cost_micros: 5,
+        unpriced_tokens: 3,
+        time_used_seconds: 60,
+        resume_at_ms: None,
+        updated_at_ms: NOW,
+        ..before
+    };
+    assert_eq!(change.goal, expected);
+    assert_eq!(
+        charge(&expected, Charge::default(), NOW),
+        None,
+        "nothing new, nothing written"
+    );
+    let done = complete(&goal(), CompletedBy::SelfUpdate, NOW).unwrap().goal;
+    assert_eq!(charged(&done, 1_000_000).status, GoalStatus::Complete);
+}
+
+#[test]
+fn each_limit_is_warned_of_once_at_eighty_percent() {
+    let budget = Budget {
+        tokens: Some(1_000),
+        usd_micros: Some(10_000),
+        ..Budget::default()
+    };
+    assert_eq!(warn(&charged(&goal_within(budget.clone()), 799), NOW), None);
+    let near = charged(&goal_within(budget), 800);
+    let (change, limits) = warn(&near, NOW).unwrap();
+    assert_eq!(limits, [Limit::Tokens]);
+    assert_eq!(
+        change.events,
+        [Event::new("limit_warning", json!({"limits": ["tokens"]}))]
+    );
+    assert_eq!(change.goal.warned, [Limit::Tokens]);
+    assert_eq!(warn(&change.goal, NOW), None);
+
+    let timed = goal_within(Budget {
+        seconds: Some(100),
+        turns: Some(5),
+        deadline_ms: Some(START + 100 * SECOND),
+        ..Budget::default()
+    });
+    let almost = Goal {
+        continuations_used: 4,
+        continuations_remaining: 1,
+        ..timed
+    };
+    let (_, limits) = warn(&almost, START + 80 * SECOND).unwrap();
+    assert_eq!(limits, [Limit::Turns, Limit::Hours, Limit::Deadline]);
+}
+
+#[test]
+fn uncertain_accounting_pauses_only_a_goal_that_it_could_overspend() {
+    let with = |tokens, usd_micros| Goal {
+        accounting_uncertain: true,
+        ..goal_within(Budget {
+            tokens,
+            usd_micros,
+            turns: Some(9),
+            seconds: Some(HOUR),
+            ..Budget::default()
+        })
+    };
+    for (goal, pauses) in [
+        (with(None, None), false),
+        (with(Some(1_000), None), true),
+        (with(None, Some(1_000)), true),
+    ] {
+        let (after, decision) = stop(&goal, &work());
+        if pauses {
+            assert_eq!(decision, Decision::AccountingUncertain);
+            assert_eq!(after.state(), "paused (accounting_uncertain)");
+        } else {
+            assert_eq!((decision, after.accounting_uncertain), (Decision::Continue, true));
+        }
+    }
+}
+
+#[test]
+fn uncertain_accounting_pauses_every_goal_where_the_user_wants_it_so() {
+    let rules = TurnRules {
+        always_pause_uncertain: true,
+        ..RULES
+    };
+    let uncertain = Goal {
+        accounting_uncertain: true,
+        ..goal()
+    };
+    assert_eq!(
+        at_stop(&uncertain, &work(), rules, NOW).1,
+        Decision::AccountingUncertain
+    );
+    assert_eq!(at_stop(&goal(), &work(), rules, NOW).1, Decision::Continue);
+}

@@ -1,0 +1,108 @@
+//! Limits inside one long turn (bug 30 of the plugin: nothing held a turn to its budget).
+
+use super::*;
+
+fn batch(goal: &Goal) -> (Goal, BatchDecision) {
+    let (change, decision) = at_batch(goal, NOW);
+    (change.map_or_else(|| goal.clone(), |change| change.goal), decision)
+}
+
+/// What the next batches lead to, until the turn is ended or five have passed.
+fn batches(mut goal: Goal) -> (Goal, Vec<BatchDecision>) {
+    let mut decisions = Vec::new();
+    for _ in 0..6 {
+        let (after, decision) = batch(&goal);
+        goal = after;
+        decisions.push(decision);
+        if matches!(decision, BatchDecision::EndTurn(_)) {
+            break;
+        }
+    }
+    (goal, decisions)
+}
+
+#[test]
+fn a_batch_is_noted_as_work_once() {
+    let (worked, decision) = batch(&goal());
+    assert_eq!(
+        (decision, worked.worked_since_continuation),
+        (BatchDecision::GoOn, true)
+    );
+    assert_eq!(at_batch(&worked, NOW), (None, BatchDecision::GoOn));
+}
+
+#[test]
+fn a_turn_that_passes_a_limit_is_told_and_then_ended() {
+    for (limit, at_limit) in goals_at_their_limit() {
+        let (stopped, decisions) = batches(at_limit);
+        if limit == Limit::Turns {
+            assert_eq!(decisions, [BatchDecision::GoOn; 6], "turns cannot be passed inside one");
+            continue;
+        }
+        let expected = [
+            BatchDecision::WindDown(limit),
+            BatchDecision::GoOn,
+            BatchDecision::GoOn,
+            BatchDecision::GoOn,
+            BatchDecision::EndTurn(limit),
+        ];
+        assert_eq!(decisions, expected);
+        let state = match limit {
+            Limit::Hours => "paused (wall_clock_cap)",
+            Limit::Deadline => "paused (deadline)",
+            _ => "budget_limited",
+        };
+        assert_eq!((stopped.state(), stopped.wind_down), (state.into(), None));
+        assert_eq!(stop(&stopped, &work()).1, Decision::Silent);
+    }
+}
+
+#[test]
+fn a_wind_down_told_inside_a_turn_is_not_told_again_at_its_end() {
+    for (limit, at_limit) in goals_at_their_limit() {
+        if limit == Limit::Turns {
+            continue;
+        }
+        let (winding, _) = batch(&at_limit);
+        assert_eq!(stop(&winding, &work()).1, Decision::Limited(limit));
+    }
+}
+
+#[test]
+fn the_last_allowed_turn_is_held_to_the_other_limits() {
+    let (_, at_cap) = goals_at_their_limit()[3].clone();
+    let last_turn = Goal {
+        continuations_used: 5,
+        continuations_remaining: 0,
+        ..at_cap
+    };
+    assert_eq!(batch(&last_turn).1, BatchDecision::WindDown(Limit::Hours));
+}
+
+#[test]
+fn the_wind_down_turn_of_the_turn_cap_is_held_to_the_token_budget() {
+    let spent = charged(
+        &goal_within(Budget {
+            tokens: Some(100),
+            turns: Some(0),
+            ..Budget::default()
+        }),
+        100,
+    );
+    let winding = Goal {
+        wind_down: Some(Limit::Turns),
+        ..spent
+    };
+    let (_, decisions) = batches(winding);
+    assert_eq!(decisions.last(), Some(&BatchDecision::EndTurn(Limit::Tokens)));
+}
+
+#[test]
+fn a_goal_spent_long_ago_does_not_meddle_with_the_users_own_turns() {
+    let spent = Goal {
+        budget_limit_reported: true,
+        worked_since_continuation: true,
+        ..goals_at_their_limit()[0].1.clone()
+    };
+    assert_eq!(at_batch(&spent, NOW), (None, BatchDecision::GoOn));
+}

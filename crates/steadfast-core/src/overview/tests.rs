@@ -1,0 +1,106 @@
+//! What status, statusline and scripts are told: numbers as of now, in the documented words.
+
+use super::*;
+use crate::testing::{MINUTE, START, World, goal};
+
+/// Bug 16 of the plugin: a running goal showed no time.
+#[test]
+fn the_time_of_a_running_goal_is_told_as_of_now_and_stands_still_after_its_end() {
+    let world = World::new();
+    let running = Goal {
+        time_used_seconds: 60,
+        resume_at_ms: Some(START + MINUTE),
+        ..goal()
+    };
+    let view = goal_view(world.store.read(), &running, START + 3 * MINUTE).unwrap();
+    assert_eq!((view.active_seconds, view.wall_seconds), (180, 180));
+    let done = crate::goal::change::complete(&running, crate::goal::change::CompletedBy::User, START + 3 * MINUTE);
+    let view = goal_view(world.store.read(), &done.unwrap().goal, START + 90 * MINUTE).unwrap();
+    assert_eq!((view.active_seconds, view.wall_seconds), (180, 180));
+}
+
+#[test]
+fn the_status_line_reads_as_documented() {
+    let running = Goal {
+        tokens_used: 1_000_000,
+        subagent_tokens: 200_000,
+        token_budget: Some(10_000_000),
+        continuations_used: 14,
+        ..goal()
+    };
+    let now = START + 42 * MINUTE;
+    assert_eq!(statusline(&running, now), "◎ goal active 1.2M/10M · 14 turns · 0:42");
+    let paused = Goal {
+        status: GoalStatus::Paused,
+        paused_reason: Some(PausedReason::WallClockCap),
+        resume_at_ms: None,
+        time_used_seconds: 42 * 60,
+        ..running
+    };
+    assert_eq!(
+        statusline(&paused, now),
+        "◎ goal paused (wall clock cap) 1.2M/10M · 14 turns · 0:42"
+    );
+}
+
+#[test]
+fn the_status_block_has_the_lines_of_the_documentation() {
+    let world = World::new();
+    let uncertain = Goal {
+        status: GoalStatus::Paused,
+        paused_reason: Some(PausedReason::AccountingUncertain),
+        accounting_uncertain: true,
+        tokens_used: 24_500,
+        subagent_tokens: 1_800,
+        resume_at_ms: None,
+        ..goal()
+    };
+    let text = status_text(&goal_view(world.store.read(), &uncertain, START).unwrap());
+    for line in [
+        "◎ Goal: Make every test pass",
+        "status: paused",
+        "paused_reason: accounting_uncertain",
+        "tokens: 24,500 worker · 1,800 subagent (last known — may undercount)",
+        "⚠ /compact event detected. Run /goal-reconcile --accept-reset to resume.",
+        "next: /goal-reconcile --accept-reset resumes",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\nin\n{text}");
+    }
+}
+
+#[test]
+fn scripts_find_every_documented_field() {
+    let world = World::new();
+    let view = serde_json::to_value(goal_view(world.store.read(), &goal(), START).unwrap()).unwrap();
+    for field in [
+        "goal_id",
+        "session_id",
+        "host",
+        "objective",
+        "status",
+        "paused_reason",
+        "token_budget",
+        "tokens_used",
+        "subagent_tokens",
+        "total_tokens",
+        "remaining_tokens",
+        "cost_usd",
+        "continuations_used",
+        "continuations_remaining",
+        "active_seconds",
+        "wall_seconds",
+        "accounting_uncertain",
+        "verify",
+        "last_verdict",
+        "next",
+        "version",
+        "created_at_ms",
+        "updated_at_ms",
+    ] {
+        assert!(view.get(field).is_some(), "{field}");
+    }
+    assert_eq!(
+        (&view["status"], &view["accounting_uncertain"]),
+        (&json!("active"), &json!(false))
+    );
+}

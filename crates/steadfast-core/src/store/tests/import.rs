@@ -1,0 +1,147 @@
+//! Bringing the goals of another store in: whole, once, and without touching it.
+
+use super::*;
+use crate::goal::budget::Budget;
+use crate::store::EventFilter;
+
+/// Another store with two goals of one session, the first of them replaced.
+fn other() -> World {
+    let mut other = World::new();
+    other.start(Budget::default(), START);
+    let done = |goal: &crate::goal::Goal| {
+        crate::goal::change::complete(goal, crate::goal::change::CompletedBy::User, START + 1)
+    };
+    crate::action::apply(&mut other.store, SESSION, crate::testing::USER, START + 1, done).unwrap();
+    other.start(Budget::parse("5k", "").unwrap(), START + 2);
+    other
+}
+
+/// The events without their numbers, which are the store's own.
+fn history(store: &Store) -> Vec<(String, String, serde_json::Value, i64)> {
+    let events = store.read().events(EventFilter::All, usize::MAX).unwrap();
+    events
+        .into_iter()
+        .map(|event| (event.goal_id, event.kind, event.payload, event.created_at_ms))
+        .collect()
+}
+
+#[test]
+fn everything_comes_in_once_and_the_original_stays_as_it_was() {
+    let other = other();
+    let path = other.store.path().to_owned();
+    let (goals, replaced, events) = (
+        other.store.read().goals().unwrap(),
+        other.store.read().replaced_goals(None).unwrap(),
+        history(&other.store),
+    );
+    drop(other.store);
+    let before = files(path.parent().unwrap());
+
+    let mut world = World::new();
+    let first = world.store.import(&path).unwrap();
+    let expected = ImportReport {
+        from_version: SCHEMA_VERSION,
+        goals: 1,
+        already_here: 0,
+        to_history: 1,
+        events: events.len(),
+    };
+    assert_eq!(first, expected);
+    let imported = |world: &World| {
+        let read = world.store.read();
+        (
+            read.goals().unwrap(),
+            read.replaced_goals(None).unwrap(),
+            history(&world.store),
+        )
+    };
+    assert_eq!(imported(&world), (goals, replaced, events));
+
+    let once = imported(&world);
+    let again = world.store.import(&path).unwrap();
+    assert_eq!(
+        (again.goals, again.to_history, again.events, again.already_here),
+        (0, 0, 0, 1)
+    );
+    assert_eq!(imported(&world), once);
+    assert_eq!(files(path.parent().unwrap()), before, "the original and its directory");
+}
+
+#[test]
+fn a_database_of_every_plugin_version_can_be_imported() {
+    for version in 1..=5 {
+        let (directory, path) = file_with(b"");
+        let db = read_write(&path);
+        migrate::build(&db, usize::try_from(version).unwrap());
+        db.execute_batch(
+            "INSERT INTO goals (session_id, goal_id, objective, status, tokens_used, version, created_at_ms, updated_at_ms)
+               VALUES ('s', 'g', 'old work', 'complete', 9, 4, 1, 2);
+             INSERT INTO goal_events (session_id, goal_id, event_type, payload_json, created_at_ms)
+               VALUES ('s', 'g', 'goal_created', NULL, 1), ('s', 'g', 'goal_created', NULL, 1);",
+        )
+        .unwrap();
+        drop(db);
+        let before = files(directory.path());
+        let mut world = World::new();
+        let report = world.store.import(&path).unwrap();
+        assert_eq!((report.from_version, report.goals, report.events), (version, 1, 2));
+        assert_eq!(world.store.import(&path).unwrap().events, 0);
+        let goal = world.store.read().goal("s").unwrap().unwrap();
+        assert_eq!((&*goal.objective, goal.tokens_used, goal.version), ("old work", 9, 4));
+        assert_eq!(files(directory.path()), before, "version {version}");
+    }
+}
+
+#[test]
+fn a_store_in_use_at_an_odd_path_is_imported_with_its_newest_rows() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("a?b#c %41 ä/goals.db");
+    let mut other = Store::open(&path).unwrap();
+    other
+        .write(|db| db.start_goal(&goal(), None, crate::testing::USER))
+        .unwrap();
+    let mut world = World::new();
+    // Its log holds the goal; the file itself does not yet.
+    assert_eq!(world.store.import(&path).unwrap().goals, 1);
+    drop(other);
+    let mut world = World::new();
+    assert_eq!(world.store.import(&path).unwrap().goals, 1);
+}
+
+#[test]
+fn a_goal_whose_session_is_taken_goes_to_the_history() {
+    let other = other();
+    let theirs = other.goal();
+    let mut world = World::new();
+    let ours = world.start(Budget::default(), START + 9);
+    let report = world.store.import(other.store.path()).unwrap();
+    assert_eq!((report.goals, report.to_history), (0, 2));
+    assert_eq!(world.goal(), ours);
+    assert!(world.store.read().replaced_goals(None).unwrap().contains(&theirs));
+}
+
+#[test]
+fn files_that_cannot_be_imported_are_refused_and_change_nothing() {
+    let mut world = World::new();
+    let missing = world.root.path().join("nowhere.db");
+    assert!(matches!(world.store.import(&missing), Err(StoreError::Missing(_))));
+    for bytes in [b"".to_vec(), b"no database, but long enough to look at".repeat(50)] {
+        let (directory, path) = file_with(&bytes);
+        let refused = world.store.import(&path);
+        assert!(matches!(&refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+        assert_eq!(
+            files(directory.path()).into_values().collect::<Vec<_>>(),
+            [fingerprint(&bytes)]
+        );
+    }
+    let (_directory, future) = file_with(b"");
+    drop(Store::open(&future).unwrap());
+    read_write(&future)
+        .execute("UPDATE schema_version SET version = 99", [])
+        .unwrap();
+    assert!(matches!(
+        world.store.import(&future),
+        Err(StoreError::FromTheFuture { found: 99, .. })
+    ));
+    assert_eq!(world.event_kinds(), Vec::<String>::new());
+}

@@ -1,0 +1,242 @@
+//! Databases that the claude-goal plugin wrote, of each of its versions, with rows as they were found in use.
+
+use super::*;
+use crate::goal::budget::{BudgetProfile, BudgetSource};
+use crate::goal::limit;
+use crate::goal::turn::{self, Decision, TurnEnd};
+use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::store::EventFilter;
+use crate::testing::HOUR;
+
+const EVENT_COLUMNS: &str = "id, session_id, goal_id, hook_name, event_type, status_before, status_after, tokens_delta,
+    version_before, version_after, decision, stop_hook_active, pid, payload_json, created_at_ms";
+const GOAL_COLUMNS: &str = "session_id, goal_id, objective, status, paused_reason, tokens_used, time_used_seconds,
+    resume_at_ms, last_accounted_byte_offset, last_accounted_uuid, accounting_uncertain, last_continuation_at_ms,
+    budget_limit_reported, version, created_at_ms, updated_at_ms";
+
+/// Builds a database of the plugin in a directory of its own.
+fn plugin_database(version: usize) -> (TempDir, PathBuf) {
+    let (directory, path) = file_with(b"");
+    let db = read_write(&path);
+    let _: String = db
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
+        .unwrap();
+    migrate::build(&db, version);
+    for (session, status, reason) in [
+        ("s-active", "active", "NULL"),
+        ("s-user", "paused", "'user'"),
+        ("s-cap", "paused", "'continuation_cap'"),
+        ("s-error", "paused", "'accounting_error'"),
+        ("s-limited", "budget_limited", "NULL"),
+        ("s-done", "complete", "NULL"),
+        ("s-gone", "abandoned", "NULL"),
+    ] {
+        let budget = if status == "budget_limited" { "900" } else { "NULL" };
+        db.execute_batch(&format!(
+            "INSERT INTO goals (session_id, goal_id, objective, status, paused_reason, token_budget, tokens_used,
+               time_used_seconds, last_accounted_byte_offset, last_accounted_uuid, version, created_at_ms, updated_at_ms)
+             VALUES ('{session}', 'g-{session}', 'a | pipe, a '' quote and 目标', '{status}', {reason}, {budget}, 1000,
+               60, 4711, 'u-1', 12, {START}, {START} + 5000);
+             INSERT INTO goal_events (session_id, goal_id, hook_name, event_type, status_before, tokens_delta, payload_json, created_at_ms)
+             VALUES ('{session}', 'g-{session}', 'stop', 'continuation_injected', 'active', 10, '{{\"a\":1}}', {START} + 7),
+                    ('{session}', 'g-{session}', NULL, 'tokens_accounted', NULL, 5, '{{\"agent_id\":\"a\"b\"}}', {START} + 8);
+             INSERT INTO continuation_leases VALUES ('{session}', 'g-{session}', 4242, 'laptop', 1, 2);"
+        ))
+        .unwrap();
+    }
+    if version >= 2 {
+        db.execute_batch(
+            "UPDATE goals SET subagent_tokens = 77 WHERE session_id = 's-user';
+             INSERT INTO subagent_token_cursors (session_id, goal_id, agent_id, transcript_path, tokens_used,
+               last_accounted_byte_offset, updated_at_ms)
+             VALUES ('s-user', 'g-s-user', 'agent-1', '/t/agent-1.jsonl', 77, 990, 3);",
+        )
+        .unwrap();
+    }
+    if version >= 3 {
+        let blocked = "UPDATE goals SET status = 'blocked' WHERE session_id = 's-user'";
+        db.execute(blocked, []).unwrap();
+        db.execute("UPDATE goals SET paused_reason = NULL WHERE status = 'blocked'", [])
+            .unwrap();
+    }
+    (directory, path)
+}
+
+/// Everything of an old database that must survive.
+fn remains(db: &Connection, version: i64) -> Vec<Vec<Vec<SqlValue>>> {
+    let mut all = vec![
+        rows(db, &format!("SELECT {GOAL_COLUMNS} FROM goals ORDER BY session_id")),
+        rows(db, &format!("SELECT {EVENT_COLUMNS} FROM goal_events ORDER BY id")),
+        rows(db, "SELECT * FROM continuation_leases ORDER BY session_id"),
+    ];
+    if version >= 2 {
+        all.push(rows(
+            db,
+            "SELECT session_id, subagent_tokens FROM goals ORDER BY session_id",
+        ));
+        all.push(rows(db, "SELECT * FROM subagent_token_cursors"));
+    }
+    all
+}
+
+#[test]
+fn every_old_version_opens_without_losing_a_row_or_an_event() {
+    for version in 1..=5 {
+        let (_directory, path) = plugin_database(usize::try_from(version).unwrap());
+        let before = remains(&read_write(&path), version);
+        let store = Store::open_existing(&path).unwrap();
+        assert_eq!(migrate::version(&store.db).unwrap(), SCHEMA_VERSION, "from {version}");
+        assert_eq!(remains(&store.db, version), before, "from {version}");
+        assert_eq!(store.integrity_faults().unwrap(), Vec::<String>::new());
+
+        let goals = store.read().goals().unwrap();
+        assert_eq!(goals.len(), 7, "every row is understood, from {version}");
+        assert!(
+            goals
+                .iter()
+                .all(|goal| goal.objective == "a | pipe, a ' quote and 目标")
+        );
+        let events = store.read().events(EventFilter::All, 100).unwrap();
+        assert_eq!(events[0].payload, serde_json::json!({"a": 1}));
+        assert_eq!(
+            events[1].payload,
+            serde_json::json!({"text": "{\"agent_id\":\"a\"b\"}"}),
+            "kept as it was"
+        );
+    }
+}
+
+#[test]
+fn the_database_before_the_migration_is_kept_beside_it() {
+    for version in 1..=5 {
+        let (_directory, path) = plugin_database(usize::try_from(version).unwrap());
+        let before = remains(&read_write(&path), version);
+        drop(Store::open_existing(&path).unwrap());
+        let backup = beside(&path, &format!("v{version}.bak"));
+        let kept = connect_read_only(&backup).unwrap();
+        assert_eq!(migrate::version(&kept).unwrap(), version);
+        assert_eq!(remains(&kept, version), before, "from {version}");
+        drop(kept);
+        let bytes = fs_err::read(&backup).unwrap();
+        drop(Store::open_existing(&path).unwrap());
+        assert!(fs_err::read(&backup).unwrap() == bytes, "opening again changes nothing");
+    }
+}
+
+#[test]
+fn processes_that_open_an_old_database_at_once_migrate_it_once_and_keep_its_backup() {
+    for _ in 0..5 {
+        let (_directory, path) = plugin_database(4);
+        let before = remains(&read_write(&path), 4);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| Store::open_existing(&path).unwrap());
+            }
+        });
+        assert_eq!(remains(&read_write(&path), 4), before);
+        let kept = connect_read_only(&beside(&path, "v4.bak")).unwrap();
+        assert_eq!((migrate::version(&kept).unwrap(), remains(&kept, 4)), (4, before));
+    }
+}
+
+#[test]
+fn a_migration_that_fails_changes_nothing() {
+    let (_directory, path) = plugin_database(4);
+    let db = read_write(&path);
+    db.execute_batch("CREATE TABLE goal_history (mine TEXT)").unwrap();
+    let before = remains(&db, 4);
+    assert!(Store::open_existing(&path).is_err());
+    assert_eq!((migrate::version(&db).unwrap(), remains(&db, 4)), (4, before));
+}
+
+/// A goal of version 4 with a budget of 200,000 tokens, 10 turns and an hour, all of it used.
+fn lifted(profile: Option<&str>, status: &str, tokens_used: i64) -> Goal {
+    let (_directory, path) = file_with(b"");
+    let db = read_write(&path);
+    migrate::build(&db, 4);
+    let (profile, source) = match profile {
+        Some(name) => (format!("'{name}'"), "profile"),
+        None => ("NULL".to_owned(), "tokens"),
+    };
+    let reason = if status == "paused" {
+        "'continuation_cap'"
+    } else {
+        "NULL"
+    };
+    db.execute_batch(&format!(
+        "INSERT INTO goals (session_id, goal_id, objective, status, paused_reason, token_budget, tokens_used,
+           subagent_tokens, continuations_remaining, max_wall_clock_seconds, budget_limit_reported, budget_profile,
+           budget_source, version, created_at_ms, updated_at_ms)
+         VALUES ('s', 'g', 'x', '{status}', {reason}, 200000, {tokens_used}, 1, 10, 3600, 1, {profile}, '{source}', 3,
+           {START}, {START})"
+    ))
+    .unwrap();
+    drop(db);
+    Store::open_existing(&path).unwrap().read().goal("s").unwrap().unwrap()
+}
+
+#[test]
+fn profiles_are_lifted_to_their_newer_envelopes() {
+    for (profile, tokens, turns, seconds) in [
+        ("quick", 2_000_000, 50, 7_200),
+        ("standard", 10_000_000, 200, 28_800),
+        ("deep", 100_000_000, 1_000, 86_400),
+        ("overnight", 1_000_000_000, 5_000, 259_200),
+    ] {
+        let goal = lifted(Some(profile), "active", 5);
+        let limits = (
+            goal.token_budget,
+            goal.continuations_remaining,
+            goal.max_wall_clock_seconds,
+        );
+        assert_eq!(limits, (Some(tokens), turns, seconds), "{profile}");
+        assert_eq!(goal.budget_profile, profile.parse::<BudgetProfile>().ok());
+        assert_eq!(
+            (goal.status, goal.version, goal.budget_source),
+            (GoalStatus::Active, 3, BudgetSource::Profile)
+        );
+    }
+    let own = lifted(None, "active", 5);
+    assert_eq!(
+        (own.token_budget, own.has_turn_cap(), own.has_time_cap()),
+        (Some(200_000), false, false)
+    );
+    let paused = lifted(Some("quick"), "paused", 5);
+    assert_eq!(
+        (paused.status, paused.paused_reason),
+        (GoalStatus::Paused, Some(PausedReason::ContinuationCap))
+    );
+    assert_eq!(
+        lifted(None, "budget_limited", 200_000).status,
+        GoalStatus::BudgetLimited
+    );
+}
+
+/// Bug 15 of the plugin: a lifted goal's clock started at its last update, so that days of absence used up its
+/// hours at once.
+#[test]
+fn a_goal_that_its_old_budget_stopped_is_active_with_its_clock_off() {
+    let goal = lifted(Some("quick"), "budget_limited", 250_000);
+    assert_eq!((goal.status, goal.resume_at_ms), (GoalStatus::Active, None));
+    assert!(
+        !goal.budget_limit_reported,
+        "it will be told when the new budget is spent"
+    );
+    let days_later = START + 72 * HOUR;
+    assert_eq!(
+        (goal.active_seconds(days_later), limit::reached(&goal, days_later)),
+        (0, None)
+    );
+    let rules = crate::testing::rules(3);
+    let (_, decision) = turn::at_stop(&goal, &TurnEnd::default(), rules, days_later);
+    assert_eq!(decision, Decision::Continue);
+}
+
+#[test]
+fn goals_that_drove_their_session_go_on_paying_for_it() {
+    let (_directory, path) = plugin_database(5);
+    let store = Store::open_existing(&path).unwrap();
+    let open = |session: &str| store.read().has_open_span(&format!("g-{session}")).unwrap();
+    let sessions = ["s-active", "s-limited", "s-user", "s-cap", "s-done", "s-gone"];
+    assert_eq!(sessions.map(open), [true, true, false, false, false, false]);
+}
