@@ -191,6 +191,8 @@ CREATE TABLE transcript_cursors (
   agent_id TEXT NOT NULL DEFAULT '',
   byte_offset INTEGER NOT NULL,
   anchor BLOB NOT NULL,
+  -- What the host's reader remembers between two readings.
+  carry TEXT NOT NULL DEFAULT '',
   broken_lines INTEGER NOT NULL DEFAULT 0,
   queued_prompts INTEGER NOT NULL DEFAULT 0,
   native_goal TEXT,

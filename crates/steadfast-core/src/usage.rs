@@ -80,6 +80,8 @@ pub struct Reading {
 pub struct Position {
     pub offset: u64,
     pub anchor: Vec<u8>,
+    /// What the host's reader must remember between two readings; empty if nothing.
+    pub carry: String,
 }
 
 impl Reading {
@@ -212,7 +214,11 @@ fn position_at(path: &Path, offset: u64) -> std::io::Result<Position> {
     file.seek(SeekFrom::Start(from))?;
     let mut anchor = Vec::new();
     file.take(offset - from).read_to_end(&mut anchor)?;
-    Ok(Position { offset, anchor })
+    Ok(Position {
+        offset,
+        anchor,
+        carry: String::new(),
+    })
 }
 
 #[cfg(test)]

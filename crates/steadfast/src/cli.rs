@@ -154,6 +154,7 @@ pub(crate) struct StartArgs {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the fields are the flags")]
 pub(crate) struct ExtendArgs {
     /// More turns
     #[arg(

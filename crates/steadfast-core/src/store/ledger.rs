@@ -45,7 +45,7 @@ pub struct Recorded {
 
 impl Db<'_> {
     pub(crate) fn cursor(self, path: &Path) -> Result<Option<Cursor>, StoreError> {
-        let sql = "SELECT byte_offset, anchor, broken_lines, queued_prompts, native_goal, read_before_compaction
+        let sql = "SELECT byte_offset, anchor, broken_lines, queued_prompts, native_goal, read_before_compaction, carry
                    FROM transcript_cursors WHERE path = ?1";
         let found = self
             .0
@@ -56,6 +56,7 @@ impl Db<'_> {
                     position: Position {
                         offset: u64::try_from(offset).unwrap_or(0),
                         anchor: row.get(1)?,
+                        carry: row.get(6)?,
                     },
                     broken_lines: row.get(2)?,
                     queued_prompts: row.get(3)?,
@@ -71,12 +72,13 @@ impl Db<'_> {
         self.0
             .prepare_cached(
                 "INSERT INTO transcript_cursors (path, session_id, agent_id, byte_offset, anchor, broken_lines,
-                   queued_prompts, native_goal, read_before_compaction, updated_at_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                   queued_prompts, native_goal, read_before_compaction, updated_at_ms, carry)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
                  ON CONFLICT (path) DO UPDATE SET session_id = excluded.session_id, agent_id = excluded.agent_id,
                    byte_offset = excluded.byte_offset, anchor = excluded.anchor, broken_lines = excluded.broken_lines,
                    queued_prompts = excluded.queued_prompts, native_goal = excluded.native_goal,
-                   read_before_compaction = excluded.read_before_compaction, updated_at_ms = excluded.updated_at_ms",
+                   read_before_compaction = excluded.read_before_compaction, updated_at_ms = excluded.updated_at_ms,
+                   carry = excluded.carry",
             )?
             .execute(params![
                 source.path.to_string_lossy(),
@@ -89,6 +91,7 @@ impl Db<'_> {
                 cursor.native_goal,
                 cursor.read_before_compaction,
                 now,
+                cursor.position.carry,
             ])?;
         Ok(())
     }

@@ -46,6 +46,7 @@ fn position(text: &str) -> Position {
     Position {
         offset: text.len() as u64,
         anchor: text.as_bytes()[from..].to_vec(),
+        carry: String::new(),
     }
 }
 

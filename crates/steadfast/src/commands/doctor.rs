@@ -60,10 +60,10 @@ fn fail(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) ->
 }
 
 pub(crate) fn run(db: Option<&Path>) -> Result<Done, Failure> {
-    report(&Paths::find(db)?)
+    Ok(report(&Paths::find(db)?))
 }
 
-pub(crate) fn report(paths: &Paths) -> Result<Done, Failure> {
+pub(crate) fn report(paths: &Paths) -> Done {
     let config_dirs = claude::config_dirs();
     let mut checks = vec![home(paths)];
     checks.extend(store(paths));
@@ -96,11 +96,11 @@ pub(crate) fn report(paths: &Paths) -> Result<Done, Failure> {
         "checks": listed,
         "overall": word(overall),
     });
-    Ok(Done {
+    Done {
         text: lines.join("\n"),
         json,
         code: if overall == Status::Fail { code::ENVIRONMENT } else { 0 },
-    })
+    }
 }
 
 fn word(status: Status) -> &'static str {

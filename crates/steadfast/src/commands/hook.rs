@@ -102,10 +102,7 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
         ..HookReply::default()
     };
     if verb == "doctor" {
-        return answer(match super::doctor::report(paths) {
-            Ok(done) => done.text,
-            Err(failure) => describe(&failure),
-        });
+        return answer(super::doctor::report(paths).text);
     }
     let ran = slash::words(verb, arguments).and_then(|words| {
         let parsed = SlashCli::try_parse_from(words).map_err(|error| Failure::usage(&error))?;

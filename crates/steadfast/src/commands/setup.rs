@@ -37,7 +37,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
             files.extend(apply(plan)?);
         }
     }
-    let mut text = match (arguments.dry_run, changes.is_empty()) {
+    let summary = match (arguments.dry_run, changes.is_empty()) {
         (_, true) => "nothing to change".to_owned(),
         (true, false) => changes.join("\n"),
         (false, false) if arguments.uninstall => format!("took steadfast out of Claude Code ({} files)", files.len()),
@@ -47,15 +47,14 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
             files.len()
         ),
     };
-    for note in &notes {
-        text.push_str(&format!("\nnote: {note}"));
-    }
     if let (false, Some(other)) = (arguments.uninstall, predecessor_store(&config_dirs)) {
-        text.push_str(&format!(
-            "\nnote: the claude-goal plugin has goals of its own; bring them in with\n  steadfast db import {}",
-            plugin::shell_word(&other.to_string_lossy())
+        let import = format!("steadfast db import {}", plugin::shell_word(&other.to_string_lossy()));
+        notes.push(format!(
+            "the claude-goal plugin has goals of its own; bring them in with\n  {import}"
         ));
     }
+    let lines = std::iter::once(summary).chain(notes.iter().map(|note| format!("note: {note}")));
+    let text = lines.collect::<Vec<_>>().join("\n");
     let files: Vec<String> = files.iter().map(|path: &PathBuf| path.display().to_string()).collect();
     Ok(Done {
         text,

@@ -144,6 +144,7 @@ impl Env {
         self.append(&self.transcript(session), &assistant(id, text, tokens));
     }
 
+    #[expect(clippy::unused_self, reason = "reads like the other steps of a story")]
     pub(crate) fn append(&self, file: &Path, line: &Value) {
         let mut file = std::fs::OpenOptions::new()
             .create(true)

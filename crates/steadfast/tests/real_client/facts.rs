@@ -93,7 +93,7 @@ fn rewake_hook_works_beside_a_stop_hook() {
         {"type": "command", "asyncRewake": true,
          "command": format!("mkdir '{}' && echo WAKE UP >&2 && exit 2; exit 0", once.display())}
     ]}]});
-    let lab = LabPlugin::write_with_hooks(&client, "", hooks);
+    let lab = LabPlugin::write_with_hooks(&client, "", &hooks);
     let client = client.plugin_dir(&lab.dir);
 
     let tui = Tui::start(&client, &[]);

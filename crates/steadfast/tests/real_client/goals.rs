@@ -176,7 +176,7 @@ fn status_and_the_other_commands_cost_no_model_call() {
 fn a_budget_is_warned_of_wound_down_once_and_held() {
     let model = ScriptedModel::start(|request| match request.seq {
         1..=3 => work(&format!("toolu_{}", request.seq)).usage(Usage::new(300, 0, 0, 0)),
-        n => Reply::text(format!("Text {n}.")).usage(Usage::new(10, 0, 0, 0)),
+        n => Reply::text(format!("Text {n}.")).usage(Usage::new(60, 0, 0, 0)),
     });
     let client = client(&model);
 
@@ -266,6 +266,8 @@ fn setup_makes_the_printed_commands_work_in_a_plain_client() {
     let client = crate::client::Client::new(&model).env("STEADFAST_HOME", "sf-home");
     let home = client.root().join("sf-home");
     let client = client.env("STEADFAST_HOME", &home.to_string_lossy());
+    // The client moves settings of its own at its first start.
+    client.print(&[], "Hello.");
     let settings = client.config_dir().join("settings.json");
     let before = std::fs::read(&settings).expect("settings");
     let (code, said) = steadfast(&client, &["setup", "claude", "--yes"]);

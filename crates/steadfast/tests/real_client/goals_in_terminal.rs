@@ -195,7 +195,10 @@ fn two_sessions_side_by_side_never_touch_each_others_goal() {
             .filter(|h| h.kind == Kind::Main && h.session_id.as_deref() == session)
             .map(|h| h.usage.total())
             .sum();
-        assert!(tokens % unit == 0 && tokens == handed as i64, "{goal:#} {handed}");
+        assert!(
+            tokens % unit == 0 && tokens == handed.cast_signed(),
+            "{goal:#} {handed}"
+        );
     }
     model.check_script();
 }
@@ -271,7 +274,7 @@ fn esc_leaves_a_goal_that_waits_to_be_asked() {
     });
     let client = client(&model);
     let tui = Tui::start(&client, TOOLS);
-    tui.submit("/steadfast:goal-start \"Interrupted\"");
+    tui.submit("/steadfast:goal-start \"Slow work\"");
     model.wait_for_request("the slow turn", LIMIT, |r| r.seq == 2);
     tui.wait_for_text("esc to interrupt");
     tui.escape();

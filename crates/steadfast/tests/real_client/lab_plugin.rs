@@ -41,11 +41,11 @@ impl LabPlugin {
                 )
             })
             .collect();
-        Self::write_with_hooks(client, answer, Value::Object(hooks))
+        Self::write_with_hooks(client, answer, &Value::Object(hooks))
     }
 
     /// The same with a `hooks` object of the caller's making.
-    pub(crate) fn write_with_hooks(client: &Client, answer: &str, hooks: Value) -> Self {
+    pub(crate) fn write_with_hooks(client: &Client, answer: &str, hooks: &Value) -> Self {
         let dir = client.root().join("lab-plugin");
         let log = client.root().join("hooks.jsonl");
         fs::create_dir_all(dir.join(".claude-plugin")).expect("plugin directory");

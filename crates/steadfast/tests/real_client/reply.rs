@@ -206,7 +206,7 @@ impl Reply {
         let mut body = String::new();
         let mut push = |event: Value| {
             let name = event["type"].as_str().unwrap_or_default().to_owned();
-            body.push_str(&format!("event: {name}\ndata: {event}\n\n"));
+            body.extend([format!("event: {name}\ndata: {event}\n\n")]);
         };
         let usage = Usage::from_json(&message["usage"]);
         let mut start = message.clone();

@@ -62,15 +62,15 @@ pub(crate) fn event_kinds(client: &Client) -> Vec<String> {
         .collect()
 }
 
-/// Polls the goal until it is as wanted.
+/// Polls the store until its one goal is as wanted.
 pub(crate) fn wait_for_goal(client: &Client, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let end = Instant::now() + Duration::from_mins(1);
     loop {
-        let goal = goal(client);
-        if wanted(&goal) {
-            return goal;
+        let history = steadfast_json(client, &["goal", "history", "--all", "--format=json"]);
+        match history["goals"].as_array().map(Vec::as_slice) {
+            Some([goal]) if wanted(goal) => return goal.clone(),
+            _ => assert!(Instant::now() < end, "no goal with {what}; there is {history:#}"),
         }
-        assert!(Instant::now() < end, "no goal with {what}; it is {goal:#}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
