@@ -4,9 +4,15 @@
 pub mod claude;
 pub mod install;
 pub mod process;
+mod skim;
+pub mod tree;
+
+use std::path::Path;
 
 use serde::Serialize;
 use strum::{Display, EnumString, IntoStaticStr};
+
+use crate::usage::{Position, Reading};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
@@ -14,4 +20,13 @@ use strum::{Display, EnumString, IntoStaticStr};
 pub enum Host {
     Claude,
     Codex,
+}
+
+/// Reads the responses that are new in a session file, and nothing else about it.
+pub fn read_counts(host: Host, path: &Path, from: &Position) -> std::io::Result<Reading> {
+    match host {
+        Host::Claude => claude::transcript::read_counts(path, from),
+        // Codex rollouts have a form of their own, which is not read yet.
+        Host::Codex => Ok(Reading::nothing_new(from.clone())),
+    }
 }

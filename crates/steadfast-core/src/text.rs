@@ -71,6 +71,44 @@ pub fn fingerprint(text: &str) -> String {
     format!("{hash:016x}")
 }
 
+/// A fingerprint (FNV-1a, 128 bit) of several pieces, the same in every version; not for security.
+#[derive(Debug, Clone, Copy)]
+pub struct Fingerprint(u128);
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Self(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Fingerprint {
+    pub fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b);
+        }
+    }
+
+    pub fn value(self) -> u128 {
+        self.0
+    }
+}
+
+/// A quick checksum, eight bytes at a time, to notice that a file was not written to its end.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    let mut sum = bytes.len() as u64;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    for (to, from) in last.iter_mut().zip(rest) {
+        *to = *from;
+    }
+    for word in words.iter().chain([&last]) {
+        sum = (sum ^ u64::from_le_bytes(*word))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29);
+    }
+    sum
+}
+
 /// `1234567` as `1,234,567`.
 pub fn thousands(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();

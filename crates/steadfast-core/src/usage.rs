@@ -2,15 +2,16 @@
 //! decide whether a goal goes on. Files are read forward from a cursor; the ledger in the store makes reading
 //! a line twice harmless.
 
+pub mod cache;
+pub mod collect;
+mod lines;
+pub mod report;
+
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
-use std::path::Path;
 
 use crate::clock::Millis;
 
-/// How many bytes before the cursor are kept to notice that a file was rewritten: enough to reach the unique ids
-/// of the last line, since lines of one session all end alike.
-const ANCHOR_BYTES: u64 = 512;
+pub use lines::{end_of_file, read_blocks, read_file};
 
 /// One response of the model, however many lines told of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub struct Reading {
     pub queue_emptied: bool,
     pub native_goal: Option<NativeGoal>,
     pub interrupted_at: Option<Millis>,
+    /// The first directory that a line of the file names, where the host's reader looked for it.
+    pub cwd: Option<String>,
     /// The bytes read before are no longer there, so the file was read from its start.
     pub rewritten: bool,
     pub position: Position,
@@ -108,6 +111,14 @@ impl Reading {
         }
     }
 
+    /// Like [`add`](Self::add), but makes the record only if it can count: most lines repeat what is known.
+    pub fn add_counts(&mut self, id: &str, output: i64, record: impl FnOnce() -> Response) {
+        let known = self.by_id.get(id).and_then(|at| self.responses.get(*at));
+        if known.is_none_or(|known| output >= known.output) {
+            self.add(record());
+        }
+    }
+
     /// Whether what was queued before this reading no longer matters.
     pub fn counts_queue_anew(&self) -> bool {
         self.rewritten || self.queue_emptied
@@ -131,94 +142,9 @@ impl Reading {
         self.last_uuid = later.last_uuid.or(self.last_uuid.take());
         self.native_goal = later.native_goal.or(self.native_goal.take());
         self.interrupted_at = later.interrupted_at.or(self.interrupted_at);
+        self.cwd = self.cwd.take().or(later.cwd);
         self.position = later.position;
     }
-}
-
-/// Reads complete lines from `from` on and gives each to `line`. A last line without its newline is left for
-/// the next time. A file that does not exist has nothing to say.
-pub fn read_file(
-    path: &Path,
-    from: &Position,
-    mut line: impl FnMut(&[u8], u64, &mut Reading),
-) -> std::io::Result<Reading> {
-    let mut reading = Reading::nothing_new(from.clone());
-    let mut file = match fs_err::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(reading),
-        Err(error) => return Err(error),
-    };
-    let mut offset = from.offset;
-    if !anchor_holds(&mut file, from)? {
-        reading.rewritten = true;
-        offset = 0;
-    }
-    file.seek(SeekFrom::Start(offset))?;
-    let mut reader = BufReader::with_capacity(256 * 1024, file);
-    let mut bytes = Vec::new();
-    let start = offset;
-    loop {
-        bytes.clear();
-        let read = reader.read_until(b'\n', &mut bytes)?;
-        if read == 0 || bytes.last() != Some(&b'\n') {
-            break;
-        }
-        line(&bytes, offset, &mut reading);
-        offset += read as u64;
-    }
-    if offset != start || reading.rewritten {
-        reading.position = position_at(path, offset)?;
-    }
-    Ok(reading)
-}
-
-/// The end of the file's last complete line, as a position to read on from.
-pub fn end_of_file(path: &Path) -> std::io::Result<Position> {
-    let mut file = match fs_err::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Position::default()),
-        Err(error) => return Err(error),
-    };
-    let size = file.metadata()?.len();
-    // Step back from a line that is being written.
-    let mut end = size;
-    let mut window = 64 * 1024;
-    while end > 0 {
-        let from = end.saturating_sub(window);
-        file.seek(SeekFrom::Start(from))?;
-        let mut bytes = Vec::new();
-        file.by_ref().take(end - from).read_to_end(&mut bytes)?;
-        if let Some(at) = memchr::memrchr(b'\n', &bytes) {
-            return position_at(path, from + at as u64 + 1);
-        }
-        end = from;
-        window *= 2;
-    }
-    Ok(Position::default())
-}
-
-fn anchor_holds(file: &mut fs_err::File, position: &Position) -> std::io::Result<bool> {
-    if position.offset == 0 {
-        return Ok(true);
-    }
-    let length = position.anchor.len() as u64;
-    file.seek(SeekFrom::Start(position.offset.saturating_sub(length)))?;
-    let mut bytes = Vec::with_capacity(position.anchor.len());
-    file.by_ref().take(length).read_to_end(&mut bytes)?;
-    Ok(bytes == position.anchor)
-}
-
-fn position_at(path: &Path, offset: u64) -> std::io::Result<Position> {
-    let from = offset.saturating_sub(ANCHOR_BYTES);
-    let mut file = fs_err::File::open(path)?;
-    file.seek(SeekFrom::Start(from))?;
-    let mut anchor = Vec::new();
-    file.take(offset - from).read_to_end(&mut anchor)?;
-    Ok(Position {
-        offset,
-        anchor,
-        carry: String::new(),
-    })
 }
 
 #[cfg(test)]

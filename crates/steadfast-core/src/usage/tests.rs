@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::lines::ANCHOR_BYTES;
 use super::*;
 use crate::host::claude::transcript;
 use crate::testing::{START, append, reply};

@@ -1,0 +1,135 @@
+//! The short way through a session file, for counting tokens and nothing else. It reads well-formed responses
+//! without decoding their text and leaves every line it is not sure about to the parser the hooks use, so that
+//! both count alike.
+
+use std::path::Path;
+
+use memchr::memmem;
+
+use super::assistant_line;
+use crate::clock;
+use crate::host::skim::Skim;
+use crate::usage::{self, Position, Reading, Response};
+
+/// Reads the responses that are new in a session file, and the directory it belongs to.
+pub fn read_counts(path: &Path, from: &Position) -> std::io::Result<Reading> {
+    let usage_key = memmem::Finder::new(br#""usage""#);
+    usage::read_blocks(path, from, |block, offset, reading| {
+        // Most lines have no usage and are never looked at, not even for their ends.
+        let mut done = 0;
+        while let Some(found) = block.get(done..).and_then(|rest| usage_key.find(rest)) {
+            let at = done + found;
+            let start = memchr::memrchr(b'\n', &block[done..at]).map_or(done, |newline| done + newline + 1);
+            let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |newline| at + newline + 1);
+            let line = &block[start..end];
+            if response(line, reading).is_none() {
+                assistant_line(line, offset + start as u64, reading);
+            }
+            done = end;
+        }
+    })
+}
+
+/// The fields of a line that matter here.
+#[derive(Default)]
+struct Line<'a> {
+    is_assistant: bool,
+    uuid: Option<&'a str>,
+    request_id: Option<&'a str>,
+    timestamp: Option<&'a str>,
+    cwd: Option<&'a [u8]>,
+    id: Option<&'a str>,
+    model: Option<&'a str>,
+    counts: Option<Counts>,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Counts {
+    input: i64,
+    output: i64,
+    cache_creation: i64,
+    cache_creation_1h: i64,
+    cache_read: i64,
+}
+
+/// Adds the response of a line, if it has one. `None`: the line needs a full parser.
+fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
+    let mut fields = Line::default();
+    let mut skim = Skim::new(line);
+    skim.object(|skim, key| {
+        match key {
+            b"type" => fields.is_assistant = skim.plain()? == Some("assistant"),
+            b"uuid" => fields.uuid = skim.plain()?,
+            b"requestId" => fields.request_id = skim.plain()?,
+            b"timestamp" => fields.timestamp = skim.plain()?,
+            b"cwd" if skim.is_string() => fields.cwd = Some(skim.string()?),
+            b"message" if skim.is_object() => message(skim, &mut fields)?,
+            _ => skim.skip()?,
+        }
+        Some(())
+    })?;
+    if !skim.at_end() {
+        return None;
+    }
+    if reading.cwd.is_none() {
+        reading.cwd = fields.cwd.and_then(decoded);
+    }
+    if !fields.is_assistant || fields.model == Some("<synthetic>") {
+        return Some(());
+    }
+    let id = fields.id.or(fields.request_id).or(fields.uuid);
+    let (Some(id), Some(counts)) = (id, fields.counts) else {
+        return Some(());
+    };
+    reading.add_counts(id, counts.output, || Response {
+        id: id.to_owned(),
+        model: fields.model.unwrap_or_default().to_owned(),
+        input: counts.input,
+        output: counts.output,
+        cache_creation: counts.cache_creation,
+        cache_creation_1h: counts.cache_creation_1h,
+        cache_read: counts.cache_read,
+        at_ms: fields.timestamp.and_then(clock::parse_rfc3339).unwrap_or_default(),
+    });
+    Some(())
+}
+
+fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
+    skim.object(|skim, key| {
+        match key {
+            b"id" => fields.id = skim.plain()?,
+            b"model" => fields.model = skim.plain()?,
+            b"usage" if skim.is_object() => fields.counts = Some(counts(skim)?),
+            b"usage" => return None,
+            _ => skim.skip()?,
+        }
+        Some(())
+    })
+}
+
+fn counts(skim: &mut Skim<'_>) -> Option<Counts> {
+    let mut counts = Counts::default();
+    skim.object(|skim, key| {
+        match key {
+            b"input_tokens" => counts.input = skim.count()?,
+            b"output_tokens" => counts.output = skim.count()?,
+            b"cache_creation_input_tokens" => counts.cache_creation = skim.count()?,
+            b"cache_read_input_tokens" => counts.cache_read = skim.count()?,
+            b"cache_creation" if skim.is_object() => skim.object(|skim, key| match key {
+                b"ephemeral_1h_input_tokens" => {
+                    counts.cache_creation_1h = skim.count()?;
+                    Some(())
+                }
+                _ => skim.skip(),
+            })?,
+            _ => skim.skip()?,
+        }
+        Some(())
+    })?;
+    Some(counts)
+}
+
+/// A path may well have escapes: quotes, backslashes, other scripts.
+fn decoded(raw: &[u8]) -> Option<String> {
+    serde_json::from_slice(&[b"\"", raw, b"\""].concat()).ok()
+}

@@ -1,0 +1,130 @@
+//! Reading a session file forward in large pieces. No line is copied: a piece ends with a whole line, and what
+//! follows it stays in the buffer for the next piece.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use super::{Position, Reading};
+
+/// How many bytes before the cursor are kept to notice that a file was rewritten: enough to reach the unique ids
+/// of the last line, since lines of one session all end alike.
+pub(super) const ANCHOR_BYTES: u64 = 512;
+
+/// Small enough to stay in the processor's cache between reading and searching.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Reads complete lines from `from` on and gives each to `line`. A last line without its newline is left for
+/// the next time. A file that does not exist has nothing to say.
+pub fn read_file(
+    path: &Path,
+    from: &Position,
+    mut line: impl FnMut(&[u8], u64, &mut Reading),
+) -> std::io::Result<Reading> {
+    read_blocks(path, from, |block, offset, reading| {
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', block) {
+            line(&block[start..=end], offset + start as u64, reading);
+            start = end + 1;
+        }
+    })
+}
+
+/// Like [`read_file`], but gives many complete lines at once, for readers that look at few of them.
+pub fn read_blocks(
+    path: &Path,
+    from: &Position,
+    mut block: impl FnMut(&[u8], u64, &mut Reading),
+) -> std::io::Result<Reading> {
+    let mut reading = Reading::nothing_new(from.clone());
+    let mut file = match fs_err::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(reading),
+        Err(error) => return Err(error),
+    };
+    let size = file.metadata()?.len();
+    let mut offset = from.offset;
+    if !anchor_holds(&mut file, from)? {
+        reading.rewritten = true;
+        offset = 0;
+    }
+    file.seek(SeekFrom::Start(offset))?;
+    let start = offset;
+    // A byte more than there is, so that the end of a small file is seen without another buffer.
+    let expected = usize::try_from(size.saturating_sub(offset) + 1).unwrap_or(BUFFER_BYTES);
+    let mut buffer = vec![0; expected.min(BUFFER_BYTES)];
+    let mut filled = 0;
+    loop {
+        if filled == buffer.len() {
+            // One line is longer than the buffer.
+            buffer.resize(buffer.len() * 2, 0);
+        }
+        let read = match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let searched = filled;
+        filled += read;
+        let Some(last) = memchr::memrchr(b'\n', &buffer[searched..filled]) else {
+            continue;
+        };
+        let end = searched + last + 1;
+        block(&buffer[..end], offset, &mut reading);
+        offset += end as u64;
+        buffer.copy_within(end..filled, 0);
+        filled -= end;
+    }
+    if offset != start || reading.rewritten {
+        reading.position = position_at(&mut file, offset)?;
+    }
+    Ok(reading)
+}
+
+/// The end of the file's last complete line, as a position to read on from.
+pub fn end_of_file(path: &Path) -> std::io::Result<Position> {
+    let mut file = match fs_err::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Position::default()),
+        Err(error) => return Err(error),
+    };
+    let size = file.metadata()?.len();
+    // Step back from a line that is being written.
+    let mut end = size;
+    let mut window = 64 * 1024;
+    while end > 0 {
+        let from = end.saturating_sub(window);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.by_ref().take(end - from).read_to_end(&mut bytes)?;
+        if let Some(at) = memchr::memrchr(b'\n', &bytes) {
+            return position_at(&mut file, from + at as u64 + 1);
+        }
+        end = from;
+        window *= 2;
+    }
+    Ok(Position::default())
+}
+
+fn anchor_holds(file: &mut fs_err::File, position: &Position) -> std::io::Result<bool> {
+    if position.offset == 0 {
+        return Ok(true);
+    }
+    let length = position.anchor.len() as u64;
+    file.seek(SeekFrom::Start(position.offset.saturating_sub(length)))?;
+    let mut bytes = Vec::with_capacity(position.anchor.len());
+    file.by_ref().take(length).read_to_end(&mut bytes)?;
+    Ok(bytes == position.anchor)
+}
+
+fn position_at(file: &mut fs_err::File, offset: u64) -> std::io::Result<Position> {
+    let from = offset.saturating_sub(ANCHOR_BYTES);
+    file.seek(SeekFrom::Start(from))?;
+    let mut anchor = Vec::new();
+    file.by_ref().take(offset - from).read_to_end(&mut anchor)?;
+    Ok(Position {
+        offset,
+        anchor,
+        carry: String::new(),
+    })
+}
