@@ -1,6 +1,7 @@
 //! Time as the store keeps it: milliseconds since 1970, UTC. Jiff is used only to read and write dates for
 //! people. Code that decides something takes `now` as an argument, so that tests need no clock.
 
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
@@ -59,6 +60,21 @@ pub fn parse_moment(text: &str, now: Millis) -> Option<Millis> {
     now.checked_add(span)
 }
 
+/// Reads what a person types for a day: a date, `today`, `yesterday`, or a span back from today such as `7d`.
+pub fn parse_day(text: &str, today: Date) -> Option<Date> {
+    match text.trim() {
+        "today" => Some(today),
+        "yesterday" => today.yesterday().ok(),
+        text => {
+            let date = text.parse().or_else(|_| Date::strptime("%Y%m%d", text));
+            date.ok().or_else(|| {
+                let span: jiff::Span = text.parse().ok().filter(|span: &jiff::Span| span.is_positive())?;
+                today.checked_sub(span).ok()
+            })
+        }
+    }
+}
+
 /// Reads a duration such as `90s`, `2h 30m` or `1d` as milliseconds; it must be positive.
 pub fn parse_duration(text: &str) -> Option<Millis> {
     let span: jiff::Span = text.trim().parse().ok()?;
@@ -79,4 +95,30 @@ pub fn next_occurrence(here: &Zoned, time: jiff::civil::Time) -> Option<Millis> 
     let today = here.date().to_datetime(time).to_zoned(here.time_zone().clone()).ok()?;
     let next = if today > *here { today } else { today.tomorrow().ok()? };
     Some(next.timestamp().as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dates_words_or_spans() {
+        let today = jiff::civil::date(2026, 11, 15);
+        for (text, day) in [
+            ("2026-11-01", Some((11, 1))),
+            ("20261101", Some((11, 1))),
+            ("today", Some((11, 15))),
+            (" yesterday ", Some((11, 14))),
+            ("7d", Some((11, 8))),
+            ("2w", Some((11, 1))),
+            ("1mo", Some((10, 15))),
+            ("-3d", None),
+            ("2026-13-01", None),
+            ("soon", None),
+            ("", None),
+        ] {
+            let expected = day.map(|(month, day)| jiff::civil::date(2026, month, day));
+            assert_eq!(parse_day(text, today), expected, "{text}");
+        }
+    }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start, watch and steer the goal of a session
     Goal(GoalArgs),
+    /// Show what all sessions on this machine used: tokens and money, by day, month, session, block or model
+    Usage(UsageArgs),
     /// Answer a hook of an agent (JSON on stdin); agents call this
     Hook(HookArgs),
     /// Serve the goal tools to an agent over stdio; agents call this
@@ -199,6 +201,33 @@ pub(crate) struct CleanupArgs {
     /// Only goals not touched for this many hours
     #[arg(long, value_name = "H")]
     pub(crate) older_than: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Views: daily (the default), monthly, session, blocks (windows of five hours), models
+Examples:
+  steadfast usage
+  steadfast usage models --since 30d
+  steadfast usage session --project . --json")]
+pub(crate) struct UsageArgs {
+    /// What a row stands for
+    #[arg(value_parser = ["daily", "monthly", "session", "blocks", "models"], hide_possible_values = true)]
+    pub(crate) view: Option<String>,
+    /// Only from this day on: 2026-11-01, today, yesterday, or 7d
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) since: Option<String>,
+    /// Only this project: a directory and all below it, or the name of one
+    #[arg(long, value_name = "P")]
+    pub(crate) project: Option<String>,
+    /// Only this agent's sessions
+    #[arg(long, value_parser = ["claude", "codex"])]
+    pub(crate) host: Option<String>,
+    /// Prices to use instead of the built-in ones (TOML, the form of prices.toml)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prices: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ pub(crate) mod hook;
 pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;
+pub(crate) mod usage;
 
 use std::path::Path;
 

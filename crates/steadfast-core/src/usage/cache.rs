@@ -77,7 +77,7 @@ impl Kept {
         let mut bytes = Vec::new();
         let left = self.file.metadata().ok()?.len();
         bytes.reserve_exact(usize::try_from(length.min(left)).ok()?);
-        self.file.by_ref().take(length).read_to_end(&mut bytes).ok()?;
+        std::io::Read::by_ref(&mut self.file).take(length).read_to_end(&mut bytes).ok()?;
         (bytes.len() as u64 == length && checksum(&bytes) == sum).then_some(bytes)
     }
 }

@@ -1,0 +1,268 @@
+//! A table that fits: numbers in full where there is room, shortened where there is less, and the columns that
+//! matter least left out before a line would break.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use jiff::tz::TimeZone;
+use steadfast_core::clock::Millis;
+use steadfast_core::text;
+use steadfast_core::usage::report::{Amounts, Key, Report, Row, View};
+
+const GAP: usize = 2;
+/// The narrowest a column of names may get.
+const LEAST_NAME: usize = 8;
+
+/// A column as it could be shown.
+struct Column {
+    title: &'static str,
+    right: bool,
+    cells: Vec<String>,
+    /// The same in fewer characters.
+    short: Option<Vec<String>>,
+    /// When space is short, columns go in this order; those without stay.
+    goes: Option<u8>,
+    /// Names may be cut.
+    name: bool,
+}
+
+impl Column {
+    fn text(title: &'static str, cells: Vec<String>) -> Self {
+        Self {
+            title,
+            right: false,
+            cells,
+            short: None,
+            goes: None,
+            name: true,
+        }
+    }
+
+    fn number(title: &'static str, goes: Option<u8>, amounts: &[&Amounts], value: fn(&Amounts) -> i64) -> Self {
+        Self {
+            title,
+            right: true,
+            cells: amounts.iter().map(|amounts| text::thousands(value(amounts))).collect(),
+            short: Some(amounts.iter().map(|amounts| text::short_number(value(amounts))).collect()),
+            goes,
+            name: false,
+        }
+    }
+
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0);
+        cells.max(self.title.chars().count())
+    }
+}
+
+/// The rows and a line of totals.
+pub(super) fn render(view: View, report: &Report, zone: &TimeZone, width: usize) -> String {
+    let mut columns = columns(view, report, zone);
+    fit(&mut columns, width);
+    draw(&columns)
+}
+
+/// Every column has a cell for each row and a last one for the totals.
+fn columns(view: View, report: &Report, zone: &TimeZone) -> Vec<Column> {
+    let names = |total: &str, cell: &dyn Fn(&Row) -> String| -> Vec<String> {
+        let cells = report.rows.iter().map(cell);
+        cells.chain([total.to_owned()]).collect()
+    };
+    let mut columns = Vec::new();
+    match view {
+        View::Daily => columns.push(Column::text("Date", names("Total", &|row| date(&row.key)))),
+        View::Monthly => columns.push(Column::text("Month", names("Total", &|row| date(&row.key)))),
+        View::Models => columns.push(Column::text("Model", names("Total", &|row| model_of(&row.key)))),
+        View::Blocks => columns.push(Column::text("Block", names("Total", &|row| block(row, zone)))),
+        View::Session => {
+            let id = |row: &Row| match &row.key {
+                Key::Session { id, .. } => text::headline(id, 64),
+                _ => String::new(),
+            };
+            let project = |row: &Row| match &row.key {
+                Key::Session { project, .. } => last_part(project),
+                _ => String::new(),
+            };
+            let mut session = Column::text("Session", names("Total", &id));
+            session.short = Some(session.cells.iter().map(|id| id.chars().take(8).collect()).collect());
+            columns.push(session);
+            columns.push(Column::text("Project", names("", &project)));
+            let last = names("", &|row| row.days.map_or_else(String::new, |days| days.1.to_string()));
+            columns.push(Column {
+                goes: Some(1),
+                name: false,
+                ..Column::text("Last", last)
+            });
+        }
+    }
+    let several_hosts = report.rows.iter().any(|row| Some(row.host) != report.rows.first().map(|first| first.host));
+    if several_hosts {
+        columns.push(Column {
+            goes: Some(6),
+            name: false,
+            ..Column::text("Host", names("", &|row| row.host.to_string()))
+        });
+    }
+    if !matches!(view, View::Models | View::Session) {
+        let models = names("", &|row| {
+            let names: Vec<&str> = row.models.iter().map(|model| short_model(model)).collect();
+            text::headline(&names.join(", "), 60)
+        });
+        columns.push(Column {
+            goes: Some(0),
+            name: false,
+            ..Column::text("Models", models)
+        });
+    }
+    let amounts: Vec<&Amounts> = report.rows.iter().map(|row| &row.amounts).chain([&report.totals]).collect();
+    columns.push(Column::number("Responses", Some(3), &amounts, |a| a.responses));
+    columns.push(Column::number("Input", Some(5), &amounts, |a| a.tokens.input));
+    columns.push(Column::number("Output", Some(8), &amounts, |a| a.tokens.output));
+    columns.push(Column::number("Cache write", Some(4), &amounts, |a| a.tokens.cache_creation));
+    columns.push(Column::number("Cache read", Some(7), &amounts, |a| a.tokens.cache_read));
+    columns.push(Column {
+        right: true,
+        name: false,
+        ..Column::text("Cost", amounts.iter().map(|amounts| cost(amounts)).collect())
+    });
+    columns
+}
+
+/// Shortens and drops until the table is no wider than `width`.
+fn fit(columns: &mut Vec<Column>, width: usize) {
+    let total = |columns: &[Column]| {
+        let gaps = GAP * columns.len().saturating_sub(1);
+        columns.iter().map(Column::width).sum::<usize>() + gaps
+    };
+    let drop_next = |columns: &mut Vec<Column>, up_to: u8| {
+        let next = columns.iter().filter_map(|column| column.goes).filter(|goes| *goes <= up_to).min();
+        columns.retain(|column| next.is_none() || column.goes != next);
+        next.is_some()
+    };
+    while total(columns) > width && drop_next(columns, 1) {}
+    if total(columns) > width {
+        for column in columns.iter_mut() {
+            if let Some(short) = column.short.take() {
+                column.cells = short;
+            }
+        }
+    }
+    while total(columns) > width && drop_next(columns, u8::MAX) {}
+    for at in 0..columns.len() {
+        let over = total(columns).saturating_sub(width);
+        if let Some(column) = columns.get_mut(at).filter(|column| column.name && over > 0) {
+            let room = column.width().saturating_sub(over).max(LEAST_NAME);
+            for cell in &mut column.cells {
+                *cell = text::cut(cell, room);
+            }
+        }
+    }
+}
+
+fn draw(columns: &[Column]) -> String {
+    let bold = Style::new().bold();
+    let dim = Style::new().dimmed();
+    let green = Style::new().fg_color(Some(AnsiColor::Green.into()));
+    let rows = columns.first().map_or(0, |column| column.cells.len());
+    let line = |cell: &dyn Fn(&Column) -> String| -> String {
+        let cells: Vec<String> = columns
+            .iter()
+            .map(|column| {
+                let text = cell(column);
+                let padding = " ".repeat(column.width().saturating_sub(text.chars().count()));
+                if column.right { padding + &text } else { text + &padding }
+            })
+            .collect();
+        cells.join(&" ".repeat(GAP)).trim_end().to_owned()
+    };
+    let mut table = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(table, "{bold}{}{bold:#}", line(&|column| column.title.to_owned()));
+    for row in 0..rows {
+        let text = line(&|column| column.cells.get(row).cloned().unwrap_or_default());
+        let is_total = row + 1 == rows;
+        if is_total {
+            let ruler = line(&|column| "─".repeat(column.width()));
+            let _ = writeln!(table, "{dim}{ruler}{dim:#}");
+        }
+        let style = if is_total { green } else { Style::new() };
+        let _ = writeln!(table, "{style}{text}{style:#}");
+    }
+    table.truncate(table.trim_end().len());
+    table
+}
+
+fn date(key: &Key) -> String {
+    match key {
+        Key::Day(Some(day)) => day.to_string(),
+        Key::Month(Some(day)) => day.strftime("%Y-%m").to_string(),
+        _ => "no date".to_owned(),
+    }
+}
+
+fn model_of(key: &Key) -> String {
+    match key {
+        Key::Model(model) if !model.is_empty() => text::headline(model, 64),
+        _ => "no name".to_owned(),
+    }
+}
+
+/// `2026-11-15 10:00 to 15:00`, in local time.
+fn block(row: &Row, zone: &TimeZone) -> String {
+    let local = |at: Millis, format: &str| {
+        let moment = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
+        moment.to_zoned(zone.clone()).strftime(format).to_string()
+    };
+    match (&row.key, row.block_end()) {
+        (Key::Block { start: Some(start) }, Some(end)) => {
+            format!("{} to {}", local(*start, "%Y-%m-%d %H:%M"), local(end, "%H:%M"))
+        }
+        _ => "no date".to_owned(),
+    }
+}
+
+fn last_part(project: &str) -> String {
+    let name = std::path::Path::new(project).file_name().and_then(|name| name.to_str());
+    text::headline(name.unwrap_or(project), 32)
+}
+
+/// `claude-opus-4-5-20251101` as `opus-4-5`.
+fn short_model(model: &str) -> &str {
+    let model = model.strip_prefix("claude-").unwrap_or(model);
+    match model.rsplit_once('-') {
+        Some((name, date)) if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => model,
+    }
+}
+
+/// What is known of the cost; a plus says that more is to be added.
+fn cost(amounts: &Amounts) -> String {
+    let cents = (amounts.priced_micros + 5_000) / 10_000;
+    let known = match amounts.priced_micros {
+        1..5_000 => "<$0.01".to_owned(),
+        _ => format!("${}.{:02}", text::thousands(cents / 100), cents % 100),
+    };
+    match amounts.cost_micros() {
+        Some(_) => known,
+        None if amounts.priced_micros == 0 => "unknown".to_owned(),
+        None => format!("{known}+"),
+    }
+}
+
+/// Days as bars of eight heights; nothing when all of them are empty.
+pub(super) fn sparkline(days: &[i64]) -> Option<String> {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = days.iter().copied().max().filter(|most| *most > 0)?;
+    let bars: String = days
+        .iter()
+        .map(|tokens| {
+            // In 128 bits, since tokens times seven may be too large for 64.
+            let height = usize::try_from((i128::from(*tokens) * 7).div_euclid(i128::from(most))).unwrap_or(0);
+            if *tokens == 0 { '·' } else { BARS[height.min(7)] }
+        })
+        .collect();
+    Some(format!("last {} days  {bars}  at most {} tokens a day", days.len(), text::short_number(most)))
+}
+
+#[cfg(test)]
+mod tests;
