@@ -48,16 +48,12 @@ impl<'a> Skim<'a> {
         self.bytes.get(start..self.at - 1)
     }
 
-    /// A string that has no escapes, or null.
-    pub(super) fn plain(&mut self) -> Option<Option<&'a str>> {
+    /// A string without its quotes, still escaped, or null.
+    pub(super) fn string_or_null(&mut self) -> Option<Option<&'a [u8]>> {
         if self.peek()? == b'n' {
             return self.null().map(|()| None);
         }
-        let text = self.string()?;
-        if memchr::memchr(b'\\', text).is_some() {
-            return None;
-        }
-        std::str::from_utf8(text).ok().map(Some)
+        self.string().map(Some)
     }
 
     /// A whole number of at most fifteen digits; null counts as zero.
@@ -124,15 +120,13 @@ impl<'a> Skim<'a> {
     fn end_of_string(&mut self) -> Option<()> {
         loop {
             let rest = self.bytes.get(self.at..)?;
-            // Most strings are short keys, for which setting up a vector search costs more than it saves.
-            let near = rest.iter().take(16).position(|byte| *byte == b'"');
-            let length = match near {
-                Some(length) => length,
-                None => 16 + memchr::memchr(b'"', rest.get(16..)?)?,
-            };
-            let before = rest.get(..length)?;
+            let length = find_quote(rest)?;
             self.at += length + 1;
             // The search never starts inside an escape, so the backslashes before a quote are all here.
+            let before = rest.get(..length)?;
+            if before.last() != Some(&b'\\') {
+                return Some(());
+            }
             let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
             if backslashes % 2 == 0 {
                 return Some(());
@@ -158,6 +152,32 @@ impl<'a> Skim<'a> {
     }
 }
 
+/// The place of the next quote. Most strings are short, for which setting up a vector search costs more than it
+/// saves, so the first bytes are searched eight at a time.
+fn find_quote(bytes: &[u8]) -> Option<usize> {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let mut searched = 0;
+    for word in bytes.as_chunks::<8>().0.iter().take(5) {
+        // Quotes become zero bytes; the lowest high bit that is left marks the first of them.
+        let word = u64::from_le_bytes(*word) ^ (LOW * 0x22);
+        let zeros = word.wrapping_sub(LOW) & !word & HIGH;
+        if zeros != 0 {
+            return Some(searched + (zeros.trailing_zeros() / 8) as usize);
+        }
+        searched += 8;
+    }
+    memchr::memchr(b'"', bytes.get(searched..)?).map(|at| searched + at)
+}
+
+/// A string's text, if it needs no decoding.
+pub(super) fn plain(string: &[u8]) -> Option<&str> {
+    match memchr::memchr(b'\\', string) {
+        None => std::str::from_utf8(string).ok(),
+        Some(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,12 +188,16 @@ mod tests {
         let mut skim = Skim::new(line.as_bytes());
         skim.object(|skim, key| {
             match key {
-                b"a" => text = skim.plain()?,
+                b"a" => text = skim.string_or_null()?,
                 b"n" => number = skim.count()?,
                 _ => skim.skip()?,
             }
             Some(())
         })?;
+        let text = match text {
+            Some(text) => Some(plain(text)?),
+            None => None,
+        };
         skim.at_end().then_some((text, number))
     }
 
@@ -190,6 +214,16 @@ mod tests {
         }
         assert_eq!(fields(r#"{"a":null,"n":null}"#), Some((None, 0)));
         assert_eq!(fields("{}"), Some((None, 0)));
+    }
+
+    #[test]
+    fn quotes_are_found_at_any_distance() {
+        for length in 0..100 {
+            let text = format!("{}\"{}", "é!#".repeat(40).chars().take(length).collect::<String>(), "\"x".repeat(5));
+            assert_eq!(find_quote(text.as_bytes()), text.find('"'), "{length}");
+            let text = "a".repeat(length);
+            assert_eq!(find_quote(text.as_bytes()), None, "{length}");
+        }
     }
 
     #[test]
@@ -214,8 +248,7 @@ mod tests {
             r#"{b:1}"#,
             r#"{"b":[1,2}"#,
         ] {
-            let found = fields(line);
-            assert!(found.is_none() || line == r#"{"b":[1,2}"#, "{line}: {found:?}");
+            assert_eq!(fields(line), None, "{line}");
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{Position, Reading};
 pub(super) const ANCHOR_BYTES: u64 = 512;
 
 /// Small enough to stay in the processor's cache between reading and searching.
-const BUFFER_BYTES: usize = 256 * 1024;
+const BUFFER_BYTES: usize = 128 * 1024;
 
 /// Reads complete lines from `from` on and gives each to `line`. A last line without its newline is left for
 /// the next time. A file that does not exist has nothing to say.

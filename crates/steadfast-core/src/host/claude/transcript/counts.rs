@@ -8,7 +8,7 @@ use memchr::memmem;
 
 use super::assistant_line;
 use crate::clock;
-use crate::host::skim::Skim;
+use crate::host::skim::{Skim, plain};
 use crate::usage::{self, Position, Reading, Response};
 
 /// Reads the responses that are new in a session file, and the directory it belongs to.
@@ -34,12 +34,12 @@ pub fn read_counts(path: &Path, from: &Position) -> std::io::Result<Reading> {
 #[derive(Default)]
 struct Line<'a> {
     is_assistant: bool,
-    uuid: Option<&'a str>,
-    request_id: Option<&'a str>,
-    timestamp: Option<&'a str>,
+    uuid: Option<&'a [u8]>,
+    request_id: Option<&'a [u8]>,
+    timestamp: Option<&'a [u8]>,
     cwd: Option<&'a [u8]>,
-    id: Option<&'a str>,
-    model: Option<&'a str>,
+    id: Option<&'a [u8]>,
+    model: Option<&'a [u8]>,
     counts: Option<Counts>,
 }
 
@@ -58,10 +58,10 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
     let mut skim = Skim::new(line);
     skim.object(|skim, key| {
         match key {
-            b"type" => fields.is_assistant = skim.plain()? == Some("assistant"),
-            b"uuid" => fields.uuid = skim.plain()?,
-            b"requestId" => fields.request_id = skim.plain()?,
-            b"timestamp" => fields.timestamp = skim.plain()?,
+            b"type" => fields.is_assistant = skim.string_or_null()? == Some(b"assistant"),
+            b"uuid" => fields.uuid = skim.string_or_null()?,
+            b"requestId" => fields.request_id = skim.string_or_null()?,
+            b"timestamp" => fields.timestamp = skim.string_or_null()?,
             b"cwd" if skim.is_string() => fields.cwd = Some(skim.string()?),
             b"message" if skim.is_object() => message(skim, &mut fields)?,
             _ => skim.skip()?,
@@ -74,22 +74,23 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
     if reading.cwd.is_none() {
         reading.cwd = fields.cwd.and_then(decoded);
     }
-    if !fields.is_assistant || fields.model == Some("<synthetic>") {
+    if !fields.is_assistant || fields.model == Some(b"<synthetic>") {
         return Some(());
     }
     let id = fields.id.or(fields.request_id).or(fields.uuid);
     let (Some(id), Some(counts)) = (id, fields.counts) else {
         return Some(());
     };
+    let (id, model) = (plain(id)?, plain(fields.model.unwrap_or_default())?);
     reading.add_counts(id, counts.output, || Response {
         id: id.to_owned(),
-        model: fields.model.unwrap_or_default().to_owned(),
+        model: model.to_owned(),
         input: counts.input,
         output: counts.output,
         cache_creation: counts.cache_creation,
         cache_creation_1h: counts.cache_creation_1h,
         cache_read: counts.cache_read,
-        at_ms: fields.timestamp.and_then(clock::parse_rfc3339).unwrap_or_default(),
+        at_ms: fields.timestamp.and_then(plain).and_then(clock::parse_rfc3339).unwrap_or_default(),
     });
     Some(())
 }
@@ -97,8 +98,8 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
 fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
     skim.object(|skim, key| {
         match key {
-            b"id" => fields.id = skim.plain()?,
-            b"model" => fields.model = skim.plain()?,
+            b"id" => fields.id = skim.string_or_null()?,
+            b"model" => fields.model = skim.string_or_null()?,
             b"usage" if skim.is_object() => fields.counts = Some(counts(skim)?),
             b"usage" => return None,
             _ => skim.skip()?,
