@@ -78,7 +78,12 @@ impl Table {
                 .map_or(1, |before| before.matches('\n').count() + 1);
             invalid(format!("line {line}: {}", error.message()))
         })?;
-        let wrong = |price: &Price| price.amounts().iter().any(|amount| !amount.is_finite() || *amount < 0.0);
+        let wrong = |price: &Price| {
+            price
+                .amounts()
+                .iter()
+                .any(|amount| !amount.is_finite() || *amount < 0.0)
+        };
         match table.models.iter().find(|(_, price)| wrong(price)) {
             Some((model, _)) => Err(invalid(format!("a price of {model} is no amount of money"))),
             None => Ok(table),

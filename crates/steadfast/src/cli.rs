@@ -204,11 +204,13 @@ pub(crate) struct CleanupArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Views: daily (the default), monthly, session, blocks (windows of five hours), models
+#[command(
+    after_help = "Views: daily (the default), monthly, session, blocks (windows of five hours), models
 Examples:
   steadfast usage
   steadfast usage models --since 30d
-  steadfast usage session --project . --json")]
+  steadfast usage session --project . --json"
+)]
 pub(crate) struct UsageArgs {
     /// What a row stands for
     #[arg(value_parser = ["daily", "monthly", "session", "blocks", "models"], hide_possible_values = true)]

@@ -48,12 +48,15 @@ impl<'a> Skim<'a> {
         self.bytes.get(start..self.at - 1)
     }
 
-    /// A string without its quotes, still escaped, or null.
-    pub(super) fn string_or_null(&mut self) -> Option<Option<&'a [u8]>> {
-        if self.peek()? == b'n' {
-            return self.null().map(|()| None);
-        }
-        self.string().map(Some)
+    /// Puts a string without its quotes, still escaped, into its place; null is no string.
+    pub(super) fn string_into(&mut self, place: &mut Option<&'a [u8]>) -> Option<()> {
+        *place = if self.peek()? == b'n' {
+            self.null()?;
+            None
+        } else {
+            Some(self.string()?)
+        };
+        Some(())
     }
 
     /// A whole number of at most fifteen digits; null counts as zero.
@@ -188,7 +191,7 @@ mod tests {
         let mut skim = Skim::new(line.as_bytes());
         skim.object(|skim, key| {
             match key {
-                b"a" => text = skim.string_or_null()?,
+                b"a" => skim.string_into(&mut text)?,
                 b"n" => number = skim.count()?,
                 _ => skim.skip()?,
             }
@@ -219,7 +222,11 @@ mod tests {
     #[test]
     fn quotes_are_found_at_any_distance() {
         for length in 0..100 {
-            let text = format!("{}\"{}", "é!#".repeat(40).chars().take(length).collect::<String>(), "\"x".repeat(5));
+            let text = format!(
+                "{}\"{}",
+                "é!#".repeat(40).chars().take(length).collect::<String>(),
+                "\"x".repeat(5)
+            );
             assert_eq!(find_quote(text.as_bytes()), text.find('"'), "{length}");
             let text = "a".repeat(length);
             assert_eq!(find_quote(text.as_bytes()), None, "{length}");
@@ -245,7 +252,7 @@ mod tests {
             r#"{"b":"open}"#,
             r#"{"b":,"n":1}"#,
             r#"{"b" 1}"#,
-            r#"{b:1}"#,
+            "{b:1}",
             r#"{"b":[1,2}"#,
         ] {
             assert_eq!(fields(line), None, "{line}");

@@ -28,27 +28,28 @@ pub struct TranscriptFile {
     pub created: i64,
 }
 
-/// All session files of a host, the oldest first, so that a response which a fork copied belongs to the session
-/// that asked for it.
-pub fn transcripts(host: Host) -> std::io::Result<Vec<TranscriptFile>> {
-    let mut files = Vec::new();
+/// The directories below which a host keeps its session files.
+pub fn roots(host: Host) -> Vec<PathBuf> {
     match host {
-        Host::Claude => {
-            for root in claude::config_dirs() {
-                let root = root.join("projects");
-                walk(&root, 0, &mut |path| claude_file(&root, path), &mut files)?;
-            }
-        }
-        Host::Codex => {
-            for folder in ["sessions", "archived_sessions"] {
-                if let Some(home) = codex_home() {
-                    walk(&home.join(folder), 0, &mut codex_file, &mut files)?;
-                }
-            }
+        Host::Claude => claude::config_dirs().iter().map(|dir| dir.join("projects")).collect(),
+        Host::Codex => codex_home()
+            .map(|home| vec![home.join("sessions"), home.join("archived_sessions")])
+            .unwrap_or_default(),
+    }
+}
+
+/// All session files below these directories, the oldest first, so that a response which a fork copied belongs
+/// to the session that asked for it.
+pub fn transcripts(host: Host, roots: &[PathBuf]) -> std::io::Result<Vec<TranscriptFile>> {
+    let mut files = Vec::new();
+    for root in roots {
+        match host {
+            Host::Claude => walk(root, 0, &mut |path| claude_file(root, path), &mut files)?,
+            Host::Codex => walk(root, 0, &mut codex_file, &mut files)?,
         }
     }
     files.sort_by(|a, b| (a.created, &a.path).cmp(&(b.created, &b.path)));
-    // A directory may be named twice, or be a link to another one.
+    // A directory may be named twice.
     let mut seen = BTreeSet::new();
     files.retain(|file| seen.insert(file.path.clone()));
     Ok(files)
@@ -108,10 +109,7 @@ fn walk(
     Ok(())
 }
 
-fn nanoseconds(
-    metadata: &Metadata,
-    time: impl FnOnce(&Metadata) -> std::io::Result<std::time::SystemTime>,
-) -> i64 {
+fn nanoseconds(metadata: &Metadata, time: impl FnOnce(&Metadata) -> std::io::Result<std::time::SystemTime>) -> i64 {
     time(metadata)
         .ok()
         .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
@@ -121,7 +119,12 @@ fn nanoseconds(
 
 /// `<project>/<session>.jsonl` or `<project>/<session>/subagents/…/agent-<id>.jsonl`.
 fn claude_file(root: &Path, path: &Path) -> Option<Owner> {
-    let parts: Vec<&str> = path.strip_prefix(root).ok()?.iter().filter_map(|part| part.to_str()).collect();
+    let parts: Vec<&str> = path
+        .strip_prefix(root)
+        .ok()?
+        .iter()
+        .filter_map(|part| part.to_str())
+        .collect();
     let name = path.file_stem()?.to_str()?.to_owned();
     match parts.as_slice() {
         [folder, session, "subagents", ..] => Some(((*session).to_owned(), true, (*folder).to_owned())),
@@ -135,7 +138,11 @@ fn codex_file(path: &Path) -> Option<Owner> {
     const UUID: usize = 36;
     let name = path.file_stem()?.to_str()?.strip_prefix("rollout-")?;
     let name = name.split_once('_').map_or(name, |(thread, _)| thread);
-    let thread = name.len().checked_sub(UUID).and_then(|from| name.get(from..)).unwrap_or(name);
+    let thread = name
+        .len()
+        .checked_sub(UUID)
+        .and_then(|from| name.get(from..))
+        .unwrap_or(name);
     Some((thread.to_owned(), false, String::new()))
 }
 
@@ -174,16 +181,27 @@ mod tests {
     #[test]
     fn all_files_below_are_found_and_a_missing_tree_is_empty() {
         let root = tempfile::tempdir().unwrap();
-        let mut files = Vec::new();
-        walk(&root.path().join("none"), 0, &mut codex_file, &mut files).unwrap();
-        assert!(files.is_empty());
-        for path in ["p/a.jsonl", "p/a/subagents/agent-1.jsonl", "p/a/tool-results/x.txt", "q/b.jsonl", "q/b.meta.json"] {
+        let none = transcripts(Host::Codex, &[root.path().join("none")]).unwrap();
+        assert!(none.is_empty());
+        for path in [
+            "p/a.jsonl",
+            "p/a/subagents/agent-1.jsonl",
+            "p/a/tool-results/x.txt",
+            "q/b.jsonl",
+            "q/b.meta.json",
+        ] {
             crate::testing::append(&root.path().join(path), "{}\n");
         }
-        walk(root.path(), 0, &mut |path| claude_file(root.path(), path), &mut files).unwrap();
-        let mut sessions: Vec<_> = files.iter().map(|f| (f.session_id.as_str(), f.is_subagent, f.size)).collect();
+        let twice = [root.path().to_owned(), root.path().to_owned()];
+        let files = transcripts(Host::Claude, &twice).unwrap();
+        let mut sessions: Vec<_> = files
+            .iter()
+            .map(|f| (f.session_id.as_str(), f.is_subagent, f.size))
+            .collect();
         sessions.sort_unstable();
         assert_eq!(sessions, [("a", false, 3), ("a", true, 3), ("b", false, 3)]);
         assert!(files.iter().all(|file| file.modified > 0));
+        let no_directory = [root.path().join("q/b.jsonl")];
+        assert!(transcripts(Host::Claude, &no_directory).is_err());
     }
 }

@@ -2,7 +2,9 @@
 //! changed and the details that are read only when something did. It is replaced as a whole by renaming, so two
 //! processes at once leave one good file; whatever cannot be understood counts as absent. It is safe to delete.
 
+use std::ffi::OsStr;
 use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Position;
@@ -54,9 +56,8 @@ impl Kept {
             malformed_files: input.number()?,
             files: input.number()?,
         };
-        let in_range = |sum: &Sum| {
-            (sum.model as usize) < summary.models.len() && (sum.session as usize) < summary.sessions.len()
-        };
+        let in_range =
+            |sum: &Sum| (sum.model as usize) < summary.models.len() && (sum.session as usize) < summary.sessions.len();
         (input.0.is_empty() && summary.sums.iter().all(in_range)).then_some(summary)
     }
 
@@ -77,7 +78,10 @@ impl Kept {
         let mut bytes = Vec::new();
         let left = self.file.metadata().ok()?.len();
         bytes.reserve_exact(usize::try_from(length.min(left)).ok()?);
-        std::io::Read::by_ref(&mut self.file).take(length).read_to_end(&mut bytes).ok()?;
+        std::io::Read::by_ref(&mut self.file)
+            .take(length)
+            .read_to_end(&mut bytes)
+            .ok()?;
         (bytes.len() as u64 == length && checksum(&bytes) == sum).then_some(bytes)
     }
 }
@@ -132,7 +136,7 @@ fn details_bytes(details: &Details) -> Vec<u8> {
     let mut output = Output::default();
     output.list(&details.models, |output, name| output.string(name.as_bytes()));
     output.list(&details.files, |output, file| {
-        output.string(path_bytes(&file.path));
+        output.string(file.path.as_os_str().as_bytes());
         output.number(file.size);
         output.signed(file.modified);
         output.string(file.project.as_bytes());
@@ -148,29 +152,6 @@ fn details_bytes(details: &Details) -> Vec<u8> {
         });
     });
     output.0
-}
-
-#[cfg(unix)]
-fn path_bytes(path: &Path) -> &[u8] {
-    use std::os::unix::ffi::OsStrExt as _;
-    path.as_os_str().as_bytes()
-}
-
-#[cfg(unix)]
-fn path_from(bytes: &[u8]) -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStrExt as _;
-    Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
-}
-
-#[cfg(not(unix))]
-fn path_bytes(path: &Path) -> &[u8] {
-    // A path that is not Unicode is read anew each time.
-    path.to_str().unwrap_or_default().as_bytes()
-}
-
-#[cfg(not(unix))]
-fn path_from(bytes: &[u8]) -> Option<PathBuf> {
-    std::str::from_utf8(bytes).ok().map(PathBuf::from)
 }
 
 #[derive(Default)]
@@ -282,7 +263,7 @@ impl<'a> Input<'a> {
 
     fn file(&mut self) -> Option<FileRecords> {
         Some(FileRecords {
-            path: path_from(self.bytes()?)?,
+            path: PathBuf::from(OsStr::from_bytes(self.bytes()?)),
             size: self.number()?,
             modified: self.signed()?,
             project: self.string()?,

@@ -30,12 +30,12 @@ pub enum UsageError {
 impl UsageError {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Tree {
-                host: Host::Claude, ..
-            } => "check CLAUDE_CONFIG_DIR and the rights on its `projects` directory, or leave it out with --host codex",
-            Self::Tree {
-                host: Host::Codex, ..
-            } => "check CODEX_HOME and the rights on its `sessions` directory, or leave it out with --host claude",
+            Self::Tree { host: Host::Claude, .. } => {
+                "check CLAUDE_CONFIG_DIR and the rights on its `projects` directory, or leave it out with --host codex"
+            }
+            Self::Tree { host: Host::Codex, .. } => {
+                "check CODEX_HOME and the rights on its `sessions` directory, or leave it out with --host claude"
+            }
         }
     }
 }
@@ -134,9 +134,15 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// Sums up everything a host wrote. The cache is a speed-up only: without one, or with a broken one, all files
 /// are read, and if none can be written the next run takes as long.
-pub fn collect(host: Host, cache: &Path, prices: &Table, progress: Progress<'_>) -> Result<Summary, UsageError> {
+pub fn collect(
+    host: Host,
+    roots: &[PathBuf],
+    cache: &Path,
+    prices: &Table,
+    progress: Progress<'_>,
+) -> Result<Summary, UsageError> {
     let fail = |source| UsageError::Tree { host, source };
-    let files = tree::transcripts(host).map_err(fail)?;
+    let files = tree::transcripts(host, roots).map_err(fail)?;
     if files.is_empty() {
         return Ok(Summary::default());
     }
@@ -213,17 +219,20 @@ impl FileRecords {
         }
         self.malformed |= reading.invalid.is_some();
         self.position = reading.position;
-        let mut by_id: HashMap<u128, usize> =
-            self.records.iter().enumerate().map(|(at, record)| (record.id, at)).collect();
+        let mut by_id: HashMap<u128, usize> = self
+            .records
+            .iter()
+            .enumerate()
+            .map(|(at, record)| (record.id, at))
+            .collect();
         self.records.reserve_exact(reading.responses.len());
         for response in &reading.responses {
             let record = Record::new(response, models);
-            match by_id.get(&record.id).and_then(|at| self.records.get_mut(*at)) {
-                Some(known) => known.join(&record),
-                None => {
-                    by_id.insert(record.id, self.records.len());
-                    self.records.push(record);
-                }
+            if let Some(known) = by_id.get(&record.id).and_then(|at| self.records.get_mut(*at)) {
+                known.join(&record);
+            } else {
+                by_id.insert(record.id, self.records.len());
+                self.records.push(record);
             }
         }
     }
@@ -299,7 +308,11 @@ fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table) -> Summar
         if let Some(known) = sessions.get_mut(session as usize) {
             // A subagent may work elsewhere than its session.
             if known.id.is_empty() || !file.is_subagent {
-                let project = if found.project.is_empty() { &file.folder } else { &found.project };
+                let project = if found.project.is_empty() {
+                    &file.folder
+                } else {
+                    &found.project
+                };
                 known.project.clone_from(project);
             }
             known.id.clone_from(&file.session_id);
@@ -325,21 +338,23 @@ fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table) -> Summar
 
 fn add_up(responses: &[(u32, Record)], models: &[String], prices: &Table) -> Vec<Sum> {
     let mut sums: HashMap<(i64, u32, u32), Sum> = HashMap::new();
-    let mut priced = Response::default();
+    let mut response = Response::default();
     for (session, record) in responses {
         let slot = match record.at_ms {
             0 => UNDATED,
             at_ms => at_ms.div_euclid(SLOT_MS),
         };
         let tokens = record.tokens;
-        priced.model.clear();
-        priced.model.push_str(models.get(record.model as usize).map_or("", String::as_str));
-        priced.input = tokens.input;
-        priced.output = tokens.output;
-        priced.cache_creation = tokens.cache_creation;
-        priced.cache_creation_1h = tokens.cache_creation_1h;
-        priced.cache_read = tokens.cache_read;
-        let cost = prices.cost_micros(&priced);
+        response.model.clear();
+        response
+            .model
+            .push_str(models.get(record.model as usize).map_or("", String::as_str));
+        response.input = tokens.input;
+        response.output = tokens.output;
+        response.cache_creation = tokens.cache_creation;
+        response.cache_creation_1h = tokens.cache_creation_1h;
+        response.cache_read = tokens.cache_read;
+        let cost = prices.cost_micros(&response);
         let sum = sums.entry((slot, *session, record.model)).or_insert_with(|| Sum {
             slot,
             session: *session,

@@ -167,7 +167,9 @@ pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: 
     }
     match view {
         // What was touched last is printed last, next to the prompt.
-        View::Session => report.rows.sort_by(|a, b| (a.days.map(|d| d.1), &a.key).cmp(&(b.days.map(|d| d.1), &b.key))),
+        View::Session => report
+            .rows
+            .sort_by(|a, b| (a.days.map(|d| d.1), &a.key).cmp(&(b.days.map(|d| d.1), &b.key))),
         View::Models => report
             .rows
             .sort_by_key(|row| std::cmp::Reverse((row.amounts.priced_micros, row.amounts.tokens.total()))),
@@ -200,7 +202,9 @@ fn block_of(slot: i64, block: &mut Option<Millis>) -> Option<Millis> {
         return None;
     }
     let at = slot * SLOT_MS;
-    let start = block.filter(|start| at < start + BLOCK_MS).unwrap_or(at - at.rem_euclid(HOUR_MS));
+    let start = block
+        .filter(|start| at < start + BLOCK_MS)
+        .unwrap_or(at - at.rem_euclid(HOUR_MS));
     *block = Some(start);
     Some(start)
 }
@@ -228,7 +232,10 @@ impl<'a> Days<'a> {
         let moment = Timestamp::from_millisecond(slot.checked_mul(SLOT_MS)?).ok()?;
         let local = moment.to_zoned(self.zone.clone());
         let day = local.date();
-        if let (Ok(from), Ok(to)) = (local.start_of_day(), local.tomorrow().and_then(|next| next.start_of_day())) {
+        if let (Ok(from), Ok(to)) = (
+            local.start_of_day(),
+            local.tomorrow().and_then(|next| next.start_of_day()),
+        ) {
             let first = from.timestamp().as_millisecond().div_euclid(SLOT_MS);
             let end = to.timestamp().as_millisecond().div_euclid(SLOT_MS);
             self.last = Some((first, end, day));
@@ -239,7 +246,9 @@ impl<'a> Days<'a> {
 
 impl Filter {
     fn takes(&self, session: &SessionOf) -> bool {
-        self.project.as_ref().is_none_or(|project| project.takes(&session.project))
+        self.project
+            .as_ref()
+            .is_none_or(|project| project.takes(&session.project))
     }
 }
 

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 use steadfast_core::clock::{self, Millis};
-use steadfast_core::host::Host;
+use steadfast_core::host::{Host, tree};
 use steadfast_core::price::{PriceError, Table};
 use steadfast_core::usage::collect::{self, Summary, UsageError};
 use steadfast_core::usage::report::{self, Amounts, Filter, Key, ProjectFilter, Report, Row, View};
@@ -26,7 +26,10 @@ pub(crate) fn run(arguments: &UsageArgs) -> Result<Done, Failure> {
     let zone = TimeZone::system();
     let now = clock::now();
     let today = day_of(now, &zone);
-    let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
+    let view = arguments
+        .view
+        .as_deref()
+        .map_or(Some(View::default()), |name| name.parse().ok());
     let view = view.ok_or_else(|| Failure::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
     let filter = filter(arguments, today)?;
     let hosts = match arguments.host.as_deref() {
@@ -41,7 +44,8 @@ pub(crate) fn run(arguments: &UsageArgs) -> Result<Done, Failure> {
     let mut bar = Bar::new();
     let mut summaries = Vec::new();
     for host in hosts {
-        let summary = collect::collect(host, &cache.join(host.to_string()), prices, &mut |done, total| {
+        let cache = cache.join(host.to_string());
+        let summary = collect::collect(host, &tree::roots(host), &cache, prices, &mut |done, total| {
             bar.show(done, total);
         });
         bar.clear();
@@ -68,7 +72,11 @@ fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, Failure> {
     let since = match arguments.since.as_deref() {
         Some(text) => Some(clock::parse_day(text, today).ok_or_else(|| {
             let hint = "give a day such as 2026-11-01, today, yesterday, or a span back from today such as 7d";
-            Failure::new(code::USAGE, format!("`{}` is not a day", text::headline(text, 40)), hint)
+            Failure::new(
+                code::USAGE,
+                format!("`{}` is not a day", text::headline(text, 40)),
+                hint,
+            )
         })?),
         None => None,
     };
@@ -88,7 +96,9 @@ fn notes(summaries: &[(Host, Summary)], report: &Report, arguments: &UsageArgs) 
     let files: u64 = summaries.iter().map(|(_, summary)| summary.files).sum();
     let malformed: u64 = summaries.iter().map(|(_, summary)| summary.malformed_files).sum();
     if files == 0 {
-        output::note("note: there are no transcripts (looked below CLAUDE_CONFIG_DIR or ~/.claude, and CODEX_HOME or ~/.codex)");
+        output::note(
+            "note: there are no transcripts (looked below CLAUDE_CONFIG_DIR or ~/.claude, and CODEX_HOME or ~/.codex)",
+        );
     } else if report.rows.is_empty() {
         output::note("note: no response matches");
     }
@@ -114,7 +124,10 @@ fn day_of(at: Millis, zone: &TimeZone) -> Date {
 
 /// How wide the output may be. What goes to a file or a pipe has no limit unless COLUMNS sets one.
 fn width() -> usize {
-    let terminal = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+    let terminal = std::io::stdout()
+        .is_terminal()
+        .then(terminal_size::terminal_size)
+        .flatten();
     match terminal {
         Some((width, _)) => usize::from(width.0),
         None => env_vars::text(env_vars::COLUMNS)

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::env::Env;
 
-fn check(schema: &str, instance: &Value) {
+pub(crate) fn check(schema: &str, instance: &Value) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../docs/schema")
         .join(schema);

@@ -43,7 +43,12 @@ impl Column {
             title,
             right: true,
             cells: amounts.iter().map(|amounts| text::thousands(value(amounts))).collect(),
-            short: Some(amounts.iter().map(|amounts| text::short_number(value(amounts))).collect()),
+            short: Some(
+                amounts
+                    .iter()
+                    .map(|amounts| text::short_number(value(amounts)))
+                    .collect(),
+            ),
             goes,
             name: false,
         }
@@ -95,7 +100,10 @@ fn columns(view: View, report: &Report, zone: &TimeZone) -> Vec<Column> {
             });
         }
     }
-    let several_hosts = report.rows.iter().any(|row| Some(row.host) != report.rows.first().map(|first| first.host));
+    let several_hosts = report
+        .rows
+        .iter()
+        .any(|row| Some(row.host) != report.rows.first().map(|first| first.host));
     if several_hosts {
         columns.push(Column {
             goes: Some(6),
@@ -114,11 +122,18 @@ fn columns(view: View, report: &Report, zone: &TimeZone) -> Vec<Column> {
             ..Column::text("Models", models)
         });
     }
-    let amounts: Vec<&Amounts> = report.rows.iter().map(|row| &row.amounts).chain([&report.totals]).collect();
+    let amounts: Vec<&Amounts> = report
+        .rows
+        .iter()
+        .map(|row| &row.amounts)
+        .chain([&report.totals])
+        .collect();
     columns.push(Column::number("Responses", Some(3), &amounts, |a| a.responses));
     columns.push(Column::number("Input", Some(5), &amounts, |a| a.tokens.input));
     columns.push(Column::number("Output", Some(8), &amounts, |a| a.tokens.output));
-    columns.push(Column::number("Cache write", Some(4), &amounts, |a| a.tokens.cache_creation));
+    columns.push(Column::number("Cache write", Some(4), &amounts, |a| {
+        a.tokens.cache_creation
+    }));
     columns.push(Column::number("Cache read", Some(7), &amounts, |a| a.tokens.cache_read));
     columns.push(Column {
         right: true,
@@ -135,7 +150,11 @@ fn fit(columns: &mut Vec<Column>, width: usize) {
         columns.iter().map(Column::width).sum::<usize>() + gaps
     };
     let drop_next = |columns: &mut Vec<Column>, up_to: u8| {
-        let next = columns.iter().filter_map(|column| column.goes).filter(|goes| *goes <= up_to).min();
+        let next = columns
+            .iter()
+            .filter_map(|column| column.goes)
+            .filter(|goes| *goes <= up_to)
+            .min();
         columns.retain(|column| next.is_none() || column.goes != next);
         next.is_some()
     };
@@ -261,7 +280,11 @@ pub(super) fn sparkline(days: &[i64]) -> Option<String> {
             if *tokens == 0 { '·' } else { BARS[height.min(7)] }
         })
         .collect();
-    Some(format!("last {} days  {bars}  at most {} tokens a day", days.len(), text::short_number(most)))
+    Some(format!(
+        "last {} days  {bars}  at most {} tokens a day",
+        days.len(),
+        text::short_number(most)
+    ))
 }
 
 #[cfg(test)]

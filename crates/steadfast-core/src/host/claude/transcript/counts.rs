@@ -33,7 +33,7 @@ pub fn read_counts(path: &Path, from: &Position) -> std::io::Result<Reading> {
 /// The fields of a line that matter here.
 #[derive(Default)]
 struct Line<'a> {
-    is_assistant: bool,
+    kind: Option<&'a [u8]>,
     uuid: Option<&'a [u8]>,
     request_id: Option<&'a [u8]>,
     timestamp: Option<&'a [u8]>,
@@ -58,12 +58,12 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
     let mut skim = Skim::new(line);
     skim.object(|skim, key| {
         match key {
-            b"type" => fields.is_assistant = skim.string_or_null()? == Some(b"assistant"),
-            b"uuid" => fields.uuid = skim.string_or_null()?,
-            b"requestId" => fields.request_id = skim.string_or_null()?,
-            b"timestamp" => fields.timestamp = skim.string_or_null()?,
+            b"type" => skim.string_into(&mut fields.kind)?,
+            b"uuid" => skim.string_into(&mut fields.uuid)?,
+            b"requestId" => skim.string_into(&mut fields.request_id)?,
+            b"timestamp" => skim.string_into(&mut fields.timestamp)?,
             b"cwd" if skim.is_string() => fields.cwd = Some(skim.string()?),
-            b"message" if skim.is_object() => message(skim, &mut fields)?,
+            b"message" => message(skim, &mut fields)?,
             _ => skim.skip()?,
         }
         Some(())
@@ -74,7 +74,7 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
     if reading.cwd.is_none() {
         reading.cwd = fields.cwd.and_then(decoded);
     }
-    if !fields.is_assistant || fields.model == Some(b"<synthetic>") {
+    if fields.kind != Some(b"assistant") || fields.model == Some(b"<synthetic>") {
         return Some(());
     }
     let id = fields.id.or(fields.request_id).or(fields.uuid);
@@ -90,7 +90,11 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
         cache_creation: counts.cache_creation,
         cache_creation_1h: counts.cache_creation_1h,
         cache_read: counts.cache_read,
-        at_ms: fields.timestamp.and_then(plain).and_then(clock::parse_rfc3339).unwrap_or_default(),
+        at_ms: fields
+            .timestamp
+            .and_then(plain)
+            .and_then(clock::parse_rfc3339)
+            .unwrap_or_default(),
     });
     Some(())
 }
@@ -98,9 +102,9 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
 fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
     skim.object(|skim, key| {
         match key {
-            b"id" => fields.id = skim.string_or_null()?,
-            b"model" => fields.model = skim.string_or_null()?,
-            b"usage" if skim.is_object() => fields.counts = Some(counts(skim)?),
+            b"id" => skim.string_into(&mut fields.id)?,
+            b"model" => skim.string_into(&mut fields.model)?,
+            b"usage" if skim.is_object() => fields.counts = Some(token_counts(skim)?),
             b"usage" => return None,
             _ => skim.skip()?,
         }
@@ -108,7 +112,7 @@ fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
     })
 }
 
-fn counts(skim: &mut Skim<'_>) -> Option<Counts> {
+fn token_counts(skim: &mut Skim<'_>) -> Option<Counts> {
     let mut counts = Counts::default();
     skim.object(|skim, key| {
         match key {

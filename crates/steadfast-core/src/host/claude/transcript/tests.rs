@@ -294,3 +294,63 @@ fn a_response_counts_however_its_line_is_formatted() {
         assert_eq!(reading.responses[0].id, id, "{name}");
     }
 }
+
+fn counts_of(text: &str) -> Reading {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("session.jsonl");
+    fs_err::write(&path, text).unwrap();
+    read_counts(&path, &Position::default()).unwrap()
+}
+
+#[test]
+fn the_short_way_counts_what_the_long_way_counts() {
+    for (name, expected) in SAMPLES {
+        let whole = read_sample(name);
+        let counts = read_counts(&sample(name), &Position::default()).unwrap();
+        assert_eq!(totals(&counts), expected, "{name}");
+        assert_eq!(counts.responses, whole.responses, "{name}");
+        assert_eq!(counts.position, whole.position, "{name}");
+    }
+    let line = reply("m1", START, [10, 5, 3, 4]);
+    let usage = |from: &str, to: &str| line.replace(from, to);
+    for odd in [
+        usage("\":", "\" : "),
+        usage("m1", "m\\u0031"),
+        usage("claude-opus-4-8", "<synthetic>"),
+        usage("\"assistant\"", "\"user\""),
+        usage("\"assistant\"", "\"\\u0061ssistant\""),
+        usage(":10", ":-1"),
+        usage(":10", ":1.0"),
+        usage(":10", ":\"10\""),
+        usage(":10", ":null"),
+        usage(":10", ":9007199254740993"),
+        usage(":10", ":10,\"cache_creation\":{\"ephemeral_1h_input_tokens\":2}"),
+        usage(":10", ":10,\"cache_creation\":null"),
+        usage(":10", ":10,\"cache_creation\":[1]"),
+        usage("\"text of m1\"", "\"\\\"usage\\\":{\\\"input_tokens\\\":99}\""),
+        usage("\"text of m1\"", "\"x\",\"usage\":{\"input_tokens\":99}"),
+        usage("\"usage\":{", "\"usage\":null,\"x\":{"),
+        usage("\"id\":\"m1\",", ""),
+        usage("\"id\":\"m1\",", "\"id\":null,"),
+        usage("}\n", "\n"),
+        usage("}\n", "}}\n"),
+        usage("{\"type\"", "{\"message\":5,\"type\""),
+        line.clone() + &line[..40],
+    ] {
+        let (counts, whole) = (counts_of(&odd), read_text(&odd));
+        assert_eq!(counts.responses, whole.responses, "{odd}");
+        assert_eq!(counts.invalid, whole.invalid, "{odd}");
+    }
+}
+
+#[test]
+fn the_short_way_finds_the_directory_of_a_session() {
+    let line = reply("m1", START, [1, 1, 0, 0]);
+    let with = |cwd: &str| line.replacen('{', &format!("{{\"cwd\":{cwd},"), 1);
+    assert_eq!(
+        counts_of(&with("\"/a b\\\"c\\u00e9\"")).cwd.as_deref(),
+        Some("/a b\"cé")
+    );
+    assert_eq!(counts_of(&(with("5") + &with("\"/x\""))).cwd.as_deref(), Some("/x"));
+    assert_eq!(counts_of(&line).cwd, None);
+}

@@ -1,0 +1,112 @@
+//! Tables on wide and narrow terminals.
+
+use std::collections::BTreeSet;
+
+use steadfast_core::host::Host;
+use steadfast_core::usage::collect::Tokens;
+
+use super::*;
+
+fn amounts(scale: i64) -> Amounts {
+    Amounts {
+        responses: 7 * scale,
+        tokens: Tokens {
+            input: 1_234 * scale,
+            output: 56_789 * scale,
+            cache_creation: 1_000_000 * scale,
+            cache_read: 123_456_789 * scale,
+            ..Tokens::default()
+        },
+        priced_micros: 12_345_678 * scale,
+        unpriced_tokens: 0,
+    }
+}
+
+fn report(key: Key) -> Report {
+    let day = jiff::civil::date(2026, 11, 15);
+    let row = |host| Row {
+        key: key.clone(),
+        host,
+        models: BTreeSet::from(["claude-opus-4-5-20251101".to_owned()]),
+        days: Some((day, day)),
+        amounts: amounts(1),
+    };
+    Report {
+        rows: vec![row(Host::Claude), row(Host::Codex)],
+        totals: amounts(2),
+    }
+}
+
+/// The table without its colours.
+fn plain(view: View, key: Key, width: usize) -> String {
+    let table = render(view, &report(key), &TimeZone::UTC, width);
+    anstream::adapter::strip_str(&table).to_string()
+}
+
+fn keys() -> [(View, Key); 5] {
+    let day = Some(jiff::civil::date(2026, 11, 15));
+    let session = Key::Session {
+        id: "6dd8620c-ffe0-495b-a46f-f90ad33f492f".into(),
+        project: "/home/x/a-project-with-a-long-name".into(),
+    };
+    let block = Key::Block {
+        start: Some(1_794_744_000_000),
+    };
+    [
+        (View::Daily, Key::Day(day)),
+        (View::Monthly, Key::Month(day)),
+        (View::Session, session),
+        (View::Blocks, block),
+        (View::Models, Key::Model("claude-opus-4-5-20251101".into())),
+    ]
+}
+
+#[test]
+fn a_wide_table_tells_everything() {
+    let table = plain(View::Daily, keys()[0].1.clone(), 200);
+    let lines: Vec<&str> = table.lines().collect();
+    let expected = [
+        "Date        Host    Models    Responses  Input   Output  Cache write   Cache read    Cost",
+        "2026-11-15  claude  opus-4-5          7  1,234   56,789    1,000,000  123,456,789  $12.35",
+        "2026-11-15  codex   opus-4-5          7  1,234   56,789    1,000,000  123,456,789  $12.35",
+        "──────────  ──────  ────────  ─────────  ─────  ───────  ───────────  ───────────  ──────",
+        "Total                                14  2,468  113,578    2,000,000  246,913,578  $24.69",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for (view, key) in keys() {
+        for width in 24..140 {
+            let table = plain(view, key.clone(), width);
+            let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= width, "{view} in {width} columns:\n{table}");
+            assert!(table.contains("$24.69"), "{view} in {width} columns:\n{table}");
+        }
+    }
+}
+
+#[test]
+fn costs_say_what_is_not_known() {
+    let cost_of = |priced_micros, unpriced_tokens| {
+        cost(&Amounts {
+            priced_micros,
+            unpriced_tokens,
+            ..Amounts::default()
+        })
+    };
+    assert_eq!(cost_of(0, 0), "$0.00");
+    assert_eq!(cost_of(1, 0), "<$0.01");
+    assert_eq!(cost_of(1_234_567_890, 0), "$1,234.57");
+    assert_eq!(cost_of(1_230_000, 5), "$1.23+");
+    assert_eq!(cost_of(0, 5), "unknown");
+}
+
+#[test]
+fn the_sparkline_shows_days_in_proportion() {
+    let line = sparkline(&[0, 1, 500_000, 1_000_000]).unwrap();
+    assert_eq!(line, "last 4 days  ·▁▄█  at most 1M tokens a day");
+    assert_eq!(sparkline(&[0, 0]), None);
+    assert!(sparkline(&[i64::MAX, 1]).unwrap().contains('█'));
+}
