@@ -26,7 +26,8 @@ pub enum Host {
 pub fn read_counts(host: Host, path: &Path, from: &Position) -> std::io::Result<Reading> {
     match host {
         Host::Claude => claude::transcript::read_counts(path, from),
-        // Codex rollouts have a form of their own, which is not read yet.
+        // Codex rollouts have a form of their own, which is not read yet. When they are, `usage/cache.rs` needs
+        // another `MAGIC`, or files that were listed before stay empty.
         Host::Codex => Ok(Reading::nothing_new(from.clone())),
     }
 }

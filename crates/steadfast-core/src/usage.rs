@@ -2,10 +2,11 @@
 //! decide whether a goal goes on. Files are read forward from a cursor; the ledger in the store makes reading
 //! a line twice harmless.
 
-pub mod cache;
+mod cache;
 pub mod collect;
 mod lines;
 pub mod report;
+pub mod summary;
 
 use std::collections::HashMap;
 

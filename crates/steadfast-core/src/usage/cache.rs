@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Position;
-use super::collect::{Details, FileRecords, Record, SessionOf, Sum, Summary, Tokens};
+use super::collect::{Details, FileRecords, Record};
+use super::summary::{SessionOf, Sum, Summary, Tokens};
 use crate::paths;
 use crate::text::checksum;
 

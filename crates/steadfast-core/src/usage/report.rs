@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-use super::collect::{SLOT_MS, SessionOf, Sum, Summary, Tokens, UNDATED};
+use super::summary::{SLOT_MS, SessionOf, Sum, Summary, Tokens, UNDATED};
 use crate::clock::Millis;
 use crate::host::Host;
 

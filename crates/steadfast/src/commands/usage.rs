@@ -11,8 +11,9 @@ use serde_json::{Map, Value, json};
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::host::{Host, tree};
 use steadfast_core::price::{PriceError, Table};
-use steadfast_core::usage::collect::{self, Summary, UsageError};
+use steadfast_core::usage::collect::{self, UsageError};
 use steadfast_core::usage::report::{self, Amounts, Filter, Key, ProjectFilter, Report, Row, View};
+use steadfast_core::usage::summary::Summary;
 use steadfast_core::{env_vars, paths, text};
 
 use self::progress::Bar;

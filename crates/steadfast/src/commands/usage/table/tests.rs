@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use steadfast_core::host::Host;
-use steadfast_core::usage::collect::Tokens;
+use steadfast_core::usage::summary::Tokens;
 
 use super::*;
 

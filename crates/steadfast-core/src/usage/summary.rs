@@ -1,0 +1,152 @@
+//! All responses of a host, each once, added up as finely as any view needs it.
+
+use std::collections::HashMap;
+
+use super::Response;
+use super::collect::{Details, Record};
+use crate::clock::Millis;
+use crate::host::tree::TranscriptFile;
+use crate::price::Table;
+
+/// Sums are kept for quarters of an hour: days begin on one in every time zone, and blocks begin on an hour.
+pub const SLOT_MS: Millis = 15 * 60 * 1000;
+/// The slot of responses whose time is not known.
+pub const UNDATED: i64 = i64::MIN;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tokens {
+    pub input: i64,
+    pub output: i64,
+    pub cache_creation: i64,
+    pub cache_creation_1h: i64,
+    pub cache_read: i64,
+}
+
+impl Tokens {
+    pub fn total(&self) -> i64 {
+        self.input + self.output + self.cache_creation + self.cache_read
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_creation += other.cache_creation;
+        self.cache_creation_1h += other.cache_creation_1h;
+        self.cache_read += other.cache_read;
+    }
+}
+
+/// A session and the directory it worked in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionOf {
+    pub id: String,
+    pub project: String,
+}
+
+/// The sum over the responses of one session and model in one slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum {
+    pub slot: i64,
+    pub session: u32,
+    pub model: u32,
+    pub responses: i64,
+    pub tokens: Tokens,
+    /// Millionths of a dollar; `None` when the model has no known price.
+    pub cost_micros: Option<i64>,
+}
+
+/// All responses of a host, summed up as finely as any view needs it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Which files, of which sizes and times, this is about.
+    pub(super) listing: u128,
+    /// Which prices were used.
+    pub(super) prices: u64,
+    pub models: Vec<String>,
+    pub sessions: Vec<SessionOf>,
+    pub sums: Vec<Sum>,
+    /// Files with responses that were left out, since a token field is no number.
+    pub malformed_files: u64,
+    pub files: u64,
+}
+
+/// Takes each response once, however many files tell of it, and adds up.
+pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table) -> Summary {
+    let mut sessions = Vec::new();
+    let mut by_session: HashMap<&str, u32> = HashMap::new();
+    let mut responses: Vec<(u32, Record)> = Vec::new();
+    let mut by_id: HashMap<u128, usize> = HashMap::new();
+    for (file, found) in files.iter().zip(&details.files) {
+        if found.records.is_empty() {
+            continue;
+        }
+        let session = *by_session.entry(&file.session_id).or_insert_with(|| {
+            sessions.push(SessionOf::default());
+            u32::try_from(sessions.len() - 1).unwrap_or(u32::MAX)
+        });
+        if let Some(known) = sessions.get_mut(session as usize) {
+            // A subagent may work elsewhere than its session.
+            if known.id.is_empty() || !file.is_subagent {
+                let project = if found.project.is_empty() {
+                    &file.folder
+                } else {
+                    &found.project
+                };
+                known.project.clone_from(project);
+            }
+            known.id.clone_from(&file.session_id);
+        }
+        for record in &found.records {
+            let next = responses.len();
+            match responses.get_mut(*by_id.entry(record.id).or_insert(next)) {
+                Some((_, known)) => known.join(record),
+                None => responses.push((session, *record)),
+            }
+        }
+    }
+    Summary {
+        prices: prices.fingerprint(),
+        models: details.models.clone(),
+        sessions,
+        sums: add_up(&responses, &details.models, prices),
+        malformed_files: details.files.iter().map(|file| u64::from(file.malformed)).sum(),
+        files: files.len() as u64,
+        ..Summary::default()
+    }
+}
+
+fn add_up(responses: &[(u32, Record)], models: &[String], prices: &Table) -> Vec<Sum> {
+    let mut sums: HashMap<(i64, u32, u32), Sum> = HashMap::new();
+    let mut response = Response::default();
+    for (session, record) in responses {
+        let slot = match record.at_ms {
+            0 => UNDATED,
+            at_ms => at_ms.div_euclid(SLOT_MS),
+        };
+        let tokens = record.tokens;
+        response.model.clear();
+        response
+            .model
+            .push_str(models.get(record.model as usize).map_or("", String::as_str));
+        response.input = tokens.input;
+        response.output = tokens.output;
+        response.cache_creation = tokens.cache_creation;
+        response.cache_creation_1h = tokens.cache_creation_1h;
+        response.cache_read = tokens.cache_read;
+        let cost = prices.cost_micros(&response);
+        let sum = sums.entry((slot, *session, record.model)).or_insert_with(|| Sum {
+            slot,
+            session: *session,
+            model: record.model,
+            responses: 0,
+            tokens: Tokens::default(),
+            cost_micros: Some(0),
+        });
+        sum.responses += 1;
+        sum.tokens.add(&tokens);
+        sum.cost_micros = sum.cost_micros.zip(cost).map(|(sum, cost)| sum + cost);
+    }
+    let mut sums: Vec<Sum> = sums.into_values().collect();
+    sums.sort_unstable_by_key(|sum| (sum.slot, sum.session, sum.model));
+    sums
+}
