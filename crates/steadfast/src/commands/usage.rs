@@ -56,10 +56,11 @@ pub(crate) fn run(arguments: &UsageArgs) -> Result<Done, Failure> {
     notes(&summaries, &report, arguments);
     let mut text = String::new();
     if !report.rows.is_empty() && !arguments.json {
-        text = table::render(view, &report, &zone, width());
+        let width = width();
+        text = table::render(view, &report, &zone, width);
         if view == View::Daily {
             let days = report::recent_days(&report.rows, today, SPARKLINE_DAYS);
-            text.extend(table::sparkline(&days).map(|line| format!("\n\n{line}")));
+            text.extend(table::sparkline(&days, width).map(|line| format!("\n\n{line}")));
         }
     }
     Ok(Done {

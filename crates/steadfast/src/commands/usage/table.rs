@@ -269,7 +269,7 @@ fn cost(amounts: &Amounts) -> String {
 }
 
 /// Days as bars of eight heights; nothing when all of them are empty.
-pub(super) fn sparkline(days: &[i64]) -> Option<String> {
+pub(super) fn sparkline(days: &[i64], width: usize) -> Option<String> {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = days.iter().copied().max().filter(|most| *most > 0)?;
     let bars: String = days
@@ -280,11 +280,10 @@ pub(super) fn sparkline(days: &[i64]) -> Option<String> {
             if *tokens == 0 { '·' } else { BARS[height.min(7)] }
         })
         .collect();
-    Some(format!(
-        "last {} days  {bars}  at most {} tokens a day",
-        days.len(),
-        text::short_number(most)
-    ))
+    let short = format!("last {} days  {bars}", days.len());
+    let whole = format!("{short}  at most {} tokens a day", text::short_number(most));
+    let fits = whole.chars().count() <= width;
+    Some(if fits { whole } else { text::cut(&short, width) })
 }
 
 #[cfg(test)]
