@@ -22,7 +22,7 @@ fn amounts(scale: i64) -> Amounts {
     }
 }
 
-fn report(key: Key) -> Report {
+fn report(key: &Key) -> Report {
     let day = jiff::civil::date(2026, 11, 15);
     let row = |host| Row {
         key: key.clone(),
@@ -38,7 +38,7 @@ fn report(key: Key) -> Report {
 }
 
 /// The table without its colours.
-fn plain(view: View, key: Key, width: usize) -> String {
+fn plain(view: View, key: &Key, width: usize) -> String {
     let table = render(view, &report(key), &TimeZone::UTC, width);
     anstream::adapter::strip_str(&table).to_string()
 }
@@ -63,7 +63,7 @@ fn keys() -> [(View, Key); 5] {
 
 #[test]
 fn a_wide_table_tells_everything() {
-    let table = plain(View::Daily, keys()[0].1.clone(), 200);
+    let table = plain(View::Daily, &keys()[0].1, 200);
     let lines: Vec<&str> = table.lines().collect();
     let expected = [
         "Date        Host    Models    Responses  Input   Output  Cache write   Cache read    Cost",
@@ -79,7 +79,7 @@ fn a_wide_table_tells_everything() {
 fn no_line_is_wider_than_the_terminal() {
     for (view, key) in keys() {
         for width in 30..140 {
-            let table = plain(view, key.clone(), width);
+            let table = plain(view, &key, width);
             let widest = table.lines().map(|line| line.chars().count()).max().unwrap();
             assert!(widest <= width, "{view} in {width} columns:\n{table}");
             assert!(table.contains("$24.69"), "{view} in {width} columns:\n{table}");
