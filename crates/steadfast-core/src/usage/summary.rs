@@ -74,8 +74,9 @@ pub struct Summary {
 pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table) -> Summary {
     let mut sessions = Vec::new();
     let mut by_session: HashMap<&str, u32> = HashMap::new();
-    let mut responses: Vec<(u32, Record)> = Vec::new();
-    let mut by_id: HashMap<u128, usize> = HashMap::new();
+    let most = details.files.iter().map(|file| file.records.len()).sum();
+    let mut responses: Vec<(u32, Record)> = Vec::with_capacity(most);
+    let mut by_id: HashMap<u128, usize> = HashMap::with_capacity(most);
     for (file, found) in files.iter().zip(&details.files) {
         if found.records.is_empty() {
             continue;

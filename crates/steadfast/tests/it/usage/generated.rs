@@ -14,7 +14,7 @@ use crate::env::Env;
 fn generated_trees_are_counted_to_the_token() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     // The tools are beside the repository; a worktree elsewhere may name them.
-    let generator = std::env::var_os("STEADFAST_GEN_TRANSCRIPTS")
+    let generator = std::env::var_os("GEN_TRANSCRIPTS")
         .map_or_else(|| root.join("../shared/tools/gen_transcripts.py"), PathBuf::from);
     let python = Command::new("python3").arg("--version").output();
     if !generator.exists() || python.is_err() {
