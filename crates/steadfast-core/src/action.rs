@@ -81,7 +81,7 @@ pub fn start(store: &mut Store, place: &Place, new: NewGoal, origin: Origin, now
                     objective,
                 });
             }
-            if origin.actor == Actor::Worker && abandoned_by_worker(db, old)? {
+            if origin.actor.is_agent() && abandoned_by_agent(db, old)? {
                 return Err(ActionError::NeedsUser);
             }
             db.move_span(old, Span::Close, now)?;
@@ -96,7 +96,7 @@ pub fn start(store: &mut Store, place: &Place, new: NewGoal, origin: Origin, now
 }
 
 /// An agent that gave up a limited goal must not hand itself a fresh budget.
-fn abandoned_by_worker(db: Db<'_>, old: &Goal) -> Result<bool, StoreError> {
+fn abandoned_by_agent(db: Db<'_>, old: &Goal) -> Result<bool, StoreError> {
     let Some(event) = db.last_event(&old.goal_id, "goal_abandoned")? else {
         return Ok(false);
     };
@@ -104,7 +104,10 @@ fn abandoned_by_worker(db: Db<'_>, old: &Goal) -> Result<bool, StoreError> {
         .session(&old.session_id)?
         .and_then(|session| session.last_prompt_ms)
         .is_some_and(|at| at > event.created_at_ms);
-    Ok(event.actor.as_deref() == Some(Actor::Worker.into()) && !prompted_since)
+    let by_agent = [Actor::Worker, Actor::Evaluator]
+        .into_iter()
+        .any(|agent| event.actor.as_deref() == Some(agent.into()));
+    Ok(by_agent && !prompted_since)
 }
 
 /// Reads what the session spent since the last look, so that a change starts from true numbers.
@@ -143,7 +146,7 @@ pub fn apply(
             .ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
         let mut changed = change(&goal)?;
         // The rest of a turn in which the agent itself ended the goal is still the goal's.
-        if origin.actor == Actor::Worker && !changed.goal.status.is_live() {
+        if origin.actor.is_agent() && !changed.goal.status.is_live() {
             changed.span = Span::Keep;
         }
         Ok(db.save(&goal, changed, origin)?)

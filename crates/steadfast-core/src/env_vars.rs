@@ -15,6 +15,10 @@ pub const STOP_HOOK_BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 /// Set by Codex for the commands its agent runs.
 pub const CODEX_SANDBOX: &str = "CODEX_SANDBOX";
 pub const CODEX_THREAD_ID: &str = "CODEX_THREAD_ID";
+/// The few variables of the system that processes of the demo get.
+pub const USER_HOME: &str = "HOME";
+pub const PATH: &str = "PATH";
+pub const TMPDIR: &str = "TMPDIR";
 
 /// Reads a variable; empty counts as absent.
 pub fn text(name: &str) -> Option<String> {

@@ -41,6 +41,13 @@ pub enum GoalStatus {
     Abandoned,
 }
 
+impl PausedReason {
+    /// Whether such a pause ends by itself, at the goal's `wake_at_ms`.
+    pub fn wakes_by_itself(self) -> bool {
+        matches!(self, Self::UsageLimit | Self::Waiting)
+    }
+}
+
 impl GoalStatus {
     /// Whether the session is still bound to this goal, so that it cannot start another.
     pub fn is_live(self) -> bool {
@@ -78,6 +85,13 @@ pub enum Actor {
     Evaluator,
     /// Steadfast itself, in a hook.
     Steadfast,
+}
+
+impl Actor {
+    /// Whether a model acts: the worker, or a subagent it started with a prompt of its own choosing.
+    pub fn is_agent(self) -> bool {
+        matches!(self, Self::Worker | Self::Evaluator)
+    }
 }
 
 /// One goal, as its row stands.

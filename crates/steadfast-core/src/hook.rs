@@ -47,7 +47,7 @@ impl Call<'_> {
 /// The host whose hooks this module handles.
 const HOST: Host = Host::Claude;
 
-/// Handles one hook call. Slash commands are the caller's: they are answered by the command line's own code.
+/// Handles one hook call. Of a slash command only the session is noted; the command line's own code answers it.
 pub fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
     let origin = Origin {
         actor: Actor::Steadfast,
@@ -78,7 +78,10 @@ fn place(event: &HookEvent) -> &'static str {
 }
 
 fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
-    let registers = matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::Prompt { .. });
+    let registers = matches!(
+        call.input.event,
+        HookEvent::SessionStart(_) | HookEvent::Prompt { .. } | HookEvent::Command { .. }
+    );
     let opened = if registers {
         Store::open(&call.paths.store)
     } else {
@@ -131,7 +134,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             turn::stopped(call, store, &facts)
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
-        HookEvent::Command { .. } => Ok(HookReply::default()),
+        HookEvent::Command { .. } => session::typed_command(call, store),
     }
 }
 

@@ -53,7 +53,7 @@ pub fn resolve(db: Option<Db<'_>>, flag: Option<&str>, directory: &Path) -> Resu
 }
 
 /// An id is only ever a key, never a path; one that looks like a path is a mistake or an attack.
-fn checked(id: &str) -> Result<String, SessionError> {
+pub fn checked(id: &str) -> Result<String, SessionError> {
     let fine = !id.is_empty() && id.len() <= 200 && !id.chars().any(|c| c.is_control() || c == '/' || c == '\\');
     if fine {
         Ok(id.to_owned())

@@ -1,1 +1,88 @@
-fn main() {}
+//! The `steadfast` command. This file only parses, dispatches and turns failures into exit codes; a hook never
+//! exits with 2 by accident, since that code means "block" to the hosts.
+
+mod cli;
+mod commands;
+mod failure;
+mod mcp;
+mod output;
+mod plugin;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::cli::{Cli, Command};
+use crate::failure::Failure;
+use crate::output::Format;
+
+fn main() -> ExitCode {
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    let json = arguments
+        .iter()
+        .any(|argument| argument == "--json" || argument == "--format=json");
+    let format = if json { Format::Json } else { Format::Text };
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, format),
+    };
+    silence_panics(matches!(cli.command, Command::Hook(_) | Command::Statusline(_)));
+    let done = match cli.command {
+        Command::Goal(arguments) => commands::goal::from_terminal(cli.db.as_deref(), arguments),
+        Command::Hook(arguments) => return commands::hook::run(cli.db.as_deref(), &arguments),
+        Command::Statusline(arguments) => return commands::statusline::run(cli.db.as_deref(), &arguments),
+        Command::Mcp => commands::mcp(cli.db.as_deref()),
+        Command::Setup(arguments) => commands::setup::run(cli.db.as_deref(), &arguments),
+        Command::Doctor(_) => commands::doctor::run(cli.db.as_deref()),
+        Command::Db(arguments) => commands::db::run(cli.db.as_deref(), &arguments),
+        Command::Demo(arguments) => commands::demo::run(&arguments),
+    };
+    match done {
+        Ok(done) => {
+            output::print(&done, format);
+            ExitCode::from(done.code)
+        }
+        Err(failure) => {
+            output::print_failure(&failure, format);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Prints help where it was asked for; everything else clap complains about is a usage error.
+fn usage(error: &clap::Error, format: Format) -> ExitCode {
+    use clap::error::ErrorKind;
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            output::line(&error.render().ansi().to_string());
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            output::note(&error.render().ansi().to_string());
+            ExitCode::from(1)
+        }
+        _ => {
+            let failure = Failure::usage(error);
+            output::print_failure(&failure, format);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// A bug must not show a backtrace; in a hook it must not even be noticed by the client.
+fn silence_panics(fail_open: bool) {
+    std::panic::set_hook(Box::new(move |info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        commands::log_failure(&format!(
+            "internal error at {place}: {}",
+            info.payload_as_str().unwrap_or("unknown")
+        ));
+        if !fail_open {
+            output::note(&format!(
+                "error: internal error at {place}\nhint: please report this; `steadfast doctor` shows the log"
+            ));
+        }
+        #[expect(clippy::exit, reason = "the process ends here, with a code the host understands")]
+        std::process::exit(i32::from(!fail_open));
+    }));
+}

@@ -130,10 +130,7 @@ impl Goal {
 
 /// Pauses for a person. A goal that waits for a reset is paused too, so that it does not wake by itself.
 pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
-    let wakes_by_itself = matches!(
-        goal.paused_reason,
-        Some(PausedReason::UsageLimit | PausedReason::Waiting)
-    );
+    let wakes_by_itself = goal.paused_reason.is_some_and(PausedReason::wakes_by_itself);
     match goal.status {
         GoalStatus::Active | GoalStatus::BudgetLimited => {}
         GoalStatus::Paused if wakes_by_itself => {}
@@ -160,6 +157,25 @@ pub fn pause_for(goal: &Goal, reason: PausedReason, event: Event, now: Millis) -
         events: vec![event],
         span: Span::Close,
     }
+}
+
+/// Pauses until a moment, for something that takes its time. A goal at one of its limits is not let off its
+/// wind-down that way.
+pub fn wait(goal: &Goal, until: Millis, now: Millis) -> Result<Change, Refusal> {
+    if goal.status != GoalStatus::Active {
+        return Err(goal.wrong_state("only an active goal can wait"));
+    }
+    if goal.wind_down.is_some() || limit::reached(goal, now).is_some() {
+        return Err(Refusal::NotEnough(
+            "a limit of the goal is reached, so it cannot wait".into(),
+        ));
+    }
+    let event = Event::new("goal_waiting", json!({"until_ms": until}));
+    let mut change = pause_for(goal, PausedReason::Waiting, event, now);
+    change.goal.wake_at_ms = Some(until);
+    // The rest of the turn that chose to wait is still this goal's; the next Stop closes the span.
+    change.span = Span::Keep;
+    Ok(change)
 }
 
 /// Resumes a blocked or paused goal. A limit that is still reached must be extended first, and doubtful
@@ -450,12 +466,12 @@ pub fn session_ended(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Chan
     })
 }
 
-/// The client came back. Time before `last_seen` is banked, time without a client is not charged. A pause for
-/// a usage limit whose reset has passed is over.
+/// The client came back. Time before `last_seen` is banked, time without a client is not charged. A pause that
+/// ends by itself (a usage limit, a wait) is over when its moment has passed.
 pub fn session_resumed(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Change> {
-    let reset_passed =
-        goal.paused_reason == Some(PausedReason::UsageLimit) && goal.wake_at_ms.is_some_and(|at| at <= now);
-    if goal.status != GoalStatus::Active && !reset_passed {
+    let wake_passed =
+        goal.paused_reason.is_some_and(PausedReason::wakes_by_itself) && goal.wake_at_ms.is_some_and(|at| at <= now);
+    if goal.status != GoalStatus::Active && !wake_passed {
         return None;
     }
     let mut after = goal.changed(now);

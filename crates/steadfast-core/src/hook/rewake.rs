@@ -67,7 +67,7 @@ fn wanted(input: &HookInput, paths: &Paths) -> Result<Wanted, HookError> {
     let Some(goal) = store.read().goal(&input.session_id)? else {
         return Ok(Wanted::No);
     };
-    let may_wake = goal.status == GoalStatus::Active || goal.paused_reason == Some(PausedReason::UsageLimit);
+    let may_wake = goal.status == GoalStatus::Active || goal.paused_reason.is_some_and(PausedReason::wakes_by_itself);
     let alive = store
         .read()
         .session(&input.session_id)?
@@ -115,5 +115,69 @@ fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<Str
     match woken {
         Some(goal) if goal.status == GoalStatus::Active => Ok(Some(prompt::continuation(&goal, &[], now)?)),
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::{self, Place};
+    use crate::config::Config;
+    use crate::goal::NewGoal;
+    use crate::host::Host;
+    use crate::host::claude::HookEvent;
+    use crate::store::Session;
+
+    #[test]
+    fn a_goal_that_waits_is_woken_once_its_moment_has_come() {
+        let home = tempfile::tempdir().unwrap();
+        let paths = Paths {
+            home: home.path().to_owned(),
+            store: home.path().join("goals.db"),
+            store_from: "test",
+            config: Config::default(),
+        };
+        let input = HookInput {
+            event_name: "Stop".into(),
+            session_id: "s1".into(),
+            transcript: None,
+            cwd: "/".into(),
+            project_dir: "/".into(),
+            event: HookEvent::PreCompact,
+        };
+        let origin = Origin {
+            actor: Actor::Worker,
+            place: "test",
+        };
+        let now = clock::now();
+        let session = Session {
+            session_id: "s1".into(),
+            host: Host::Claude,
+            cwd: "/".into(),
+            project_dir: "/".into(),
+            transcript_path: String::new(),
+            client: None,
+            parent_session_id: None,
+            last_prompt_ms: None,
+            started_at_ms: now,
+            last_seen_ms: now,
+            ended_at_ms: None,
+            end_reason: None,
+        };
+        let new = NewGoal {
+            objective: "wait for the build".into(),
+            ..NewGoal::default()
+        };
+        let mut store = Store::open(&paths.store).unwrap();
+        store.write(|db| db.put_session(&session)).unwrap();
+        action::start(&mut store, &Place::from(&session), new, origin, now).unwrap();
+        action::apply(&mut store, "s1", origin, now, |goal| change::wait(goal, now + 1, now)).unwrap();
+
+        assert!(matches!(wanted(&input, &paths).unwrap(), Wanted::At(at) if at == now + 1));
+        let text = claim(&input, &paths, now + 1).unwrap().expect("the model is woken");
+        assert!(text.contains("wait for the build"));
+        let goal = store.read().goal("s1").unwrap().unwrap();
+        assert_eq!((goal.status, goal.wake_at_ms), (GoalStatus::Active, None));
+        assert_eq!(claim(&input, &paths, now + 1).unwrap(), None, "only one wake-up");
     }
 }

@@ -210,6 +210,14 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
     Ok(HookReply::default())
 }
 
+/// A slash command is a person's word, like a prompt.
+pub(super) fn typed_command(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    let mut session = session_record(call);
+    session.last_prompt_ms = Some(call.now);
+    store.write(|db| db.put_session(&session))?;
+    Ok(HookReply::default())
+}
+
 pub(super) fn before_compaction(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     if account(call, store)?.is_some()
         && let Some(transcript) = &call.input.transcript

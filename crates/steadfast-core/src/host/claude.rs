@@ -13,8 +13,8 @@ use crate::env_vars;
 
 /// Consecutive blocks without a tool call that the client accepts by default.
 const DEFAULT_BLOCK_CAP: i64 = 8;
-/// Names under which the evaluator runs: from the plugin, or as a user-level agent.
-const EVALUATOR_AGENTS: [&str; 2] = ["steadfast:goal-evaluator", "goal-evaluator"];
+/// The plugin's evaluator. The bare name is not enough: a worker can write an agent file of that name.
+const EVALUATOR_AGENT: &str = "steadfast:goal-evaluator";
 /// How the client names the tools of our MCP server, from the plugin or added by hand.
 const OWN_TOOLS: [&str; 2] = ["mcp__plugin_steadfast_steadfast__", "mcp__steadfast__"];
 
@@ -212,7 +212,17 @@ fn own_tool(name: &str) -> Option<&str> {
 
 /// Whether the hook input proves that the evaluator made a call.
 pub fn is_evaluator(agent_type: &str) -> bool {
-    EVALUATOR_AGENTS.contains(&agent_type)
+    agent_type == EVALUATOR_AGENT
+}
+
+/// The session that a client process runs now, as the client itself notes it; this follows `/clear` and
+/// `--continue`.
+pub fn session_of_client(pid: i32) -> Option<String> {
+    config_dirs().iter().find_map(|config_dir| {
+        let note = fs_err::read(config_dir.join("sessions").join(format!("{pid}.json"))).ok()?;
+        let note: Value = serde_json::from_slice(&note).ok()?;
+        note["sessionId"].as_str().map(str::to_owned)
+    })
 }
 
 /// How many blocks in a row the client accepts here; `None` when the user lifted the cap.
@@ -227,6 +237,21 @@ pub fn block_cap() -> Option<i64> {
 /// Whether a hook that runs in the background can wake this client: only the terminal client does that.
 pub fn can_rewake() -> bool {
     env_vars::text(env_vars::CLAUDE_CODE_ENTRYPOINT).as_deref() == Some("cli")
+}
+
+/// The client's configuration directories: `$CLAUDE_CONFIG_DIR`, several separated by commas, else `~/.claude`.
+pub fn config_dirs() -> Vec<PathBuf> {
+    match env_vars::text(env_vars::CLAUDE_CONFIG_DIR) {
+        Some(list) => list
+            .split(',')
+            .map(str::trim)
+            .filter(|dir| !dir.is_empty())
+            .map(PathBuf::from)
+            .collect(),
+        None => etcetera::home_dir()
+            .map(|home| vec![home.join(".claude")])
+            .unwrap_or_default(),
+    }
 }
 
 /// What a hook tells the client.

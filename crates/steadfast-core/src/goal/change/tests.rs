@@ -297,3 +297,4 @@ fn only_a_person_may_use_the_privileged_verbs() {
 mod extending;
 mod sequences;
 mod sessions;
+mod waiting;

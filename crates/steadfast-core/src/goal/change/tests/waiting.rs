@@ -1,0 +1,44 @@
+//! Goals that wait for a moment.
+
+use super::*;
+
+const WAKE: Millis = START + 60_000;
+
+#[test]
+fn a_waiting_goal_stops_its_clock_and_remembers_when_to_wake() {
+    let change = wait(&goal_within(Budget::default()), WAKE, START + 5_000).unwrap();
+    assert_eq!(change.goal.state(), "paused (waiting)");
+    assert_eq!((change.goal.wake_at_ms, change.goal.resume_at_ms), (Some(WAKE), None));
+    assert_eq!(change.goal.time_used_seconds, 5);
+    assert_eq!(change.events[0].kind, "goal_waiting");
+    assert!(wait(&change.goal, WAKE, START + 6_000).is_err(), "it waits already");
+}
+
+#[test]
+fn a_session_that_comes_back_wakes_a_waiting_goal_only_when_its_moment_has_passed() {
+    let waiting = wait(&goal_within(Budget::default()), WAKE, START).unwrap().goal;
+    assert_eq!(session_resumed(&waiting, START, WAKE - 1), None);
+    let woken = session_resumed(&waiting, START, WAKE).unwrap().goal;
+    assert_eq!((woken.status, woken.paused_reason), (GoalStatus::Active, None));
+    assert_eq!((woken.wake_at_ms, woken.resume_at_ms), (None, Some(WAKE)));
+    let paused = pause(&waiting, START + 1).unwrap().goal;
+    assert_eq!(
+        session_resumed(&paused, START, WAKE),
+        None,
+        "a person's pause ends the wait"
+    );
+}
+
+#[test]
+fn a_goal_at_its_limit_cannot_wait() {
+    let tokens = Some(10);
+    let mut goal = goal_within(Budget {
+        tokens,
+        ..Budget::default()
+    });
+    goal.tokens_used = 10;
+    assert!(matches!(wait(&goal, WAKE, START), Err(Refusal::NotEnough(_))));
+    goal.tokens_used = 0;
+    goal.wind_down = Some(Limit::Turns);
+    assert!(matches!(wait(&goal, WAKE, START), Err(Refusal::NotEnough(_))));
+}

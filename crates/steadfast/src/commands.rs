@@ -1,0 +1,39 @@
+//! The commands, one file each, and what they share.
+
+pub(crate) mod db;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod goal;
+pub(crate) mod hook;
+pub(crate) mod setup;
+pub(crate) mod slash;
+pub(crate) mod statusline;
+
+use std::path::Path;
+
+use steadfast_core::paths::Paths;
+use steadfast_core::{log, paths};
+
+use crate::failure::Failure;
+use crate::output::Done;
+
+/// Serves the tools until the agent closes its end.
+pub(crate) fn mcp(db: Option<&Path>) -> Result<Done, Failure> {
+    let paths = Paths::find(db)?;
+    crate::mcp::serve(&paths).map_err(|error| {
+        log::line(&paths.log_file(), &format!("mcp: {error:#}"));
+        Failure::new(
+            crate::failure::code::ENVIRONMENT,
+            format!("{error:#}"),
+            "run `steadfast doctor`",
+        )
+    })?;
+    Ok(Done::default())
+}
+
+/// Writes to the log when nothing else is known, not even the store.
+pub(crate) fn log_failure(message: &str) {
+    if let Ok(home) = paths::home() {
+        log::line(&home.join("log").join("hooks.log"), message);
+    }
+}

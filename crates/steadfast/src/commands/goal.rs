@@ -1,0 +1,367 @@
+//! `steadfast goal VERB`, and the slash commands `/goal-VERB`, which run the same code with a person's authority.
+
+mod history;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use steadfast_core::action::{self, Place};
+use steadfast_core::clock::{self, Millis};
+use steadfast_core::env_vars;
+use steadfast_core::goal::budget::{self, Budget, BudgetError};
+use steadfast_core::goal::change::{self, CompletedBy, Extension};
+use steadfast_core::goal::{self, Actor, Goal, NewGoal};
+use steadfast_core::host::{Host, process};
+use steadfast_core::overview;
+use steadfast_core::paths::Paths;
+use steadfast_core::prompt;
+use steadfast_core::session;
+use steadfast_core::store::{Origin, Store, StoreError};
+use steadfast_core::text;
+use steadfast_engine::verify;
+
+use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, StartArgs};
+use crate::failure::{Failure, code};
+use crate::output::Done;
+
+/// Who runs a verb, and what is known about their session.
+pub(crate) struct Caller<'a> {
+    pub(crate) paths: &'a Paths,
+    pub(crate) origin: Origin,
+    /// Known from the hook; a terminal has to find it.
+    pub(crate) place: Option<Place>,
+    pub(crate) directory: PathBuf,
+    pub(crate) now: Millis,
+}
+
+/// What a verb did.
+pub(crate) struct Outcome {
+    pub(crate) done: Done,
+    pub(crate) goal: Option<Goal>,
+}
+
+pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<Done, Failure> {
+    let paths = Paths::find(db)?;
+    let actor = if process::is_inside_agent() {
+        Actor::Worker
+    } else {
+        Actor::User
+    };
+    let directory = std::env::current_dir()?;
+    let origin = Origin { actor, place: "cli" };
+    let caller = Caller {
+        paths: &paths,
+        origin,
+        place: None,
+        directory,
+        now: clock::now(),
+    };
+    run(&caller, arguments).map(|outcome| outcome.done)
+}
+
+pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, Failure> {
+    let flag = arguments.session.as_deref();
+    match arguments.verb {
+        GoalVerb::History(history) => return history::history(caller, flag, &history),
+        GoalVerb::Cleanup(cleanup) => return history::cleanup(caller, &cleanup),
+        GoalVerb::Start(start) => return start_goal(caller, flag, start),
+        GoalVerb::Reconcile { accept_reset: false } => {
+            let hint = "`--accept-reset` says that tokens between the last reading and now may stay uncounted";
+            return Err(Failure::new(code::USAGE, "reconcile needs your word", hint));
+        }
+        _ => {}
+    }
+    let mut store = open_existing(caller)?;
+    let place = find_place(caller, &store, flag)?;
+    refuse_foreign_session(caller, &place)?;
+    let (id, origin, now) = (place.session_id.as_str(), caller.origin, caller.now);
+    let changed = |store: &Store, goal: Goal, said: &str| {
+        let view = overview::goal_view(store.read(), &goal, now)?;
+        let text = format!("{said}\nnext: {}", view.next);
+        Ok(Outcome {
+            done: Done {
+                text,
+                json: json!({"goal": view}),
+                code: 0,
+            },
+            goal: Some(goal),
+        })
+    };
+    match arguments.verb {
+        GoalVerb::Status { .. } => status(caller, &store, id),
+        GoalVerb::Pause => {
+            let goal = action::apply(&mut store, id, origin, now, |goal| change::pause(goal, now))?;
+            changed(&store, goal, "goal paused")
+        }
+        GoalVerb::Resume => {
+            let goal = action::resume(&mut store, id, origin, now)?;
+            let said = if goal.status == goal::GoalStatus::Active {
+                "goal resumed"
+            } else {
+                "the goal's budget is spent"
+            };
+            changed(&store, goal, said)
+        }
+        GoalVerb::Abandon => {
+            let goal = action::apply(&mut store, id, origin, now, |goal| change::abandon(goal, now))?;
+            changed(&store, goal, "goal abandoned")
+        }
+        GoalVerb::Edit { objective } => {
+            let objective = goal::objective(&slash_text(&objective))?;
+            let goal = action::apply(&mut store, id, origin, now, |goal| change::edit(goal, objective, now))?;
+            let said = format!("objective changed: {}", text::headline(&goal.objective, 80));
+            changed(&store, goal, &said)
+        }
+        GoalVerb::Block { reason } => {
+            let reason = text::cut(reason.trim(), 1_000);
+            let goal = action::apply(&mut store, id, origin, now, |goal| change::block(goal, &reason, now))?;
+            changed(&store, goal, "goal blocked")
+        }
+        GoalVerb::Complete => {
+            if origin.actor != Actor::User {
+                action::refuse_agent(&mut store, id, "complete", origin, now)?;
+            }
+            let goal = action::complete(&mut store, id, CompletedBy::User, origin, now)?;
+            changed(&store, goal, "goal completed by you")
+        }
+        GoalVerb::Extend(extend) => {
+            let goal = action::extend(&mut store, id, extension(&extend)?, origin, now)?;
+            let said = format!("goal extended: {} (limits: {})", goal.state(), prompt::limits(&goal));
+            changed(&store, goal, &said)
+        }
+        GoalVerb::Reconcile { .. } => {
+            let goal = action::reconcile(&mut store, id, origin, now)?;
+            let said = format!(
+                "accounting reset at byte {}; the goal is {}",
+                goal.last_accounted_byte_offset,
+                goal.state()
+            );
+            changed(&store, goal, &said)
+        }
+        GoalVerb::Adopt { goal } => {
+            let goal = action::adopt(&mut store, &goal, &place, origin, now)?;
+            let said = format!("goal adopted: {}", text::headline(&goal.objective, 80));
+            changed(&store, goal, &said)
+        }
+        GoalVerb::Verify => run_verification(caller, &mut store, id),
+        GoalVerb::Start(_) | GoalVerb::History(_) | GoalVerb::Cleanup(_) => {
+            Err(Failure::new(code::USAGE, "not reached", ""))
+        }
+    }
+}
+
+/// Opens the store without creating one: a verb about a goal has nothing to find in a new store.
+fn open_existing(caller: &Caller<'_>) -> Result<Store, Failure> {
+    Store::open_existing(&caller.paths.store).map_err(|error| match error {
+        StoreError::Missing(path) => Failure::new(
+            code::NOT_FOUND,
+            format!("there is no goal yet (no store at {})", path.display()),
+            "start one with `steadfast goal start \"OBJECTIVE\"`; `steadfast doctor` looks for other stores",
+        ),
+        other => other.into(),
+    })
+}
+
+/// The session a verb is about, with what its hooks told.
+fn find_place(caller: &Caller<'_>, store: &Store, flag: Option<&str>) -> Result<Place, Failure> {
+    if let Some(place) = caller.place.as_ref().filter(|_| flag.is_none()) {
+        return Ok(place.clone());
+    }
+    let id = session::resolve(Some(store.read()), flag, &caller.directory)?;
+    Ok(match store.read().session(&id)? {
+        Some(session) => Place::from(&session),
+        None => Place {
+            session_id: id,
+            host: Host::Claude,
+            project_dir: Some(caller.directory.to_string_lossy().into_owned()),
+            transcript: None,
+        },
+    })
+}
+
+/// An agent's shell may act on its own session only.
+fn refuse_foreign_session(caller: &Caller<'_>, place: &Place) -> Result<(), Failure> {
+    let own = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID);
+    match own {
+        Some(own) if caller.origin.actor == Actor::Worker && own != place.session_id => {
+            let hint = "run it in a terminal of your own";
+            Err(Failure::new(
+                code::WRONG_STATE,
+                "an agent may not touch another session's goal",
+                hint,
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn status(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<Outcome, Failure> {
+    if let Some(goal) = store.read().goal(session_id)? {
+        let view = overview::goal_view(store.read(), &goal, caller.now)?;
+        let done = Done {
+            text: overview::status_text(&view),
+            json: json!({"goal": view}),
+            code: 0,
+        };
+        Ok(Outcome { done, goal: Some(goal) })
+    } else {
+        let text = format!("no goal for session {session_id}\nstart one: steadfast goal start \"OBJECTIVE\"");
+        Ok(Outcome {
+            done: Done {
+                text,
+                json: json!({"goal": null}),
+                code: code::NOT_FOUND,
+            },
+            goal: None,
+        })
+    }
+}
+
+fn start_goal(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArgs) -> Result<Outcome, Failure> {
+    let objective = goal::objective(&slash_text(&arguments.objective))?;
+    let budget = start_budget(&arguments, &objective, caller.now)?;
+    if let Some(command) = arguments
+        .verify
+        .iter()
+        .find(|command| command.trim().is_empty() || command.contains('\0'))
+    {
+        return Err(Failure::new(
+            code::USAGE,
+            format!("`{command}` is no command"),
+            "--verify \"cargo test\"",
+        ));
+    }
+    if caller.origin.actor == Actor::Worker && !arguments.verify.is_empty() {
+        let hint = "the user can give it: /goal-start \"OBJECTIVE\" --verify CMD";
+        return Err(Failure::new(
+            code::WRONG_STATE,
+            "an agent may not choose verification commands",
+            hint,
+        ));
+    }
+    // Nothing is created for a session that cannot be named.
+    let known = match Store::open_existing(&caller.paths.store) {
+        Ok(store) => Some(store),
+        Err(StoreError::Missing(_)) => None,
+        Err(error) => return Err(error.into()),
+    };
+    if known.is_none() && caller.place.is_none() {
+        session::resolve(None, flag, &caller.directory)?;
+    }
+    let mut store = match known {
+        Some(store) => store,
+        None => Store::open(&caller.paths.store)?,
+    };
+    let place = find_place(caller, &store, flag)?;
+    refuse_foreign_session(caller, &place)?;
+    let new = NewGoal {
+        objective,
+        budget,
+        verify: arguments.verify,
+    };
+    let goal = action::start(&mut store, &place, new, caller.origin, caller.now)?;
+    let view = overview::goal_view(store.read(), &goal, caller.now)?;
+    let text = format!(
+        "◎ Goal started: {}\nlimits: {}\nnext: {}",
+        text::headline(&goal.objective, 80),
+        prompt::limits(&goal),
+        view.next
+    );
+    Ok(Outcome {
+        done: Done {
+            text,
+            json: json!({"goal": view}),
+            code: 0,
+        },
+        goal: Some(goal),
+    })
+}
+
+fn start_budget(arguments: &StartArgs, objective: &str, now: Millis) -> Result<Budget, BudgetError> {
+    let mut budget = match &arguments.budget {
+        Some(text) => Budget::parse(text, objective)?,
+        None => Budget::default(),
+    };
+    if let Some(text) = &arguments.usd {
+        budget.usd_micros = Some(budget::parse_usd(text)?);
+    }
+    if let Some(text) = &arguments.max_turns {
+        budget.turns = Some(count(text)?);
+    }
+    if let Some(text) = &arguments.max_hours {
+        budget.seconds = Some(budget::parse_hours(text)?);
+    }
+    if let Some(text) = &arguments.deadline {
+        budget.deadline_ms = Some(budget::parse_deadline(text, now)?);
+    }
+    Ok(budget)
+}
+
+fn extension(arguments: &ExtendArgs) -> Result<Extension, Failure> {
+    let add = Extension {
+        turns: arguments.add_turns.as_deref().map(count).transpose()?,
+        seconds: arguments.add_hours.as_deref().map(budget::parse_hours).transpose()?,
+        tokens: arguments.add_tokens.as_deref().map(budget::parse_tokens).transpose()?,
+        usd_micros: arguments.add_usd.as_deref().map(budget::parse_usd).transpose()?,
+    };
+    if add == Extension::default() {
+        let hint = "--add-turns N, --add-hours H, --add-tokens N or --add-usd X; several at once are fine";
+        return Err(Failure::new(code::USAGE, "nothing to extend", hint));
+    }
+    Ok(add)
+}
+
+/// Reads a positive whole number below the mark that stands for "unlimited".
+fn count(text: &str) -> Result<i64, BudgetError> {
+    let limit = goal::UNLIMITED_CONTINUATIONS;
+    let number = text.parse::<i64>().ok().filter(|number| (1..limit).contains(number));
+    number.ok_or_else(|| BudgetError::NotPositive(text.to_owned()))
+}
+
+fn run_verification(caller: &Caller<'_>, store: &mut Store, session_id: &str) -> Result<Outcome, Failure> {
+    let Some(goal) = store.read().goal(session_id)? else {
+        return Err(action::ActionError::NoGoal(session_id.to_owned()).into());
+    };
+    if goal.verify.is_empty() {
+        let hint = "give commands when you start a goal: --verify \"cargo test\"";
+        return Err(Failure::new(
+            code::WRONG_STATE,
+            "this goal has no verification commands",
+            hint,
+        ));
+    }
+    let runs = verify::verify_goal(store, &goal, &caller.paths.config.goal, caller.origin)?;
+    let lines: Vec<String> = runs
+        .iter()
+        .map(|run| {
+            format!(
+                "passed in {:.1}s: {}",
+                std::time::Duration::from_millis(run.duration_ms.unsigned_abs()).as_secs_f64(),
+                run.command
+            )
+        })
+        .collect();
+    let evidence: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            json!({
+                "command": run.command, "exit_code": run.exit_code, "duration_ms": run.duration_ms,
+                "output_sha256": run.output_sha256, "output_tail": run.output_tail,
+                "git_commit": run.git_commit, "git_dirty": run.git_dirty,
+            })
+        })
+        .collect();
+    let goal = store.read().goal(session_id)?.unwrap_or(goal);
+    let view = overview::goal_view(store.read(), &goal, clock::now())?;
+    let done = Done {
+        text: lines.join("\n"),
+        json: json!({"goal": view, "evidence": evidence}),
+        code: 0,
+    };
+    Ok(Outcome { done, goal: Some(goal) })
+}
+
+/// Joins the words of an objective; a slash command keeps its line breaks as words of their own.
+fn slash_text(words: &[String]) -> String {
+    words.join(" ").replace(" \n ", "\n").replace("\n ", "\n")
+}

@@ -1,0 +1,141 @@
+//! `goal history` and `goal cleanup`: what was, and what is left over.
+
+use serde_json::json;
+use steadfast_core::action;
+use steadfast_core::clock;
+use steadfast_core::goal::{Actor, Goal};
+use steadfast_core::overview;
+use steadfast_core::store::{EventFilter, Store, StoreError};
+use steadfast_core::text;
+
+use super::{Caller, Outcome, find_place};
+use crate::cli::{CleanupArgs, HistoryArgs};
+use crate::failure::Failure;
+use crate::output::Done;
+
+const HOUR_MS: i64 = 3_600_000;
+/// A paused goal of yesterday is not rubbish.
+const DELETE_AFTER_HOURS: u32 = 24;
+/// Events shown to a person; scripts get all of them.
+const EVENTS_SHOWN: usize = 50;
+
+pub(super) fn history(caller: &Caller<'_>, flag: Option<&str>, arguments: &HistoryArgs) -> Result<Outcome, Failure> {
+    let store = match Store::open_existing(&caller.paths.store) {
+        Ok(store) => store,
+        Err(StoreError::Missing(_)) => {
+            let json = json!({"goals": [], "events": []});
+            return Ok(Outcome {
+                done: Done {
+                    text: "no goals yet".into(),
+                    json,
+                    code: 0,
+                },
+                goal: None,
+            });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let db = store.read();
+    let session = if arguments.all {
+        None
+    } else {
+        Some(find_place(caller, &store, flag)?.session_id)
+    };
+    let mut goals = match &session {
+        Some(session) => db.goal(session)?.into_iter().collect(),
+        None => db.goals()?,
+    };
+    goals.extend(db.replaced_goals(session.as_deref())?);
+    goals.sort_by_key(|goal: &Goal| std::cmp::Reverse(goal.created_at_ms));
+    let views = goals
+        .iter()
+        .map(|goal| overview::goal_view(db, goal, caller.now))
+        .collect::<Result<Vec<_>, _>>()?;
+    let filter = session.as_deref().map_or(EventFilter::All, EventFilter::Session);
+    let events = db.events(filter, usize::MAX)?;
+
+    let mut lines: Vec<String> = views
+        .iter()
+        .map(|view| {
+            format!(
+                "{}  {:<14}  {:>9} tokens  {:>8}  {}\n    {}",
+                view.goal_id.get(..8).unwrap_or(&view.goal_id),
+                view.status.to_string(),
+                text::short_number(view.total_tokens),
+                text::duration(view.active_seconds),
+                clock::to_local(view.created_at_ms),
+                text::headline(&view.objective, 90),
+            )
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push("no goals yet".into());
+    }
+    if arguments.events {
+        lines.push(String::new());
+        for event in &events[events.len().saturating_sub(EVENTS_SHOWN)..] {
+            let change = match (&event.status_before, &event.status_after) {
+                (Some(before), Some(after)) if before != after => format!("  {before} → {after}"),
+                _ => String::new(),
+            };
+            let payload = text::headline(&event.payload.to_string(), 80);
+            lines.push(format!(
+                "{}  {}{change}  {payload}",
+                clock::to_rfc3339(event.created_at_ms),
+                event.kind
+            ));
+        }
+    }
+    let events: Vec<_> = events.iter().map(overview::event_view).collect();
+    let done = Done {
+        text: lines.join("\n"),
+        json: json!({"goals": views, "events": events}),
+        code: 0,
+    };
+    Ok(Outcome { done, goal: None })
+}
+
+pub(super) fn cleanup(caller: &Caller<'_>, arguments: &CleanupArgs) -> Result<Outcome, Failure> {
+    let mut store = super::open_existing(caller)?;
+    let hours = arguments
+        .older_than
+        .unwrap_or(if arguments.delete { DELETE_AFTER_HOURS } else { 0 });
+    let older_than = i64::from(hours) * HOUR_MS;
+    let (goals, said) = if arguments.delete {
+        if caller.origin.actor != Actor::User {
+            // The refusal is logged on the agent's own goal, if it has one.
+            let own = find_place(caller, &store, None)?.session_id;
+            action::refuse_agent(&mut store, &own, "cleanup --delete", caller.origin, caller.now)?;
+        }
+        (action::delete_orphans(&mut store, older_than, caller.now)?, "deleted")
+    } else {
+        (action::orphans(store.read(), older_than, caller.now)?, "orphaned")
+    };
+    let mut lines: Vec<String> = goals
+        .iter()
+        .map(|goal| {
+            let age = text::duration((caller.now - goal.updated_at_ms).max(0) / 1000);
+            let id = goal.goal_id.get(..8).unwrap_or(&goal.goal_id);
+            format!(
+                "{said} {id}  {:<22} {age} ago  {}",
+                goal.state(),
+                text::headline(&goal.objective, 70)
+            )
+        })
+        .collect();
+    if lines.is_empty() {
+        lines.push("no orphaned goals".into());
+    } else if !arguments.delete {
+        lines.push("/goal-adopt ID takes one over; /goal-cleanup --delete removes those older than 24 hours".into());
+    }
+    let views = goals
+        .iter()
+        .map(|goal| overview::goal_view(store.read(), goal, caller.now))
+        .collect::<Result<Vec<_>, _>>()?;
+    let done = Done {
+        text: lines.join("\n"),
+        json: json!({"deleted": arguments.delete, "goals": views}),
+        code: 0,
+    };
+    Ok(Outcome { done, goal: None })
+}

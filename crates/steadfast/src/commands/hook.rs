@@ -1,0 +1,160 @@
+//! `steadfast hook claude`: stdin to event, event to reply. It exits with 0 whatever happens; only the
+//! background hook that wakes the client uses another code, because that is how it is done.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use steadfast_core::action::Place;
+use steadfast_core::clock;
+use steadfast_core::goal::{Actor, Goal};
+use steadfast_core::hook;
+use steadfast_core::host::Host;
+use steadfast_core::host::claude::{self, HookEvent, HookInput, HookReply};
+use steadfast_core::log;
+use steadfast_core::paths::Paths;
+use steadfast_core::prompt;
+use steadfast_core::store::Origin;
+
+use super::goal::{self, Caller};
+use super::slash;
+use crate::cli::{GoalVerb, HookArgs, SlashCli};
+use crate::failure::Failure;
+use crate::output;
+
+/// No real event comes near this.
+const STDIN_MAX: u64 = 16 * 1024 * 1024;
+/// To the client, an `asyncRewake` hook with this code wakes the model with what is on stderr.
+const WAKE: u8 = 2;
+
+pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
+    let paths = match Paths::find(db) {
+        Ok(paths) => paths,
+        Err(error) => {
+            super::log_failure(&format!("hook: {error}"));
+            return ExitCode::SUCCESS;
+        }
+    };
+    let input = match read_input() {
+        Ok(Some(input)) => input,
+        Ok(None) => return ExitCode::SUCCESS,
+        Err(problem) => {
+            log::line(&paths.log_file(), &format!("hook {}: {problem}", arguments.host));
+            return ExitCode::SUCCESS;
+        }
+    };
+    if arguments.rewake {
+        return rewake(&input, &paths);
+    }
+    let reply = match &input.event {
+        HookEvent::Command { verb, arguments } => {
+            let noted = hook::handle(&input, &paths, clock::now());
+            let reply = command(&input, verb, arguments, &paths);
+            HookReply {
+                message: reply.message.or(noted.message),
+                ..reply
+            }
+        }
+        _ => hook::handle(&input, &paths, clock::now()),
+    };
+    if let Some(text) = claude::write_reply(&input.event_name, &reply) {
+        output::line(&text);
+    }
+    ExitCode::SUCCESS
+}
+
+fn read_input() -> Result<Option<HookInput>, String> {
+    let mut stdin = Vec::new();
+    std::io::stdin()
+        .lock()
+        .take(STDIN_MAX + 1)
+        .read_to_end(&mut stdin)
+        .map_err(|error| error.to_string())?;
+    if stdin.len() as u64 > STDIN_MAX {
+        return Err(format!("stdin has more than {STDIN_MAX} bytes"));
+    }
+    if stdin.iter().all(u8::is_ascii_whitespace) {
+        return Err("stdin is empty".to_owned());
+    }
+    claude::read_hook(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
+}
+
+fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
+    match hook::rewake(input, paths) {
+        Ok(Some(prompt)) => {
+            output::note(&prompt);
+            ExitCode::from(WAKE)
+        }
+        Ok(None) => ExitCode::SUCCESS,
+        Err(error) => {
+            log::line(&paths.log_file(), &format!("rewake {}: {error}", input.session_id));
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+/// Answers a slash command. Most need no model: the answer blocks the prompt. Those that give the model
+/// something to do let it through with what it must know.
+fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> HookReply {
+    let answer = |text: String| HookReply {
+        block: Some(text),
+        ..HookReply::default()
+    };
+    if verb == "doctor" {
+        return answer(match super::doctor::report(paths) {
+            Ok(done) => done.text,
+            Err(failure) => describe(&failure),
+        });
+    }
+    let ran = slash::words(verb, arguments).and_then(|words| {
+        let parsed = SlashCli::try_parse_from(words).map_err(|error| Failure::usage(&error))?;
+        let starts_work = matches!(
+            parsed.goal.verb,
+            GoalVerb::Start(_) | GoalVerb::Edit { .. } | GoalVerb::Adopt { .. }
+        );
+        let outcome = goal::run(&caller(input, paths), parsed.goal)?;
+        match outcome.goal.filter(|_| starts_work) {
+            Some(goal) => Ok(HookReply {
+                context: Some(work_on(&goal, verb)?),
+                message: Some(outcome.done.text),
+                ..HookReply::default()
+            }),
+            None => Ok(answer(outcome.done.text)),
+        }
+    });
+    ran.unwrap_or_else(|failure| answer(describe(&failure)))
+}
+
+fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
+    let place = Place {
+        session_id: input.session_id.clone(),
+        host: Host::Claude,
+        project_dir: Some(input.project_dir.clone()).filter(|path| !path.is_empty()),
+        transcript: input.transcript.clone(),
+    };
+    Caller {
+        paths,
+        // A slash command is typed by a person; the model cannot produce this event.
+        origin: Origin {
+            actor: Actor::User,
+            place: "slash-command",
+        },
+        place: Some(place),
+        directory: input.project_dir.clone().into(),
+        now: clock::now(),
+    }
+}
+
+fn work_on(goal: &Goal, verb: &str) -> Result<String, Failure> {
+    let now = clock::now();
+    Ok(match verb {
+        "start" => prompt::started(goal)?,
+        "adopt" => prompt::restore(goal, ", taken over from another session", now)?,
+        _ => prompt::restore(goal, "; the user has just changed its objective", now)?,
+    })
+}
+
+fn describe(failure: &Failure) -> String {
+    format!("error: {}\nhint: {}", failure.message, failure.hint)
+}

@@ -1,0 +1,41 @@
+//! `steadfast statusline`: one short line about the goal of the session that the host names on stdin. It never
+//! fails and never writes: without a goal, a store or understandable input it prints nothing.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde::Deserialize;
+use steadfast_core::clock;
+use steadfast_core::overview;
+use steadfast_core::paths::Paths;
+use steadfast_core::store::Store;
+
+use crate::cli::StatuslineArgs;
+use crate::output;
+
+#[derive(Deserialize)]
+struct StatuslineWire {
+    session_id: String,
+}
+
+pub(crate) fn run(db: Option<&Path>, arguments: &StatuslineArgs) -> ExitCode {
+    if let Some(line) = line(db).filter(|line| !line.is_empty()) {
+        if arguments.segment {
+            output::segment(&line);
+        } else {
+            output::line(&line);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn line(db: Option<&Path>) -> Option<String> {
+    let mut stdin = Vec::new();
+    std::io::stdin().lock().take(1024 * 1024).read_to_end(&mut stdin).ok()?;
+    let wire: StatuslineWire = serde_json::from_slice(&stdin).ok()?;
+    let paths = Paths::find(db).ok()?;
+    let store = Store::open_existing(&paths.store).ok()?;
+    let goal = store.read().goal(&wire.session_id).ok()??;
+    Some(overview::statusline(&goal, clock::now()))
+}

@@ -1,0 +1,147 @@
+//! What went wrong, for people, scripts and exit codes alike.
+
+use steadfast_core::action::ActionError;
+use steadfast_core::goal::ObjectiveError;
+use steadfast_core::goal::budget::BudgetError;
+use steadfast_core::goal::change::Refusal;
+use steadfast_core::host::install::InstallError;
+use steadfast_core::paths::PathError;
+use steadfast_core::prompt::PromptError;
+use steadfast_core::session::SessionError;
+use steadfast_core::store::StoreError;
+
+/// Exit codes of the whole program.
+pub(crate) mod code {
+    pub(crate) const USAGE: u8 = 1;
+    pub(crate) const NOT_FOUND: u8 = 2;
+    pub(crate) const WRONG_STATE: u8 = 3;
+    pub(crate) const ENVIRONMENT: u8 = 4;
+    pub(crate) const VERIFICATION: u8 = 6;
+}
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    pub(crate) kind: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let kind = match code {
+            code::USAGE => "usage",
+            code::NOT_FOUND => "not_found",
+            code::WRONG_STATE => "wrong_state",
+            code::ENVIRONMENT => "environment",
+            code::VERIFICATION => "verification_failed",
+            _ => "failed",
+        };
+        Self {
+            code,
+            kind,
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    /// Clap's own words in our two lines.
+    pub(crate) fn usage(error: &clap::Error) -> Self {
+        let text = error.render().to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        // A list of missing arguments follows its heading.
+        let end = lines.iter().position(|line| line.is_empty()).unwrap_or(lines.len());
+        let message = lines[..end].join(" ");
+        let message = message.strip_prefix("error: ").unwrap_or(&message).to_owned();
+        let tip = lines.iter().find_map(|line| line.strip_prefix("tip: "));
+        let usage = lines.iter().find_map(|line| line.strip_prefix("Usage: "));
+        let hint = match (tip, usage) {
+            (Some(tip), _) => tip.to_owned(),
+            (None, Some(usage)) => format!("usage: {usage}"),
+            (None, None) => "`steadfast --help` shows what there is".to_owned(),
+        };
+        Self::new(code::USAGE, message, hint)
+    }
+}
+
+impl From<ActionError> for Failure {
+    fn from(error: ActionError) -> Self {
+        let code = match &error {
+            ActionError::NoGoal(_) | ActionError::UnknownGoal(_) => code::NOT_FOUND,
+            ActionError::AmbiguousGoal(_) | ActionError::Refused(Refusal::NotEnough(_)) => code::USAGE,
+            ActionError::Refused(Refusal::NotProven { .. }) | ActionError::VerificationFailed(_) => code::VERIFICATION,
+            ActionError::Refused(Refusal::WrongState { .. })
+            | ActionError::GoalExists { .. }
+            | ActionError::NotForAgents(_)
+            | ActionError::NotOrphaned(_)
+            | ActionError::NeedsUser => code::WRONG_STATE,
+            ActionError::Store(_) => code::ENVIRONMENT,
+        };
+        Self::new(code, error.to_string(), error.hint())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::new(code::ENVIRONMENT, error.to_string(), error.hint())
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        let code = match &error {
+            SessionError::None(_) | SessionError::Several(_) => code::NOT_FOUND,
+            SessionError::Malformed(_) => code::USAGE,
+            SessionError::Store(_) => code::ENVIRONMENT,
+        };
+        Self::new(code, error.to_string(), error.hint())
+    }
+}
+
+impl From<PathError> for Failure {
+    fn from(error: PathError) -> Self {
+        Self::new(
+            code::ENVIRONMENT,
+            error.to_string(),
+            "set STEADFAST_HOME, or mend config.toml there",
+        )
+    }
+}
+
+impl From<InstallError> for Failure {
+    fn from(error: InstallError) -> Self {
+        Self::new(code::ENVIRONMENT, error.to_string(), error.hint())
+    }
+}
+
+impl From<PromptError> for Failure {
+    fn from(error: PromptError) -> Self {
+        Self::new(code::ENVIRONMENT, error.to_string(), "please report this")
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(code::ENVIRONMENT, error.to_string(), "run `steadfast doctor`")
+    }
+}
+
+impl From<ObjectiveError> for Failure {
+    fn from(error: ObjectiveError) -> Self {
+        Self::new(
+            code::USAGE,
+            error.to_string(),
+            "say in 1 to 4000 characters what must be true at the end",
+        )
+    }
+}
+
+impl From<BudgetError> for Failure {
+    fn from(error: BudgetError) -> Self {
+        Self::new(
+            code::USAGE,
+            error.to_string(),
+            "for example: --budget standard, --budget 10M, --usd 5, --max-hours 2",
+        )
+    }
+}

@@ -1,0 +1,350 @@
+//! What each tool takes. The types say it to the client as a schema and to the reader as code; what a type
+//! cannot say is checked where it is turned into our own words.
+
+use rmcp::model::JsonObject;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use steadfast_core::clock::Millis;
+use steadfast_core::goal::budget::{self, Budget, BudgetProfile, BudgetSource};
+use steadfast_core::goal::{self, NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
+use steadfast_core::text;
+
+use super::desk::Failure;
+
+const REASON_MAX: usize = 1_000;
+const EVIDENCE_MAX: usize = 20;
+const EVIDENCE_LENGTH: usize = 500;
+const WAIT_MAX: i64 = 86_400;
+const RECALL_MAX: i64 = 100;
+/// Far more money than any goal spends, and still exact in millionths.
+const USD_MAX: f64 = 1_000_000_000.0;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GetGoal {}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateGoal {
+    /// What is to be achieved, in the user's words: 1 to 4000 characters.
+    #[schemars(length(min = 1, max = 4000))]
+    objective: String,
+    /// Tokens the goal may spend. Not together with `budget_profile`; leave both out for no budget.
+    #[schemars(range(min = 1))]
+    token_budget: Option<i64>,
+    /// A named budget of tokens, turns and hours; `auto` picks one from the words of the objective. Only when
+    /// the user asked for it.
+    budget_profile: Option<ProfileName>,
+    /// Turns the goal may take.
+    #[schemars(range(min = 1, max = 999_999))]
+    max_turns: Option<i64>,
+    /// Hours the goal may be active; fractions are fine.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    max_hours: Option<f64>,
+    /// US dollars the goal may cost.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    max_usd: Option<f64>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum ProfileName {
+    Quick,
+    Standard,
+    Deep,
+    Overnight,
+    Auto,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpdateGoal {
+    /// `complete` when the whole objective is proven met, `blocked` when only the user or the outside world can
+    /// help.
+    pub(super) status: NewStatus,
+    /// The goal that is meant, if it should be this one and no other.
+    pub(super) goal_id: Option<String>,
+    /// Who found the goal complete: `self_update` (your own audit, the default) or `evaluator` (the newest verdict
+    /// of the goal-evaluator subagent says so).
+    completed_by: Option<Judge>,
+    /// What is in the way and what would help; needed with `blocked`, at most 1000 characters.
+    #[schemars(length(max = 1000))]
+    blocked_reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum NewStatus {
+    Complete,
+    Blocked,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum Judge {
+    SelfUpdate,
+    Evaluator,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RecordVerdict {
+    /// What the evaluator found. In doubt: `incomplete`; if it could not be checked: `unverifiable`.
+    pub(super) verdict: Verdict,
+    /// Why, in at most 1000 characters.
+    #[schemars(length(max = 1000))]
+    reason: Option<String>,
+    /// What was seen: at most 20 items; each is cut to 500 characters.
+    #[schemars(length(max = 20))]
+    evidence: Option<Vec<String>>,
+    /// The goal that was judged, if it should be this one and no other.
+    pub(super) goal_id: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub(super) enum Verdict {
+    Complete,
+    Incomplete,
+    Unverifiable,
+    Impossible,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpdateObjective {
+    /// The new text of the objective: 1 to 4000 characters.
+    #[schemars(length(min = 1, max = 4000))]
+    objective: String,
+    /// The goal that is meant, if it should be this one and no other.
+    pub(super) goal_id: Option<String>,
+}
+
+/// For the tools that need nothing else.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WhichGoal {
+    /// The goal that is meant, if it should be this one and no other.
+    pub(super) goal_id: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WaitGoal {
+    /// How many seconds to wait, from 1 to 86400. Either this or `until`.
+    #[schemars(range(min = 1, max = 86_400))]
+    seconds: Option<i64>,
+    /// When to wake: an RFC 3339 timestamp, a local date and time, or a time of day such as `17:30`.
+    until: Option<String>,
+    /// The goal that is meant, if it should be this one and no other.
+    pub(super) goal_id: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Recall {
+    /// Words to look for.
+    #[schemars(length(min = 1))]
+    query: String,
+    /// At most this many results, from 1 to 100.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<i64>,
+}
+
+/// Reads a call's arguments; the sentence of a failure names the argument.
+pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, Failure> {
+    let error = match T::deserialize(arguments) {
+        Ok(read) => return Ok(read),
+        Err(error) => in_words(&error),
+    };
+    // Serde names a missing or unknown field, but not the one whose value is wrong: that is the one without
+    // which the complaint is another.
+    let culprit = arguments.keys().filter(|_| !error.contains("field `")).find(|key| {
+        let mut others = arguments.clone();
+        others.remove(*key);
+        T::deserialize(&others).err().as_ref().map(in_words).as_ref() != Some(&error)
+    });
+    let sentence = match culprit {
+        Some(key) => format!("argument `{key}`: {error}"),
+        None => format!("arguments: {error}"),
+    };
+    Err(wrong(text::cut(&sentence, 300)))
+}
+
+fn in_words(error: &serde_json::Error) -> String {
+    let error = error.to_string().replace("expected i64", "expected a whole number");
+    error.replace("expected f64", "expected a number")
+}
+
+pub(super) fn not_an_object() -> Failure {
+    wrong("`arguments` must be an object")
+}
+
+fn wrong(sentence: impl Into<String>) -> Failure {
+    Failure::said(sentence, "the tool's input schema says what it takes")
+}
+
+fn at_most(name: &str, text: &str, most: usize) -> Result<(), Failure> {
+    let length = text.chars().count();
+    if length > most {
+        return Err(wrong(format!("`{name}` has {length} characters, more than {most}")));
+    }
+    Ok(())
+}
+
+fn between(name: &str, number: i64, most: i64) -> Result<i64, Failure> {
+    if (1..=most).contains(&number) {
+        return Ok(number);
+    }
+    if most == i64::MAX {
+        return Err(wrong(format!("`{name}` is {number}, and must be above 0")));
+    }
+    Err(wrong(format!("`{name}` is {number}, and must be from 1 to {most}")))
+}
+
+/// Turns hours into seconds and dollars into millionths.
+fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, Failure> {
+    if !(number > 0.0 && number <= most) {
+        return Err(wrong(format!(
+            "`{name}` is {number}, and must be above 0 and at most {most}"
+        )));
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "at most 1e15, which fits")]
+    let whole = (number * unit).round() as i64;
+    Ok(whole.max(1))
+}
+
+fn objective(text: &str) -> Result<String, Failure> {
+    goal::objective(text).map_err(|error| wrong(error.to_string()))
+}
+
+impl CreateGoal {
+    pub(super) fn new_goal(self) -> Result<NewGoal, Failure> {
+        let objective = objective(&self.objective)?;
+        let mut budget = match (self.token_budget, self.budget_profile) {
+            (Some(_), Some(_)) => {
+                return Err(wrong("`token_budget` and `budget_profile` exclude each other"));
+            }
+            (Some(tokens), None) => Budget {
+                tokens: Some(between("token_budget", tokens, i64::MAX)?),
+                source: BudgetSource::Tokens,
+                ..Budget::default()
+            },
+            (None, Some(name)) => name.budget(&objective),
+            (None, None) => Budget::default(),
+        };
+        if let Some(turns) = self.max_turns {
+            budget.turns = Some(between("max_turns", turns, UNLIMITED_CONTINUATIONS - 1)?);
+        }
+        if let Some(hours) = self.max_hours {
+            #[expect(clippy::cast_precision_loss, reason = "ten years in hours")]
+            let most = (UNLIMITED_SECONDS / 3_600 - 1) as f64;
+            budget.seconds = Some(scaled("max_hours", hours, 3_600.0, most)?);
+        }
+        if let Some(dollars) = self.max_usd {
+            budget.usd_micros = Some(scaled("max_usd", dollars, 1_000_000.0, USD_MAX)?);
+        }
+        Ok(NewGoal {
+            objective,
+            budget,
+            // Only a person says which commands run unasked on their machine.
+            verify: Vec::new(),
+        })
+    }
+}
+
+impl ProfileName {
+    fn budget(self, objective: &str) -> Budget {
+        let profile = match self {
+            Self::Quick => BudgetProfile::Quick,
+            Self::Standard => BudgetProfile::Standard,
+            Self::Deep => BudgetProfile::Deep,
+            Self::Overnight => BudgetProfile::Overnight,
+            Self::Auto => return Budget::of_profile(budget::auto_profile(objective), BudgetSource::Auto),
+        };
+        Budget::of_profile(profile, BudgetSource::Profile)
+    }
+}
+
+impl UpdateGoal {
+    pub(super) fn judge(&self) -> Judge {
+        self.completed_by.unwrap_or(Judge::SelfUpdate)
+    }
+
+    pub(super) fn blocked_reason(&self) -> Result<&str, Failure> {
+        if self.completed_by.is_some() {
+            return Err(wrong("`completed_by` goes with the status `complete` only"));
+        }
+        let reason = self.blocked_reason.as_deref().map(str::trim).unwrap_or_default();
+        if reason.is_empty() {
+            return Err(wrong("the status `blocked` needs a `blocked_reason`"));
+        }
+        at_most("blocked_reason", reason, REASON_MAX)?;
+        Ok(reason)
+    }
+}
+
+impl Verdict {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Incomplete => "incomplete",
+            Self::Unverifiable => "unverifiable",
+            Self::Impossible => "impossible",
+        }
+    }
+}
+
+impl RecordVerdict {
+    pub(super) fn reason(&self) -> Result<Option<&str>, Failure> {
+        let reason = self.reason.as_deref();
+        at_most("reason", reason.unwrap_or_default(), REASON_MAX)?;
+        Ok(reason)
+    }
+
+    pub(super) fn evidence(&self) -> Result<Vec<String>, Failure> {
+        let evidence = self.evidence.as_deref().unwrap_or_default();
+        if evidence.len() > EVIDENCE_MAX {
+            let items = evidence.len();
+            return Err(wrong(format!("`evidence` has {items} items, more than {EVIDENCE_MAX}")));
+        }
+        Ok(evidence.iter().map(|item| text::cut(item, EVIDENCE_LENGTH)).collect())
+    }
+}
+
+impl UpdateObjective {
+    pub(super) fn objective(&self) -> Result<String, Failure> {
+        objective(&self.objective)
+    }
+}
+
+impl WaitGoal {
+    pub(super) fn wake_at(&self, now: Millis) -> Result<Millis, Failure> {
+        match (self.seconds, self.until.as_deref()) {
+            (Some(seconds), None) => Ok(now + between("seconds", seconds, WAIT_MAX)? * 1_000),
+            (None, Some(until)) => match budget::parse_deadline(until, now) {
+                Ok(at) => Ok(at),
+                Err(budget::BudgetError::DeadlinePassed(_)) => {
+                    Err(wrong(format!("`until`: {} has passed", text::headline(until, 60))))
+                }
+                Err(_) => Err(wrong(format!("`until`: `{}` is not a time", text::headline(until, 60)))),
+            },
+            _ => Err(wrong("exactly one of `seconds` and `until` is needed")),
+        }
+    }
+}
+
+impl Recall {
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.query.trim().is_empty() {
+            return Err(wrong("`query` is empty"));
+        }
+        between("limit", self.limit.unwrap_or(1), RECALL_MAX)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! The store as the server holds it: opened when the first call needs it, kept open from then on, and opened
+//! anew after a failure or when the file was replaced under us.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use steadfast_core::action::ActionError;
+use steadfast_core::paths::Paths;
+use steadfast_core::store::{Store, StoreError};
+
+/// Why a tool refused: one sentence, and what to do about it.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Action(ActionError),
+    Said { sentence: String, hint: String },
+}
+
+impl Failure {
+    pub(super) fn said(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Said {
+            sentence: sentence.into(),
+            hint: hint.into(),
+        }
+    }
+
+    fn is_missing_store(&self) -> bool {
+        matches!(self, Self::Action(ActionError::Store(StoreError::Missing(_))))
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Action(error) => write!(formatter, "{error}\nhint: {}", error.hint()),
+            Self::Said { sentence, hint } => write!(formatter, "{sentence}\nhint: {hint}"),
+        }
+    }
+}
+
+impl<E: Into<ActionError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Action(error.into())
+    }
+}
+
+pub(super) struct Desk {
+    pub(super) paths: Paths,
+    opened: Mutex<Option<Opened>>,
+}
+
+struct Opened {
+    store: Store,
+    file: FileId,
+}
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+fn file_id(path: &Path) -> Option<FileId> {
+    fs_err::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+impl Desk {
+    pub(super) fn new(paths: &Paths) -> Self {
+        Self {
+            paths: paths.clone(),
+            opened: Mutex::new(None),
+        }
+    }
+
+    /// Works with the store, which must exist.
+    pub(super) fn store<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.with(Store::open_existing, work)
+    }
+
+    /// Works with the store, which is created if need be.
+    pub(super) fn store_or_new<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.with(Store::open, work)
+    }
+
+    /// Looks something up; a store that does not exist holds nothing.
+    pub(super) fn look_up<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<Option<T>, Failure>,
+    ) -> Result<Option<T>, Failure> {
+        match self.store(work) {
+            Err(failure) if failure.is_missing_store() => Ok(None),
+            other => other,
+        }
+    }
+
+    fn with<T>(
+        &self,
+        open: fn(&Path) -> Result<Store, StoreError>,
+        work: impl FnOnce(&mut Store) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        // A call that panicked left no half-done work behind: SQLite rolled its transaction back.
+        let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = &self.paths.store;
+        // A store that was moved away or restored from a backup must not live on in our open file.
+        let kept = slot.take().filter(|opened| file_id(path) == Some(opened.file));
+        let mut opened = match kept {
+            Some(opened) => opened,
+            None => Opened {
+                store: open(path)?,
+                file: file_id(path).ok_or_else(|| StoreError::Missing(path.clone()))?,
+            },
+        };
+        let done = work(&mut opened.store);
+        let store_failed =
+            matches!(&done, Err(Failure::Action(ActionError::Store(error))) if !matches!(error, StoreError::Stale));
+        if !store_failed {
+            *slot = Some(opened);
+        }
+        done
+    }
+}

@@ -1,0 +1,312 @@
+//! The nine tools: what the client is told about each, and what each does. All of them act on the caller's own
+//! session; none of them raises a limit, undoes a person's pause or touches verification commands.
+
+use std::sync::Arc;
+
+use rmcp::handler::server::common::{schema_for_empty_input, schema_for_input};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+use steadfast_core::action::{self, ActionError, Place};
+use steadfast_core::clock::{self, Millis};
+use steadfast_core::env_vars;
+use steadfast_core::goal::Goal;
+use steadfast_core::goal::change::{self, CompletedBy};
+use steadfast_core::host::Host;
+use steadfast_core::overview;
+use steadfast_core::store::{Store, StoreError};
+use steadfast_engine::verify;
+
+use super::args;
+use super::caller::{self, Caller};
+use super::desk::{Desk, Failure};
+
+type Answer = Result<Value, Failure>;
+
+/// A tool by its name.
+pub(super) struct Entry {
+    name: &'static str,
+    description: &'static str,
+    schema: fn() -> Arc<JsonObject>,
+    effect: Effect,
+    pub(super) call: fn(&Desk, &JsonObject, Option<&str>) -> Answer,
+}
+
+/// What clients that ask before a call should know.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Reads,
+    Changes,
+    Ends,
+}
+
+const TOOLS: [Entry; 9] = [
+    Entry {
+        name: "get_goal",
+        description: "The goal of this session with its status, limits, what is used and what is left of them, the last \
+            verdict, and what happens next; null when there is none.",
+        schema: schema::<args::GetGoal>,
+        effect: Effect::Reads,
+        call: get_goal,
+    },
+    Entry {
+        name: "create_goal",
+        description: "Starts a goal in this session. Only when the user explicitly asks for a goal, never inferred from an \
+            ordinary task. Keep the user's words. Set a budget only if the user named one. Refused while another goal is live.",
+        schema: schema::<args::CreateGoal>,
+        effect: Effect::Changes,
+        call: create_goal,
+    },
+    Entry {
+        name: "update_goal",
+        description: "Ends the work on the goal: `complete` when every requirement of the objective is proven met by what \
+            is there now (the user's verification commands, if any, are run first and must pass), `blocked` when the same \
+            obstacle stopped at least three turns in a row and only the user or the outside world can remove it. Not because \
+            the work is hard, slow or the budget nearly spent.",
+        schema: schema::<args::UpdateGoal>,
+        effect: Effect::Changes,
+        call: update_goal,
+    },
+    Entry {
+        name: "record_verdict",
+        description: "For the goal-evaluator subagent alone: records its judgement of the goal. A verdict is about the \
+            present text of the objective, and the newest one counts.",
+        schema: schema::<args::RecordVerdict>,
+        effect: Effect::Changes,
+        call: record_verdict,
+    },
+    Entry {
+        name: "update_objective",
+        description: "Replaces the text of the objective when the user changes what is wanted. Budget and counters stay; \
+            earlier verdicts no longer count.",
+        schema: schema::<args::UpdateObjective>,
+        effect: Effect::Changes,
+        call: update_objective,
+    },
+    Entry {
+        name: "resume_goal",
+        description: "Takes up a blocked goal again once the obstacle is gone. A paused goal is for the user to resume.",
+        schema: schema::<args::WhichGoal>,
+        effect: Effect::Changes,
+        call: resume_goal,
+    },
+    Entry {
+        name: "abandon_goal",
+        description: "Gives the goal up for good. Only when the user says so: the next goal then needs a word of the user.",
+        schema: schema::<args::WhichGoal>,
+        effect: Effect::Ends,
+        call: abandon_goal,
+    },
+    Entry {
+        name: "wait_goal",
+        description: "Pauses the active goal until a moment, when there is nothing to do before (a build, a deployment, a \
+            reset). End the turn after this call. The terminal client is woken by itself at that moment; elsewhere the goal \
+            goes on when its session is next resumed after it. The user can resume it at once.",
+        schema: schema::<args::WaitGoal>,
+        effect: Effect::Changes,
+        call: wait_goal,
+    },
+    Entry {
+        name: "recall",
+        description: "Searches what was remembered of sessions: prompts, decisions, files, errors and their fixes.",
+        schema: schema::<args::Recall>,
+        effect: Effect::Reads,
+        call: recall,
+    },
+];
+
+pub(super) fn find(name: &str) -> Option<&'static Entry> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+pub(super) fn names() -> String {
+    TOOLS.map(|tool| tool.name).join(", ")
+}
+
+pub(super) fn list() -> Vec<Tool> {
+    let describe = |entry: &Entry| {
+        let annotations = ToolAnnotations::new()
+            .read_only(entry.effect == Effect::Reads)
+            .destructive(entry.effect == Effect::Ends)
+            .open_world(false);
+        Tool::new(entry.name, entry.description, (entry.schema)()).with_annotations(annotations)
+    };
+    TOOLS.iter().map(describe).collect()
+}
+
+fn schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
+    let mut schema = schema_for_input::<T>().unwrap_or_else(|_| schema_for_empty_input());
+    // Some clients insist on it even for a tool without arguments.
+    Arc::make_mut(&mut schema).entry("properties").or_insert(json!({}));
+    schema
+}
+
+fn get_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+    let args::GetGoal {} = args::read(arguments)?;
+    let caller = caller::find(desk, id)?;
+    let goal = desk.look_up(|store| match store.read().goal(&caller.session_id)? {
+        Some(goal) => view(store, &goal, caller.now).map(Some),
+        None => Ok(None),
+    })?;
+    Ok(goal.unwrap_or_else(|| json!({"goal": null})))
+}
+
+fn create_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+    let new = args::read::<args::CreateGoal>(arguments)?.new_goal()?;
+    let caller = caller::find(desk, id)?;
+    desk.store_or_new(|store| {
+        let place = place(store, &caller.session_id)?;
+        let goal = action::start(store, &place, new, caller.origin, caller.now)?;
+        view(store, &goal, caller.now)
+    })
+}
+
+fn update_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+    let arguments: args::UpdateGoal = args::read(arguments)?;
+    match arguments.status {
+        args::NewStatus::Complete => complete(desk, &arguments, &caller::find(desk, id)?),
+        args::NewStatus::Blocked => {
+            let reason = arguments.blocked_reason()?;
+            let change = |goal: &Goal, now| change::block(goal, reason, now);
+            change_goal(desk, id, arguments.goal_id.as_deref(), change)
+        }
+    }
+}
+
+fn complete(desk: &Desk, arguments: &args::UpdateGoal, caller: &Caller) -> Answer {
+    let goal = desk.store(|store| own_goal(store, caller, arguments.goal_id.as_deref()))?;
+    if !goal.verify.is_empty() {
+        // A goal that cannot be completed now is refused before the checks, which may take minutes.
+        change::complete(&goal, CompletedBy::Verification, caller.now)?;
+        // A connection of their own, so that other calls find the store free meanwhile.
+        let mut store = Store::open_existing(&desk.paths.store)?;
+        verify::verify_goal(&mut store, &goal, &desk.paths.config.goal, caller.origin)?;
+    }
+    let by = match arguments.judge() {
+        args::Judge::SelfUpdate => CompletedBy::SelfUpdate,
+        args::Judge::Evaluator => CompletedBy::Evaluator,
+    };
+    desk.store(|store| {
+        let now = clock::now();
+        let goal = action::complete(store, &caller.session_id, by, caller.origin, now)?;
+        view(store, &goal, now)
+    })
+}
+
+fn record_verdict(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+    let arguments: args::RecordVerdict = args::read(arguments)?;
+    let (reason, evidence) = (arguments.reason()?, arguments.evidence()?);
+    let caller = caller::find(desk, id)?;
+    if !caller.is_evaluator() {
+        return desk.store(|store| {
+            let verb = "record_verdict";
+            match action::refuse_agent(store, &caller.session_id, verb, caller.origin, caller.now) {
+                Err(ActionError::Store(error)) => Err(error.into()),
+                _ => Err(Failure::said(
+                    "only the goal-evaluator subagent may record a verdict",
+                    "start the goal-evaluator subagent and let it judge the goal",
+                )),
+            }
+        });
+    }
+    let change = |goal: &Goal, now| change::verdict(goal, arguments.verdict.name(), reason, &evidence, now);
+    let mut answer = changed(desk, &caller, arguments.goal_id.as_deref(), change)?;
+    answer["ok"] = json!(true);
+    Ok(answer)
+}
+
+fn update_objective(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+    let arguments: args::UpdateObjective = args::read(arguments)?;
+    let objective = arguments.objective()?;
+    let change = |goal: &Goal, now| change::edit(goal, objective, now);
+    change_goal(desk, id, arguments.goal_id.as_deref(), change)
+}
+
+fn resume_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+    let arguments: args::WhichGoal = args::read(arguments)?;
+    let caller = caller::find(desk, id)?;
+    desk.store(|store| {
+        own_goal(store, &caller, arguments.goal_id.as_deref())?;
+        let goal = action::resume(store, &caller.session_id, caller.origin, caller.now)?;
+        view(store, &goal, caller.now)
+    })
+}
+
+fn abandon_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+    let arguments: args::WhichGoal = args::read(arguments)?;
+    change_goal(desk, id, arguments.goal_id.as_deref(), change::abandon)
+}
+
+fn wait_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+    let arguments: args::WaitGoal = args::read(arguments)?;
+    let wake_at = arguments.wake_at(clock::now())?;
+    let change = |goal: &Goal, now| change::wait(goal, wake_at, now);
+    change_goal(desk, id, arguments.goal_id.as_deref(), change)
+}
+
+fn recall(_desk: &Desk, arguments: &JsonObject, _id: Option<&str>) -> Answer {
+    args::read::<args::Recall>(arguments)?.check()?;
+    Ok(json!({"results": [], "note": "nothing stored yet"}))
+}
+
+/// Finds out who calls, and applies one change to their goal.
+fn change_goal(
+    desk: &Desk,
+    tool_use_id: Option<&str>,
+    goal_id: Option<&str>,
+    change: impl FnOnce(&Goal, Millis) -> Result<change::Change, change::Refusal>,
+) -> Answer {
+    changed(desk, &caller::find(desk, tool_use_id)?, goal_id, change)
+}
+
+fn changed(
+    desk: &Desk,
+    caller: &Caller,
+    goal_id: Option<&str>,
+    change: impl FnOnce(&Goal, Millis) -> Result<change::Change, change::Refusal>,
+) -> Answer {
+    let now = caller.now;
+    desk.store(|store| {
+        own_goal(store, caller, goal_id)?;
+        let goal = action::apply(store, &caller.session_id, caller.origin, now, |goal| change(goal, now))?;
+        view(store, &goal, now)
+    })
+}
+
+/// The goal of the caller's session, which must be the one that was named.
+fn own_goal(store: &Store, caller: &Caller, goal_id: Option<&str>) -> Result<Goal, Failure> {
+    let no_goal = || ActionError::NoGoal(caller.session_id.clone());
+    let goal = store.read().goal(&caller.session_id)?.ok_or_else(no_goal)?;
+    match goal_id {
+        Some(id) if id != goal.goal_id => Err(Failure::said(
+            "`goal_id` is not the id of this session's goal",
+            "get_goal tells its id; without `goal_id` this session's goal is meant",
+        )),
+        _ => Ok(goal),
+    }
+}
+
+/// Where a goal of this session belongs: what the hooks know of the session, else where the server runs.
+fn place(store: &Store, session_id: &str) -> Result<Place, StoreError> {
+    let mut place = store.read().session(session_id)?.as_ref().map_or_else(
+        || Place {
+            session_id: session_id.to_owned(),
+            host: Host::Claude,
+            project_dir: None,
+            transcript: None,
+        },
+        Place::from,
+    );
+    let here = || {
+        let directory = env_vars::path(env_vars::CLAUDE_PROJECT_DIR).or_else(|| std::env::current_dir().ok());
+        directory.map(|path| path.to_string_lossy().into_owned())
+    };
+    place.project_dir = place.project_dir.or_else(here);
+    Ok(place)
+}
+
+fn view(store: &Store, goal: &Goal, now: Millis) -> Answer {
+    let view = overview::goal_view(store.read(), goal, now)?;
+    let value = serde_json::to_value(view).map_err(|error| StoreError::Value(error.to_string()))?;
+    Ok(json!({"goal": value}))
+}

@@ -1,0 +1,63 @@
+//! Printing: data on stdout, everything else on stderr, colour only on a terminal.
+
+use std::io::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// What a command has to say: for scripts, for people, and its exit code.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Done {
+    pub(crate) text: String,
+    pub(crate) json: Value,
+    pub(crate) code: u8,
+}
+
+pub(crate) fn print(done: &Done, format: Format) {
+    match format {
+        Format::Text if done.text.is_empty() => {}
+        Format::Text => line(&done.text),
+        Format::Json if done.json.is_null() => {}
+        Format::Json => line(&format!("{:#}", done.json)),
+    }
+}
+
+pub(crate) fn print_failure(failure: &Failure, format: Format) {
+    if format == Format::Json {
+        let error = json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint});
+        line(&format!("{:#}", json!({"error": error})));
+        return;
+    }
+    let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+    let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
+    note(&format!(
+        "{red}error:{red:#} {}\n{cyan}hint:{cyan:#} {}",
+        failure.message, failure.hint
+    ));
+}
+
+/// Writes a line of data; a reader that went away is not an error.
+pub(crate) fn line(text: &str) {
+    let mut stdout = anstream::stdout().lock();
+    let _ = writeln!(stdout, "{}", text.trim_end_matches('\n'));
+}
+
+/// Writes a line for people.
+pub(crate) fn note(text: &str) {
+    let mut stderr = anstream::stderr().lock();
+    let _ = writeln!(stderr, "{}", text.trim_end_matches('\n'));
+}
+
+/// Writes text without a line break.
+pub(crate) fn segment(text: &str) {
+    let mut stdout = anstream::stdout().lock();
+    let _ = write!(stdout, "{text}");
+}

@@ -1,0 +1,80 @@
+//! The Claude Code plugin, built into the binary so that `setup` needs nothing else.
+
+use std::path::Path;
+
+pub(crate) const MARKETPLACE: &str = include_str!("../../../.claude-plugin/marketplace.json");
+
+macro_rules! plugin_files {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../plugin/", $path)))),*]
+    };
+}
+
+/// Every file of `plugin/`: its path there, and its text.
+pub(crate) const FILES: &[(&str, &str)] = plugin_files![
+    ".claude-plugin/plugin.json",
+    ".mcp.json",
+    "agents/goal-evaluator.md",
+    "commands/goal-abandon.md",
+    "commands/goal-adopt.md",
+    "commands/goal-block.md",
+    "commands/goal-cleanup.md",
+    "commands/goal-complete.md",
+    "commands/goal-doctor.md",
+    "commands/goal-edit.md",
+    "commands/goal-extend.md",
+    "commands/goal-history.md",
+    "commands/goal-pause.md",
+    "commands/goal-reconcile.md",
+    "commands/goal-resume.md",
+    "commands/goal-start.md",
+    "commands/goal-status.md",
+    "commands/goal-verify.md",
+    "hooks/hooks.json",
+    "skills/durable-goal/SKILL.md",
+];
+
+/// The commands as a user can have them without a prefix: file name and text.
+pub(crate) fn commands() -> Vec<(&'static str, &'static str)> {
+    FILES
+        .iter()
+        .filter_map(|(path, text)| Some((path.strip_prefix("commands/")?, *text)))
+        .collect()
+}
+
+/// The plugin's files with the program named by its full path, since a client started from a desktop may not
+/// have the user's PATH.
+pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
+    let program = program.to_string_lossy();
+    let in_shell = shell_word(&program);
+    FILES
+        .iter()
+        .map(|(path, text)| {
+            let text = match *path {
+                "hooks/hooks.json" => text.replace("\"steadfast hook", &format!("\"{} hook", json_text(&in_shell))),
+                ".mcp.json" => text.replace(
+                    "\"command\": \"steadfast\"",
+                    &format!("\"command\": \"{}\"", json_text(&program)),
+                ),
+                _ => (*text).to_owned(),
+            };
+            (*path, text)
+        })
+        .collect()
+}
+
+/// Quotes a word for the shell that runs hooks, unless it needs no quotes.
+pub(crate) fn shell_word(word: &str) -> String {
+    let plain = word
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
+    if plain {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn json_text(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
+}

@@ -1,0 +1,229 @@
+//! A private world for one test: home, store, project and Claude configuration in a temporary directory, and a
+//! clean environment for every process.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(crate) struct Env {
+    root: TempDir,
+}
+
+/// What a process printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Output {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// One line of error and one of advice, the exit code as promised.
+    pub(crate) fn fails_with(&self, code: i32, about: &str) -> &Self {
+        assert_eq!(self.code, code, "{self:?}");
+        let (error, hint) = self
+            .stderr
+            .split_once("hint: ")
+            .unwrap_or_else(|| panic!("no hint: {self:?}"));
+        assert!(error.starts_with("error: ") && error.contains(about), "{self:?}");
+        assert!(!hint.trim().is_empty() && !self.stderr.contains("panicked"), "{self:?}");
+        self
+    }
+
+    pub(crate) fn succeeds(&self) -> &Self {
+        assert_eq!(self.code, 0, "{self:?}");
+        self
+    }
+}
+
+impl Env {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::Builder::new().prefix("steadfast-it-").tempdir().unwrap();
+        for directory in ["project", "user/.claude"] {
+            std::fs::create_dir_all(root.path().join(directory)).unwrap();
+        }
+        Self { root }
+    }
+
+    pub(crate) fn path(&self, part: &str) -> PathBuf {
+        self.root.path().join(part)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.home().join("goals.db")
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.path("project")
+    }
+
+    pub(crate) fn claude_config(&self) -> PathBuf {
+        self.path("user/.claude")
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command
+            .env_clear()
+            .env("HOME", self.path("user"))
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("STEADFAST_HOME", self.home())
+            .env("TZ", "UTC")
+            .current_dir(self.project())
+            .args(arguments)
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        finish(&mut self.command(arguments), b"")
+    }
+
+    /// Runs a verb about the goal of session `s1`.
+    pub(crate) fn goal(&self, arguments: &[&str]) -> Output {
+        self.run(&[&["goal"], arguments, &["--session", "s1"]].concat())
+    }
+
+    /// Starts a goal in session `s1`, known to the hooks with a transcript.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Value {
+        self.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+        let output = self.run(&[&["goal", "start", "--session", "s1", "--json"], arguments].concat());
+        output.succeeds().json()["goal"].clone()
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        self.goal(&["status", "--json"]).json()["goal"].clone()
+    }
+
+    /// Calls the hook as the client does; what the event does not say is filled in.
+    pub(crate) fn hook(&self, session: &str, event: &Value) -> Value {
+        let output = self.hook_output(session, event);
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
+        if output.stdout.is_empty() {
+            Value::Null
+        } else {
+            output.json()
+        }
+    }
+
+    pub(crate) fn hook_output(&self, session: &str, event: &Value) -> Output {
+        let mut input = json!({
+            "session_id": session, "transcript_path": self.transcript(session), "cwd": self.project(),
+        });
+        for (name, value) in event.as_object().unwrap() {
+            input[name] = value.clone();
+        }
+        finish(&mut self.command(&["hook", "claude"]), input.to_string().as_bytes())
+    }
+
+    pub(crate) fn stop(&self, session: &str, last_message: &str, after_continuation: bool) -> Value {
+        self.hook(
+            session,
+            &json!({"hook_event_name": "Stop", "stop_hook_active": after_continuation,
+                    "last_assistant_message": last_message, "background_tasks": []}),
+        )
+    }
+
+    pub(crate) fn transcript(&self, session: &str) -> PathBuf {
+        self.path(&format!("{session}.jsonl"))
+    }
+
+    /// Appends an answer of the model to the session's file, as the client writes it.
+    pub(crate) fn says(&self, session: &str, id: &str, text: &str, tokens: i64) {
+        self.append(&self.transcript(session), &assistant(id, text, tokens));
+    }
+
+    pub(crate) fn append(&self, file: &Path, line: &Value) {
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(file)
+            .unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+
+    pub(crate) fn sql(&self, sql: &str) -> Vec<Vec<String>> {
+        let db = rusqlite::Connection::open(self.store()).unwrap();
+        let mut statement = db.prepare(sql).unwrap();
+        let columns = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            (0..columns)
+                .map(|at| row.get::<_, rusqlite::types::Value>(at).map(|value| text_of(&value)))
+                .collect()
+        });
+        rows.unwrap().map(Result::unwrap).collect()
+    }
+
+    pub(crate) fn execute(&self, sql: &str) {
+        rusqlite::Connection::open(self.store())
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
+    }
+
+    pub(crate) fn event_kinds(&self) -> Vec<String> {
+        self.sql("SELECT kind FROM goal_events ORDER BY id")
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}
+
+fn text_of(value: &rusqlite::types::Value) -> String {
+    use rusqlite::types::Value as Sql;
+    match value {
+        Sql::Null => "NULL".into(),
+        Sql::Integer(number) => number.to_string(),
+        Sql::Real(number) => number.to_string(),
+        Sql::Text(text) => text.clone(),
+        Sql::Blob(bytes) => format!("{} bytes", bytes.len()),
+    }
+}
+
+/// A line of the transcript: one answer with `tokens` counted tokens.
+pub(crate) fn assistant(id: &str, text: &str, tokens: i64) -> Value {
+    json!({
+        "type": "assistant", "uuid": format!("uuid-{id}"), "timestamp": now(), "requestId": format!("req-{id}"),
+        "message": {
+            "id": id, "role": "assistant", "model": "claude-opus-4-8", "type": "message",
+            "content": [{"type": "text", "text": text}],
+            "usage": {"input_tokens": tokens - 3, "output_tokens": 2, "cache_creation_input_tokens": 1, "cache_read_input_tokens": 9},
+        },
+    })
+}
+
+pub(crate) fn now() -> String {
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    steadfast_core::clock::to_rfc3339(i64::try_from(now.as_millis()).unwrap())
+        .replace('Z', &format!(".{:03}Z", now.subsec_millis()))
+}
+
+pub(crate) fn finish(command: &mut Command, stdin: &[u8]) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A process may end without reading its input.
+    let _ = child.stdin.take().unwrap().write_all(stdin);
+    let output = child.wait_with_output().unwrap();
+    Output {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}

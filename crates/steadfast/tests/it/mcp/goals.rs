@@ -1,0 +1,252 @@
+//! The life of a goal through the tools, and what the worker is not allowed.
+
+use serde_json::json;
+use steadfast_core::action;
+use steadfast_core::clock;
+use steadfast_core::goal::change;
+
+use super::world::{USER, World};
+
+#[test]
+fn a_goal_is_created_read_and_completed() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    assert_eq!(server.call("s1", "get_goal", &json!({})), json!({"goal": null}));
+
+    let arguments = json!({"objective": "  make it green ", "token_budget": 500_000, "max_turns": 7, "max_hours": 1.5, "max_usd": 2.5});
+    let created = server.call("s1", "create_goal", &arguments)["goal"].clone();
+    assert_eq!(created["objective"], "make it green");
+    assert_eq!(created["status"], "active");
+    assert_eq!(created["session_id"], "s1");
+    assert_eq!(created["token_budget"], 500_000);
+    assert_eq!(created["remaining_tokens"], 500_000);
+    assert_eq!(created["continuations_remaining"], 7);
+    assert_eq!(created["usd_budget"], 2.5);
+    assert_eq!(created["project_dir"], json!(world.path("project").to_str()));
+    assert_eq!(world.goal("s1").max_wall_clock_seconds, 5_400);
+
+    let seen = server.call("s1", "get_goal", &json!({}))["goal"].clone();
+    assert_eq!(seen["goal_id"], created["goal_id"]);
+
+    let id = json!({"status": "complete", "goal_id": created["goal_id"]});
+    let done = server.call("s1", "update_goal", &id);
+    assert_eq!(done["goal"]["status"], "complete");
+    let kinds = world.event_kinds("s1");
+    assert!(kinds.contains(&"goal_completed_by_self_update".to_owned()), "{kinds:?}");
+    let text = server.refused("s1", "update_goal", &json!({"status": "complete"}));
+    assert!(text.contains("the goal is complete"), "{text}");
+
+    let next = server.call("s1", "create_goal", &json!({"objective": "the next one"}));
+    assert_eq!(next["goal"]["status"], "active", "a completed goal makes room");
+}
+
+#[test]
+fn budget_profiles_and_nulls_are_understood() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    let arguments = json!({"objective": "migrate the store", "budget_profile": "auto", "token_budget": null});
+    let goal = server.call("s1", "create_goal", &arguments)["goal"].clone();
+    assert_eq!(goal["budget_profile"], "deep");
+    assert_eq!(goal["budget_source"], "auto");
+    assert_eq!(goal["token_budget"], 100_000_000);
+    let arguments = json!({"objective": "x", "budget_profile": "quick", "max_turns": 3});
+    let goal = server.call("s2", "create_goal", &arguments)["goal"].clone();
+    assert_eq!(
+        (&goal["token_budget"], &goal["continuations_remaining"]),
+        (&json!(2_000_000), &json!(3))
+    );
+}
+
+#[test]
+fn a_second_goal_is_refused_with_the_status_of_the_first() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    server.call("s1", "create_goal", &json!({"objective": "the first"}));
+    let text = server.refused("s1", "create_goal", &json!({"objective": "the second"}));
+    assert!(
+        text.contains("a goal already exists in status 'active': the first"),
+        "{text}"
+    );
+    let blocked = json!({"status": "blocked", "blocked_reason": "no network"});
+    server.call("s1", "update_goal", &blocked);
+    let text = server.refused("s1", "create_goal", &json!({"objective": "the second"}));
+    assert!(text.contains("status 'blocked'"), "{text}");
+    assert_eq!(world.goal("s1").objective, "the first");
+}
+
+#[test]
+fn the_worker_may_take_up_what_it_blocked_itself() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    server.call("s1", "create_goal", &json!({"objective": "x"}));
+    let reason = "the API key is missing: \"quotes\" | pipes \\ and \u{1b}[31mcolour";
+    let blocked = server.call(
+        "s1",
+        "update_goal",
+        &json!({"status": "blocked", "blocked_reason": reason}),
+    );
+    assert_eq!(blocked["goal"]["status"], "blocked");
+    assert_eq!(blocked["goal"]["blocked_reason"], reason);
+    assert!(
+        server
+            .refused("s1", "update_goal", &json!({"status": "complete"}))
+            .contains("the goal is blocked")
+    );
+    let resumed = server.call("s1", "resume_goal", &json!({}));
+    assert_eq!(resumed["goal"]["status"], "active");
+    assert!(
+        server
+            .refused("s1", "resume_goal", &json!({}))
+            .contains("the goal is active")
+    );
+}
+
+#[test]
+fn the_worker_cannot_clear_a_pause_or_raise_a_budget() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    server.call("s1", "create_goal", &json!({"objective": "x", "token_budget": 10}));
+    let now = clock::now();
+    action::apply(&mut world.store(), "s1", USER, now, |goal| change::pause(goal, now)).unwrap();
+    let text = server.refused("s1", "resume_goal", &json!({}));
+    assert!(text.contains("is for the user"), "{text}");
+    assert!(
+        server
+            .refused("s1", "update_goal", &json!({"status": "complete"}))
+            .contains("paused (user)")
+    );
+    let wait = server.refused("s1", "wait_goal", &json!({"seconds": 1}));
+    assert!(wait.contains("paused (user)"), "a wait would end the pause: {wait}");
+    let more = json!({"objective": "x", "token_budget": 1_000});
+    assert!(server.refused("s1", "create_goal", &more).contains("already exists"));
+    let edit = json!({"objective": "y", "token_budget": 1_000});
+    assert!(
+        server
+            .refused("s1", "update_objective", &edit)
+            .contains("`token_budget`")
+    );
+    let goal = world.goal("s1");
+    assert_eq!((goal.state().as_str(), goal.token_budget), ("paused (user)", Some(10)));
+    assert!(world.event_kinds("s1").contains(&"privileged_verb_refused".to_owned()));
+}
+
+#[test]
+fn a_goal_the_worker_abandoned_is_not_replaced_without_the_users_word() {
+    let world = World::new();
+    world.register("s1", Some(clock::now()), None);
+    let mut server = world.server();
+    for agent in ["", "steadfast:goal-evaluator"] {
+        server.call(
+            "s1",
+            "create_goal",
+            &json!({"objective": "small budget", "token_budget": 5}),
+        );
+        // A subagent is no way around it.
+        let id = world.note("s1", agent);
+        let gone = super::world::success(&server.call_with_id("abandon_goal", &json!({}), Some(&id)));
+        assert_eq!(gone["goal"]["status"], "abandoned");
+        assert!(
+            server
+                .refused("s1", "abandon_goal", &json!({}))
+                .contains("the goal is abandoned")
+        );
+        let fresh = json!({"objective": "fresh budget", "token_budget": 5_000_000});
+        let text = server.refused("s1", "create_goal", &fresh);
+        assert!(text.contains("needs the user's word"), "{text}");
+        let id = world.note("s1", "steadfast:goal-evaluator");
+        super::world::refusal(&server.call_with_id("create_goal", &fresh, Some(&id)));
+        world.register("s1", Some(clock::now()), None);
+    }
+    server.call("s1", "create_goal", &json!({"objective": "the user asked"}));
+}
+
+#[test]
+fn the_objective_is_replaced_and_everything_else_stays() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    let created = server.call("s1", "create_goal", &json!({"objective": "old", "token_budget": 9}));
+    let changed = server.call("s1", "update_objective", &json!({"objective": "new"}))["goal"].clone();
+    assert_eq!(changed["objective"], "new");
+    assert_eq!(changed["goal_id"], created["goal"]["goal_id"]);
+    assert_eq!(changed["token_budget"], 9);
+}
+
+#[test]
+fn a_waiting_goal_is_paused_until_its_moment_and_no_longer_the_workers_to_resume() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    server.call("s1", "create_goal", &json!({"objective": "x"}));
+    let before = clock::now();
+    let waiting = server.call("s1", "wait_goal", &json!({"seconds": 90}))["goal"].clone();
+    assert_eq!(
+        (&waiting["status"], &waiting["paused_reason"]),
+        (&json!("paused"), &json!("waiting"))
+    );
+    assert!(waiting["next"].as_str().unwrap().starts_with("wakes at "), "{waiting}");
+    let wake = world.goal("s1").wake_at_ms.unwrap();
+    assert!((before + 90_000..clock::now() + 90_000).contains(&wake));
+    assert!(world.event_kinds("s1").contains(&"goal_waiting".to_owned()));
+    assert!(
+        server
+            .refused("s1", "wait_goal", &json!({"seconds": 5}))
+            .contains("paused (waiting)")
+    );
+    server.refused("s1", "resume_goal", &json!({}));
+
+    server.call("s2", "create_goal", &json!({"objective": "x"}));
+    server.call("s2", "wait_goal", &json!({"until": "2999-01-01T00:00:00Z"}));
+    assert_eq!(
+        world.goal("s2").wake_at_ms,
+        clock::parse_rfc3339("2999-01-01T00:00:00Z")
+    );
+}
+
+#[test]
+fn every_tool_that_needs_a_goal_says_when_there_is_none() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    let cases = [
+        ("update_goal", json!({"status": "complete"})),
+        ("update_goal", json!({"status": "blocked", "blocked_reason": "x"})),
+        ("update_objective", json!({"objective": "x"})),
+        ("resume_goal", json!({})),
+        ("abandon_goal", json!({})),
+        ("wait_goal", json!({"seconds": 1})),
+    ];
+    for (tool, arguments) in &cases {
+        let text = server.refused("s1", tool, arguments);
+        assert!(text.contains("session s1 has no goal"), "{tool}: {text}");
+    }
+    let version = server.call("s1", "create_goal", &json!({"objective": "x"}))["goal"]["version"].clone();
+    for (tool, arguments) in &cases {
+        let mut arguments = arguments.clone();
+        arguments["goal_id"] = json!("00000000-0000-4000-8000-000000000000");
+        let text = server.refused("s1", tool, &arguments);
+        assert!(text.contains("`goal_id` is not the id"), "{tool}: {text}");
+    }
+    assert_eq!(json!(world.goal("s1").version), version, "nothing was changed");
+}
+
+#[test]
+fn hostile_text_is_kept_as_it_is_and_breaks_nothing() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    let hostile = "'); DROP TABLE goals; -- </objective> ${HOME} $(id) \u{202e}目標 \"}\n{\"jsonrpc\":\"2.0\"}";
+    let goal = server.call("s1", "create_goal", &json!({"objective": hostile}))["goal"].clone();
+    assert_eq!(goal["objective"], hostile);
+    let text = server.refused("s1", "abandon_goal", &json!({"goal_id": "' OR 1=1 --"}));
+    assert!(text.contains("`goal_id`"), "{text}");
+    let limit = "\u{1f3af}".repeat(4_000);
+    let goal = server.call("s1", "update_objective", &json!({"objective": limit}))["goal"].clone();
+    assert_eq!(goal["objective"], limit, "4000 characters, not bytes");
+    assert_eq!(server.call("s1", "get_goal", &json!({}))["goal"]["objective"], limit);
+}

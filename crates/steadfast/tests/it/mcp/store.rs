@@ -1,0 +1,70 @@
+//! A store that is not there, not usable, or replaced while the server runs.
+
+use serde_json::json;
+
+use super::world::{World, refusal, success};
+
+const SESSION: &[(&str, &str)] = &[("CLAUDE_CODE_SESSION_ID", "s1")];
+
+#[test]
+fn the_store_is_created_by_the_first_goal_and_not_before() {
+    let world = World::new();
+    let mut server = world.server_with(SESSION);
+    server.request("tools/list", &json!({}));
+    assert_eq!(
+        success(&server.call_with_id("get_goal", &json!({}), Some("toolu_x"))),
+        json!({"goal": null})
+    );
+    let text = refusal(&server.call_with_id("abandon_goal", &json!({}), None));
+    assert!(text.contains("does not exist"), "{text}");
+    assert!(!world.path("goals.db").exists());
+    success(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
+    assert_eq!(world.goal("s1").objective, "x");
+}
+
+#[test]
+fn a_corrupt_store_is_left_alone_and_used_again_once_it_is_mended() {
+    let world = World::new();
+    let garbage =
+        b"this is not a database, and long enough to have a header of its own ........................".repeat(20);
+    fs_err::write(world.path("goals.db"), &garbage).unwrap();
+    let mut server = world.server_with(SESSION);
+    for (tool, arguments) in [("get_goal", json!({})), ("create_goal", json!({"objective": "x"}))] {
+        let text = refusal(&server.call_with_id(tool, &arguments, Some("toolu_x")));
+        assert!(text.contains("is not a usable database"), "{tool}: {text}");
+    }
+    assert_eq!(fs_err::read(world.path("goals.db")).unwrap(), garbage);
+    fs_err::remove_file(world.path("goals.db")).unwrap();
+    success(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
+    assert_eq!(server.end().0.code(), Some(0));
+}
+
+#[test]
+fn a_store_that_cannot_be_created_is_said_so_at_every_call() {
+    let world = World::new();
+    let database = world.path("project/file/goals.db");
+    fs_err::write(world.path("project/file"), "a file where a directory should be").unwrap();
+    let variables = [SESSION[0], ("STEADFAST_DB", database.to_str().unwrap())];
+    let mut server = world.server_with(&variables);
+    for _ in 0..2 {
+        let text = refusal(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
+        assert!(text.contains("cannot be opened"), "{text}");
+    }
+    fs_err::remove_file(world.path("project/file")).unwrap();
+    success(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
+}
+
+#[test]
+fn a_store_that_was_replaced_is_opened_anew() {
+    let world = World::new();
+    let mut server = world.server_with(SESSION);
+    success(&server.call_with_id("create_goal", &json!({"objective": "the first"}), None));
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs_err::rename(
+            world.path(&format!("goals.db{suffix}")),
+            world.path(&format!("moved.db{suffix}")),
+        );
+    }
+    success(&server.call_with_id("create_goal", &json!({"objective": "the second"}), None));
+    assert_eq!(world.goal("s1").objective, "the second");
+}

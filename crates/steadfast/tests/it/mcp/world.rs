@@ -1,0 +1,257 @@
+//! A home of its own, a server process in it, and the hook notes that a real client would leave.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use steadfast_core::clock;
+use steadfast_core::env_vars;
+use steadfast_core::goal::{Actor, Goal};
+use steadfast_core::host::Host;
+use steadfast_core::store::{EventFilter, Origin, Session, Store, ToolCall};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const USER: Origin = Origin {
+    actor: Actor::User,
+    place: "test",
+};
+
+pub(super) struct World {
+    home: tempfile::TempDir,
+    calls: AtomicU64,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs_err::create_dir_all(home.path().join("claude/sessions")).unwrap();
+        fs_err::create_dir_all(home.path().join("project")).unwrap();
+        Self {
+            home,
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    pub(super) fn store(&self) -> Store {
+        Store::open(&self.path("goals.db")).unwrap()
+    }
+
+    pub(super) fn goal(&self, session_id: &str) -> Goal {
+        self.store().read().goal(session_id).unwrap().unwrap()
+    }
+
+    pub(super) fn event_kinds(&self, session_id: &str) -> Vec<String> {
+        let events = self
+            .store()
+            .read()
+            .events(EventFilter::Session(session_id), 100)
+            .unwrap();
+        events.into_iter().map(|event| event.kind).collect()
+    }
+
+    /// A session as the hooks register it; its user has typed a prompt at `prompted`.
+    pub(super) fn register(&self, session_id: &str, prompted: Option<i64>, ended: Option<i64>) {
+        let session = Session {
+            session_id: session_id.into(),
+            host: Host::Claude,
+            cwd: String::new(),
+            project_dir: self.path("project").to_string_lossy().into_owned(),
+            transcript_path: String::new(),
+            client: None,
+            parent_session_id: None,
+            last_prompt_ms: prompted,
+            started_at_ms: clock::now(),
+            last_seen_ms: clock::now(),
+            ended_at_ms: ended,
+            end_reason: None,
+        };
+        self.store().write(|db| db.put_session(&session)).unwrap();
+    }
+
+    /// What the `PreToolUse` hook of a call writes; returns the call's id.
+    pub(super) fn note(&self, session_id: &str, agent_type: &str) -> String {
+        let id = format!("toolu_{}", self.calls.fetch_add(1, Ordering::Relaxed));
+        self.note_as(&id, session_id, agent_type);
+        id
+    }
+
+    pub(super) fn note_as(&self, id: &str, session_id: &str, agent_type: &str) {
+        let call = ToolCall {
+            tool_use_id: id.into(),
+            session_id: session_id.into(),
+            agent_id: if agent_type.is_empty() { "" } else { "a1" }.into(),
+            agent_type: agent_type.into(),
+            tool_name: "record_verdict".into(),
+        };
+        self.store().write(|db| db.note_tool_call(&call, clock::now())).unwrap();
+    }
+
+    /// A server that nothing but the notes tells its session.
+    pub(super) fn server(&self) -> Server<'_> {
+        self.server_with(&[])
+    }
+
+    pub(super) fn server_with(&self, variables: &[(&str, &str)]) -> Server<'_> {
+        let mut server = self.silent_server_with(variables);
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"roots": {}, "elicitation": {}},
+            "clientInfo": {"name": "claude-code", "title": "Claude Code", "version": "2.1.197"},
+        });
+        server.hello = server.request("initialize", &hello);
+        server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        server
+    }
+
+    /// A server to which nobody has said hello.
+    pub(super) fn silent_server_with(&self, variables: &[(&str, &str)]) -> Server<'_> {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_steadfast"))
+            .arg("mcp")
+            .current_dir(self.path("project"))
+            .env_clear()
+            .env("PATH", env_vars::path("PATH").unwrap())
+            .env("HOME", self.home.path())
+            .env("STEADFAST_HOME", self.home.path())
+            .env("CLAUDE_CONFIG_DIR", self.path("claude"))
+            .envs(variables.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Server {
+            world: self,
+            stdin: child.stdin.take(),
+            child,
+            lines,
+            next_id: 0,
+            hello: Value::Null,
+        }
+    }
+}
+
+pub(super) struct Server<'w> {
+    world: &'w World,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    next_id: i64,
+    pub(super) hello: Value,
+}
+
+impl Server<'_> {
+    pub(super) fn send_line(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).unwrap();
+        stdin.write_all(b"\n").unwrap();
+        stdin.flush().unwrap();
+    }
+
+    pub(super) fn send(&mut self, message: &Value) {
+        self.send_line(&message.to_string());
+    }
+
+    /// Sends a request without waiting; returns its id.
+    pub(super) fn ask(&mut self, method: &str, params: &Value) -> i64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(&json!({"method": method, "params": params, "jsonrpc": "2.0", "id": id}));
+        id
+    }
+
+    /// The next message; every line of stdout must be one.
+    pub(super) fn receive(&mut self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("the server answers");
+        let message: Value = serde_json::from_str(&line).expect("stdout belongs to JSON-RPC");
+        assert_eq!(message["jsonrpc"], "2.0", "{line}");
+        message
+    }
+
+    pub(super) fn request(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.ask(method, params);
+        let answer = self.receive();
+        assert_eq!(answer["id"], json!(id), "{answer}");
+        answer
+    }
+
+    /// A tool call with a note or none: its whole answer.
+    pub(super) fn call_with_id(&mut self, tool: &str, arguments: &Value, tool_use_id: Option<&str>) -> Value {
+        let mut params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": 3}});
+        if let Some(id) = tool_use_id {
+            params["_meta"]["claudecode/toolUseId"] = json!(id);
+        }
+        self.request("tools/call", &params)
+    }
+
+    /// A call of the worker that must succeed: its structured result, which its text repeats.
+    pub(super) fn call(&mut self, session_id: &str, tool: &str, arguments: &Value) -> Value {
+        let id = self.world.note(session_id, "");
+        let answer = self.call_with_id(tool, arguments, Some(&id));
+        success(&answer)
+    }
+
+    /// A call of the worker that must be refused: the sentence and the hint.
+    pub(super) fn refused(&mut self, session_id: &str, tool: &str, arguments: &Value) -> String {
+        let id = self.world.note(session_id, "");
+        let answer = self.call_with_id(tool, arguments, Some(&id));
+        refusal(&answer)
+    }
+
+    pub(super) fn judge(&mut self, session_id: &str, arguments: &Value) -> Value {
+        let id = self.world.note(session_id, "steadfast:goal-evaluator");
+        self.call_with_id("record_verdict", arguments, Some(&id))
+    }
+
+    pub(super) fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Closes standard input and waits for the end of the process.
+    pub(super) fn end(&mut self) -> (ExitStatus, String) {
+        self.close_stdin();
+        let status = self.child.wait().unwrap();
+        let stderr = std::io::read_to_string(self.child.stderr.take().unwrap()).unwrap();
+        (status, stderr)
+    }
+}
+
+impl Drop for Server<'_> {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(super) fn success(answer: &Value) -> Value {
+    let result = &answer["result"];
+    assert_ne!(result["isError"], true, "{answer}");
+    let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(text, result["structuredContent"]);
+    text
+}
+
+pub(super) fn refusal(answer: &Value) -> String {
+    assert_eq!(answer["error"], Value::Null, "never a protocol error: {answer}");
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    let (sentence, hint) = text.rsplit_once("\nhint: ").expect("a sentence and a hint");
+    assert!(!sentence.is_empty() && !hint.is_empty(), "{text}");
+    text.to_owned()
+}

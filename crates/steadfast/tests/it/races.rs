@@ -1,0 +1,96 @@
+//! Many processes on one goal: nothing lost, nothing doubled, nobody turned away.
+
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::env::Env;
+
+#[test]
+fn sixteen_processes_writing_one_goal_lose_no_update_and_write_no_event_of_a_loser() {
+    let env = Env::new();
+    env.start(&["x", "--max-turns", "10"]);
+    for round in 1..=3 {
+        let children: Vec<_> = (0..16)
+            .map(|_| {
+                env.command(&["goal", "extend", "--add-turns", "1", "--session", "s1"])
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let total = (16 * round).to_string();
+        assert_eq!(
+            env.sql("SELECT continuations_remaining - 10, version FROM goals"),
+            [[total.clone(), total.clone()]]
+        );
+        assert_eq!(
+            env.sql("SELECT count(*), count(DISTINCT version_after), max(version_after) FROM goal_events WHERE kind = 'goal_extended'"),
+            [[total.clone(), total.clone(), total]]
+        );
+    }
+}
+
+#[test]
+fn parallel_stops_and_a_completion_agree_on_one_history() {
+    let env = Env::new();
+    env.start(&["x", "--budget", "1M"]);
+    env.says("s1", "m1", "one", 100);
+    let stop = json!({"hook_event_name": "Stop", "session_id": "s1", "transcript_path": env.transcript("s1"), "cwd": env.project()});
+    let hooks: Vec<_> = (0..8)
+        .map(|_| {
+            let mut child = env
+                .command(&["hook", "claude"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            std::io::Write::write_all(&mut child.stdin.take().unwrap(), stop.to_string().as_bytes()).unwrap();
+            child
+        })
+        .collect();
+    env.goal(&["complete"]).succeeds();
+    for hook in hooks {
+        assert!(hook.wait_with_output().unwrap().status.success());
+    }
+    let goal = env.status();
+    assert_eq!(
+        (&goal["status"], &goal["tokens_used"]),
+        (&json!("complete"), &json!(100))
+    );
+    // Every version was reached once, and the tokens of all events are those of the goal.
+    let gaps = env.sql("SELECT count(*) FROM (SELECT version_before, version_after FROM goal_events WHERE version_before >= version_after)");
+    assert_eq!(gaps, [["0"]]);
+    assert_eq!(
+        env.sql("SELECT sum(tokens_delta) FROM goal_events WHERE kind = 'tokens_accounted'"),
+        [["100"]]
+    );
+}
+
+#[test]
+fn a_process_killed_at_any_moment_leaves_a_whole_store() {
+    let env = Env::new();
+    env.start(&["x", "--max-turns", "10"]);
+    for delay in 0..40_u64 {
+        let mut child = env
+            .command(&["goal", "extend", "--add-turns", "1", "--session", "s1"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_micros(delay * 150));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(env.run(&["db", "check"]).succeeds().stdout, "ok\n");
+    let rows = env.sql(
+        "SELECT g.continuations_remaining - 10 - (SELECT count(*) FROM goal_events WHERE kind = 'goal_extended'),
+                g.version - (SELECT count(*) FROM goal_events WHERE kind = 'goal_extended') FROM goals g",
+    );
+    assert_eq!(rows, [["0", "0"]]);
+}

@@ -1,0 +1,164 @@
+//! `setup claude` and back: the user's files byte for byte as they were.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::env::Env;
+
+fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                files.insert(path.clone(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn setup_merges_is_idempotent_and_leaves_no_trace_when_taken_out() {
+    let env = Env::new();
+    let settings = "{\n\t\"model\": \"opus\",   \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"mine\"}]}]}\n}";
+    std::fs::write(env.claude_config().join("settings.json"), settings).unwrap();
+    std::fs::create_dir(env.claude_config().join("commands")).unwrap();
+    std::fs::write(env.claude_config().join("commands/goal-pause.md"), "my own command").unwrap();
+    let before = tree(&env.path("user"));
+
+    let shown = env.run(&["setup", "claude", "--yes", "--dry-run"]);
+    assert!(shown.succeeds().stdout.contains("settings.json"), "{shown:?}");
+    assert_eq!(tree(&env.path("user")), before, "a dry run changes nothing");
+
+    env.run(&["setup", "claude", "--yes"]).succeeds();
+    let text = std::fs::read_to_string(env.claude_config().join("settings.json")).unwrap();
+    let merged: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&merged["model"], &merged["hooks"]["Stop"][0]["hooks"][0]["command"]),
+        (&json!("opus"), &json!("mine"))
+    );
+    assert_eq!(merged["enabledPlugins"]["steadfast@steadfast"], true);
+    assert!(
+        merged["statusLine"]["command"]
+            .as_str()
+            .unwrap()
+            .ends_with(" statusline"),
+        "{merged:#}"
+    );
+    assert!(env.claude_config().join("commands/goal-start.md").exists());
+    assert_eq!(
+        std::fs::read_to_string(env.claude_config().join("commands/goal-pause.md")).unwrap(),
+        "my own command"
+    );
+    let hooks = std::fs::read_to_string(env.home().join("claude/plugin/hooks/hooks.json")).unwrap();
+    assert!(hooks.contains(env!("CARGO_BIN_EXE_steadfast")), "{hooks}");
+    serde_json::from_str::<Value>(&hooks).unwrap();
+    let doctor = env.run(&["doctor", "--json"]).json();
+    let plugin = doctor["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["id"] == "claude_plugin")
+        .unwrap();
+    assert_eq!(plugin["status"], "ok");
+    let config = std::fs::read_to_string(env.home().join("config.toml")).unwrap();
+    assert!(config.contains("goals.db"), "{config}");
+
+    let after = tree(&env.path("user"));
+    assert!(
+        env.run(&["setup", "claude", "--yes"])
+            .succeeds()
+            .stdout
+            .starts_with("nothing to change")
+    );
+    assert_eq!(tree(&env.path("user")), after);
+
+    env.run(&["setup", "--uninstall"]).succeeds();
+    assert_eq!(tree(&env.path("user")), before);
+    assert!(
+        env.run(&["setup", "--uninstall"])
+            .succeeds()
+            .stdout
+            .starts_with("nothing to change")
+    );
+}
+
+#[test]
+fn without_consent_the_status_line_and_the_cap_are_left_alone() {
+    let env = Env::new();
+    env.run(&["setup", "claude"]).succeeds();
+    let text = std::fs::read_to_string(env.claude_config().join("settings.json")).unwrap();
+    let settings: Value = serde_json::from_str(&text).unwrap();
+    assert!(
+        settings.get("statusLine").is_none() && settings.get("env").is_none(),
+        "{settings:#}"
+    );
+    env.run(&["setup", "claude", "--block-cap", "0"]).succeeds();
+    let text = std::fs::read_to_string(env.claude_config().join("settings.json")).unwrap();
+    let settings: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(settings["env"]["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"], "0");
+}
+
+#[test]
+fn broken_settings_are_refused_and_nothing_is_changed() {
+    let env = Env::new();
+    std::fs::write(env.claude_config().join("settings.json"), "{ // comment\n}").unwrap();
+    let before = tree(&env.path("user"));
+    env.run(&["setup", "claude", "--yes"]).fails_with(4, "not valid JSON");
+    assert_eq!(tree(&env.path("user")), before);
+}
+
+#[test]
+fn the_plugin_in_the_repository_is_the_one_in_the_binary() {
+    let env = Env::new();
+    env.run(&["setup", "claude"]).succeeds();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin");
+    let installed = env.home().join("claude/plugin");
+    let names = |root: &Path| -> Vec<PathBuf> {
+        tree(root)
+            .into_keys()
+            .map(|path| path.strip_prefix(root).unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names(&repository), names(&installed));
+    for name in [
+        "commands/goal-start.md",
+        "agents/goal-evaluator.md",
+        ".claude-plugin/plugin.json",
+    ] {
+        assert_eq!(
+            std::fs::read(repository.join(name)).unwrap(),
+            std::fs::read(installed.join(name)).unwrap(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn goals_of_the_other_plugin_are_named() {
+    let env = Env::new();
+    let data = env.claude_config().join("plugins/data/claude-goal-market");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join("goals.db"), "x").unwrap();
+    assert!(
+        env.run(&["setup", "claude"])
+            .succeeds()
+            .stdout
+            .contains("steadfast db import")
+    );
+    let doctor = env.run(&["doctor", "--json"]).json();
+    assert!(
+        doctor["checks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|check| check["id"] == "claude_goal_plugin"),
+        "{doctor:#}"
+    );
+}
