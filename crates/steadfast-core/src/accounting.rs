@@ -132,7 +132,8 @@ pub fn record(
             path: &file.path,
         };
         let before = db.cursor(&file.path)?;
-        let recorded = db.record(source, &file.reading, now)?;
+        let written_since = written_since(db, &goal, file, before.as_ref())?;
+        let recorded = db.record(source, &file.reading, written_since, now)?;
         for (goal_id, charge) in recorded.charges {
             if !file.agent_id.is_empty() {
                 db.put_subagent_tokens(
@@ -199,6 +200,35 @@ pub fn record(
         facts.interrupted = true;
     }
     Ok((goal, facts))
+}
+
+/// Lines of a file may carry times that are not theirs: a transcript moved here from elsewhere, or a clock that
+/// jumped. This is the moment before which no new line of this file can have been written, with room for slow
+/// streams; `None` where old lines are to be expected: in a rewritten file, one older than the goal, or a fork,
+/// which begins with copies.
+fn written_since(
+    db: Db<'_>,
+    goal: &Goal,
+    file: &FileReading,
+    before: Option<&Cursor>,
+) -> Result<Option<Millis>, StoreError> {
+    const SLOW_STREAM: Millis = 600_000;
+    if file.reading.rewritten {
+        return Ok(None);
+    }
+    if let Some(cursor) = before.filter(|cursor| cursor.position.offset > 0) {
+        return Ok(Some(cursor.updated_at_ms - SLOW_STREAM));
+    }
+    let is_fork = db
+        .session(&goal.session_id)?
+        .is_some_and(|session| session.parent_session_id.is_some());
+    let born = fs_err::metadata(&file.path)
+        .and_then(|meta| meta.created())
+        .ok()
+        .and_then(|born| born.duration_since(std::time::UNIX_EPOCH).ok())
+        .and_then(|since| i64::try_from(since.as_millis()).ok());
+    let is_newer = born.is_some_and(|born| born >= goal.created_at_ms);
+    Ok((is_newer && !is_fork).then_some(goal.created_at_ms - SLOW_STREAM))
 }
 
 /// Notes that tokens may be missing from the count.

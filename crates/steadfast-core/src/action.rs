@@ -115,7 +115,9 @@ pub fn refresh(store: &mut Store, goal: &Goal, origin: Origin, now: Millis) -> R
     let Some(session) = store.read().session(&goal.session_id)? else {
         return Ok(());
     };
-    if session.transcript_path.is_empty() || !store.read().has_open_span(&goal.goal_id)? {
+    // A paused goal's session is read too: what it says now must not be charged after a resume.
+    let may_matter = goal.status.is_live() || store.read().has_open_span(&goal.goal_id)?;
+    if session.transcript_path.is_empty() || !may_matter {
         return Ok(());
     }
     let readings = accounting::read_session(store, goal.host, session.transcript_path.as_ref())?;

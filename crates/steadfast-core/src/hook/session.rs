@@ -167,19 +167,7 @@ pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<
 }
 
 pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<HookReply, HookError> {
-    let known = store.read().session(call.session_id())?;
-    let mut session = session_record(call);
-    session.last_prompt_ms = typed.then_some(call.now);
-    // A fork announces itself under its parent's id; its own id appears only here.
-    if known.is_none()
-        && let Some(client) = session.client
-    {
-        let parent = store.read().previous_session(client, call.session_id())?;
-        session.parent_session_id = parent
-            .filter(|parent| parent.ended_at_ms.is_none())
-            .map(|parent| parent.session_id);
-    }
-    store.write(|db| db.put_session(&session))?;
+    let session = register(call, store, typed)?;
     if let Some(parent) = &session.parent_session_id {
         return offer_adoption(store, parent, "this one was forked from");
     }
@@ -212,10 +200,26 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
 
 /// A slash command is a person's word, like a prompt.
 pub(super) fn typed_command(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    let mut session = session_record(call);
-    session.last_prompt_ms = Some(call.now);
-    store.write(|db| db.put_session(&session))?;
+    register(call, store, true)?;
     Ok(HookReply::default())
+}
+
+/// Notes a session that takes a prompt. A fork announces itself under its parent's id; its own id appears only
+/// here, and then its parent is the session that the same client ran before.
+fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<Session, HookError> {
+    let known = store.read().session(call.session_id())?;
+    let mut session = session_record(call);
+    session.last_prompt_ms = typed.then_some(call.now);
+    if known.is_none()
+        && let Some(client) = session.client
+    {
+        let parent = store.read().previous_session(client, call.session_id())?;
+        session.parent_session_id = parent
+            .filter(|parent| parent.ended_at_ms.is_none())
+            .map(|parent| parent.session_id);
+    }
+    store.write(|db| db.put_session(&session))?;
+    Ok(session)
 }
 
 pub(super) fn before_compaction(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {

@@ -23,6 +23,7 @@ pub struct Cursor {
     pub queued_prompts: i64,
     pub native_goal: Option<String>,
     pub read_before_compaction: bool,
+    pub updated_at_ms: Millis,
 }
 
 /// Where a reading comes from.
@@ -45,8 +46,9 @@ pub struct Recorded {
 
 impl Db<'_> {
     pub(crate) fn cursor(self, path: &Path) -> Result<Option<Cursor>, StoreError> {
-        let sql = "SELECT byte_offset, anchor, broken_lines, queued_prompts, native_goal, read_before_compaction, carry
-                   FROM transcript_cursors WHERE path = ?1";
+        let sql =
+            "SELECT byte_offset, anchor, broken_lines, queued_prompts, native_goal, read_before_compaction, carry,
+                     updated_at_ms FROM transcript_cursors WHERE path = ?1";
         let found = self
             .0
             .prepare_cached(sql)?
@@ -62,6 +64,7 @@ impl Db<'_> {
                     queued_prompts: row.get(3)?,
                     native_goal: row.get(4)?,
                     read_before_compaction: row.get(5)?,
+                    updated_at_ms: row.get(7)?,
                 })
             })
             .optional()?;
@@ -97,12 +100,21 @@ impl Db<'_> {
     }
 
     /// Enters a reading and says what each goal is to be charged for it.
-    pub(crate) fn record(self, source: Source<'_>, reading: &Reading, now: Millis) -> Result<Recorded, StoreError> {
+    /// A response whose own time is before `written_since`, when its line cannot have been there yet, counts at
+    /// the time of this reading.
+    pub(crate) fn record(
+        self,
+        source: Source<'_>,
+        reading: &Reading,
+        written_since: Option<Millis>,
+        now: Millis,
+    ) -> Result<Recorded, StoreError> {
         let before = self.cursor(source.path)?.unwrap_or_default();
         let mut charges = BTreeMap::new();
         for response in &reading.responses {
             // A line that tells no time is as new as the reading that found it.
-            let at_ms = if response.at_ms == 0 { now } else { response.at_ms };
+            let untimed = response.at_ms == 0 || written_since.is_some_and(|since| response.at_ms < since);
+            let at_ms = if untimed { now } else { response.at_ms };
             let response = Response {
                 at_ms,
                 ..response.clone()
@@ -127,6 +139,7 @@ impl Db<'_> {
             broken_lines: broken_before + reading.broken_lines,
             queued_prompts,
             native_goal,
+            updated_at_ms: now,
             // It holds for the compaction that follows; what comes after is new and may vanish like anything.
             read_before_compaction: before.read_before_compaction && !reading.rewritten && reading.responses.is_empty(),
         };

@@ -413,3 +413,40 @@ fn own_tools_are_announced_and_approved_and_others_left_alone() {
         [["s1", "get_goal"]]
     );
 }
+
+/// A transcript that carries old times, as a replayed one does, is charged by where its lines stand.
+#[test]
+fn lines_with_times_of_long_ago_count_where_they_were_appended() {
+    let env = Env::new();
+    let old = |id: &str, tokens: i64| {
+        let mut line = assistant(id, id, tokens);
+        line["timestamp"] = json!("2025-01-01T00:00:00.000Z");
+        line
+    };
+    let transcript = env.transcript("s1");
+    env.append(&transcript, &old("before", 1_000_000));
+    env.start(&["x"]);
+    env.append(&transcript, &old("m1", 100));
+    env.stop("s1", "m1", false);
+    env.goal(&["pause"]).succeeds();
+    env.append(&transcript, &old("m2", 1_000));
+    env.goal(&["resume"]).succeeds();
+    env.append(&transcript, &old("m3", 10));
+    env.stop("s1", "m3", false);
+    assert_eq!(env.status()["tokens_used"], 110);
+    // A goal that nobody told a transcript counts a file that began after it, not one that is older.
+    for (session, tokens) in [("young", 7), ("elder", 0)] {
+        if session == "elder" {
+            env.append(&env.transcript(session), &old("elder", 7));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        env.run(&["goal", "start", "y", "--session", session]).succeeds();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        if session == "young" {
+            env.append(&env.transcript(session), &old("young", 7));
+        }
+        env.stop(session, session, false);
+        let goal = env.run(&["goal", "status", "--json", "--session", session]).json();
+        assert_eq!(goal["goal"]["tokens_used"], tokens, "{session}");
+    }
+}
