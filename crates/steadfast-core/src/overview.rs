@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::clock::{self, Millis};
 use crate::goal::limit;
 use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::spend;
 use crate::store::{Db, EventRow, StoreError};
 use crate::text;
 
@@ -31,6 +32,8 @@ pub struct GoalView {
     /// Null when tokens of a model without a known price are among them.
     pub cost_usd: Option<f64>,
     pub usd_budget: Option<f64>,
+    /// What all goals of this store spent today.
+    pub today: Value,
     pub continuations_used: i64,
     pub continuations_remaining: i64,
     pub active_seconds: i64,
@@ -75,6 +78,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
         reason = "amounts of money are far below 2^53 millionths"
     )]
     let dollars = |micros: i64| micros as f64 / 1_000_000.0;
+    let today = spend::today(db, now)?;
     Ok(GoalView {
         goal_id: goal.goal_id.clone(),
         session_id: goal.session_id.clone(),
@@ -93,6 +97,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
         cache_read_tokens: goal.cache_read_tokens,
         cost_usd: (goal.unpriced_tokens == 0).then(|| dollars(goal.cost_micros)),
         usd_budget: goal.usd_budget_micros.map(dollars),
+        today: json!({"tokens": today.tokens, "cost_usd": dollars(today.cost_micros)}),
         continuations_used: goal.continuations_used,
         continuations_remaining: goal.continuations_remaining,
         active_seconds: goal.active_seconds(until),
@@ -191,6 +196,16 @@ pub fn status_text(view: &GoalView) -> String {
         .map(|budget| format!(" of {}", money(budget)))
         .unwrap_or_default();
     lines.push(format!("cost: {cost}{of}"));
+    let today = &view.today;
+    let (tokens, dollars) = (
+        today["tokens"].as_i64().unwrap_or(0),
+        today["cost_usd"].as_f64().unwrap_or(0.0),
+    );
+    lines.push(format!(
+        "today: {} tokens · {} by all goals",
+        text::thousands(tokens),
+        money(dollars)
+    ));
     let turns_left = if view.continuations_used + view.continuations_remaining < crate::goal::UNLIMITED_CONTINUATIONS {
         format!(" · {} left", view.continuations_remaining)
     } else {

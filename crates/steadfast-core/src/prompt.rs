@@ -168,6 +168,9 @@ pub fn limits(goal: &Goal) -> String {
 
 /// A limit that is nearly used up, for the model and the user.
 pub fn describe_near(goal: &Goal, limit: Limit, now: Millis) -> String {
+    if limit == Limit::Shared {
+        return "over 80 % of the cap over all goals used".to_owned();
+    }
     let (used, most) = limit.usage(goal, now).unwrap_or_default();
     let percent = if most > 0 { used.saturating_mul(100) / most } else { 100 };
     format!("{percent} % of the goal's {} used", limit_name(limit))
@@ -182,6 +185,7 @@ pub fn describe_reached(goal: &Goal, limit: Limit, now: Millis) -> String {
         Limit::Turns => format!("{used} of {most} turns"),
         Limit::Hours => format!("{} of {}", text::duration(used), text::duration(most)),
         Limit::Deadline => "the deadline has passed".to_owned(),
+        Limit::Shared => "the cap over all goals of the day or the week".to_owned(),
     }
 }
 
@@ -192,6 +196,7 @@ fn limit_name(limit: Limit) -> &'static str {
         Limit::Turns => "turns",
         Limit::Hours => "time",
         Limit::Deadline => "time to its deadline",
+        Limit::Shared => "cap over all goals",
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) const fn rules(no_progress_limit: i64) -> TurnRules {
     TurnRules {
         no_progress_limit,
         always_pause_uncertain: false,
+        shared: crate::goal::limit::SharedSpend::Free,
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod code {
     pub(crate) const NOT_FOUND: u8 = 2;
     pub(crate) const WRONG_STATE: u8 = 3;
     pub(crate) const ENVIRONMENT: u8 = 4;
+    pub(crate) const LIMIT: u8 = 5;
     pub(crate) const VERIFICATION: u8 = 6;
 }
 
@@ -34,6 +35,7 @@ impl Failure {
             code::NOT_FOUND => "not_found",
             code::WRONG_STATE => "wrong_state",
             code::ENVIRONMENT => "environment",
+            code::LIMIT => "limit_reached",
             code::VERIFICATION => "verification_failed",
             _ => "failed",
         };

@@ -217,7 +217,7 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
                 span: Span::Keep,
             });
         }
-        None => {}
+        Some(Limit::Shared) | None => {}
     }
     let mut after = goal.changed(now);
     after.enter_active(now);
@@ -419,6 +419,7 @@ fn limit_was_raised(limit: Limit, add: Extension) -> bool {
         Limit::Usd => add.usd_micros.is_some(),
         Limit::Turns => add.turns.is_some(),
         Limit::Hours | Limit::Deadline => add.seconds.is_some(),
+        Limit::Shared => false,
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::change::{Change, Event, Span, pause_for};
-use super::limit::{self, Limit};
+use super::limit::{self, Limit, SharedSpend};
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 
@@ -56,6 +56,8 @@ pub struct TurnRules {
     pub no_progress_limit: i64,
     /// Pause a goal with uncertain accounting even if it has no token or money budget.
     pub always_pause_uncertain: bool,
+    /// What all goals together have spent, against the caps of the day and the week.
+    pub shared: SharedSpend,
 }
 
 /// Decides at the end of a turn.
@@ -83,7 +85,7 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     if turn.native_goal {
         return (None, Decision::NativeGoalDrives);
     }
-    if let Some(limit) = limit::reached(goal, now) {
+    if let Some(limit) = limit::reached(goal, now).or(shared_limit(rules.shared)) {
         return (Some(hand_wind_down(goal, limit, now)), Decision::WindDown(limit));
     }
     let worked = turn.worked || goal.worked_since_continuation;
@@ -113,6 +115,7 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     after.last_message_hash.clone_from(&turn.message);
     after.worked_since_continuation = false;
     after.failures_in_row = 0;
+    after.wake_at_ms = None;
     after.last_continuation_at_ms = Some(now);
     after.continuations_used += 1;
     after.continuations_remaining = (after.continuations_remaining - 1).max(0);
@@ -139,6 +142,10 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
             Decision::Continue
         },
     )
+}
+
+fn shared_limit(shared: SharedSpend) -> Option<Limit> {
+    (shared == SharedSpend::Reached).then_some(Limit::Shared)
 }
 
 fn budget_limited_at_stop(goal: &Goal, now: Millis) -> (Option<Change>, Decision) {
@@ -214,13 +221,15 @@ pub enum BatchDecision {
 }
 
 /// Decides between two rounds of tool calls, so that one long turn cannot spend without bound.
-pub fn at_batch(goal: &Goal, now: Millis) -> (Option<Change>, BatchDecision) {
+pub fn at_batch(goal: &Goal, shared: SharedSpend, now: Millis) -> (Option<Change>, BatchDecision) {
     if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
         return (None, BatchDecision::GoOn);
     }
     // The last turn of the turn cap is held to the other limits like any turn.
     let winding_down = goal.wind_down.filter(|limit| *limit != Limit::Turns);
-    let limit = winding_down.or_else(|| limit::reached_inside_turn(goal, now));
+    let limit = winding_down
+        .or_else(|| limit::reached_inside_turn(goal, now))
+        .or(shared_limit(shared));
     let spent = goal.status == GoalStatus::BudgetLimited && goal.budget_limit_reported && goal.wind_down.is_none();
     let Some(limit) = limit.filter(|_| !spent) else {
         if goal.worked_since_continuation {
@@ -323,11 +332,11 @@ pub fn charge(goal: &Goal, add: Charge, now: Millis) -> Option<Change> {
 }
 
 /// Notes warnings as given and returns which limits they are about.
-pub fn warn(goal: &Goal, now: Millis) -> Option<(Change, Vec<Limit>)> {
+pub fn warn(goal: &Goal, shared: SharedSpend, now: Millis) -> Option<(Change, Vec<Limit>)> {
     if goal.status != GoalStatus::Active {
         return None;
     }
-    let limits = limit::to_warn(goal, now);
+    let limits = limit::to_warn(goal, shared, now);
     if limits.is_empty() {
         return None;
     }

@@ -8,11 +8,12 @@ use super::{Call, HOST, HookError};
 use crate::accounting::{self, Facts, FileReading};
 use crate::config::OnCompact;
 use crate::goal::change::{Change, Event, Span};
-use crate::goal::limit::Limit;
+use crate::goal::limit::{Limit, SharedSpend};
 use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::claude::{self, Agent, HookReply};
 use crate::prompt;
+use crate::spend;
 use crate::store::{Db, Store, StoreError};
 use crate::text;
 
@@ -72,6 +73,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
     let rules = TurnRules {
         no_progress_limit: call.paths.config.goal.no_progress_limit,
         always_pause_uncertain: call.paths.config.accounting.on_compact == OnCompact::Pause,
+        shared: SharedSpend::Free,
     };
     let (goal, decision, warnings, notice) = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
@@ -91,8 +93,9 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
                 None,
             ));
         }
+        let shared = spend::shared(db, &call.paths.config.limits, call.now)?;
         let mut warnings = Vec::new();
-        if let Some((change, limits)) = turn::warn(&goal, call.now) {
+        if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
             goal = db.save(&goal, change, call.origin)?;
             warnings = limits;
         }
@@ -105,6 +108,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             native_goal: seen.native_goal.is_some(),
             block_cap: claude::block_cap(),
         };
+        let rules = TurnRules { shared, ..rules };
         let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
         if let Some(mut change) = change {
             if decision == Decision::HandOver && claude::can_rewake() {
@@ -204,6 +208,13 @@ fn limited(goal: &Goal, limit: Limit, call: &Call<'_>) -> String {
         Limit::Usd => "--add-usd X",
         Limit::Turns => "--add-turns N",
         Limit::Hours | Limit::Deadline => "--add-hours H",
+        Limit::Shared => {
+            let state = goal.state();
+            return format!(
+                "steadfast: the goal is {state}: {}. /goal-resume goes on when there is room again.",
+                prompt::describe_reached(goal, limit, call.now)
+            );
+        }
     };
     let state = goal.state();
     format!(
@@ -223,12 +234,13 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         };
         let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
+        let shared = spend::shared(db, &call.paths.config.limits, call.now)?;
         let mut warnings = Vec::new();
-        if let Some((change, limits)) = turn::warn(&goal, call.now) {
+        if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
             goal = db.save(&goal, change, call.origin)?;
             warnings = limits;
         }
-        let (change, decision) = turn::at_batch(&goal, call.now);
+        let (change, decision) = turn::at_batch(&goal, shared, call.now);
         if let Some(change) = change {
             goal = db.save(&goal, change, call.origin)?;
         }

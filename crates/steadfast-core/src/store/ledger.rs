@@ -13,6 +13,7 @@ use crate::goal::change::Span;
 use crate::goal::turn::Charge;
 use crate::host::Host;
 use crate::price;
+use crate::spend::Spend;
 use crate::usage::{NativeGoal, Position, Reading, Response};
 
 /// How far a file was read, and what a reader must remember about it.
@@ -234,6 +235,19 @@ impl Db<'_> {
             .prepare_cached(sql)?
             .query_row(params![session_id, at], |row| row.get(0))
             .optional()?)
+    }
+
+    /// What goals were charged with since a moment.
+    pub fn spent_since(self, from: Millis) -> Result<Spend, StoreError> {
+        let sql = "SELECT coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0)
+                   FROM responses WHERE goal_id IS NOT NULL AND at_ms >= ?1";
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Spend {
+                tokens: row.get(0)?,
+                cost_micros: row.get(1)?,
+            })
+        };
+        Ok(self.0.prepare_cached(sql)?.query_row([from], read)?)
     }
 
     pub fn has_open_span(self, goal_id: &str) -> Result<bool, StoreError> {

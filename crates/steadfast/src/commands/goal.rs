@@ -10,12 +10,14 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::env_vars;
 use steadfast_core::goal::budget::{self, Budget, BudgetError};
 use steadfast_core::goal::change::{self, CompletedBy, Extension};
+use steadfast_core::goal::limit::SharedSpend;
 use steadfast_core::goal::{self, Actor, Goal, NewGoal};
 use steadfast_core::host::{Host, process};
 use steadfast_core::overview;
 use steadfast_core::paths::Paths;
 use steadfast_core::prompt;
 use steadfast_core::session;
+use steadfast_core::spend;
 use steadfast_core::store::{Origin, Store, StoreError};
 use steadfast_core::text;
 use steadfast_engine::verify;
@@ -94,6 +96,7 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
             changed(&store, goal, "goal paused")
         }
         GoalVerb::Resume => {
+            refuse_above_shared_cap(caller, &store, id)?;
             let goal = action::resume(&mut store, id, origin, now)?;
             let said = if goal.status == goal::GoalStatus::Active {
                 "goal resumed"
@@ -148,6 +151,20 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
             Err(Failure::new(code::USAGE, "not reached", ""))
         }
     }
+}
+
+/// A goal stopped by the cap over all goals stays stopped until there is room again.
+fn refuse_above_shared_cap(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<(), Failure> {
+    let stopped = store
+        .read()
+        .goal(session_id)?
+        .is_some_and(|goal| goal.paused_reason == Some(goal::PausedReason::CostCap));
+    let limits = &caller.paths.config.limits;
+    if stopped && spend::shared(store.read(), limits, caller.now)? == SharedSpend::Reached {
+        let hint = "wait for the next day or week, or raise [limits] in config.toml";
+        return Err(Failure::new(code::LIMIT, "the cap over all goals is reached", hint));
+    }
+    Ok(())
 }
 
 /// Opens the store without creating one: a verb about a goal has nothing to find in a new store.

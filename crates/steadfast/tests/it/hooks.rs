@@ -450,3 +450,45 @@ fn lines_with_times_of_long_ago_count_where_they_were_appended() {
         assert_eq!(goal["goal"]["tokens_used"], tokens, "{session}");
     }
 }
+
+#[test]
+fn a_cap_over_all_goals_of_the_day_winds_down_and_pauses_every_one() {
+    let env = Env::new();
+    std::fs::create_dir_all(env.home()).unwrap();
+    std::fs::write(env.home().join("config.toml"), "[limits]\ndaily_tokens = 1000\n").unwrap();
+    env.start(&["x"]);
+    env.run(&["goal", "start", "y", "--session", "s2"]).succeeds();
+    env.says("s1", "m1", "one", 850);
+    let warned = env.stop("s1", "one", false);
+    assert!(
+        warned["systemMessage"].as_str().unwrap().contains("all goals"),
+        "{warned}"
+    );
+    env.says("s2", "m2", "two", 200);
+    let wind_down = env.stop("s2", "two", false);
+    assert!(
+        wind_down["reason"].as_str().unwrap().contains("last turn"),
+        "{wind_down}"
+    );
+    assert!(
+        env.stop("s1", "one", true)["reason"]
+            .as_str()
+            .unwrap()
+            .contains("last turn")
+    );
+    env.stop("s1", "one", true);
+    let goal = env.status();
+    assert_eq!(
+        (&goal["paused_reason"], &goal["today"]["tokens"]),
+        (&json!("cost_cap"), &json!(1050))
+    );
+    assert!(env.goal(&["status"]).stdout.contains("today: 1,050 tokens"));
+    env.goal(&["resume"]).fails_with(5, "cap over all goals");
+    std::fs::write(
+        env.home().join("config.toml"),
+        "[limits]\ndaily_tokens = 1000000\ndaily_usd = 100\n",
+    )
+    .unwrap();
+    env.goal(&["resume"]).succeeds();
+    assert_eq!(env.stop("s1", "one", false)["decision"], "block");
+}

@@ -227,6 +227,8 @@ fn a_fork_is_offered_the_goal_and_its_copies_are_not_counted_again() {
         "In the fork.",
     );
     assert_ne!(fork.session_id(), first.session_id());
+    let offered = model.requests().pop().expect("a request").all_text();
+    assert!(offered.contains("/goal-adopt"), "{offered}");
     let after = goal(&client);
     assert_eq!(
         (&after["session_id"], &after["tokens_used"]),

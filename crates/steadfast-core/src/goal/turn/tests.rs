@@ -113,8 +113,8 @@ fn goals_that_are_not_running_are_left_alone() {
     };
     for goal in [done, paused, blocked] {
         assert_eq!(at_stop(&goal, &work(), RULES, NOW), (None, Decision::Silent));
-        assert_eq!(at_batch(&goal, NOW), (None, BatchDecision::GoOn));
-        assert_eq!(warn(&goal, NOW), None);
+        assert_eq!(at_batch(&goal, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
+        assert_eq!(warn(&goal, SharedSpend::Free, NOW), None);
     }
 }
 
@@ -131,6 +131,7 @@ fn every_limit_hands_out_one_wind_down_turn_and_then_stops() {
             Limit::Turns => "paused (continuation_cap)",
             Limit::Hours => "paused (wall_clock_cap)",
             Limit::Deadline => "paused (deadline)",
+            Limit::Shared => "paused (cost_cap)",
         };
         assert_eq!(stopped.state(), expected);
         assert_eq!((stopped.wind_down, stopped.resume_at_ms), (None, None));
@@ -265,16 +266,19 @@ fn each_limit_is_warned_of_once_at_eighty_percent() {
         usd_micros: Some(10_000),
         ..Budget::default()
     };
-    assert_eq!(warn(&charged(&goal_within(budget.clone()), 799), NOW), None);
+    assert_eq!(
+        warn(&charged(&goal_within(budget.clone()), 799), SharedSpend::Free, NOW),
+        None
+    );
     let near = charged(&goal_within(budget), 800);
-    let (change, limits) = warn(&near, NOW).unwrap();
+    let (change, limits) = warn(&near, SharedSpend::Free, NOW).unwrap();
     assert_eq!(limits, [Limit::Tokens]);
     assert_eq!(
         change.events,
         [Event::new("limit_warning", json!({"limits": ["tokens"]}))]
     );
     assert_eq!(change.goal.warned, [Limit::Tokens]);
-    assert_eq!(warn(&change.goal, NOW), None);
+    assert_eq!(warn(&change.goal, SharedSpend::Free, NOW), None);
 
     let timed = goal_within(Budget {
         seconds: Some(100),
@@ -287,7 +291,7 @@ fn each_limit_is_warned_of_once_at_eighty_percent() {
         continuations_remaining: 1,
         ..timed
     };
-    let (_, limits) = warn(&almost, START + 80 * SECOND).unwrap();
+    let (_, limits) = warn(&almost, SharedSpend::Free, START + 80 * SECOND).unwrap();
     assert_eq!(limits, [Limit::Turns, Limit::Hours, Limit::Deadline]);
 }
 

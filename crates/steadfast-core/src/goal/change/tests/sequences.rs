@@ -1,6 +1,7 @@
 //! Invariants that hold after any sequence of changes.
 
 use super::*;
+use crate::goal::limit::SharedSpend;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -68,8 +69,8 @@ fn take(step: &Step, goal: &Goal, now: Millis) -> Option<Change> {
         Step::Prompted => prompted(goal, now),
         Step::Charge(charge) => turn::charge(goal, *charge, now),
         Step::Stop(end) => turn::at_stop(goal, end, crate::testing::rules(3), now).0,
-        Step::Batch => turn::at_batch(goal, now).0,
-        Step::Warn => turn::warn(goal, now).map(|(change, _)| change),
+        Step::Batch => turn::at_batch(goal, SharedSpend::Free, now).0,
+        Step::Warn => turn::warn(goal, SharedSpend::Free, now).map(|(change, _)| change),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 fn batch(goal: &Goal) -> (Goal, BatchDecision) {
-    let (change, decision) = at_batch(goal, NOW);
+    let (change, decision) = at_batch(goal, SharedSpend::Free, NOW);
     (change.map_or_else(|| goal.clone(), |change| change.goal), decision)
 }
 
@@ -28,7 +28,7 @@ fn a_batch_is_noted_as_work_once() {
         (decision, worked.worked_since_continuation),
         (BatchDecision::GoOn, true)
     );
-    assert_eq!(at_batch(&worked, NOW), (None, BatchDecision::GoOn));
+    assert_eq!(at_batch(&worked, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
 }
 
 #[test]
@@ -50,6 +50,7 @@ fn a_turn_that_passes_a_limit_is_told_and_then_ended() {
         let state = match limit {
             Limit::Hours => "paused (wall_clock_cap)",
             Limit::Deadline => "paused (deadline)",
+            Limit::Shared => "paused (cost_cap)",
             _ => "budget_limited",
         };
         assert_eq!((stopped.state(), stopped.wind_down), (state.into(), None));
@@ -104,5 +105,5 @@ fn a_goal_spent_long_ago_does_not_meddle_with_the_users_own_turns() {
         worked_since_continuation: true,
         ..goals_at_their_limit()[0].1.clone()
     };
-    assert_eq!(at_batch(&spent, NOW), (None, BatchDecision::GoOn));
+    assert_eq!(at_batch(&spent, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
 }
