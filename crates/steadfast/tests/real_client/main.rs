@@ -10,6 +10,7 @@ mod basics;
 mod client;
 mod facts;
 mod goals;
+mod goals_accounting;
 mod goals_in_terminal;
 mod lab_plugin;
 mod model;
