@@ -67,21 +67,13 @@ pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreErro
 
 /// The last thing the worker said in these readings.
 pub fn last_text(readings: &[FileReading]) -> Option<&str> {
-    readings
-        .iter()
-        .find(|file| file.agent_id.is_empty())
-        .and_then(|file| file.reading.last_text.as_deref())
+    readings.iter().find(|file| file.agent_id.is_empty()).and_then(|file| file.reading.last_text.as_deref())
 }
 
 fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
     let from = store.read().cursor(path)?.unwrap_or_default().position;
     let reading = read_host_file(host, path, &from)?;
-    Ok(FileReading {
-        path: path.to_owned(),
-        agent_id,
-        from,
-        reading,
-    })
+    Ok(FileReading { path: path.to_owned(), agent_id, from, reading })
 }
 
 fn read_host_file(host: Host, path: &Path, from: &Position) -> Result<Reading, StoreError> {
@@ -125,24 +117,14 @@ pub fn record(
     let mut worker_position = None;
     let mut interrupted_at = None;
     for file in readings {
-        let source = Source {
-            host: goal.host,
-            session_id: &goal.session_id,
-            agent_id: &file.agent_id,
-            path: &file.path,
-        };
+        let source =
+            Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
         let before = db.cursor(&file.path)?;
         let written_since = written_since(db, &goal, file, before.as_ref())?;
         let recorded = db.record(source, &file.reading, written_since, now)?;
         for (goal_id, charge) in recorded.charges {
             if !file.agent_id.is_empty() {
-                db.put_subagent_tokens(
-                    source,
-                    &goal_id,
-                    charge.subagent_tokens,
-                    recorded.cursor.position.offset,
-                    now,
-                )?;
+                db.put_subagent_tokens(source, &goal_id, charge.subagent_tokens, recorded.cursor.position.offset, now)?;
             }
             if goal_id == goal.goal_id {
                 own = own.plus(charge);
@@ -181,12 +163,8 @@ pub fn record(
         Some(invalid) if charging => {
             let payload =
                 json!({"usage_field": invalid.field, "response_id": invalid.response_id, "offset": invalid.offset});
-            let change = pause_for(
-                &goal,
-                PausedReason::AccountingError,
-                Event::new("invalid_usage_field", payload),
-                now,
-            );
+            let change =
+                pause_for(&goal, PausedReason::AccountingError, Event::new("invalid_usage_field", payload), now);
             goal = db.save(&goal, change, origin)?;
         }
         _ => facts.invalid = None,
@@ -219,9 +197,7 @@ fn written_since(
     if let Some(cursor) = before.filter(|cursor| cursor.position.offset > 0) {
         return Ok(Some(cursor.updated_at_ms - SLOW_STREAM));
     }
-    let is_fork = db
-        .session(&goal.session_id)?
-        .is_some_and(|session| session.parent_session_id.is_some());
+    let is_fork = db.session(&goal.session_id)?.is_some_and(|session| session.parent_session_id.is_some());
     let born = fs_err::metadata(&file.path)
         .and_then(|meta| meta.created())
         .ok()
@@ -238,11 +214,8 @@ pub fn flag_uncertain(db: Db<'_>, goal: &Goal, cause: &str, origin: Origin, now:
     after.accounting_uncertain = true;
     let payload = json!({"cause": cause, "cursor": goal.last_accounted_byte_offset});
     let event = Event::new("accounting_uncertain_set", payload);
-    let change = crate::goal::change::Change {
-        goal: after,
-        events: vec![event],
-        span: crate::goal::change::Span::Keep,
-    };
+    let change =
+        crate::goal::change::Change { goal: after, events: vec![event], span: crate::goal::change::Span::Keep };
     db.save(goal, change, origin)
 }
 
@@ -261,23 +234,9 @@ pub fn skip_to_end(
     for (agent_id, path) in files {
         let position = usage::end_of_file(&path)?;
         worker_offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
-        let source = Source {
-            host,
-            session_id,
-            agent_id: &agent_id,
-            path: &path,
-        };
+        let source = Source { host, session_id, agent_id: &agent_id, path: &path };
         let before = db.cursor(&path)?.unwrap_or_default();
-        db.put_cursor(
-            source,
-            &Cursor {
-                position,
-                queued_prompts: 0,
-                read_before_compaction: false,
-                ..before
-            },
-            now,
-        )?;
+        db.put_cursor(source, &Cursor { position, queued_prompts: 0, read_before_compaction: false, ..before }, now)?;
     }
     Ok(worker_offset)
 }
@@ -290,16 +249,8 @@ pub fn mark_before_compaction(
     transcript: &Path,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let source = Source {
-        host,
-        session_id,
-        agent_id: "",
-        path: transcript,
-    };
-    let cursor = Cursor {
-        read_before_compaction: true,
-        ..db.cursor(transcript)?.unwrap_or_default()
-    };
+    let source = Source { host, session_id, agent_id: "", path: transcript };
+    let cursor = Cursor { read_before_compaction: true, ..db.cursor(transcript)?.unwrap_or_default() };
     db.put_cursor(source, &cursor, now)
 }
 

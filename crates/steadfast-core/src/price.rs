@@ -25,9 +25,7 @@ struct Table {
 
 fn table() -> Option<&'static Table> {
     static TABLE: OnceLock<Option<Table>> = OnceLock::new();
-    TABLE
-        .get_or_init(|| toml::from_str(include_str!("../prices.toml")).ok())
-        .as_ref()
+    TABLE.get_or_init(|| toml::from_str(include_str!("../prices.toml")).ok()).as_ref()
 }
 
 /// The cost of a response in millionths of a dollar; `None` when its model is not in the table.
@@ -75,13 +73,6 @@ mod tests {
 
     #[test]
     fn an_unknown_model_has_no_cost() {
-        assert_eq!(
-            cost_micros(&Response {
-                model: "mystery-1".into(),
-                input: 5,
-                ..Response::default()
-            }),
-            None
-        );
+        assert_eq!(cost_micros(&Response { model: "mystery-1".into(), input: 5, ..Response::default() }), None);
     }
 }

@@ -32,10 +32,7 @@ pub fn shared(db: Db<'_>, limits: &SharedLimits, now: Millis) -> Result<SharedSp
             continue;
         }
         let spent = db.spent_since(from)?;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "dollars times a million is far below 2^63"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "dollars times a million is far below 2^63")]
         let micros = usd.map(|dollars| (dollars * 1_000_000.0) as i64);
         for (used, most) in [(spent.tokens, tokens), (spent.cost_micros, micros)] {
             match most {
@@ -54,10 +51,7 @@ fn day_start(now: Millis, days: i64) -> Millis {
     Timestamp::from_millisecond(now)
         .ok()
         .map(|moment| moment.to_zoned(TimeZone::system()))
-        .and_then(|here| {
-            here.round(jiff::ZonedRound::new().smallest(Unit::Day).mode(jiff::RoundMode::Trunc))
-                .ok()
-        })
+        .and_then(|here| here.round(jiff::ZonedRound::new().smallest(Unit::Day).mode(jiff::RoundMode::Trunc)).ok())
         .and_then(|midnight| midnight.checked_sub(jiff::Span::new().days(days)).ok())
         // A clock outside of all calendars has no midnight; the last day is close enough.
         .map_or(now - DAY * (days + 1), |midnight| midnight.timestamp().as_millisecond())

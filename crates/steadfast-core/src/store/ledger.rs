@@ -116,18 +116,11 @@ impl Db<'_> {
             // A line that tells no time is as new as the reading that found it.
             let untimed = response.at_ms == 0 || written_since.is_some_and(|since| response.at_ms < since);
             let at_ms = if untimed { now } else { response.at_ms };
-            let response = Response {
-                at_ms,
-                ..response.clone()
-            };
+            let response = Response { at_ms, ..response.clone() };
             self.record_response(source, &response, &mut charges)?;
         }
         charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
-        let queued_before = if reading.counts_queue_anew() {
-            0
-        } else {
-            before.queued_prompts
-        };
+        let queued_before = if reading.counts_queue_anew() { 0 } else { before.queued_prompts };
         let broken_before = if reading.rewritten { 0 } else { before.broken_lines };
         let queued_prompts = (queued_before + reading.queued).max(0);
         let native_goal = match &reading.native_goal {
@@ -230,23 +223,14 @@ impl Db<'_> {
         let sql = "SELECT goal_id FROM goal_spans
                    WHERE session_id = ?1 AND from_ms <= ?2 AND (to_ms IS NULL OR to_ms > ?2)
                    ORDER BY from_ms DESC LIMIT 1";
-        Ok(self
-            .0
-            .prepare_cached(sql)?
-            .query_row(params![session_id, at], |row| row.get(0))
-            .optional()?)
+        Ok(self.0.prepare_cached(sql)?.query_row(params![session_id, at], |row| row.get(0)).optional()?)
     }
 
     /// What goals were charged with since a moment.
     pub fn spent_since(self, from: Millis) -> Result<Spend, StoreError> {
         let sql = "SELECT coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0)
                    FROM responses WHERE goal_id IS NOT NULL AND at_ms >= ?1";
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok(Spend {
-                tokens: row.get(0)?,
-                cost_micros: row.get(1)?,
-            })
-        };
+        let read = |row: &rusqlite::Row<'_>| Ok(Spend { tokens: row.get(0)?, cost_micros: row.get(1)? });
         Ok(self.0.prepare_cached(sql)?.query_row([from], read)?)
     }
 

@@ -27,11 +27,9 @@ fn spender(request: &Request) -> Reply {
             let input = json!({"description": "Count", "prompt": "COUNT FILES", "subagent_type": "general-purpose"});
             Reply::text("I delegate.").and_tool_with_id(id, "Agent", input)
         }
-        seq if seq % 3 == 0 => Reply::text("Two blocks.").and_tool_with_id(
-            id,
-            "Bash",
-            json!({"command": "true", "description": "Work"}),
-        ),
+        seq if seq % 3 == 0 => {
+            Reply::text("Two blocks.").and_tool_with_id(id, "Bash", json!({"command": "true", "description": "Work"}))
+        }
         seq => Reply::text(format!("Step {seq}.")),
     };
     reply.usage(usage)
@@ -84,10 +82,8 @@ fn compacted_twice_resumed_and_forked_the_count_is_exact() {
     let id = session.as_str().expect("session").to_owned();
     client.print(&[&["--resume", &id], TOOLS].concat(), "Go on after the resume.");
     let before_fork = wait_for_cap(&client);
-    let fork = client.print(
-        &[&["--output-format", "json", "--resume", &id, "--fork-session"], TOOLS].concat(),
-        "In the fork.",
-    );
+    let fork = client
+        .print(&[&["--output-format", "json", "--resume", &id, "--fork-session"], TOOLS].concat(), "In the fork.");
     assert_ne!(fork.session_id(), id);
 
     let goal = wait_for_cap(&client);
