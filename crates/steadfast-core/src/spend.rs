@@ -59,7 +59,6 @@ fn day_start(now: Millis, days: i64) -> Millis {
 
 fn week_start(now: Millis) -> Millis {
     let weekday = Timestamp::from_millisecond(now)
-        .map(|moment| moment.to_zoned(TimeZone::system()).weekday().to_monday_zero_offset())
-        .unwrap_or(0);
+        .map_or(0, |moment| moment.to_zoned(TimeZone::system()).weekday().to_monday_zero_offset());
     day_start(now, i64::from(weekday))
 }

@@ -220,14 +220,6 @@ fn reconciling_a_flagged_goal_does_not_undo_a_persons_pause() {
     assert_eq!((change.goal.accounting_uncertain, change.span), (false, Span::Keep));
 }
 
-#[test]
-fn only_a_person_may_use_the_privileged_verbs() {
-    let allowed = [Actor::User, Actor::Worker, Actor::Evaluator, Actor::Steadfast].map(may_use_privileged_verbs);
-    assert_eq!(allowed, [true, false, false, false]);
-    let refusal = refused(&goal_in(GoalStatus::Active, None), "extend", NOW);
-    assert_eq!(refusal.events, [Event::new("privileged_verb_refused", json!({"verb": "extend"}))]);
-}
-
 mod extending;
 mod sequences;
 mod sessions;

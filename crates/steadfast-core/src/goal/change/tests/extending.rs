@@ -1,6 +1,7 @@
 //! What `goal extend` adds, when it resumes, and when it is refused.
 
 use super::*;
+use crate::goal::UNLIMITED_CONTINUATIONS;
 
 fn add_tokens(tokens: i64) -> Extension {
     Extension { tokens: Some(tokens), ..Extension::default() }
