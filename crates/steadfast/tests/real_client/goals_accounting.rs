@@ -25,10 +25,10 @@ fn spender(request: &Request) -> Reply {
     let reply = match request.seq {
         1 => {
             let input = json!({"description": "Count", "prompt": "COUNT FILES", "subagent_type": "general-purpose"});
-            Reply::text("I delegate.").and_tool_with_id(id, "Agent", input)
+            Reply::text("I delegate.").and_tool_with_id(&id, "Agent", input)
         }
         seq if seq % 3 == 0 => {
-            Reply::text("Two blocks.").and_tool_with_id(id, "Bash", json!({"command": "true", "description": "Work"}))
+            Reply::text("Two blocks.").and_tool_with_id(&id, "Bash", json!({"command": "true", "description": "Work"}))
         }
         seq => Reply::text(format!("Step {seq}.")),
     };
