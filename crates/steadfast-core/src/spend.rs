@@ -24,14 +24,16 @@ pub fn today(db: Db<'_>, now: Millis) -> Result<Spend, StoreError> {
 /// How near all goals are to the caps of the day and the week. Without caps nothing is read.
 pub fn shared(db: Db<'_>, limits: &SharedLimits, now: Millis) -> Result<SharedSpend, StoreError> {
     let mut worst = SharedSpend::Free;
-    for (tokens, usd, from) in [
-        (limits.daily_tokens, limits.daily_usd, day_start(now, 0)),
-        (limits.weekly_tokens, limits.weekly_usd, week_start(now)),
-    ] {
+    let caps: [(_, _, fn(Millis) -> Millis); 2] = [
+        (limits.daily_tokens, limits.daily_usd, |now| day_start(now, 0)),
+        (limits.weekly_tokens, limits.weekly_usd, week_start),
+    ];
+    for (tokens, usd, start) in caps {
+        // Most people set no caps, and finding the time zone is slow.
         if tokens.is_none() && usd.is_none() {
             continue;
         }
-        let spent = db.spent_since(from)?;
+        let spent = db.spent_since(start(now))?;
         #[expect(clippy::cast_possible_truncation, reason = "dollars times a million is far below 2^63")]
         let micros = usd.map(|dollars| (dollars * 1_000_000.0) as i64);
         for (used, most) in [(spent.tokens, tokens), (spent.cost_micros, micros)] {

@@ -80,6 +80,8 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        // Every client asks for the tools once, when the session's first hook has run.
+        self.desk.hold();
         Ok(ListToolsResult::with_all_items(tools::list()))
     }
 
