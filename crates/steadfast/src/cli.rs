@@ -7,7 +7,18 @@ use clap::{Args, Parser, Subcommand};
 const ABOUT: &str = "Keeps coding agents on the job: durable goals, budgets that hold, completion that is checked";
 
 #[derive(Debug, Parser)]
-#[command(name = "steadfast", version, about = ABOUT, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "steadfast",
+    version,
+    about = ABOUT,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  steadfast demo                 see what it does, with nothing else installed
+  steadfast setup claude         hook it into Claude Code; then type /goal-start there
+  steadfast goal status          the goal of the session in this directory
+  steadfast doctor               everything in order?"
+)]
 pub(crate) struct Cli {
     /// Use this store instead of the usual one
     #[arg(long, global = true, value_name = "PATH")]
