@@ -8,7 +8,7 @@ use super::{Call, HOST, HookError};
 use crate::accounting::{self, Facts, FileReading};
 use crate::config::OnCompact;
 use crate::goal::change::{Change, Event, Span};
-use crate::goal::limit::{Limit, SharedSpend};
+use crate::goal::limit::Limit;
 use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::claude::{self, Agent, HookReply};
@@ -67,11 +67,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         }
         _ => Vec::new(),
     };
-    let rules = TurnRules {
-        no_progress_limit: call.paths.config.goal.no_progress_limit,
-        always_pause_uncertain: call.paths.config.accounting.on_compact == OnCompact::Pause,
-        shared: SharedSpend::Free,
-    };
+    let config = &call.paths.config;
     let (goal, decision, warnings, notice) = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
             return Err(StoreError::Value("the goal vanished during its turn".into()));
@@ -85,7 +81,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
             return Ok((end_final_turn(db, &goal, tokens_before, call)?, Decision::Silent, Vec::new(), None));
         }
-        let shared = spend::shared(db, &call.paths.config.limits, call.now)?;
+        let shared = spend::shared(db, &config.limits, call.now)?;
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
             goal = db.save(&goal, change, call.origin)?;
@@ -100,7 +96,11 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             native_goal: seen.native_goal.is_some(),
             block_cap: claude::block_cap(),
         };
-        let rules = TurnRules { shared, ..rules };
+        let rules = TurnRules {
+            no_progress_limit: config.goal.no_progress_limit,
+            always_pause_uncertain: config.accounting.on_compact == OnCompact::Pause,
+            shared,
+        };
         let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
         if let Some(mut change) = change {
             if decision == Decision::HandOver && claude::can_rewake() {
@@ -181,24 +181,15 @@ fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -
 }
 
 fn limited(goal: &Goal, limit: Limit, call: &Call<'_>) -> String {
-    let extend = match limit {
-        Limit::Tokens => "--add-tokens N",
-        Limit::Usd => "--add-usd X",
-        Limit::Turns => "--add-turns N",
-        Limit::Hours | Limit::Deadline => "--add-hours H",
-        Limit::Shared => {
-            let state = goal.state();
-            return format!(
-                "steadfast: the goal is {state}: {}. /goal-resume goes on when there is room again.",
-                prompt::describe_reached(goal, limit, call.now)
-            );
-        }
+    let way_on = match limit {
+        Limit::Tokens => "/goal-extend --add-tokens N goes on",
+        Limit::Usd => "/goal-extend --add-usd X goes on",
+        Limit::Turns => "/goal-extend --add-turns N goes on",
+        Limit::Hours | Limit::Deadline => "/goal-extend --add-hours H goes on",
+        Limit::Shared => "/goal-resume goes on when there is room again",
     };
-    let state = goal.state();
-    format!(
-        "steadfast: the goal is {state}: {}. /goal-extend {extend} goes on.",
-        prompt::describe_reached(goal, limit, call.now)
-    )
+    let reached = prompt::describe_reached(goal, limit, call.now);
+    format!("steadfast: the goal is {}: {reached}. {way_on}.", goal.state())
 }
 
 /// Between two rounds of tool calls: charge, warn, and hold a long turn to its limits.
@@ -265,11 +256,8 @@ pub(super) fn subagent(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Res
     let told = agent.transcript.clone();
     // Inside a subagent, a batch names only the agent; its file is beside the session's.
     let beside = || {
-        let directory = call.input.transcript.as_ref()?.with_extension("").join("subagents");
-        accounting::subagent_files(&directory.parent()?.with_extension("jsonl"))
-            .into_iter()
-            .find(|(id, _)| *id == agent.id)
-            .map(|(_, path)| path)
+        let files = accounting::subagent_files(call.input.transcript.as_ref()?);
+        files.into_iter().find(|(id, _)| *id == agent.id).map(|(_, path)| path)
     };
     let Some(path) = told.or_else(beside) else {
         return Ok(HookReply::default());
