@@ -21,30 +21,39 @@ pub fn today(db: Db<'_>, now: Millis) -> Result<Spend, StoreError> {
     db.spent_since(day_start(now, 0))
 }
 
-/// How near all goals are to the caps of the day and the week. Without caps nothing is read.
+/// How near all goals are to the caps of the day and the week.
 pub fn shared(db: Db<'_>, limits: &SharedLimits, now: Millis) -> Result<SharedSpend, StoreError> {
-    let mut worst = SharedSpend::Free;
-    let caps: [(_, _, fn(Millis) -> Millis); 2] = [
-        (limits.daily_tokens, limits.daily_usd, |now| day_start(now, 0)),
-        (limits.weekly_tokens, limits.weekly_usd, week_start),
-    ];
-    for (tokens, usd, start) in caps {
-        // Most people set no caps, and finding the time zone is slow.
-        if tokens.is_none() && usd.is_none() {
-            continue;
-        }
-        let spent = db.spent_since(start(now))?;
-        #[expect(clippy::cast_possible_truncation, reason = "dollars times a million is far below 2^63")]
-        let micros = usd.map(|dollars| (dollars * 1_000_000.0) as i64);
-        for (used, most) in [(spent.tokens, tokens), (spent.cost_micros, micros)] {
-            match most {
-                Some(most) if used >= most => return Ok(SharedSpend::Reached),
-                Some(most) if i128::from(used) * 100 >= i128::from(most) * 80 => worst = SharedSpend::Near,
-                _ => {}
-            }
-        }
+    let day = near(db, limits.daily_tokens, limits.daily_usd, || day_start(now, 0))?;
+    if day == SharedSpend::Reached {
+        return Ok(day);
     }
-    Ok(worst)
+    let week = near(db, limits.weekly_tokens, limits.weekly_usd, || week_start(now))?;
+    Ok(if week == SharedSpend::Free { day } else { week })
+}
+
+/// How near the spending since `start` is to a cap. Most people set no caps, and finding the time zone is slow, so
+/// `start` is asked only when it matters.
+fn near(
+    db: Db<'_>,
+    tokens: Option<i64>,
+    usd: Option<f64>,
+    start: impl FnOnce() -> Millis,
+) -> Result<SharedSpend, StoreError> {
+    if tokens.is_none() && usd.is_none() {
+        return Ok(SharedSpend::Free);
+    }
+    let spent = db.spent_since(start())?;
+    #[expect(clippy::cast_possible_truncation, reason = "dollars times a million is far below 2^63")]
+    let micros = usd.map(|dollars| (dollars * 1_000_000.0) as i64);
+    let caps = [(spent.tokens, tokens), (spent.cost_micros, micros)];
+    let any = |percent: i128| {
+        caps.iter().any(|(used, most)| most.is_some_and(|most| i128::from(*used) * 100 >= i128::from(most) * percent))
+    };
+    Ok(match (any(100), any(80)) {
+        (true, _) => SharedSpend::Reached,
+        (false, true) => SharedSpend::Near,
+        (false, false) => SharedSpend::Free,
+    })
 }
 
 /// Midnight, `days` before today.
