@@ -73,8 +73,8 @@ pub fn cost_micros(response: &Response) -> Option<i64> {
     Some(micros.round() as i64)
 }
 
-/// Strips what does not change the price: the context variant `[1m]` and the release date, which Anthropic writes
-/// as `-20251001` and OpenAI as `-2026-09-29`.
+/// Strips what does not change the price: the context variant `[1m]` and the release date, which the vendors write
+/// as `-20251001` or `-2026-09-29`.
 fn plain_model(model: &str) -> &str {
     let model = model.split_once('[').map_or(model, |(name, _)| name);
     let shapes = ["-DDDDDDDD", "-DDDD-DD-DD"];

@@ -101,7 +101,7 @@ struct Line<'a> {
     kind: &'a str,
     inner: &'a str,
     payload: &'a Value,
-    line: &'a Value,
+    whole: &'a Value,
     at_ms: Option<Millis>,
     offset: u64,
 }
@@ -113,14 +113,14 @@ impl<'a> Line<'a> {
             kind: text(line, "type").unwrap_or_default(),
             inner: text(payload, "type").unwrap_or_default(),
             payload,
-            line,
+            whole: line,
             at_ms: text(line, "timestamp").and_then(clock::parse_rfc3339),
             offset,
         }
     }
 
     fn read(&self, thread: &mut Thread, reading: &mut Reading) {
-        let ordinal = self.line.get("ordinal").and_then(Value::as_u64);
+        let ordinal = self.whole.get("ordinal").and_then(Value::as_u64);
         thread.reach(ordinal, self.at_ms);
         let turn_id = text(self.payload, "turn_id");
         match (self.kind, self.inner) {
@@ -228,11 +228,15 @@ impl<'a> Line<'a> {
         }
         thread.answered = true;
         // The summary of a compaction is written for the model, not said to anybody.
-        if self.line.pointer("/metadata/compaction_output") == Some(&Value::Bool(true)) {
+        if self.whole.pointer("/metadata/compaction_output") == Some(&Value::Bool(true)) {
             return;
         }
         let parts = self.payload.get("content").and_then(Value::as_array);
-        let said = parts.into_iter().flatten().filter_map(|part| text(part, "text")).last();
+        let said = parts
+            .into_iter()
+            .flatten()
+            .filter_map(|part| text(part, "text"))
+            .next_back();
         if let Some(said) = said {
             reading.last_text = Some(said.to_owned());
         }

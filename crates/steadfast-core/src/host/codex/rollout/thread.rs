@@ -132,7 +132,7 @@ impl Thread {
             }
             return;
         }
-        self.id = id.to_owned();
+        id.clone_into(&mut self.id);
         self.started_ms = made_at(id)
             .or_else(|| text(meta, "timestamp").and_then(clock::parse_rfc3339))
             .or(at)
