@@ -43,8 +43,9 @@ pub(super) struct Thread {
     dated: bool,
     /// The time of the line before; kept only while it is needed.
     previous_ms: Millis,
-    /// The last total seen.
+    /// The last total seen, and what was said of the last response beside it.
     total: Option<Tokens>,
+    last: Option<Tokens>,
     /// How often the totals began anew.
     resets: u32,
     /// A `token_usage_record` was read since the last total.
@@ -139,12 +140,15 @@ impl Thread {
             .unwrap_or_default();
         self.use_model(text(meta, "model"));
         // With a base, the earlier history is in the parent's file.
-        let has_base = meta.get("history_base").is_some_and(Value::is_object);
-        self.forked = has_base || text(meta, "forked_from_id").is_some();
-        let first_own = meta.get("subagent_history_start_ordinal").and_then(Value::as_u64);
+        let base = meta.get("history_base").filter(|base| base.is_object());
+        self.forked = base.is_some() || text(meta, "forked_from_id").is_some();
+        let first_own = meta
+            .get("subagent_history_start_ordinal")
+            .and_then(Value::as_u64)
+            .or_else(|| base?.get("end_ordinal_exclusive")?.as_u64());
         self.inherits = match first_own {
             Some(first_own) if ordinal.is_some() => Inherits::UntilOrdinal(first_own),
-            _ if self.forked && !has_base => Inherits::UntilOwnTurn,
+            _ if self.forked && base.is_none() => Inherits::UntilOwnTurn,
             _ => Inherits::Nothing,
         };
         self.reach(ordinal, at);
@@ -177,6 +181,7 @@ impl Thread {
     /// Takes a new total and says what was spent since the last one, as far as no record told it already.
     pub(super) fn count(&mut self, total: Tokens, last: Option<Tokens>) -> Option<Tokens> {
         let before = self.total.replace(total);
+        let known = std::mem::replace(&mut self.last, last);
         let recorded = std::mem::take(&mut self.recorded);
         let answered = std::mem::take(&mut self.answered);
         let grown = total.since(before.unwrap_or_default());
@@ -186,12 +191,14 @@ impl Thread {
         if recorded || self.is_inheriting() {
             return None;
         }
-        let spent = if before.is_none() && self.forked {
+        let spent = match (grown, last) {
             // The parent's total is in it; what was spent here is what the client says of the last response.
-            last.filter(|_| answered).unwrap_or_default()
-        } else {
-            // A total that shrank counts from zero again. Estimates of the context size have no tokens of a kind.
-            grown.or(last).unwrap_or(total)
+            _ if before.is_none() && self.forked => last.filter(|_| answered).unwrap_or_default(),
+            (Some(grown), _) => grown,
+            // A total that shrank is another count, from zero or not. Estimates of the context have no tokens of a kind.
+            (None, Some(last)) if answered || known != Some(last) => last,
+            (None, Some(_)) => return None,
+            (None, None) => total,
         };
         (!spent.is_nothing()).then_some(spent)
     }

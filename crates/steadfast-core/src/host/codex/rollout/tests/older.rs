@@ -136,6 +136,29 @@ fn totals_that_shrink_count_from_zero_again() {
 }
 
 #[test]
+fn a_total_that_a_compaction_lowers_adds_what_the_client_says_of_the_last_response() {
+    let at = "2026-11-15T08:00:00Z";
+    let [k10, k100] = [10_000, 100_000].map(|input| [input, 0, 0]);
+    let lines = [
+        meta(at, "t", None),
+        total(at, k100, k100),
+        total(at, [300_000, 0, 0], [200_000, 0, 0]),
+        total(at, [250_000, 0, 0], k10),
+        total(at, [250_000, 0, 0], k10),
+        total(at, [260_000, 0, 0], k10),
+        // Lowered once more, with nothing new to say.
+        total(at, [240_000, 0, 0], k10),
+    ];
+    assert_eq!(totals(&read_lines(&lines)), (4, 320_000, 0, 0, 0));
+    // The same beside a record.
+    let record = json!({"timestamp": at, "type": "token_usage_record", "payload": {"turn_id": "u", "response_id": "r",
+        "usage": {"input_tokens": 10_000, "output_tokens": 0}}});
+    let [first, lowered] = [[110_000, 0, 0], [50_000, 0, 0]].map(|sum| total(at, sum, k10));
+    let lines = [lines[0].clone(), lines[1].clone(), said(at), record, first, lowered];
+    assert_eq!(totals(&read_lines(&lines)), (2, 110_000, 0, 0, 0));
+}
+
+#[test]
 fn history_copied_into_a_fork_is_not_spent_again() {
     for (copied_at, turn_ids) in [(REWRITTEN, true), (REWRITTEN, false), (KEPT, true), (KEPT, false)] {
         let lines = fork_with_history(copied_at, turn_ids);
