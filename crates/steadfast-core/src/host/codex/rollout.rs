@@ -7,6 +7,7 @@ mod wire;
 
 use std::path::Path;
 
+use memchr::memmem;
 use serde_json::Value;
 
 use self::thread::Thread;
@@ -47,7 +48,7 @@ fn thread_before(path: &Path, offset: u64) -> std::io::Result<Thread> {
 
 fn read_line(thread: &mut Thread, line: &[u8], offset: u64, reading: &mut Reading) {
     if let Some(head) = Head::of(line)
-        && !matters(&head, thread)
+        && !matters(&head, line, thread)
     {
         if line.trim_ascii_end().ends_with(b"}") {
             thread.reach(head.ordinal, head.at_ms());
@@ -64,10 +65,15 @@ fn read_line(thread: &mut Thread, line: &[u8], offset: u64, reading: &mut Readin
 }
 
 /// Whether more than its head is needed of a line.
-fn matters(head: &Head<'_>, thread: &Thread) -> bool {
+fn matters(head: &Head<'_>, line: &[u8], thread: &Thread) -> bool {
     match head.kind {
         b"session_meta" | b"turn_context" | b"token_usage_record" => true,
-        b"response_item" => matches!(head.inner, b"" | b"message") && !thread.is_inheriting(),
+        b"response_item" if thread.is_inheriting() => false,
+        // People's messages and instructions are many and long.
+        b"response_item" => match head.inner {
+            b"message" => memmem::find(line, br#""assistant""#).is_some(),
+            inner => inner.is_empty(),
+        },
         b"event_msg" => matches!(
             head.inner,
             b"" | b"token_count"
