@@ -67,21 +67,13 @@ pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreErro
 
 /// The last thing the worker said in these readings.
 pub fn last_text(readings: &[FileReading]) -> Option<&str> {
-    readings
-        .iter()
-        .find(|file| file.agent_id.is_empty())
-        .and_then(|file| file.reading.last_text.as_deref())
+    readings.iter().find(|file| file.agent_id.is_empty()).and_then(|file| file.reading.last_text.as_deref())
 }
 
 fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
     let from = store.read().cursor(path)?.unwrap_or_default().position;
     let reading = host::read_transcript(host, path, &from)?;
-    Ok(FileReading {
-        path: path.to_owned(),
-        agent_id,
-        from,
-        reading,
-    })
+    Ok(FileReading { path: path.to_owned(), agent_id, from, reading })
 }
 
 /// Files of the subagents of a session: `<session>/subagents/agent-<id>.jsonl` beside its own.
@@ -117,23 +109,13 @@ pub fn record(
     let mut worker_position = None;
     let mut interrupted_at = None;
     for file in readings {
-        let source = Source {
-            host: goal.host,
-            session_id: &goal.session_id,
-            agent_id: &file.agent_id,
-            path: &file.path,
-        };
+        let source =
+            Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
         let before = db.cursor(&file.path)?;
         let recorded = db.record(source, &file.reading, now)?;
         for (goal_id, charge) in recorded.charges {
             if !file.agent_id.is_empty() {
-                db.put_subagent_tokens(
-                    source,
-                    &goal_id,
-                    charge.subagent_tokens,
-                    recorded.cursor.position.offset,
-                    now,
-                )?;
+                db.put_subagent_tokens(source, &goal_id, charge.subagent_tokens, recorded.cursor.position.offset, now)?;
             }
             if goal_id == goal.goal_id {
                 own = own.plus(charge);
@@ -172,12 +154,8 @@ pub fn record(
         Some(invalid) if charging => {
             let payload =
                 json!({"usage_field": invalid.field, "response_id": invalid.response_id, "offset": invalid.offset});
-            let change = pause_for(
-                &goal,
-                PausedReason::AccountingError,
-                Event::new("invalid_usage_field", payload),
-                now,
-            );
+            let change =
+                pause_for(&goal, PausedReason::AccountingError, Event::new("invalid_usage_field", payload), now);
             goal = db.save(&goal, change, origin)?;
         }
         _ => facts.invalid = None,
@@ -200,11 +178,8 @@ pub fn flag_uncertain(db: Db<'_>, goal: &Goal, cause: &str, origin: Origin, now:
     after.accounting_uncertain = true;
     let payload = json!({"cause": cause, "cursor": goal.last_accounted_byte_offset});
     let event = Event::new("accounting_uncertain_set", payload);
-    let change = crate::goal::change::Change {
-        goal: after,
-        events: vec![event],
-        span: crate::goal::change::Span::Keep,
-    };
+    let change =
+        crate::goal::change::Change { goal: after, events: vec![event], span: crate::goal::change::Span::Keep };
     db.save(goal, change, origin)
 }
 
@@ -223,23 +198,9 @@ pub fn skip_to_end(
     for (agent_id, path) in files {
         let position = usage::end_of_file(&path)?;
         worker_offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
-        let source = Source {
-            host,
-            session_id,
-            agent_id: &agent_id,
-            path: &path,
-        };
+        let source = Source { host, session_id, agent_id: &agent_id, path: &path };
         let before = db.cursor(&path)?.unwrap_or_default();
-        db.put_cursor(
-            source,
-            &Cursor {
-                position,
-                queued_prompts: 0,
-                read_before_compaction: false,
-                ..before
-            },
-            now,
-        )?;
+        db.put_cursor(source, &Cursor { position, queued_prompts: 0, read_before_compaction: false, ..before }, now)?;
     }
     Ok(worker_offset)
 }
@@ -252,16 +213,8 @@ pub fn mark_before_compaction(
     transcript: &Path,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let source = Source {
-        host,
-        session_id,
-        agent_id: "",
-        path: transcript,
-    };
-    let cursor = Cursor {
-        read_before_compaction: true,
-        ..db.cursor(transcript)?.unwrap_or_default()
-    };
+    let source = Source { host, session_id, agent_id: "", path: transcript };
+    let cursor = Cursor { read_before_compaction: true, ..db.cursor(transcript)?.unwrap_or_default() };
     db.put_cursor(source, &cursor, now)
 }
 

@@ -42,10 +42,7 @@ pub enum OnCompact {
 
 impl Default for GoalConfig {
     fn default() -> Self {
-        Self {
-            no_progress_limit: 3,
-            verify_timeout_seconds: 600,
-        }
+        Self { no_progress_limit: 3, verify_timeout_seconds: 600 }
     }
 }
 

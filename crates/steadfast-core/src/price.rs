@@ -52,9 +52,7 @@ struct Table {
 
 fn table() -> Option<&'static Table> {
     static TABLE: OnceLock<Option<Table>> = OnceLock::new();
-    TABLE
-        .get_or_init(|| toml::from_str(include_str!("../prices.toml")).ok())
-        .as_ref()
+    TABLE.get_or_init(|| toml::from_str(include_str!("../prices.toml")).ok()).as_ref()
 }
 
 /// The cost of a response in millionths of a dollar; `None` when the table does not tell it.
@@ -81,11 +79,7 @@ fn plain_model(model: &str) -> &str {
     let name = shapes.iter().find_map(|shape| {
         let (name, date) = model.split_at_checked(model.len().checked_sub(shape.len())?)?;
         let fits = |(byte, shape): (u8, u8)| {
-            if shape == b'D' {
-                byte.is_ascii_digit()
-            } else {
-                byte == shape
-            }
+            if shape == b'D' { byte.is_ascii_digit() } else { byte == shape }
         };
         date.bytes().zip(shape.bytes()).all(fits).then_some(name)
     });
@@ -111,14 +105,7 @@ mod tests {
     }
 
     fn cost(model: &str, [input, output, cache_creation, cache_read]: [i64; 4]) -> Option<i64> {
-        cost_micros(&Response {
-            model: model.into(),
-            input,
-            output,
-            cache_creation,
-            cache_read,
-            ..Response::default()
-        })
+        cost_micros(&Response { model: model.into(), input, output, cache_creation, cache_read, ..Response::default() })
     }
 
     #[test]
@@ -128,10 +115,7 @@ mod tests {
         for (name, price) in &table.models {
             assert_eq!(plain_model(name), name, "a name with a date would never be found");
             assert!(price.cache_read < price.input && price.input < price.output, "{name}");
-            assert!(
-                price.input_long.is_none() || price.long_context_above.is_some(),
-                "{name}"
-            );
+            assert!(price.input_long.is_none() || price.long_context_above.is_some(), "{name}");
         }
     }
 
@@ -154,20 +138,11 @@ mod tests {
     #[test]
     fn a_long_context_has_its_own_rates_for_every_token() {
         // Exactly 272,000 tokens of input are still short.
-        assert_eq!(
-            cost("gpt-6.1-sol", [2_000, 1_000, 0, 270_000]),
-            Some(4_000 + 10_000 + 27_000)
-        );
-        assert_eq!(
-            cost("gpt-6.1-sol", [2_001, 1_000, 0, 270_000]),
-            Some(8_004 + 15_000 + 54_000)
-        );
+        assert_eq!(cost("gpt-6.1-sol", [2_000, 1_000, 0, 270_000]), Some(4_000 + 10_000 + 27_000));
+        assert_eq!(cost("gpt-6.1-sol", [2_001, 1_000, 0, 270_000]), Some(8_004 + 15_000 + 54_000));
         assert_eq!(cost("gpt-6.1-sol", [0, 0, 272_001, 0]), Some(1_360_005));
         // Claude Haiku 5.5: five times as much above 100,000 tokens. Output does not make a context long.
-        assert_eq!(
-            cost("claude-haiku-5-5", [10_000, 100_000, 0, 90_000]),
-            Some(1_000 + 50_000 + 900)
-        );
+        assert_eq!(cost("claude-haiku-5-5", [10_000, 100_000, 0, 90_000]), Some(1_000 + 50_000 + 900));
         assert_eq!(cost("claude-haiku-5-5", [10_001, 0, 0, 90_000]), Some(5_001 + 4_500));
         // A million tokens of Claude Opus cost what fewer do.
         assert_eq!(cost("claude-opus-5", [1_000_000, 0, 0, 0]), Some(5_000_000));

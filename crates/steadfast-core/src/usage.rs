@@ -97,10 +97,7 @@ pub struct Position {
 impl Reading {
     /// A reading that found nothing.
     pub fn nothing_new(position: Position) -> Self {
-        Self {
-            position,
-            ..Self::default()
-        }
+        Self { position, ..Self::default() }
     }
 
     /// Adds one record of a response; of several of one response, the last and largest counts, at the time of
@@ -225,11 +222,7 @@ fn position_at(path: &Path, offset: u64) -> std::io::Result<Position> {
     file.seek(SeekFrom::Start(from))?;
     let mut anchor = Vec::new();
     file.take(offset - from).read_to_end(&mut anchor)?;
-    Ok(Position {
-        offset,
-        anchor,
-        carry: String::new(),
-    })
+    Ok(Position { offset, anchor, carry: String::new() })
 }
 
 #[cfg(test)]

@@ -157,12 +157,7 @@ pub(crate) struct StartArgs {
 #[expect(clippy::struct_field_names, reason = "the fields are the flags")]
 pub(crate) struct ExtendArgs {
     /// More turns
-    #[arg(
-        long,
-        visible_alias = "add-continuations",
-        value_name = "N",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, visible_alias = "add-continuations", value_name = "N", allow_hyphen_values = true)]
     pub(crate) add_turns: Option<String>,
     /// More hours; also moves a deadline
     #[arg(long, value_name = "H", allow_hyphen_values = true)]

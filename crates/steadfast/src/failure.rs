@@ -37,12 +37,7 @@ impl Failure {
             code::VERIFICATION => "verification_failed",
             _ => "failed",
         };
-        Self {
-            code,
-            kind,
-            message: message.into(),
-            hint: hint.into(),
-        }
+        Self { code, kind, message: message.into(), hint: hint.into() }
     }
 
     /// Clap's own words in our two lines.
@@ -100,11 +95,7 @@ impl From<SessionError> for Failure {
 
 impl From<PathError> for Failure {
     fn from(error: PathError) -> Self {
-        Self::new(
-            code::ENVIRONMENT,
-            error.to_string(),
-            "set STEADFAST_HOME, or mend config.toml there",
-        )
+        Self::new(code::ENVIRONMENT, error.to_string(), "set STEADFAST_HOME, or mend config.toml there")
     }
 }
 
@@ -128,11 +119,7 @@ impl From<std::io::Error> for Failure {
 
 impl From<ObjectiveError> for Failure {
     fn from(error: ObjectiveError) -> Self {
-        Self::new(
-            code::USAGE,
-            error.to_string(),
-            "say in 1 to 4000 characters what must be true at the end",
-        )
+        Self::new(code::USAGE, error.to_string(), "say in 1 to 4000 characters what must be true at the end")
     }
 }
 

@@ -36,16 +36,11 @@ impl Limit {
         match self {
             Self::Tokens => goal.token_budget.map(|budget| (goal.total_tokens(), budget)),
             Self::Usd => goal.usd_budget_micros.map(|budget| (goal.cost_micros, budget)),
-            Self::Turns => goal.has_turn_cap().then_some((
-                goal.continuations_used,
-                goal.continuations_used + goal.continuations_remaining,
-            )),
-            Self::Hours => goal
-                .has_time_cap()
-                .then_some((goal.active_seconds(now), goal.max_wall_clock_seconds)),
-            Self::Deadline => goal
-                .deadline_ms
-                .map(|at| (now - goal.created_at_ms, at - goal.created_at_ms)),
+            Self::Turns => goal
+                .has_turn_cap()
+                .then_some((goal.continuations_used, goal.continuations_used + goal.continuations_remaining)),
+            Self::Hours => goal.has_time_cap().then_some((goal.active_seconds(now), goal.max_wall_clock_seconds)),
+            Self::Deadline => goal.deadline_ms.map(|at| (now - goal.created_at_ms, at - goal.created_at_ms)),
         }
     }
 
@@ -54,8 +49,7 @@ impl Limit {
     }
 
     fn is_near(self, goal: &Goal, now: Millis) -> bool {
-        self.usage(goal, now)
-            .is_some_and(|(used, limit)| i128::from(used) * 100 >= i128::from(limit) * WARN_PERCENT)
+        self.usage(goal, now).is_some_and(|(used, limit)| i128::from(used) * 100 >= i128::from(limit) * WARN_PERCENT)
     }
 }
 
@@ -72,7 +66,5 @@ pub fn reached_inside_turn(goal: &Goal, now: Millis) -> Option<Limit> {
 
 /// Limits past 80 % that nobody was warned of.
 pub fn to_warn(goal: &Goal, now: Millis) -> Vec<Limit> {
-    Limit::iter()
-        .filter(|limit| !goal.warned.contains(limit) && limit.is_near(goal, now))
-        .collect()
+    Limit::iter().filter(|limit| !goal.warned.contains(limit) && limit.is_near(goal, now)).collect()
 }

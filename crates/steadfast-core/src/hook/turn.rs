@@ -35,10 +35,7 @@ pub(super) fn pause_notice(facts: &Facts) -> Option<String> {
 }
 
 fn message_only(message: String) -> HookReply {
-    HookReply {
-        message: Some(message),
-        ..HookReply::default()
-    }
+    HookReply { message: Some(message), ..HookReply::default() }
 }
 
 /// What the client tells about the end of a turn.
@@ -84,12 +81,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             return Ok((goal, Decision::Silent, Vec::new(), Some(notice)));
         }
         if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
-            return Ok((
-                end_final_turn(db, &goal, tokens_before, call)?,
-                Decision::Silent,
-                Vec::new(),
-                None,
-            ));
+            return Ok((end_final_turn(db, &goal, tokens_before, call)?, Decision::Silent, Vec::new(), None));
         }
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, call.now) {
@@ -127,15 +119,7 @@ pub(super) fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: 
     after.updated_at_ms = call.now;
     let mut event = Event::new("final_turn_accounted", json!({"tokens": tokens}));
     event.tokens_delta = Some(tokens);
-    db.save(
-        goal,
-        Change {
-            goal: after,
-            events: vec![event],
-            span: Span::Close,
-        },
-        call.origin,
-    )
+    db.save(goal, Change { goal: after, events: vec![event], span: Span::Close }, call.origin)
 }
 
 fn wait_for_last_message(readings: &mut [FileReading], last_message: Option<&str>) -> Result<(), StoreError> {
@@ -156,10 +140,8 @@ fn wait_for_last_message(readings: &mut [FileReading], last_message: Option<&str
 
 fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -> Result<HookReply, HookError> {
     let now = call.now;
-    let mut messages: Vec<String> = warnings
-        .iter()
-        .map(|limit| format!("steadfast: {}", prompt::describe_near(goal, *limit, now)))
-        .collect();
+    let mut messages: Vec<String> =
+        warnings.iter().map(|limit| format!("steadfast: {}", prompt::describe_near(goal, *limit, now))).collect();
     let mut block = None;
     match decision {
         Decision::Silent | Decision::UserFirst | Decision::BackgroundFirst => {}
@@ -191,11 +173,7 @@ fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -
         ),
     }
     let message = (!messages.is_empty()).then(|| messages.join("\n"));
-    Ok(HookReply {
-        block,
-        message,
-        ..HookReply::default()
-    })
+    Ok(HookReply { block, message, ..HookReply::default() })
 }
 
 fn limited(goal: &Goal, limit: Limit, call: &Call<'_>) -> String {
@@ -240,10 +218,8 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
     Ok(match decision {
         BatchDecision::GoOn if warnings.is_empty() => HookReply::default(),
         BatchDecision::GoOn => {
-            let phrases: Vec<String> = warnings
-                .iter()
-                .map(|limit| prompt::describe_near(&goal, *limit, call.now))
-                .collect();
+            let phrases: Vec<String> =
+                warnings.iter().map(|limit| prompt::describe_near(&goal, *limit, call.now)).collect();
             let phrases = phrases.join("; ");
             HookReply {
                 context: Some(format!("Steadfast: {phrases}. Put what matters most first.")),
@@ -261,11 +237,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         },
         BatchDecision::EndTurn(limit) => {
             let message = limited(&goal, limit, call);
-            HookReply {
-                block: Some(message.clone()),
-                message: Some(message),
-                ..HookReply::default()
-            }
+            HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
         }
     })
 }

@@ -50,10 +50,7 @@ pub fn client_of_hook() -> Option<ProcessId> {
     for _ in 0..4 {
         let stat = stat(pid)?;
         if !SHELLS.contains(&stat.name.as_str()) {
-            return Some(ProcessId {
-                pid,
-                started: stat.started,
-            });
+            return Some(ProcessId { pid, started: stat.started });
         }
         pid = stat.parent;
     }

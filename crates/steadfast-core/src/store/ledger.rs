@@ -103,18 +103,11 @@ impl Db<'_> {
         for response in &reading.responses {
             // A line that tells no time is as new as the reading that found it.
             let at_ms = if response.at_ms == 0 { now } else { response.at_ms };
-            let response = Response {
-                at_ms,
-                ..response.clone()
-            };
+            let response = Response { at_ms, ..response.clone() };
             self.record_response(source, &response, &mut charges)?;
         }
         charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
-        let queued_before = if reading.counts_queue_anew() {
-            0
-        } else {
-            before.queued_prompts
-        };
+        let queued_before = if reading.counts_queue_anew() { 0 } else { before.queued_prompts };
         let broken_before = if reading.rewritten { 0 } else { before.broken_lines };
         let queued_prompts = (queued_before + reading.queued).max(0);
         let native_goal = match &reading.native_goal {
@@ -216,11 +209,7 @@ impl Db<'_> {
         let sql = "SELECT goal_id FROM goal_spans
                    WHERE session_id = ?1 AND from_ms <= ?2 AND (to_ms IS NULL OR to_ms > ?2)
                    ORDER BY from_ms DESC LIMIT 1";
-        Ok(self
-            .0
-            .prepare_cached(sql)?
-            .query_row(params![session_id, at], |row| row.get(0))
-            .optional()?)
+        Ok(self.0.prepare_cached(sql)?.query_row(params![session_id, at], |row| row.get(0)).optional()?)
     }
 
     pub fn has_open_span(self, goal_id: &str) -> Result<bool, StoreError> {

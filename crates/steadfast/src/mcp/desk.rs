@@ -19,10 +19,7 @@ pub(super) enum Failure {
 
 impl Failure {
     pub(super) fn said(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Said {
-            sentence: sentence.into(),
-            hint: hint.into(),
-        }
+        Self::Said { sentence: sentence.into(), hint: hint.into() }
     }
 
     fn is_missing_store(&self) -> bool {
@@ -64,10 +61,7 @@ fn file_id(path: &Path) -> Option<FileId> {
 
 impl Desk {
     pub(super) fn new(paths: &Paths) -> Self {
-        Self {
-            paths: paths.clone(),
-            opened: Mutex::new(None),
-        }
+        Self { paths: paths.clone(), opened: Mutex::new(None) }
     }
 
     /// Works with the store, which must exist.
@@ -103,10 +97,9 @@ impl Desk {
         let kept = slot.take().filter(|opened| file_id(path) == Some(opened.file));
         let mut opened = match kept {
             Some(opened) => opened,
-            None => Opened {
-                store: open(path)?,
-                file: file_id(path).ok_or_else(|| StoreError::Missing(path.clone()))?,
-            },
+            None => {
+                Opened { store: open(path)?, file: file_id(path).ok_or_else(|| StoreError::Missing(path.clone()))? }
+            }
         };
         let done = work(&mut opened.store);
         let store_failed =

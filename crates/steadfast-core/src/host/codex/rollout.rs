@@ -210,11 +210,7 @@ impl<'a> Line<'a> {
 
     fn malformed(&self, field: &'static str, response_id: String, reading: &mut Reading) {
         let offset = self.offset;
-        reading.invalid.get_or_insert(InvalidField {
-            field,
-            response_id,
-            offset,
-        });
+        reading.invalid.get_or_insert(InvalidField { field, response_id, offset });
     }
 
     fn response(&self, id: String, tokens: Tokens, thread: &Thread) -> Response {
@@ -240,11 +236,7 @@ impl<'a> Line<'a> {
             return;
         }
         let parts = self.payload.get("content").and_then(Value::as_array);
-        let said = parts
-            .into_iter()
-            .flatten()
-            .filter_map(|part| text(part, "text"))
-            .next_back();
+        let said = parts.into_iter().flatten().filter_map(|part| text(part, "text")).next_back();
         if let Some(said) = said {
             reading.last_text = Some(said.to_owned());
         }

@@ -21,20 +21,10 @@ fn amount() -> impl Strategy<Value = Option<i64>> {
 
 fn step() -> impl Strategy<Value = Step> {
     let extension = (amount(), amount(), amount(), amount()).prop_map(|(turns, seconds, tokens, usd_micros)| {
-        Step::Extend(Extension {
-            turns,
-            seconds,
-            tokens,
-            usd_micros,
-        })
+        Step::Extend(Extension { turns, seconds, tokens, usd_micros })
     });
     let charge = (0..400_i64, 0..400_i64).prop_map(|(worker_tokens, subagent_tokens)| {
-        Step::Charge(Charge {
-            worker_tokens,
-            subagent_tokens,
-            cost_micros: worker_tokens,
-            ..Charge::default()
-        })
+        Step::Charge(Charge { worker_tokens, subagent_tokens, cost_micros: worker_tokens, ..Charge::default() })
     });
     let stop = (any::<[bool; 4]>(), 0..3_u8).prop_map(|(facts, message)| {
         Step::Stop(TurnEnd {

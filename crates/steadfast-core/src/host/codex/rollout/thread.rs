@@ -60,26 +60,17 @@ impl Thread {
     /// A thread of which nothing was read yet.
     pub(super) fn unread(path: &Path) -> Self {
         let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Self {
-            file,
-            ..Self::default()
-        }
+        Self { file, ..Self::default() }
     }
 
     /// What an earlier reading left; `None` if that is nothing, or of another version of this program.
     pub(super) fn remembered(path: &Path, carry: &str) -> Option<Self> {
         let thread: Self = serde_json::from_str(carry).ok()?;
-        Some(Self {
-            file: Self::unread(path).file,
-            ..thread
-        })
+        Some(Self { file: Self::unread(path).file, ..thread })
     }
 
     pub(super) fn carry(&self) -> String {
-        let nothing = Self {
-            file: self.file.clone(),
-            ..Self::default()
-        };
+        let nothing = Self { file: self.file.clone(), ..Self::default() };
         if *self == nothing {
             return String::new();
         }
@@ -134,10 +125,8 @@ impl Thread {
             return;
         }
         id.clone_into(&mut self.id);
-        self.started_ms = made_at(id)
-            .or_else(|| text(meta, "timestamp").and_then(clock::parse_rfc3339))
-            .or(at)
-            .unwrap_or_default();
+        self.started_ms =
+            made_at(id).or_else(|| text(meta, "timestamp").and_then(clock::parse_rfc3339)).or(at).unwrap_or_default();
         self.use_model(text(meta, "model"));
         // With a base, the earlier history is in the parent's file.
         let base = meta.get("history_base").filter(|base| base.is_object());
@@ -205,9 +194,7 @@ impl Thread {
 
     /// The name of what was spent up to a total: the same whenever the file, or a copy of it, is read again.
     pub(super) fn id_of_total(&self, total: Tokens) -> String {
-        let Tokens {
-            input, cached, output, ..
-        } = total;
+        let Tokens { input, cached, output, .. } = total;
         format!("{}#{}.{input}.{cached}.{output}", self.name(), self.resets)
     }
 }

@@ -35,12 +35,7 @@ impl<'a> Head<'a> {
             .and_then(|rest| after(after_key(rest, b"payload")?, b"{"))
             .and_then(|rest| text(after_key(rest, b"type")?))
             .map_or(&b""[..], |(inner, _)| inner);
-        Some(Self {
-            timestamp,
-            ordinal,
-            kind,
-            inner,
-        })
+        Some(Self { timestamp, ordinal, kind, inner })
     }
 
     pub(super) fn at_ms(&self) -> Option<Millis> {

@@ -27,12 +27,7 @@ impl Machine {
 
     /// A session with a goal that was there before all captures.
     fn start(&mut self, session_id: &str) {
-        let place = Place {
-            session_id: session_id.into(),
-            host: Host::Codex,
-            project_dir: None,
-            transcript: None,
-        };
+        let place = Place { session_id: session_id.into(), host: Host::Codex, project_dir: None, transcript: None };
         action::start(&mut self.store, &place, new_goal(Budget::default()), USER, EARLY).unwrap();
     }
 
@@ -155,12 +150,8 @@ fn a_goal_that_starts_in_the_middle_of_a_session_is_charged_from_there() {
         }
         let mut machine = Machine::new();
         let path = machine.put("rollout.jsonl", file_of(&lines));
-        let place = Place {
-            session_id: "s".into(),
-            host: Host::Codex,
-            project_dir: None,
-            transcript: Some(path.clone()),
-        };
+        let place =
+            Place { session_id: "s".into(), host: Host::Codex, project_dir: None, transcript: Some(path.clone()) };
         let now = clock::parse_rfc3339("2026-11-15T08:22:55Z").unwrap();
         action::start(&mut machine.store, &place, new_goal(Budget::default()), USER, now).unwrap();
         lines.extend(later);

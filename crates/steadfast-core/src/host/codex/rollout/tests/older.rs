@@ -57,18 +57,10 @@ pub(super) fn fork_with_history(copied_at: [&str; 4], turn_ids: bool) -> Vec<Val
     ]
 }
 
-pub(super) const REWRITTEN: [&str; 4] = [
-    "2026-11-15T08:23:04.768Z",
-    "2026-11-15T08:23:04.769Z",
-    "2026-11-15T08:23:05.201Z",
-    "2026-11-15T08:23:05.640Z",
-];
-const KEPT: [&str; 4] = [
-    "2026-11-15T08:22:48.870Z",
-    "2026-11-15T08:22:48.947Z",
-    "2026-11-15T08:22:50.138Z",
-    "2026-11-15T08:22:57.811Z",
-];
+pub(super) const REWRITTEN: [&str; 4] =
+    ["2026-11-15T08:23:04.768Z", "2026-11-15T08:23:04.769Z", "2026-11-15T08:23:05.201Z", "2026-11-15T08:23:05.640Z"];
+const KEPT: [&str; 4] =
+    ["2026-11-15T08:22:48.870Z", "2026-11-15T08:22:48.947Z", "2026-11-15T08:22:50.138Z", "2026-11-15T08:22:57.811Z"];
 
 #[test]
 fn differences_of_the_totals_tell_the_same_as_records() {
@@ -84,10 +76,7 @@ fn what_a_total_adds_has_a_name_that_does_not_change() {
     let lines = without_records("tool-call.jsonl");
     let known = ids(&lines);
     let thread = "01a1de4f-1a32-7830-a4c2-a007e02dedb9";
-    assert_eq!(
-        known,
-        ["#0.1000.100.30", "#0.2200.1100.50"].map(|total| format!("{thread}{total}"))
-    );
+    assert_eq!(known, ["#0.1000.100.30", "#0.2200.1100.50"].map(|total| format!("{thread}{total}")));
     assert_eq!(ids(&lines), known);
     // Without a `session_meta`, the file's own name has to do.
     let nameless = ids(&lines[1..]);
@@ -120,11 +109,7 @@ fn totals_that_shrink_count_from_zero_again() {
         total(at, [50, 20, 5], [30, 20, 2]),
     ];
     let reading = read_lines(&lines);
-    let spent: Vec<(i64, i64, i64)> = reading
-        .responses
-        .iter()
-        .map(|r| (r.input, r.cache_read, r.output))
-        .collect();
+    let spent: Vec<(i64, i64, i64)> = reading.responses.iter().map(|r| (r.input, r.cache_read, r.output)).collect();
     assert_eq!(spent, [(60, 40, 10), (60, 40, 10), (20, 0, 3), (10, 20, 2)]);
     let reading = read_lines(&[
         lines[0].clone(),
@@ -166,14 +151,7 @@ fn history_copied_into_a_fork_is_not_spent_again() {
         assert_eq!(totals(&reading), (1, 100, 12, 0, 1_500), "{copied_at:?} {turn_ids}");
         // Neither is it when the fork counts from zero, does not say that it is one, or has no totals of its parent.
         let mut from_zero = lines.clone();
-        from_zero.splice(
-            9..,
-            [total(
-                "2026-11-15T08:23:07.464Z",
-                [1_600, 1_500, 12],
-                [1_600, 1_500, 12],
-            )],
-        );
+        from_zero.splice(9.., [total("2026-11-15T08:23:07.464Z", [1_600, 1_500, 12], [1_600, 1_500, 12])]);
         assert_eq!(totals(&read_lines(&from_zero)), (1, 100, 12, 0, 1_500));
         let mut unsaid = lines.clone();
         unsaid[0] = meta("2026-11-15T08:23:04.768Z", FORK, None);
@@ -224,9 +202,7 @@ fn a_session_that_an_older_and_a_newer_client_wrote_is_counted_once() {
     let name = "stop-block-then-resume.jsonl";
     let expected = totals(&read_sample(name));
     let lines = sample_lines(name);
-    let records: Vec<usize> = (0..lines.len())
-        .filter(|at| lines[*at]["type"] == "token_usage_record")
-        .collect();
+    let records: Vec<usize> = (0..lines.len()).filter(|at| lines[*at]["type"] == "token_usage_record").collect();
     // Every choice of which of the four responses have a record.
     for choice in 0..1_usize << records.len() {
         let mut lines = lines.clone();
