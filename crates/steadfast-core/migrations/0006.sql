@@ -33,7 +33,7 @@ CREATE TABLE goals_new (
   deadline_ms INTEGER,
   budget_limit_reported INTEGER NOT NULL DEFAULT 0 CHECK (budget_limit_reported IN (0, 1)),
   -- The limit whose wind-down turn was handed out.
-  wind_down TEXT CHECK (wind_down IN ('tokens','usd','turns','hours','deadline') OR wind_down IS NULL),
+  wind_down TEXT CHECK (wind_down IN ('tokens','usd','turns','hours','deadline','shared') OR wind_down IS NULL),
   -- Batches of tool calls since that turn was told to wrap up.
   wind_down_batches INTEGER NOT NULL DEFAULT 0 CHECK (wind_down_batches >= 0),
   -- Limits whose 80 % warning was given, as a list of their names.
@@ -98,7 +98,7 @@ CREATE TABLE goal_history (
   deadline_ms INTEGER,
   budget_limit_reported INTEGER NOT NULL DEFAULT 0 CHECK (budget_limit_reported IN (0, 1)),
   -- The limit whose wind-down turn was handed out.
-  wind_down TEXT CHECK (wind_down IN ('tokens','usd','turns','hours','deadline') OR wind_down IS NULL),
+  wind_down TEXT CHECK (wind_down IN ('tokens','usd','turns','hours','deadline','shared') OR wind_down IS NULL),
   -- Batches of tool calls since that turn was told to wrap up.
   wind_down_batches INTEGER NOT NULL DEFAULT 0 CHECK (wind_down_batches >= 0),
   -- Limits whose 80 % warning was given, as a list of their names.
@@ -182,6 +182,7 @@ CREATE TABLE responses (
   PRIMARY KEY (host, response_id)
 ) WITHOUT ROWID;
 CREATE INDEX idx_responses_goal ON responses (goal_id) WHERE goal_id IS NOT NULL;
+CREATE INDEX idx_responses_spent ON responses (at_ms) WHERE goal_id IS NOT NULL;
 
 -- How far each file was read. The anchor is the text just before the offset: if it changed, the file is
 -- read again from its start, which the ledger makes harmless.

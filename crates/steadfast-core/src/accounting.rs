@@ -9,7 +9,7 @@ use crate::clock::Millis;
 use crate::goal::change::{Event, pause_for};
 use crate::goal::turn::{self, Charge};
 use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::{Host, claude};
+use crate::host::{self, Host};
 use crate::store::{Cursor, Db, Origin, Source, Store, StoreError};
 use crate::usage::{self, InvalidField, Position, Reading};
 
@@ -59,7 +59,7 @@ pub fn read_subagent(store: &Store, host: Host, path: &Path, agent_id: &str) -> 
 /// Reads on where an earlier reading of the worker's file ended.
 pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreError> {
     if let Some(worker) = readings.iter_mut().find(|file| file.agent_id.is_empty()) {
-        let later = read_host_file(host, &worker.path, &worker.reading.position)?;
+        let later = host::read_transcript(host, &worker.path, &worker.reading.position)?;
         worker.reading.extend(later);
     }
     Ok(())
@@ -67,29 +67,13 @@ pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreErro
 
 /// The last thing the worker said in these readings.
 pub fn last_text(readings: &[FileReading]) -> Option<&str> {
-    readings
-        .iter()
-        .find(|file| file.agent_id.is_empty())
-        .and_then(|file| file.reading.last_text.as_deref())
+    readings.iter().find(|file| file.agent_id.is_empty()).and_then(|file| file.reading.last_text.as_deref())
 }
 
 fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
     let from = store.read().cursor(path)?.unwrap_or_default().position;
-    let reading = read_host_file(host, path, &from)?;
-    Ok(FileReading {
-        path: path.to_owned(),
-        agent_id,
-        from,
-        reading,
-    })
-}
-
-fn read_host_file(host: Host, path: &Path, from: &Position) -> Result<Reading, StoreError> {
-    match host {
-        Host::Claude => Ok(claude::transcript::read(path, from)?),
-        // Codex rollouts have a form of their own, which is not read yet.
-        Host::Codex => Ok(Reading::nothing_new(from.clone())),
-    }
+    let reading = host::read_transcript(host, path, &from)?;
+    Ok(FileReading { path: path.to_owned(), agent_id, from, reading })
 }
 
 /// Files of the subagents of a session: `<session>/subagents/agent-<id>.jsonl` beside its own.
@@ -125,23 +109,16 @@ pub fn record(
     let mut worker_position = None;
     let mut interrupted_at = None;
     for file in readings {
-        let source = Source {
-            host: goal.host,
-            session_id: &goal.session_id,
-            agent_id: &file.agent_id,
-            path: &file.path,
-        };
+        let source =
+            Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
         let before = db.cursor(&file.path)?;
-        let recorded = db.record(source, &file.reading, now)?;
+        // A message that the client withdrew is gone too, but what was read before is still there around it.
+        let keeps_history = file.reading.rewritten && db.knows_any(goal.host, &file.reading.responses)?;
+        let written_since = written_since(db, &goal, file, before.as_ref())?;
+        let recorded = db.record(source, &file.reading, written_since, now)?;
         for (goal_id, charge) in recorded.charges {
             if !file.agent_id.is_empty() {
-                db.put_subagent_tokens(
-                    source,
-                    &goal_id,
-                    charge.subagent_tokens,
-                    recorded.cursor.position.offset,
-                    now,
-                )?;
+                db.put_subagent_tokens(source, &goal_id, charge.subagent_tokens, recorded.cursor.position.offset, now)?;
             }
             if goal_id == goal.goal_id {
                 own = own.plus(charge);
@@ -160,7 +137,8 @@ pub fn record(
         let old_news = |invalid: &InvalidField| file.reading.rewritten && invalid.offset < file.from.offset;
         let invalid = file.reading.invalid.clone().filter(|invalid| !old_news(invalid));
         facts.invalid = facts.invalid.take().or(invalid);
-        vanished |= file.reading.rewritten && !before.is_some_and(|cursor| cursor.read_before_compaction);
+        let all_was_read = before.is_some_and(|cursor| cursor.read_before_compaction);
+        vanished |= file.reading.rewritten && !keeps_history && !all_was_read;
     }
 
     let mut goal = goal;
@@ -180,12 +158,8 @@ pub fn record(
         Some(invalid) if charging => {
             let payload =
                 json!({"usage_field": invalid.field, "response_id": invalid.response_id, "offset": invalid.offset});
-            let change = pause_for(
-                &goal,
-                PausedReason::AccountingError,
-                Event::new("invalid_usage_field", payload),
-                now,
-            );
+            let change =
+                pause_for(&goal, PausedReason::AccountingError, Event::new("invalid_usage_field", payload), now);
             goal = db.save(&goal, change, origin)?;
         }
         _ => facts.invalid = None,
@@ -201,6 +175,33 @@ pub fn record(
     Ok((goal, facts))
 }
 
+/// Lines of a file may carry times that are not theirs: a transcript moved here from elsewhere, or a clock that
+/// jumped. This is the moment before which no new line of this file can have been written, with room for slow
+/// streams; `None` where old lines are to be expected: in a rewritten file, one older than the goal, or a fork,
+/// which begins with copies.
+fn written_since(
+    db: Db<'_>,
+    goal: &Goal,
+    file: &FileReading,
+    before: Option<&Cursor>,
+) -> Result<Option<Millis>, StoreError> {
+    const SLOW_STREAM: Millis = 600_000;
+    if file.reading.rewritten {
+        return Ok(None);
+    }
+    if let Some(cursor) = before.filter(|cursor| cursor.position.offset > 0) {
+        return Ok(Some(cursor.updated_at_ms - SLOW_STREAM));
+    }
+    let is_fork = db.session(&goal.session_id)?.is_some_and(|session| session.parent_session_id.is_some());
+    let born = fs_err::metadata(&file.path)
+        .and_then(|meta| meta.created())
+        .ok()
+        .and_then(|born| born.duration_since(std::time::UNIX_EPOCH).ok())
+        .and_then(|since| i64::try_from(since.as_millis()).ok());
+    let is_newer = born.is_some_and(|born| born >= goal.created_at_ms);
+    Ok((is_newer && !is_fork).then_some(goal.created_at_ms - SLOW_STREAM))
+}
+
 /// Notes that tokens may be missing from the count.
 pub fn flag_uncertain(db: Db<'_>, goal: &Goal, cause: &str, origin: Origin, now: Millis) -> Result<Goal, StoreError> {
     let mut after = goal.clone();
@@ -208,11 +209,8 @@ pub fn flag_uncertain(db: Db<'_>, goal: &Goal, cause: &str, origin: Origin, now:
     after.accounting_uncertain = true;
     let payload = json!({"cause": cause, "cursor": goal.last_accounted_byte_offset});
     let event = Event::new("accounting_uncertain_set", payload);
-    let change = crate::goal::change::Change {
-        goal: after,
-        events: vec![event],
-        span: crate::goal::change::Span::Keep,
-    };
+    let change =
+        crate::goal::change::Change { goal: after, events: vec![event], span: crate::goal::change::Span::Keep };
     db.save(goal, change, origin)
 }
 
@@ -231,23 +229,9 @@ pub fn skip_to_end(
     for (agent_id, path) in files {
         let position = usage::end_of_file(&path)?;
         worker_offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
-        let source = Source {
-            host,
-            session_id,
-            agent_id: &agent_id,
-            path: &path,
-        };
+        let source = Source { host, session_id, agent_id: &agent_id, path: &path };
         let before = db.cursor(&path)?.unwrap_or_default();
-        db.put_cursor(
-            source,
-            &Cursor {
-                position,
-                queued_prompts: 0,
-                read_before_compaction: false,
-                ..before
-            },
-            now,
-        )?;
+        db.put_cursor(source, &Cursor { position, queued_prompts: 0, read_before_compaction: false, ..before }, now)?;
     }
     Ok(worker_offset)
 }
@@ -260,16 +244,8 @@ pub fn mark_before_compaction(
     transcript: &Path,
     now: Millis,
 ) -> Result<(), StoreError> {
-    let source = Source {
-        host,
-        session_id,
-        agent_id: "",
-        path: transcript,
-    };
-    let cursor = Cursor {
-        read_before_compaction: true,
-        ..db.cursor(transcript)?.unwrap_or_default()
-    };
+    let source = Source { host, session_id, agent_id: "", path: transcript };
+    let cursor = Cursor { read_before_compaction: true, ..db.cursor(transcript)?.unwrap_or_default() };
     db.put_cursor(source, &cursor, now)
 }
 

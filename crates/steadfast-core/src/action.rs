@@ -76,10 +76,7 @@ pub fn start(store: &mut Store, place: &Place, new: NewGoal, origin: Origin, now
         if let Some(old) = &old {
             if old.status.is_live() {
                 let objective = text::headline(&old.objective, 80);
-                return Err(ActionError::GoalExists {
-                    status: old.status,
-                    objective,
-                });
+                return Err(ActionError::GoalExists { status: old.status, objective });
             }
             if origin.actor.is_agent() && abandoned_by_agent(db, old)? {
                 return Err(ActionError::NeedsUser);
@@ -104,9 +101,8 @@ fn abandoned_by_agent(db: Db<'_>, old: &Goal) -> Result<bool, StoreError> {
         .session(&old.session_id)?
         .and_then(|session| session.last_prompt_ms)
         .is_some_and(|at| at > event.created_at_ms);
-    let by_agent = [Actor::Worker, Actor::Evaluator]
-        .into_iter()
-        .any(|agent| event.actor.as_deref() == Some(agent.into()));
+    let by_agent =
+        [Actor::Worker, Actor::Evaluator].into_iter().any(|agent| event.actor.as_deref() == Some(agent.into()));
     Ok(by_agent && !prompted_since)
 }
 
@@ -115,7 +111,9 @@ pub fn refresh(store: &mut Store, goal: &Goal, origin: Origin, now: Millis) -> R
     let Some(session) = store.read().session(&goal.session_id)? else {
         return Ok(());
     };
-    if session.transcript_path.is_empty() || !store.read().has_open_span(&goal.goal_id)? {
+    // A paused goal's session is read too: what it says now must not be charged after a resume.
+    let may_matter = goal.status.is_live() || store.read().has_open_span(&goal.goal_id)?;
+    if session.transcript_path.is_empty() || !may_matter {
         return Ok(());
     }
     let readings = accounting::read_session(store, goal.host, session.transcript_path.as_ref())?;
@@ -135,15 +133,10 @@ pub fn apply(
     now: Millis,
     change: impl FnOnce(&Goal) -> Result<Change, Refusal>,
 ) -> Result<Goal, ActionError> {
-    let goal = store
-        .read()
-        .goal(session_id)?
-        .ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+    let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
     refresh(store, &goal, origin, now)?;
     store.write(|db| {
-        let goal = db
-            .goal(session_id)?
-            .ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+        let goal = db.goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
         let mut changed = change(&goal)?;
         // The rest of a turn in which the agent itself ended the goal is still the goal's.
         if origin.actor.is_agent() && !changed.goal.status.is_live() {
@@ -155,10 +148,7 @@ pub fn apply(
 
 /// Resumes. An agent may take up a goal it blocked itself, never undo a pause.
 pub fn resume(store: &mut Store, session_id: &str, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
-    let goal = store
-        .read()
-        .goal(session_id)?
-        .ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+    let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
     if origin.actor != Actor::User && goal.status == GoalStatus::Paused {
         return refuse_agent(store, session_id, "resume", origin, now);
     }
@@ -201,14 +191,9 @@ pub fn reconcile(store: &mut Store, session_id: &str, origin: Origin, now: Milli
         return refuse_agent(store, session_id, "reconcile", origin, now);
     }
     store.write(|db| {
-        let goal = db
-            .goal(session_id)?
-            .ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+        let goal = db.goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
         change::reconcile(&goal, 0, now)?;
-        let transcript = db
-            .session(session_id)?
-            .map(|session| session.transcript_path)
-            .filter(|path| !path.is_empty());
+        let transcript = db.session(session_id)?.map(|session| session.transcript_path).filter(|path| !path.is_empty());
         let offset = match transcript {
             Some(path) => accounting::skip_to_end(db, goal.host, session_id, path.as_ref(), now)?,
             None => goal.last_accounted_byte_offset,
@@ -252,15 +237,8 @@ pub fn add_evidence(
                 (false, None) => "was ended by a signal".to_owned(),
             };
             let tail = text::tail(run.output_tail.trim_end(), 1_500);
-            let shown = if tail.is_empty() {
-                String::new()
-            } else {
-                format!("\n{tail}")
-            };
-            Err(ActionError::VerificationFailed(format!(
-                "`{}` {how}{shown}",
-                run.command
-            )))
+            let shown = if tail.is_empty() { String::new() } else { format!("\n{tail}") };
+            Err(ActionError::VerificationFailed(format!("`{}` {how}{shown}", run.command)))
         }
     }
 }
@@ -274,10 +252,7 @@ pub fn complete(
     now: Millis,
 ) -> Result<Goal, ActionError> {
     if by == CompletedBy::Evaluator {
-        let goal = store
-            .read()
-            .goal(session_id)?
-            .ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+        let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
         require_verdict(store.read(), &goal)?;
     }
     apply(store, session_id, origin, now, |goal| {
@@ -291,18 +266,13 @@ pub fn complete(
 fn require_verdict(db: Db<'_>, goal: &Goal) -> Result<(), ActionError> {
     let not_proven = |message: &str| {
         let hint = "let the goal-evaluator subagent judge the goal and record its verdict";
-        ActionError::Refused(Refusal::NotProven {
-            message: message.to_owned(),
-            hint: hint.to_owned(),
-        })
+        ActionError::Refused(Refusal::NotProven { message: message.to_owned(), hint: hint.to_owned() })
     };
     let verdict = db
         .last_event(&goal.goal_id, "evaluator_verdict")?
         .ok_or_else(|| not_proven("the evaluator has given no verdict on this goal"))?;
     if verdict.payload["objective_hash"] != json!(text::fingerprint(&goal.objective)) {
-        return Err(not_proven(
-            "the newest verdict is about an earlier text of the objective",
-        ));
+        return Err(not_proven("the newest verdict is about an earlier text of the objective"));
     }
     if verdict.payload["verdict"] != json!("complete") {
         let said = verdict.payload["verdict"].as_str().unwrap_or("unknown").to_owned();
@@ -341,12 +311,7 @@ pub fn adopt(
         }
         if !goal.status.is_live() {
             let hint = "it is over; start a new one with `steadfast goal start`".to_owned();
-            return Err(Refusal::WrongState {
-                status: goal.status,
-                reason: goal.paused_reason,
-                hint,
-            }
-            .into());
+            return Err(Refusal::WrongState { status: goal.status, reason: goal.paused_reason, hint }.into());
         }
         if !is_orphaned(db, &goal)? {
             return Err(ActionError::NotOrphaned(goal.session_id));
@@ -374,24 +339,9 @@ pub fn adopt(
                 accounting::skip_to_end(db, place.host, &place.session_id, transcript, now)?;
             after.last_accounted_uuid = None;
         }
-        let span = if goal.status == GoalStatus::Active {
-            Span::Open
-        } else {
-            Span::Keep
-        };
-        let event = Event::new(
-            "goal_adopted",
-            json!({"from_session": goal.session_id, "from_host": goal.host}),
-        );
-        Ok(db.save(
-            &goal,
-            Change {
-                goal: after,
-                events: vec![event],
-                span,
-            },
-            origin,
-        )?)
+        let span = if goal.status == GoalStatus::Active { Span::Open } else { Span::Keep };
+        let event = Event::new("goal_adopted", json!({"from_session": goal.session_id, "from_host": goal.host}));
+        Ok(db.save(&goal, Change { goal: after, events: vec![event], span }, origin)?)
     })
 }
 
@@ -431,11 +381,7 @@ pub fn degrade(
             return Ok(None);
         };
         let event = Event::new("paused_degraded", json!({"cause": text::cut(cause, 500)}));
-        Ok(Some(db.save(
-            &goal,
-            change::pause_for(&goal, PausedReason::Degraded, event, now),
-            origin,
-        )?))
+        Ok(Some(db.save(&goal, change::pause_for(&goal, PausedReason::Degraded, event, now), origin)?))
     })
 }
 

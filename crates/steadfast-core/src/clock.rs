@@ -15,22 +15,15 @@ pub fn now() -> Millis {
 
 /// Formats a moment as `2026-11-15T10:00:00Z`.
 pub fn to_rfc3339(at: Millis) -> String {
-    Timestamp::from_millisecond(at).map_or_else(
-        |_| at.to_string(),
-        |moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-    )
+    Timestamp::from_millisecond(at)
+        .map_or_else(|_| at.to_string(), |moment| moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }
 
 /// Formats a moment for a person, in the machine's own time zone.
 pub fn to_local(at: Millis) -> String {
     Timestamp::from_millisecond(at).map_or_else(
         |_| at.to_string(),
-        |moment| {
-            moment
-                .to_zoned(TimeZone::system())
-                .strftime("%Y-%m-%d %H:%M")
-                .to_string()
-        },
+        |moment| moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
     )
 }
 
@@ -48,10 +41,7 @@ pub fn parse_moment(text: &str, now: Millis) -> Option<Millis> {
     }
     let here = Timestamp::from_millisecond(now).ok()?.to_zoned(TimeZone::system());
     if let Ok(local) = text.replace(' ', "T").parse::<jiff::civil::DateTime>() {
-        return local
-            .to_zoned(TimeZone::system())
-            .ok()
-            .map(|at| at.timestamp().as_millisecond());
+        return local.to_zoned(TimeZone::system()).ok().map(|at| at.timestamp().as_millisecond());
     }
     if let Some(time) = parse_time_of_day(text) {
         return next_occurrence(&here, time);
@@ -85,9 +75,7 @@ pub fn parse_duration(text: &str) -> Option<Millis> {
 /// Reads `15:04`, `3pm` or `3:04 pm`.
 pub fn parse_time_of_day(text: &str) -> Option<jiff::civil::Time> {
     let compact = text.trim().to_lowercase().replace(' ', "");
-    ["%H:%M", "%I:%M%p", "%I%p"]
-        .iter()
-        .find_map(|format| jiff::civil::Time::strptime(format, &compact).ok())
+    ["%H:%M", "%I:%M%p", "%I%p"].iter().find_map(|format| jiff::civil::Time::strptime(format, &compact).ok())
 }
 
 /// The next moment at which a clock in `here`'s zone shows `time`.

@@ -5,13 +5,24 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(default)]
 pub struct Config {
     /// Where the store is; written by `setup`.
     pub db: Option<PathBuf>,
     pub goal: GoalConfig,
     pub accounting: AccountingConfig,
+    pub limits: SharedLimits,
+}
+
+/// Caps over all goals together; absent means none.
+#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
+#[serde(default)]
+pub struct SharedLimits {
+    pub daily_tokens: Option<i64>,
+    pub daily_usd: Option<f64>,
+    pub weekly_tokens: Option<i64>,
+    pub weekly_usd: Option<f64>,
 }
 
 #[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
@@ -42,10 +53,7 @@ pub enum OnCompact {
 
 impl Default for GoalConfig {
     fn default() -> Self {
-        Self {
-            no_progress_limit: 3,
-            verify_timeout_seconds: 600,
-        }
+        Self { no_progress_limit: 3, verify_timeout_seconds: 600 }
     }
 }
 

@@ -12,10 +12,9 @@ pub const CLAUDE_CODE_SESSION_ID: &str = "CLAUDE_CODE_SESSION_ID";
 pub const CLAUDECODE: &str = "CLAUDECODE";
 pub const CLAUDE_CODE_ENTRYPOINT: &str = "CLAUDE_CODE_ENTRYPOINT";
 pub const STOP_HOOK_BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
+pub const CODEX_HOME: &str = "CODEX_HOME";
 /// Set by Codex for the commands its agent runs.
 pub const CODEX_SANDBOX: &str = "CODEX_SANDBOX";
-/// Where Codex keeps its sessions.
-pub const CODEX_HOME: &str = "CODEX_HOME";
 pub const CODEX_THREAD_ID: &str = "CODEX_THREAD_ID";
 /// The few variables of the system that processes of the demo get.
 pub const USER_HOME: &str = "HOME";

@@ -213,10 +213,7 @@ impl Goal {
 
     /// The status with the reason of a pause: `paused (user)`.
     pub fn state(&self) -> String {
-        self.paused_reason.map_or_else(
-            || self.status.to_string(),
-            |reason| format!("{} ({reason})", self.status),
-        )
+        self.paused_reason.map_or_else(|| self.status.to_string(), |reason| format!("{} ({reason})", self.status))
     }
 
     pub fn has_turn_cap(&self) -> bool {

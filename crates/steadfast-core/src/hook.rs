@@ -49,16 +49,8 @@ const HOST: Host = Host::Claude;
 
 /// Handles one hook call. Of a slash command only the session is noted; the command line's own code answers it.
 pub fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
-    let origin = Origin {
-        actor: Actor::Steadfast,
-        place: place(&input.event),
-    };
-    let call = Call {
-        input,
-        paths,
-        now,
-        origin,
-    };
+    let origin = Origin { actor: Actor::Steadfast, place: place(&input.event) };
+    let call = Call { input, paths, now, origin };
     run(&call).unwrap_or_else(|error| fail_open(&call, &error))
 }
 
@@ -78,15 +70,9 @@ fn place(event: &HookEvent) -> &'static str {
 }
 
 fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
-    let registers = matches!(
-        call.input.event,
-        HookEvent::SessionStart(_) | HookEvent::Prompt { .. } | HookEvent::Command { .. }
-    );
-    let opened = if registers {
-        Store::open(&call.paths.store)
-    } else {
-        Store::open_existing(&call.paths.store)
-    };
+    let registers =
+        matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::Prompt { .. } | HookEvent::Command { .. });
+    let opened = if registers { Store::open(&call.paths.store) } else { Store::open_existing(&call.paths.store) };
     let mut store = match opened {
         Ok(store) => store,
         Err(StoreError::Missing(_)) => return Ok(HookReply::default()),
@@ -98,12 +84,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         HookEvent::SessionEnd { reason } => session::ended(call, store, reason),
         HookEvent::Prompt { typed } => session::prompted(call, store, *typed),
         HookEvent::PreCompact => session::before_compaction(call, store),
-        HookEvent::OwnTool {
-            tool_use_id,
-            tool_name,
-            agent_id,
-            agent_type,
-        } => {
+        HookEvent::OwnTool { tool_use_id, tool_name, agent_id, agent_type } => {
             let note = crate::store::ToolCall {
                 tool_use_id: tool_use_id.clone(),
                 session_id: call.session_id().to_owned(),
@@ -112,20 +93,13 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
                 tool_name: tool_name.clone(),
             };
             store.write(|db| db.note_tool_call(&note, call.now))?;
-            Ok(HookReply {
-                allow_tool: true,
-                ..HookReply::default()
-            })
+            Ok(HookReply { allow_tool: true, ..HookReply::default() })
         }
         HookEvent::ToolBatch { agent: None } => turn::batch(call, store),
         HookEvent::ToolBatch { agent: Some(agent) } | HookEvent::SubagentStop { agent } => {
             turn::subagent(call, store, agent)
         }
-        HookEvent::Stop {
-            after_continuation,
-            last_message,
-            background_work,
-        } => {
+        HookEvent::Stop { after_continuation, last_message, background_work } => {
             let facts = turn::StopFacts {
                 after_continuation: *after_continuation,
                 last_message: last_message.as_deref(),
@@ -140,10 +114,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
 
 /// Lets the turn go on, and tells about the failure in the log, to the user, and on the goal.
 fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
-    log::line(
-        &call.paths.log_file(),
-        &format!("{} {}: {error}", call.input.event_name, call.session_id()),
-    );
+    log::line(&call.paths.log_file(), &format!("{} {}: {error}", call.input.event_name, call.session_id()));
     let degraded: Option<Goal> = Store::open_existing(&call.paths.store)
         .ok()
         .and_then(|mut store| {
@@ -154,15 +125,8 @@ fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
         HookError::Store(error) => error.hint(),
         _ => "run `steadfast doctor`",
     };
-    let consequence = if degraded.is_some() {
-        " The goal is paused; /goal-resume takes it up again."
-    } else {
-        ""
-    };
-    HookReply {
-        message: Some(format!("steadfast: {error} ({hint}).{consequence}")),
-        ..HookReply::default()
-    }
+    let consequence = if degraded.is_some() { " The goal is paused; /goal-resume takes it up again." } else { "" };
+    HookReply { message: Some(format!("steadfast: {error} ({hint}).{consequence}")), ..HookReply::default() }
 }
 
 #[cfg(test)]

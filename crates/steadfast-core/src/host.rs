@@ -2,6 +2,7 @@
 //! below; foreign JSON never leaves those.
 
 pub mod claude;
+pub mod codex;
 pub mod install;
 pub mod process;
 mod skim;
@@ -22,12 +23,18 @@ pub enum Host {
     Codex,
 }
 
-/// Reads the responses that are new in a session file, and nothing else about it.
+/// Reads what is new in a session file of a host.
+pub fn read_transcript(host: Host, path: &Path, from: &Position) -> std::io::Result<Reading> {
+    match host {
+        Host::Claude => claude::transcript::read(path, from),
+        Host::Codex => codex::rollout::read(path, from),
+    }
+}
+
+/// Reads the responses that are new in a session file; what else it tells may be left out.
 pub fn read_counts(host: Host, path: &Path, from: &Position) -> std::io::Result<Reading> {
     match host {
         Host::Claude => claude::transcript::read_counts(path, from),
-        // Codex rollouts have a form of their own, which is not read yet. When they are, `usage/cache.rs` needs
-        // another `MAGIC`, or files that were listed before stay empty.
-        Host::Codex => Ok(Reading::nothing_new(from.clone())),
+        Host::Codex => codex::rollout::read(path, from),
     }
 }

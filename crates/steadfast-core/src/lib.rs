@@ -18,6 +18,7 @@ pub mod paths;
 pub mod price;
 pub mod prompt;
 pub mod session;
+pub mod spend;
 pub mod store;
 #[cfg(test)]
 mod testing;

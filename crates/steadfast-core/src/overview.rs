@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::clock::{self, Millis};
 use crate::goal::limit;
 use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::spend;
 use crate::store::{Db, EventRow, StoreError};
 use crate::text;
 
@@ -31,6 +32,8 @@ pub struct GoalView {
     /// Null when tokens of a model without a known price are among them.
     pub cost_usd: Option<f64>,
     pub usd_budget: Option<f64>,
+    /// What all goals of this store spent today.
+    pub today: Value,
     pub continuations_used: i64,
     pub continuations_remaining: i64,
     pub active_seconds: i64,
@@ -70,11 +73,9 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
         _ => None,
     };
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "amounts of money are far below 2^53 millionths"
-    )]
+    #[expect(clippy::cast_precision_loss, reason = "amounts of money are far below 2^53 millionths")]
     let dollars = |micros: i64| micros as f64 / 1_000_000.0;
+    let today = spend::today(db, now)?;
     Ok(GoalView {
         goal_id: goal.goal_id.clone(),
         session_id: goal.session_id.clone(),
@@ -93,6 +94,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
         cache_read_tokens: goal.cache_read_tokens,
         cost_usd: (goal.unpriced_tokens == 0).then(|| dollars(goal.cost_micros)),
         usd_budget: goal.usd_budget_micros.map(dollars),
+        today: json!({"tokens": today.tokens, "cost_usd": dollars(today.cost_micros)}),
         continuations_used: goal.continuations_used,
         continuations_remaining: goal.continuations_remaining,
         active_seconds: goal.active_seconds(until),
@@ -154,21 +156,14 @@ fn next(goal: &Goal, now: Millis) -> String {
 
 /// The block that `goal status` and `/goal-status` print.
 pub fn status_text(view: &GoalView) -> String {
-    let mut lines = vec![
-        format!("◎ Goal: {}", text::printable(&view.objective)),
-        format!("status: {}", view.status),
-    ];
+    let mut lines = vec![format!("◎ Goal: {}", text::printable(&view.objective)), format!("status: {}", view.status)];
     if let Some(reason) = view.paused_reason {
         lines.push(format!("paused_reason: {reason}"));
     }
     if let Some(reason) = &view.blocked_reason {
         lines.push(format!("blocked_reason: {}", text::printable(reason)));
     }
-    let doubt = if view.accounting_uncertain {
-        " (last known — may undercount)"
-    } else {
-        ""
-    };
+    let doubt = if view.accounting_uncertain { " (last known — may undercount)" } else { "" };
     lines.push(format!(
         "tokens: {} worker · {} subagent{doubt}",
         text::thousands(view.tokens_used),
@@ -176,21 +171,17 @@ pub fn status_text(view: &GoalView) -> String {
     ));
     if let (Some(budget), Some(remaining)) = (view.token_budget, view.remaining_tokens) {
         let profile = view.budget_profile.map(|name| format!(" ({name})")).unwrap_or_default();
-        lines.push(format!(
-            "budget: {} of {} left{profile}",
-            text::thousands(remaining),
-            text::thousands(budget)
-        ));
+        lines.push(format!("budget: {} of {} left{profile}", text::thousands(remaining), text::thousands(budget)));
     }
     let cost = match view.cost_usd {
         Some(dollars) => money(dollars),
         None => "unknown (a model without a known price)".to_owned(),
     };
-    let of = view
-        .usd_budget
-        .map(|budget| format!(" of {}", money(budget)))
-        .unwrap_or_default();
+    let of = view.usd_budget.map(|budget| format!(" of {}", money(budget))).unwrap_or_default();
     lines.push(format!("cost: {cost}{of}"));
+    let today = &view.today;
+    let (tokens, dollars) = (today["tokens"].as_i64().unwrap_or(0), today["cost_usd"].as_f64().unwrap_or(0.0));
+    lines.push(format!("today: {} tokens · {} by all goals", text::thousands(tokens), money(dollars)));
     let turns_left = if view.continuations_used + view.continuations_remaining < crate::goal::UNLIMITED_CONTINUATIONS {
         format!(" · {} left", view.continuations_remaining)
     } else {
@@ -209,27 +200,14 @@ pub fn status_text(view: &GoalView) -> String {
         lines.push(format!("verify: {}", text::headline(command, 100)));
     }
     if let Some(run) = &view.last_verification {
-        let outcome = if run["exit_code"] == json!(0) {
-            "passed"
-        } else {
-            "failed"
-        };
+        let outcome = if run["exit_code"] == json!(0) { "passed" } else { "failed" };
         lines.push(format!("last verification: {outcome}"));
     }
     if let Some(verdict) = &view.last_verdict {
-        let stale = if verdict["for_current_objective"] == json!(true) {
-            ""
-        } else {
-            " (for an earlier objective)"
-        };
-        let reason = verdict["reason"]
-            .as_str()
-            .map(|reason| format!(": {}", text::headline(reason, 120)))
-            .unwrap_or_default();
-        lines.push(format!(
-            "last verdict: {}{reason}{stale}",
-            verdict["verdict"].as_str().unwrap_or("?")
-        ));
+        let stale = if verdict["for_current_objective"] == json!(true) { "" } else { " (for an earlier objective)" };
+        let reason =
+            verdict["reason"].as_str().map(|reason| format!(": {}", text::headline(reason, 120))).unwrap_or_default();
+        lines.push(format!("last verdict: {}{reason}{stale}", verdict["verdict"].as_str().unwrap_or("?")));
     }
     if view.accounting_uncertain || view.paused_reason == Some(PausedReason::AccountingUncertain) {
         lines.push("⚠ /compact event detected. Run /goal-reconcile --accept-reset to resume.".into());
@@ -246,23 +224,16 @@ fn money(dollars: f64) -> String {
 /// The short line for a host's status bar; empty without a goal.
 pub fn statusline(goal: &Goal, now: Millis) -> String {
     let tokens = text::short_number(goal.total_tokens());
-    let tokens = goal.token_budget.map_or_else(
-        || tokens.clone(),
-        |budget| format!("{tokens}/{}", text::short_number(budget)),
-    );
+    let tokens =
+        goal.token_budget.map_or_else(|| tokens.clone(), |budget| format!("{tokens}/{}", text::short_number(budget)));
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
-    let numbers = format!(
-        "{tokens} · {} turns · {}",
-        goal.continuations_used,
-        text::clock(goal.active_seconds(until))
-    );
+    let numbers = format!("{tokens} · {} turns · {}", goal.continuations_used, text::clock(goal.active_seconds(until)));
     let doubt = if goal.accounting_uncertain { " ⚠" } else { "" };
     match (goal.status, goal.paused_reason) {
         (GoalStatus::Active, _) => format!("◎ goal active {numbers}{doubt}"),
-        (GoalStatus::Paused, Some(reason)) => format!(
-            "◎ goal paused ({}) {numbers}{doubt}",
-            reason.to_string().replace('_', " ")
-        ),
+        (GoalStatus::Paused, Some(reason)) => {
+            format!("◎ goal paused ({}) {numbers}{doubt}", reason.to_string().replace('_', " "))
+        }
         (GoalStatus::Paused, None) => format!("◎ goal paused {numbers}{doubt}"),
         (GoalStatus::Blocked, _) => format!("◎ goal blocked {numbers}"),
         (GoalStatus::BudgetLimited, _) => format!("◎ goal out of budget {numbers}"),

@@ -42,12 +42,7 @@ impl Paths {
         } else {
             (home.join("goals.db"), "home")
         };
-        Ok(Self {
-            home,
-            store,
-            store_from,
-            config,
-        })
+        Ok(Self { home, store, store_from, config })
     }
 
     pub fn config_file(&self) -> PathBuf {

@@ -100,11 +100,7 @@ fn capped(
 }
 
 fn commands(goal: &Goal) -> String {
-    let quoted: Vec<String> = goal
-        .verify
-        .iter()
-        .map(|command| format!("`{}`", text::headline(command, 120)))
-        .collect();
+    let quoted: Vec<String> = goal.verify.iter().map(|command| format!("`{}`", text::headline(command, 120))).collect();
     text::cut(&text::escape_xml(&quoted.join(", ")), 300)
 }
 
@@ -119,23 +115,16 @@ pub fn usage(goal: &Goal) -> String {
         ),
         None => format!("{} tokens, no token budget", text::thousands(goal.total_tokens())),
     };
-    let money = goal
-        .usd_budget_micros
-        .map(|budget| format!("{} of {}", text::usd(goal.cost_micros), text::usd(budget)));
-    let turns = goal
-        .has_turn_cap()
-        .then(|| format!("{} turns left", goal.continuations_remaining));
+    let money =
+        goal.usd_budget_micros.map(|budget| format!("{} of {}", text::usd(goal.cost_micros), text::usd(budget)));
+    let turns = goal.has_turn_cap().then(|| format!("{} turns left", goal.continuations_remaining));
     let parts: Vec<String> = [Some(tokens), money, turns].into_iter().flatten().collect();
     parts.join(", ")
 }
 
 fn time(goal: &Goal, now: Millis) -> String {
     let used = text::duration(goal.active_seconds(now));
-    if goal.has_time_cap() {
-        format!("{used} of {}", text::duration(goal.max_wall_clock_seconds))
-    } else {
-        used
-    }
+    if goal.has_time_cap() { format!("{used} of {}", text::duration(goal.max_wall_clock_seconds)) } else { used }
 }
 
 /// The limits of a goal in one phrase.
@@ -148,10 +137,7 @@ pub fn limits(goal: &Goal) -> String {
         parts.push(text::usd(micros));
     }
     if goal.has_turn_cap() {
-        parts.push(format!(
-            "{} turns",
-            goal.continuations_used + goal.continuations_remaining
-        ));
+        parts.push(format!("{} turns", goal.continuations_used + goal.continuations_remaining));
     }
     if goal.has_time_cap() {
         parts.push(text::duration(goal.max_wall_clock_seconds));
@@ -159,15 +145,14 @@ pub fn limits(goal: &Goal) -> String {
     if let Some(deadline) = goal.deadline_ms {
         parts.push(format!("until {}", crate::clock::to_local(deadline)));
     }
-    if parts.is_empty() {
-        "none".to_owned()
-    } else {
-        parts.join(", ")
-    }
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
 }
 
 /// A limit that is nearly used up, for the model and the user.
 pub fn describe_near(goal: &Goal, limit: Limit, now: Millis) -> String {
+    if limit == Limit::Shared {
+        return "over 80 % of the cap over all goals used".to_owned();
+    }
     let (used, most) = limit.usage(goal, now).unwrap_or_default();
     let percent = if most > 0 { used.saturating_mul(100) / most } else { 100 };
     format!("{percent} % of the goal's {} used", limit_name(limit))
@@ -182,6 +167,7 @@ pub fn describe_reached(goal: &Goal, limit: Limit, now: Millis) -> String {
         Limit::Turns => format!("{used} of {most} turns"),
         Limit::Hours => format!("{} of {}", text::duration(used), text::duration(most)),
         Limit::Deadline => "the deadline has passed".to_owned(),
+        Limit::Shared => "the cap over all goals of the day or the week".to_owned(),
     }
 }
 
@@ -192,6 +178,7 @@ fn limit_name(limit: Limit) -> &'static str {
         Limit::Turns => "turns",
         Limit::Hours => "time",
         Limit::Deadline => "time to its deadline",
+        Limit::Shared => "cap over all goals",
     }
 }
 
@@ -202,11 +189,7 @@ mod tests {
     use crate::host::Host;
 
     fn goal(objective: String) -> Goal {
-        let new = NewGoal {
-            objective,
-            verify: vec!["cargo test".into()],
-            ..NewGoal::default()
-        };
+        let new = NewGoal { objective, verify: vec!["cargo test".into()], ..NewGoal::default() };
         Goal::start(new, "s", Host::Claude, None, 0)
     }
 
@@ -215,10 +198,7 @@ mod tests {
         for filler in ["a", "<", "目", "&\n"] {
             let goal = goal(filler.repeat(OBJECTIVE_MAX / filler.chars().count()));
             let warned = [Limit::Tokens, Limit::Hours];
-            for prompt in [
-                continuation(&goal, &warned, 0).unwrap(),
-                wind_down(&goal, Limit::Tokens, 0).unwrap(),
-            ] {
+            for prompt in [continuation(&goal, &warned, 0).unwrap(), wind_down(&goal, Limit::Tokens, 0).unwrap()] {
                 assert!(prompt.chars().count() <= TURN_CAP, "{}", prompt.chars().count());
                 assert!(prompt.contains("get_goal has the whole text"));
             }

@@ -55,11 +55,7 @@ pub fn resolve(db: Option<Db<'_>>, flag: Option<&str>, directory: &Path) -> Resu
 /// An id is only ever a key, never a path; one that looks like a path is a mistake or an attack.
 pub fn checked(id: &str) -> Result<String, SessionError> {
     let fine = !id.is_empty() && id.len() <= 200 && !id.chars().any(|c| c.is_control() || c == '/' || c == '\\');
-    if fine {
-        Ok(id.to_owned())
-    } else {
-        Err(SessionError::Malformed(text::cut(&text::printable(id), 60)))
-    }
+    if fine { Ok(id.to_owned()) } else { Err(SessionError::Malformed(text::cut(&text::printable(id), 60))) }
 }
 
 fn live_sessions_in(db: Db<'_>, directory: &Path) -> Result<Vec<Session>, StoreError> {
@@ -67,14 +63,9 @@ fn live_sessions_in(db: Db<'_>, directory: &Path) -> Result<Vec<Session>, StoreE
     let here = real(directory);
     let sessions = db.open_sessions()?;
     let belongs_here = |session: &Session| {
-        [&session.project_dir, &session.cwd]
-            .iter()
-            .any(|path| !path.is_empty() && real(Path::new(path)) == here)
+        [&session.project_dir, &session.cwd].iter().any(|path| !path.is_empty() && real(Path::new(path)) == here)
     };
-    Ok(sessions
-        .into_iter()
-        .filter(|session| belongs_here(session) && session.is_alive())
-        .collect())
+    Ok(sessions.into_iter().filter(|session| belongs_here(session) && session.is_alive()).collect())
 }
 
 fn describe(db: Option<Db<'_>>, session: &Session) -> String {

@@ -26,10 +26,7 @@ pub use verifications::Verification;
 pub const SCHEMA_VERSION: i64 = 6;
 
 // Older versions can corrupt a WAL database when a checkpoint races with a reset of the log.
-const _: () = assert!(
-    rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003,
-    "SQLite 3.51.3 or newer is required"
-);
+const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is required");
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -106,10 +103,7 @@ impl Store {
             return Err(StoreError::Missing(path.to_owned()));
         }
         refuse_network_file_system(path)?;
-        let mut store = Self {
-            db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
-            path: path.to_owned(),
-        };
+        let mut store = Self { db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path: path.to_owned() };
         store.prepare().map_err(|error| store.explain(error))?;
         Ok(store)
     }
@@ -118,19 +112,14 @@ impl Store {
         self.db.busy_timeout(BUSY_TIMEOUT)?;
         let version = migrate::version(&self.db)?;
         if version > SCHEMA_VERSION {
-            return Err(StoreError::FromTheFuture {
-                path: self.path.clone(),
-                found: version,
-            });
+            return Err(StoreError::FromTheFuture { path: self.path.clone(), found: version });
         }
         if self.db.is_readonly("main")? {
             return Err(StoreError::ReadOnly(self.path.clone()));
         }
         let mode: String = self.db.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode != "wal" {
-            let _: String = self
-                .db
-                .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
+            let _: String = self.db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
         }
         self.db.pragma_update(None, "synchronous", "full")?;
         if version < SCHEMA_VERSION {
@@ -182,13 +171,8 @@ impl Store {
     }
 
     fn copy_beside(&self, target: &Path) -> Result<tempfile::NamedTempFile, StoreError> {
-        let directory = target
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let copy = tempfile::Builder::new()
-            .prefix(".steadfast-backup")
-            .tempfile_in(directory)?;
+        let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let copy = tempfile::Builder::new().prefix(".steadfast-backup").tempfile_in(directory)?;
         {
             let mut destination = connect(copy.path(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
             let backup = rusqlite::backup::Backup::new(&self.db, &mut destination)?;
@@ -239,10 +223,7 @@ fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
     uri.push_str("?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     connect(Path::new(&uri), flags).map_err(|error| match error {
-        StoreError::CannotOpen { message, .. } => StoreError::CannotOpen {
-            path: path.to_owned(),
-            message,
-        },
+        StoreError::CannotOpen { message, .. } => StoreError::CannotOpen { path: path.to_owned(), message },
         other => other,
     })
 }
@@ -257,16 +238,14 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
 fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Corrupt {
-            path,
-            message: error.to_string(),
-        },
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            StoreError::Corrupt { path, message: error.to_string() }
+        }
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path),
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::DiskFull) => StoreError::CannotOpen {
-            path,
-            message: error.to_string(),
-        },
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::DiskFull) => {
+            StoreError::CannotOpen { path, message: error.to_string() }
+        }
         _ => StoreError::Sql { path, source: error },
     }
 }
@@ -281,10 +260,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// SQLite gives its log and index files the mode of the database, so only this one needs care.
 fn create_private_file(path: &Path) -> Result<(), StoreError> {
-    let cannot = |error: std::io::Error| StoreError::CannotOpen {
-        path: path.to_owned(),
-        message: error.to_string(),
-    };
+    let cannot = |error: std::io::Error| StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         crate::paths::create_private_dir(directory).map_err(cannot)?;
         refuse_network_file_system(directory)?;
@@ -305,17 +281,9 @@ fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
     let Ok(info) = rustix::fs::statfs(path) else {
         return Ok(());
     };
-    #[expect(
-        clippy::cast_sign_loss,
-        clippy::cast_possible_truncation,
-        reason = "magic numbers are 32 bit"
-    )]
+    #[expect(clippy::cast_sign_loss, clippy::cast_possible_truncation, reason = "magic numbers are 32 bit")]
     let magic = info.f_type as u32;
-    if is_network_file_system(magic) {
-        Err(StoreError::NetworkFileSystem(path.to_owned()))
-    } else {
-        Ok(())
-    }
+    if is_network_file_system(magic) { Err(StoreError::NetworkFileSystem(path.to_owned())) } else { Ok(()) }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -327,17 +295,8 @@ fn refuse_network_file_system(_path: &Path) -> Result<(), StoreError> {
 /// NFS, SMB (three generations), AFS, Ceph, 9p (also the Windows drives of WSL), Coda and Lustre.
 #[cfg(target_os = "linux")]
 fn is_network_file_system(magic: u32) -> bool {
-    const NETWORK: &[u32] = &[
-        0x6969,
-        0x517B,
-        0xFF53_4D42,
-        0xFE53_4D42,
-        0x5346_414F,
-        0x00C3_6400,
-        0x0102_1997,
-        0x7375_7245,
-        0x0BD0_0BD0,
-    ];
+    const NETWORK: &[u32] =
+        &[0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x5346_414F, 0x00C3_6400, 0x0102_1997, 0x7375_7245, 0x0BD0_0BD0];
     NETWORK.contains(&magic)
 }
 

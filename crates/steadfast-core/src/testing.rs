@@ -21,25 +21,13 @@ pub(crate) const SECOND: Millis = 1_000;
 pub(crate) const MINUTE: Millis = 60 * SECOND;
 pub(crate) const HOUR: Millis = 60 * MINUTE;
 pub(crate) const SESSION: &str = "6dd8620c-ffe0-495b-a46f-f90ad33f492f";
-pub(crate) const USER: Origin = Origin {
-    actor: Actor::User,
-    place: "goal-cli",
-};
-pub(crate) const WORKER: Origin = Origin {
-    actor: Actor::Worker,
-    place: "mcp",
-};
-pub(crate) const HOOK: Origin = Origin {
-    actor: Actor::Steadfast,
-    place: "stop",
-};
+pub(crate) const USER: Origin = Origin { actor: Actor::User, place: "goal-cli" };
+pub(crate) const WORKER: Origin = Origin { actor: Actor::Worker, place: "mcp" };
+pub(crate) const HOOK: Origin = Origin { actor: Actor::Steadfast, place: "stop" };
 
 /// The rules of an untouched configuration, but for the breaker.
 pub(crate) const fn rules(no_progress_limit: i64) -> TurnRules {
-    TurnRules {
-        no_progress_limit,
-        always_pause_uncertain: false,
-    }
+    TurnRules { no_progress_limit, always_pause_uncertain: false, shared: crate::goal::limit::SharedSpend::Free }
 }
 
 /// An active goal without limits that started at [`START`].
@@ -52,11 +40,7 @@ pub(crate) fn goal_within(budget: Budget) -> Goal {
 }
 
 pub(crate) fn new_goal(budget: Budget) -> NewGoal {
-    NewGoal {
-        objective: "Make every test pass".into(),
-        budget,
-        verify: Vec::new(),
-    }
+    NewGoal { objective: "Make every test pass".into(), budget, verify: Vec::new() }
 }
 
 /// One line of a response with input, output, cache creation and cache read tokens.
@@ -100,11 +84,7 @@ impl World {
         let root = TempDir::new().unwrap();
         let store = Store::open(&root.path().join("home/goals.db")).unwrap();
         let transcript = root.path().join(format!("{SESSION}.jsonl"));
-        Self {
-            root,
-            store,
-            transcript,
-        }
+        Self { root, store, transcript }
     }
 
     pub(crate) fn place(&self) -> Place {
@@ -132,11 +112,7 @@ impl World {
 
     /// Where the client puts the file of a subagent.
     pub(crate) fn subagent(&self, agent_id: &str) -> PathBuf {
-        self.root
-            .path()
-            .join(SESSION)
-            .join("subagents")
-            .join(format!("agent-{agent_id}.jsonl"))
+        self.root.path().join(SESSION).join("subagents").join(format!("agent-{agent_id}.jsonl"))
     }
 
     pub(crate) fn events(&self) -> Vec<EventRow> {

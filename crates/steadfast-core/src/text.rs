@@ -22,25 +22,15 @@ pub fn escape_xml(text: &str) -> String {
 
 /// Drops control characters but newline and tab, so that stored text cannot drive a terminal.
 pub fn printable(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .collect()
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
 /// The first line of a text, printable, at most `most` characters.
 pub fn headline(text: &str, most: usize) -> String {
-    let line: String = text
-        .chars()
-        .take_while(|c| *c != '\n')
-        .filter(|c| !c.is_control())
-        .collect();
+    let line: String = text.chars().take_while(|c| *c != '\n').filter(|c| !c.is_control()).collect();
     let more = text.contains('\n');
     let cut = cut(&line, most);
-    if more && cut == line {
-        format!("{} …", cut.trim_end())
-    } else {
-        cut
-    }
+    if more && cut == line { format!("{} …", cut.trim_end()) } else { cut }
 }
 
 /// Keeps at most `most` characters; a cut text ends in `…`.
@@ -102,9 +92,7 @@ pub fn checksum(bytes: &[u8]) -> u64 {
         *to = *from;
     }
     for word in words.iter().chain([&last]) {
-        sum = (sum ^ u64::from_le_bytes(*word))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29);
+        sum = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
     sum
 }
@@ -172,10 +160,7 @@ mod tests {
 
     #[test]
     fn quoted_text_cannot_leave_its_element() {
-        assert_eq!(
-            escape_xml("a </objective> & \u{1b}[31m\u{0}b"),
-            "a &lt;/objective&gt; &amp; [31mb"
-        );
+        assert_eq!(escape_xml("a </objective> & \u{1b}[31m\u{0}b"), "a &lt;/objective&gt; &amp; [31mb");
     }
 
     #[test]

@@ -56,6 +56,14 @@ pub enum NativeGoal {
     Over,
 }
 
+/// A turn that failed because the account's usage limit was reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageLimit {
+    pub at_ms: Millis,
+    /// The client's words, which tell when to try again.
+    pub message: String,
+}
+
 /// What a pass over new bytes found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
@@ -74,6 +82,8 @@ pub struct Reading {
     pub interrupted_at: Option<Millis>,
     /// The first directory that a line of the file names, where the host's reader looked for it.
     pub cwd: Option<String>,
+    /// The newest failure of its kind in these bytes, where the host's file tells it.
+    pub usage_limit: Option<UsageLimit>,
     /// The bytes read before are no longer there, so the file was read from its start.
     pub rewritten: bool,
     pub position: Position,
@@ -91,10 +101,7 @@ pub struct Position {
 impl Reading {
     /// A reading that found nothing.
     pub fn nothing_new(position: Position) -> Self {
-        Self {
-            position,
-            ..Self::default()
-        }
+        Self { position, ..Self::default() }
     }
 
     /// Adds one record of a response; of several of one response, the last and largest counts, at the time of
@@ -144,6 +151,7 @@ impl Reading {
         self.native_goal = later.native_goal.or(self.native_goal.take());
         self.interrupted_at = later.interrupted_at.or(self.interrupted_at);
         self.cwd = self.cwd.take().or(later.cwd);
+        self.usage_limit = later.usage_limit.or(self.usage_limit.take());
         self.position = later.position;
     }
 }

@@ -29,10 +29,7 @@ pub struct Outcome {
 /// Runs a program with its arguments in a directory; stdout and stderr go to one file, stdin is empty.
 pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
     let Some((program, arguments)) = argv.split_first() else {
-        return Err(std::io::Error::new(
-            std::io::ErrorKind::InvalidInput,
-            "no program to run",
-        ));
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no program to run"));
     };
     let mut output = tempfile::tempfile()?;
     let started = Instant::now();
@@ -116,19 +113,13 @@ mod tests {
         assert_eq!((outcome.exit_code, outcome.timed_out), (Some(3), false));
         assert_eq!(outcome.output_tail, "out\nerr\n");
         // printf 'out\nerr\n' | sha256sum
-        assert_eq!(
-            outcome.output_sha256,
-            "9f345aa1474b011fb7f938c3c12eb48e8b583d94bdbe1235d9e972cfe5b1b4ef"
-        );
+        assert_eq!(outcome.output_sha256, "9f345aa1474b011fb7f938c3c12eb48e8b583d94bdbe1235d9e972cfe5b1b4ef");
     }
 
     #[test]
     fn a_time_limit_ends_the_whole_group_even_if_it_ignores_term() {
         let mark = tempfile::tempdir().unwrap();
-        let script = format!(
-            "trap '' TERM; (trap '' TERM; sleep 30; touch {}/late) & sleep 30",
-            mark.path().display()
-        );
+        let script = format!("trap '' TERM; (trap '' TERM; sleep 30; touch {}/late) & sleep 30", mark.path().display());
         let outcome = shell(&script, Duration::from_millis(200));
         assert_eq!((outcome.exit_code, outcome.timed_out), (None, true));
         assert!(outcome.duration < Duration::from_secs(20));
@@ -136,10 +127,7 @@ mod tests {
 
     #[test]
     fn only_the_tail_of_a_flood_is_kept() {
-        let outcome = shell(
-            "head -c 10000000 /dev/zero | tr '\\0' x; echo END",
-            Duration::from_mins(1),
-        );
+        let outcome = shell("head -c 10000000 /dev/zero | tr '\\0' x; echo END", Duration::from_mins(1));
         assert_eq!(outcome.exit_code, Some(0));
         assert!(outcome.output_tail.len() <= 4_096 && outcome.output_tail.ends_with("END\n"));
     }

@@ -7,7 +7,18 @@ use clap::{Args, Parser, Subcommand};
 const ABOUT: &str = "Keeps coding agents on the job: durable goals, budgets that hold, completion that is checked";
 
 #[derive(Debug, Parser)]
-#[command(name = "steadfast", version, about = ABOUT, max_term_width = 100, arg_required_else_help = true)]
+#[command(
+    name = "steadfast",
+    version,
+    about = ABOUT,
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  steadfast demo                 see what it does, with nothing else installed
+  steadfast setup claude         hook it into Claude Code; then type /goal-start there
+  steadfast goal status          the goal of the session in this directory
+  steadfast doctor               everything in order?"
+)]
 pub(crate) struct Cli {
     /// Use this store instead of the usual one
     #[arg(long, global = true, value_name = "PATH")]
@@ -159,12 +170,7 @@ pub(crate) struct StartArgs {
 #[expect(clippy::struct_field_names, reason = "the fields are the flags")]
 pub(crate) struct ExtendArgs {
     /// More turns
-    #[arg(
-        long,
-        visible_alias = "add-continuations",
-        value_name = "N",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, visible_alias = "add-continuations", value_name = "N", allow_hyphen_values = true)]
     pub(crate) add_turns: Option<String>,
     /// More hours; also moves a deadline
     #[arg(long, value_name = "H", allow_hyphen_values = true)]
@@ -204,13 +210,11 @@ pub(crate) struct CleanupArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Views: daily (the default), monthly, session, blocks (windows of five hours), models
+#[command(after_help = "Views: daily (the default), monthly, session, blocks (windows of five hours), models
 Examples:
   steadfast usage
   steadfast usage models --since 30d
-  steadfast usage session --project . --json"
-)]
+  steadfast usage session --project . --json")]
 pub(crate) struct UsageArgs {
     /// What a row stands for
     #[arg(value_parser = ["daily", "monthly", "session", "blocks", "models"], hide_possible_values = true)]

@@ -23,11 +23,7 @@ pub(crate) fn mcp(db: Option<&Path>) -> Result<Done, Failure> {
     let paths = Paths::find(db)?;
     crate::mcp::serve(&paths).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));
-        Failure::new(
-            crate::failure::code::ENVIRONMENT,
-            format!("{error:#}"),
-            "run `steadfast doctor`",
-        )
+        Failure::new(crate::failure::code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
     })?;
     Ok(Done::default())
 }

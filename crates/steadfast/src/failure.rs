@@ -16,6 +16,7 @@ pub(crate) mod code {
     pub(crate) const NOT_FOUND: u8 = 2;
     pub(crate) const WRONG_STATE: u8 = 3;
     pub(crate) const ENVIRONMENT: u8 = 4;
+    pub(crate) const LIMIT: u8 = 5;
     pub(crate) const VERIFICATION: u8 = 6;
 }
 
@@ -34,15 +35,11 @@ impl Failure {
             code::NOT_FOUND => "not_found",
             code::WRONG_STATE => "wrong_state",
             code::ENVIRONMENT => "environment",
+            code::LIMIT => "limit_reached",
             code::VERIFICATION => "verification_failed",
             _ => "failed",
         };
-        Self {
-            code,
-            kind,
-            message: message.into(),
-            hint: hint.into(),
-        }
+        Self { code, kind, message: message.into(), hint: hint.into() }
     }
 
     /// Clap's own words in our two lines.
@@ -100,11 +97,7 @@ impl From<SessionError> for Failure {
 
 impl From<PathError> for Failure {
     fn from(error: PathError) -> Self {
-        Self::new(
-            code::ENVIRONMENT,
-            error.to_string(),
-            "set STEADFAST_HOME, or mend config.toml there",
-        )
+        Self::new(code::ENVIRONMENT, error.to_string(), "set STEADFAST_HOME, or mend config.toml there")
     }
 }
 
@@ -128,11 +121,7 @@ impl From<std::io::Error> for Failure {
 
 impl From<ObjectiveError> for Failure {
     fn from(error: ObjectiveError) -> Self {
-        Self::new(
-            code::USAGE,
-            error.to_string(),
-            "say in 1 to 4000 characters what must be true at the end",
-        )
+        Self::new(code::USAGE, error.to_string(), "say in 1 to 4000 characters what must be true at the end")
     }
 }
 

@@ -18,9 +18,7 @@ use crate::output::Format;
 
 fn main() -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    let json = arguments
-        .iter()
-        .any(|argument| argument == "--json" || argument == "--format=json");
+    let json = arguments.iter().any(|argument| argument == "--json" || argument == "--format=json");
     let format = if json { Format::Json } else { Format::Text };
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -74,10 +72,7 @@ fn usage(error: &clap::Error, format: Format) -> ExitCode {
 fn silence_panics(fail_open: bool) {
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        commands::log_failure(&format!(
-            "internal error at {place}: {}",
-            info.payload_as_str().unwrap_or("unknown")
-        ));
+        commands::log_failure(&format!("internal error at {place}: {}", info.payload_as_str().unwrap_or("unknown")));
         if !fail_open {
             output::note(&format!(
                 "error: internal error at {place}\nhint: please report this; `steadfast doctor` shows the log"

@@ -32,9 +32,7 @@ const TOOL_USE_ID: &str = "claudecode/toolUseId";
 /// is kept.
 pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let server = Server {
-        desk: Arc::new(Desk::new(paths)),
-    };
+    let server = Server { desk: Arc::new(Desk::new(paths)) };
     runtime.block_on(async {
         match server.serve(stdio()).await {
             Ok(running) => {
@@ -65,10 +63,7 @@ impl Server {
         Ok(match tokio::task::spawn_blocking(work).await {
             Ok(Ok(value)) => CallToolResult::structured(value),
             Ok(Err(failure)) => refusal(&failure),
-            Err(_) => refusal(&Failure::said(
-                "the tool failed inside steadfast",
-                "run `steadfast doctor`",
-            )),
+            Err(_) => refusal(&Failure::said("the tool failed inside steadfast", "run `steadfast doctor`")),
         })
     }
 }
@@ -85,6 +80,8 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        // Every client asks for the tools once, when the session's first hook has run.
+        self.desk.hold();
         Ok(ListToolsResult::with_all_items(tools::list()))
     }
 

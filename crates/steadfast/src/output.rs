@@ -38,10 +38,7 @@ pub(crate) fn print_failure(failure: &Failure, format: Format) {
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
-    note(&format!(
-        "{red}error:{red:#} {}\n{cyan}hint:{cyan:#} {}",
-        failure.message, failure.hint
-    ));
+    note(&format!("{red}error:{red:#} {}\n{cyan}hint:{cyan:#} {}", failure.message, failure.hint));
 }
 
 /// Writes a line of data; a reader that went away is not an error.

@@ -36,10 +36,7 @@ pub(crate) const FILES: &[(&str, &str)] = plugin_files![
 
 /// The commands as a user can have them without a prefix: file name and text.
 pub(crate) fn commands() -> Vec<(&'static str, &'static str)> {
-    FILES
-        .iter()
-        .filter_map(|(path, text)| Some((path.strip_prefix("commands/")?, *text)))
-        .collect()
+    FILES.iter().filter_map(|(path, text)| Some((path.strip_prefix("commands/")?, *text))).collect()
 }
 
 /// The plugin's files with the program named by its full path, since a client started from a desktop may not
@@ -52,10 +49,9 @@ pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
         .map(|(path, text)| {
             let text = match *path {
                 "hooks/hooks.json" => text.replace("\"steadfast hook", &format!("\"{} hook", json_text(&in_shell))),
-                ".mcp.json" => text.replace(
-                    "\"command\": \"steadfast\"",
-                    &format!("\"command\": \"{}\"", json_text(&program)),
-                ),
+                ".mcp.json" => {
+                    text.replace("\"command\": \"steadfast\"", &format!("\"command\": \"{}\"", json_text(&program)))
+                }
                 _ => (*text).to_owned(),
             };
             (*path, text)
@@ -65,14 +61,8 @@ pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
 
 /// Quotes a word for the shell that runs hooks, unless it needs no quotes.
 pub(crate) fn shell_word(word: &str) -> String {
-    let plain = word
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
-    if plain {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    let plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 fn json_text(text: &str) -> String {

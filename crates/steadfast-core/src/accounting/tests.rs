@@ -112,10 +112,7 @@ fn tokens_from_before_the_goal_are_not_its_own() {
 fn tokens_from_before_the_goal_are_not_its_own_even_when_its_file_was_unknown() {
     let mut world = World::new();
     world.write(&reply("m0", at(-60), [310_000, 1, 0, 0]));
-    let place = action::Place {
-        transcript: None,
-        ..world.place()
-    };
+    let place = action::Place { transcript: None, ..world.place() };
     let new = crate::testing::new_goal(Budget::default());
     action::start(&mut world.store, &place, new, USER, START).unwrap();
     world.write(&reply("m1", at(1), [10, 1, 0, 0]));
@@ -140,11 +137,7 @@ fn tokens_of_the_previous_goal_stay_with_it() {
     let replaced = world.store.read().replaced_goals(Some(SESSION)).unwrap();
     let history: Vec<(&str, i64)> = replaced.iter().map(|goal| (&*goal.goal_id, goal.tokens_used)).collect();
     assert_eq!(history, [(&*first, 303)]);
-    assert_eq!(
-        second.version,
-        replaced[0].version + 1,
-        "an old holder of the row must lose"
-    );
+    assert_eq!(second.version, replaced[0].version + 1, "an old holder of the row must lose");
 }
 
 /// Bug 4 of the plugin: what a session spent while its goal was paused was charged at the resume.
@@ -210,21 +203,14 @@ fn a_fork_is_charged_for_its_own_responses_only() {
     world.write(&shared);
     world.account(at(2));
 
-    let fork = action::Place {
-        session_id: "fork".into(),
-        transcript: None,
-        ..world.place()
-    };
+    let fork = action::Place { session_id: "fork".into(), transcript: None, ..world.place() };
     let new = crate::testing::new_goal(Budget::default());
     // Even a goal of the fork whose time includes the copied line does not pay for it again.
     let goal = action::start(&mut world.store, &fork, new, USER, at(-60)).unwrap();
     let file = world.root.path().join("fork.jsonl");
     append(&file, &format!("{shared}{}", reply("f1", at(3), [7, 0, 0, 0])));
     let readings = read_session(&world.store, Host::Claude, &file).unwrap();
-    let (forked, _) = world
-        .store
-        .write(|db| record(db, goal, &readings, HOOK, at(4)))
-        .unwrap();
+    let (forked, _) = world.store.write(|db| record(db, goal, &readings, HOOK, at(4))).unwrap();
     assert_eq!((forked.tokens_used, world.tokens()), (7, (100, 0)));
 }
 
@@ -247,10 +233,7 @@ fn money_is_charged_where_the_price_is_known_and_noted_where_it_is_not() {
     world.account(at(2));
     let goal = world.goal();
     // A quarter of the client's own $0.0365 for four such responses.
-    assert_eq!(
-        (goal.cost_micros, goal.unpriced_tokens, goal.tokens_used),
-        (9_125, 8, 1_358)
-    );
+    assert_eq!((goal.cost_micros, goal.unpriced_tokens, goal.tokens_used), (9_125, 8, 1_358));
 }
 
 #[test]

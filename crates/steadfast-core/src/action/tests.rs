@@ -38,11 +38,7 @@ impl World {
     }
 
     fn start_in(&mut self, id: &str, now: Millis) -> Goal {
-        let place = Place {
-            session_id: id.into(),
-            transcript: None,
-            ..self.place()
-        };
+        let place = Place { session_id: id.into(), transcript: None, ..self.place() };
         start(&mut self.store, &place, new_goal(Budget::default()), USER, now).unwrap()
     }
 
@@ -51,10 +47,7 @@ impl World {
     }
 
     fn judge(&mut self, verdict: &str, now: Millis) {
-        let evaluator = Origin {
-            actor: Actor::Evaluator,
-            place: "mcp",
-        };
+        let evaluator = Origin { actor: Actor::Evaluator, place: "mcp" };
         self.change(evaluator, now, |goal| change::verdict(goal, verdict, None, &[], now));
     }
 
@@ -71,10 +64,7 @@ fn a_session_has_one_live_goal_at_a_time() {
     let before = (world.goal(), world.event_kinds());
     let place = world.place();
     let refused = start(&mut world.store, &place, new_goal(Budget::default()), USER, at(1)).unwrap_err();
-    assert_eq!(
-        refused.to_string(),
-        "a goal already exists in status 'active': Make every test pass"
-    );
+    assert_eq!(refused.to_string(), "a goal already exists in status 'active': Make every test pass");
     assert_eq!((world.goal(), world.event_kinds()), before);
 }
 
@@ -86,17 +76,11 @@ fn only_the_newest_verdict_on_this_text_counts() {
     assert_eq!(none, Err("the evaluator has given no verdict on this goal".into()));
     world.judge("complete", at(2));
     world.judge("incomplete", at(3));
-    assert_eq!(
-        world.complete_by_evaluator(at(4)),
-        Err("the newest verdict is 'incomplete'".into())
-    );
+    assert_eq!(world.complete_by_evaluator(at(4)), Err("the newest verdict is 'incomplete'".into()));
     world.judge("complete", at(5));
     world.change(USER, at(6), |goal| change::edit(goal, "Something harder".into(), at(6)));
     let outdated = world.complete_by_evaluator(at(7));
-    assert_eq!(
-        outdated,
-        Err("the newest verdict is about an earlier text of the objective".into())
-    );
+    assert_eq!(outdated, Err("the newest verdict is about an earlier text of the objective".into()));
     world.judge("complete", at(8));
     assert_eq!(world.complete_by_evaluator(at(9)), Ok(GoalStatus::Complete));
 }
@@ -113,11 +97,7 @@ fn a_verdict_on_the_previous_goal_does_not_count_for_the_next() {
 /// Bug 21 of the plugin: the evaluator could not judge goals in the very states where only it can close them.
 #[test]
 fn a_goal_that_its_budget_or_its_accounting_stopped_can_be_judged_and_closed() {
-    for reason in [
-        None,
-        Some(PausedReason::AccountingError),
-        Some(PausedReason::AccountingUncertain),
-    ] {
+    for reason in [None, Some(PausedReason::AccountingError), Some(PausedReason::AccountingUncertain)] {
         let mut world = running_goal();
         let stopped = |goal: &Goal| {
             let event = Event::new("stopped", json!({}));
@@ -132,11 +112,7 @@ fn a_goal_that_its_budget_or_its_accounting_stopped_can_be_judged_and_closed() {
         let by_itself = complete(&mut world.store, SESSION, CompletedBy::SelfUpdate, WORKER, at(2));
         assert!(matches!(by_itself, Err(ActionError::Refused(_))), "{by_itself:?}");
         world.judge("complete", at(3));
-        assert_eq!(
-            world.complete_by_evaluator(at(4)),
-            Ok(GoalStatus::Complete),
-            "{reason:?}"
-        );
+        assert_eq!(world.complete_by_evaluator(at(4)), Ok(GoalStatus::Complete), "{reason:?}");
     }
 }
 
@@ -145,10 +121,7 @@ fn an_agent_cannot_raise_a_limit_undo_a_pause_or_accept_a_gap() {
     type Verb = fn(&mut Store) -> Result<Goal, ActionError>;
     let verbs: [(&str, Verb); 3] = [
         ("extend", |store| {
-            let add = Extension {
-                tokens: Some(1_000_000),
-                ..Extension::default()
-            };
+            let add = Extension { tokens: Some(1_000_000), ..Extension::default() };
             extend(store, SESSION, add, WORKER, at(3))
         }),
         ("resume", |store| resume(store, SESSION, WORKER, at(3))),
@@ -159,21 +132,11 @@ fn an_agent_cannot_raise_a_limit_undo_a_pause_or_accept_a_gap() {
         world.change(USER, at(2), |goal| change::pause(goal, at(2)));
         let before = world.goal();
         let refused = verb(&mut world.store);
-        assert!(
-            matches!(&refused, Err(ActionError::NotForAgents(verb)) if *verb == name),
-            "{refused:?}"
-        );
-        let expected = Goal {
-            version: before.version + 1,
-            updated_at_ms: at(3),
-            ..before
-        };
+        assert!(matches!(&refused, Err(ActionError::NotForAgents(verb)) if *verb == name), "{refused:?}");
+        let expected = Goal { version: before.version + 1, updated_at_ms: at(3), ..before };
         assert_eq!(world.goal(), expected, "{name}");
         let event = world.last_event();
-        assert_eq!(
-            (&*event.kind, event.payload),
-            ("privileged_verb_refused", json!({"verb": name}))
-        );
+        assert_eq!((&*event.kind, event.payload), ("privileged_verb_refused", json!({"verb": name})));
         assert_eq!(event.actor.as_deref(), Some("worker"));
     }
 }
@@ -204,12 +167,7 @@ fn an_agent_that_gave_up_a_goal_cannot_hand_itself_a_new_one() {
 #[test]
 fn cleaning_up_deletes_old_orphans_and_nothing_else() {
     let mut world = World::new();
-    for (id, ended) in [
-        ("alive", None),
-        ("ended", Some(at(1))),
-        ("finished", Some(at(1))),
-        ("fresh", Some(at(1))),
-    ] {
+    for (id, ended) in [("alive", None), ("ended", Some(at(1))), ("finished", Some(at(1))), ("fresh", Some(at(1)))] {
         world.put_session(id, ended);
         world.start_in(id, if id == "fresh" { START + 20 * HOUR } else { START });
     }
@@ -227,10 +185,7 @@ fn cleaning_up_deletes_old_orphans_and_nothing_else() {
     assert_eq!(sessions(listed), ["ended", "never seen"]);
     let deleted = delete_orphans(&mut world.store, 24 * HOUR, now).unwrap();
     assert_eq!(sessions(deleted), ["ended", "never seen"]);
-    assert_eq!(
-        sessions(world.store.read().goals().unwrap()),
-        ["alive", "finished", "fresh"]
-    );
+    assert_eq!(sessions(world.store.read().goals().unwrap()), ["alive", "finished", "fresh"]);
     let left: Vec<String> = world.events().into_iter().map(|event| event.session_id).collect();
     assert!(!left.contains(&"ended".to_owned()) && left.contains(&"finished".to_owned()));
 }
@@ -260,19 +215,9 @@ fn a_goal_is_found_by_the_beginning_of_its_id() {
     assert_eq!(find_goal(world.store.read(), &id[..6]).unwrap().goal_id, id);
     for unknown in ["", "%", "nothing", "' OR 1=1 --"] {
         let found = find_goal(world.store.read(), unknown);
-        assert!(
-            matches!(found, Err(ActionError::UnknownGoal(_))),
-            "{unknown}: {found:?}"
-        );
+        assert!(matches!(found, Err(ActionError::UnknownGoal(_))), "{unknown}: {found:?}");
     }
-    let twin = Goal {
-        session_id: "twin".into(),
-        goal_id: format!("{}-twin", &id[..6]),
-        ..world.goal()
-    };
+    let twin = Goal { session_id: "twin".into(), goal_id: format!("{}-twin", &id[..6]), ..world.goal() };
     world.store.write(|db| db.start_goal(&twin, None, USER)).unwrap();
-    assert!(matches!(
-        find_goal(world.store.read(), &id[..6]),
-        Err(ActionError::AmbiguousGoal(_))
-    ));
+    assert!(matches!(find_goal(world.store.read(), &id[..6]), Err(ActionError::AmbiguousGoal(_))));
 }

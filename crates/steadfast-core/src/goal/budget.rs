@@ -74,11 +74,7 @@ impl Budget {
             return Ok(Self::of_profile(profile, BudgetSource::Profile));
         }
         let tokens = parse_tokens(text)?;
-        Ok(Self {
-            tokens: Some(tokens),
-            source: BudgetSource::Tokens,
-            ..Self::default()
-        })
+        Ok(Self { tokens: Some(tokens), source: BudgetSource::Tokens, ..Self::default() })
     }
 
     pub fn of_profile(profile: BudgetProfile, source: BudgetSource) -> Self {
@@ -104,11 +100,7 @@ pub fn parse_tokens(text: &str) -> Result<i64, BudgetError> {
         _ => (text, 1),
     };
     let tokens = decimal(digits, unit).ok_or_else(not_a_budget)?;
-    if tokens > 0 {
-        Ok(tokens)
-    } else {
-        Err(BudgetError::NotPositive(text.to_owned()))
-    }
+    if tokens > 0 { Ok(tokens) } else { Err(BudgetError::NotPositive(text.to_owned())) }
 }
 
 /// Reads an amount of US dollars as millionths: `5`, `0.25`, `$3`.
@@ -128,11 +120,7 @@ pub fn parse_hours(text: &str) -> Result<i64, BudgetError> {
 /// Reads a deadline, which must lie ahead.
 pub fn parse_deadline(text: &str, now: Millis) -> Result<Millis, BudgetError> {
     let at = crate::clock::parse_moment(text, now).ok_or_else(|| BudgetError::NotATime(text.to_owned()))?;
-    if at > now {
-        Ok(at)
-    } else {
-        Err(BudgetError::DeadlinePassed(text.to_owned()))
-    }
+    if at > now { Ok(at) } else { Err(BudgetError::DeadlinePassed(text.to_owned())) }
 }
 
 /// Multiplies a plain decimal number by `unit` without floating point; at most nine fraction digits.
@@ -144,11 +132,7 @@ fn decimal(text: &str, unit: i64) -> Option<i64> {
     }
     let whole = whole.parse::<i64>().ok()?.checked_mul(unit)?;
     let scale = 10_i64.pow(u32::try_from(fraction.len()).ok()?);
-    let part = if fraction.is_empty() {
-        0
-    } else {
-        fraction.parse::<i64>().ok()?.checked_mul(unit)? / scale
-    };
+    let part = if fraction.is_empty() { 0 } else { fraction.parse::<i64>().ok()?.checked_mul(unit)? / scale };
     whole.checked_add(part)
 }
 
@@ -211,33 +195,13 @@ mod tests {
 
     #[test]
     fn budgets_as_people_write_them() {
-        for (text, tokens) in [
-            ("1500", 1_500),
-            ("500k", 500_000),
-            ("10M", 10_000_000),
-            ("1.5B", 1_500_000_000),
-        ] {
+        for (text, tokens) in [("1500", 1_500), ("500k", 500_000), ("10M", 10_000_000), ("1.5B", 1_500_000_000)] {
             assert_eq!(parse_tokens(text), Ok(tokens), "{text}");
         }
         for text in ["0", "0k", "0.0000001k"] {
-            assert_eq!(
-                parse_tokens(text),
-                Err(BudgetError::NotPositive(text.to_owned())),
-                "{text}"
-            );
+            assert_eq!(parse_tokens(text), Err(BudgetError::NotPositive(text.to_owned())), "{text}");
         }
-        for text in [
-            "-1",
-            "1e9",
-            "abc",
-            "",
-            "k",
-            "1.",
-            "10 M",
-            "99999999999999999999",
-            "9999999999B",
-            "１０",
-        ] {
+        for text in ["-1", "1e9", "abc", "", "k", "1.", "10 M", "99999999999999999999", "9999999999B", "１０"] {
             let read = parse_tokens(text);
             assert!(read.is_err() || text == "1.", "{text}: {read:?}");
         }

@@ -18,6 +18,17 @@ pub enum Limit {
     Turns,
     Hours,
     Deadline,
+    /// The cap over all goals together, of a day or a week.
+    Shared,
+}
+
+/// How near all goals together are to the caps of the day and the week.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SharedSpend {
+    #[default]
+    Free,
+    Near,
+    Reached,
 }
 
 impl Limit {
@@ -28,6 +39,7 @@ impl Limit {
             Self::Turns => Some(PausedReason::ContinuationCap),
             Self::Hours => Some(PausedReason::WallClockCap),
             Self::Deadline => Some(PausedReason::Deadline),
+            Self::Shared => Some(PausedReason::CostCap),
         }
     }
 
@@ -36,16 +48,13 @@ impl Limit {
         match self {
             Self::Tokens => goal.token_budget.map(|budget| (goal.total_tokens(), budget)),
             Self::Usd => goal.usd_budget_micros.map(|budget| (goal.cost_micros, budget)),
-            Self::Turns => goal.has_turn_cap().then_some((
-                goal.continuations_used,
-                goal.continuations_used + goal.continuations_remaining,
-            )),
-            Self::Hours => goal
-                .has_time_cap()
-                .then_some((goal.active_seconds(now), goal.max_wall_clock_seconds)),
-            Self::Deadline => goal
-                .deadline_ms
-                .map(|at| (now - goal.created_at_ms, at - goal.created_at_ms)),
+            Self::Turns => goal
+                .has_turn_cap()
+                .then_some((goal.continuations_used, goal.continuations_used + goal.continuations_remaining)),
+            Self::Hours => goal.has_time_cap().then_some((goal.active_seconds(now), goal.max_wall_clock_seconds)),
+            Self::Deadline => goal.deadline_ms.map(|at| (now - goal.created_at_ms, at - goal.created_at_ms)),
+            // Not a matter of this goal alone: the caller knows it as `SharedSpend`.
+            Self::Shared => None,
         }
     }
 
@@ -54,8 +63,7 @@ impl Limit {
     }
 
     fn is_near(self, goal: &Goal, now: Millis) -> bool {
-        self.usage(goal, now)
-            .is_some_and(|(used, limit)| i128::from(used) * 100 >= i128::from(limit) * WARN_PERCENT)
+        self.usage(goal, now).is_some_and(|(used, limit)| i128::from(used) * 100 >= i128::from(limit) * WARN_PERCENT)
     }
 }
 
@@ -71,8 +79,9 @@ pub fn reached_inside_turn(goal: &Goal, now: Millis) -> Option<Limit> {
 }
 
 /// Limits past 80 % that nobody was warned of.
-pub fn to_warn(goal: &Goal, now: Millis) -> Vec<Limit> {
+pub fn to_warn(goal: &Goal, shared: SharedSpend, now: Millis) -> Vec<Limit> {
     Limit::iter()
-        .filter(|limit| !goal.warned.contains(limit) && limit.is_near(goal, now))
+        .filter(|limit| limit.is_near(goal, now) || (*limit == Limit::Shared && shared == SharedSpend::Near))
+        .filter(|limit| !goal.warned.contains(limit))
         .collect()
 }

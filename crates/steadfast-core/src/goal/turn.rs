@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::change::{Change, Event, Span, pause_for};
-use super::limit::{self, Limit};
+use super::limit::{self, Limit, SharedSpend};
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 
@@ -56,6 +56,8 @@ pub struct TurnRules {
     pub no_progress_limit: i64,
     /// Pause a goal with uncertain accounting even if it has no token or money budget.
     pub always_pause_uncertain: bool,
+    /// What all goals together have spent, against the caps of the day and the week.
+    pub shared: SharedSpend,
 }
 
 /// Decides at the end of a turn.
@@ -83,7 +85,7 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     if turn.native_goal {
         return (None, Decision::NativeGoalDrives);
     }
-    if let Some(limit) = limit::reached(goal, now) {
+    if let Some(limit) = limit::reached(goal, now).or(shared_limit(rules.shared)) {
         return (Some(hand_wind_down(goal, limit, now)), Decision::WindDown(limit));
     }
     let worked = turn.worked || goal.worked_since_continuation;
@@ -91,20 +93,11 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     let idle = turn.after_continuation && (!worked || same_message);
     let idle_continuations = if idle { goal.idle_continuations + 1 } else { 0 };
     if rules.no_progress_limit > 0 && idle_continuations >= rules.no_progress_limit {
-        let event = Event::new(
-            "goal_paused",
-            json!({"reason": PausedReason::NoProgress, "continuations": idle_continuations}),
-        );
-        return (
-            Some(pause_for(goal, PausedReason::NoProgress, event, now)),
-            Decision::NoProgress,
-        );
+        let event =
+            Event::new("goal_paused", json!({"reason": PausedReason::NoProgress, "continuations": idle_continuations}));
+        return (Some(pause_for(goal, PausedReason::NoProgress, event, now)), Decision::NoProgress);
     }
-    let blocks = if worked || !turn.after_continuation {
-        0
-    } else {
-        goal.blocks_in_row
-    };
+    let blocks = if worked || !turn.after_continuation { 0 } else { goal.blocks_in_row };
     let hand_over = turn.block_cap.is_some_and(|cap| blocks >= cap);
     let mut after = goal.clone();
     after.updated_at_ms = now;
@@ -113,32 +106,22 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     after.last_message_hash.clone_from(&turn.message);
     after.worked_since_continuation = false;
     after.failures_in_row = 0;
+    after.wake_at_ms = None;
     after.last_continuation_at_ms = Some(now);
     after.continuations_used += 1;
     after.continuations_remaining = (after.continuations_remaining - 1).max(0);
-    let kind = if hand_over {
-        "block_cap_reached"
-    } else {
-        "continuation_injected"
-    };
+    let kind = if hand_over { "block_cap_reached" } else { "continuation_injected" };
     let mut event = Event::new(
         kind,
         json!({"message": turn.message, "last_accounted_byte_offset": goal.last_accounted_byte_offset}),
     );
     event.decision = (!hand_over).then_some("block");
-    let change = Change {
-        goal: after,
-        events: vec![event],
-        span: Span::Keep,
-    };
-    (
-        Some(change),
-        if hand_over {
-            Decision::HandOver
-        } else {
-            Decision::Continue
-        },
-    )
+    let change = Change { goal: after, events: vec![event], span: Span::Keep };
+    (Some(change), if hand_over { Decision::HandOver } else { Decision::Continue })
+}
+
+fn shared_limit(shared: SharedSpend) -> Option<Limit> {
+    (shared == SharedSpend::Reached).then_some(Limit::Shared)
 }
 
 fn budget_limited_at_stop(goal: &Goal, now: Millis) -> (Option<Change>, Decision) {
@@ -154,14 +137,7 @@ fn budget_limited_at_stop(goal: &Goal, now: Millis) -> (Option<Change>, Decision
     after.updated_at_ms = now;
     after.wind_down = None;
     let event = Event::new("wind_down_ended", json!({"limit": limit}));
-    (
-        Some(Change {
-            goal: after,
-            events: vec![event],
-            span: Span::Close,
-        }),
-        Decision::Limited(limit),
-    )
+    (Some(Change { goal: after, events: vec![event], span: Span::Close }), Decision::Limited(limit))
 }
 
 /// Grants the one wind-down turn.
@@ -178,21 +154,14 @@ fn hand_wind_down(goal: &Goal, limit: Limit, now: Millis) -> Change {
     };
     let mut event = Event::new(kind, json!({"limit": limit}));
     event.decision = Some("block");
-    Change {
-        goal: after,
-        events: vec![event],
-        span: Span::Keep,
-    }
+    Change { goal: after, events: vec![event], span: Span::Keep }
 }
 
 /// Ends a goal's wind-down turn: at a cap it pauses under the cap's name, at a budget it is `budget_limited`.
 fn stop_at_limit(goal: &Goal, limit: Limit, now: Millis) -> Change {
     let (used, most) = limit.usage(goal, now).unwrap_or_default();
     let reason = limit.paused_reason();
-    let event = Event::new(
-        "cap_reached",
-        json!({"limit": limit, "used": used, "most": most, "reason": reason}),
-    );
+    let event = Event::new("cap_reached", json!({"limit": limit, "used": used, "most": most, "reason": reason}));
     if let Some(reason) = reason {
         return pause_for(goal, reason, event, now);
     }
@@ -214,13 +183,13 @@ pub enum BatchDecision {
 }
 
 /// Decides between two rounds of tool calls, so that one long turn cannot spend without bound.
-pub fn at_batch(goal: &Goal, now: Millis) -> (Option<Change>, BatchDecision) {
+pub fn at_batch(goal: &Goal, shared: SharedSpend, now: Millis) -> (Option<Change>, BatchDecision) {
     if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
         return (None, BatchDecision::GoOn);
     }
     // The last turn of the turn cap is held to the other limits like any turn.
     let winding_down = goal.wind_down.filter(|limit| *limit != Limit::Turns);
-    let limit = winding_down.or_else(|| limit::reached_inside_turn(goal, now));
+    let limit = winding_down.or_else(|| limit::reached_inside_turn(goal, now)).or(shared_limit(shared));
     let spent = goal.status == GoalStatus::BudgetLimited && goal.budget_limit_reported && goal.wind_down.is_none();
     let Some(limit) = limit.filter(|_| !spent) else {
         if goal.worked_since_continuation {
@@ -229,14 +198,7 @@ pub fn at_batch(goal: &Goal, now: Millis) -> (Option<Change>, BatchDecision) {
         let mut after = goal.clone();
         after.updated_at_ms = now;
         after.worked_since_continuation = true;
-        return (
-            Some(Change {
-                goal: after,
-                events: Vec::new(),
-                span: Span::Keep,
-            }),
-            BatchDecision::GoOn,
-        );
+        return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::GoOn);
     };
     if goal.wind_down.is_none() {
         return (Some(hand_wind_down(goal, limit, now)), BatchDecision::WindDown(limit));
@@ -245,14 +207,7 @@ pub fn at_batch(goal: &Goal, now: Millis) -> (Option<Change>, BatchDecision) {
         let mut after = goal.clone();
         after.updated_at_ms = now;
         after.wind_down_batches += 1;
-        return (
-            Some(Change {
-                goal: after,
-                events: Vec::new(),
-                span: Span::Keep,
-            }),
-            BatchDecision::GoOn,
-        );
+        return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::GoOn);
     }
     let change = match goal.status {
         GoalStatus::BudgetLimited => budget_limited_at_stop(goal, now).0,
@@ -315,19 +270,15 @@ pub fn charge(goal: &Goal, add: Charge, now: Millis) -> Option<Change> {
         }),
     );
     event.tokens_delta = Some(add.worker_tokens + add.subagent_tokens);
-    Some(Change {
-        goal: after,
-        events: vec![event],
-        span: Span::Keep,
-    })
+    Some(Change { goal: after, events: vec![event], span: Span::Keep })
 }
 
 /// Notes warnings as given and returns which limits they are about.
-pub fn warn(goal: &Goal, now: Millis) -> Option<(Change, Vec<Limit>)> {
+pub fn warn(goal: &Goal, shared: SharedSpend, now: Millis) -> Option<(Change, Vec<Limit>)> {
     if goal.status != GoalStatus::Active {
         return None;
     }
-    let limits = limit::to_warn(goal, now);
+    let limits = limit::to_warn(goal, shared, now);
     if limits.is_empty() {
         return None;
     }
@@ -335,14 +286,7 @@ pub fn warn(goal: &Goal, now: Millis) -> Option<(Change, Vec<Limit>)> {
     after.updated_at_ms = now;
     after.warned.extend(&limits);
     let event = Event::new("limit_warning", json!({"limits": limits}));
-    Some((
-        Change {
-            goal: after,
-            events: vec![event],
-            span: Span::Keep,
-        },
-        limits,
-    ))
+    Some((Change { goal: after, events: vec![event], span: Span::Keep }, limits))
 }
 
 #[cfg(test)]

@@ -24,10 +24,7 @@ pub(super) fn turn_failed(
 ) -> Result<HookReply, HookError> {
     store.write(|db| {
         db.touch_session(call.session_id(), call.now)?;
-        let Some(goal) = db
-            .goal(call.session_id())?
-            .filter(|goal| goal.status == GoalStatus::Active)
-        else {
+        let Some(goal) = db.goal(call.session_id())?.filter(|goal| goal.status == GoalStatus::Active) else {
             return Ok(());
         };
         db.save(&goal, after_failure(&goal, error, message, call.now), call.origin)?;
@@ -39,10 +36,8 @@ pub(super) fn turn_failed(
 fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change {
     let said = text::cut(&text::printable(message), 300);
     if let Some(reset) = usage_limit_reset(error, message, now) {
-        let event = Event::new(
-            "goal_paused",
-            json!({"reason": PausedReason::UsageLimit, "until_ms": reset, "message": said}),
-        );
+        let event =
+            Event::new("goal_paused", json!({"reason": PausedReason::UsageLimit, "until_ms": reset, "message": said}));
         let mut change = pause_for(goal, PausedReason::UsageLimit, event, now);
         change.goal.wake_at_ms = Some(reset);
         return change;
@@ -50,10 +45,7 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
     let failures = goal.failures_in_row + 1;
     let hopeless = matches!(error, "authentication_failed" | "invalid_request" | "billing_error");
     if hopeless || failures > MOST_FAILURES {
-        let event = Event::new(
-            "paused_degraded",
-            json!({"error": error, "message": said, "failures": failures}),
-        );
+        let event = Event::new("paused_degraded", json!({"error": error, "message": said, "failures": failures}));
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
     let gap = FIRST_GAP.saturating_mul(1 << failures.min(10)) / 2;
@@ -62,11 +54,7 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
     after.failures_in_row = failures;
     after.wake_at_ms = Some(now + gap.min(LONGEST_GAP));
     let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
-    Change {
-        goal: after,
-        events: vec![Event::new("turn_failed", payload)],
-        span: Span::Keep,
-    }
+    Change { goal: after, events: vec![Event::new("turn_failed", payload)], span: Span::Keep }
 }
 
 /// When a used-up plan comes back, as the message says; `None` when the error is something else.
@@ -79,23 +67,17 @@ fn usage_limit_reset(error: &str, message: &str, now: Millis) -> Option<Millis> 
         return None;
     }
     // "usage limit reached|1763211600"
-    let epoch = lower
-        .split('|')
-        .nth(1)
-        .and_then(|digits| digits.trim().get(..10)?.parse::<i64>().ok());
+    let epoch = lower.split('|').nth(1).and_then(|digits| digits.trim().get(..10)?.parse::<i64>().ok());
     let named = lower.split("resets").nth(1).and_then(|rest| {
         let rest = rest.trim_start_matches([' ', ':']).trim_start_matches("at ");
         let words: Vec<&str> = rest.split_whitespace().collect();
         let first = words.first()?.trim_matches(|c: char| !c.is_alphanumeric());
         // "3pm (Europe/Berlin)", "3 pm", "15:00"
         let zone = words.iter().find_map(|word| word.strip_prefix('(')?.strip_suffix(')'));
-        let zone = zone
-            .and_then(|name| zone_named(name, message))
-            .unwrap_or_else(jiff::tz::TimeZone::system);
+        let zone = zone.and_then(|name| zone_named(name, message)).unwrap_or_else(jiff::tz::TimeZone::system);
         let here = jiff::Timestamp::from_millisecond(now).ok()?.to_zoned(zone);
-        let joined = words
-            .get(1)
-            .map(|second| format!("{first}{}", second.trim_matches(|c: char| !c.is_alphanumeric())));
+        let joined =
+            words.get(1).map(|second| format!("{first}{}", second.trim_matches(|c: char| !c.is_alphanumeric())));
         let time = clock::parse_time_of_day(first).or_else(|| clock::parse_time_of_day(&joined?))?;
         clock::next_occurrence(&here, time)
     });
@@ -120,32 +102,17 @@ mod tests {
     #[test]
     fn resets_as_the_client_words_them() {
         let reset = |message: &str| usage_limit_reset("rate_limit", message, NOON).map(clock::to_rfc3339);
-        assert_eq!(
-            reset("Claude AI usage limit reached|1794751200"),
-            Some("2026-11-15T14:00:00Z".into())
-        );
-        assert_eq!(
-            reset("You've hit your limit · resets 3pm (UTC)"),
-            Some("2026-11-15T15:00:00Z".into())
-        );
-        assert_eq!(
-            reset("5-hour limit reached ∙ resets 11:30am (UTC)"),
-            Some("2026-11-16T11:30:00Z".into())
-        );
+        assert_eq!(reset("Claude AI usage limit reached|1794751200"), Some("2026-11-15T14:00:00Z".into()));
+        assert_eq!(reset("You've hit your limit · resets 3pm (UTC)"), Some("2026-11-15T15:00:00Z".into()));
+        assert_eq!(reset("5-hour limit reached ∙ resets 11:30am (UTC)"), Some("2026-11-16T11:30:00Z".into()));
         assert_eq!(reset("5-hour limit reached"), Some("2026-11-15T12:30:00Z".into()));
         assert_eq!(reset("API Error: Request rejected (429) · scripted 429"), None);
-        assert_eq!(
-            usage_limit_reset("server_error", "limit reached|1794751200", NOON),
-            None
-        );
+        assert_eq!(usage_limit_reset("server_error", "limit reached|1794751200", NOON), None);
     }
 
     #[test]
     fn errors_are_tried_again_ever_later_and_then_no_more() {
-        let new = NewGoal {
-            objective: "x".into(),
-            ..NewGoal::default()
-        };
+        let new = NewGoal { objective: "x".into(), ..NewGoal::default() };
         let mut goal = Goal::start(new, "s", Host::Claude, None, NOON);
         let mut gaps = Vec::new();
         for _ in 0..MOST_FAILURES {
@@ -154,9 +121,6 @@ mod tests {
         }
         assert_eq!(gaps, [5, 10, 20, 40, 80, 160, 320, 600]);
         let last = after_failure(&goal, "server_error", "529", NOON).goal;
-        assert_eq!(
-            (last.status, last.paused_reason),
-            (GoalStatus::Paused, Some(PausedReason::Degraded))
-        );
+        assert_eq!((last.status, last.paused_reason), (GoalStatus::Paused, Some(PausedReason::Degraded)));
     }
 }

@@ -68,10 +68,7 @@ fn wanted(input: &HookInput, paths: &Paths) -> Result<Wanted, HookError> {
         return Ok(Wanted::No);
     };
     let may_wake = goal.status == GoalStatus::Active || goal.paused_reason.is_some_and(PausedReason::wakes_by_itself);
-    let alive = store
-        .read()
-        .session(&input.session_id)?
-        .is_some_and(|session| session.ended_at_ms.is_none());
+    let alive = store.read().session(&input.session_id)?.is_some_and(|session| session.ended_at_ms.is_none());
     Ok(match goal.wake_at_ms {
         _ if !may_wake || !alive => Wanted::No,
         Some(at) => Wanted::At(at),
@@ -82,16 +79,10 @@ fn wanted(input: &HookInput, paths: &Paths) -> Result<Wanted, HookError> {
 /// Takes the wake-up, so that no other process does, and renders the prompt.
 fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<String>, HookError> {
     let now = clock::now();
-    let origin = Origin {
-        actor: Actor::Steadfast,
-        place: "rewake",
-    };
+    let origin = Origin { actor: Actor::Steadfast, place: "rewake" };
     let mut store = Store::open_existing(&paths.store)?;
     let woken: Option<Goal> = store.write(|db| {
-        let Some(goal) = db
-            .goal(&input.session_id)?
-            .filter(|goal| goal.wake_at_ms == Some(wake_at))
-        else {
+        let Some(goal) = db.goal(&input.session_id)?.filter(|goal| goal.wake_at_ms == Some(wake_at)) else {
             return Ok(None);
         };
         let change = match goal.status {
@@ -99,11 +90,7 @@ fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<Str
                 let mut after = goal.clone();
                 after.updated_at_ms = now;
                 after.wake_at_ms = None;
-                Change {
-                    goal: after,
-                    events: vec![Event::new("goal_woken", json!({}))],
-                    span: Span::Keep,
-                }
+                Change { goal: after, events: vec![Event::new("goal_woken", json!({}))], span: Span::Keep }
             }
             _ => match change::resume(&goal, now) {
                 Ok(change) => change,
@@ -145,10 +132,7 @@ mod tests {
             project_dir: "/".into(),
             event: HookEvent::PreCompact,
         };
-        let origin = Origin {
-            actor: Actor::Worker,
-            place: "test",
-        };
+        let origin = Origin { actor: Actor::Worker, place: "test" };
         let now = clock::now();
         let session = Session {
             session_id: "s1".into(),
@@ -164,10 +148,7 @@ mod tests {
             ended_at_ms: None,
             end_reason: None,
         };
-        let new = NewGoal {
-            objective: "wait for the build".into(),
-            ..NewGoal::default()
-        };
+        let new = NewGoal { objective: "wait for the build".into(), ..NewGoal::default() };
         let mut store = Store::open(&paths.store).unwrap();
         store.write(|db| db.put_session(&session)).unwrap();
         action::start(&mut store, &Place::from(&session), new, origin, now).unwrap();

@@ -45,10 +45,9 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
     let known = store.read().session(call.session_id())?;
     if source == StartSource::Clear {
         session.parent_session_id = match session.client {
-            Some(client) => store
-                .read()
-                .previous_session(client, call.session_id())?
-                .map(|previous| previous.session_id),
+            Some(client) => {
+                store.read().previous_session(client, call.session_id())?.map(|previous| previous.session_id)
+            }
             None => None,
         };
     }
@@ -102,10 +101,7 @@ fn restore(call: &Call<'_>, goal: Option<&Goal>, after: &str) -> Result<HookRepl
     let Some(goal) = goal.filter(|goal| goal.status.is_live()) else {
         return Ok(HookReply::default());
     };
-    Ok(HookReply {
-        context: Some(prompt::restore(goal, after, call.now)?),
-        ..HookReply::default()
-    })
+    Ok(HookReply { context: Some(prompt::restore(goal, after, call.now)?), ..HookReply::default() })
 }
 
 /// The same client ran another session with a goal before: say how to take it over, and do nothing unasked.
@@ -124,11 +120,7 @@ fn offer_adoption(store: &Store, parent: &str, when: &str) -> Result<HookReply, 
          do not work on it unless the user asks. Its objective begins: {}",
         text::escape_xml(&objective)
     );
-    Ok(HookReply {
-        message: Some(message),
-        context: Some(context),
-        ..HookReply::default()
-    })
+    Ok(HookReply { message: Some(message), context: Some(context), ..HookReply::default() })
 }
 
 pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<HookReply, HookError> {
@@ -151,15 +143,7 @@ pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<
             let event = Event::new("goal_orphaned", json!({"cause": "clear"}));
             let mut after = goal.clone();
             after.updated_at_ms = call.now;
-            db.save(
-                &goal,
-                Change {
-                    goal: after,
-                    events: vec![event],
-                    span: Span::Keep,
-                },
-                call.origin,
-            )?;
+            db.save(&goal, Change { goal: after, events: vec![event], span: Span::Keep }, call.origin)?;
         }
         Ok::<(), HookError>(())
     })?;
@@ -167,29 +151,14 @@ pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<
 }
 
 pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<HookReply, HookError> {
-    let known = store.read().session(call.session_id())?;
-    let mut session = session_record(call);
-    session.last_prompt_ms = typed.then_some(call.now);
-    // A fork announces itself under its parent's id; its own id appears only here.
-    if known.is_none()
-        && let Some(client) = session.client
-    {
-        let parent = store.read().previous_session(client, call.session_id())?;
-        session.parent_session_id = parent
-            .filter(|parent| parent.ended_at_ms.is_none())
-            .map(|parent| parent.session_id);
-    }
-    store.write(|db| db.put_session(&session))?;
+    let session = register(call, store, typed)?;
     if let Some(parent) = &session.parent_session_id {
         return offer_adoption(store, parent, "this one was forked from");
     }
     if !typed {
         return Ok(HookReply::default());
     }
-    let tokens_before = store
-        .read()
-        .goal(call.session_id())?
-        .map_or(0, |goal| goal.total_tokens());
+    let tokens_before = store.read().goal(call.session_id())?.map_or(0, |goal| goal.total_tokens());
     let Some((goal, facts)) = account(call, store)? else {
         return Ok(HookReply::default());
     };
@@ -199,10 +168,7 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
         store.write(|db| turn::end_final_turn(db, &goal, tokens_before, call))?;
     }
     if let Some(notice) = turn::pause_notice(&facts) {
-        return Ok(HookReply {
-            message: Some(notice),
-            ..HookReply::default()
-        });
+        return Ok(HookReply { message: Some(notice), ..HookReply::default() });
     }
     if let Some(change) = change::prompted(&goal, call.now) {
         store.write(|db| db.save(&goal, change, call.origin))?;
@@ -212,10 +178,25 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
 
 /// A slash command is a person's word, like a prompt.
 pub(super) fn typed_command(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    let mut session = session_record(call);
-    session.last_prompt_ms = Some(call.now);
-    store.write(|db| db.put_session(&session))?;
+    register(call, store, true)?;
     Ok(HookReply::default())
+}
+
+/// Notes a session that takes a prompt. A fork announces itself under its parent's id; its own id appears only
+/// here, and then its parent is the session that the same client ran before.
+fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<Session, HookError> {
+    let known = store.read().session(call.session_id())?;
+    let mut session = session_record(call);
+    session.last_prompt_ms = typed.then_some(call.now);
+    if known.is_none()
+        && let Some(client) = session.client
+    {
+        let parent = store.read().previous_session(client, call.session_id())?;
+        session.parent_session_id =
+            parent.filter(|parent| parent.ended_at_ms.is_none()).map(|parent| parent.session_id);
+    }
+    store.write(|db| db.put_session(&session))?;
+    Ok(session)
 }
 
 pub(super) fn before_compaction(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {

@@ -64,11 +64,7 @@ impl World {
 }
 
 fn stop_event(after_continuation: bool) -> HookEvent {
-    HookEvent::Stop {
-        after_continuation,
-        last_message: None,
-        background_work: false,
-    }
+    HookEvent::Stop { after_continuation, last_message: None, background_work: false }
 }
 
 fn at(seconds: i64) -> Millis {
@@ -86,28 +82,14 @@ fn running_goal_within(budget: Budget) -> World {
 }
 
 fn every_event() -> Vec<(&'static str, HookEvent)> {
-    let agent = Agent {
-        id: "a1".into(),
-        transcript: None,
-    };
+    let agent = Agent { id: "a1".into(), transcript: None };
     vec![
         ("SessionEnd", HookEvent::SessionEnd { reason: "other".into() }),
         ("Stop", stop_event(false)),
         ("PostToolBatch", HookEvent::ToolBatch { agent: None }),
-        (
-            "PostToolBatch",
-            HookEvent::ToolBatch {
-                agent: Some(agent.clone()),
-            },
-        ),
+        ("PostToolBatch", HookEvent::ToolBatch { agent: Some(agent.clone()) }),
         ("SubagentStop", HookEvent::SubagentStop { agent }),
-        (
-            "StopFailure",
-            HookEvent::StopFailure {
-                error: "rate_limit".into(),
-                message: "limit reached".into(),
-            },
-        ),
+        ("StopFailure", HookEvent::StopFailure { error: "rate_limit".into(), message: "limit reached".into() }),
         ("PreCompact", HookEvent::PreCompact),
     ]
 }
@@ -117,11 +99,7 @@ fn every_event() -> Vec<(&'static str, HookEvent)> {
 fn a_machine_without_a_store_is_left_without_one() {
     let world = World::new();
     let home = world.root.path().join("elsewhere");
-    let paths = Paths {
-        store: home.join("goals.db"),
-        home: home.clone(),
-        ..world.paths()
-    };
+    let paths = Paths { store: home.join("goals.db"), home: home.clone(), ..world.paths() };
     for (name, event) in every_event() {
         let reply = handle(&world.input(name, event), &paths, START);
         assert_eq!(reply, HookReply::default(), "{name}");
@@ -173,10 +151,7 @@ fn calls_of_our_own_tools_are_noted_and_allowed() {
         agent_type: "steadfast:goal-evaluator".into(),
     };
     let reply = world.hook("PreToolUse", event, START);
-    let expected = HookReply {
-        allow_tool: true,
-        ..HookReply::default()
-    };
+    let expected = HookReply { allow_tool: true, ..HookReply::default() };
     assert_eq!(reply, expected);
     let noted = world.store.read().tool_call("toolu_1").unwrap().unwrap();
     assert_eq!(

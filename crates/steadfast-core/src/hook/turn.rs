@@ -13,6 +13,7 @@ use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::claude::{self, Agent, HookReply};
 use crate::prompt;
+use crate::spend;
 use crate::store::{Db, Store, StoreError};
 use crate::text;
 
@@ -35,10 +36,7 @@ pub(super) fn pause_notice(facts: &Facts) -> Option<String> {
 }
 
 fn message_only(message: String) -> HookReply {
-    HookReply {
-        message: Some(message),
-        ..HookReply::default()
-    }
+    HookReply { message: Some(message), ..HookReply::default() }
 }
 
 /// What the client tells about the end of a turn.
@@ -69,10 +67,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         }
         _ => Vec::new(),
     };
-    let rules = TurnRules {
-        no_progress_limit: call.paths.config.goal.no_progress_limit,
-        always_pause_uncertain: call.paths.config.accounting.on_compact == OnCompact::Pause,
-    };
+    let config = &call.paths.config;
     let (goal, decision, warnings, notice) = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
             return Err(StoreError::Value("the goal vanished during its turn".into()));
@@ -84,15 +79,11 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             return Ok((goal, Decision::Silent, Vec::new(), Some(notice)));
         }
         if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
-            return Ok((
-                end_final_turn(db, &goal, tokens_before, call)?,
-                Decision::Silent,
-                Vec::new(),
-                None,
-            ));
+            return Ok((end_final_turn(db, &goal, tokens_before, call)?, Decision::Silent, Vec::new(), None));
         }
+        let shared = spend::shared(db, &config.limits, call.now)?;
         let mut warnings = Vec::new();
-        if let Some((change, limits)) = turn::warn(&goal, call.now) {
+        if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
             goal = db.save(&goal, change, call.origin)?;
             warnings = limits;
         }
@@ -104,6 +95,11 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             background_work: facts.background_work,
             native_goal: seen.native_goal.is_some(),
             block_cap: claude::block_cap(),
+        };
+        let rules = TurnRules {
+            no_progress_limit: config.goal.no_progress_limit,
+            always_pause_uncertain: config.accounting.on_compact == OnCompact::Pause,
+            shared,
         };
         let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
         if let Some(mut change) = change {
@@ -127,15 +123,7 @@ pub(super) fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: 
     after.updated_at_ms = call.now;
     let mut event = Event::new("final_turn_accounted", json!({"tokens": tokens}));
     event.tokens_delta = Some(tokens);
-    db.save(
-        goal,
-        Change {
-            goal: after,
-            events: vec![event],
-            span: Span::Close,
-        },
-        call.origin,
-    )
+    db.save(goal, Change { goal: after, events: vec![event], span: Span::Close }, call.origin)
 }
 
 fn wait_for_last_message(readings: &mut [FileReading], last_message: Option<&str>) -> Result<(), StoreError> {
@@ -156,10 +144,8 @@ fn wait_for_last_message(readings: &mut [FileReading], last_message: Option<&str
 
 fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -> Result<HookReply, HookError> {
     let now = call.now;
-    let mut messages: Vec<String> = warnings
-        .iter()
-        .map(|limit| format!("steadfast: {}", prompt::describe_near(goal, *limit, now)))
-        .collect();
+    let mut messages: Vec<String> =
+        warnings.iter().map(|limit| format!("steadfast: {}", prompt::describe_near(goal, *limit, now))).collect();
     let mut block = None;
     match decision {
         Decision::Silent | Decision::UserFirst | Decision::BackgroundFirst => {}
@@ -191,25 +177,19 @@ fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -
         ),
     }
     let message = (!messages.is_empty()).then(|| messages.join("\n"));
-    Ok(HookReply {
-        block,
-        message,
-        ..HookReply::default()
-    })
+    Ok(HookReply { block, message, ..HookReply::default() })
 }
 
 fn limited(goal: &Goal, limit: Limit, call: &Call<'_>) -> String {
-    let extend = match limit {
-        Limit::Tokens => "--add-tokens N",
-        Limit::Usd => "--add-usd X",
-        Limit::Turns => "--add-turns N",
-        Limit::Hours | Limit::Deadline => "--add-hours H",
+    let way_on = match limit {
+        Limit::Tokens => "/goal-extend --add-tokens N goes on",
+        Limit::Usd => "/goal-extend --add-usd X goes on",
+        Limit::Turns => "/goal-extend --add-turns N goes on",
+        Limit::Hours | Limit::Deadline => "/goal-extend --add-hours H goes on",
+        Limit::Shared => "/goal-resume goes on when there is room again",
     };
-    let state = goal.state();
-    format!(
-        "steadfast: the goal is {state}: {}. /goal-extend {extend} goes on.",
-        prompt::describe_reached(goal, limit, call.now)
-    )
+    let reached = prompt::describe_reached(goal, limit, call.now);
+    format!("steadfast: the goal is {}: {reached}. {way_on}.", goal.state())
 }
 
 /// Between two rounds of tool calls: charge, warn, and hold a long turn to its limits.
@@ -223,12 +203,13 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         };
         let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
+        let shared = spend::shared(db, &call.paths.config.limits, call.now)?;
         let mut warnings = Vec::new();
-        if let Some((change, limits)) = turn::warn(&goal, call.now) {
+        if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
             goal = db.save(&goal, change, call.origin)?;
             warnings = limits;
         }
-        let (change, decision) = turn::at_batch(&goal, call.now);
+        let (change, decision) = turn::at_batch(&goal, shared, call.now);
         if let Some(change) = change {
             goal = db.save(&goal, change, call.origin)?;
         }
@@ -240,10 +221,8 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
     Ok(match decision {
         BatchDecision::GoOn if warnings.is_empty() => HookReply::default(),
         BatchDecision::GoOn => {
-            let phrases: Vec<String> = warnings
-                .iter()
-                .map(|limit| prompt::describe_near(&goal, *limit, call.now))
-                .collect();
+            let phrases: Vec<String> =
+                warnings.iter().map(|limit| prompt::describe_near(&goal, *limit, call.now)).collect();
             let phrases = phrases.join("; ");
             HookReply {
                 context: Some(format!("Steadfast: {phrases}. Put what matters most first.")),
@@ -261,11 +240,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         },
         BatchDecision::EndTurn(limit) => {
             let message = limited(&goal, limit, call);
-            HookReply {
-                block: Some(message.clone()),
-                message: Some(message),
-                ..HookReply::default()
-            }
+            HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
         }
     })
 }
@@ -281,11 +256,8 @@ pub(super) fn subagent(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Res
     let told = agent.transcript.clone();
     // Inside a subagent, a batch names only the agent; its file is beside the session's.
     let beside = || {
-        let directory = call.input.transcript.as_ref()?.with_extension("").join("subagents");
-        accounting::subagent_files(&directory.parent()?.with_extension("jsonl"))
-            .into_iter()
-            .find(|(id, _)| *id == agent.id)
-            .map(|(_, path)| path)
+        let files = accounting::subagent_files(call.input.transcript.as_ref()?);
+        files.into_iter().find(|(id, _)| *id == agent.id).map(|(_, path)| path)
     };
     let Some(path) = told.or_else(beside) else {
         return Ok(HookReply::default());

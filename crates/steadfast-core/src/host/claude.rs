@@ -124,10 +124,11 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     if !acceptable(&wire.session_id) {
         return Ok(None);
     }
-    let agent = wire.agent_id.clone().filter(|id| !id.is_empty()).map(|id| Agent {
-        id,
-        transcript: wire.agent_transcript_path.clone(),
-    });
+    let agent = wire
+        .agent_id
+        .clone()
+        .filter(|id| !id.is_empty())
+        .map(|id| Agent { id, transcript: wire.agent_transcript_path.clone() });
     let event = match wire.hook_event_name.as_str() {
         "SessionStart" => HookEvent::SessionStart(match wire.source.as_deref() {
             Some("resume") => StartSource::Resume,
@@ -135,24 +136,17 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
             Some("compact") => StartSource::Compact,
             _ => StartSource::Startup,
         }),
-        "SessionEnd" => HookEvent::SessionEnd {
-            reason: wire.reason.unwrap_or_default(),
-        },
+        "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.unwrap_or_default() },
         "UserPromptSubmit" => {
             let prompt = wire.prompt.unwrap_or_default();
-            HookEvent::Prompt {
-                typed: !prompt.trim_start().starts_with("<task-notification>"),
-            }
+            HookEvent::Prompt { typed: !prompt.trim_start().starts_with("<task-notification>") }
         }
         "UserPromptExpansion" => {
             let name = wire.command_name.unwrap_or_default();
             let Some(verb) = own_command(&name) else {
                 return Ok(None);
             };
-            HookEvent::Command {
-                verb: verb.to_owned(),
-                arguments: wire.command_args.unwrap_or_default(),
-            }
+            HookEvent::Command { verb: verb.to_owned(), arguments: wire.command_args.unwrap_or_default() }
         }
         "PreToolUse" => {
             let tool_name = wire.tool_name.unwrap_or_default();
@@ -242,15 +236,8 @@ pub fn can_rewake() -> bool {
 /// The client's configuration directories: `$CLAUDE_CONFIG_DIR`, several separated by commas, else `~/.claude`.
 pub fn config_dirs() -> Vec<PathBuf> {
     match env_vars::text(env_vars::CLAUDE_CONFIG_DIR) {
-        Some(list) => list
-            .split(',')
-            .map(str::trim)
-            .filter(|dir| !dir.is_empty())
-            .map(PathBuf::from)
-            .collect(),
-        None => etcetera::home_dir()
-            .map(|home| vec![home.join(".claude")])
-            .unwrap_or_default(),
+        Some(list) => list.split(',').map(str::trim).filter(|dir| !dir.is_empty()).map(PathBuf::from).collect(),
+        None => etcetera::home_dir().map(|home| vec![home.join(".claude")]).unwrap_or_default(),
     }
 }
 
@@ -269,24 +256,16 @@ pub struct HookReply {
 
 /// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
 pub fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
-    let takes_block = matches!(
-        event_name,
-        "Stop" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch"
-    );
-    let takes_context = matches!(
-        event_name,
-        "SessionStart" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch"
-    );
+    let takes_block = matches!(event_name, "Stop" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch");
+    let takes_context =
+        matches!(event_name, "SessionStart" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch");
     let mut output = Map::new();
     if let Some(reason) = reply.block.as_ref().filter(|_| takes_block) {
         output.insert("decision".into(), json!("block"));
         output.insert("reason".into(), json!(reason));
     }
     if let Some(context) = reply.context.as_ref().filter(|_| takes_context) {
-        output.insert(
-            "hookSpecificOutput".into(),
-            json!({"hookEventName": event_name, "additionalContext": context}),
-        );
+        output.insert("hookSpecificOutput".into(), json!({"hookEventName": event_name, "additionalContext": context}));
     }
     if reply.allow_tool && event_name == "PreToolUse" {
         let decision = json!({

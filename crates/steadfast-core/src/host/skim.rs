@@ -222,11 +222,7 @@ mod tests {
     #[test]
     fn quotes_are_found_at_any_distance() {
         for length in 0..100 {
-            let text = format!(
-                "{}\"{}",
-                "é!#".repeat(40).chars().take(length).collect::<String>(),
-                "\"x".repeat(5)
-            );
+            let text = format!("{}\"{}", "é!#".repeat(40).chars().take(length).collect::<String>(), "\"x".repeat(5));
             assert_eq!(find_quote(text.as_bytes()), text.find('"'), "{length}");
             let text = "a".repeat(length);
             assert_eq!(find_quote(text.as_bytes()), None, "{length}");

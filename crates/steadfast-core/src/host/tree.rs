@@ -32,9 +32,9 @@ pub struct TranscriptFile {
 pub fn roots(host: Host) -> Vec<PathBuf> {
     match host {
         Host::Claude => claude::config_dirs().iter().map(|dir| dir.join("projects")).collect(),
-        Host::Codex => codex_home()
-            .map(|home| vec![home.join("sessions"), home.join("archived_sessions")])
-            .unwrap_or_default(),
+        Host::Codex => {
+            codex_home().map(|home| vec![home.join("sessions"), home.join("archived_sessions")]).unwrap_or_default()
+        }
     }
 }
 
@@ -119,12 +119,7 @@ fn nanoseconds(metadata: &Metadata, time: impl FnOnce(&Metadata) -> std::io::Res
 
 /// `<project>/<session>.jsonl` or `<project>/<session>/subagents/…/agent-<id>.jsonl`.
 fn claude_file(root: &Path, path: &Path) -> Option<Owner> {
-    let parts: Vec<&str> = path
-        .strip_prefix(root)
-        .ok()?
-        .iter()
-        .filter_map(|part| part.to_str())
-        .collect();
+    let parts: Vec<&str> = path.strip_prefix(root).ok()?.iter().filter_map(|part| part.to_str()).collect();
     let name = path.file_stem()?.to_str()?.to_owned();
     match parts.as_slice() {
         [folder, session, "subagents", ..] => Some(((*session).to_owned(), true, (*folder).to_owned())),
@@ -138,11 +133,7 @@ fn codex_file(path: &Path) -> Option<Owner> {
     const UUID: usize = 36;
     let name = path.file_stem()?.to_str()?.strip_prefix("rollout-")?;
     let name = name.split_once('_').map_or(name, |(thread, _)| thread);
-    let thread = name
-        .len()
-        .checked_sub(UUID)
-        .and_then(|from| name.get(from..))
-        .unwrap_or(name);
+    let thread = name.len().checked_sub(UUID).and_then(|from| name.get(from..)).unwrap_or(name);
     Some((thread.to_owned(), false, String::new()))
 }
 
@@ -156,14 +147,8 @@ mod tests {
         let owner = |path: &str| claude_file(root, &root.join(path)).unwrap();
         let expected = |session: &str, subagent, folder: &str| (session.to_owned(), subagent, folder.to_owned());
         assert_eq!(owner("-home-x/s1.jsonl"), expected("s1", false, "-home-x"));
-        assert_eq!(
-            owner("-home-x/s1/subagents/agent-a1.jsonl"),
-            expected("s1", true, "-home-x")
-        );
-        assert_eq!(
-            owner("-home-x/s1/subagents/deeper/agent-a1.jsonl"),
-            expected("s1", true, "-home-x")
-        );
+        assert_eq!(owner("-home-x/s1/subagents/agent-a1.jsonl"), expected("s1", true, "-home-x"));
+        assert_eq!(owner("-home-x/s1/subagents/deeper/agent-a1.jsonl"), expected("s1", true, "-home-x"));
         assert_eq!(owner("stray.jsonl"), expected("stray", false, ""));
 
         let thread = "01936f0e-5d3a-7c11-8a11-aaaaaaaaaaaa";
@@ -183,21 +168,13 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let none = transcripts(Host::Codex, &[root.path().join("none")]).unwrap();
         assert!(none.is_empty());
-        for path in [
-            "p/a.jsonl",
-            "p/a/subagents/agent-1.jsonl",
-            "p/a/tool-results/x.txt",
-            "q/b.jsonl",
-            "q/b.meta.json",
-        ] {
+        for path in ["p/a.jsonl", "p/a/subagents/agent-1.jsonl", "p/a/tool-results/x.txt", "q/b.jsonl", "q/b.meta.json"]
+        {
             crate::testing::append(&root.path().join(path), "{}\n");
         }
         let twice = [root.path().to_owned(), root.path().to_owned()];
         let files = transcripts(Host::Claude, &twice).unwrap();
-        let mut sessions: Vec<_> = files
-            .iter()
-            .map(|f| (f.session_id.as_str(), f.is_subagent, f.size))
-            .collect();
+        let mut sessions: Vec<_> = files.iter().map(|f| (f.session_id.as_str(), f.is_subagent, f.size)).collect();
         sessions.sort_unstable();
         assert_eq!(sessions, [("a", false, 3), ("a", true, 3), ("b", false, 3)]);
         assert!(files.iter().all(|file| file.modified > 0));

@@ -7,11 +7,7 @@ use crate::testing::{MINUTE, START, World, goal};
 #[test]
 fn the_time_of_a_running_goal_is_told_as_of_now_and_stands_still_after_its_end() {
     let world = World::new();
-    let running = Goal {
-        time_used_seconds: 60,
-        resume_at_ms: Some(START + MINUTE),
-        ..goal()
-    };
+    let running = Goal { time_used_seconds: 60, resume_at_ms: Some(START + MINUTE), ..goal() };
     let view = goal_view(world.store.read(), &running, START + 3 * MINUTE).unwrap();
     assert_eq!((view.active_seconds, view.wall_seconds), (180, 180));
     let done = crate::goal::change::complete(&running, crate::goal::change::CompletedBy::User, START + 3 * MINUTE);
@@ -37,10 +33,7 @@ fn the_status_line_reads_as_documented() {
         time_used_seconds: 42 * 60,
         ..running
     };
-    assert_eq!(
-        statusline(&paused, now),
-        "◎ goal paused (wall clock cap) 1.2M/10M · 14 turns · 0:42"
-    );
+    assert_eq!(statusline(&paused, now), "◎ goal paused (wall clock cap) 1.2M/10M · 14 turns · 0:42");
 }
 
 #[test]
@@ -99,8 +92,5 @@ fn scripts_find_every_documented_field() {
     ] {
         assert!(view.get(field).is_some(), "{field}");
     }
-    assert_eq!(
-        (&view["status"], &view["accounting_uncertain"]),
-        (&json!("active"), &json!(false))
-    );
+    assert_eq!((&view["status"], &view["accounting_uncertain"]), (&json!("active"), &json!(false)));
 }

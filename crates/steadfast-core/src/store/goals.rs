@@ -95,9 +95,7 @@ fn values(goal: &Goal) -> Result<[SqlValue; COLUMNS.len()], StoreError> {
     let maybe = |number: Option<i64>| number.map_or(SqlValue::Null, SqlValue::Integer);
     let flag = |flag: bool| SqlValue::Integer(i64::from(flag));
     let json = |value: Result<String, serde_json::Error>| {
-        value
-            .map(SqlValue::Text)
-            .map_err(|error| StoreError::Value(error.to_string()))
+        value.map(SqlValue::Text).map_err(|error| StoreError::Value(error.to_string()))
     };
     Ok([
         text(&goal.session_id),
@@ -150,8 +148,7 @@ fn word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T
 
 fn maybe_word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
     let text: Option<String> = row.get(column)?;
-    text.map(|text| text.parse().map_err(|_| not_understood(column, &text)))
-        .transpose()
+    text.map(|text| text.parse().map_err(|_| not_understood(column, &text))).transpose()
 }
 
 fn not_understood(column: &str, text: &str) -> rusqlite::Error {
@@ -215,11 +212,7 @@ fn select(table: &str, condition: &str) -> String {
 
 fn insert(table: &str) -> String {
     let places: Vec<String> = (1..=COLUMNS.len()).map(|number| format!("?{number}")).collect();
-    format!(
-        "INSERT INTO {table} ({}) VALUES ({})",
-        COLUMNS.join(", "),
-        places.join(", ")
-    )
+    format!("INSERT INTO {table} ({}) VALUES ({})", COLUMNS.join(", "), places.join(", "))
 }
 
 impl Db<'_> {
@@ -243,15 +236,8 @@ impl Db<'_> {
 
     /// Replaced goals, newest first; of one session or of all.
     pub fn replaced_goals(self, session_id: Option<&str>) -> Result<Vec<Goal>, StoreError> {
-        let sql = select(
-            "goal_history",
-            "?1 IS NULL OR session_id = ?1 ORDER BY created_at_ms DESC, goal_id",
-        );
-        Ok(self
-            .0
-            .prepare(&sql)?
-            .query_map([session_id], read)?
-            .collect::<Result<_, _>>()?)
+        let sql = select("goal_history", "?1 IS NULL OR session_id = ?1 ORDER BY created_at_ms DESC, goal_id");
+        Ok(self.0.prepare(&sql)?.query_map([session_id], read)?.collect::<Result<_, _>>()?)
     }
 
     /// Inserts a goal for a session that has no row, or whose goal is over; the old row moves to the history.
@@ -265,9 +251,7 @@ impl Db<'_> {
             let payload = serde_json::json!({"prev_goal_id": old.goal_id, "prev_status": old.status, "prev_objective": old.objective});
             events.push(Event::new("goal_replaced", payload));
         }
-        self.0
-            .prepare_cached(&insert("goals"))?
-            .execute(params_from_iter(values(&goal)?))?;
+        self.0.prepare_cached(&insert("goals"))?.execute(params_from_iter(values(&goal)?))?;
         self.move_span(&goal, Span::Open, goal.created_at_ms)?;
         let budget = serde_json::json!({
             "objective": goal.objective, "token_budget": goal.token_budget, "budget_profile": goal.budget_profile,
@@ -283,9 +267,7 @@ impl Db<'_> {
 
     /// Moves the row of a finished goal to the history.
     pub fn archive_goal(self, goal: &Goal) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(&insert("goal_history"))?
-            .execute(params_from_iter(values(goal)?))?;
+        self.0.prepare_cached(&insert("goal_history"))?.execute(params_from_iter(values(goal)?))?;
         self.delete_row(goal)
     }
 
@@ -301,11 +283,8 @@ impl Db<'_> {
     pub fn save(self, before: &Goal, change: Change, origin: Origin) -> Result<Goal, StoreError> {
         let mut goal = change.goal;
         goal.version = before.version + 1;
-        let assignments: Vec<String> = COLUMNS
-            .iter()
-            .zip(1..)
-            .map(|(column, number)| format!("{column} = ?{number}"))
-            .collect();
+        let assignments: Vec<String> =
+            COLUMNS.iter().zip(1..).map(|(column, number)| format!("{column} = ?{number}")).collect();
         let sql = format!(
             "UPDATE goals SET {} WHERE session_id = ?{} AND version = ?{}",
             assignments.join(", "),
@@ -330,8 +309,7 @@ impl Db<'_> {
     pub fn delete_goal(self, goal: &Goal) -> Result<(), StoreError> {
         self.delete_row(goal)?;
         for table in ["goal_events", "goal_spans", "subagent_token_cursors", "verifications"] {
-            self.0
-                .execute(&format!("DELETE FROM {table} WHERE goal_id = ?1"), [&goal.goal_id])?;
+            self.0.execute(&format!("DELETE FROM {table} WHERE goal_id = ?1"), [&goal.goal_id])?;
         }
         Ok(())
     }
@@ -344,11 +322,7 @@ impl Db<'_> {
         origin: Origin,
         now: Millis,
     ) -> Result<(), StoreError> {
-        if let Some(goal) = self
-            .goals_by_id(goal_id)?
-            .into_iter()
-            .find(|goal| goal.goal_id == goal_id)
-        {
+        if let Some(goal) = self.goals_by_id(goal_id)?.into_iter().find(|goal| goal.goal_id == goal_id) {
             if let Some(change) = turn::charge(&goal, charge, now) {
                 self.save(&goal, change, origin)?;
             }
@@ -414,11 +388,7 @@ impl Db<'_> {
              FROM goal_events WHERE {condition} ORDER BY id DESC LIMIT ?2) ORDER BY id"
         );
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = self
-            .0
-            .prepare(&sql)?
-            .query_map(params![key, most], read_event)?
-            .collect::<Result<_, _>>()?;
+        let rows = self.0.prepare(&sql)?.query_map(params![key, most], read_event)?.collect::<Result<_, _>>()?;
         Ok(rows)
     }
 
@@ -427,18 +397,13 @@ impl Db<'_> {
         let sql = "SELECT id, session_id, goal_id, event_type, hook_name, actor, status_before, status_after,
                      version_before, version_after, tokens_delta, payload_json, created_at_ms
                    FROM goal_events WHERE goal_id = ?1 AND event_type = ?2 ORDER BY id DESC LIMIT 1";
-        Ok(self
-            .0
-            .prepare_cached(sql)?
-            .query_row([goal_id, kind], read_event)
-            .optional()?)
+        Ok(self.0.prepare_cached(sql)?.query_row([goal_id, kind], read_event).optional()?)
     }
 
     /// How many goals are in each status.
     pub fn goal_counts(self) -> Result<Vec<(GoalStatus, i64)>, StoreError> {
-        let mut statement = self
-            .0
-            .prepare("SELECT status, count(*) AS n FROM goals GROUP BY status ORDER BY status")?;
+        let mut statement =
+            self.0.prepare("SELECT status, count(*) AS n FROM goals GROUP BY status ORDER BY status")?;
         let rows = statement.query_map([], |row| Ok((word(row, "status")?, row.get("n")?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }

@@ -27,8 +27,7 @@ impl Store {
         let copy_dir = tempfile::tempdir()?;
         let copy = copy_dir.path().join("import.db");
         let from_version = copy_and_migrate(path, &copy)?;
-        self.db
-            .execute("ATTACH DATABASE ?1 AS other", [copy.to_string_lossy()])?;
+        self.db.execute("ATTACH DATABASE ?1 AS other", [copy.to_string_lossy()])?;
         let imported = self.take_rows(from_version);
         self.db.execute("DETACH DATABASE other", [])?;
         imported
@@ -40,16 +39,11 @@ impl Store {
             .db
             .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
             .map_err(|error| explain(&path, error))?;
-        let mut report = ImportReport {
-            from_version,
-            ..ImportReport::default()
-        };
+        let mut report = ImportReport { from_version, ..ImportReport::default() };
         let columns = goal_columns(&tx)?;
         let known = "SELECT goal_id FROM main.goals UNION SELECT goal_id FROM main.goal_history";
-        let count = |sql: &str| {
-            tx.query_row(sql, [], |row| row.get::<_, i64>(0))
-                .map(|n| usize::try_from(n).unwrap_or(0))
-        };
+        let count =
+            |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| usize::try_from(n).unwrap_or(0));
         report.already_here = count(&format!("SELECT count(*) FROM other.goals WHERE goal_id IN ({known})"))?;
         // New goals are remembered first, since the next statements change what is known.
         tx.execute_batch(&format!(
@@ -112,9 +106,7 @@ fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
         original.busy_timeout(super::BUSY_TIMEOUT)?;
         let mut destination = super::connect(copy, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         let backup = rusqlite::backup::Backup::new(&original, &mut destination)?;
-        backup
-            .run_to_completion(1_000, std::time::Duration::ZERO, None)
-            .map_err(|error| explain(path, error))?;
+        backup.run_to_completion(1_000, std::time::Duration::ZERO, None).map_err(|error| explain(path, error))?;
     }
     let connection = connect_read_only(copy)?;
     let version = migrate::version(&connection).map_err(|error| match error {
@@ -123,16 +115,10 @@ fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
     })?;
     drop(connection);
     if version == 0 {
-        return Err(StoreError::Corrupt {
-            path: path.to_owned(),
-            message: "it holds no goals".into(),
-        });
+        return Err(StoreError::Corrupt { path: path.to_owned(), message: "it holds no goals".into() });
     }
     if version > super::SCHEMA_VERSION {
-        return Err(StoreError::FromTheFuture {
-            path: path.to_owned(),
-            found: version,
-        });
+        return Err(StoreError::FromTheFuture { path: path.to_owned(), found: version });
     }
     drop(Store::open_existing(copy)?);
     // Opening the copy made a backup beside it, which goes with the directory.
@@ -143,8 +129,6 @@ fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
 /// The stored columns that both goal tables share.
 fn goal_columns(db: &Connection) -> Result<String, StoreError> {
     let mut statement = db.prepare("SELECT name FROM pragma_table_info(?1)")?;
-    let names: Vec<String> = statement
-        .query_map(params!["goals"], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+    let names: Vec<String> = statement.query_map(params!["goals"], |row| row.get(0))?.collect::<Result<_, _>>()?;
     Ok(names.join(", "))
 }

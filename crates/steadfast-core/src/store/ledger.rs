@@ -13,6 +13,7 @@ use crate::goal::change::Span;
 use crate::goal::turn::Charge;
 use crate::host::Host;
 use crate::price;
+use crate::spend::Spend;
 use crate::usage::{NativeGoal, Position, Reading, Response};
 
 /// How far a file was read, and what a reader must remember about it.
@@ -23,6 +24,7 @@ pub struct Cursor {
     pub queued_prompts: i64,
     pub native_goal: Option<String>,
     pub read_before_compaction: bool,
+    pub updated_at_ms: Millis,
 }
 
 /// Where a reading comes from.
@@ -45,8 +47,9 @@ pub struct Recorded {
 
 impl Db<'_> {
     pub(crate) fn cursor(self, path: &Path) -> Result<Option<Cursor>, StoreError> {
-        let sql = "SELECT byte_offset, anchor, broken_lines, queued_prompts, native_goal, read_before_compaction, carry
-                   FROM transcript_cursors WHERE path = ?1";
+        let sql =
+            "SELECT byte_offset, anchor, broken_lines, queued_prompts, native_goal, read_before_compaction, carry,
+                     updated_at_ms FROM transcript_cursors WHERE path = ?1";
         let found = self
             .0
             .prepare_cached(sql)?
@@ -62,6 +65,7 @@ impl Db<'_> {
                     queued_prompts: row.get(3)?,
                     native_goal: row.get(4)?,
                     read_before_compaction: row.get(5)?,
+                    updated_at_ms: row.get(7)?,
                 })
             })
             .optional()?;
@@ -97,24 +101,26 @@ impl Db<'_> {
     }
 
     /// Enters a reading and says what each goal is to be charged for it.
-    pub(crate) fn record(self, source: Source<'_>, reading: &Reading, now: Millis) -> Result<Recorded, StoreError> {
+    /// A response whose own time is before `written_since`, when its line cannot have been there yet, counts at
+    /// the time of this reading.
+    pub(crate) fn record(
+        self,
+        source: Source<'_>,
+        reading: &Reading,
+        written_since: Option<Millis>,
+        now: Millis,
+    ) -> Result<Recorded, StoreError> {
         let before = self.cursor(source.path)?.unwrap_or_default();
         let mut charges = BTreeMap::new();
         for response in &reading.responses {
             // A line that tells no time is as new as the reading that found it.
-            let at_ms = if response.at_ms == 0 { now } else { response.at_ms };
-            let response = Response {
-                at_ms,
-                ..response.clone()
-            };
+            let untimed = response.at_ms == 0 || written_since.is_some_and(|since| response.at_ms < since);
+            let at_ms = if untimed { now } else { response.at_ms };
+            let response = Response { at_ms, ..response.clone() };
             self.record_response(source, &response, &mut charges)?;
         }
         charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
-        let queued_before = if reading.counts_queue_anew() {
-            0
-        } else {
-            before.queued_prompts
-        };
+        let queued_before = if reading.counts_queue_anew() { 0 } else { before.queued_prompts };
         let broken_before = if reading.rewritten { 0 } else { before.broken_lines };
         let queued_prompts = (queued_before + reading.queued).max(0);
         let native_goal = match &reading.native_goal {
@@ -127,6 +133,7 @@ impl Db<'_> {
             broken_lines: broken_before + reading.broken_lines,
             queued_prompts,
             native_goal,
+            updated_at_ms: now,
             // It holds for the compaction that follows; what comes after is new and may vanish like anything.
             read_before_compaction: before.read_before_compaction && !reading.rewritten && reading.responses.is_empty(),
         };
@@ -216,11 +223,26 @@ impl Db<'_> {
         let sql = "SELECT goal_id FROM goal_spans
                    WHERE session_id = ?1 AND from_ms <= ?2 AND (to_ms IS NULL OR to_ms > ?2)
                    ORDER BY from_ms DESC LIMIT 1";
-        Ok(self
-            .0
-            .prepare_cached(sql)?
-            .query_row(params![session_id, at], |row| row.get(0))
-            .optional()?)
+        Ok(self.0.prepare_cached(sql)?.query_row(params![session_id, at], |row| row.get(0)).optional()?)
+    }
+
+    /// Whether one of these responses is in the ledger already.
+    pub(crate) fn knows_any(self, host: Host, responses: &[Response]) -> Result<bool, StoreError> {
+        let host: &str = host.into();
+        for response in responses {
+            if self.response(host, &response.id)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What goals were charged with since a moment.
+    pub fn spent_since(self, from: Millis) -> Result<Spend, StoreError> {
+        let sql = "SELECT coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0)
+                   FROM responses WHERE goal_id IS NOT NULL AND at_ms >= ?1";
+        let read = |row: &rusqlite::Row<'_>| Ok(Spend { tokens: row.get(0)?, cost_micros: row.get(1)? });
+        Ok(self.0.prepare_cached(sql)?.query_row([from], read)?)
     }
 
     pub fn has_open_span(self, goal_id: &str) -> Result<bool, StoreError> {

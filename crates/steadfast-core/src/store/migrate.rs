@@ -24,14 +24,10 @@ pub(super) fn version(db: &Connection) -> Result<i64, StoreError> {
     if tables == 0 {
         return Ok(0);
     }
-    let found = db
-        .query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0))
-        .optional();
+    let found = db.query_row("SELECT max(version) FROM schema_version", [], |row| row.get(0)).optional();
     match found {
         Ok(version) => Ok(version.flatten().unwrap_or(0)),
-        Err(_) => Err(StoreError::Value(
-            "the file has tables but no schema_version: it is not a goal store".into(),
-        )),
+        Err(_) => Err(StoreError::Value("the file has tables but no schema_version: it is not a goal store".into())),
     }
 }
 

@@ -82,11 +82,7 @@ impl Db<'_> {
         let sql = format!(
             "{SELECT} WHERE host_pid = ?1 AND host_pid_started = ?2 AND session_id <> ?3 ORDER BY last_seen_ms DESC LIMIT 1"
         );
-        Ok(self
-            .0
-            .prepare(&sql)?
-            .query_row(params![client.pid, client.started, session_id], read)
-            .optional()?)
+        Ok(self.0.prepare(&sql)?.query_row(params![client.pid, client.started, session_id], read).optional()?)
     }
 
     /// Adds or refreshes a session. What the new record does not know stays as it was.
@@ -134,8 +130,7 @@ impl Db<'_> {
     /// Notes a call of one of our tools; notes older than a day are dropped.
     pub fn note_tool_call(self, call: &ToolCall, now: Millis) -> Result<(), StoreError> {
         const DAY: Millis = 86_400_000;
-        self.0
-            .execute("DELETE FROM tool_calls WHERE created_at_ms < ?1", [now - DAY])?;
+        self.0.execute("DELETE FROM tool_calls WHERE created_at_ms < ?1", [now - DAY])?;
         self.0.execute(
             "INSERT OR REPLACE INTO tool_calls (tool_use_id, session_id, agent_id, agent_type, tool_name, created_at_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

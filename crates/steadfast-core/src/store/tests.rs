@@ -55,32 +55,19 @@ fn a_new_store_has_the_newest_schema_and_all_its_tables() {
     assert_eq!(migrate::version(&world.store.db).unwrap(), SCHEMA_VERSION);
     assert_eq!(world.store.journal_mode().unwrap(), "wal");
     assert_eq!(world.store.integrity_faults().unwrap(), Vec::<String>::new());
-    let synchronous: i64 = world
-        .store
-        .db
-        .pragma_query_value(None, "synchronous", |row| row.get(0))
-        .unwrap();
+    let synchronous: i64 = world.store.db.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
     assert_eq!(synchronous, 2, "full");
     let tables = rows(
         &world.store.db,
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
     );
     let names: Vec<&SqlValue> = tables.iter().map(|row| &row[0]).collect();
-    for table in [
-        "goal_events",
-        "goal_history",
-        "goals",
-        "responses",
-        "schema_version",
-        "sessions",
-        "subagent_token_cursors",
-    ] {
+    for table in
+        ["goal_events", "goal_history", "goals", "responses", "schema_version", "sessions", "subagent_token_cursors"]
+    {
         assert!(names.contains(&&SqlValue::Text(table.into())), "{table}");
     }
-    assert_eq!(
-        rows(&world.store.db, "SELECT version FROM schema_version"),
-        [[SqlValue::Integer(6)]]
-    );
+    assert_eq!(rows(&world.store.db, "SELECT version FROM schema_version"), [[SqlValue::Integer(6)]]);
 }
 
 #[cfg(unix)]
@@ -88,11 +75,7 @@ fn a_new_store_has_the_newest_schema_and_all_its_tables() {
 fn only_its_owner_can_read_the_store() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new();
-    world
-        .store
-        .db
-        .execute("INSERT INTO tool_calls VALUES ('t', 's', '', '', 'n', 0)", [])
-        .unwrap();
+    world.store.db.execute("INSERT INTO tool_calls VALUES ('t', 's', '', '', 'n', 0)", []).unwrap();
     let mode = |name: &str| {
         let path = world.root.path().join("home").join(name);
         fs_err::metadata(path).unwrap().permissions().mode() & 0o777
@@ -128,15 +111,10 @@ fn a_store_that_must_exist_is_not_created() {
 fn a_store_from_the_future_is_refused_and_untouched() {
     let (directory, path) = file_with(b"");
     drop(Store::open(&path).unwrap());
-    read_write(&path)
-        .execute("UPDATE schema_version SET version = 7", [])
-        .unwrap();
+    read_write(&path).execute("UPDATE schema_version SET version = 7", []).unwrap();
     let before = files(directory.path());
     let refused = Store::open(&path);
-    assert!(
-        matches!(&refused, Err(StoreError::FromTheFuture { found: 7, .. })),
-        "{refused:?}"
-    );
+    assert!(matches!(&refused, Err(StoreError::FromTheFuture { found: 7, .. })), "{refused:?}");
     drop(refused);
     assert_eq!(files(directory.path()), before);
 }
@@ -150,10 +128,7 @@ fn a_file_that_is_no_database_is_refused_and_untouched() {
         for result in [Store::open(&path), Store::open_existing(&path)] {
             assert!(matches!(&result, Err(StoreError::Corrupt { .. })), "{result:?}");
         }
-        assert_eq!(
-            files(directory.path()),
-            BTreeMap::from([("goals.db".to_owned(), fingerprint(&bytes))])
-        );
+        assert_eq!(files(directory.path()), BTreeMap::from([("goals.db".to_owned(), fingerprint(&bytes))]));
     }
 }
 
@@ -175,9 +150,7 @@ fn a_torn_store_is_refused_and_untouched() {
 #[test]
 fn somebody_elses_database_is_refused_and_untouched() {
     let (directory, path) = file_with(b"");
-    read_write(&path)
-        .execute_batch("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x');")
-        .unwrap();
+    read_write(&path).execute_batch("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x');").unwrap();
     let before = files(directory.path());
     assert!(Store::open(&path).is_err());
     assert_eq!(files(directory.path()), before);
@@ -199,10 +172,7 @@ fn paths_that_cannot_be_a_store_are_errors_with_a_hint() {
 fn a_store_that_cannot_be_written_is_called_read_only() {
     let (_directory, path) = file_with(b"");
     drop(Store::open(&path).unwrap());
-    let mut store = Store {
-        db: connect_read_only(&path).unwrap(),
-        path: path.clone(),
-    };
+    let mut store = Store { db: connect_read_only(&path).unwrap(), path: path.clone() };
     let refused = store.prepare().map_err(|error| store.explain(error));
     assert!(matches!(refused, Err(StoreError::ReadOnly(at)) if at == path));
 }
@@ -227,10 +197,7 @@ fn an_error_inside_a_transaction_undoes_all_of_it() {
         Err::<(), StoreError>(StoreError::Stale)
     });
     assert!(matches!(failed, Err(StoreError::Stale)));
-    assert_eq!(
-        (world.store.read().goals().unwrap(), world.event_kinds()),
-        (vec![], vec![])
-    );
+    assert_eq!((world.store.read().goals().unwrap(), world.event_kinds()), (vec![], vec![]));
 }
 
 #[cfg(target_os = "linux")]
@@ -265,17 +232,9 @@ fn the_documented_queries_run_as_printed() {
 
     let tail = "SELECT ts, kind, payload FROM goal_events ORDER BY id DESC LIMIT 20";
     let printed = sqlite3(&path, tail).unwrap();
-    let [ts, kind, payload]: [&str; 3] = printed
-        .trim_end()
-        .splitn(3, '|')
-        .collect::<Vec<_>>()
-        .try_into()
-        .unwrap();
+    let [ts, kind, payload]: [&str; 3] = printed.trim_end().splitn(3, '|').collect::<Vec<_>>().try_into().unwrap();
     assert_eq!((ts, kind), ("2026-11-15T12:00:00.000Z", "goal_created"));
-    assert_eq!(
-        serde_json::from_str::<serde_json::Value>(payload).unwrap(),
-        world.last_event().payload
-    );
+    assert_eq!(serde_json::from_str::<serde_json::Value>(payload).unwrap(), world.last_event().payload);
 
     let copy = world.root.path().join("goals-backup.db");
     sqlite3(&path, &format!(".backup {}", copy.display())).unwrap();
@@ -285,9 +244,7 @@ fn the_documented_queries_run_as_printed() {
 
 /// Lets tests of other modules pretend that a newer program wrote a store.
 pub(crate) fn set_schema_version(path: &Path, version: i64) {
-    read_write(path)
-        .execute("UPDATE schema_version SET version = ?1", [version])
-        .unwrap();
+    read_write(path).execute("UPDATE schema_version SET version = ?1", [version]).unwrap();
 }
 
 /// The documented table of subagents: id, file and tokens of each.

@@ -14,7 +14,7 @@ use crate::paths;
 use crate::text::checksum;
 
 /// Changes whenever what is stored, or how it is found in transcripts, changes.
-const MAGIC: &[u8; 8] = b"sf-use01";
+const MAGIC: &[u8; 8] = b"sf-use02";
 
 /// The cache file of an earlier run.
 pub(super) struct Kept {
@@ -31,11 +31,7 @@ pub(super) fn open(path: &Path) -> Option<Kept> {
     if input.take(MAGIC.len())? != MAGIC {
         return None;
     }
-    Some(Kept {
-        file,
-        summary: (input.number()?, input.number()?),
-        details: (input.number()?, input.number()?),
-    })
+    Some(Kept { file, summary: (input.number()?, input.number()?), details: (input.number()?, input.number()?) })
 }
 
 impl Kept {
@@ -47,12 +43,7 @@ impl Kept {
             listing: input.wide()?,
             prices: input.number()?,
             models: input.list(Input::string)?,
-            sessions: input.list(|input| {
-                Some(SessionOf {
-                    id: input.string()?,
-                    project: input.string()?,
-                })
-            })?,
+            sessions: input.list(|input| Some(SessionOf { id: input.string()?, project: input.string()? }))?,
             sums: input.list(Input::sum)?,
             malformed_files: input.number()?,
             files: input.number()?,
@@ -65,10 +56,7 @@ impl Kept {
     pub(super) fn details(mut self) -> Option<Details> {
         let bytes = self.part(self.details)?;
         let mut input = Input(&bytes);
-        let details = Details {
-            models: input.list(Input::string)?,
-            files: input.list(Input::file)?,
-        };
+        let details = Details { models: input.list(Input::string)?, files: input.list(Input::file)? };
         let in_range = |record: &Record| (record.model as usize) < details.models.len();
         let whole = details.files.iter().flat_map(|file| &file.records).all(in_range);
         (input.0.is_empty() && whole).then_some(details)
@@ -79,10 +67,7 @@ impl Kept {
         let mut bytes = Vec::new();
         let left = self.file.metadata().ok()?.len();
         bytes.reserve_exact(usize::try_from(length.min(left)).ok()?);
-        std::io::Read::by_ref(&mut self.file)
-            .take(length)
-            .read_to_end(&mut bytes)
-            .ok()?;
+        std::io::Read::by_ref(&mut self.file).take(length).read_to_end(&mut bytes).ok()?;
         (bytes.len() as u64 == length && checksum(&bytes) == sum).then_some(bytes)
     }
 }
@@ -177,13 +162,8 @@ impl Output {
     }
 
     fn tokens(&mut self, tokens: &Tokens) {
-        for number in [
-            tokens.input,
-            tokens.output,
-            tokens.cache_creation,
-            tokens.cache_creation_1h,
-            tokens.cache_read,
-        ] {
+        for number in [tokens.input, tokens.output, tokens.cache_creation, tokens.cache_creation_1h, tokens.cache_read]
+        {
             self.signed(number);
         }
     }
@@ -268,11 +248,7 @@ impl<'a> Input<'a> {
             size: self.number()?,
             modified: self.signed()?,
             project: self.string()?,
-            position: Position {
-                offset: self.number()?,
-                anchor: self.bytes()?.to_vec(),
-                carry: self.string()?,
-            },
+            position: Position { offset: self.number()?, anchor: self.bytes()?.to_vec(), carry: self.string()? },
             malformed: self.number()? != 0,
             records: self.list(|input| {
                 Some(Record {

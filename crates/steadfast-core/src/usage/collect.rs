@@ -158,12 +158,8 @@ impl FileRecords {
         }
         self.malformed |= reading.invalid.is_some();
         self.position = reading.position;
-        let mut by_id: HashMap<u128, usize> = self
-            .records
-            .iter()
-            .enumerate()
-            .map(|(at, record)| (record.id, at))
-            .collect();
+        let mut by_id: HashMap<u128, usize> =
+            self.records.iter().enumerate().map(|(at, record)| (record.id, at)).collect();
         self.records.reserve_exact(reading.responses.len());
         for response in &reading.responses {
             let record = Record::new(response, models);

@@ -122,9 +122,5 @@ fn position_at(file: &mut fs_err::File, offset: u64) -> std::io::Result<Position
     file.seek(SeekFrom::Start(from))?;
     let mut anchor = Vec::new();
     file.by_ref().take(offset - from).read_to_end(&mut anchor)?;
-    Ok(Position {
-        offset,
-        anchor,
-        carry: String::new(),
-    })
+    Ok(Position { offset, anchor, carry: String::new() })
 }

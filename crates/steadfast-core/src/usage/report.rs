@@ -135,13 +135,8 @@ pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: 
             let key = match view {
                 View::Daily => Key::Day(day),
                 View::Monthly => Key::Month(day.map(Date::first_of_month)),
-                View::Session => Key::Session {
-                    id: session.id.clone(),
-                    project: session.project.clone(),
-                },
-                View::Blocks => Key::Block {
-                    start: block_of(sum.slot, &mut block),
-                },
+                View::Session => Key::Session { id: session.id.clone(), project: session.project.clone() },
+                View::Blocks => Key::Block { start: block_of(sum.slot, &mut block) },
                 View::Models => Key::Model(model.clone()),
             };
             let row = rows.entry(key).or_insert_with_key(|key| Row {
@@ -167,12 +162,10 @@ pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: 
     }
     match view {
         // What was touched last is printed last, next to the prompt.
-        View::Session => report
-            .rows
-            .sort_by(|a, b| (a.days.map(|d| d.1), &a.key).cmp(&(b.days.map(|d| d.1), &b.key))),
-        View::Models => report
-            .rows
-            .sort_by_key(|row| std::cmp::Reverse((row.amounts.priced_micros, row.amounts.tokens.total()))),
+        View::Session => report.rows.sort_by(|a, b| (a.days.map(|d| d.1), &a.key).cmp(&(b.days.map(|d| d.1), &b.key))),
+        View::Models => {
+            report.rows.sort_by_key(|row| std::cmp::Reverse((row.amounts.priced_micros, row.amounts.tokens.total())));
+        }
         View::Daily | View::Monthly | View::Blocks => report.rows.sort_by(|a, b| a.key.cmp(&b.key)),
     }
     report
@@ -183,11 +176,8 @@ pub fn recent_days(rows: &[Row], last: Date, count: usize) -> Vec<i64> {
     let mut days = Vec::with_capacity(count);
     let mut day = last;
     for _ in 0..count {
-        let total = rows
-            .iter()
-            .filter(|row| row.key == Key::Day(Some(day)))
-            .map(|row| row.amounts.tokens.total())
-            .sum();
+        let total =
+            rows.iter().filter(|row| row.key == Key::Day(Some(day))).map(|row| row.amounts.tokens.total()).sum();
         days.push(total);
         day = day.yesterday().unwrap_or(day);
     }
@@ -202,9 +192,7 @@ fn block_of(slot: i64, block: &mut Option<Millis>) -> Option<Millis> {
         return None;
     }
     let at = slot * SLOT_MS;
-    let start = block
-        .filter(|start| at < start + BLOCK_MS)
-        .unwrap_or(at - at.rem_euclid(HOUR_MS));
+    let start = block.filter(|start| at < start + BLOCK_MS).unwrap_or(at - at.rem_euclid(HOUR_MS));
     *block = Some(start);
     Some(start)
 }
@@ -232,10 +220,7 @@ impl<'a> Days<'a> {
         let moment = Timestamp::from_millisecond(slot.checked_mul(SLOT_MS)?).ok()?;
         let local = moment.to_zoned(self.zone.clone());
         let day = local.date();
-        if let (Ok(from), Ok(to)) = (
-            local.start_of_day(),
-            local.tomorrow().and_then(|next| next.start_of_day()),
-        ) {
+        if let (Ok(from), Ok(to)) = (local.start_of_day(), local.tomorrow().and_then(|next| next.start_of_day())) {
             let first = from.timestamp().as_millisecond().div_euclid(SLOT_MS);
             let end = to.timestamp().as_millisecond().div_euclid(SLOT_MS);
             self.last = Some((first, end, day));
@@ -246,9 +231,7 @@ impl<'a> Days<'a> {
 
 impl Filter {
     fn takes(&self, session: &SessionOf) -> bool {
-        self.project
-            .as_ref()
-            .is_none_or(|project| project.takes(&session.project))
+        self.project.as_ref().is_none_or(|project| project.takes(&session.project))
     }
 }
 

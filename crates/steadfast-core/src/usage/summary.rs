@@ -43,7 +43,7 @@ pub struct SessionOf {
     pub project: String,
 }
 
-/// The sum over the responses of one session and model in one slot.
+/// The sum over the responses of one session and model in one slot, those without a known price apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum {
     pub slot: i64,
@@ -88,11 +88,7 @@ pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table
         if let Some(known) = sessions.get_mut(session as usize) {
             // A subagent may work elsewhere than its session.
             if known.id.is_empty() || !file.is_subagent {
-                let project = if found.project.is_empty() {
-                    &file.folder
-                } else {
-                    &found.project
-                };
+                let project = if found.project.is_empty() { &file.folder } else { &found.project };
                 known.project.clone_from(project);
             }
             known.id.clone_from(&file.session_id);
@@ -117,7 +113,8 @@ pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table
 }
 
 fn add_up(responses: &[(u32, Record)], models: &[String], prices: &Table) -> Vec<Sum> {
-    let mut sums: HashMap<(i64, u32, u32), Sum> = HashMap::new();
+    // Of one model, long contexts may have no known price.
+    let mut sums: HashMap<(i64, u32, u32, bool), Sum> = HashMap::new();
     let mut response = Response::default();
     for (session, record) in responses {
         let slot = match record.at_ms {
@@ -126,28 +123,26 @@ fn add_up(responses: &[(u32, Record)], models: &[String], prices: &Table) -> Vec
         };
         let tokens = record.tokens;
         response.model.clear();
-        response
-            .model
-            .push_str(models.get(record.model as usize).map_or("", String::as_str));
+        response.model.push_str(models.get(record.model as usize).map_or("", String::as_str));
         response.input = tokens.input;
         response.output = tokens.output;
         response.cache_creation = tokens.cache_creation;
         response.cache_creation_1h = tokens.cache_creation_1h;
         response.cache_read = tokens.cache_read;
         let cost = prices.cost_micros(&response);
-        let sum = sums.entry((slot, *session, record.model)).or_insert_with(|| Sum {
+        let sum = sums.entry((slot, *session, record.model, cost.is_some())).or_insert_with(|| Sum {
             slot,
             session: *session,
             model: record.model,
             responses: 0,
             tokens: Tokens::default(),
-            cost_micros: Some(0),
+            cost_micros: cost.map(|_| 0),
         });
         sum.responses += 1;
         sum.tokens.add(&tokens);
         sum.cost_micros = sum.cost_micros.zip(cost).map(|(sum, cost)| sum + cost);
     }
     let mut sums: Vec<Sum> = sums.into_values().collect();
-    sums.sort_unstable_by_key(|sum| (sum.slot, sum.session, sum.model));
+    sums.sort_unstable_by_key(|sum| (sum.slot, sum.session, sum.model, sum.cost_micros.is_some()));
     sums
 }

@@ -19,10 +19,7 @@ impl File {
     fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("session.jsonl");
-        Self {
-            _directory: directory,
-            path,
-        }
+        Self { _directory: directory, path }
     }
 
     fn holding(bytes: &[u8]) -> Self {
@@ -44,11 +41,7 @@ fn summary(reading: &Reading) -> (usize, i64, i64) {
 
 fn position(text: &str) -> Position {
     let from = text.len().saturating_sub(usize::try_from(ANCHOR_BYTES).unwrap());
-    Position {
-        offset: text.len() as u64,
-        anchor: text.as_bytes()[from..].to_vec(),
-        carry: String::new(),
-    }
+    Position { offset: text.len() as u64, anchor: text.as_bytes()[from..].to_vec(), carry: String::new() }
 }
 
 #[test]

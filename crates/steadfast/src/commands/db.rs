@@ -31,53 +31,31 @@ pub(crate) fn run(db: Option<&Path>, arguments: &DbArgs) -> Result<Done, Failure
 fn backup(paths: &Paths, target: Option<&Path>) -> Result<Done, Failure> {
     let store = Store::open_existing(&paths.store)?;
     let stamp = clock::to_rfc3339(clock::now()).replace(':', "");
-    let target = target.map_or_else(
-        || PathBuf::from(format!("{}.{stamp}.bak", paths.store.display())),
-        Path::to_owned,
-    );
+    let target = target.map_or_else(|| PathBuf::from(format!("{}.{stamp}.bak", paths.store.display())), Path::to_owned);
     if target.exists() {
         let hint = "give another name; a backup is never overwritten";
         return Err(Failure::new(code::USAGE, format!("{} exists", target.display()), hint));
     }
     store.backup_to(&target)?;
     let text = target.display().to_string();
-    Ok(Done {
-        json: json!({"path": text}),
-        text,
-        code: 0,
-    })
+    Ok(Done { json: json!({"path": text}), text, code: 0 })
 }
 
 fn check(paths: &Paths) -> Result<Done, Failure> {
     let store = Store::open_existing(&paths.store)?;
     let faults = store.integrity_faults()?;
     if faults.is_empty() {
-        return Ok(Done {
-            text: "ok".into(),
-            json: json!({"ok": true, "faults": []}),
-            code: 0,
-        });
+        return Ok(Done { text: "ok".into(), json: json!({"ok": true, "faults": []}), code: 0 });
     }
-    Ok(Done {
-        text: faults.join("\n"),
-        json: json!({"ok": false, "faults": faults}),
-        code: code::ENVIRONMENT,
-    })
+    Ok(Done { text: faults.join("\n"), json: json!({"ok": false, "faults": faults}), code: code::ENVIRONMENT })
 }
 
 fn import(paths: &Paths, path: &Path) -> Result<Done, Failure> {
     let same = |a: &Path, b: &Path| {
-        fs_err::canonicalize(a)
-            .ok()
-            .zip(fs_err::canonicalize(b).ok())
-            .is_some_and(|(a, b)| a == b)
+        fs_err::canonicalize(a).ok().zip(fs_err::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
     };
     if same(path, &paths.store) {
-        return Err(Failure::new(
-            code::USAGE,
-            "that is this store itself",
-            "name the other goals.db",
-        ));
+        return Err(Failure::new(code::USAGE, "that is this store itself", "name the other goals.db"));
     }
     let mut store = Store::open(&paths.store)?;
     let report = store.import(path)?;

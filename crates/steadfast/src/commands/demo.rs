@@ -50,18 +50,11 @@ pub(crate) fn run(arguments: &DemoArgs) -> Result<Done, Failure> {
         return Err(failed(format!("these promises did not hold: {}", broken.join(", "))));
     }
     let seconds = (started.elapsed().as_secs_f64() * 100.0).round() / 100.0;
-    Ok(Done {
-        text: String::new(),
-        json: ending.summary(seconds),
-        code: if broken.is_empty() { 0 } else { FAILED },
-    })
+    Ok(Done { text: String::new(), json: ending.summary(seconds), code: if broken.is_empty() { 0 } else { FAILED } })
 }
 
 fn failed(message: String) -> Failure {
-    Failure {
-        kind: "failed",
-        ..Failure::new(FAILED, message, "please report this, with the output above")
-    }
+    Failure { kind: "failed", ..Failure::new(FAILED, message, "please report this, with the output above") }
 }
 
 /// Everything that is known when the curtain falls.
@@ -112,12 +105,8 @@ fn perform(stage: &Stage, narrator: &mut Narrator) -> anyhow::Result<Ending> {
 
 /// Shows what the agent tells, until it ends or its moment to die has come.
 fn watch(stage: &Stage, narrator: &mut Narrator, tally: &mut Tally) -> anyhow::Result<ExitStatus> {
-    let mut agent = stage
-        .steadfast(&["demo", "--agent"])
-        .arg(stage.root())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
+    let mut agent =
+        stage.steadfast(&["demo", "--agent"]).arg(stage.root()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let mut heard = agent.stdin.take().context("the agent has no stdin")?;
     let told = agent.stdout.take().context("the agent has no stdout")?;
     for line in BufReader::new(told).lines() {
@@ -148,20 +137,13 @@ fn watch(stage: &Stage, narrator: &mut Narrator, tally: &mut Tally) -> anyhow::R
 
 /// Right after the kill: is the store whole, and what does it not know yet?
 fn look_at_the_wreck(stage: &Stage, narrator: &Narrator, tally: &mut Tally) -> anyhow::Result<()> {
-    narrator.alarm(
-        "kill -9",
-        "The agent is gone: slugify.sh half written, no goodbye to any hook.",
-    );
+    narrator.alarm("kill -9", "The agent is gone: slugify.sh half written, no goodbye to any hook.");
     let check = stage.ask_json(&["db", "check", "--json"])?;
     let goal = stage.goal()?;
     let counted = number(&goal, "total_tokens");
     tally.unseen_at_kill = tally.tokens - counted;
     tally.store_survived = check["ok"] == json!(true) && goal["status"] == json!("active");
-    let health = if check["ok"] == json!(true) {
-        "intact"
-    } else {
-        "damaged"
-    };
+    let health = if check["ok"] == json!(true) { "intact" } else { "damaged" };
     narrator.said(
         Voice::Steadfast,
         &format!(
@@ -192,19 +174,12 @@ fn take_stock(stage: &Stage, narrator: &Narrator, tally: Tally) -> anyhow::Resul
     }
     narrator.rest(4);
 
-    let record = Record {
-        goal: stage.goal()?,
-        events,
-        transcript: fs_err::read_to_string(stage.transcript())?,
-    };
+    let record = Record { goal: stage.goal()?, events, transcript: fs_err::read_to_string(stage.transcript())? };
     let promises = promise::check(&tally, &record);
     narrator.heading("What was promised, and what happened");
     for promise in &promises {
-        let (mark, style) = if promise.held {
-            ("✓", colour(AnsiColor::Green))
-        } else {
-            ("✗", colour(AnsiColor::Red).bold())
-        };
+        let (mark, style) =
+            if promise.held { ("✓", colour(AnsiColor::Green)) } else { ("✗", colour(AnsiColor::Red).bold()) };
         narrator.labelled(&format!("{mark} {}", promise.label), style, &promise.text);
         narrator.rest(1);
     }
@@ -214,12 +189,7 @@ fn take_stock(stage: &Stage, narrator: &Narrator, tally: Tally) -> anyhow::Resul
         narrator.line("  steadfast setup claude              hook it into Claude Code");
         narrator.line("  /goal-start \"All tests pass\" --budget standard --verify \"make test\"");
     }
-    Ok(Ending {
-        events: record.events.len(),
-        goal: record.goal,
-        tally,
-        promises,
-    })
+    Ok(Ending { events: record.events.len(), goal: record.goal, tally, promises })
 }
 
 fn timeline_row(event: &Value, first_ms: i64) -> String {

@@ -33,30 +33,15 @@ struct Check {
 }
 
 fn ok(id: &'static str, detail: impl Into<String>) -> Check {
-    Check {
-        id,
-        status: Status::Ok,
-        detail: detail.into(),
-        hint: None,
-    }
+    Check { id, status: Status::Ok, detail: detail.into(), hint: None }
 }
 
 fn warn(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Check {
-    Check {
-        id,
-        status: Status::Warn,
-        detail: detail.into(),
-        hint: Some(hint.into()),
-    }
+    Check { id, status: Status::Warn, detail: detail.into(), hint: Some(hint.into()) }
 }
 
 fn fail(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Check {
-    Check {
-        id,
-        status: Status::Fail,
-        detail: detail.into(),
-        hint: Some(hint.into()),
-    }
+    Check { id, status: Status::Fail, detail: detail.into(), hint: Some(hint.into()) }
 }
 
 pub(crate) fn run(db: Option<&Path>) -> Result<Done, Failure> {
@@ -96,11 +81,7 @@ pub(crate) fn report(paths: &Paths) -> Done {
         "checks": listed,
         "overall": word(overall),
     });
-    Done {
-        text: lines.join("\n"),
-        json,
-        code: if overall == Status::Fail { code::ENVIRONMENT } else { 0 },
-    }
+    Done { text: lines.join("\n"), json, code: if overall == Status::Fail { code::ENVIRONMENT } else { 0 } }
 }
 
 fn word(status: Status) -> &'static str {
@@ -118,11 +99,9 @@ fn home(paths: &Paths) -> Check {
     }
     match tempfile::tempfile_in(&paths.home) {
         Ok(_) => ok("home", shown),
-        Err(error) => fail(
-            "home",
-            format!("{shown} cannot be written: {error}"),
-            "make it writable, or set STEADFAST_HOME",
-        ),
+        Err(error) => {
+            fail("home", format!("{shown} cannot be written: {error}"), "make it writable, or set STEADFAST_HOME")
+        }
     }
 }
 
@@ -132,10 +111,7 @@ fn store(paths: &Paths) -> Vec<Check> {
         Err(StoreError::Missing(_)) => return vec![ok("store", "not there yet; the first goal or session creates it")],
         Err(error) => return vec![fail("store", error.to_string(), error.hint())],
     };
-    let mut checks = vec![ok(
-        "store",
-        format!("schema {SCHEMA_VERSION}, {}", paths.store.display()),
-    )];
+    let mut checks = vec![ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display()))];
     checks.push(match store.integrity_faults() {
         Ok(faults) if faults.is_empty() => ok("store_integrity", "no faults"),
         Ok(faults) => fail(
@@ -160,16 +136,9 @@ fn store(paths: &Paths) -> Vec<Check> {
     });
     checks.push(match counted {
         Ok((counts, orphans)) => {
-            let listed: Vec<String> = counts
-                .iter()
-                .map(|(status, count)| format!("{count} {status}"))
-                .collect();
+            let listed: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
             let active = counts.iter().any(|(status, _)| *status == GoalStatus::Active);
-            let detail = if listed.is_empty() {
-                "none".to_owned()
-            } else {
-                listed.join(", ")
-            };
+            let detail = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
             if orphans > 0 && active {
                 warn(
                     "goals",
@@ -188,10 +157,8 @@ fn store(paths: &Paths) -> Vec<Check> {
 /// Without `setup`, hooks keep their goals in the plugin's own directory, where a terminal does not look.
 fn other_stores(paths: &Paths, config_dirs: &[PathBuf]) -> Check {
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let others: Vec<PathBuf> = plugin_stores(config_dirs, "steadfast")
-        .into_iter()
-        .filter(|store| real(store) != real(&paths.store))
-        .collect();
+    let others: Vec<PathBuf> =
+        plugin_stores(config_dirs, "steadfast").into_iter().filter(|store| real(store) != real(&paths.store)).collect();
     match others.first() {
         None => ok("one_store", "hooks and terminal use the same store"),
         Some(other) => warn(
@@ -218,13 +185,9 @@ fn predecessor(config_dirs: &[PathBuf]) -> Option<Check> {
 }
 
 fn program_on_path() -> Check {
-    let own = std::env::current_exe()
-        .ok()
-        .and_then(|path| fs_err::canonicalize(path).ok());
+    let own = std::env::current_exe().ok().and_then(|path| fs_err::canonicalize(path).ok());
     let found = env_vars::path("PATH").and_then(|path| {
-        std::env::split_paths(&path)
-            .map(|dir| dir.join("steadfast"))
-            .find(|candidate| candidate.is_file())
+        std::env::split_paths(&path).map(|dir| dir.join("steadfast")).find(|candidate| candidate.is_file())
     });
     match found {
         Some(found) if fs_err::canonicalize(&found).ok() == own => ok("program_on_path", found.display().to_string()),
@@ -245,9 +208,7 @@ fn client_settings(config_dir: &Path) -> Vec<Check> {
     let settings = |name: &str| -> Result<Option<Value>, String> {
         let path = config_dir.join(name);
         match fs_err::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text)
-                .map(Some)
-                .map_err(|error| format!("{}: {error}", path.display())),
+            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.to_string()),
         }
@@ -256,20 +217,13 @@ fn client_settings(config_dir: &Path) -> Vec<Check> {
     let user = match settings("settings.json") {
         Ok(user) => user.unwrap_or(Value::Null),
         Err(problem) => {
-            checks.push(fail(
-                "claude_settings",
-                problem,
-                "Claude Code ignores a broken settings file; mend it",
-            ));
+            checks.push(fail("claude_settings", problem, "Claude Code ignores a broken settings file; mend it"));
             Value::Null
         }
     };
     let enabled = user["enabledPlugins"]["steadfast@steadfast"] == json!(true);
     checks.push(if enabled {
-        ok(
-            "claude_plugin",
-            format!("enabled in {}", config_dir.join("settings.json").display()),
-        )
+        ok("claude_plugin", format!("enabled in {}", config_dir.join("settings.json").display()))
     } else {
         warn(
             "claude_plugin",
@@ -278,9 +232,7 @@ fn client_settings(config_dir: &Path) -> Vec<Check> {
         )
     });
     let local = settings("settings.local.json").ok().flatten().unwrap_or(Value::Null);
-    let disabled = [&user, &local]
-        .iter()
-        .any(|settings| settings["disableAllHooks"] == json!(true));
+    let disabled = [&user, &local].iter().any(|settings| settings["disableAllHooks"] == json!(true));
     checks.push(if disabled {
         fail(
             "hooks_enabled",
@@ -296,10 +248,9 @@ fn client_settings(config_dir: &Path) -> Vec<Check> {
 fn block_cap() -> Check {
     match claude::block_cap() {
         None => ok("stop_hook_block_cap", "lifted"),
-        Some(cap) => ok(
-            "stop_hook_block_cap",
-            format!("{cap} Stop blocks in a row without a tool call; goals stay under it"),
-        ),
+        Some(cap) => {
+            ok("stop_hook_block_cap", format!("{cap} Stop blocks in a row without a tool call; goals stay under it"))
+        }
     }
 }
 
@@ -334,16 +285,10 @@ fn handshake() -> Result<String, String> {
         .stdin
         .take()
         .ok_or("no stdin")
-        .and_then(|mut stdin| {
-            writeln!(stdin, "{initialize}")
-                .map(|()| stdin)
-                .map_err(|_| "it closed its stdin")
-        })
+        .and_then(|mut stdin| writeln!(stdin, "{initialize}").map(|()| stdin).map_err(|_| "it closed its stdin"))
         .and_then(|stdin| {
             let stdout = child.stdout.take().ok_or("no stdout")?;
-            let read = BufReader::new(stdout)
-                .read_line(&mut answer)
-                .map_err(|_| "it closed its stdout");
+            let read = BufReader::new(stdout).read_line(&mut answer).map_err(|_| "it closed its stdout");
             drop(stdin);
             read
         });
@@ -352,10 +297,7 @@ fn handshake() -> Result<String, String> {
     let _ = child.wait();
     spoke.map_err(str::to_owned)?;
     let answer: Value = serde_json::from_str(&answer).map_err(|error| error.to_string())?;
-    answer["result"]["serverInfo"]["name"]
-        .as_str()
-        .map(str::to_owned)
-        .ok_or_else(|| "unexpected answer".to_owned())
+    answer["result"]["serverInfo"]["name"].as_str().map(str::to_owned).ok_or_else(|| "unexpected answer".to_owned())
 }
 
 /// Failures of hooks, which nobody sees when they happen.
@@ -363,10 +305,8 @@ fn log(paths: &Paths) -> Check {
     let file = paths.log_file();
     let text = fs_err::read_to_string(&file).unwrap_or_default();
     let day_ago = clock::to_rfc3339(clock::now() - 86_400_000);
-    let recent: Vec<&str> = text
-        .lines()
-        .filter(|line| line.get(..20).is_some_and(|at| at > day_ago.as_str()))
-        .collect();
+    let recent: Vec<&str> =
+        text.lines().filter(|line| line.get(..20).is_some_and(|at| at > day_ago.as_str())).collect();
     match recent.last() {
         None => ok("log", "no failures in the last day"),
         Some(last) => warn(

@@ -10,12 +10,14 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::env_vars;
 use steadfast_core::goal::budget::{self, Budget, BudgetError};
 use steadfast_core::goal::change::{self, CompletedBy, Extension};
+use steadfast_core::goal::limit::SharedSpend;
 use steadfast_core::goal::{self, Actor, Goal, NewGoal};
 use steadfast_core::host::{Host, process};
 use steadfast_core::overview;
 use steadfast_core::paths::Paths;
 use steadfast_core::prompt;
 use steadfast_core::session;
+use steadfast_core::spend;
 use steadfast_core::store::{Origin, Store, StoreError};
 use steadfast_core::text;
 use steadfast_engine::verify;
@@ -42,20 +44,10 @@ pub(crate) struct Outcome {
 
 pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<Done, Failure> {
     let paths = Paths::find(db)?;
-    let actor = if process::is_inside_agent() {
-        Actor::Worker
-    } else {
-        Actor::User
-    };
+    let actor = if process::is_inside_agent() { Actor::Worker } else { Actor::User };
     let directory = std::env::current_dir()?;
     let origin = Origin { actor, place: "cli" };
-    let caller = Caller {
-        paths: &paths,
-        origin,
-        place: None,
-        directory,
-        now: clock::now(),
-    };
+    let caller = Caller { paths: &paths, origin, place: None, directory, now: clock::now() };
     run(&caller, arguments).map(|outcome| outcome.done)
 }
 
@@ -78,14 +70,7 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
     let changed = |store: &Store, goal: Goal, said: &str| {
         let view = overview::goal_view(store.read(), &goal, now)?;
         let text = format!("{said}\nnext: {}", view.next);
-        Ok(Outcome {
-            done: Done {
-                text,
-                json: json!({"goal": view}),
-                code: 0,
-            },
-            goal: Some(goal),
-        })
+        Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
     };
     match arguments.verb {
         GoalVerb::Status { .. } => status(caller, &store, id),
@@ -94,12 +79,10 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
             changed(&store, goal, "goal paused")
         }
         GoalVerb::Resume => {
+            refuse_above_shared_cap(caller, &store, id)?;
             let goal = action::resume(&mut store, id, origin, now)?;
-            let said = if goal.status == goal::GoalStatus::Active {
-                "goal resumed"
-            } else {
-                "the goal's budget is spent"
-            };
+            let said =
+                if goal.status == goal::GoalStatus::Active { "goal resumed" } else { "the goal's budget is spent" };
             changed(&store, goal, said)
         }
         GoalVerb::Abandon => {
@@ -131,11 +114,8 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
         }
         GoalVerb::Reconcile { .. } => {
             let goal = action::reconcile(&mut store, id, origin, now)?;
-            let said = format!(
-                "accounting reset at byte {}; the goal is {}",
-                goal.last_accounted_byte_offset,
-                goal.state()
-            );
+            let said =
+                format!("accounting reset at byte {}; the goal is {}", goal.last_accounted_byte_offset, goal.state());
             changed(&store, goal, &said)
         }
         GoalVerb::Adopt { goal } => {
@@ -148,6 +128,18 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
             Err(Failure::new(code::USAGE, "not reached", ""))
         }
     }
+}
+
+/// A goal stopped by the cap over all goals stays stopped until there is room again.
+fn refuse_above_shared_cap(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<(), Failure> {
+    let stopped =
+        store.read().goal(session_id)?.is_some_and(|goal| goal.paused_reason == Some(goal::PausedReason::CostCap));
+    let limits = &caller.paths.config.limits;
+    if stopped && spend::shared(store.read(), limits, caller.now)? == SharedSpend::Reached {
+        let hint = "wait for the next day or week, or raise [limits] in config.toml";
+        return Err(Failure::new(code::LIMIT, "the cap over all goals is reached", hint));
+    }
+    Ok(())
 }
 
 /// Opens the store without creating one: a verb about a goal has nothing to find in a new store.
@@ -185,11 +177,7 @@ fn refuse_foreign_session(caller: &Caller<'_>, place: &Place) -> Result<(), Fail
     match own {
         Some(own) if caller.origin.actor == Actor::Worker && own != place.session_id => {
             let hint = "run it in a terminal of your own";
-            Err(Failure::new(
-                code::WRONG_STATE,
-                "an agent may not touch another session's goal",
-                hint,
-            ))
+            Err(Failure::new(code::WRONG_STATE, "an agent may not touch another session's goal", hint))
         }
         _ => Ok(()),
     }
@@ -198,46 +186,23 @@ fn refuse_foreign_session(caller: &Caller<'_>, place: &Place) -> Result<(), Fail
 fn status(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<Outcome, Failure> {
     if let Some(goal) = store.read().goal(session_id)? {
         let view = overview::goal_view(store.read(), &goal, caller.now)?;
-        let done = Done {
-            text: overview::status_text(&view),
-            json: json!({"goal": view}),
-            code: 0,
-        };
+        let done = Done { text: overview::status_text(&view), json: json!({"goal": view}), code: 0 };
         Ok(Outcome { done, goal: Some(goal) })
     } else {
         let text = format!("no goal for session {session_id}\nstart one: steadfast goal start \"OBJECTIVE\"");
-        Ok(Outcome {
-            done: Done {
-                text,
-                json: json!({"goal": null}),
-                code: code::NOT_FOUND,
-            },
-            goal: None,
-        })
+        Ok(Outcome { done: Done { text, json: json!({"goal": null}), code: code::NOT_FOUND }, goal: None })
     }
 }
 
 fn start_goal(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArgs) -> Result<Outcome, Failure> {
     let objective = goal::objective(&slash_text(&arguments.objective))?;
     let budget = start_budget(&arguments, &objective, caller.now)?;
-    if let Some(command) = arguments
-        .verify
-        .iter()
-        .find(|command| command.trim().is_empty() || command.contains('\0'))
-    {
-        return Err(Failure::new(
-            code::USAGE,
-            format!("`{command}` is no command"),
-            "--verify \"cargo test\"",
-        ));
+    if let Some(command) = arguments.verify.iter().find(|command| command.trim().is_empty() || command.contains('\0')) {
+        return Err(Failure::new(code::USAGE, format!("`{command}` is no command"), "--verify \"cargo test\""));
     }
     if caller.origin.actor == Actor::Worker && !arguments.verify.is_empty() {
         let hint = "the user can give it: /goal-start \"OBJECTIVE\" --verify CMD";
-        return Err(Failure::new(
-            code::WRONG_STATE,
-            "an agent may not choose verification commands",
-            hint,
-        ));
+        return Err(Failure::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
     }
     // Nothing is created for a session that cannot be named.
     let known = match Store::open_existing(&caller.paths.store) {
@@ -254,11 +219,7 @@ fn start_goal(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArgs) -> 
     };
     let place = find_place(caller, &store, flag)?;
     refuse_foreign_session(caller, &place)?;
-    let new = NewGoal {
-        objective,
-        budget,
-        verify: arguments.verify,
-    };
+    let new = NewGoal { objective, budget, verify: arguments.verify };
     let goal = action::start(&mut store, &place, new, caller.origin, caller.now)?;
     let view = overview::goal_view(store.read(), &goal, caller.now)?;
     let text = format!(
@@ -267,14 +228,7 @@ fn start_goal(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArgs) -> 
         prompt::limits(&goal),
         view.next
     );
-    Ok(Outcome {
-        done: Done {
-            text,
-            json: json!({"goal": view}),
-            code: 0,
-        },
-        goal: Some(goal),
-    })
+    Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
 }
 
 fn start_budget(arguments: &StartArgs, objective: &str, now: Millis) -> Result<Budget, BudgetError> {
@@ -324,11 +278,7 @@ fn run_verification(caller: &Caller<'_>, store: &mut Store, session_id: &str) ->
     };
     if goal.verify.is_empty() {
         let hint = "give commands when you start a goal: --verify \"cargo test\"";
-        return Err(Failure::new(
-            code::WRONG_STATE,
-            "this goal has no verification commands",
-            hint,
-        ));
+        return Err(Failure::new(code::WRONG_STATE, "this goal has no verification commands", hint));
     }
     let runs = verify::verify_goal(store, &goal, &caller.paths.config.goal, caller.origin)?;
     let lines: Vec<String> = runs
@@ -353,11 +303,7 @@ fn run_verification(caller: &Caller<'_>, store: &mut Store, session_id: &str) ->
         .collect();
     let goal = store.read().goal(session_id)?.unwrap_or(goal);
     let view = overview::goal_view(store.read(), &goal, clock::now())?;
-    let done = Done {
-        text: lines.join("\n"),
-        json: json!({"goal": view, "evidence": evidence}),
-        code: 0,
-    };
+    let done = Done { text: lines.join("\n"), json: json!({"goal": view, "evidence": evidence}), code: 0 };
     Ok(Outcome { done, goal: Some(goal) })
 }
 

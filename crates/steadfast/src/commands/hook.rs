@@ -10,8 +10,8 @@ use steadfast_core::action::Place;
 use steadfast_core::clock;
 use steadfast_core::goal::{Actor, Goal};
 use steadfast_core::hook;
-use steadfast_core::host::Host;
 use steadfast_core::host::claude::{self, HookEvent, HookInput, HookReply};
+use steadfast_core::host::{Host, process};
 use steadfast_core::log;
 use steadfast_core::paths::Paths;
 use steadfast_core::prompt;
@@ -51,10 +51,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
         HookEvent::Command { verb, arguments } => {
             let noted = hook::handle(&input, &paths, clock::now());
             let reply = command(&input, verb, arguments, &paths);
-            HookReply {
-                message: reply.message.or(noted.message),
-                ..reply
-            }
+            HookReply { message: reply.message.or(noted.message), ..reply }
         }
         _ => hook::handle(&input, &paths, clock::now()),
     };
@@ -66,11 +63,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
 
 fn read_input() -> Result<Option<HookInput>, String> {
     let mut stdin = Vec::new();
-    std::io::stdin()
-        .lock()
-        .take(STDIN_MAX + 1)
-        .read_to_end(&mut stdin)
-        .map_err(|error| error.to_string())?;
+    std::io::stdin().lock().take(STDIN_MAX + 1).read_to_end(&mut stdin).map_err(|error| error.to_string())?;
     if stdin.len() as u64 > STDIN_MAX {
         return Err(format!("stdin has more than {STDIN_MAX} bytes"));
     }
@@ -97,19 +90,14 @@ fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
 /// Answers a slash command. Most need no model: the answer blocks the prompt. Those that give the model
 /// something to do let it through with what it must know.
 fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> HookReply {
-    let answer = |text: String| HookReply {
-        block: Some(text),
-        ..HookReply::default()
-    };
+    let answer = |text: String| HookReply { block: Some(text), ..HookReply::default() };
     if verb == "doctor" {
         return answer(super::doctor::report(paths).text);
     }
     let ran = slash::words(verb, arguments).and_then(|words| {
         let parsed = SlashCli::try_parse_from(words).map_err(|error| Failure::usage(&error))?;
-        let starts_work = matches!(
-            parsed.goal.verb,
-            GoalVerb::Start(_) | GoalVerb::Edit { .. } | GoalVerb::Adopt { .. }
-        );
+        let starts_work =
+            matches!(parsed.goal.verb, GoalVerb::Start(_) | GoalVerb::Edit { .. } | GoalVerb::Adopt { .. });
         let outcome = goal::run(&caller(input, paths), parsed.goal)?;
         match outcome.goal.filter(|_| starts_work) {
             Some(goal) => Ok(HookReply {
@@ -130,13 +118,12 @@ fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
         project_dir: Some(input.project_dir.clone()).filter(|path| !path.is_empty()),
         transcript: input.transcript.clone(),
     };
+    // A slash command is typed by a person; an agent that pipes such an event into us has no more rights than its shell.
+    let forged = process::is_inside_agent() && !process::is_started_by_client();
+    let actor = if forged { Actor::Worker } else { Actor::User };
     Caller {
         paths,
-        // A slash command is typed by a person; the model cannot produce this event.
-        origin: Origin {
-            actor: Actor::User,
-            place: "slash-command",
-        },
+        origin: Origin { actor, place: "slash-command" },
         place: Some(place),
         directory: input.project_dir.clone().into(),
         now: clock::now(),

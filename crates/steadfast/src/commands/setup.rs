@@ -49,9 +49,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
     };
     if let (false, Some(other)) = (arguments.uninstall, predecessor_store(&config_dirs)) {
         let import = format!("steadfast db import {}", plugin::shell_word(&other.to_string_lossy()));
-        notes.push(format!(
-            "the claude-goal plugin has goals of its own; bring them in with\n  {import}"
-        ));
+        notes.push(format!("the claude-goal plugin has goals of its own; bring them in with\n  {import}"));
     }
     let lines = std::iter::once(summary).chain(notes.iter().map(|note| format!("note: {note}")));
     let text = lines.collect::<Vec<_>>().join("\n");
@@ -89,12 +87,7 @@ fn plan_install(paths: &Paths, config_dir: &Path, arguments: &SetupArgs) -> Resu
     let cap = arguments.block_cap.unwrap_or(SUGGESTED_BLOCK_CAP);
     let cap_consent = consent(arguments.block_cap.is_some(), arguments.no_block_cap, arguments.yes);
     let question = format!("Let Claude Code accept {cap} Stop blocks in a row without a tool call (now 8)?");
-    let block_cap = install::decide(
-        cap_consent,
-        cap,
-        theirs.block_cap.is_some(),
-        asks.then_some(|| ask(&question)),
-    )?;
+    let block_cap = install::decide(cap_consent, cap, theirs.block_cap.is_some(), asks.then_some(|| ask(&question)))?;
     let home = std::path::absolute(&paths.home)?;
     let plan = install::plan(&Wanted {
         home: &home,

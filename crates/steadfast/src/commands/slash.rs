@@ -17,21 +17,14 @@ struct Word {
 pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, Failure> {
     let cli = SlashCli::command();
     let Some(command) = cli.find_subcommand(verb) else {
-        return Err(Failure::new(
-            code::USAGE,
-            format!("there is no /goal-{verb}"),
-            "/goal-status shows the goal",
-        ));
+        return Err(Failure::new(code::USAGE, format!("there is no /goal-{verb}"), "/goal-status shows the goal"));
     };
     let flags: Vec<(&str, bool)> = command
         .get_arguments()
         .chain(cli.get_arguments())
         .flat_map(|argument| {
             let takes_value = argument.get_action().takes_values();
-            let names = argument
-                .get_long()
-                .into_iter()
-                .chain(argument.get_all_aliases().unwrap_or_default());
+            let names = argument.get_long().into_iter().chain(argument.get_all_aliases().unwrap_or_default());
             names.map(move |name| (name, takes_value)).collect::<Vec<_>>()
         })
         .collect();
@@ -39,21 +32,14 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, Failure>
     let mut text_words = Vec::new();
     let mut rest = split(arguments).into_iter();
     while let Some(word) = rest.next() {
-        let Some(name) = word
-            .text
-            .strip_prefix("--")
-            .filter(|name| !word.quoted && !name.is_empty())
-        else {
+        let Some(name) = word.text.strip_prefix("--").filter(|name| !word.quoted && !name.is_empty()) else {
             text_words.push(word.text);
             continue;
         };
         let bare = name.split('=').next().unwrap_or(name);
         let Some((_, takes_value)) = flags.iter().find(|(flag, _)| *flag == bare) else {
             let known: Vec<String> = flags.iter().map(|(flag, _)| format!("--{flag}")).collect();
-            let hint = format!(
-                "/goal-{verb} knows {}; put the text in quotes if it is part of it",
-                known.join(", ")
-            );
+            let hint = format!("/goal-{verb} knows {}; put the text in quotes if it is part of it", known.join(", "));
             return Err(Failure::new(code::USAGE, format!("unknown flag `--{bare}`"), hint));
         };
         let value_follows = *takes_value && !name.contains('=');
@@ -78,24 +64,15 @@ fn split(text: &str) -> Vec<Word> {
         if first.is_whitespace() {
             let end = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
             if rest[..end].contains('\n') {
-                words.push(Word {
-                    text: "\n".into(),
-                    quoted: true,
-                });
+                words.push(Word { text: "\n".into(), quoted: true });
             }
             rest = &rest[end..];
         } else if let Some((word, after)) = quoted(rest) {
-            words.push(Word {
-                text: word,
-                quoted: true,
-            });
+            words.push(Word { text: word, quoted: true });
             rest = after;
         } else {
             let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            words.push(Word {
-                text: rest[..end].to_owned(),
-                quoted: false,
-            });
+            words.push(Word { text: rest[..end].to_owned(), quoted: false });
             rest = &rest[end..];
         }
     }
@@ -141,22 +118,13 @@ mod tests {
 
     #[test]
     fn text_with_and_without_quotes() {
-        assert_eq!(
-            parsed("start", "fix it --budget 10M"),
-            ["start", "--budget", "10M", "--", "fix", "it"]
-        );
-        assert_eq!(
-            parsed("start", "\"fix it\" --budget=10M"),
-            ["start", "--budget=10M", "--", "fix it"]
-        );
+        assert_eq!(parsed("start", "fix it --budget 10M"), ["start", "--budget", "10M", "--", "fix", "it"]);
+        assert_eq!(parsed("start", "\"fix it\" --budget=10M"), ["start", "--budget=10M", "--", "fix it"]);
         assert_eq!(
             parsed("start", "“fix it” --verify 'make test'"),
             ["start", "--verify", "make test", "--", "fix it"]
         );
-        assert_eq!(
-            parsed("start", "don't break 'this"),
-            ["start", "--", "don't", "break", "'this"]
-        );
+        assert_eq!(parsed("start", "don't break 'this"), ["start", "--", "don't", "break", "'this"]);
         assert_eq!(parsed("start", "one\n two"), ["start", "--", "one", "\n", "two"]);
         assert_eq!(parsed("status", ""), ["status"]);
     }

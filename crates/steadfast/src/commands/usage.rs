@@ -27,10 +27,7 @@ pub(crate) fn run(arguments: &UsageArgs) -> Result<Done, Failure> {
     let zone = TimeZone::system();
     let now = clock::now();
     let today = day_of(now, &zone);
-    let view = arguments
-        .view
-        .as_deref()
-        .map_or(Some(View::default()), |name| name.parse().ok());
+    let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
     let view = view.ok_or_else(|| Failure::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
     let filter = filter(arguments, today)?;
     let hosts = match arguments.host.as_deref() {
@@ -63,22 +60,14 @@ pub(crate) fn run(arguments: &UsageArgs) -> Result<Done, Failure> {
             text.extend(table::sparkline(&days, width).map(|line| format!("\n\n{line}")));
         }
     }
-    Ok(Done {
-        text,
-        json: to_json(view, &report, now),
-        code: 0,
-    })
+    Ok(Done { text, json: to_json(view, &report, now), code: 0 })
 }
 
 fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, Failure> {
     let since = match arguments.since.as_deref() {
         Some(text) => Some(clock::parse_day(text, today).ok_or_else(|| {
             let hint = "give a day such as 2026-11-01, today, yesterday, or a span back from today such as 7d";
-            Failure::new(
-                code::USAGE,
-                format!("`{}` is not a day", text::headline(text, 40)),
-                hint,
-            )
+            Failure::new(code::USAGE, format!("`{}` is not a day", text::headline(text, 40)), hint)
         })?),
         None => None,
     };
@@ -118,18 +107,12 @@ fn notes(summaries: &[(Host, Summary)], report: &Report, arguments: &UsageArgs) 
 }
 
 fn day_of(at: Millis, zone: &TimeZone) -> Date {
-    jiff::Timestamp::from_millisecond(at)
-        .unwrap_or_default()
-        .to_zoned(zone.clone())
-        .date()
+    jiff::Timestamp::from_millisecond(at).unwrap_or_default().to_zoned(zone.clone()).date()
 }
 
 /// How wide the output may be. What goes to a file or a pipe has no limit unless COLUMNS sets one.
 fn width() -> usize {
-    let terminal = std::io::stdout()
-        .is_terminal()
-        .then(terminal_size::terminal_size)
-        .flatten();
+    let terminal = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
     match terminal {
         Some((width, _)) => usize::from(width.0),
         None => env_vars::text(env_vars::COLUMNS)

@@ -210,9 +210,7 @@ fn between(name: &str, number: i64, most: i64) -> Result<i64, Failure> {
 /// Turns hours into seconds and dollars into millionths.
 fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, Failure> {
     if !(number > 0.0 && number <= most) {
-        return Err(wrong(format!(
-            "`{name}` is {number}, and must be above 0 and at most {most}"
-        )));
+        return Err(wrong(format!("`{name}` is {number}, and must be above 0 and at most {most}")));
     }
     #[expect(clippy::cast_possible_truncation, reason = "at most 1e15, which fits")]
     let whole = (number * unit).round() as i64;

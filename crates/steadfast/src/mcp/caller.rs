@@ -40,11 +40,7 @@ pub(super) fn find(desk: &Desk, tool_use_id: Option<&str>) -> Result<Caller, Fai
         None => session_without_note(desk)?,
     };
     let actor = if is_evaluator { Actor::Evaluator } else { Actor::Worker };
-    Ok(Caller {
-        session_id,
-        origin: Origin { actor, place: "mcp" },
-        now: clock::now(),
-    })
+    Ok(Caller { session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
 }
 
 fn wait_for_note(desk: &Desk, tool_use_id: &str) -> Result<Option<ToolCall>, Failure> {

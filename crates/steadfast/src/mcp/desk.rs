@@ -1,4 +1,4 @@
-//! The store as the server holds it: opened when the first call needs it, kept open from then on, and opened
+//! The store as the server holds it: opened as soon as it exists, kept open from then on, and opened
 //! anew after a failure or when the file was replaced under us.
 
 use std::fmt;
@@ -19,10 +19,7 @@ pub(super) enum Failure {
 
 impl Failure {
     pub(super) fn said(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Said {
-            sentence: sentence.into(),
-            hint: hint.into(),
-        }
+        Self::Said { sentence: sentence.into(), hint: hint.into() }
     }
 
     fn is_missing_store(&self) -> bool {
@@ -64,10 +61,13 @@ fn file_id(path: &Path) -> Option<FileId> {
 
 impl Desk {
     pub(super) fn new(paths: &Paths) -> Self {
-        Self {
-            paths: paths.clone(),
-            opened: Mutex::new(None),
-        }
+        Self { paths: paths.clone(), opened: Mutex::new(None) }
+    }
+
+    /// Opens a store that exists, so that hooks of this session are not the last to close it: that one folds the
+    /// log back, with two more flushes to the disk. A failure is told by the first call that needs the store.
+    pub(super) fn hold(&self) {
+        let _ = self.look_up(|_| Ok(Some(())));
     }
 
     /// Works with the store, which must exist.
@@ -103,10 +103,9 @@ impl Desk {
         let kept = slot.take().filter(|opened| file_id(path) == Some(opened.file));
         let mut opened = match kept {
             Some(opened) => opened,
-            None => Opened {
-                store: open(path)?,
-                file: file_id(path).ok_or_else(|| StoreError::Missing(path.clone()))?,
-            },
+            None => {
+                Opened { store: open(path)?, file: file_id(path).ok_or_else(|| StoreError::Missing(path.clone()))? }
+            }
         };
         let done = work(&mut opened.store);
         let store_failed =

@@ -289,12 +289,7 @@ fn own_goal(store: &Store, caller: &Caller, goal_id: Option<&str>) -> Result<Goa
 /// Where a goal of this session belongs: what the hooks know of the session, else where the server runs.
 fn place(store: &Store, session_id: &str) -> Result<Place, StoreError> {
     let mut place = store.read().session(session_id)?.as_ref().map_or_else(
-        || Place {
-            session_id: session_id.to_owned(),
-            host: Host::Claude,
-            project_dir: None,
-            transcript: None,
-        },
+        || Place { session_id: session_id.to_owned(), host: Host::Claude, project_dir: None, transcript: None },
         Place::from,
     );
     let here = || {

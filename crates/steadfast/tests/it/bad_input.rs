@@ -56,12 +56,7 @@ fn budgets_must_be_positive_numbers_or_profiles() {
     }
     assert!(!env.store().exists());
     env.goal(&["start", "x", "--budget", "10M"]).succeeds();
-    for (flag, value) in [
-        ("--add-tokens", "0"),
-        ("--add-turns", "-3"),
-        ("--add-hours", "x"),
-        ("--add-usd", "0"),
-    ] {
+    for (flag, value) in [("--add-tokens", "0"), ("--add-turns", "-3"), ("--add-hours", "x"), ("--add-usd", "0")] {
         assert_eq!(env.goal(&["extend", flag, value]).code, 1, "{flag} {value}");
     }
     assert_eq!(env.sql("SELECT version FROM goals"), [["0"]]);
@@ -71,25 +66,16 @@ fn budgets_must_be_positive_numbers_or_profiles() {
 fn hostile_session_ids_are_keys_or_refused_and_never_paths() {
     let env = Env::new();
     for id in ["../../x", "a/b", "..\\x", "a\nb", "", "\u{1b}[31m"] {
-        env.run(&["goal", "start", "x", "--session", id])
-            .fails_with(1, "not a session id");
+        env.run(&["goal", "start", "x", "--session", id]).fails_with(1, "not a session id");
     }
-    env.run(&["goal", "start", "x", "--session", &"s".repeat(201)])
-        .fails_with(1, "not a session id");
-    env.run(&["goal", "start", "x", "--session", "'; DROP TABLE goals; --"])
-        .succeeds();
+    env.run(&["goal", "start", "x", "--session", &"s".repeat(201)]).fails_with(1, "not a session id");
+    env.run(&["goal", "start", "x", "--session", "'; DROP TABLE goals; --"]).succeeds();
     assert_eq!(env.sql("SELECT session_id FROM goals"), [["'; DROP TABLE goals; --"]]);
     // A hook takes any id a client may use, as a key only.
     let event = json!({"hook_event_name": "SessionStart", "source": "startup"});
     assert_eq!(env.hook("../../x", &event), Value::Null);
-    let files: Vec<_> = std::fs::read_dir(env.home())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
-    assert!(
-        files.iter().all(|name| name.to_string_lossy().starts_with("goals.db")),
-        "{files:?}"
-    );
+    let files: Vec<_> = std::fs::read_dir(env.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(files.iter().all(|name| name.to_string_lossy().starts_with("goals.db")), "{files:?}");
 }
 
 #[test]
@@ -134,31 +120,21 @@ fn usage_errors_exit_with_one() {
         let output = env.run(&arguments);
         assert_eq!(output.code, 1, "{arguments:?}: {output:?}");
     }
-    assert_eq!(
-        env.run(&["goal", "pause", "--nonsense", "--json"]).json()["error"]["kind"],
-        "usage"
-    );
+    assert_eq!(env.run(&["goal", "pause", "--nonsense", "--json"]).json()["error"]["kind"], "usage");
 }
 
 #[test]
 fn a_store_that_cannot_be_used_is_left_untouched() {
     let env = Env::new();
     std::fs::create_dir_all(env.home()).unwrap();
-    for (name, bytes) in [
-        ("garbage", b"this is not a database, not at all, no".repeat(100)),
-        ("short", b"SQLite".to_vec()),
-    ] {
+    for (name, bytes) in
+        [("garbage", b"this is not a database, not at all, no".repeat(100)), ("short", b"SQLite".to_vec())]
+    {
         std::fs::write(env.store(), &bytes).unwrap();
         env.goal(&["status"]).fails_with(4, "not a usable database");
         env.goal(&["start", "x"]).fails_with(4, "not a usable database");
         let reply = env.stop("s1", "", false);
-        assert!(
-            reply["systemMessage"]
-                .as_str()
-                .unwrap()
-                .contains("not a usable database"),
-            "{name}: {reply}"
-        );
+        assert!(reply["systemMessage"].as_str().unwrap().contains("not a usable database"), "{name}: {reply}");
         assert!(reply.get("decision").is_none());
         assert_eq!(std::fs::read(env.store()).unwrap(), bytes, "{name}");
         assert_eq!(env.run(&["doctor", "--json"]).code, 4);
@@ -169,10 +145,7 @@ fn a_store_that_cannot_be_used_is_left_untouched() {
     let before = std::fs::read(env.store()).unwrap();
     env.goal(&["pause"]).fails_with(4, "version 7");
     let reply = env.stop("s1", "", false);
-    assert!(
-        reply["systemMessage"].as_str().unwrap().contains("version 7"),
-        "{reply}"
-    );
+    assert!(reply["systemMessage"].as_str().unwrap().contains("version 7"), "{reply}");
     assert_eq!(std::fs::read(env.store()).unwrap(), before);
 }
 
@@ -185,11 +158,8 @@ fn a_home_or_store_that_cannot_be_written_is_told() {
     std::fs::remove_file(env.home()).unwrap();
     env.goal(&["start", "x"]).succeeds();
     // As root a mode does not stop a write, so the file system is asked to: a directory in the journal's place.
-    let output = finish(
-        env.command(&["goal", "start", "x", "--session", "s9"])
-            .env("STEADFAST_DB", env.path("project")),
-        b"",
-    );
+    let output =
+        finish(env.command(&["goal", "start", "x", "--session", "s9"]).env("STEADFAST_DB", env.path("project")), b"");
     output.fails_with(4, "the store");
 }
 

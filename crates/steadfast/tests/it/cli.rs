@@ -21,10 +21,7 @@ fn a_goal_lives_from_start_to_completion_by_hand() {
     env.goal(&["resume"]).succeeds();
     env.goal(&["complete"]).succeeds();
     let done = env.status();
-    assert_eq!(
-        (&done["status"], &done["objective"]),
-        (&json!("complete"), &json!("Ship it today"))
-    );
+    assert_eq!((&done["status"], &done["objective"]), (&json!("complete"), &json!("Ship it today")));
     assert_eq!(
         env.event_kinds(),
         [
@@ -43,38 +40,21 @@ fn a_goal_lives_from_start_to_completion_by_hand() {
 fn a_live_goal_excludes_another_and_a_finished_one_is_kept_in_history() {
     let env = Env::new();
     env.start(&["First"]);
-    for (status, verb) in [
-        ("active", None),
-        ("paused", Some(vec!["pause"])),
-        ("active", Some(vec!["resume"])),
-    ] {
+    for (status, verb) in [("active", None), ("paused", Some(vec!["pause"])), ("active", Some(vec!["resume"]))] {
         if let Some(verb) = verb {
             env.goal(&verb).succeeds();
         }
-        env.goal(&["start", "Second"])
-            .fails_with(3, &format!("status '{status}'"));
+        env.goal(&["start", "Second"]).fails_with(3, &format!("status '{status}'"));
     }
     env.goal(&["abandon"]).succeeds();
     env.goal(&["start", "Second"]).succeeds();
     let history = env.goal(&["history", "--format=json"]).json();
-    let objectives: Vec<_> = history["goals"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|goal| goal["objective"].clone())
-        .collect();
+    let objectives: Vec<_> =
+        history["goals"].as_array().unwrap().iter().map(|goal| goal["objective"].clone()).collect();
     assert_eq!(objectives, ["Second", "First"]);
-    let replaced = history["events"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|event| event["kind"] == "goal_replaced")
-        .unwrap();
+    let replaced = history["events"].as_array().unwrap().iter().find(|event| event["kind"] == "goal_replaced").unwrap();
     assert_eq!(replaced["payload"]["prev_objective"], "First");
-    assert_eq!(
-        env.sql("SELECT objective, status FROM goal_history"),
-        [["First", "abandoned"]]
-    );
+    assert_eq!(env.sql("SELECT objective, status FROM goal_history"), [["First", "abandoned"]]);
 }
 
 #[test]
@@ -94,11 +74,7 @@ fn several_limits_can_be_set_and_extended_at_once() {
         "2h",
     ]);
     assert_eq!(
-        (
-            &goal["token_budget"],
-            &goal["usd_budget"],
-            &goal["continuations_remaining"]
-        ),
+        (&goal["token_budget"], &goal["usd_budget"], &goal["continuations_remaining"]),
         (&json!(2_000_000), &json!(2.5), &json!(5))
     );
     assert!(goal["deadline"].is_string());
@@ -118,11 +94,7 @@ fn several_limits_can_be_set_and_extended_at_once() {
         .json();
     let goal = &goal["goal"];
     assert_eq!(
-        (
-            &goal["token_budget"],
-            &goal["usd_budget"],
-            &goal["continuations_remaining"]
-        ),
+        (&goal["token_budget"], &goal["usd_budget"], &goal["continuations_remaining"]),
         (&json!(3_000_000), &json!(3.5), &json!(7))
     );
     assert_eq!(env.sql("SELECT max_wall_clock_seconds FROM goals"), [["5400"]]);
@@ -140,11 +112,7 @@ fn verification_runs_the_users_commands_and_keeps_the_evidence() {
     env.goal(&["verify"]).succeeds();
     assert_eq!(
         env.sql("SELECT exit_code, timed_out, length(output_sha256), output_tail FROM verifications ORDER BY id"),
-        [
-            ["1", "0", "64", "checking\n"],
-            ["0", "0", "64", "checking\n"],
-            ["0", "0", "64", ""]
-        ]
+        [["1", "0", "64", "checking\n"], ["0", "0", "64", "checking\n"], ["0", "0", "64", ""]]
     );
     assert_eq!(env.status()["last_verification"]["exit_code"], 0);
     env.goal(&["abandon"]).succeeds();
@@ -159,10 +127,7 @@ fn a_verification_command_has_a_time_limit() {
     std::fs::write(env.home().join("config.toml"), "[goal]\nverify_timeout_seconds = 1\n").unwrap();
     env.start(&["x", "--verify", "sleep 60"]);
     env.goal(&["verify"]).fails_with(6, "longer than its time limit");
-    assert_eq!(
-        env.sql("SELECT exit_code, timed_out FROM verifications"),
-        [["NULL", "1"]]
-    );
+    assert_eq!(env.sql("SELECT exit_code, timed_out FROM verifications"), [["NULL", "1"]]);
 }
 
 #[test]
@@ -175,10 +140,7 @@ fn a_session_is_never_guessed() {
     env.hook("s2", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
     let several = env.run(&["goal", "status"]);
     several.fails_with(2, "several live sessions");
-    assert!(
-        several.stderr.contains("s1") && several.stderr.contains("s2"),
-        "{several:?}"
-    );
+    assert!(several.stderr.contains("s1") && several.stderr.contains("s2"), "{several:?}");
     env.hook("s2", &json!({"hook_event_name": "SessionEnd", "reason": "other"}));
     assert!(env.run(&["goal", "status"]).succeeds().stdout.contains("first"));
     let elsewhere = finish(env.command(&["goal", "status"]).current_dir("/"), b"");
@@ -196,19 +158,11 @@ fn cleanup_touches_only_orphans() {
     let listed = env.run(&["goal", "cleanup", "--list", "--json"]).json();
     assert_eq!(listed["goals"].as_array().unwrap().len(), 1, "{listed:#}");
     assert_eq!(listed["goals"][0]["objective"], "orphan");
-    env.run(&["goal", "cleanup", "--delete", "--older-than", "1000"])
-        .succeeds();
+    env.run(&["goal", "cleanup", "--delete", "--older-than", "1000"]).succeeds();
     assert_eq!(env.sql("SELECT count(*) FROM goals"), [["3"]]);
-    env.run(&["goal", "cleanup", "--delete", "--older-than", "24"])
-        .succeeds();
-    assert_eq!(
-        env.sql("SELECT objective FROM goals ORDER BY objective"),
-        [["alive"], ["finished"]]
-    );
-    assert_eq!(
-        env.sql("SELECT count(*) FROM goal_events WHERE session_id = 'gone'"),
-        [["0"]]
-    );
+    env.run(&["goal", "cleanup", "--delete", "--older-than", "24"]).succeeds();
+    assert_eq!(env.sql("SELECT objective FROM goals ORDER BY objective"), [["alive"], ["finished"]]);
+    assert_eq!(env.sql("SELECT count(*) FROM goal_events WHERE session_id = 'gone'"), [["0"]]);
 }
 
 #[test]
@@ -219,66 +173,43 @@ fn an_orphan_can_be_adopted_with_its_budget_and_history() {
     env.stop("s1", "working", false);
     let id = goal["goal_id"].as_str().unwrap();
     env.hook("s2", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
-    env.run(&["goal", "adopt", id, "--session", "s2"])
-        .fails_with(3, "still running");
+    env.run(&["goal", "adopt", id, "--session", "s2"]).fails_with(3, "still running");
     env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "clear"}));
     env.run(&["goal", "adopt", &id[..8], "--session", "s2"]).succeeds();
     let adopted = env.run(&["goal", "status", "--session", "s2", "--json"]).json()["goal"].clone();
     assert_eq!(
-        (
-            &adopted["goal_id"],
-            &adopted["status"],
-            &adopted["total_tokens"],
-            &adopted["token_budget"]
-        ),
+        (&adopted["goal_id"], &adopted["status"], &adopted["total_tokens"], &adopted["token_budget"]),
         (&goal["goal_id"], &json!("active"), &json!(100), &json!(1_000_000))
     );
-    env.run(&["goal", "status", "--session", "s1"])
-        .fails_status_without_goal();
+    env.run(&["goal", "status", "--session", "s1"]).fails_status_without_goal();
     env.says("s2", "m2", "on it", 50);
     assert_eq!(env.stop("s2", "on it", false)["decision"], "block");
-    assert_eq!(
-        env.run(&["goal", "status", "--session", "s2", "--json"]).json()["goal"]["total_tokens"],
-        150
-    );
-    env.run(&["goal", "adopt", "no-such", "--session", "s3"])
-        .fails_with(2, "no goal has the id");
+    assert_eq!(env.run(&["goal", "status", "--session", "s2", "--json"]).json()["goal"]["total_tokens"], 150);
+    env.run(&["goal", "adopt", "no-such", "--session", "s3"]).fails_with(2, "no goal has the id");
 }
 
 impl crate::env::Output {
     fn fails_status_without_goal(&self) {
-        assert_eq!(
-            (self.code, self.stdout.starts_with("no goal for session")),
-            (2, true),
-            "{self:?}"
-        );
+        assert_eq!((self.code, self.stdout.starts_with("no goal for session")), (2, true), "{self:?}");
     }
 }
 
 #[test]
 fn the_store_can_be_found_copied_and_checked() {
     let env = Env::new();
-    assert_eq!(
-        env.run(&["db", "path"]).succeeds().stdout.trim(),
-        env.store().to_str().unwrap()
-    );
+    assert_eq!(env.run(&["db", "path"]).succeeds().stdout.trim(), env.store().to_str().unwrap());
     env.run(&["db", "check"]).fails_with(4, "does not exist");
     env.start(&["x"]);
     assert_eq!(env.run(&["db", "check"]).succeeds().stdout, "ok\n");
     let copy = env.path("copy.db");
     env.run(&["db", "backup", copy.to_str().unwrap()]).succeeds();
-    env.run(&["db", "backup", copy.to_str().unwrap()])
-        .fails_with(1, "exists");
+    env.run(&["db", "backup", copy.to_str().unwrap()]).fails_with(1, "exists");
     let other = Env::new();
     let imported = other.run(&["db", "import", copy.to_str().unwrap(), "--json"]).json();
     assert_eq!((&imported["goals"], &imported["events"]), (&json!(1), &json!(1)));
     let again = other.run(&["db", "import", copy.to_str().unwrap(), "--json"]).json();
-    assert_eq!(
-        (&again["goals"], &again["events"], &again["already_here"]),
-        (&json!(0), &json!(0), &json!(1))
-    );
-    env.run(&["db", "import", env.store().to_str().unwrap()])
-        .fails_with(1, "this store itself");
+    assert_eq!((&again["goals"], &again["events"], &again["already_here"]), (&json!(0), &json!(0), &json!(1)));
+    env.run(&["db", "import", env.store().to_str().unwrap()]).fails_with(1, "this store itself");
 }
 
 #[test]
@@ -287,41 +218,21 @@ fn the_status_line_is_about_the_session_on_stdin() {
     env.start(&["x", "--budget", "10M"]);
     env.run(&["goal", "start", "y", "--session", "s2"]).succeeds();
     let line = |input: &str| finish(&mut env.command(&["statusline"]), input.as_bytes());
-    assert_eq!(
-        line(r#"{"session_id": "s1"}"#).stdout,
-        "◎ goal active 0/10M · 0 turns · 0:00\n"
-    );
-    assert_eq!(
-        line(r#"{"session_id": "s2"}"#).stdout,
-        "◎ goal active 0 · 0 turns · 0:00\n"
-    );
+    assert_eq!(line(r#"{"session_id": "s1"}"#).stdout, "◎ goal active 0/10M · 0 turns · 0:00\n");
+    assert_eq!(line(r#"{"session_id": "s2"}"#).stdout, "◎ goal active 0 · 0 turns · 0:00\n");
     for nothing in [r#"{"session_id": "other"}"#, "", "not json", "[]"] {
         let output = line(nothing);
-        assert_eq!(
-            (output.code, output.stdout.as_str(), output.stderr.as_str()),
-            (0, "", ""),
-            "{nothing}"
-        );
+        assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "", ""), "{nothing}");
     }
-    let segment = finish(
-        &mut env.command(&["statusline", "--segment"]),
-        br#"{"session_id": "s1"}"#,
-    );
-    assert!(
-        !segment.stdout.ends_with('\n') && segment.stdout.starts_with("◎ goal active"),
-        "{segment:?}"
-    );
+    let segment = finish(&mut env.command(&["statusline", "--segment"]), br#"{"session_id": "s1"}"#);
+    assert!(!segment.stdout.ends_with('\n') && segment.stdout.starts_with("◎ goal active"), "{segment:?}");
 }
 
 #[test]
 fn help_has_examples_and_colour_is_only_for_terminals() {
     let env = Env::new();
-    for arguments in [
-        vec!["--help"],
-        vec!["goal", "--help"],
-        vec!["goal", "start", "--help"],
-        vec!["setup", "--help"],
-    ] {
+    for arguments in [vec!["--help"], vec!["goal", "--help"], vec!["goal", "start", "--help"], vec!["setup", "--help"]]
+    {
         let output = env.run(&arguments);
         assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
         assert!(!output.stdout.contains('\u{1b}'), "{output:?}");

@@ -49,12 +49,7 @@ fn every_promise_holds_and_the_user_is_left_alone() {
     assert_eq!(summary["ok"], json!(true), "{summary:#}");
     assert_eq!(summary["tokens_counted"], summary["tokens_expected"]);
     assert!(summary["tokens_expected"].as_i64().unwrap() > 0);
-    for (field, once) in [
-        ("kills", 1),
-        ("compactions", 1),
-        ("refused_completions", 1),
-        ("budget_warnings", 1),
-    ] {
+    for (field, once) in [("kills", 1), ("compactions", 1), ("refused_completions", 1), ("budget_warnings", 1)] {
         assert_eq!(summary[field], json!(once), "{field}");
     }
     let goal = &summary["goal"];

@@ -28,10 +28,7 @@ impl Output {
     /// One line of error and one of advice, the exit code as promised.
     pub(crate) fn fails_with(&self, code: i32, about: &str) -> &Self {
         assert_eq!(self.code, code, "{self:?}");
-        let (error, hint) = self
-            .stderr
-            .split_once("hint: ")
-            .unwrap_or_else(|| panic!("no hint: {self:?}"));
+        let (error, hint) = self.stderr.split_once("hint: ").unwrap_or_else(|| panic!("no hint: {self:?}"));
         assert!(error.starts_with("error: ") && error.contains(about), "{self:?}");
         assert!(!hint.trim().is_empty() && !self.stderr.contains("panicked"), "{self:?}");
         self
@@ -110,11 +107,7 @@ impl Env {
     pub(crate) fn hook(&self, session: &str, event: &Value) -> Value {
         let output = self.hook_output(session, event);
         assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
-        if output.stdout.is_empty() {
-            Value::Null
-        } else {
-            output.json()
-        }
+        if output.stdout.is_empty() { Value::Null } else { output.json() }
     }
 
     pub(crate) fn hook_output(&self, session: &str, event: &Value) -> Output {
@@ -146,11 +139,7 @@ impl Env {
 
     #[expect(clippy::unused_self, reason = "reads like the other steps of a story")]
     pub(crate) fn append(&self, file: &Path, line: &Value) {
-        let mut file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(file)
-            .unwrap();
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
         writeln!(file, "{line}").unwrap();
     }
 
@@ -159,25 +148,17 @@ impl Env {
         let mut statement = db.prepare(sql).unwrap();
         let columns = statement.column_count();
         let rows = statement.query_map([], |row| {
-            (0..columns)
-                .map(|at| row.get::<_, rusqlite::types::Value>(at).map(|value| text_of(&value)))
-                .collect()
+            (0..columns).map(|at| row.get::<_, rusqlite::types::Value>(at).map(|value| text_of(&value))).collect()
         });
         rows.unwrap().map(Result::unwrap).collect()
     }
 
     pub(crate) fn execute(&self, sql: &str) {
-        rusqlite::Connection::open(self.store())
-            .unwrap()
-            .execute_batch(sql)
-            .unwrap();
+        rusqlite::Connection::open(self.store()).unwrap().execute_batch(sql).unwrap();
     }
 
     pub(crate) fn event_kinds(&self) -> Vec<String> {
-        self.sql("SELECT kind FROM goal_events ORDER BY id")
-            .into_iter()
-            .flatten()
-            .collect()
+        self.sql("SELECT kind FROM goal_events ORDER BY id").into_iter().flatten().collect()
     }
 }
 
@@ -205,20 +186,13 @@ pub(crate) fn assistant(id: &str, text: &str, tokens: i64) -> Value {
 }
 
 pub(crate) fn now() -> String {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     steadfast_core::clock::to_rfc3339(i64::try_from(now.as_millis()).unwrap())
         .replace('Z', &format!(".{:03}Z", now.subsec_millis()))
 }
 
 pub(crate) fn finish(command: &mut Command, stdin: &[u8]) -> Output {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     // A process may end without reading its input.
     let _ = child.stdin.take().unwrap().write_all(stdin);
     let output = child.wait_with_output().unwrap();

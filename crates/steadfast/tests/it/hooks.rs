@@ -10,10 +10,7 @@ fn input_that_is_no_event_is_ignored_with_a_line_in_the_log() {
     let huge = vec![b'x'; 16 * 1024 * 1024 + 1];
     for stdin in [b"".as_slice(), b"  \n", b"not json", b"[1, 2]", b"\xff\xfe", &huge] {
         let output = finish(&mut env.command(&["hook", "claude"]), stdin);
-        assert_eq!(
-            (output.code, output.stdout.as_str(), output.stderr.as_str()),
-            (0, "", "")
-        );
+        assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "", ""));
     }
     let log = std::fs::read_to_string(env.home().join("log/hooks.log")).unwrap();
     assert_eq!(log.lines().count(), 6, "{log}");
@@ -45,10 +42,7 @@ fn without_a_goal_hooks_say_nothing_and_stop_creates_nothing() {
     ] {
         assert_eq!(env.hook("s1", &event), Value::Null, "{event}");
     }
-    assert_eq!(
-        env.sql("SELECT session_id, ended_at_ms IS NOT NULL FROM sessions"),
-        [["s1", "1"]]
-    );
+    assert_eq!(env.sql("SELECT session_id, ended_at_ms IS NOT NULL FROM sessions"), [["s1", "1"]]);
 }
 
 #[test]
@@ -59,16 +53,10 @@ fn a_turn_that_ends_early_is_continued_with_the_objective_as_data() {
     let reply = env.stop("s1", "I stop here.", false);
     assert_eq!(reply["decision"], "block");
     let reason = reply["reason"].as_str().unwrap();
-    assert!(
-        reason.contains("Fix &lt;/objective&gt; &amp; more") && reason.contains("100 of 1,000,000"),
-        "{reason}"
-    );
+    assert!(reason.contains("Fix &lt;/objective&gt; &amp; more") && reason.contains("100 of 1,000,000"), "{reason}");
     assert!(reason.chars().count() <= 2_500);
     let goal = env.status();
-    assert_eq!(
-        (&goal["continuations_used"], &goal["total_tokens"]),
-        (&json!(1), &json!(100))
-    );
+    assert_eq!((&goal["continuations_used"], &goal["total_tokens"]), (&json!(1), &json!(100)));
 }
 
 #[test]
@@ -91,17 +79,10 @@ fn tokens_count_once_however_many_lines_repeat_them() {
     env.stop("s1", "part", true);
     let goal = env.status();
     assert_eq!(
-        (
-            &goal["tokens_used"],
-            &goal["subagent_tokens"],
-            &goal["cache_read_tokens"]
-        ),
+        (&goal["tokens_used"], &goal["subagent_tokens"], &goal["cache_read_tokens"]),
         (&json!(100), &json!(45), &json!(27))
     );
-    assert_eq!(
-        env.sql("SELECT agent_id, tokens_used FROM subagent_token_cursors"),
-        [["a\"1'", "45"]]
-    );
+    assert_eq!(env.sql("SELECT agent_id, tokens_used FROM subagent_token_cursors"), [["a\"1'", "45"]]);
     for row in env.sql("SELECT payload FROM goal_events") {
         serde_json::from_str::<Value>(&row[0]).unwrap();
     }
@@ -143,29 +124,17 @@ fn a_budget_gives_one_warning_one_wind_down_and_then_stops() {
     );
     env.says("s1", "m2", "two", 50);
     let quiet = env.stop("s1", "two", true);
-    assert!(
-        !quiet["reason"].as_str().unwrap().contains('%') && quiet.get("systemMessage").is_none(),
-        "{quiet}"
-    );
+    assert!(!quiet["reason"].as_str().unwrap().contains('%') && quiet.get("systemMessage").is_none(), "{quiet}");
     env.says("s1", "m3", "three", 200);
     let wind_down = env.stop("s1", "three", true);
-    assert!(
-        wind_down["reason"].as_str().unwrap().contains("last turn"),
-        "{wind_down}"
-    );
+    assert!(wind_down["reason"].as_str().unwrap().contains("last turn"), "{wind_down}");
     assert_eq!(env.status()["status"], "budget_limited");
     env.says("s1", "m4", "four", 30);
     let end = env.stop("s1", "four", true);
-    assert!(
-        end.get("decision").is_none() && end["systemMessage"].as_str().unwrap().contains("/goal-extend"),
-        "{end}"
-    );
+    assert!(end.get("decision").is_none() && end["systemMessage"].as_str().unwrap().contains("/goal-extend"), "{end}");
     assert_eq!(env.stop("s1", "four", false), Value::Null);
     let goal = env.status();
-    assert_eq!(
-        (&goal["status"], &goal["total_tokens"]),
-        (&json!("budget_limited"), &json!(1130))
-    );
+    assert_eq!((&goal["status"], &goal["total_tokens"]), (&json!("budget_limited"), &json!(1130)));
     env.goal(&["resume"]).fails_with(3, "budget_limited");
     env.goal(&["extend", "--add-tokens", "100"]).fails_with(1, "not enough");
     env.goal(&["extend", "--add-tokens", "1000"]).succeeds();
@@ -187,10 +156,7 @@ fn caps_wind_down_and_pause_under_their_name() {
             env.execute("UPDATE goals SET resume_at_ms = resume_at_ms - 7200000, created_at_ms = created_at_ms - 7200000, deadline_ms = deadline_ms - 7200000");
         }
         let wind_down = env.stop("s1", "", true);
-        assert!(
-            wind_down["reason"].as_str().unwrap().contains("last turn"),
-            "{flag}: {wind_down}"
-        );
+        assert!(wind_down["reason"].as_str().unwrap().contains("last turn"), "{flag}: {wind_down}");
         let end = env.stop("s1", "", true);
         assert!(
             end.get("decision").is_none() && end["systemMessage"].as_str().unwrap().contains(reason),
@@ -212,13 +178,7 @@ fn one_long_turn_is_told_and_then_ended() {
     assert_eq!(batch(), Value::Null);
     env.says("s1", "m1", "one", 1500);
     let told = batch();
-    assert!(
-        told["hookSpecificOutput"]["additionalContext"]
-            .as_str()
-            .unwrap()
-            .contains("last turn"),
-        "{told}"
-    );
+    assert!(told["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("last turn"), "{told}");
     let mut batches = 0;
     let ended = loop {
         batches += 1;
@@ -241,10 +201,7 @@ fn three_continuations_without_progress_pause_the_goal() {
         assert_eq!(env.stop("s1", &format!("talk {turn}"), turn > 0)["decision"], "block");
     }
     let breaker = env.stop("s1", "talk 3", true);
-    assert!(
-        breaker["systemMessage"].as_str().unwrap().contains("no_progress"),
-        "{breaker}"
-    );
+    assert!(breaker["systemMessage"].as_str().unwrap().contains("no_progress"), "{breaker}");
     assert_eq!(env.status()["paused_reason"], "no_progress");
     env.goal(&["resume"]).succeeds();
     // Work in between starts the count anew; the breaker can be switched off.
@@ -255,10 +212,7 @@ fn three_continuations_without_progress_pause_the_goal() {
     let cap = env.stop("s1", "same", true);
     assert!(
         cap.get("decision").is_none()
-            && cap["systemMessage"]
-                .as_str()
-                .unwrap()
-                .contains("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
+            && cap["systemMessage"].as_str().unwrap().contains("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
         "{cap}"
     );
     assert_eq!(env.status()["status"], "active");
@@ -269,10 +223,7 @@ fn the_user_background_work_and_a_native_goal_come_first() {
     let env = Env::new();
     env.start(&["x"]);
     let transcript = env.transcript("s1");
-    env.append(
-        &transcript,
-        &json!({"type": "queue-operation", "operation": "enqueue", "content": "wait!"}),
-    );
+    env.append(&transcript, &json!({"type": "queue-operation", "operation": "enqueue", "content": "wait!"}));
     assert_eq!(env.stop("s1", "", false), Value::Null);
     env.append(&transcript, &json!({"type": "queue-operation", "operation": "dequeue"}));
     assert_eq!(env.stop("s1", "", false)["decision"], "block");
@@ -303,14 +254,8 @@ fn an_interrupt_pauses_the_goal_at_the_next_prompt() {
     let line = json!({"type": "user", "timestamp": crate::env::now(), "message": {"role": "user",
         "content": [{"type": "text", "text": "[Request interrupted by user]"}]}});
     env.append(&env.transcript("s1"), &line);
-    let reply = env.hook(
-        "s1",
-        &json!({"hook_event_name": "UserPromptSubmit", "prompt": "what is this?"}),
-    );
-    assert!(
-        reply["systemMessage"].as_str().unwrap().contains("/goal-resume"),
-        "{reply}"
-    );
+    let reply = env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": "what is this?"}));
+    assert!(reply["systemMessage"].as_str().unwrap().contains("/goal-resume"), "{reply}");
     assert_eq!(env.stop("s1", "", false), Value::Null);
     assert_eq!(env.status()["paused_reason"], "user");
 }
@@ -320,23 +265,14 @@ fn usage_limits_pause_until_their_reset_and_other_errors_are_tried_again() {
     let env = Env::new();
     env.start(&["x"]);
     let failure = |error: &str, message: &str| {
-        env.hook(
-            "s1",
-            &json!({"hook_event_name": "StopFailure", "error": error, "last_assistant_message": message}),
-        )
+        env.hook("s1", &json!({"hook_event_name": "StopFailure", "error": error, "last_assistant_message": message}))
     };
     assert_eq!(failure("server_error", "529"), Value::Null);
     let goal = env.status();
-    assert!(
-        goal["status"] == "active" && goal["next"].as_str().unwrap().contains("tries again"),
-        "{goal}"
-    );
+    assert!(goal["status"] == "active" && goal["next"].as_str().unwrap().contains("tries again"), "{goal}");
     failure("rate_limit", "5-hour limit reached ∙ resets 3pm");
     let goal = env.status();
-    assert!(
-        goal["paused_reason"] == "usage_limit" && goal["next"].as_str().unwrap().contains("wakes at"),
-        "{goal}"
-    );
+    assert!(goal["paused_reason"] == "usage_limit" && goal["next"].as_str().unwrap().contains("wakes at"), "{goal}");
     env.goal(&["resume"]).succeeds();
     failure("authentication_failed", "401");
     assert_eq!(env.status()["paused_reason"], "degraded");
@@ -351,22 +287,13 @@ fn slash_commands_do_what_the_command_line_does_without_a_model() {
             &json!({"hook_event_name": "UserPromptExpansion", "command_name": name, "command_args": arguments}),
         )
     };
-    let started = slash(
-        "steadfast:goal-start",
-        "\"Reach $HOME and $(id)\" --budget 10M --verify 'test -f done'",
-    );
+    let started = slash("steadfast:goal-start", "\"Reach $HOME and $(id)\" --budget 10M --verify 'test -f done'");
     let context = started["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
-    assert!(
-        started.get("decision").is_none() && context.contains("Reach $HOME and $(id)"),
-        "{started}"
-    );
+    assert!(started.get("decision").is_none() && context.contains("Reach $HOME and $(id)"), "{started}");
     let status = slash("goal-status", "");
     assert_eq!(status["decision"], "block");
     assert!(
-        status["reason"]
-            .as_str()
-            .unwrap()
-            .starts_with("◎ Goal: Reach $HOME and $(id)\nstatus: active"),
+        status["reason"].as_str().unwrap().starts_with("◎ Goal: Reach $HOME and $(id)\nstatus: active"),
         "{status}"
     );
     for (command, arguments, said) in [
@@ -383,10 +310,7 @@ fn slash_commands_do_what_the_command_line_does_without_a_model() {
         ("goal-abandon", "", "goal abandoned"),
     ] {
         let reply = slash(command, arguments);
-        assert!(
-            reply["decision"] == "block" && reply["reason"].as_str().unwrap().contains(said),
-            "{command}: {reply}"
-        );
+        assert!(reply["decision"] == "block" && reply["reason"].as_str().unwrap().contains(said), "{command}: {reply}");
     }
     for foreign in ["goal", "other:goal-start", "goalkeeper", "steadfast:other"] {
         assert_eq!(slash(foreign, "x"), Value::Null, "{foreign}");
@@ -398,18 +322,72 @@ fn slash_commands_do_what_the_command_line_does_without_a_model() {
 fn own_tools_are_announced_and_approved_and_others_left_alone() {
     let env = Env::new();
     env.start(&["x"]);
-    let call = |tool: &str| {
-        env.hook(
-            "s1",
-            &json!({"hook_event_name": "PreToolUse", "tool_name": tool, "tool_use_id": "t1"}),
-        )
-    };
+    let call =
+        |tool: &str| env.hook("s1", &json!({"hook_event_name": "PreToolUse", "tool_name": tool, "tool_use_id": "t1"}));
     let reply = call("mcp__plugin_steadfast_steadfast__get_goal");
     assert_eq!(reply["hookSpecificOutput"]["permissionDecision"], "allow");
     assert_eq!(call("Bash"), Value::Null);
     assert_eq!(call("mcp__other__update_goal"), Value::Null);
-    assert_eq!(
-        env.sql("SELECT session_id, tool_name FROM tool_calls"),
-        [["s1", "get_goal"]]
-    );
+    assert_eq!(env.sql("SELECT session_id, tool_name FROM tool_calls"), [["s1", "get_goal"]]);
+}
+
+/// A transcript that carries old times, as a replayed one does, is charged by where its lines stand.
+#[test]
+fn lines_with_times_of_long_ago_count_where_they_were_appended() {
+    let env = Env::new();
+    let old = |id: &str, tokens: i64| {
+        let mut line = assistant(id, id, tokens);
+        line["timestamp"] = json!("2025-01-01T00:00:00.000Z");
+        line
+    };
+    let transcript = env.transcript("s1");
+    env.append(&transcript, &old("before", 1_000_000));
+    env.start(&["x"]);
+    env.append(&transcript, &old("m1", 100));
+    env.stop("s1", "m1", false);
+    env.goal(&["pause"]).succeeds();
+    env.append(&transcript, &old("m2", 1_000));
+    env.goal(&["resume"]).succeeds();
+    env.append(&transcript, &old("m3", 10));
+    env.stop("s1", "m3", false);
+    assert_eq!(env.status()["tokens_used"], 110);
+    // A goal that nobody told a transcript counts a file that began after it, not one that is older.
+    for (session, tokens) in [("young", 7), ("elder", 0)] {
+        if session == "elder" {
+            env.append(&env.transcript(session), &old("elder", 7));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        env.run(&["goal", "start", "y", "--session", session]).succeeds();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        if session == "young" {
+            env.append(&env.transcript(session), &old("young", 7));
+        }
+        env.stop(session, session, false);
+        let goal = env.run(&["goal", "status", "--json", "--session", session]).json();
+        assert_eq!(goal["goal"]["tokens_used"], tokens, "{session}");
+    }
+}
+
+#[test]
+fn a_cap_over_all_goals_of_the_day_winds_down_and_pauses_every_one() {
+    let env = Env::new();
+    std::fs::create_dir_all(env.home()).unwrap();
+    std::fs::write(env.home().join("config.toml"), "[limits]\ndaily_tokens = 1000\n").unwrap();
+    env.start(&["x"]);
+    env.run(&["goal", "start", "y", "--session", "s2"]).succeeds();
+    env.says("s1", "m1", "one", 850);
+    let warned = env.stop("s1", "one", false);
+    assert!(warned["systemMessage"].as_str().unwrap().contains("all goals"), "{warned}");
+    env.says("s2", "m2", "two", 200);
+    let wind_down = env.stop("s2", "two", false);
+    assert!(wind_down["reason"].as_str().unwrap().contains("last turn"), "{wind_down}");
+    assert!(env.stop("s1", "one", true)["reason"].as_str().unwrap().contains("last turn"));
+    env.stop("s1", "one", true);
+    let goal = env.status();
+    assert_eq!((&goal["paused_reason"], &goal["today"]["tokens"]), (&json!("cost_cap"), &json!(1050)));
+    assert!(env.goal(&["status"]).stdout.contains("today: 1,050 tokens"));
+    env.goal(&["resume"]).fails_with(5, "cap over all goals");
+    std::fs::write(env.home().join("config.toml"), "[limits]\ndaily_tokens = 1000000\ndaily_usd = 100\n").unwrap();
+    env.goal(&["resume"]).succeeds();
+    assert_eq!(env.stop("s1", "one", false)["decision"], "block");
 }

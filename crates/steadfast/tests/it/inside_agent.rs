@@ -12,12 +12,7 @@ const PRIVILEGED: [&[&str]; 5] = [
 
 fn in_agent(env: &Env, arguments: &[&str]) -> crate::env::Output {
     let arguments = [&["goal"], arguments].concat();
-    finish(
-        env.command(&arguments)
-            .env("CLAUDECODE", "1")
-            .env("CLAUDE_CODE_SESSION_ID", "s1"),
-        b"",
-    )
+    finish(env.command(&arguments).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "s1"), b"")
 }
 
 #[test]
@@ -33,10 +28,7 @@ fn privileged_verbs_are_refused_in_an_agents_shell_and_logged() {
         [["extend", "worker"], ["resume", "worker"], ["complete", "worker"], ["reconcile", "worker"], ["cleanup --delete", "worker"]]
     );
     let goal = env.status();
-    assert_eq!(
-        (goal["status"].as_str(), goal["token_budget"].as_i64()),
-        (Some("paused"), Some(1000))
-    );
+    assert_eq!((goal["status"].as_str(), goal["token_budget"].as_i64()), (Some("paused"), Some(1000)));
 }
 
 #[test]
@@ -50,12 +42,7 @@ fn an_agent_may_not_choose_checks_or_touch_another_session() {
     in_agent(&env, &["start", "y", "--verify", "true"]).fails_with(3, "verification commands");
     // It gave up a goal; the next one needs the user.
     in_agent(&env, &["start", "y", "--budget", "1B"]).fails_with(3, "needs the user's word");
-    assert!(
-        in_agent(&env, &["status"])
-            .succeeds()
-            .stdout
-            .contains("status: abandoned")
-    );
+    assert!(in_agent(&env, &["status"]).succeeds().stdout.contains("status: abandoned"));
 }
 
 /// The environment can be cleared, the ancestors cannot.

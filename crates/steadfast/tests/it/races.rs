@@ -44,12 +44,8 @@ fn parallel_stops_and_a_completion_agree_on_one_history() {
     let stop = json!({"hook_event_name": "Stop", "session_id": "s1", "transcript_path": env.transcript("s1"), "cwd": env.project()});
     let hooks: Vec<_> = (0..8)
         .map(|_| {
-            let mut child = env
-                .command(&["hook", "claude"])
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .unwrap();
+            let mut child =
+                env.command(&["hook", "claude"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
             std::io::Write::write_all(&mut child.stdin.take().unwrap(), stop.to_string().as_bytes()).unwrap();
             child
         })
@@ -59,17 +55,11 @@ fn parallel_stops_and_a_completion_agree_on_one_history() {
         assert!(hook.wait_with_output().unwrap().status.success());
     }
     let goal = env.status();
-    assert_eq!(
-        (&goal["status"], &goal["tokens_used"]),
-        (&json!("complete"), &json!(100))
-    );
+    assert_eq!((&goal["status"], &goal["tokens_used"]), (&json!("complete"), &json!(100)));
     // Every version was reached once, and the tokens of all events are those of the goal.
     let gaps = env.sql("SELECT count(*) FROM (SELECT version_before, version_after FROM goal_events WHERE version_before >= version_after)");
     assert_eq!(gaps, [["0"]]);
-    assert_eq!(
-        env.sql("SELECT sum(tokens_delta) FROM goal_events WHERE kind = 'tokens_accounted'"),
-        [["100"]]
-    );
+    assert_eq!(env.sql("SELECT sum(tokens_delta) FROM goal_events WHERE kind = 'tokens_accounted'"), [["100"]]);
 }
 
 #[test]

@@ -22,10 +22,7 @@ fn a_compaction_that_lost_nothing_restores_the_goal_and_goes_on() {
     env.says("s1", "m2", "two", 10);
     assert_eq!(env.stop("s1", "two", false)["decision"], "block");
     let goal = env.status();
-    assert_eq!(
-        (&goal["accounting_uncertain"], &goal["total_tokens"]),
-        (&json!(false), &json!(110))
-    );
+    assert_eq!((&goal["accounting_uncertain"], &goal["total_tokens"]), (&json!(false), &json!(110)));
 }
 
 #[test]
@@ -48,27 +45,13 @@ fn bytes_that_vanished_unseen_flag_warn_pause_and_reconcile() {
     env.says("s1", "m1", "one", 24_500);
     env.stop("s1", "one", false);
     let old_cursor = env.sql("SELECT last_accounted_byte_offset FROM goals")[0][0].clone();
-    std::fs::write(
-        env.transcript("s1"),
-        "{\"type\":\"user\",\"isCompactSummary\":true,\"message\":{}}\n",
-    )
-    .unwrap();
+    std::fs::write(env.transcript("s1"), "{\"type\":\"user\",\"isCompactSummary\":true,\"message\":{}}\n").unwrap();
     let warned = env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "compact"}));
-    assert!(
-        warned["systemMessage"]
-            .as_str()
-            .unwrap()
-            .contains("/goal-reconcile --accept-reset"),
-        "{warned}"
-    );
+    assert!(warned["systemMessage"].as_str().unwrap().contains("/goal-reconcile --accept-reset"), "{warned}");
     assert_eq!(env.status()["accounting_uncertain"], true);
     let paused = env.stop("s1", "", false);
     assert!(
-        paused.get("decision").is_none()
-            && paused["systemMessage"]
-                .as_str()
-                .unwrap()
-                .contains("accounting_uncertain"),
+        paused.get("decision").is_none() && paused["systemMessage"].as_str().unwrap().contains("accounting_uncertain"),
         "{paused}"
     );
     let shown = env.goal(&["status"]).stdout;
@@ -98,6 +81,22 @@ fn bytes_that_vanished_unseen_flag_warn_pause_and_reconcile() {
 }
 
 #[test]
+fn a_message_the_client_withdrew_leaves_the_count_certain() {
+    let env = Env::new();
+    env.start(&["x", "--budget", "1M"]);
+    env.says("s1", "m1", "one", 100);
+    env.says("s1", "m2", "withdrawn", 50);
+    env.stop("s1", "withdrawn", false);
+    let text = std::fs::read_to_string(env.transcript("s1")).unwrap();
+    let kept: Vec<&str> = text.lines().filter(|line| !line.contains("withdrawn")).collect();
+    std::fs::write(env.transcript("s1"), kept.join("\n") + "\n").unwrap();
+    env.says("s1", "m3", "three", 10);
+    assert_eq!(env.stop("s1", "three", true)["decision"], "block");
+    let goal = env.status();
+    assert_eq!((&goal["accounting_uncertain"], &goal["total_tokens"]), (&json!(false), &json!(160)));
+}
+
+#[test]
 fn without_a_budget_the_goal_runs_on_with_the_flag_shown() {
     let env = Env::new();
     env.start(&["x"]);
@@ -118,12 +117,7 @@ fn on_compact_pause_gives_the_seeds_behaviour_at_every_compaction() {
     std::fs::write(env.home().join("config.toml"), "[accounting]\non_compact = \"pause\"\n").unwrap();
     env.start(&["x", "--budget", "1M"]);
     env.says("s1", "m1", "one", 100);
-    assert!(
-        compact(&env)["systemMessage"]
-            .as_str()
-            .unwrap()
-            .contains("/goal-reconcile")
-    );
+    assert!(compact(&env)["systemMessage"].as_str().unwrap().contains("/goal-reconcile"));
     env.stop("s1", "one", false);
     assert_eq!(env.status()["paused_reason"], "accounting_uncertain");
 }
@@ -134,9 +128,7 @@ fn extend_add_hours_paces_a_running_goal_in_checkpoints() {
     env.start(&["x"]);
     env.execute("UPDATE goals SET resume_at_ms = resume_at_ms - 3600000");
     env.goal(&["extend", "--add-hours", "2"]).succeeds();
-    let seconds: i64 = env.sql("SELECT max_wall_clock_seconds FROM goals")[0][0]
-        .parse()
-        .unwrap();
+    let seconds: i64 = env.sql("SELECT max_wall_clock_seconds FROM goals")[0][0].parse().unwrap();
     assert!((3 * 3600..3 * 3600 + 60).contains(&seconds), "{seconds}");
 }
 

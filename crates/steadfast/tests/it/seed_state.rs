@@ -18,33 +18,20 @@ fn print_the_active_goal_tail_the_event_log_and_backup_with_sqlite3() {
     let goal = env.start(&["x"]);
     env.says("s1", "m1", "one", 24_500);
     env.stop("s1", "one", false);
-    let Some(active) = sqlite3(
-        &env,
-        "SELECT id, status, tokens_used, subagent_tokens FROM goals WHERE status='active'",
-    ) else {
+    let Some(active) =
+        sqlite3(&env, "SELECT id, status, tokens_used, subagent_tokens FROM goals WHERE status='active'")
+    else {
         panic!("the sqlite3 command is needed; ./test installs it");
     };
-    assert_eq!(
-        active,
-        format!("{}|active|24500|0\n", goal["goal_id"].as_str().unwrap())
-    );
-    let log = sqlite3(
-        &env,
-        "SELECT ts, kind, payload FROM goal_events ORDER BY id DESC LIMIT 20",
-    )
-    .unwrap();
+    assert_eq!(active, format!("{}|active|24500|0\n", goal["goal_id"].as_str().unwrap()));
+    let log = sqlite3(&env, "SELECT ts, kind, payload FROM goal_events ORDER BY id DESC LIMIT 20").unwrap();
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!(lines.len(), 3, "{log}");
-    assert!(
-        lines[2].contains("|goal_created|{") && lines[2].starts_with("20"),
-        "{log}"
-    );
+    assert!(lines[2].contains("|goal_created|{") && lines[2].starts_with("20"), "{log}");
     let backup = env.path("goals-backup.db");
     sqlite3(&env, &format!(".backup {}", backup.display())).unwrap();
     let copied = rusqlite::Connection::open(&backup).unwrap();
-    let objective: String = copied
-        .query_row("SELECT objective FROM goals", [], |row| row.get(0))
-        .unwrap();
+    let objective: String = copied.query_row("SELECT objective FROM goals", [], |row| row.get(0)).unwrap();
     assert_eq!(objective, "x");
 }
 
@@ -63,18 +50,12 @@ fn the_documented_columns_exist_with_their_constraints() {
     let env = Env::new();
     env.start(&["x"]);
     let names = |table: &str| -> Vec<String> {
-        env.sql(&format!("SELECT name FROM pragma_table_xinfo('{table}')"))
-            .into_iter()
-            .flatten()
-            .collect()
+        env.sql(&format!("SELECT name FROM pragma_table_xinfo('{table}')")).into_iter().flatten().collect()
     };
     let documented = |table: &str, columns: &[&str]| {
         let found = names(table);
         for column in columns {
-            assert!(
-                found.iter().any(|name| name == column),
-                "{table}.{column} is missing in {found:?}"
-            );
+            assert!(found.iter().any(|name| name == column), "{table}.{column} is missing in {found:?}");
         }
     };
     documented(
@@ -106,25 +87,11 @@ fn the_documented_columns_exist_with_their_constraints() {
     );
     documented(
         "goal_events",
-        &[
-            "id",
-            "session_id",
-            "goal_id",
-            "hook_name",
-            "event_type",
-            "payload_json",
-            "created_at_ms",
-        ],
+        &["id", "session_id", "goal_id", "hook_name", "event_type", "payload_json", "created_at_ms"],
     );
     documented(
         "subagent_token_cursors",
-        &[
-            "session_id",
-            "goal_id",
-            "agent_id",
-            "tokens_used",
-            "last_accounted_byte_offset",
-        ],
+        &["session_id", "goal_id", "agent_id", "tokens_used", "last_accounted_byte_offset"],
     );
     assert_eq!(
         env.sql("SELECT continuations_remaining, max_wall_clock_seconds FROM goals"),
@@ -169,10 +136,7 @@ fn degraded_is_a_paused_reason_that_resume_can_restart() {
         "{reply}"
     );
     let goal = env.status();
-    assert_eq!(
-        (&goal["status"], &goal["paused_reason"]),
-        (&json!("paused"), &json!("degraded"))
-    );
+    assert_eq!((&goal["status"], &goal["paused_reason"]), (&json!("paused"), &json!("degraded")));
     assert!(env.event_kinds().contains(&"paused_degraded".to_owned()));
     std::fs::remove_dir(env.transcript("s1")).unwrap();
     env.goal(&["resume"]).succeeds();
@@ -185,25 +149,13 @@ fn history_json_all_returns_goals_and_events() {
     env.start(&["x"]);
     env.run(&["goal", "start", "y", "--session", "s2"]).succeeds();
     let all = env.run(&["goal", "history", "--format=json", "--all"]).json();
-    assert_eq!(
-        (
-            all["goals"].as_array().unwrap().len(),
-            all["events"].as_array().unwrap().len()
-        ),
-        (2, 2)
-    );
+    assert_eq!((all["goals"].as_array().unwrap().len(), all["events"].as_array().unwrap().len()), (2, 2));
     let event = &all["events"][0];
     assert_eq!(
         (&event["kind"], &event["status_after"], event["payload"].is_object()),
         (&json!("goal_created"), &json!("active"), true)
     );
-    assert_eq!(
-        env.goal(&["history", "--format=json"]).json()["events"]
-            .as_array()
-            .unwrap()
-            .len(),
-        1
-    );
+    assert_eq!(env.goal(&["history", "--format=json"]).json()["events"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -213,23 +165,14 @@ fn clear_orphans_the_goal_logs_it_and_abandons_nothing() {
     env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "clear"}));
     let reply = env.hook("s2", &json!({"hook_event_name": "SessionStart", "source": "clear"}));
     let id = &goal["goal_id"].as_str().unwrap()[..8];
-    assert!(
-        reply["systemMessage"]
-            .as_str()
-            .unwrap()
-            .contains(&format!("/goal-adopt {id}")),
-        "{reply}"
-    );
+    assert!(reply["systemMessage"].as_str().unwrap().contains(&format!("/goal-adopt {id}")), "{reply}");
     assert_eq!(env.status()["status"], "active");
     assert!(env.event_kinds().contains(&"goal_orphaned".to_owned()));
     let listed = env.run(&["goal", "cleanup", "--list"]);
     assert!(listed.stdout.contains("Keep me"), "{listed:?}");
     env.run(&["goal", "cleanup", "--delete"]).succeeds();
     assert_eq!(env.status()["objective"], "Keep me", "24 hours protect a fresh orphan");
-    assert_eq!(
-        env.run(&["goal", "status", "--session", "s2", "--json"]).json()["goal"],
-        Value::Null
-    );
+    assert_eq!(env.run(&["goal", "status", "--session", "s2", "--json"]).json()["goal"], Value::Null);
 }
 
 #[test]
@@ -240,10 +183,7 @@ fn a_restarted_session_picks_up_where_it_left_off() {
     // The laptop died: no SessionEnd. Half an hour of work is banked, the absence is not charged.
     let reply = env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "resume"}));
     assert!(
-        reply["hookSpecificOutput"]["additionalContext"]
-            .as_str()
-            .unwrap()
-            .contains("Survive the reboot"),
+        reply["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("Survive the reboot"),
         "{reply}"
     );
     let active = env.status()["active_seconds"].as_i64().unwrap();
@@ -257,9 +197,6 @@ fn time_is_shown_as_of_now() {
     env.start(&["x"]);
     env.execute("UPDATE goals SET resume_at_ms = resume_at_ms - 3600000, created_at_ms = created_at_ms - 7200000");
     let goal = env.status();
-    assert!(
-        (3600..3660).contains(&goal["active_seconds"].as_i64().unwrap()),
-        "{goal}"
-    );
+    assert!((3600..3660).contains(&goal["active_seconds"].as_i64().unwrap()), "{goal}");
     assert!((7200..7260).contains(&goal["wall_seconds"].as_i64().unwrap()), "{goal}");
 }

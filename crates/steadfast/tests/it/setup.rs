@@ -44,49 +44,25 @@ fn setup_merges_is_idempotent_and_leaves_no_trace_when_taken_out() {
         (&json!("opus"), &json!("mine"))
     );
     assert_eq!(merged["enabledPlugins"]["steadfast@steadfast"], true);
-    assert!(
-        merged["statusLine"]["command"]
-            .as_str()
-            .unwrap()
-            .ends_with(" statusline"),
-        "{merged:#}"
-    );
+    assert!(merged["statusLine"]["command"].as_str().unwrap().ends_with(" statusline"), "{merged:#}");
     assert!(env.claude_config().join("commands/goal-start.md").exists());
-    assert_eq!(
-        std::fs::read_to_string(env.claude_config().join("commands/goal-pause.md")).unwrap(),
-        "my own command"
-    );
+    assert_eq!(std::fs::read_to_string(env.claude_config().join("commands/goal-pause.md")).unwrap(), "my own command");
     let hooks = std::fs::read_to_string(env.home().join("claude/plugin/hooks/hooks.json")).unwrap();
     assert!(hooks.contains(env!("CARGO_BIN_EXE_steadfast")), "{hooks}");
     serde_json::from_str::<Value>(&hooks).unwrap();
     let doctor = env.run(&["doctor", "--json"]).json();
-    let plugin = doctor["checks"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|check| check["id"] == "claude_plugin")
-        .unwrap();
+    let plugin = doctor["checks"].as_array().unwrap().iter().find(|check| check["id"] == "claude_plugin").unwrap();
     assert_eq!(plugin["status"], "ok");
     let config = std::fs::read_to_string(env.home().join("config.toml")).unwrap();
     assert!(config.contains("goals.db"), "{config}");
 
     let after = tree(&env.path("user"));
-    assert!(
-        env.run(&["setup", "claude", "--yes"])
-            .succeeds()
-            .stdout
-            .starts_with("nothing to change")
-    );
+    assert!(env.run(&["setup", "claude", "--yes"]).succeeds().stdout.starts_with("nothing to change"));
     assert_eq!(tree(&env.path("user")), after);
 
     env.run(&["setup", "--uninstall"]).succeeds();
     assert_eq!(tree(&env.path("user")), before);
-    assert!(
-        env.run(&["setup", "--uninstall"])
-            .succeeds()
-            .stdout
-            .starts_with("nothing to change")
-    );
+    assert!(env.run(&["setup", "--uninstall"]).succeeds().stdout.starts_with("nothing to change"));
 }
 
 #[test]
@@ -95,10 +71,7 @@ fn without_consent_the_status_line_and_the_cap_are_left_alone() {
     env.run(&["setup", "claude"]).succeeds();
     let text = std::fs::read_to_string(env.claude_config().join("settings.json")).unwrap();
     let settings: Value = serde_json::from_str(&text).unwrap();
-    assert!(
-        settings.get("statusLine").is_none() && settings.get("env").is_none(),
-        "{settings:#}"
-    );
+    assert!(settings.get("statusLine").is_none() && settings.get("env").is_none(), "{settings:#}");
     env.run(&["setup", "claude", "--block-cap", "0"]).succeeds();
     let text = std::fs::read_to_string(env.claude_config().join("settings.json")).unwrap();
     let settings: Value = serde_json::from_str(&text).unwrap();
@@ -121,17 +94,10 @@ fn the_plugin_in_the_repository_is_the_one_in_the_binary() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin");
     let installed = env.home().join("claude/plugin");
     let names = |root: &Path| -> Vec<PathBuf> {
-        tree(root)
-            .into_keys()
-            .map(|path| path.strip_prefix(root).unwrap().to_owned())
-            .collect()
+        tree(root).into_keys().map(|path| path.strip_prefix(root).unwrap().to_owned()).collect()
     };
     assert_eq!(names(&repository), names(&installed));
-    for name in [
-        "commands/goal-start.md",
-        "agents/goal-evaluator.md",
-        ".claude-plugin/plugin.json",
-    ] {
+    for name in ["commands/goal-start.md", "agents/goal-evaluator.md", ".claude-plugin/plugin.json"] {
         assert_eq!(
             std::fs::read(repository.join(name)).unwrap(),
             std::fs::read(installed.join(name)).unwrap(),
@@ -146,19 +112,7 @@ fn goals_of_the_other_plugin_are_named() {
     let data = env.claude_config().join("plugins/data/claude-goal-market");
     std::fs::create_dir_all(&data).unwrap();
     std::fs::write(data.join("goals.db"), "x").unwrap();
-    assert!(
-        env.run(&["setup", "claude"])
-            .succeeds()
-            .stdout
-            .contains("steadfast db import")
-    );
+    assert!(env.run(&["setup", "claude"]).succeeds().stdout.contains("steadfast db import"));
     let doctor = env.run(&["doctor", "--json"]).json();
-    assert!(
-        doctor["checks"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|check| check["id"] == "claude_goal_plugin"),
-        "{doctor:#}"
-    );
+    assert!(doctor["checks"].as_array().unwrap().iter().any(|check| check["id"] == "claude_goal_plugin"), "{doctor:#}");
 }

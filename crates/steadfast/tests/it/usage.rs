@@ -48,11 +48,7 @@ fn write(env: &Env, name: &str, lines: &[Value]) {
 fn write_raw(env: &Env, name: &str, text: &str) {
     use std::io::Write as _;
     let path = transcript(env, name);
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .unwrap();
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
     file.write_all(text.as_bytes()).unwrap();
 }
 
@@ -68,12 +64,7 @@ fn totals(env: &Env, arguments: &[&str]) -> (i64, Tokens) {
 
 fn amounts(row: &Value) -> (i64, Tokens) {
     let number = |name: &str| row[name].as_i64().unwrap();
-    let names = [
-        "input_tokens",
-        "output_tokens",
-        "cache_creation_tokens",
-        "cache_read_tokens",
-    ];
+    let names = ["input_tokens", "output_tokens", "cache_creation_tokens", "cache_read_tokens"];
     (number("responses"), names.map(number))
 }
 
@@ -89,11 +80,7 @@ fn shapes(env: &Env) {
     write(env, "-src-web/s1.jsonl", &first);
     // A fork: all lines again under another session, and one of its own.
     write(env, "-src-web/s2.jsonl", &first);
-    write(
-        env,
-        "-src-web/s2.jsonl",
-        &[line("m3", "2026-11-11T09:00:00.000Z", [1, 1, 1, 1])],
-    );
+    write(env, "-src-web/s2.jsonl", &[line("m3", "2026-11-11T09:00:00.000Z", [1, 1, 1, 1])]);
     // Through a gateway: no request id.
     let mut gateway = [
         line("chatcmpl-1", "2026-11-11T10:00:00.000Z", [5, 1, 0, 0]),
@@ -108,55 +95,22 @@ fn shapes(env: &Env) {
     api["message"]["model"] = json!("mystery-9");
     write(env, "-src-api/s4.jsonl", &[api]);
     // Subagents, and a subagent of a subagent.
-    write(
-        env,
-        "-src-web/s1/subagents/agent-a.jsonl",
-        &[line("m5", "2026-11-10T10:02:00.000Z", [3, 3, 0, 0])],
-    );
-    write(
-        env,
-        "-src-web/s1/subagents/agent-b.jsonl",
-        &[line("m6", "2026-11-10T10:03:00.000Z", [4, 4, 0, 0])],
-    );
+    write(env, "-src-web/s1/subagents/agent-a.jsonl", &[line("m5", "2026-11-10T10:02:00.000Z", [3, 3, 0, 0])]);
+    write(env, "-src-web/s1/subagents/agent-b.jsonl", &[line("m6", "2026-11-10T10:03:00.000Z", [4, 4, 0, 0])]);
     // Synthetic messages, the result of a subagent with usage in it, lines of other kinds, broken and torn ones.
     let mut synthetic = line("x1", "2026-11-10T10:04:00.000Z", [99, 99, 99, 99]);
     synthetic["message"]["model"] = json!("<synthetic>");
     let mut nulls = synthetic.clone();
     nulls["message"]["usage"] = json!({"input_tokens": null, "output_tokens": 0, "iterations": null});
     let result = json!({"type": "user", "toolUseResult": {"usage": {"input_tokens": 777, "output_tokens": 777}}});
-    write(
-        env,
-        "-src-web/s5.jsonl",
-        &[
-            synthetic,
-            nulls,
-            result,
-            json!({"type": "summary", "summary": "\"usage\""}),
-        ],
-    );
-    write_raw(
-        env,
-        "-src-web/s5.jsonl",
-        "{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_\n\0\0\0\n\n",
-    );
-    write(
-        env,
-        "-src-web/s5.jsonl",
-        &[line("m7", "2026-11-10T23:59:59.000Z", [6, 6, 0, 0])],
-    );
+    write(env, "-src-web/s5.jsonl", &[synthetic, nulls, result, json!({"type": "summary", "summary": "\"usage\""})]);
+    write_raw(env, "-src-web/s5.jsonl", "{\"type\":\"assistant\",\"message\":{\"usage\":{\"input_\n\0\0\0\n\n");
+    write(env, "-src-web/s5.jsonl", &[line("m7", "2026-11-10T23:59:59.000Z", [6, 6, 0, 0])]);
     let torn = line("m8", "2026-11-12T12:00:00.000Z", [50, 50, 50, 50]).to_string();
     write_raw(env, "-src-web/s5.jsonl", &torn[..torn.len() - 9]);
 }
 
-const ALL: (i64, Tokens) = (
-    8,
-    [
-        10 + 20 + 1 + 5 + 2 + 3 + 4 + 6,
-        50 + 5 + 1 + 9 + 2 + 3 + 4 + 6,
-        103,
-        1003,
-    ],
-);
+const ALL: (i64, Tokens) = (8, [10 + 20 + 1 + 5 + 2 + 3 + 4 + 6, 50 + 5 + 1 + 9 + 2 + 3 + 4 + 6, 103, 1003]);
 
 #[test]
 fn every_response_counts_once_in_every_view() {
@@ -184,28 +138,15 @@ fn rows_have_the_keys_of_their_view() {
     shapes(&env);
     let column = |view: &str, name: &str| -> Vec<Value> {
         let report = usage(&env, &[view]);
-        report["rows"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|row| row[name].clone())
-            .collect()
+        report["rows"].as_array().unwrap().iter().map(|row| row[name].clone()).collect()
     };
     assert_eq!(column("daily", "date"), ["2026-11-10", "2026-11-11", "2026-12-01"]);
     assert_eq!(column("monthly", "month"), ["2026-11", "2026-12"]);
     assert_eq!(column("models", "model"), ["claude-opus-4-5-20251101", "mystery-9"]);
     assert_eq!(column("session", "session_id"), ["s1", "s5", "s2", "s3", "s4"]);
-    assert_eq!(
-        column("session", "project"),
-        ["/src/web", "/src/web", "/src/web", "/src/web", "/src/api"]
-    );
+    assert_eq!(column("session", "project"), ["/src/web", "/src/web", "/src/web", "/src/web", "/src/api"]);
     assert_eq!(column("daily", "host"), ["claude", "claude", "claude"]);
-    let blocks = [
-        "2026-11-10T10:00:00Z",
-        "2026-11-10T23:00:00Z",
-        "2026-11-11T09:00:00Z",
-        "2026-12-01T00:00:00Z",
-    ];
+    let blocks = ["2026-11-10T10:00:00Z", "2026-11-10T23:00:00Z", "2026-11-11T09:00:00Z", "2026-12-01T00:00:00Z"];
     assert_eq!(column("blocks", "start"), blocks);
     assert_eq!(column("blocks", "end")[0], "2026-11-10T15:00:00Z");
 }
@@ -213,11 +154,7 @@ fn rows_have_the_keys_of_their_view() {
 #[test]
 fn days_are_those_of_the_local_time_zone() {
     let env = Env::new();
-    write(
-        &env,
-        "-p/s.jsonl",
-        &[line("m1", "2026-11-10T23:30:00.000Z", [1, 0, 0, 0])],
-    );
+    write(&env, "-p/s.jsonl", &[line("m1", "2026-11-10T23:30:00.000Z", [1, 0, 0, 0])]);
     for (zone, day) in [("UTC", "2026-11-10"), ("CET-1", "2026-11-11"), ("EST5", "2026-11-10")] {
         let output = finish(env.command(&["usage", "--json"]).env("TZ", zone), b"");
         assert_eq!(output.json()["rows"][0]["date"], day, "{zone}");
@@ -231,10 +168,7 @@ fn an_unknown_price_leaves_the_cost_open() {
     let report = usage(&env, &["models"]);
     let (known, mystery) = (&report["rows"][0], &report["rows"][1]);
     assert!(known["cost_usd"].as_f64().unwrap() > 0.0);
-    assert_eq!(
-        (&mystery["cost_usd"], &mystery["unpriced_tokens"]),
-        (&Value::Null, &json!(8))
-    );
+    assert_eq!((&mystery["cost_usd"], &mystery["unpriced_tokens"]), (&Value::Null, &json!(8)));
     assert_eq!(report["totals"]["cost_usd"], Value::Null);
     assert_eq!(report["totals"]["priced_cost_usd"], known["cost_usd"]);
 
@@ -246,10 +180,7 @@ fn an_unknown_price_leaves_the_cost_open() {
     assert_eq!(report["rows"][0]["cost_usd"], 2.0);
     assert_eq!(report["rows"][1]["cost_usd"], Value::Null);
     let text = env.run(&["usage"]);
-    assert!(
-        text.stderr.contains("8 tokens are of models without a known price"),
-        "{text:?}"
-    );
+    assert!(text.stderr.contains("8 tokens are of models without a known price"), "{text:?}");
 }
 
 #[test]
@@ -260,16 +191,8 @@ fn what_changes_between_runs_is_seen() {
     // The torn line gets its end, a known response its final numbers, and a new file comes.
     let torn = line("m8", "2026-11-12T12:00:00.000Z", [50, 50, 50, 50]).to_string();
     write_raw(&env, "-src-web/s5.jsonl", &format!("{}\n", &torn[torn.len() - 9..]));
-    write(
-        &env,
-        "-src-web/s1.jsonl",
-        &[line("m2", "2026-11-10T10:01:01.000Z", [20, 15, 0, 0])],
-    );
-    write(
-        &env,
-        "-new/s9.jsonl",
-        &[line("m9", "2026-11-12T12:00:00.000Z", [1, 0, 0, 0])],
-    );
+    write(&env, "-src-web/s1.jsonl", &[line("m2", "2026-11-10T10:01:01.000Z", [20, 15, 0, 0])]);
+    write(&env, "-new/s9.jsonl", &[line("m9", "2026-11-12T12:00:00.000Z", [1, 0, 0, 0])]);
     let (responses, [input, output, creation, read]) = ALL;
     let grown = (responses + 2, [input + 51, output + 60, creation + 50, read + 50]);
     assert_eq!(totals(&env, &[]), grown);
@@ -297,18 +220,7 @@ fn filters_narrow_every_view() {
     assert_eq!(responses(&["--project", "nowhere"]), 0);
     assert_eq!(responses(&["--host", "claude"]), 8);
     assert_eq!(responses(&["--host", "codex"]), 0);
-    assert_eq!(
-        responses(&[
-            "models",
-            "--host",
-            "claude",
-            "--project",
-            "web",
-            "--since",
-            "2026-11-11"
-        ]),
-        2
-    );
+    assert_eq!(responses(&["models", "--host", "claude", "--project", "web", "--since", "2026-11-11"]), 2);
 }
 
 #[test]

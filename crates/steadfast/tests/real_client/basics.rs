@@ -70,21 +70,10 @@ fn stop_hook_blocks_twice() {
     let output = client.print(&[], "Begin.");
 
     assert_eq!(output.stdout.trim(), "Turn 3");
-    let active: Vec<bool> = lab
-        .inputs_of("Stop")
-        .iter()
-        .map(|stop| stop["stop_hook_active"] == true)
-        .collect();
+    let active: Vec<bool> = lab.inputs_of("Stop").iter().map(|stop| stop["stop_hook_active"] == true).collect();
     assert_eq!(active, [false, true, true]);
-    let texts: Vec<String> = model
-        .requests()
-        .iter()
-        .map(super::request::Request::last_user_text)
-        .collect();
-    assert_eq!(
-        texts,
-        ["Begin.", "Stop hook feedback:\nGO ON", "Stop hook feedback:\nGO ON"]
-    );
+    let texts: Vec<String> = model.requests().iter().map(super::request::Request::last_user_text).collect();
+    assert_eq!(texts, ["Begin.", "Stop hook feedback:\nGO ON", "Stop hook feedback:\nGO ON"]);
     assert_eq!(client.usage(), model.ledger());
 }
 
@@ -106,9 +95,7 @@ fn tui_compacts_and_clears() {
     tui.submit("Third question");
     tui.wait_for_text("Answer 3.");
     tui.submit("/clear");
-    tui.wait_for("an empty conversation", std::time::Duration::from_mins(1), |screen| {
-        !screen.contains("Answer 3.")
-    });
+    tui.wait_for("an empty conversation", std::time::Duration::from_mins(1), |screen| !screen.contains("Answer 3."));
     tui.submit("Fourth question");
     tui.wait_for_text("Answer 4.");
     assert!(tui.history().contains("Fourth question"), "{}", tui.history());
@@ -118,17 +105,9 @@ fn tui_compacts_and_clears() {
     assert_eq!(model.requests().iter().filter(|r| r.is_compaction()).count(), 1);
     let third = model.requests().into_iter().find(|r| r.seq == 3).expect("third turn");
     assert!(third.all_text().contains("SCRIPTED SUMMARY"), "{}", third.all_text());
-    let sources: Vec<String> = lab
-        .inputs_of("SessionStart")
-        .iter()
-        .map(|s| s["source"].to_string())
-        .collect();
+    let sources: Vec<String> = lab.inputs_of("SessionStart").iter().map(|s| s["source"].to_string()).collect();
     assert_eq!(sources, [r#""startup""#, r#""compact""#, r#""clear""#]);
-    let reasons: Vec<String> = lab
-        .inputs_of("SessionEnd")
-        .iter()
-        .map(|s| s["reason"].to_string())
-        .collect();
+    let reasons: Vec<String> = lab.inputs_of("SessionEnd").iter().map(|s| s["reason"].to_string()).collect();
     assert_eq!(reasons, [r#""clear""#, r#""prompt_input_exit""#]);
     assert_eq!(client.session_ids().len(), 2);
     // The summary and the titles were paid for, but no transcript has them.
@@ -154,18 +133,13 @@ fn subagent_is_counted_apart() {
         }
         let agent = request.tool_named("Agent").expect("Agent is offered");
         let input = json!({"description": "Count", "prompt": "COUNT FILES", "subagent_type": "general-purpose"});
-        Reply::default()
-            .and_tool_with_id("toolu_agent", agent, input)
-            .usage(Usage::new(1000, 200, 0, 0))
+        Reply::default().and_tool_with_id("toolu_agent", agent, input).usage(Usage::new(1000, 200, 0, 0))
     });
     let client = Client::new(&model);
     let lab = LabPlugin::write(&client, "");
     let client = client.plugin_dir(&lab.dir);
 
-    let output = client.print(
-        &["--output-format", "json", "--allowedTools", "Bash", "Agent"],
-        "Delegate it.",
-    );
+    let output = client.print(&["--output-format", "json", "--allowedTools", "Bash", "Agent"], "Delegate it.");
 
     model.check_script();
     assert_eq!(output.json()["result"], "The helper found none.");

@@ -52,23 +52,13 @@ impl Client {
         assert_no_network();
         let dir = tempfile::Builder::new().prefix("sf-").tempdir().expect("tempdir");
         let root = dir.path().canonicalize().expect("tempdir path");
-        let mut client = Self {
-            claude,
-            dir,
-            plugin_dirs: vec![],
-            env: BTreeMap::new(),
-            limit: Duration::from_mins(2),
-        };
+        let mut client = Self { claude, dir, plugin_dirs: vec![], env: BTreeMap::new(), limit: Duration::from_mins(2) };
         for part in ["home/.claude", "project", "tmp"] {
             fs::create_dir_all(root.join(part)).expect("directory");
         }
         client.write_settings();
         client.set_env(model);
-        let git = client
-            .command("git")
-            .args(["init", "-q", "-b", "main"])
-            .status()
-            .expect("git");
+        let git = client.command("git").args(["init", "-q", "-b", "main"]).status().expect("git");
         assert!(git.success(), "git init failed");
         client
     }
@@ -171,11 +161,7 @@ impl Client {
     /// `steadfast` as a person would call it from a shell.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
-        command
-            .env_clear()
-            .envs(&self.env)
-            .current_dir(self.project())
-            .stdin(Stdio::null());
+        command.env_clear().envs(&self.env).current_dir(self.project()).stdin(Stdio::null());
         command
     }
 
@@ -225,10 +211,7 @@ impl Client {
         let read = |path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
         let (stdout, stderr) = (read(&out), read(&err));
         let Some(status) = status else {
-            panic!(
-                "claude -p did not end in {:?}\nstdout: {stdout}\nstderr: {stderr}",
-                self.limit
-            );
+            panic!("claude -p did not end in {:?}\nstdout: {stdout}\nstderr: {stderr}", self.limit);
         };
         Output { stdout, stderr, status }
     }
@@ -236,17 +219,12 @@ impl Client {
 
 pub(crate) fn kill_group(leader: u32) {
     // The shell's own kill: no unsafe code and no further dependency.
-    let _ = Command::new("sh")
-        .args(["-c", &format!("kill -KILL -{leader} 2>/dev/null")])
-        .status();
+    let _ = Command::new("sh").args(["-c", &format!("kill -KILL -{leader} 2>/dev/null")]).status();
 }
 
 fn assert_no_network() {
     let devices = fs::read_to_string("/proc/net/dev").expect("/proc/net/dev");
     let names = devices.lines().skip(2).filter_map(|line| line.split(':').next());
     let others: Vec<&str> = names.map(str::trim).filter(|name| *name != "lo").collect();
-    assert!(
-        others.is_empty(),
-        "run this under netless.sh; network devices found: {others:?}"
-    );
+    assert!(others.is_empty(), "run this under netless.sh; network devices found: {others:?}");
 }

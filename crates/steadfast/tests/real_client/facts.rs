@@ -65,18 +65,9 @@ fn expansion_hook_adds_context() {
     client.print(&[], "/goal-status now");
 
     let text = model.requests()[0].all_text();
-    assert!(
-        text.contains("UserPromptExpansion hook additional context: CONTEXT OF THE HOOK"),
-        "{text}"
-    );
+    assert!(text.contains("UserPromptExpansion hook additional context: CONTEXT OF THE HOOK"), "{text}");
     assert!(text.contains("COMMAND TEXT now"), "{text}");
-    let order = [
-        "SessionStart",
-        "UserPromptExpansion",
-        "UserPromptSubmit",
-        "Stop",
-        "SessionEnd",
-    ];
+    let order = ["SessionStart", "UserPromptExpansion", "UserPromptSubmit", "Stop", "SessionEnd"];
     assert_eq!(lab.events(), order);
     assert_eq!(lab.inputs_of("UserPromptSubmit")[0]["prompt"], "/goal-status now");
 }
@@ -102,11 +93,7 @@ fn rewake_hook_works_beside_a_stop_hook() {
     tui.exit();
 
     let second = model.requests().into_iter().find(|r| r.seq == 2).expect("second turn");
-    assert!(
-        second.last_user_text().starts_with("<task-notification>"),
-        "{}",
-        second.summary()
-    );
+    assert!(second.last_user_text().starts_with("<task-notification>"), "{}", second.summary());
     assert!(second.last_user_text().contains("WAKE UP"), "{}", second.summary());
     assert_eq!(lab.inputs_of("Stop").len(), 2);
     assert_eq!(client.usage(), model.ledger());
@@ -147,9 +134,7 @@ fn escape_takes_a_prompt_back() {
     });
     // Ctrl-C empties the input box.
     tui.key("C-c");
-    tui.wait_for("an empty input box", Duration::from_mins(1), |screen| {
-        !screen.contains("Please hang")
-    });
+    tui.wait_for("an empty input box", Duration::from_mins(1), |screen| !screen.contains("Please hang"));
     tui.exit();
 
     assert_eq!(lab.events(), ["SessionStart", "UserPromptSubmit", "SessionEnd"]);

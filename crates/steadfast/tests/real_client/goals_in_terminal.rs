@@ -15,20 +15,12 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// Works a little in every turn, so that neither breaker nor cap ends the loop, and never finishes.
 fn busy(request: &Request) -> Reply {
     let id = format!("toolu_{}", request.seq);
-    let reply = if request.seq % 2 == 1 {
-        work(&id)
-    } else {
-        Reply::text(format!("Step {}.", request.seq))
-    };
-    reply
-        .usage(Usage::new(100, 10, 0, 50))
-        .delay(Duration::from_millis(100))
+    let reply = if request.seq % 2 == 1 { work(&id) } else { Reply::text(format!("Step {}.", request.seq)) };
+    reply.usage(Usage::new(100, 10, 0, 50)).delay(Duration::from_millis(100))
 }
 
 fn wait_until_driven(client: &crate::client::Client, continuations: i64) {
-    wait_for_goal(client, "some continuations", |goal| {
-        goal["continuations_used"].as_i64() >= Some(continuations)
-    });
+    wait_for_goal(client, "some continuations", |goal| goal["continuations_used"].as_i64() >= Some(continuations));
 }
 
 #[test]
@@ -50,10 +42,7 @@ fn a_pause_from_a_second_terminal_stops_the_loop() {
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(model.requests().len(), requests, "nothing is driven while paused");
     let paused = goal(&client);
-    assert_eq!(
-        (&paused["status"], &paused["paused_reason"]),
-        (&json!("paused"), &json!("user"))
-    );
+    assert_eq!((&paused["status"], &paused["paused_reason"]), (&json!("paused"), &json!("user")));
 
     tui.submit("/steadfast:goal-status");
     tui.wait_for_text("paused_reason: user");
@@ -77,9 +66,7 @@ fn the_objective_comes_back_after_compaction_and_resume() {
     let tui = Tui::start(&client, TOOLS);
     tui.submit("/steadfast:goal-start \"Remember the milk, word for word\" --max-turns 2");
     wait_for_goal(&client, "its cap", |goal| goal["paused_reason"] == "continuation_cap");
-    tui.wait_for("the end of the turn", LIMIT, |screen| {
-        !screen.contains("esc to interrupt")
-    });
+    tui.wait_for("the end of the turn", LIMIT, |screen| !screen.contains("esc to interrupt"));
     tui.submit("/compact");
     tui.wait_for_text("Compacted (ctrl+o");
     let before = model.requests_of(Kind::Main).len();
@@ -87,30 +74,17 @@ fn the_objective_comes_back_after_compaction_and_resume() {
     model.wait_for_request("a request after compaction", LIMIT, |r| {
         r.kind == Kind::Main && r.last_user_text().contains("Hello again")
     });
-    let after = model
-        .requests_of(Kind::Main)
-        .into_iter()
-        .nth(before)
-        .expect("the request");
-    assert!(
-        after.all_text().contains("Remember the milk, word for word"),
-        "{}",
-        after.summary()
-    );
+    let after = model.requests_of(Kind::Main).into_iter().nth(before).expect("the request");
+    assert!(after.all_text().contains("Remember the milk, word for word"), "{}", after.summary());
     let id = goal(&client)["session_id"].as_str().expect("session").to_owned();
-    tui.wait_for("the end of the turn", LIMIT, |screen| {
-        !screen.contains("esc to interrupt")
-    });
+    tui.wait_for("the end of the turn", LIMIT, |screen| !screen.contains("esc to interrupt"));
     tui.exit();
 
     let (code, said) = steadfast(&client, &["goal", "extend", "--add-turns", "1", "--session", &id]);
     assert_eq!(code, 0, "{said}");
     client.print(&[&["--resume", &id], TOOLS].concat(), "And now?");
-    let request = model
-        .requests_of(Kind::Main)
-        .into_iter()
-        .find(|r| r.last_user_text().contains("And now?"))
-        .expect("resumed");
+    let request =
+        model.requests_of(Kind::Main).into_iter().find(|r| r.last_user_text().contains("And now?")).expect("resumed");
     let restored = request.all_text();
     assert!(restored.contains("resumed with this session"), "{}", request.summary());
     model.check_script();
@@ -128,27 +102,20 @@ fn after_clear_the_goal_is_offered_and_can_be_adopted() {
     let tui = Tui::start(&client, TOOLS);
     tui.submit("/steadfast:goal-start \"Outlive the clear\" --max-turns 1");
     wait_for_goal(&client, "its cap", |goal| goal["paused_reason"] == "continuation_cap");
-    tui.wait_for("the end of the turn", LIMIT, |screen| {
-        !screen.contains("esc to interrupt")
-    });
+    tui.wait_for("the end of the turn", LIMIT, |screen| !screen.contains("esc to interrupt"));
     let old = goal(&client);
     tui.submit("/clear");
     tui.wait_for_text("/goal-adopt");
     let id = &old["goal_id"].as_str().expect("id")[..8];
     tui.submit(&format!("/steadfast:goal-adopt {id}"));
     let adopted = wait_for_goal(&client, "a new session", |goal| goal["session_id"] != old["session_id"]);
-    assert_eq!(
-        (&adopted["goal_id"], &adopted["tokens_used"]),
-        (&old["goal_id"], &old["tokens_used"])
-    );
+    assert_eq!((&adopted["goal_id"], &adopted["tokens_used"]), (&old["goal_id"], &old["tokens_used"]));
     model.wait_for_request("the adopted goal", LIMIT, |r| {
         r.kind == Kind::Main
             && r.session_id().as_deref() == adopted["session_id"].as_str()
             && r.all_text().contains("Outlive the clear")
     });
-    tui.wait_for("the end of the turn", LIMIT, |screen| {
-        !screen.contains("esc to interrupt")
-    });
+    tui.wait_for("the end of the turn", LIMIT, |screen| !screen.contains("esc to interrupt"));
     tui.exit();
     assert!(event_kinds(&client).contains(&"goal_orphaned".to_owned()));
     model.check_script();
@@ -195,10 +162,7 @@ fn two_sessions_side_by_side_never_touch_each_others_goal() {
             .filter(|h| h.kind == Kind::Main && h.session_id.as_deref() == session)
             .map(|h| h.usage.total())
             .sum();
-        assert!(
-            tokens % unit == 0 && tokens == handed.cast_signed(),
-            "{goal:#} {handed}"
-        );
+        assert!(tokens % unit == 0 && tokens == handed.cast_signed(), "{goal:#} {handed}");
     }
     model.check_script();
 }
@@ -207,31 +171,18 @@ fn two_sessions_side_by_side_never_touch_each_others_goal() {
 fn a_fork_is_offered_the_goal_and_its_copies_are_not_counted_again() {
     let model = ScriptedModel::start(busy);
     let client = client(&model);
-    let first = client.print(
-        &[&["--output-format", "json"], TOOLS].concat(),
-        "/steadfast:goal-start \"Fork me\" --max-turns 1",
-    );
+    let first = client
+        .print(&[&["--output-format", "json"], TOOLS].concat(), "/steadfast:goal-start \"Fork me\" --max-turns 1");
     let before = goal(&client);
     let fork = client.print(
-        &[
-            &[
-                "--output-format",
-                "json",
-                "--resume",
-                &first.session_id(),
-                "--fork-session",
-            ],
-            TOOLS,
-        ]
-        .concat(),
+        &[&["--output-format", "json", "--resume", &first.session_id(), "--fork-session"], TOOLS].concat(),
         "In the fork.",
     );
     assert_ne!(fork.session_id(), first.session_id());
+    let offered = model.requests().pop().expect("a request").all_text();
+    assert!(offered.contains("/goal-adopt"), "{offered}");
     let after = goal(&client);
-    assert_eq!(
-        (&after["session_id"], &after["tokens_used"]),
-        (&before["session_id"], &before["tokens_used"])
-    );
+    assert_eq!((&after["session_id"], &after["tokens_used"]), (&before["session_id"], &before["tokens_used"]));
     model.check_script();
 }
 
@@ -250,19 +201,13 @@ fn past_the_cap_on_blocks_the_client_is_woken() {
     assert_eq!(code, 0, "{said}");
     tui.exit();
     let kinds = event_kinds(&client);
-    assert!(
-        kinds.iter().filter(|kind| *kind == "goal_woken").count() >= 2,
-        "{kinds:?}"
-    );
+    assert!(kinds.iter().filter(|kind| *kind == "goal_woken").count() >= 2, "{kinds:?}");
     assert!(!tui_overridden(&model), "the client never had to override a block");
     model.check_script();
 }
 
 fn tui_overridden(model: &ScriptedModel) -> bool {
-    model
-        .requests()
-        .iter()
-        .any(|r| r.all_text().contains("consecutive times"))
+    model.requests().iter().any(|r| r.all_text().contains("consecutive times"))
 }
 
 #[test]
@@ -281,15 +226,10 @@ fn esc_leaves_a_goal_that_waits_to_be_asked() {
     tui.wait_for_text("Interrupted");
     tui.submit("What is two and two?");
     tui.wait_for_text("Answer 3.");
-    tui.wait_for("the end of the turn", LIMIT, |screen| {
-        !screen.contains("esc to interrupt")
-    });
+    tui.wait_for("the end of the turn", LIMIT, |screen| !screen.contains("esc to interrupt"));
     std::thread::sleep(Duration::from_secs(1));
     let paused = goal(&client);
-    assert_eq!(
-        (&paused["status"], &paused["paused_reason"]),
-        (&json!("paused"), &json!("user"))
-    );
+    assert_eq!((&paused["status"], &paused["paused_reason"]), (&json!("paused"), &json!("user")));
     assert_eq!(model.requests_of(Kind::Main).len(), 3, "nothing was driven on unasked");
     tui.exit();
     model.check_script();
@@ -305,15 +245,10 @@ fn an_api_error_is_tried_again_by_waking_the_client() {
     let client = client(&model);
     let tui = Tui::start(&client, TOOLS);
     tui.submit("/steadfast:goal-start \"Come back\" --max-turns 1");
-    model.wait_for_request("the turn after the error", LIMIT, |r| {
-        r.kind == Kind::Main && r.seq >= 2
-    });
+    model.wait_for_request("the turn after the error", LIMIT, |r| r.kind == Kind::Main && r.seq >= 2);
     tui.wait_for_text("Recovered");
     tui.exit();
     let kinds = event_kinds(&client);
-    assert!(
-        kinds.contains(&"turn_failed".to_owned()) && kinds.contains(&"goal_woken".to_owned()),
-        "{kinds:?}"
-    );
+    assert!(kinds.contains(&"turn_failed".to_owned()) && kinds.contains(&"goal_woken".to_owned()), "{kinds:?}");
     model.check_script();
 }

@@ -35,10 +35,7 @@ impl LabPlugin {
             .iter()
             .map(|event| {
                 let command = format!("sh \"${{CLAUDE_PLUGIN_ROOT}}/hook.sh\" {event}");
-                (
-                    event.to_string(),
-                    json!([{"hooks": [{"type": "command", "command": command}]}]),
-                )
+                (event.to_string(), json!([{"hooks": [{"type": "command", "command": command}]}]))
             })
             .collect();
         Self::write_with_hooks(client, answer, &Value::Object(hooks))
@@ -65,16 +62,11 @@ impl LabPlugin {
     /// The inputs of all hooks so far, in the order they ran.
     pub(crate) fn inputs(&self) -> Vec<Value> {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
-        text.lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect()
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     pub(crate) fn inputs_of(&self, event: &str) -> Vec<Value> {
-        self.inputs()
-            .into_iter()
-            .filter(|input| input["hook_event_name"] == event)
-            .collect()
+        self.inputs().into_iter().filter(|input| input["hook_event_name"] == event).collect()
     }
 
     pub(crate) fn events(&self) -> Vec<String> {

@@ -69,23 +69,15 @@ impl ScriptedModel {
     /// Starts a model whose script answers side calls too.
     pub(crate) fn start_with_side_calls(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
         let book = Mutex::new(Book::default());
-        let shared = Arc::new(Shared {
-            script: Box::new(script),
-            book,
-        });
+        let shared = Arc::new(Shared { script: Box::new(script), book });
         let (stop, stopped) = oneshot::channel();
         let (tell_port, port) = mpsc::channel();
         let state = shared.clone();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .expect("tokio runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("tokio runtime");
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bind");
-                tell_port
-                    .send(listener.local_addr().expect("address").port())
-                    .expect("port");
+                tell_port.send(listener.local_addr().expect("address").port()).expect("port");
                 let app = Router::new()
                     .route("/v1/messages", post(messages))
                     .route("/v1/messages/count_tokens", post(count_tokens))
@@ -100,12 +92,7 @@ impl ScriptedModel {
             runtime.shutdown_background();
         });
         let port = port.recv().expect("the model did not start");
-        Self {
-            shared,
-            port,
-            stop: Some(stop),
-            thread: Some(thread),
-        }
+        Self { shared, port, stop: Some(stop), thread: Some(thread) }
     }
 
     pub(crate) fn base_url(&self) -> String {
@@ -127,11 +114,7 @@ impl ScriptedModel {
     }
 
     pub(crate) fn handed_out_of(&self, kind: Kind) -> Usage {
-        self.handed_out()
-            .iter()
-            .filter(|h| h.kind == kind)
-            .map(|h| h.usage)
-            .sum()
+        self.handed_out().iter().filter(|h| h.kind == kind).map(|h| h.usage).sum()
     }
 
     /// What transcripts show: usage by message id, without side calls.
@@ -232,12 +215,7 @@ async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
     let model = request.json["model"].as_str().unwrap_or("claude-scripted").to_owned();
     let message = reply.message(&id, &model, usage);
     let session_id = request.session_id();
-    shared.book().handed_out.push(HandedOut {
-        kind: request.kind,
-        message_id: id,
-        usage,
-        session_id,
-    });
+    shared.book().handed_out.push(HandedOut { kind: request.kind, message_id: id, usage, session_id });
     if request.json["stream"] == true {
         respond(200, "text/event-stream", Reply::events(&message))
     } else {
@@ -248,11 +226,7 @@ async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
 /// A rough count is enough: the client only sizes its context with it.
 async fn count_tokens(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     shared.book().other_calls.push("POST /v1/messages/count_tokens".into());
-    respond(
-        200,
-        "application/json",
-        json!({"input_tokens": body.len() / 4}).to_string(),
-    )
+    respond(200, "application/json", json!({"input_tokens": body.len() / 4}).to_string())
 }
 
 async fn other(State(shared): State<Arc<Shared>>, method: Method, uri: Uri) -> Response {

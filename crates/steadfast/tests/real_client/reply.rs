@@ -16,12 +16,7 @@ pub(crate) struct Usage {
 
 impl Usage {
     pub(crate) fn new(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> Self {
-        Self {
-            input,
-            output,
-            cache_creation,
-            cache_read,
-        }
+        Self { input, output, cache_creation, cache_read }
     }
 
     /// All four counts added up.
@@ -77,11 +72,7 @@ impl std::iter::Sum for Usage {
 #[derive(Clone, Debug)]
 enum Block {
     Text(String),
-    ToolUse {
-        id: Option<String>,
-        name: String,
-        input: Value,
-    },
+    ToolUse { id: Option<String>, name: String, input: Value },
 }
 
 /// An HTTP error in place of a message.
@@ -125,14 +116,8 @@ impl Reply {
 
     /// The client is told not to retry, so the turn fails at once.
     pub(crate) fn error(status: u16, message: impl Into<String>) -> Self {
-        let error = HttpError {
-            status,
-            message: message.into(),
-        };
-        Self {
-            error: Some(error),
-            ..Self::default()
-        }
+        let error = HttpError { status, message: message.into() };
+        Self { error: Some(error), ..Self::default() }
     }
 
     pub(crate) fn and_text(mut self, text: impl Into<String>) -> Self {
@@ -141,22 +126,14 @@ impl Reply {
     }
 
     pub(crate) fn and_tool(mut self, name: impl Into<String>, input: Value) -> Self {
-        self.blocks.push(Block::ToolUse {
-            id: None,
-            name: name.into(),
-            input,
-        });
+        self.blocks.push(Block::ToolUse { id: None, name: name.into(), input });
         self
     }
 
     /// Like `and_tool`, with an id the script can look for later with
     /// `has_tool_result`.
     pub(crate) fn and_tool_with_id(mut self, id: &str, name: impl Into<String>, input: Value) -> Self {
-        self.blocks.push(Block::ToolUse {
-            id: Some(id.into()),
-            name: name.into(),
-            input,
-        });
+        self.blocks.push(Block::ToolUse { id: Some(id.into()), name: name.into(), input });
         self
     }
 
@@ -179,11 +156,7 @@ impl Reply {
             .enumerate()
             .map(|(at, block)| match block {
                 Block::Text(text) => json!({"type": "text", "text": text}),
-                Block::ToolUse {
-                    id: tool_id,
-                    name,
-                    input,
-                } => {
+                Block::ToolUse { id: tool_id, name, input } => {
                     let made = format!("toolu_{}_{at}", id.trim_start_matches("msg_"));
                     let tool_id = tool_id.clone().unwrap_or(made);
                     json!({"type": "tool_use", "id": tool_id, "name": name, "input": input})
@@ -216,10 +189,7 @@ impl Reply {
         push(json!({"type": "message_start", "message": start}));
         for (at, block) in message["content"].as_array().into_iter().flatten().enumerate() {
             let (opening, delta) = if block["type"] == "text" {
-                (
-                    json!({"type": "text", "text": ""}),
-                    json!({"type": "text_delta", "text": block["text"]}),
-                )
+                (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": block["text"]}))
             } else {
                 let mut opening = block.clone();
                 opening["input"] = json!({});

@@ -27,16 +27,8 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn new(json: Value, headers: &HeaderMap) -> Self {
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-        let headers = headers
-            .iter()
-            .map(|(name, value)| (name.to_string(), text(value.as_bytes())))
-            .collect();
-        let mut request = Self {
-            seq: 0,
-            kind: Kind::Main,
-            json,
-            headers,
-        };
+        let headers = headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect();
+        let mut request = Self { seq: 0, kind: Kind::Main, json, headers };
         if request.is_side_call() {
             request.kind = Kind::Side;
         } else if request.is_subagent("") {
@@ -47,10 +39,7 @@ impl Request {
 
     /// A header by its lower-case name.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(n, _)| n == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn session_id(&self) -> Option<String> {
@@ -68,10 +57,7 @@ impl Request {
         let own = |m: &&Value| m["role"] == "user";
         let texts = self.messages().iter().rev().filter(own).map(|message| {
             let blocks = texts_of(&message["content"], false);
-            let own: Vec<String> = blocks
-                .into_iter()
-                .filter(|t| !t.starts_with("<system-reminder>"))
-                .collect();
+            let own: Vec<String> = blocks.into_iter().filter(|t| !t.starts_with("<system-reminder>")).collect();
             own.join("\n")
         });
         texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
@@ -120,9 +106,7 @@ impl Request {
     /// An answer the client accepts, if this is a side call.
     pub(crate) fn side_reply(&self) -> Option<Reply> {
         if self.is_compaction() {
-            Some(Reply::text(
-                "<analysis>All read.</analysis>\n<summary>SCRIPTED SUMMARY</summary>",
-            ))
+            Some(Reply::text("<analysis>All read.</analysis>\n<summary>SCRIPTED SUMMARY</summary>"))
         } else if self.is_title() {
             Some(Reply::text(json!({"title": "Scripted title"}).to_string()))
         } else {
@@ -132,10 +116,7 @@ impl Request {
 
     /// A turn of a subagent whose first message contains the marker.
     pub(crate) fn is_subagent(&self, marker: &str) -> bool {
-        let first = self
-            .messages()
-            .first()
-            .map(|m| texts_of(&m["content"], false).join("\n"));
+        let first = self.messages().first().map(|m| texts_of(&m["content"], false).join("\n"));
         self.agent_id().is_some() && first.unwrap_or_default().contains(marker)
     }
 
@@ -149,12 +130,7 @@ impl Request {
     /// One line for failure messages.
     pub(crate) fn summary(&self) -> String {
         let text: String = self.last_user_text().chars().take(100).collect();
-        format!(
-            "{} {:?} tools={} last={text:?}",
-            self.seq,
-            self.kind,
-            self.tools().len()
-        )
+        format!("{} {:?} tools={} last={text:?}", self.seq, self.kind, self.tools().len())
     }
 
     fn messages(&self) -> &[Value] {

@@ -18,23 +18,12 @@ fn post(model: &ScriptedModel, path: &str, body: &Value) -> (u16, String) {
     let address = model.base_url().replace("http://", "");
     let mut stream = TcpStream::connect(address).expect("connect");
     let body = body.to_string();
-    let head = format!(
-        "POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}",
-        body.len()
-    );
-    stream
-        .write_all(format!("{head}\r\n\r\n{body}").as_bytes())
-        .expect("send");
+    let head = format!("POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}", body.len());
+    stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes()).expect("send");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("read");
     let (head, body) = answer.split_once("\r\n\r\n").expect("head and body");
-    (
-        head.split(' ')
-            .nth(1)
-            .and_then(|code| code.parse().ok())
-            .expect("status"),
-        body.to_owned(),
-    )
+    (head.split(' ').nth(1).and_then(|code| code.parse().ok()).expect("status"), body.to_owned())
 }
 
 #[test]
@@ -42,9 +31,7 @@ fn model_speaks_both_ways() {
     let model = ScriptedModel::start(|request| match request.last_user_text().as_str() {
         "fail" => Reply::error(529, "too busy"),
         "panic" => panic!("as asked"),
-        _ => Reply::tool("Bash", json!({"command": "true"}))
-            .and_text("Yes.")
-            .usage(Usage::new(1, 2, 3, 4)),
+        _ => Reply::tool("Bash", json!({"command": "true"})).and_text("Yes.").usage(Usage::new(1, 2, 3, 4)),
     });
     let ask = |text: &str, stream: bool| {
         let tools = json!([{"name": "mcp__plugin_x_y__update_goal"}]);
@@ -68,10 +55,7 @@ fn model_speaks_both_ways() {
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| model.check_script())).is_err());
     assert_eq!(post(&model, "/v1/messages/count_tokens", &ask("hi", false)).0, 200);
     assert_eq!(post(&model, "/api/anything", &json!({})).0, 404);
-    assert_eq!(
-        model.other_calls(),
-        ["POST /v1/messages/count_tokens", "POST /api/anything"]
-    );
+    assert_eq!(model.other_calls(), ["POST /v1/messages/count_tokens", "POST /api/anything"]);
 
     let without_tools = json!({"model": "m", "messages": [{"role": "user", "content": "title?"}]});
     assert_eq!(post(&model, "/v1/messages", &without_tools).0, 200);

@@ -25,8 +25,7 @@ impl Client {
     pub(crate) fn transcript(&self, session_id: &str) -> PathBuf {
         let mut all = self.transcripts();
         all.retain(|path| path.file_stem().is_some_and(|stem| stem == session_id));
-        all.pop()
-            .unwrap_or_else(|| panic!("no transcript of session {session_id}"))
+        all.pop().unwrap_or_else(|| panic!("no transcript of session {session_id}"))
     }
 
     /// Transcripts of the subagents of a session.
@@ -61,9 +60,7 @@ fn children(dir: &Path) -> Vec<PathBuf> {
 /// The records of a transcript; a line still being written is left out.
 pub(crate) fn records(transcript: &Path) -> Vec<Value> {
     let text = fs::read_to_string(transcript).unwrap_or_default();
-    text.lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect()
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Usage per message id. A message has one line per content block, each with

@@ -21,26 +21,17 @@ impl Tui {
     pub(crate) fn start(client: &Client, args: &[&str]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let tui = Self {
-            socket: client.root().join(format!("tmux{number}")),
-        };
+        let tui = Self { socket: client.root().join(format!("tmux{number}")) };
         let (program, base) = client.base_args();
         let mut command = tui.tmux();
         // The pane stays when the client ends, so that its last words can be
         // shown in a failure message.
         command.args(["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"]);
-        command
-            .args(["new-session", "-d", "-x", COLUMNS, "-y", LINES, "-c"])
-            .arg(client.project());
+        command.args(["new-session", "-d", "-x", COLUMNS, "-y", LINES, "-c"]).arg(client.project());
         // tmux adds variables of its own, so the wanted environment is set by
         // env -i as the last step.
         command.args(["--", "env", "-i"]);
-        command.args(
-            client
-                .environment()
-                .iter()
-                .map(|(name, value)| format!("{name}={value}")),
-        );
+        command.args(client.environment().iter().map(|(name, value)| format!("{name}={value}")));
         command.arg(program).args(base).args(args);
         let status = command.status().expect("start tmux");
         assert!(status.success(), "tmux did not start");
@@ -51,10 +42,7 @@ impl Tui {
     fn tmux(&self) -> Command {
         let mut command = Command::new("tmux");
         // A tmux around the test must not be talked to, nor its settings read.
-        command
-            .env_remove("TMUX")
-            .env("LANG", "C.UTF-8")
-            .args(["-u", "-f", "/dev/null", "-S"]);
+        command.env_remove("TMUX").env("LANG", "C.UTF-8").args(["-u", "-f", "/dev/null", "-S"]);
         command.arg(&self.socket);
         command
     }
@@ -93,11 +81,7 @@ impl Tui {
         self.enter();
         let end = Instant::now() + LIMIT;
         while self.is_running() && is_typed(&self.screen(), text) {
-            assert!(
-                Instant::now() < end,
-                "{text:?} is not taken; screen:\n{}",
-                self.screen()
-            );
+            assert!(Instant::now() < end, "{text:?} is not taken; screen:\n{}", self.screen());
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -122,10 +106,7 @@ impl Tui {
                 return screen;
             }
             assert!(alive, "the client ended before {what}; last screen:\n{screen}");
-            assert!(
-                Instant::now() < end,
-                "waited {limit:?} for {what}; last screen:\n{screen}"
-            );
+            assert!(Instant::now() < end, "waited {limit:?} for {what}; last screen:\n{screen}");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -144,11 +125,7 @@ impl Tui {
         self.submit("/exit");
         let end = Instant::now() + LIMIT;
         while self.is_running() {
-            assert!(
-                Instant::now() < end,
-                "still running after /exit; screen:\n{}",
-                self.screen()
-            );
+            assert!(Instant::now() < end, "still running after /exit; screen:\n{}", self.screen());
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -160,9 +137,7 @@ impl Drop for Tui {
         let pid = self.tmux().args(["display-message", "-p", "#{pane_pid}"]).output();
         let alive = self.is_running();
         let _ = self.tmux().arg("kill-server").output();
-        let pid = pid
-            .ok()
-            .and_then(|o| String::from_utf8_lossy(&o.stdout).trim().parse().ok());
+        let pid = pid.ok().and_then(|o| String::from_utf8_lossy(&o.stdout).trim().parse().ok());
         if let (true, Some(pid)) = (alive, pid) {
             kill_group(pid);
         }

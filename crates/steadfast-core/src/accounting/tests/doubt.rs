@@ -6,13 +6,7 @@ const BUDGET: i64 = 1_000_000;
 
 fn budgeted_goal() -> World {
     let mut world = World::new();
-    world.start(
-        Budget {
-            tokens: Some(BUDGET),
-            ..Budget::default()
-        },
-        START,
-    );
+    world.start(Budget { tokens: Some(BUDGET), ..Budget::default() }, START);
     world.register();
     world
 }
@@ -30,16 +24,10 @@ fn a_malformed_number_pauses_the_goal_and_is_logged_by_name() {
     let facts = world.account(at(2));
     assert_eq!(facts.invalid.map(|invalid| invalid.field), Some("input_tokens"));
     let goal = world.goal();
-    assert_eq!(
-        (goal.state(), goal.tokens_used),
-        ("paused (accounting_error)".into(), 10)
-    );
+    assert_eq!((goal.state(), goal.tokens_used), ("paused (accounting_error)".into(), 10));
     let event = world.last_event();
     assert_eq!(event.kind, "invalid_usage_field");
-    assert_eq!(
-        event.payload,
-        json!({"usage_field": "input_tokens", "response_id": "m2", "offset": good.len()})
-    );
+    assert_eq!(event.payload, json!({"usage_field": "input_tokens", "response_id": "m2", "offset": good.len()}));
 }
 
 /// Bugs 6 and 7 of the plugin: reconciling did not move the cursor, so the goal paused again for ever.
@@ -54,16 +42,10 @@ fn reconciling_moves_past_a_malformed_number_for_good() {
     let old_cursor = world.goal().last_accounted_byte_offset;
     let goal = action::reconcile(&mut world.store, SESSION, USER, at(4)).unwrap();
     let end = i64::try_from(bad.len() + lost.len()).unwrap();
-    assert_eq!(
-        (goal.status, goal.last_accounted_byte_offset),
-        (GoalStatus::Active, end)
-    );
+    assert_eq!((goal.status, goal.last_accounted_byte_offset), (GoalStatus::Active, end));
     let event = world.last_event();
     assert_eq!(event.kind, "goal_reconciled");
-    assert_eq!(
-        (&event.payload["old_cursor"], &event.payload["new_cursor"]),
-        (&json!(old_cursor), &json!(end))
-    );
+    assert_eq!((&event.payload["old_cursor"], &event.payload["new_cursor"]), (&json!(old_cursor), &json!(end)));
 
     let next = reply("m3", at(5), [7, 0, 0, 0]);
     world.write(&next);
@@ -86,10 +68,7 @@ fn only_a_person_reconciles_and_only_what_is_in_doubt() {
     world.write(&malformed("m1", at(1)));
     world.account(at(2));
     let refused = action::reconcile(&mut world.store, SESSION, WORKER, at(3));
-    assert!(
-        matches!(refused, Err(action::ActionError::NotForAgents("reconcile"))),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Err(action::ActionError::NotForAgents("reconcile"))), "{refused:?}");
     assert_eq!(world.goal().state(), "paused (accounting_error)");
     assert_eq!(world.last_event().kind, "privileged_verb_refused");
 }
@@ -100,10 +79,7 @@ fn rewrite(world: &World, lines: &str) {
 
 fn mark(world: &mut World, now: Millis) {
     let transcript = world.transcript.clone();
-    world
-        .store
-        .write(|db| mark_before_compaction(db, Host::Claude, SESSION, &transcript, now))
-        .unwrap();
+    world.store.write(|db| mark_before_compaction(db, Host::Claude, SESSION, &transcript, now)).unwrap();
 }
 
 #[test]
@@ -134,11 +110,7 @@ fn a_file_rewritten_unseen_is_flagged_once_and_stays_flagged() {
     assert!(!world.account(at(6)).became_uncertain);
     let goal = world.goal();
     assert_eq!((goal.accounting_uncertain, goal.tokens_used), (true, 16));
-    let flagged = world
-        .event_kinds()
-        .iter()
-        .filter(|kind| *kind == "accounting_uncertain_set")
-        .count();
+    let flagged = world.event_kinds().iter().filter(|kind| *kind == "accounting_uncertain_set").count();
     assert_eq!(flagged, 1);
     let goal = action::reconcile(&mut world.store, SESSION, USER, at(7)).unwrap();
     assert_eq!((goal.status, goal.accounting_uncertain), (GoalStatus::Active, false));
@@ -164,10 +136,7 @@ fn a_rewritten_queue_and_its_broken_lines_are_counted_anew() {
     let taken = "{\"type\":\"queue-operation\",\"operation\":\"remove\"}\n";
     world.write(&format!("{waiting}broken\n"));
     assert!(world.account(at(1)).user_waits);
-    rewrite(
-        &world,
-        &format!("broken\n{waiting}{taken}{}", reply("m1", at(2), [1, 0, 0, 0])),
-    );
+    rewrite(&world, &format!("broken\n{waiting}{taken}{}", reply("m1", at(2), [1, 0, 0, 0])));
     assert!(!world.account(at(3)).user_waits);
     let cursor = world.store.read().cursor(&world.transcript).unwrap().unwrap();
     assert_eq!((cursor.queued_prompts, cursor.broken_lines), (0, 1));

@@ -66,28 +66,16 @@ fn every_verb_from_every_state_leads_where_the_contract_says() {
     // pause, resume, abandon, edit, block, complete by self, evaluator, checks, user; reconcile, verdict
     let paused = ["no", RUN, GIVE_UP, "same", "no", "no", "no", "no", CLOSED, "no", "same"];
     let doubtful = ["no", "no", GIVE_UP, "same", "no", "no", DONE, DONE, CLOSED, RUN, "same"];
-    let waiting = [
-        PAUSE, RUN, GIVE_UP, "same", "no", "no", "no", "no", CLOSED, "no", "same",
-    ];
+    let waiting = [PAUSE, RUN, GIVE_UP, "same", "no", "no", "no", "no", CLOSED, "no", "same"];
     for before in all_states() {
         let expected = match (before.status, before.paused_reason) {
-            (GoalStatus::Active, _) => [
-                PAUSE,
-                "no",
-                GIVE_UP,
-                "same",
-                "blocked Keep",
-                DONE,
-                DONE,
-                DONE,
-                CLOSED,
-                "no",
-                "same",
-            ],
+            (GoalStatus::Active, _) => {
+                [PAUSE, "no", GIVE_UP, "same", "blocked Keep", DONE, DONE, DONE, CLOSED, "no", "same"]
+            }
             (GoalStatus::Blocked, _) => paused,
-            (GoalStatus::BudgetLimited, _) => [
-                PAUSE, "no", GIVE_UP, "same", "no", "no", DONE, DONE, CLOSED, "no", "same",
-            ],
+            (GoalStatus::BudgetLimited, _) => {
+                [PAUSE, "no", GIVE_UP, "same", "no", "no", DONE, DONE, CLOSED, "no", "same"]
+            }
             (GoalStatus::Complete | GoalStatus::Abandoned, _) => ["no"; 11],
             (_, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain)) => doubtful,
             (_, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => waiting,
@@ -136,46 +124,21 @@ fn leaving_the_active_state_banks_the_running_time_once() {
 fn a_paused_and_resumed_goal_differs_only_in_its_clock() {
     let before = goal_in(GoalStatus::Active, None);
     let after = resume(&pause(&before, NOW).unwrap().goal, NOW + HOUR).unwrap();
-    let expected = Goal {
-        time_used_seconds: 100,
-        resume_at_ms: Some(NOW + HOUR),
-        updated_at_ms: NOW + HOUR,
-        ..before
-    };
+    let expected = Goal { time_used_seconds: 100, resume_at_ms: Some(NOW + HOUR), updated_at_ms: NOW + HOUR, ..before };
     assert_eq!(after.goal, expected);
-    assert_eq!(
-        after.events,
-        [Event::new("goal_resumed", json!({"from": "paused (user)"}))]
-    );
+    assert_eq!(after.events, [Event::new("goal_resumed", json!({"from": "paused (user)"}))]);
 }
 
 #[test]
 fn a_goal_at_a_cap_must_be_extended_before_it_resumes() {
-    let turns = Goal {
-        continuations_used: 5,
-        continuations_remaining: 0,
-        ..paused(PausedReason::ContinuationCap)
-    };
-    let hours = Goal {
-        max_wall_clock_seconds: 10,
-        ..paused(PausedReason::WallClockCap)
-    };
-    let deadline = Goal {
-        deadline_ms: Some(START + MINUTE),
-        ..paused(PausedReason::Deadline)
-    };
-    for (goal, hint) in [
-        (turns, "--add-turns"),
-        (hours, "--add-hours"),
-        (deadline, "--add-hours"),
-    ] {
+    let turns = Goal { continuations_used: 5, continuations_remaining: 0, ..paused(PausedReason::ContinuationCap) };
+    let hours = Goal { max_wall_clock_seconds: 10, ..paused(PausedReason::WallClockCap) };
+    let deadline = Goal { deadline_ms: Some(START + MINUTE), ..paused(PausedReason::Deadline) };
+    for (goal, hint) in [(turns, "--add-turns"), (hours, "--add-hours"), (deadline, "--add-hours")] {
         let refusal = resume(&goal, NOW).unwrap_err();
         assert!(refusal.hint().contains(hint), "{refusal:?}");
         // A person's pause on top does not hide the cap.
-        let by_user = Goal {
-            paused_reason: Some(PausedReason::User),
-            ..goal
-        };
+        let by_user = Goal { paused_reason: Some(PausedReason::User), ..goal };
         assert!(resume(&by_user, NOW).is_err());
     }
 }
@@ -191,13 +154,7 @@ fn a_spent_goal_that_is_paused_and_resumed_is_spent_again() {
         ..goal_within(Budget::parse("100", "").unwrap())
     };
     let resumed = resume(&pause(&spent, NOW).unwrap().goal, NOW).unwrap();
-    assert_eq!(
-        resumed.goal,
-        Goal {
-            updated_at_ms: NOW,
-            ..spent
-        }
-    );
+    assert_eq!(resumed.goal, Goal { updated_at_ms: NOW, ..spent });
     assert_eq!(resumed.span, Span::Keep);
     let next = turn::at_stop(&resumed.goal, &TurnEnd::default(), crate::testing::rules(3), NOW);
     assert_eq!(next, (None, turn::Decision::Silent));
@@ -207,11 +164,7 @@ fn a_spent_goal_that_is_paused_and_resumed_is_spent_again() {
 fn completion_says_who_vouched_and_where_the_goal_stood() {
     let cases = [
         (CompletedBy::SelfUpdate, "goal_completed_by_self_update", "self_update"),
-        (
-            CompletedBy::Verification,
-            "goal_completed_by_self_update",
-            "verification",
-        ),
+        (CompletedBy::Verification, "goal_completed_by_self_update", "verification"),
         (CompletedBy::Evaluator, "goal_completed_by_evaluator", "evaluator"),
         (CompletedBy::User, "goal_completed_by_user", "user"),
     ];
@@ -219,10 +172,7 @@ fn completion_says_who_vouched_and_where_the_goal_stood() {
         let change = complete(&goal(), by, NOW).unwrap();
         assert_eq!(change.events, [Event::new(kind, json!({"completed_by": name}))]);
     }
-    let uncertain = Goal {
-        accounting_uncertain: true,
-        ..paused(PausedReason::AccountingError)
-    };
+    let uncertain = Goal { accounting_uncertain: true, ..paused(PausedReason::AccountingError) };
     let change = complete(&uncertain, CompletedBy::Evaluator, NOW).unwrap();
     let payload = json!({"completed_by": "evaluator", "from_status": "paused", "paused_reason": "accounting_error"});
     assert_eq!(change.events, [Event::new("goal_completed_by_evaluator", payload)]);
@@ -233,18 +183,8 @@ fn completion_says_who_vouched_and_where_the_goal_stood() {
 fn an_edit_keeps_everything_but_the_text() {
     let before = goal_in(GoalStatus::Active, None);
     let change = edit(&before, "Other".into(), NOW).unwrap();
-    assert_eq!(
-        change.events,
-        [Event::new(
-            "goal_objective_updated",
-            json!({"previous_objective": before.objective})
-        )]
-    );
-    let expected = Goal {
-        objective: "Other".into(),
-        updated_at_ms: NOW,
-        ..before
-    };
+    assert_eq!(change.events, [Event::new("goal_objective_updated", json!({"previous_objective": before.objective}))]);
+    let expected = Goal { objective: "Other".into(), updated_at_ms: NOW, ..before };
     assert_eq!(change.goal, expected);
 }
 
@@ -274,24 +214,10 @@ fn reconciling_clears_the_flag_moves_the_cursor_and_keeps_the_old_one_in_the_log
 
 #[test]
 fn reconciling_a_flagged_goal_does_not_undo_a_persons_pause() {
-    let flagged = Goal {
-        accounting_uncertain: true,
-        ..paused(PausedReason::User)
-    };
+    let flagged = Goal { accounting_uncertain: true, ..paused(PausedReason::User) };
     let change = reconcile(&flagged, 1, NOW).unwrap();
     assert_eq!(change.goal.state(), "paused (user)");
     assert_eq!((change.goal.accounting_uncertain, change.span), (false, Span::Keep));
-}
-
-#[test]
-fn only_a_person_may_use_the_privileged_verbs() {
-    let allowed = [Actor::User, Actor::Worker, Actor::Evaluator, Actor::Steadfast].map(may_use_privileged_verbs);
-    assert_eq!(allowed, [true, false, false, false]);
-    let refusal = refused(&goal_in(GoalStatus::Active, None), "extend", NOW);
-    assert_eq!(
-        refusal.events,
-        [Event::new("privileged_verb_refused", json!({"verb": "extend"}))]
-    );
 }
 
 mod extending;

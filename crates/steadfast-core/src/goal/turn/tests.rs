@@ -13,22 +13,12 @@ const RULES: TurnRules = crate::testing::rules(3);
 
 /// A turn that a person started and in which tools were called.
 fn work() -> TurnEnd {
-    TurnEnd {
-        worked: true,
-        message: Some("m".into()),
-        block_cap: Some(8),
-        ..TurnEnd::default()
-    }
+    TurnEnd { worked: true, message: Some("m".into()), block_cap: Some(8), ..TurnEnd::default() }
 }
 
 /// A turn that a continuation started and that only talked.
 fn talk(message: &str) -> TurnEnd {
-    TurnEnd {
-        after_continuation: true,
-        worked: false,
-        message: Some(message.into()),
-        ..work()
-    }
+    TurnEnd { after_continuation: true, worked: false, message: Some(message.into()), ..work() }
 }
 
 fn stop(goal: &Goal, turn: &TurnEnd) -> (Goal, Decision) {
@@ -37,37 +27,18 @@ fn stop(goal: &Goal, turn: &TurnEnd) -> (Goal, Decision) {
 }
 
 fn charged(goal: &Goal, worker_tokens: i64) -> Goal {
-    let add = Charge {
-        worker_tokens,
-        cost_micros: worker_tokens,
-        ..Charge::default()
-    };
+    let add = Charge { worker_tokens, cost_micros: worker_tokens, ..Charge::default() };
     charge(goal, add, NOW).unwrap().goal
 }
 
 /// For each limit, a goal that has just reached it.
 fn goals_at_their_limit() -> [(Limit, Goal); 5] {
     let of = |budget| goal_within(budget);
-    let tokens = of(Budget {
-        tokens: Some(100),
-        ..Budget::default()
-    });
-    let usd = of(Budget {
-        usd_micros: Some(100),
-        ..Budget::default()
-    });
-    let turns = of(Budget {
-        turns: Some(0),
-        ..Budget::default()
-    });
-    let hours = of(Budget {
-        seconds: Some(60),
-        ..Budget::default()
-    });
-    let deadline = of(Budget {
-        deadline_ms: Some(NOW),
-        ..Budget::default()
-    });
+    let tokens = of(Budget { tokens: Some(100), ..Budget::default() });
+    let usd = of(Budget { usd_micros: Some(100), ..Budget::default() });
+    let turns = of(Budget { turns: Some(0), ..Budget::default() });
+    let hours = of(Budget { seconds: Some(60), ..Budget::default() });
+    let deadline = of(Budget { deadline_ms: Some(NOW), ..Budget::default() });
     [
         (Limit::Tokens, charged(&tokens, 100)),
         (Limit::Usd, charged(&usd, 100)),
@@ -79,16 +50,10 @@ fn goals_at_their_limit() -> [(Limit, Goal); 5] {
 
 #[test]
 fn an_active_goal_goes_on_and_the_turn_is_counted() {
-    let before = goal_within(Budget {
-        turns: Some(5),
-        ..Budget::default()
-    });
+    let before = goal_within(Budget { turns: Some(5), ..Budget::default() });
     let (change, decision) = at_stop(&before, &work(), RULES, NOW);
     let change = change.unwrap();
-    let mut event = Event::new(
-        "continuation_injected",
-        json!({"message": "m", "last_accounted_byte_offset": 0}),
-    );
+    let mut event = Event::new("continuation_injected", json!({"message": "m", "last_accounted_byte_offset": 0}));
     event.decision = Some("block");
     assert_eq!((decision, change.events), (Decision::Continue, vec![event]));
     let expected = Goal {
@@ -107,14 +72,11 @@ fn an_active_goal_goes_on_and_the_turn_is_counted() {
 fn goals_that_are_not_running_are_left_alone() {
     let done = complete(&goal(), CompletedBy::User, NOW).unwrap().goal;
     let paused = pause(&goal(), NOW).unwrap().goal;
-    let blocked = Goal {
-        status: GoalStatus::Blocked,
-        ..goal()
-    };
+    let blocked = Goal { status: GoalStatus::Blocked, ..goal() };
     for goal in [done, paused, blocked] {
         assert_eq!(at_stop(&goal, &work(), RULES, NOW), (None, Decision::Silent));
-        assert_eq!(at_batch(&goal, NOW), (None, BatchDecision::GoOn));
-        assert_eq!(warn(&goal, NOW), None);
+        assert_eq!(at_batch(&goal, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
+        assert_eq!(warn(&goal, SharedSpend::Free, NOW), None);
     }
 }
 
@@ -131,6 +93,7 @@ fn every_limit_hands_out_one_wind_down_turn_and_then_stops() {
             Limit::Turns => "paused (continuation_cap)",
             Limit::Hours => "paused (wall_clock_cap)",
             Limit::Deadline => "paused (deadline)",
+            Limit::Shared => "paused (cost_cap)",
         };
         assert_eq!(stopped.state(), expected);
         assert_eq!((stopped.wind_down, stopped.resume_at_ms), (None, None));
@@ -168,20 +131,14 @@ fn a_budget_ends_in_budget_limited_even_when_the_last_turn_cost_nothing() {
         let (winding, first) = stop(&over, &work());
         assert_eq!(first, Decision::WindDown(limit));
         let (stopped, second) = stop(&winding, &work());
-        assert_eq!(
-            (second, stopped.state()),
-            (Decision::Limited(limit), "budget_limited".into())
-        );
+        assert_eq!((second, stopped.state()), (Decision::Limited(limit), "budget_limited".into()));
         assert_eq!(stopped.resume_at_ms, None);
     }
 }
 
 #[test]
 fn the_turns_of_a_cap_are_given_before_its_wind_down() {
-    let mut goal = goal_within(Budget {
-        turns: Some(2),
-        ..Budget::default()
-    });
+    let mut goal = goal_within(Budget { turns: Some(2), ..Budget::default() });
     let mut decisions = Vec::new();
     for _ in 0..5 {
         let (after, decision) = stop(&goal, &work());
@@ -205,10 +162,7 @@ fn an_extended_goal_winds_down_anew_at_its_next_limit() {
     let (_, spent) = goals_at_their_limit()[0].clone();
     let (winding, _) = stop(&spent, &work());
     let (stopped, _) = stop(&winding, &work());
-    let more = Extension {
-        tokens: Some(50),
-        ..Extension::default()
-    };
+    let more = Extension { tokens: Some(50), ..Extension::default() };
     let extended = extend(&stopped, more, NOW).unwrap().goal;
     assert_eq!(stop(&extended, &work()).1, Decision::Continue);
     let spent_again = charged(&extended, 50);
@@ -217,18 +171,10 @@ fn an_extended_goal_winds_down_anew_at_its_next_limit() {
 
 #[test]
 fn reaching_the_budget_and_becoming_budget_limited_are_one_change() {
-    let before = goal_within(Budget {
-        tokens: Some(100),
-        ..Budget::default()
-    });
+    let before = goal_within(Budget { tokens: Some(100), ..Budget::default() });
     assert_eq!(charged(&before, 99).status, GoalStatus::Active);
-    let add = Charge {
-        worker_tokens: 60,
-        subagent_tokens: 40,
-        cache_read_tokens: 7,
-        cost_micros: 5,
-        unpriced_tokens: 3,
-    };
+    let add =
+        Charge { worker_tokens: 60, subagent_tokens: 40, cache_read_tokens: 7, cost_micros: 5, unpriced_tokens: 3 };
     let change = charge(&before, add, NOW).unwrap();
     let mut event = Event::new(
         "tokens_accounted",
@@ -249,32 +195,21 @@ fn reaching_the_budget_and_becoming_budget_limited_are_one_change() {
         ..before
     };
     assert_eq!(change.goal, expected);
-    assert_eq!(
-        charge(&expected, Charge::default(), NOW),
-        None,
-        "nothing new, nothing written"
-    );
+    assert_eq!(charge(&expected, Charge::default(), NOW), None, "nothing new, nothing written");
     let done = complete(&goal(), CompletedBy::SelfUpdate, NOW).unwrap().goal;
     assert_eq!(charged(&done, 1_000_000).status, GoalStatus::Complete);
 }
 
 #[test]
 fn each_limit_is_warned_of_once_at_eighty_percent() {
-    let budget = Budget {
-        tokens: Some(1_000),
-        usd_micros: Some(10_000),
-        ..Budget::default()
-    };
-    assert_eq!(warn(&charged(&goal_within(budget.clone()), 799), NOW), None);
+    let budget = Budget { tokens: Some(1_000), usd_micros: Some(10_000), ..Budget::default() };
+    assert_eq!(warn(&charged(&goal_within(budget.clone()), 799), SharedSpend::Free, NOW), None);
     let near = charged(&goal_within(budget), 800);
-    let (change, limits) = warn(&near, NOW).unwrap();
+    let (change, limits) = warn(&near, SharedSpend::Free, NOW).unwrap();
     assert_eq!(limits, [Limit::Tokens]);
-    assert_eq!(
-        change.events,
-        [Event::new("limit_warning", json!({"limits": ["tokens"]}))]
-    );
+    assert_eq!(change.events, [Event::new("limit_warning", json!({"limits": ["tokens"]}))]);
     assert_eq!(change.goal.warned, [Limit::Tokens]);
-    assert_eq!(warn(&change.goal, NOW), None);
+    assert_eq!(warn(&change.goal, SharedSpend::Free, NOW), None);
 
     let timed = goal_within(Budget {
         seconds: Some(100),
@@ -282,12 +217,8 @@ fn each_limit_is_warned_of_once_at_eighty_percent() {
         deadline_ms: Some(START + 100 * SECOND),
         ..Budget::default()
     });
-    let almost = Goal {
-        continuations_used: 4,
-        continuations_remaining: 1,
-        ..timed
-    };
-    let (_, limits) = warn(&almost, START + 80 * SECOND).unwrap();
+    let almost = Goal { continuations_used: 4, continuations_remaining: 1, ..timed };
+    let (_, limits) = warn(&almost, SharedSpend::Free, START + 80 * SECOND).unwrap();
     assert_eq!(limits, [Limit::Turns, Limit::Hours, Limit::Deadline]);
 }
 
@@ -295,19 +226,10 @@ fn each_limit_is_warned_of_once_at_eighty_percent() {
 fn uncertain_accounting_pauses_only_a_goal_that_it_could_overspend() {
     let with = |tokens, usd_micros| Goal {
         accounting_uncertain: true,
-        ..goal_within(Budget {
-            tokens,
-            usd_micros,
-            turns: Some(9),
-            seconds: Some(HOUR),
-            ..Budget::default()
-        })
+        ..goal_within(Budget { tokens, usd_micros, turns: Some(9), seconds: Some(HOUR), ..Budget::default() })
     };
-    for (goal, pauses) in [
-        (with(None, None), false),
-        (with(Some(1_000), None), true),
-        (with(None, Some(1_000)), true),
-    ] {
+    for (goal, pauses) in [(with(None, None), false), (with(Some(1_000), None), true), (with(None, Some(1_000)), true)]
+    {
         let (after, decision) = stop(&goal, &work());
         if pauses {
             assert_eq!(decision, Decision::AccountingUncertain);
@@ -320,17 +242,8 @@ fn uncertain_accounting_pauses_only_a_goal_that_it_could_overspend() {
 
 #[test]
 fn uncertain_accounting_pauses_every_goal_where_the_user_wants_it_so() {
-    let rules = TurnRules {
-        always_pause_uncertain: true,
-        ..RULES
-    };
-    let uncertain = Goal {
-        accounting_uncertain: true,
-        ..goal()
-    };
-    assert_eq!(
-        at_stop(&uncertain, &work(), rules, NOW).1,
-        Decision::AccountingUncertain
-    );
+    let rules = TurnRules { always_pause_uncertain: true, ..RULES };
+    let uncertain = Goal { accounting_uncertain: true, ..goal() };
+    assert_eq!(at_stop(&uncertain, &work(), rules, NOW).1, Decision::AccountingUncertain);
     assert_eq!(at_stop(&goal(), &work(), rules, NOW).1, Decision::Continue);
 }

@@ -13,10 +13,7 @@ fn an_active_goal_goes_on_with_its_objective() {
     assert_eq!((said.message, said.context), (None, None));
     let goal = world.goal();
     assert_eq!((goal.tokens_used, goal.continuations_used), (11, 1));
-    assert_eq!(
-        world.event_kinds(),
-        ["goal_created", "tokens_accounted", "continuation_injected"]
-    );
+    assert_eq!(world.event_kinds(), ["goal_created", "tokens_accounted", "continuation_injected"]);
 }
 
 #[test]
@@ -69,10 +66,7 @@ fn the_turn_that_completed_the_goal_is_charged_and_no_later_one() {
     world.complete_by_worker(at(2));
     world.write(&reply("m2", at(3), [5, 0, 0, 0]));
     assert_eq!(world.stop(at(4)), HookReply::default());
-    assert_eq!(
-        (world.goal().tokens_used, world.goal().status),
-        (15, GoalStatus::Complete)
-    );
+    assert_eq!((world.goal().tokens_used, world.goal().status), (15, GoalStatus::Complete));
     let event = world.last_event();
     assert_eq!((&*event.kind, event.tokens_delta), ("final_turn_accounted", Some(15)));
 
@@ -107,10 +101,7 @@ fn a_spent_budget_is_told_wound_down_and_then_silent() {
     let second = world.stop(at(4));
     assert_eq!(second.block, None);
     let message = second.message.unwrap();
-    assert!(
-        message.contains("budget_limited") && message.contains("--add-tokens"),
-        "{message}"
-    );
+    assert!(message.contains("budget_limited") && message.contains("--add-tokens"), "{message}");
     assert_eq!(world.goal().tokens_used, 107, "the wind-down turn is the goal's own");
 
     world.write(&reply("m3", at(5), [500, 0, 0, 0]));
@@ -121,16 +112,10 @@ fn a_spent_budget_is_told_wound_down_and_then_silent() {
 /// Bug 29 of the plugin: caps stopped the goal without telling anyone.
 #[test]
 fn a_cap_is_told_by_name() {
-    let world = running_goal_within(Budget {
-        seconds: Some(60),
-        ..Budget::default()
-    });
+    let world = running_goal_within(Budget { seconds: Some(60), ..Budget::default() });
     assert!(world.stop(at(60)).block.is_some());
     let message = world.stop(at(61)).message.unwrap();
-    assert!(
-        message.contains("wall_clock_cap") && message.contains("--add-hours"),
-        "{message}"
-    );
+    assert!(message.contains("wall_clock_cap") && message.contains("--add-hours"), "{message}");
     assert_eq!(world.goal().state(), "paused (wall_clock_cap)");
 }
 
@@ -184,11 +169,7 @@ fn the_user_and_background_work_come_first() {
     world.write(waiting);
     assert_eq!(world.stop(at(1)), HookReply::default());
     world.write(&waiting.replace("enqueue", "dequeue"));
-    let busy = HookEvent::Stop {
-        after_continuation: false,
-        last_message: None,
-        background_work: true,
-    };
+    let busy = HookEvent::Stop { after_continuation: false, last_message: None, background_work: true };
     assert_eq!(world.hook("Stop", busy, at(2)), HookReply::default());
     assert_eq!(world.goal().continuations_used, 0);
     assert!(world.stop(at(3)).block.is_some());
@@ -215,22 +196,11 @@ fn a_subagents_end_charges_its_tail() {
     let world = running_goal();
     let file = world.subagent("a1");
     append(&file, &reply("s1", at(1), [100, 0, 0, 0]));
-    let agent = |transcript: Option<PathBuf>| Agent {
-        id: "a1".into(),
-        transcript,
-    };
-    world.hook(
-        "PostToolBatch",
-        HookEvent::ToolBatch {
-            agent: Some(agent(None)),
-        },
-        at(2),
-    );
+    let agent = |transcript: Option<PathBuf>| Agent { id: "a1".into(), transcript };
+    world.hook("PostToolBatch", HookEvent::ToolBatch { agent: Some(agent(None)) }, at(2));
     assert_eq!(world.goal().subagent_tokens, 100);
     append(&file, &reply("s2", at(3), [11, 0, 0, 0]));
-    let stop = HookEvent::SubagentStop {
-        agent: agent(Some(file)),
-    };
+    let stop = HookEvent::SubagentStop { agent: agent(Some(file)) };
     assert_eq!(world.hook("SubagentStop", stop, at(4)), HookReply::default());
     assert_eq!(world.goal().subagent_tokens, 111);
 }

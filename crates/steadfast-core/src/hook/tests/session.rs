@@ -68,10 +68,7 @@ fn what_a_session_spends_after_its_end_is_charged_when_it_is_back() {
     world.session_start(StartSource::Startup, START);
     world.write(&reply("m1", at(1), [10, 0, 0, 0]));
     end(&world, "prompt_input_exit", at(2));
-    assert_eq!(
-        (world.goal().tokens_used, world.goal().status),
-        (10, GoalStatus::Active)
-    );
+    assert_eq!((world.goal().tokens_used, world.goal().status), (10, GoalStatus::Active));
     world.session_start(StartSource::Resume, at(60));
     world.write(&reply("m2", at(61), [7, 0, 0, 0]));
     world.stop(at(62));
@@ -87,10 +84,7 @@ fn a_cleared_sessions_goal_is_orphaned_noted_and_offered() {
     let orphan = world.goal();
     assert_eq!(orphan.status, GoalStatus::Active, "never abandoned unasked");
     let event = world.last_event();
-    assert_eq!(
-        (&*event.kind, event.payload),
-        ("goal_orphaned", json!({"cause": "clear"}))
-    );
+    assert_eq!((&*event.kind, event.payload), ("goal_orphaned", json!({"cause": "clear"})));
 
     let input = HookInput {
         session_id: "after-clear".into(),
@@ -103,15 +97,9 @@ fn a_cleared_sessions_goal_is_orphaned_noted_and_offered() {
     assert!(said.context.unwrap().contains("do not work on it unless the user asks"));
     assert_eq!(world.goal(), orphan, "an offer changes nothing");
 
-    let place = action::Place {
-        session_id: "after-clear".into(),
-        ..world.place()
-    };
+    let place = action::Place { session_id: "after-clear".into(), ..world.place() };
     let adopted = action::adopt(&mut world.store, id, &place, USER, at(9)).unwrap();
-    assert_eq!(
-        (&*adopted.session_id, adopted.resume_at_ms),
-        ("after-clear", Some(at(9)))
-    );
+    assert_eq!((&*adopted.session_id, adopted.resume_at_ms), ("after-clear", Some(at(9))));
     assert_eq!(world.store.read().goal(SESSION).unwrap(), None);
 }
 
@@ -122,10 +110,7 @@ fn an_interrupted_goal_is_paused_at_the_next_prompt() {
     let said = world.prompt(true, at(9));
     assert!(said.message.unwrap().contains("/goal-resume"));
     assert_eq!(world.goal().state(), "paused (user)");
-    assert_eq!(
-        world.last_event().payload,
-        json!({"reason": "user", "cause": "interrupt"})
-    );
+    assert_eq!(world.last_event().payload, json!({"reason": "user", "cause": "interrupt"}));
 }
 
 #[test]
@@ -150,10 +135,7 @@ fn an_interrupted_goal_does_not_drive_on_when_a_background_task_wakes_the_client
 fn an_interrupt_from_before_the_goal_does_not_pause_it() {
     let mut world = World::new();
     world.write(&interrupt(at(-5)));
-    let place = action::Place {
-        transcript: None,
-        ..world.place()
-    };
+    let place = action::Place { transcript: None, ..world.place() };
     let new = crate::testing::new_goal(Budget::default());
     action::start(&mut world.store, &place, new, USER, START).unwrap();
     assert_eq!(world.prompt(true, at(1)), HookReply::default());
@@ -188,10 +170,7 @@ fn a_goal_runs_on_through_a_compaction() {
     world.write("{\"type\":\"system\",\"subtype\":\"compact_boundary\"}\n");
     world.write(&reply("m2", at(4), [7, 0, 0, 0]));
     assert!(world.stop(at(5)).block.is_some());
-    assert_eq!(
-        (world.goal().tokens_used, world.goal().accounting_uncertain),
-        (17, false)
-    );
+    assert_eq!((world.goal().tokens_used, world.goal().accounting_uncertain), (17, false));
 }
 
 /// Bug 8, second way: bytes vanished unseen.
@@ -236,16 +215,10 @@ fn a_usage_limit_pauses_until_its_reset_and_the_session_wakes_after_it() {
     };
     assert_eq!(world.hook("StopFailure", event, at(5)), HookReply::default());
     let goal = world.goal();
-    assert_eq!(
-        (goal.paused_reason, goal.wake_at_ms),
-        (Some(PausedReason::UsageLimit), Some(START + HOUR))
-    );
+    assert_eq!((goal.paused_reason, goal.wake_at_ms), (Some(PausedReason::UsageLimit), Some(START + HOUR)));
     assert_eq!(world.stop(at(6)), HookReply::default());
     world.session_start(StartSource::Resume, START + 30 * MINUTE);
     assert_eq!(world.goal().status, GoalStatus::Paused);
     world.session_start(StartSource::Resume, START + 61 * MINUTE);
-    assert_eq!(
-        (world.goal().status, world.goal().wake_at_ms),
-        (GoalStatus::Active, None)
-    );
+    assert_eq!((world.goal().status, world.goal().wake_at_ms), (GoalStatus::Active, None));
 }

@@ -7,10 +7,7 @@ use crate::store::EventFilter;
 fn a_corrupt_store_lets_every_turn_go_on_and_is_left_alone() {
     let world = World::new();
     let bytes = b"this was a database once\n".repeat(400);
-    let paths = Paths {
-        store: world.root.path().join("home/corrupt \"quoted\".db"),
-        ..world.paths()
-    };
+    let paths = Paths { store: world.root.path().join("home/corrupt \"quoted\".db"), ..world.paths() };
     fs_err::write(&paths.store, &bytes).unwrap();
     let mut events = every_event();
     events.push(("SessionStart", HookEvent::SessionStart(StartSource::Startup)));
@@ -37,13 +34,8 @@ fn a_store_from_the_future_is_named_as_such() {
     let path = world.root.path().join("future.db");
     world.store.backup_to(&path).unwrap();
     crate::store::tests::set_schema_version(&path, 7);
-    let paths = Paths {
-        store: path,
-        ..world.paths()
-    };
-    let message = handle(&world.input("Stop", stop_event(false)), &paths, START)
-        .message
-        .unwrap();
+    let paths = Paths { store: path, ..world.paths() };
+    let message = handle(&world.input("Stop", stop_event(false)), &paths, START).message.unwrap();
     assert!(message.contains("schema version 7"), "{message}");
 }
 
@@ -57,10 +49,7 @@ fn a_failure_of_ours_pauses_the_goal_as_degraded_and_says_so() {
     assert!(said.message.unwrap().contains("/goal-resume"));
     assert_eq!(world.goal().state(), "paused (degraded)");
     let event = world.last_event();
-    assert_eq!(
-        (&*event.kind, event.status_before.as_deref()),
-        ("paused_degraded", Some("active"))
-    );
+    assert_eq!((&*event.kind, event.status_before.as_deref()), ("paused_degraded", Some("active")));
     assert!(event.payload["cause"].as_str().is_some_and(|cause| !cause.is_empty()));
 }
 
@@ -90,14 +79,8 @@ fn a_malformed_number_pauses_the_goal_and_says_how_to_go_on() {
 fn a_malformed_number_of_a_subagent_is_told_too() {
     let world = running_goal();
     let file = world.subagent("a1");
-    append(
-        &file,
-        &crate::testing::reply_with_usage("s1", at(1), &json!({"output_tokens": 0.5})),
-    );
-    let agent = Agent {
-        id: "a1".into(),
-        transcript: Some(file),
-    };
+    append(&file, &crate::testing::reply_with_usage("s1", at(1), &json!({"output_tokens": 0.5})));
+    let agent = Agent { id: "a1".into(), transcript: Some(file) };
     let said = world.hook("SubagentStop", HookEvent::SubagentStop { agent }, at(2));
     assert!(said.message.unwrap().contains("output_tokens"));
     assert_eq!(world.goal().state(), "paused (accounting_error)");
@@ -110,33 +93,18 @@ fn hostile_ids_paths_and_texts_stay_data() {
     let mut world = running_goal();
     let file = world.root.path().join("it's \"here\".jsonl");
     append(&file, &reply("s1", at(1), [100, 0, 0, 0]));
-    let agent = Agent {
-        id: hostile.into(),
-        transcript: Some(file.clone()),
-    };
-    assert_eq!(
-        world.hook("SubagentStop", HookEvent::SubagentStop { agent }, at(2)),
-        HookReply::default()
-    );
+    let agent = Agent { id: hostile.into(), transcript: Some(file.clone()) };
+    assert_eq!(world.hook("SubagentStop", HookEvent::SubagentStop { agent }, at(2)), HookReply::default());
     let cursors = crate::store::tests::subagent_cursors(&world.store);
-    assert_eq!(
-        cursors,
-        [(hostile.to_owned(), file.to_string_lossy().into_owned(), 100)]
-    );
+    assert_eq!(cursors, [(hostile.to_owned(), file.to_string_lossy().into_owned(), 100)]);
 
-    let failure = HookEvent::StopFailure {
-        error: hostile.into(),
-        message: format!("{hostile}\u{1b}[2J\0"),
-    };
+    let failure = HookEvent::StopFailure { error: hostile.into(), message: format!("{hostile}\u{1b}[2J\0") };
     world.hook("StopFailure", failure, at(3));
     let bad = json!({"input_tokens": hostile});
     world.write(&crate::testing::reply_with_usage(hostile, at(4), &bad));
     world.stop(at(5));
     action::reconcile(&mut world.store, SESSION, USER, at(6)).unwrap();
-    action::apply(&mut world.store, SESSION, WORKER, at(7), |goal| {
-        change::block(goal, hostile, at(7))
-    })
-    .unwrap();
+    action::apply(&mut world.store, SESSION, WORKER, at(7), |goal| change::block(goal, hostile, at(7))).unwrap();
     world.hook("SessionEnd", HookEvent::SessionEnd { reason: hostile.into() }, at(8));
 
     let kinds = world.event_kinds();

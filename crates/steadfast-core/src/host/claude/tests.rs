@@ -36,26 +36,16 @@ fn end(reason: &str) -> HookEvent {
 }
 
 fn stop(after_continuation: bool, last_message: &str, background_work: bool) -> HookEvent {
-    HookEvent::Stop {
-        after_continuation,
-        last_message: Some(last_message.into()),
-        background_work,
-    }
+    HookEvent::Stop { after_continuation, last_message: Some(last_message.into()), background_work }
 }
 
 fn failure(error: &str, message: &str) -> HookEvent {
-    HookEvent::StopFailure {
-        error: error.into(),
-        message: message.into(),
-    }
+    HookEvent::StopFailure { error: error.into(), message: message.into() }
 }
 
 fn subagent_stop(session: &str, id: &str) -> HookEvent {
     let file = format!("/home/user/.claude/projects/-home-user-project/{session}/subagents/agent-{id}.jsonl");
-    let agent = Agent {
-        id: id.into(),
-        transcript: Some(file.into()),
-    };
+    let agent = Agent { id: id.into(), transcript: Some(file.into()) };
     HookEvent::SubagentStop { agent }
 }
 
@@ -75,20 +65,11 @@ fn meanings() -> Vec<(&'static str, Vec<Option<HookEvent>>)> {
                 Some(start(Compact)),
             ],
         ),
-        (
-            "SessionEnd",
-            vec![Some(end("other")), Some(end("clear")), Some(end("prompt_input_exit"))],
-        ),
+        ("SessionEnd", vec![Some(end("other")), Some(end("clear")), Some(end("prompt_input_exit"))]),
         // Typed, two slash commands, and two prompts that the client made itself.
         (
             "UserPromptSubmit",
-            vec![
-                Some(prompt(true)),
-                Some(prompt(true)),
-                Some(prompt(true)),
-                Some(prompt(false)),
-                Some(prompt(false)),
-            ],
+            vec![Some(prompt(true)), Some(prompt(true)), Some(prompt(true)), Some(prompt(false)), Some(prompt(false))],
         ),
         ("UserPromptExpansion", vec![None]),
         ("PreToolUse", vec![None, None, None]),
@@ -105,15 +86,9 @@ fn meanings() -> Vec<(&'static str, Vec<Option<HookEvent>>)> {
         (
             "StopFailure",
             vec![
-                Some(failure(
-                    "rate_limit",
-                    "API Error: Request rejected (429) · scripted 429",
-                )),
+                Some(failure("rate_limit", "API Error: Request rejected (429) · scripted 429")),
                 Some(failure("server_error", overloaded)),
-                Some(failure(
-                    "authentication_failed",
-                    "Failed to authenticate. API Error: 401 scripted 401",
-                )),
+                Some(failure("authentication_failed", "Failed to authenticate. API Error: 401 scripted 401")),
                 Some(failure("unknown", "API Error: 400 scripted 400")),
             ],
         ),
@@ -121,31 +96,20 @@ fn meanings() -> Vec<(&'static str, Vec<Option<HookEvent>>)> {
         (
             "SubagentStop",
             vec![
-                Some(subagent_stop(
-                    "bd216a1f-d1a9-49dd-94fd-e2d7b4b540e6",
-                    "ae13b9d0730311a9c",
-                )),
-                Some(subagent_stop(
-                    "f71f6760-849a-465d-a4ee-8a856d4cc21e",
-                    "a8f92ede61716b955",
-                )),
+                Some(subagent_stop("bd216a1f-d1a9-49dd-94fd-e2d7b4b540e6", "ae13b9d0730311a9c")),
+                Some(subagent_stop("f71f6760-849a-465d-a4ee-8a856d4cc21e", "a8f92ede61716b955")),
                 None,
             ],
         ),
-        (
-            "PreCompact",
-            vec![Some(HookEvent::PreCompact), Some(HookEvent::PreCompact)],
-        ),
+        ("PreCompact", vec![Some(HookEvent::PreCompact), Some(HookEvent::PreCompact)]),
     ]
 }
 
 #[test]
 fn every_captured_call_is_read_as_what_it_means() {
     for (event, expected) in meanings() {
-        let read: Vec<Option<HookEvent>> = samples(event)
-            .iter()
-            .map(|stdin| read(stdin).map(|input| input.event))
-            .collect();
+        let read: Vec<Option<HookEvent>> =
+            samples(event).iter().map(|stdin| read(stdin).map(|input| input.event)).collect();
         assert_eq!(read, expected, "{event}");
     }
 }
@@ -191,11 +155,7 @@ fn unknown_fields_and_missing_ones_are_no_reason_to_fail() {
     stdin["a_field_of_next_week"] = json!({"deep": [1, 2, 3]});
     assert_eq!(read(&stdin).unwrap().event, stop(false, "All done.", false));
     let bare = r#"{"session_id":"s","hook_event_name":"Stop"}"#;
-    let expected = HookEvent::Stop {
-        after_continuation: false,
-        last_message: None,
-        background_work: false,
-    };
+    let expected = HookEvent::Stop { after_continuation: false, last_message: None, background_work: false };
     assert_eq!(read_text(bare), Some(expected));
     let new_source = r#"{"session_id":"s","hook_event_name":"SessionStart","source":"teleport"}"#;
     assert_eq!(read_text(new_source), Some(start(StartSource::Startup)));
@@ -220,17 +180,7 @@ fn calls_that_are_not_for_us_are_told_from_calls_that_are_broken() {
     }
     let long = format!(r#"{{"session_id":"{}","hook_event_name":"Stop"}}"#, "x".repeat(201));
     assert!(matches!(read_hook(long.as_bytes()), Ok(None)));
-    for broken in [
-        "",
-        "  \n",
-        "null",
-        "[]",
-        "7",
-        "{",
-        "{\"session_id\":\"s\"",
-        "not json",
-        "\u{0}",
-    ] {
+    for broken in ["", "  \n", "null", "[]", "7", "{", "{\"session_id\":\"s\"", "not json", "\u{0}"] {
         assert!(read_hook(broken.as_bytes()).is_err(), "{broken:?}");
     }
     assert!(read_hook(b"\xff\xfe").is_err());
@@ -245,10 +195,7 @@ fn our_own_commands_are_known_with_and_without_the_plugins_name() {
         read(&stdin).map(|input| input.event)
     };
     for name in ["goal-extend", "steadfast:goal-extend"] {
-        let expected = HookEvent::Command {
-            verb: "extend".into(),
-            arguments: "--add $(id) \"x\n y\"".into(),
-        };
+        let expected = HookEvent::Command { verb: "extend".into(), arguments: "--add $(id) \"x\n y\"".into() };
         assert_eq!(command(name), Some(expected), "{name}");
     }
     for name in ["goal", "other:goal-extend", "extend", "steadfast:extend", ""] {
@@ -268,22 +215,12 @@ fn our_own_tools_are_known_by_their_full_name_and_carry_who_called_them() {
     let by_hand = EVALUATOR_CALL.replace("plugin_steadfast_", "");
     assert!(read_text(&by_hand).is_some());
     // Bug 10 of the plugin: any tool whose name ends in update_goal was taken for its own.
-    for name in [
-        "mcp__plugin_other_steadfast__update_goal",
-        "mcp__other__update_goal",
-        "update_goal",
-    ] {
+    for name in ["mcp__plugin_other_steadfast__update_goal", "mcp__other__update_goal", "update_goal"] {
         let foreign = EVALUATOR_CALL.replace("mcp__plugin_steadfast_steadfast__record_verdict", name);
         assert_eq!(read_text(&foreign), None, "{name}");
     }
     assert_eq!(read_text(&EVALUATOR_CALL.replace("tool_use_id", "other")), None);
-    let evaluators = [
-        "steadfast:goal-evaluator",
-        "goal-evaluator",
-        "other:goal-evaluator",
-        "worker",
-        "",
-    ];
+    let evaluators = ["steadfast:goal-evaluator", "goal-evaluator", "other:goal-evaluator", "worker", ""];
     assert_eq!(evaluators.map(is_evaluator), [true, false, false, false, false]);
 }
 
@@ -304,17 +241,11 @@ fn a_reply_has_only_what_the_client_knows_for_its_event() {
         "systemMessage": "look",
     });
     let cases = [
-        (
-            "Stop",
-            json!({"decision": "block", "reason": "go on", "systemMessage": "look"}),
-        ),
+        ("Stop", json!({"decision": "block", "reason": "go on", "systemMessage": "look"})),
         ("UserPromptSubmit", block_and_context("UserPromptSubmit")),
         ("UserPromptExpansion", block_and_context("UserPromptExpansion")),
         ("PostToolBatch", block_and_context("PostToolBatch")),
-        (
-            "SessionStart",
-            json!({"hookSpecificOutput": context("SessionStart"), "systemMessage": "look"}),
-        ),
+        ("SessionStart", json!({"hookSpecificOutput": context("SessionStart"), "systemMessage": "look"})),
         ("PreToolUse", allow),
         ("PreCompact", only_message.clone()),
         ("SessionEnd", only_message.clone()),
@@ -326,13 +257,6 @@ fn a_reply_has_only_what_the_client_knows_for_its_event() {
         assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), expected, "{event}");
         assert_eq!(write_reply(event, &HookReply::default()), None, "{event}");
     }
-    let only_block = HookReply {
-        block: Some("no".into()),
-        ..HookReply::default()
-    };
-    assert_eq!(
-        write_reply("PreCompact", &only_block),
-        None,
-        "compaction is never refused"
-    );
+    let only_block = HookReply { block: Some("no".into()), ..HookReply::default() };
+    assert_eq!(write_reply("PreCompact", &only_block), None, "compaction is never refused");
 }

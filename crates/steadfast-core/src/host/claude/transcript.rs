@@ -134,11 +134,7 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     if model == "<synthetic>" {
         return;
     }
-    let hour = usage
-        .cache_creation
-        .as_ref()
-        .and_then(|split| split.get("ephemeral_1h_input_tokens"))
-        .cloned();
+    let hour = usage.cache_creation.as_ref().and_then(|split| split.get("ephemeral_1h_input_tokens")).cloned();
     let fields = [
         ("input_tokens", usage.input_tokens),
         ("output_tokens", usage.output_tokens),
@@ -149,11 +145,7 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     let mut counts = [0_i64; 5];
     for (count, (field, value)) in counts.iter_mut().zip(fields) {
         let Some(number) = whole_number(value.as_ref()) else {
-            let invalid = InvalidField {
-                field,
-                response_id: id,
-                offset,
-            };
+            let invalid = InvalidField { field, response_id: id, offset };
             reading.invalid.get_or_insert(invalid);
             return;
         };
@@ -221,9 +213,7 @@ fn other_line(line: &[u8], reading: &mut Reading) {
         (Some("user"), _) => {
             let marks_interrupt = |text: &String| text.starts_with("[Request interrupted by user");
             let blocks = wire.message.map(|message| message.content.0).unwrap_or_default();
-            let interrupted = blocks
-                .iter()
-                .any(|block| block.text.as_ref().is_some_and(marks_interrupt));
+            let interrupted = blocks.iter().any(|block| block.text.as_ref().is_some_and(marks_interrupt));
             if interrupted {
                 reading.interrupted_at = wire.timestamp.and_then(clock::parse_rfc3339);
             }

@@ -14,9 +14,7 @@ const MAX_LINKS: usize = 40;
 /// A file's text; `None` if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<String>, InstallError> {
     match fs::read(path) {
-        Ok(bytes) => String::from_utf8(bytes)
-            .map(Some)
-            .map_err(|_| InstallError::NotText { path: path.into() }),
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| InstallError::NotText { path: path.into() }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -28,9 +26,7 @@ impl Plan {
         for change in &self.changes {
             // The client writes these files as well; what it wrote after we planned must not be lost.
             if read(&change.path)? != change.before {
-                return Err(InstallError::Raced {
-                    path: change.path.clone(),
-                });
+                return Err(InstallError::Raced { path: change.path.clone() });
             }
         }
         let mut new_dirs = Vec::new();
@@ -49,16 +45,9 @@ impl Plan {
 }
 
 fn report(plan: Plan) -> Report {
-    let (written, removed) = plan
-        .changes
-        .into_iter()
-        .partition::<Vec<_>, _>(|change| change.after.is_some());
+    let (written, removed) = plan.changes.into_iter().partition::<Vec<_>, _>(|change| change.after.is_some());
     let paths = |changes: Vec<Change>| changes.into_iter().map(|change| change.path).collect();
-    Report {
-        written: paths(written),
-        removed: paths(removed),
-        notes: plan.notes,
-    }
+    Report { written: paths(written), removed: paths(removed), notes: plan.notes }
 }
 
 /// Best effort: the error that brought us here is the one to report.
@@ -88,8 +77,7 @@ fn write(path: &Path, text: Option<&str>, access: Access, new_dirs: &mut Vec<Pat
         file.as_file().set_permissions(metadata.permissions())?;
     }
     file.as_file().sync_all()?;
-    file.persist(&target)
-        .map_err(|error| at(&target, "cannot replace", &error.error))?;
+    file.persist(&target).map_err(|error| at(&target, "cannot replace", &error.error))?;
     Ok(())
 }
 

@@ -74,13 +74,7 @@ impl Setup {
             Some(toml::with_db(&path, base.as_deref(), db)?)
         };
         let content = Content::Toml { db: db.to_owned() };
-        let entry = Entry {
-            path,
-            config_dir: None,
-            before: base,
-            after,
-            content,
-        };
+        let entry = Entry { path, config_dir: None, before: base, after, content };
         self.record(current, entry);
         Ok(())
     }
@@ -92,10 +86,7 @@ impl Setup {
         self.plugin_files(wanted, &root)?;
         let source = json!({ "source": "directory", "path": unicode(&root)? });
 
-        let theirs = [
-            settings.base.get(&["extraKnownMarketplaces", MARKETPLACE]),
-            known.base.get(&[MARKETPLACE]),
-        ];
+        let theirs = [settings.base.get(&["extraKnownMarketplaces", MARKETPLACE]), known.base.get(&[MARKETPLACE])];
         let foreign = theirs
             .into_iter()
             .flatten()
@@ -134,13 +125,8 @@ impl Setup {
         let files = wanted.plugin.iter().map(|(name, text)| (plugin.join(name), *text));
         for (path, text) in files.chain([(manifest, wanted.marketplace)]) {
             let current = read(&path)?;
-            let entry = Entry {
-                path,
-                config_dir: None,
-                before: None,
-                after: Some(text.to_owned()),
-                content: Content::Whole,
-            };
+            let entry =
+                Entry { path, config_dir: None, before: None, after: Some(text.to_owned()), content: Content::Whole };
             self.record(current, entry);
         }
         Ok(())
@@ -226,13 +212,8 @@ impl Setup {
                     continue;
                 }
             };
-            let entry = Entry {
-                path,
-                config_dir: Some(self.config_dir.clone()),
-                before,
-                after: text,
-                content: Content::Whole,
-            };
+            let entry =
+                Entry { path, config_dir: Some(self.config_dir.clone()), before, after: text, content: Content::Whole };
             self.record(current, entry);
         }
         Ok(())
@@ -250,6 +231,5 @@ fn is_alive(source: &Value) -> bool {
 }
 
 fn unicode(path: &Path) -> Result<&str, InstallError> {
-    path.to_str()
-        .ok_or_else(|| InstallError::PathNotUnicode { path: path.into() })
+    path.to_str().ok_or_else(|| InstallError::PathNotUnicode { path: path.into() })
 }

@@ -26,12 +26,7 @@ impl Plan {
                 private.entry(sign(change)).or_default().push(&change.path);
             } else {
                 let folder = change.path.parent().unwrap_or(Path::new("")).to_path_buf();
-                let name = change
-                    .path
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned();
+                let name = change.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 whole.entry((sign(change), folder)).or_default().push(name);
             }
         }
@@ -81,23 +76,10 @@ fn key_lines(change: &Change) -> Vec<String> {
             }
         }
         (Some("toml"), _) => {
-            let (before, after) = (
-                change.before.as_deref().unwrap_or(""),
-                change.after.as_deref().unwrap_or(""),
-            );
+            let (before, after) = (change.before.as_deref().unwrap_or(""), change.after.as_deref().unwrap_or(""));
             let missing = |line: &&str, text: &str| !text.lines().any(|other| other == *line);
-            lines.extend(
-                before
-                    .lines()
-                    .filter(|line| missing(line, after))
-                    .map(|line| format!("- {line}")),
-            );
-            lines.extend(
-                after
-                    .lines()
-                    .filter(|line| missing(line, before))
-                    .map(|line| format!("+ {line}")),
-            );
+            lines.extend(before.lines().filter(|line| missing(line, after)).map(|line| format!("- {line}")));
+            lines.extend(after.lines().filter(|line| missing(line, before)).map(|line| format!("+ {line}")));
         }
         _ => {}
     }

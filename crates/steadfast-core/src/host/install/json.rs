@@ -31,20 +31,13 @@ pub(super) enum Ours {
 
 impl Edit {
     pub(super) fn new(keys: &[&str], written: Value, ours: Ours) -> Self {
-        Self {
-            keys: keys.iter().map(ToString::to_string).collect(),
-            written,
-            previous: None,
-            ours,
-        }
+        Self { keys: keys.iter().map(ToString::to_string).collect(), written, previous: None, ours }
     }
 
     pub(super) fn owns(&self, value: &Value) -> bool {
         match &self.ours {
             Ours::Exact => *value == self.written,
-            Ours::Member(name) => value
-                .get(name)
-                .is_some_and(|member| Some(member) == self.written.get(name)),
+            Ours::Member(name) => value.get(name).is_some_and(|member| Some(member) == self.written.get(name)),
             Ours::Any => true,
         }
     }
@@ -72,10 +65,7 @@ impl Document {
             Ok(Value::Object(root)) => root,
             Ok(_) => return Err(InstallError::NotAnObject { path: path.into() }),
             Err(source) => {
-                return Err(InstallError::Json {
-                    path: path.into(),
-                    source,
-                });
+                return Err(InstallError::Json { path: path.into(), source });
             }
         };
         Ok(Self {
@@ -115,10 +105,7 @@ impl Document {
                 .entry(key)
                 .or_insert_with(|| Value::Object(Map::new()))
                 .as_object_mut()
-                .ok_or_else(|| InstallError::KeyNotAnObject {
-                    path: path.into(),
-                    key: key.clone(),
-                })?;
+                .ok_or_else(|| InstallError::KeyNotAnObject { path: path.into(), key: key.clone() })?;
         }
         object.insert(last.clone(), value.clone());
         let text = self.text.as_deref();
@@ -201,10 +188,7 @@ impl Document {
 }
 
 fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    one.len() == other.len()
-        && one
-            .iter()
-            .all(|(key, value)| other.get(key).is_some_and(|twin| same(value, twin)))
+    one.len() == other.len() && one.iter().all(|(key, value)| other.get(key).is_some_and(|twin| same(value, twin)))
 }
 
 fn same(one: &Value, other: &Value) -> bool {
@@ -220,10 +204,8 @@ fn same(one: &Value, other: &Value) -> bool {
 
 fn indent(text: &str) -> Option<String> {
     let (_, rest) = text.trim().split_once('\n')?;
-    let margins = rest
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| &line[..line.len() - line.trim_start().len()]);
+    let margins =
+        rest.lines().filter(|line| !line.trim().is_empty()).map(|line| &line[..line.len() - line.trim_start().len()]);
     let step = margins.into_iter().find(|margin| !margin.is_empty());
     Some(step.unwrap_or_default().to_owned())
 }

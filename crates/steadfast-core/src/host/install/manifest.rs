@@ -57,19 +57,14 @@ impl Manifest {
         };
         match serde_json::from_str::<Self>(&text) {
             Ok(manifest) if manifest.format <= FORMAT => Ok((manifest, Some(text))),
-            Ok(manifest) => Err(InstallError::ManifestFromTheFuture {
-                path,
-                found: manifest.format,
-            }),
+            Ok(manifest) => Err(InstallError::ManifestFromTheFuture { path, found: manifest.format }),
             Err(source) => Err(InstallError::Manifest { path, source }),
         }
     }
 
     pub(super) fn render(&self, home: &Path) -> Result<String, InstallError> {
-        let mut text = serde_json::to_string_pretty(self).map_err(|source| InstallError::Manifest {
-            path: Self::path(home),
-            source,
-        })?;
+        let mut text = serde_json::to_string_pretty(self)
+            .map_err(|source| InstallError::Manifest { path: Self::path(home), source })?;
         text.push('\n');
         Ok(text)
     }
@@ -79,11 +74,7 @@ impl Manifest {
     }
 
     pub(super) fn new() -> Self {
-        Self {
-            format: FORMAT,
-            files: Vec::new(),
-            dirs: Vec::new(),
-        }
+        Self { format: FORMAT, files: Vec::new(), dirs: Vec::new() }
     }
 
     /// Remembers the directories that writing these files will create.

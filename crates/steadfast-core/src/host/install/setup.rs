@@ -50,10 +50,7 @@ impl Setup {
         let edit = edits.iter().find(|edit| edit.keys == keys)?;
         let present = Document::parse(&file.path, file.current.as_deref()).ok()?;
         let value = present.get(keys).filter(|value| edit.owns(value))?;
-        Some(Edit {
-            written: value.clone(),
-            ..edit.clone()
-        })
+        Some(Edit { written: value.clone(), ..edit.clone() })
     }
 
     /// Puts the edits into the file, on top of what it holds without us.
@@ -106,12 +103,8 @@ impl Setup {
         }
         let path = Manifest::path(&self.home);
         self.new.note_missing_dirs(&self.plan.changes, &path);
-        let manifest = Change {
-            path,
-            before: self.old_text,
-            after: Some(self.new.render(&self.home)?),
-            access: Access::Private,
-        };
+        let manifest =
+            Change { path, before: self.old_text, after: Some(self.new.render(&self.home)?), access: Access::Private };
         if manifest.before != manifest.after {
             self.plan.changes.insert(0, manifest);
         }
@@ -123,12 +116,7 @@ impl Setup {
         let current = read(&path)?;
         let base_text = self.without_us(&path, current.clone())?;
         let base = Document::parse(&path, base_text.as_deref())?;
-        Ok(UserFile {
-            path,
-            current,
-            base_text,
-            base,
-        })
+        Ok(UserFile { path, current, base_text, base })
     }
 
     pub(super) fn without_us(&self, path: &Path, current: Option<String>) -> Result<Option<String>, InstallError> {

@@ -29,9 +29,10 @@ pub(super) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&st
     loop {
         let (key, below) = rest.split_first()?;
         let Some(member) = object.members.iter().rfind(|member| member.key == *key) else {
-            let value = below.iter().rev().fold(value.clone(), |inner, key| {
-                Value::Object(Map::from_iter([(key.clone(), inner)]))
-            });
+            let value = below
+                .iter()
+                .rev()
+                .fold(value.clone(), |inner, key| Value::Object(Map::from_iter([(key.clone(), inner)])));
             return insert(text, &object, depth, key, &value, indent);
         };
         if below.is_empty() {
@@ -77,11 +78,7 @@ fn insert(text: &str, object: &Object, depth: usize, key: &str, value: &Value, i
         return Some(replace(text, object.open + 1..object.close, &body));
     };
     // One member that starts a line is enough: the object is laid out over several, whatever the others do.
-    let margin = object
-        .members
-        .iter()
-        .rev()
-        .find_map(|member| margin(text, member.start));
+    let margin = object.members.iter().rev().find_map(|member| margin(text, member.start));
     let member = if let (Some(margin), Some(step)) = (margin, indent) {
         let line_break = format!("{}{margin}", newline(text));
         format!(",{line_break}{key}: {}", layout(value, Some(step), &line_break))
@@ -138,21 +135,13 @@ fn object_at(text: &str, open: usize) -> Option<Object> {
         let colon = skip_space(bytes, key_end);
         let value = skip_space(bytes, colon + 1);
         let end = skip_value(bytes, value)?;
-        members.push(Member {
-            key: serde_json::from_str(text.get(start..key_end)?).ok()?,
-            start,
-            value: value..end,
-        });
+        members.push(Member { key: serde_json::from_str(text.get(start..key_end)?).ok()?, start, value: value..end });
         at = skip_space(bytes, end);
         if bytes.get(at) == Some(&b',') {
             at = skip_space(bytes, at + 1);
         }
     }
-    Some(Object {
-        open,
-        close: at,
-        members,
-    })
+    Some(Object { open, close: at, members })
 }
 
 fn skip_space(bytes: &[u8], from: usize) -> usize {
@@ -176,9 +165,8 @@ fn skip_value(bytes: &[u8], from: usize) -> Option<usize> {
             }
             _ => at += 1,
         }
-        let ended = bytes
-            .get(at)
-            .is_none_or(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b':' | b'}' | b']'));
+        let ended =
+            bytes.get(at).is_none_or(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b':' | b'}' | b']'));
         if depth == 0 && ended {
             return Some(at);
         }

@@ -15,10 +15,8 @@ use super::{
 mod way_back;
 mod way_in;
 
-const PLUGIN: &[(&str, &str)] = &[
-    (".claude-plugin/plugin.json", "{\"name\":\"steadfast\"}\n"),
-    ("hooks/hooks.json", "{}\n"),
-];
+const PLUGIN: &[(&str, &str)] =
+    &[(".claude-plugin/plugin.json", "{\"name\":\"steadfast\"}\n"), ("hooks/hooks.json", "{}\n")];
 const COMMANDS: &[(&str, &str)] = &[("goal-start.md", "start\n"), ("goal-status.md", "status\n")];
 /// Four spaces, an array on one line, a number that would not survive a float, no newline at the end.
 const ODD: &str = "{\n    \"model\": \"opus\",\n    \"permissions\": {\"allow\": [\"Bash(ls:*)\",   \"Read\"]},\n    \"x\": 1.50e2,\n    \"env\": { \"A\": \"1\" }\n}";
@@ -29,9 +27,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self {
-            root: TempDir::new().unwrap(),
-        }
+        Self { root: TempDir::new().unwrap() }
     }
 
     fn with_settings(text: &str) -> Self {

@@ -34,10 +34,7 @@ pub(super) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
     match &entry.content {
         // Below our own home nobody else has a say; elsewhere an edited file has become the user's work.
         Content::Whole if entry.config_dir.is_none() => Ok(Undone::to(entry.before.clone())),
-        Content::Whole => Ok(Undone {
-            text: Some(text),
-            kept: vec!["the whole file".to_owned()],
-        }),
+        Content::Whole => Ok(Undone { text: Some(text), kept: vec!["the whole file".to_owned()] }),
         Content::Json { edits, empty } => {
             let nothing = empty.to_string();
             let before = Document::parse(&entry.path, entry.before.as_deref().or(Some(&nothing)))?;
@@ -69,14 +66,10 @@ pub fn plan_uninstall(home: &Path, config_dir: &Path) -> Result<Plan, InstallErr
     let mut plan = Plan::default();
     let is_here = |entry: &Entry| entry.config_dir.as_ref() == Some(&config_dir);
     if !manifest.files.iter().any(is_here) {
-        plan.notes
-            .push(format!("nothing is set up for {}", config_dir.display()));
+        plan.notes.push(format!("nothing is set up for {}", config_dir.display()));
         return Ok(plan);
     }
-    let others_remain = manifest
-        .files
-        .iter()
-        .any(|entry| entry.config_dir.is_some() && !is_here(entry));
+    let others_remain = manifest.files.iter().any(|entry| entry.config_dir.is_some() && !is_here(entry));
     let (leaving, staying) = manifest
         .files
         .into_iter()
@@ -86,10 +79,7 @@ pub fn plan_uninstall(home: &Path, config_dir: &Path) -> Result<Plan, InstallErr
     for entry in leaving.iter().rev() {
         plan.undo(entry)?;
     }
-    let rest = Manifest {
-        files: staying,
-        ..manifest
-    };
+    let rest = Manifest { files: staying, ..manifest };
     plan.remove_dirs = deepest_first(&rest.dirs, &config_dir);
     // The manifest goes last, so that an interrupted uninstall can be repeated.
     plan.push(Change {
@@ -107,25 +97,15 @@ impl Plan {
         let current = read(&entry.path)?;
         let undone = undo(entry, current.clone())?;
         for kept in undone.kept {
-            self.notes
-                .push(format!("kept {kept} in {}: changed since setup", entry.path.display()));
+            self.notes.push(format!("kept {kept} in {}: changed since setup", entry.path.display()));
         }
-        self.push(Change {
-            path: entry.path.clone(),
-            before: current,
-            after: undone.text,
-            access: access(entry),
-        });
+        self.push(Change { path: entry.path.clone(), before: current, after: undone.text, access: access(entry) });
         Ok(())
     }
 }
 
 pub(super) fn access(entry: &Entry) -> Access {
-    if entry.config_dir.is_some() {
-        Access::Inherited
-    } else {
-        Access::Private
-    }
+    if entry.config_dir.is_some() { Access::Inherited } else { Access::Private }
 }
 
 fn deepest_first(dirs: &[PathBuf], config_dir: &Path) -> Vec<PathBuf> {

@@ -19,50 +19,32 @@ fn other() -> World {
 /// The events without their numbers, which are the store's own.
 fn history(store: &Store) -> Vec<(String, String, serde_json::Value, i64)> {
     let events = store.read().events(EventFilter::All, usize::MAX).unwrap();
-    events
-        .into_iter()
-        .map(|event| (event.goal_id, event.kind, event.payload, event.created_at_ms))
-        .collect()
+    events.into_iter().map(|event| (event.goal_id, event.kind, event.payload, event.created_at_ms)).collect()
 }
 
 #[test]
 fn everything_comes_in_once_and_the_original_stays_as_it_was() {
     let other = other();
     let path = other.store.path().to_owned();
-    let (goals, replaced, events) = (
-        other.store.read().goals().unwrap(),
-        other.store.read().replaced_goals(None).unwrap(),
-        history(&other.store),
-    );
+    let (goals, replaced, events) =
+        (other.store.read().goals().unwrap(), other.store.read().replaced_goals(None).unwrap(), history(&other.store));
     drop(other.store);
     let before = files(path.parent().unwrap());
 
     let mut world = World::new();
     let first = world.store.import(&path).unwrap();
-    let expected = ImportReport {
-        from_version: SCHEMA_VERSION,
-        goals: 1,
-        already_here: 0,
-        to_history: 1,
-        events: events.len(),
-    };
+    let expected =
+        ImportReport { from_version: SCHEMA_VERSION, goals: 1, already_here: 0, to_history: 1, events: events.len() };
     assert_eq!(first, expected);
     let imported = |world: &World| {
         let read = world.store.read();
-        (
-            read.goals().unwrap(),
-            read.replaced_goals(None).unwrap(),
-            history(&world.store),
-        )
+        (read.goals().unwrap(), read.replaced_goals(None).unwrap(), history(&world.store))
     };
     assert_eq!(imported(&world), (goals, replaced, events));
 
     let once = imported(&world);
     let again = world.store.import(&path).unwrap();
-    assert_eq!(
-        (again.goals, again.to_history, again.events, again.already_here),
-        (0, 0, 0, 1)
-    );
+    assert_eq!((again.goals, again.to_history, again.events, again.already_here), (0, 0, 0, 1));
     assert_eq!(imported(&world), once);
     assert_eq!(files(path.parent().unwrap()), before, "the original and its directory");
 }
@@ -97,9 +79,7 @@ fn a_store_in_use_at_an_odd_path_is_imported_with_its_newest_rows() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("a?b#c %41 ä/goals.db");
     let mut other = Store::open(&path).unwrap();
-    other
-        .write(|db| db.start_goal(&goal(), None, crate::testing::USER))
-        .unwrap();
+    other.write(|db| db.start_goal(&goal(), None, crate::testing::USER)).unwrap();
     let mut world = World::new();
     // Its log holds the goal; the file itself does not yet.
     assert_eq!(world.store.import(&path).unwrap().goals, 1);
@@ -129,19 +109,11 @@ fn files_that_cannot_be_imported_are_refused_and_change_nothing() {
         let (directory, path) = file_with(&bytes);
         let refused = world.store.import(&path);
         assert!(matches!(&refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
-        assert_eq!(
-            files(directory.path()).into_values().collect::<Vec<_>>(),
-            [fingerprint(&bytes)]
-        );
+        assert_eq!(files(directory.path()).into_values().collect::<Vec<_>>(), [fingerprint(&bytes)]);
     }
     let (_directory, future) = file_with(b"");
     drop(Store::open(&future).unwrap());
-    read_write(&future)
-        .execute("UPDATE schema_version SET version = 99", [])
-        .unwrap();
-    assert!(matches!(
-        world.store.import(&future),
-        Err(StoreError::FromTheFuture { found: 99, .. })
-    ));
+    read_write(&future).execute("UPDATE schema_version SET version = 99", []).unwrap();
+    assert!(matches!(world.store.import(&future), Err(StoreError::FromTheFuture { found: 99, .. })));
     assert_eq!(world.event_kinds(), Vec::<String>::new());
 }

@@ -18,9 +18,7 @@ const GOAL_COLUMNS: &str = "session_id, goal_id, objective, status, paused_reaso
 fn plugin_database(version: usize) -> (TempDir, PathBuf) {
     let (directory, path) = file_with(b"");
     let db = read_write(&path);
-    let _: String = db
-        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))
-        .unwrap();
+    let _: String = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0)).unwrap();
     migrate::build(&db, version);
     for (session, status, reason) in [
         ("s-active", "active", "NULL"),
@@ -56,8 +54,7 @@ fn plugin_database(version: usize) -> (TempDir, PathBuf) {
     if version >= 3 {
         let blocked = "UPDATE goals SET status = 'blocked' WHERE session_id = 's-user'";
         db.execute(blocked, []).unwrap();
-        db.execute("UPDATE goals SET paused_reason = NULL WHERE status = 'blocked'", [])
-            .unwrap();
+        db.execute("UPDATE goals SET paused_reason = NULL WHERE status = 'blocked'", []).unwrap();
     }
     (directory, path)
 }
@@ -70,10 +67,7 @@ fn remains(db: &Connection, version: i64) -> Vec<Vec<Vec<SqlValue>>> {
         rows(db, "SELECT * FROM continuation_leases ORDER BY session_id"),
     ];
     if version >= 2 {
-        all.push(rows(
-            db,
-            "SELECT session_id, subagent_tokens FROM goals ORDER BY session_id",
-        ));
+        all.push(rows(db, "SELECT session_id, subagent_tokens FROM goals ORDER BY session_id"));
         all.push(rows(db, "SELECT * FROM subagent_token_cursors"));
     }
     all
@@ -91,18 +85,10 @@ fn every_old_version_opens_without_losing_a_row_or_an_event() {
 
         let goals = store.read().goals().unwrap();
         assert_eq!(goals.len(), 7, "every row is understood, from {version}");
-        assert!(
-            goals
-                .iter()
-                .all(|goal| goal.objective == "a | pipe, a ' quote and 目标")
-        );
+        assert!(goals.iter().all(|goal| goal.objective == "a | pipe, a ' quote and 目标"));
         let events = store.read().events(EventFilter::All, 100).unwrap();
         assert_eq!(events[0].payload, serde_json::json!({"a": 1}));
-        assert_eq!(
-            events[1].payload,
-            serde_json::json!({"text": "{\"agent_id\":\"a\"b\"}"}),
-            "kept as it was"
-        );
+        assert_eq!(events[1].payload, serde_json::json!({"text": "{\"agent_id\":\"a\"b\"}"}), "kept as it was");
     }
 }
 
@@ -158,11 +144,7 @@ fn lifted(profile: Option<&str>, status: &str, tokens_used: i64) -> Goal {
         Some(name) => (format!("'{name}'"), "profile"),
         None => ("NULL".to_owned(), "tokens"),
     };
-    let reason = if status == "paused" {
-        "'continuation_cap'"
-    } else {
-        "NULL"
-    };
+    let reason = if status == "paused" { "'continuation_cap'" } else { "NULL" };
     db.execute_batch(&format!(
         "INSERT INTO goals (session_id, goal_id, objective, status, paused_reason, token_budget, tokens_used,
            subagent_tokens, continuations_remaining, max_wall_clock_seconds, budget_limit_reported, budget_profile,
@@ -184,32 +166,16 @@ fn profiles_are_lifted_to_their_newer_envelopes() {
         ("overnight", 1_000_000_000, 5_000, 259_200),
     ] {
         let goal = lifted(Some(profile), "active", 5);
-        let limits = (
-            goal.token_budget,
-            goal.continuations_remaining,
-            goal.max_wall_clock_seconds,
-        );
+        let limits = (goal.token_budget, goal.continuations_remaining, goal.max_wall_clock_seconds);
         assert_eq!(limits, (Some(tokens), turns, seconds), "{profile}");
         assert_eq!(goal.budget_profile, profile.parse::<BudgetProfile>().ok());
-        assert_eq!(
-            (goal.status, goal.version, goal.budget_source),
-            (GoalStatus::Active, 3, BudgetSource::Profile)
-        );
+        assert_eq!((goal.status, goal.version, goal.budget_source), (GoalStatus::Active, 3, BudgetSource::Profile));
     }
     let own = lifted(None, "active", 5);
-    assert_eq!(
-        (own.token_budget, own.has_turn_cap(), own.has_time_cap()),
-        (Some(200_000), false, false)
-    );
+    assert_eq!((own.token_budget, own.has_turn_cap(), own.has_time_cap()), (Some(200_000), false, false));
     let paused = lifted(Some("quick"), "paused", 5);
-    assert_eq!(
-        (paused.status, paused.paused_reason),
-        (GoalStatus::Paused, Some(PausedReason::ContinuationCap))
-    );
-    assert_eq!(
-        lifted(None, "budget_limited", 200_000).status,
-        GoalStatus::BudgetLimited
-    );
+    assert_eq!((paused.status, paused.paused_reason), (GoalStatus::Paused, Some(PausedReason::ContinuationCap)));
+    assert_eq!(lifted(None, "budget_limited", 200_000).status, GoalStatus::BudgetLimited);
 }
 
 /// Bug 15 of the plugin: a lifted goal's clock started at its last update, so that days of absence used up its
@@ -218,15 +184,9 @@ fn profiles_are_lifted_to_their_newer_envelopes() {
 fn a_goal_that_its_old_budget_stopped_is_active_with_its_clock_off() {
     let goal = lifted(Some("quick"), "budget_limited", 250_000);
     assert_eq!((goal.status, goal.resume_at_ms), (GoalStatus::Active, None));
-    assert!(
-        !goal.budget_limit_reported,
-        "it will be told when the new budget is spent"
-    );
+    assert!(!goal.budget_limit_reported, "it will be told when the new budget is spent");
     let days_later = START + 72 * HOUR;
-    assert_eq!(
-        (goal.active_seconds(days_later), limit::reached(&goal, days_later)),
-        (0, None)
-    );
+    assert_eq!((goal.active_seconds(days_later), limit::reached(&goal, days_later)), (0, None));
     let rules = crate::testing::rules(3);
     let (_, decision) = turn::at_stop(&goal, &TurnEnd::default(), rules, days_later);
     assert_eq!(decision, Decision::Continue);

@@ -70,13 +70,7 @@ fn a_goal_comes_back_as_it_was_stored() {
     let mut world = World::new();
     let stored = insert(&mut world, &full_goal());
     assert_eq!(world.goal(), stored);
-    assert_eq!(
-        stored,
-        Goal {
-            goal_id: stored.goal_id.clone(),
-            ..full_goal()
-        }
-    );
+    assert_eq!(stored, Goal { goal_id: stored.goal_id.clone(), ..full_goal() });
 }
 
 #[test]
@@ -85,26 +79,15 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
     let mut goal = insert(&mut world, &goal());
     for status in GoalStatus::iter() {
         for reason in PausedReason::iter().map(Some).chain([None]) {
-            let after = Goal {
-                status,
-                paused_reason: reason,
-                ..goal.clone()
-            };
-            let change = Change {
-                goal: after,
-                events: Vec::new(),
-                span: Span::Keep,
-            };
+            let after = Goal { status, paused_reason: reason, ..goal.clone() };
+            let change = Change { goal: after, events: Vec::new(), span: Span::Keep };
             goal = save(&mut world, &goal, change).unwrap();
             assert_eq!(world.goal(), goal);
             let columns = rows(&world.store.db, "SELECT status, paused_reason FROM goals");
             let text = |reason: PausedReason| SqlValue::Text(reason.to_string());
             let expected = [SqlValue::Text(status.to_string()), reason.map_or(SqlValue::Null, text)];
             assert_eq!(columns, [expected]);
-            assert_eq!(
-                serde_json::to_value(status).unwrap(),
-                serde_json::json!(status.to_string())
-            );
+            assert_eq!(serde_json::to_value(status).unwrap(), serde_json::json!(status.to_string()));
             let json = serde_json::to_value(reason).unwrap();
             assert_eq!(json, serde_json::json!(reason.map(|reason| reason.to_string())));
         }
@@ -113,17 +96,8 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
         let set = "UPDATE goals SET wind_down = ?1";
         world.store.db.execute(set, [limit.to_string()]).unwrap();
     }
-    for column in [
-        "status",
-        "paused_reason",
-        "wind_down",
-        "budget_profile",
-        "budget_source",
-    ] {
-        let refused = world
-            .store
-            .db
-            .execute(&format!("UPDATE goals SET {column} = 'nonsense'"), []);
+    for column in ["status", "paused_reason", "wind_down", "budget_profile", "budget_source"] {
+        let refused = world.store.db.execute(&format!("UPDATE goals SET {column} = 'nonsense'"), []);
         assert!(refused.is_err(), "{column}");
     }
 }
@@ -137,20 +111,14 @@ fn the_loser_of_a_race_changes_nothing_and_writes_no_event() {
     let completed = save(&mut world, &seen, winner).unwrap();
     let events = world.event_kinds();
 
-    let mut rival = World {
-        store: Store::open(world.store.path()).unwrap(),
-        ..World::new()
-    };
+    let mut rival = World { store: Store::open(world.store.path()).unwrap(), ..World::new() };
     let loser = change::pause(&seen, START + 6).unwrap();
     assert!(matches!(save(&mut rival, &seen, loser), Err(StoreError::Stale)));
     assert_eq!((world.goal(), world.event_kinds()), (completed.clone(), events));
     assert!(!world.store.read().has_open_span("nobody").unwrap());
 
     // Nor can a stale row be replaced or deleted.
-    let stale = Goal {
-        status: GoalStatus::Complete,
-        ..seen.clone()
-    };
+    let stale = Goal { status: GoalStatus::Complete, ..seen.clone() };
     let replaced = world.store.write(|db| db.start_goal(&goal(), Some(&stale), USER));
     assert!(matches!(replaced, Err(StoreError::Stale)));
     let deleted = world.store.write(|db| db.delete_goal(&stale));
@@ -178,33 +146,13 @@ fn each_saved_change_adds_one_to_the_version_and_is_in_the_log_with_both() {
     let log: Vec<_> = world
         .events()
         .into_iter()
-        .map(|event| {
-            (
-                event.kind,
-                event.status_before,
-                event.status_after,
-                event.version_before,
-                event.version_after,
-            )
-        })
+        .map(|event| (event.kind, event.status_before, event.status_after, event.version_before, event.version_after))
         .collect();
     let line = |kind: &str, before: &str, after: &str, version: i64| {
-        (
-            kind.to_owned(),
-            Some(before.to_owned()),
-            Some(after.to_owned()),
-            Some(version),
-            Some(version + 1),
-        )
+        (kind.to_owned(), Some(before.to_owned()), Some(after.to_owned()), Some(version), Some(version + 1))
     };
     let expected = [
-        (
-            "goal_created".to_owned(),
-            None,
-            Some("active".to_owned()),
-            None,
-            Some(0),
-        ),
+        ("goal_created".to_owned(), None, Some("active".to_owned()), None, Some(0)),
         line("goal_paused", "active", "paused", 0),
         line("goal_resumed", "paused", "active", 1),
         line("goal_objective_updated", "active", "active", 2),
@@ -226,20 +174,13 @@ fn replaced_goals_are_kept_whole() {
         world.start(Budget::default(), START + round * 10_000);
         let now = START + round * 10_000 + 5_000;
         let done = |goal: &Goal| change::complete(goal, CompletedBy::User, now);
-        expected.insert(
-            0,
-            crate::action::apply(&mut world.store, SESSION, USER, now, done).unwrap(),
-        );
+        expected.insert(0, crate::action::apply(&mut world.store, SESSION, USER, now, done).unwrap());
     }
     let newest = expected.remove(0);
     assert_eq!(world.goal(), newest);
     assert_eq!(world.store.read().replaced_goals(Some(SESSION)).unwrap(), expected);
     assert_eq!(world.store.read().replaced_goals(Some("other")).unwrap(), []);
-    let replaced = world
-        .event_kinds()
-        .iter()
-        .filter(|kind| *kind == "goal_replaced")
-        .count();
+    let replaced = world.event_kinds().iter().filter(|kind| *kind == "goal_replaced").count();
     assert_eq!(replaced, 2);
     let all_kept = rows(&world.store.db, "SELECT count(DISTINCT goal_id) FROM goal_events");
     assert_eq!(all_kept, [[SqlValue::Integer(3)]]);

@@ -16,10 +16,7 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        Self {
-            directory: TempDir::new().unwrap(),
-            read: Cell::new(0),
-        }
+        Self { directory: TempDir::new().unwrap(), read: Cell::new(0) }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -90,10 +87,7 @@ fn a_response_counts_once_however_many_lines_and_files_tell_of_it() {
     assert_eq!(machine.totals(), (4, 66 + 10 + 1 + 2));
     // The session that was there first has asked for what both files tell.
     let summary = machine.summary();
-    let of_fork = summary
-        .sums
-        .iter()
-        .filter(|sum| summary.sessions[sum.session as usize].id == "b");
+    let of_fork = summary.sums.iter().filter(|sum| summary.sessions[sum.session as usize].id == "b");
     assert_eq!(of_fork.map(|sum| sum.responses).sum::<i64>(), 1);
 }
 
@@ -223,17 +217,10 @@ fn a_session_belongs_to_its_own_directory_not_its_subagents() {
         format!("{line}\n")
     };
     machine.write("s/subagents/agent-x.jsonl", &[line("m1", "/work/tree")]);
-    machine.write(
-        "s.jsonl",
-        &[line("m2", "/work/\"quoted\"\\é"), line("m3", "/elsewhere")],
-    );
+    machine.write("s.jsonl", &[line("m2", "/work/\"quoted\"\\é"), line("m3", "/elsewhere")]);
     machine.write("bare.jsonl", &[reply("m4", START, [1, 0, 0, 0])]);
-    let projects: HashMap<String, String> = machine
-        .summary()
-        .sessions
-        .into_iter()
-        .map(|session| (session.id, session.project))
-        .collect();
+    let projects: HashMap<String, String> =
+        machine.summary().sessions.into_iter().map(|session| (session.id, session.project)).collect();
     assert_eq!(projects["s"], "/work/\"quoted\"\\é");
     assert_eq!(projects["bare"], "p");
 }

@@ -15,11 +15,7 @@ const SUMMARY: &str = "The user has a small shell project. A first script exists
 /// Plays a new session up to the moment it is killed, or the rest of one that was.
 pub(super) fn play(stage: Stage) -> anyhow::Result<()> {
     let mut client = Client::open(stage)?;
-    let wants_more = if client.is_resumed() {
-        after_the_kill(&mut client)?
-    } else {
-        before_the_kill(&mut client)?
-    };
+    let wants_more = if client.is_resumed() { after_the_kill(&mut client)? } else { before_the_kill(&mut client)? };
     if wants_more {
         say(Voice::Agent, "(the script ends here, although the goal goes on)")?;
     }
@@ -30,10 +26,7 @@ pub(super) fn play(stage: Stage) -> anyhow::Result<()> {
 fn before_the_kill(client: &mut Client) -> anyhow::Result<bool> {
     scene("The user sets a goal")?;
     client.start_session("startup")?;
-    client.command(
-        "goal-start",
-        &format!("\"{OBJECTIVE}\" --budget 40k --verify \"sh check.sh\""),
-    )?;
+    client.command("goal-start", &format!("\"{OBJECTIVE}\" --budget 40k --verify \"sh check.sh\""))?;
     client.answer(&Answer {
         thought: Some("I know nothing of this project yet."),
         text: "First a look at the project.",
@@ -46,10 +39,7 @@ fn before_the_kill(client: &mut Client) -> anyhow::Result<bool> {
         tools: vec![Tool::Write(SCRIPT, include_str!("project/slugify-first.sh"))],
         usage: usage(12, 1_930, 13_090, 1_268),
     })?;
-    if !client.stop(&answer_without_tools(
-        "slugify.sh is there.",
-        usage(8, 1_402, 15_032, 233),
-    ))? {
+    if !client.stop(&answer_without_tools("slugify.sh is there.", usage(8, 1_402, 15_032, 233)))? {
         return Ok(false);
     }
 
@@ -62,10 +52,7 @@ fn before_the_kill(client: &mut Client) -> anyhow::Result<bool> {
     })?;
 
     scene("The conversation is compacted")?;
-    say(
-        Voice::Client,
-        "context full: the conversation becomes a summary without the goal",
-    )?;
+    say(Voice::Client, "context full: the conversation becomes a summary without the goal")?;
     let told = client.compact(SUMMARY, 29_400, 900)?;
     reminded(told.as_deref())?;
     client.answer(&Answer {
@@ -121,21 +108,11 @@ fn after_the_kill(client: &mut Client) -> anyhow::Result<bool> {
 }
 
 fn usage(input: i64, cache_creation: i64, cache_read: i64, output: i64) -> Usage {
-    Usage {
-        input,
-        cache_creation,
-        cache_read,
-        output,
-    }
+    Usage { input, cache_creation, cache_read, output }
 }
 
 fn answer_without_tools(text: &'static str, usage: Usage) -> Answer {
-    Answer {
-        thought: Some("Nothing more comes to my mind."),
-        text,
-        tools: Vec::new(),
-        usage,
-    }
+    Answer { thought: Some("Nothing more comes to my mind."), text, tools: Vec::new(), usage }
 }
 
 fn scene(title: &str) -> anyhow::Result<()> {
@@ -146,11 +123,7 @@ fn scene(title: &str) -> anyhow::Result<()> {
 fn reminded(told: Option<&str>) -> anyhow::Result<()> {
     let told = told.unwrap_or_default();
     let verbatim = told.lines().any(|line| line == OBJECTIVE);
-    let quoted = if verbatim {
-        OBJECTIVE
-    } else {
-        "(not a word of the objective)"
-    };
+    let quoted = if verbatim { OBJECTIVE } else { "(not a word of the objective)" };
     let first = told.lines().next().unwrap_or_default();
     say(Voice::Steadfast, format!("{first}\nObjective: {quoted}"))?;
     tell(&StoryEvent::Reminded { verbatim })

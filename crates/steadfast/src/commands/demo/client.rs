@@ -97,8 +97,7 @@ impl Client {
         let expanded = format!("<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>");
         self.submit(&prompt, &expanded)?;
         if let Some(context) = context(&reply) {
-            self.transcript
-                .user(&self.prompt_id, &json!(context), json!({"isMeta": true}))?;
+            self.transcript.user(&self.prompt_id, &json!(context), json!({"isMeta": true}))?;
         }
         Ok(())
     }
@@ -113,10 +112,7 @@ impl Client {
 
     fn submit(&mut self, typed: &str, stored: &str) -> anyhow::Result<()> {
         self.continued = false;
-        self.hook(
-            "UserPromptSubmit",
-            json!({"permission_mode": "default", "prompt": typed}),
-        )?;
+        self.hook("UserPromptSubmit", json!({"permission_mode": "default", "prompt": typed}))?;
         self.transcript.user(&self.prompt_id, &json!(stored), json!({}))?;
         Ok(())
     }
@@ -139,16 +135,12 @@ impl Client {
                 })
             })
             .collect();
-        let reply = self.hook(
-            "PostToolBatch",
-            json!({"permission_mode": "default", "tool_calls": made}),
-        )?;
+        let reply = self.hook("PostToolBatch", json!({"permission_mode": "default", "tool_calls": made}))?;
         tell(&StoryEvent::Accounted)?;
         if let Some(warning) = context(&reply) {
             say(Voice::Steadfast, warning.trim_start_matches("Steadfast: "))?;
             tell(&StoryEvent::Warned)?;
-            self.transcript
-                .user(&self.prompt_id, &json!(warning), json!({"isMeta": true}))?;
+            self.transcript.user(&self.prompt_id, &json!(warning), json!({"isMeta": true}))?;
         }
         Ok(())
     }
@@ -169,10 +161,7 @@ impl Client {
             blocks.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}));
         }
         let lines = self.transcript.answer(blocks, calls.is_empty(), answer.usage)?;
-        tell(&StoryEvent::Answered {
-            tokens: answer.usage.counted(),
-            lines,
-        })?;
+        tell(&StoryEvent::Answered { tokens: answer.usage.counted(), lines })?;
         say(Voice::Agent, answer.text)?;
         Ok(calls)
     }
@@ -244,8 +233,7 @@ impl Client {
         };
         self.continued = true;
         let feedback = json!(format!("Stop hook feedback:\n{reason}"));
-        self.transcript
-            .user(&self.prompt_id, &feedback, json!({"isMeta": true}))?;
+        self.transcript.user(&self.prompt_id, &feedback, json!({"isMeta": true}))?;
         say(Voice::Steadfast, reason.lines().next().unwrap_or_default())?;
         tell(&StoryEvent::Continued)?;
         Ok(true)
@@ -282,25 +270,16 @@ fn planned(tool: &Tool) -> Call {
     let (name, input) = match tool {
         Tool::Shell(script) => ("Bash".to_owned(), json!({"command": script})),
         Tool::Write(name, content) => ("Write".to_owned(), json!({"file_path": name, "content": content})),
-        Tool::CompleteGoal => (
-            format!("{OWN_TOOLS}update_goal"),
-            json!({"status": "complete", "completed_by": "self_update"}),
-        ),
+        Tool::CompleteGoal => {
+            (format!("{OWN_TOOLS}update_goal"), json!({"status": "complete", "completed_by": "self_update"}))
+        }
     };
-    Call {
-        id: format!("toolu_demo{}", Uuid::new_v4().simple()),
-        name,
-        input,
-        output: String::new(),
-        is_error: false,
-    }
+    Call { id: format!("toolu_demo{}", Uuid::new_v4().simple()), name, input, output: String::new(), is_error: false }
 }
 
 /// What a hook wants the model to read.
 fn context(reply: &Value) -> Option<String> {
-    reply["hookSpecificOutput"]["additionalContext"]
-        .as_str()
-        .map(str::to_owned)
+    reply["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned)
 }
 
 /// The first line of a refusal, and what the check complained about.
@@ -312,11 +291,7 @@ fn gist(refusal: &str) -> String {
 }
 
 fn run_with_input(command: &mut Command, input: &str) -> anyhow::Result<String> {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(input.as_bytes())?;
     }

@@ -23,11 +23,7 @@ pub(super) struct Narrator {
 impl Narrator {
     pub(super) fn new(to_stderr: bool, fast: bool) -> Self {
         let pace = if fast { 0 } else { 180 };
-        Self {
-            to_stderr,
-            pace: Duration::from_millis(pace),
-            scenes: 0,
-        }
+        Self { to_stderr, pace: Duration::from_millis(pace), scenes: 0 }
     }
 
     pub(super) fn line(&self, line: &str) {
@@ -90,16 +86,8 @@ impl Narrator {
             80..100 => colour(AnsiColor::Yellow),
             _ => colour(AnsiColor::Red),
         };
-        let bar = format!(
-            "{style}{}{style:#}{}",
-            "█".repeat(filled),
-            "░".repeat(BAR.saturating_sub(filled))
-        );
-        let numbers = format!(
-            "{} of {} tokens, {percent} %",
-            text::thousands(used),
-            text::thousands(budget)
-        );
+        let bar = format!("{style}{}{style:#}{}", "█".repeat(filled), "░".repeat(BAR.saturating_sub(filled)));
+        let numbers = format!("{} of {} tokens, {percent} %", text::thousands(used), text::thousands(budget));
         self.line(&format!("  {:<LABEL$}{bar} {numbers}", "budget"));
         self.rest(1);
     }
@@ -131,10 +119,7 @@ mod tests {
     #[test]
     fn lines_break_at_spaces_and_never_inside_a_word() {
         assert_eq!(wrap("one two three", 8), ["one two", "three"]);
-        assert_eq!(
-            wrap("incomprehensibilities are long", 8),
-            ["incomprehensibilities", "are long"]
-        );
+        assert_eq!(wrap("incomprehensibilities are long", 8), ["incomprehensibilities", "are long"]);
         assert!(wrap("", 8).is_empty());
     }
 }

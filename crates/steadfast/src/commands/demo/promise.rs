@@ -60,10 +60,7 @@ impl Record {
 
     /// What a counter gets that adds up the transcript line by line.
     fn tokens_line_by_line(&self) -> i64 {
-        let lines = self
-            .transcript
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines = self.transcript.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         lines
             .map(|line| {
                 let usage = &line["message"]["usage"];
@@ -114,10 +111,7 @@ pub(super) fn check(tally: &Tally, record: &Record) -> Vec<Promise> {
         promise(
             "driven",
             tally.continued == 2 && record.count("continuation_injected") == 2 && tally.session_ends == 1,
-            format!(
-                "{} turns that would have ended went on; the session ended with the goal.",
-                tally.continued
-            ),
+            format!("{} turns that would have ended went on; the session ended with the goal.", tally.continued),
         ),
         promise(
             "memory",

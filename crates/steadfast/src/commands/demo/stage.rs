@@ -46,12 +46,8 @@ impl Stage {
 
     /// Where Claude Code would write the session: the project's path with dashes for everything unusual.
     pub(super) fn transcript(&self) -> PathBuf {
-        let folder: String = self
-            .project()
-            .to_string_lossy()
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-            .collect();
+        let folder: String =
+            self.project().to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let projects = self.home().join(".claude").join("projects");
         projects.join(folder).join(format!("{SESSION}.jsonl"))
     }

@@ -28,20 +28,11 @@ pub(super) struct ToolResult {
 
 impl ToolServer {
     pub(super) fn start(stage: &Stage) -> anyhow::Result<Self> {
-        let mut process = stage
-            .steadfast(&["mcp"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("steadfast mcp")?;
+        let mut process =
+            stage.steadfast(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("steadfast mcp")?;
         let requests = process.stdin.take();
         let replies = process.stdout.take().context("steadfast mcp has no stdout")?;
-        let mut server = Self {
-            process,
-            requests,
-            replies: BufReader::new(replies),
-            last_id: 0,
-        };
+        let mut server = Self { process, requests, replies: BufReader::new(replies), last_id: 0 };
         let client = json!({"name": "steadfast-demo", "version": env!("CARGO_PKG_VERSION")});
         let hello = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client});
         server.request("initialize", &hello)?;
@@ -52,16 +43,9 @@ impl ToolServer {
     /// Calls a tool, with the id by which the `PreToolUse` hook saw the same call.
     pub(super) fn call(&mut self, tool: &str, arguments: &Value, tool_use_id: &str) -> anyhow::Result<ToolResult> {
         let meta = json!({"claudecode/toolUseId": tool_use_id});
-        let result = self.request(
-            "tools/call",
-            &json!({"name": tool, "arguments": arguments, "_meta": meta}),
-        )?;
-        let texts: Vec<&str> = result["content"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|block| block["text"].as_str())
-            .collect();
+        let result = self.request("tools/call", &json!({"name": tool, "arguments": arguments, "_meta": meta}))?;
+        let texts: Vec<&str> =
+            result["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect();
         Ok(ToolResult {
             text: texts.join("\n"),
             is_error: result["isError"] == json!(true),

@@ -38,11 +38,7 @@ pub(super) struct Transcript {
 impl Transcript {
     /// A new file, or one to append to when the session is resumed.
     pub(super) fn open(path: PathBuf, directory: &Path) -> std::io::Result<Self> {
-        let written = if path.exists() {
-            fs_err::read_to_string(&path)?
-        } else {
-            String::new()
-        };
+        let written = if path.exists() { fs_err::read_to_string(&path)? } else { String::new() };
         let last_uuid = written
             .lines()
             .rev()
@@ -51,11 +47,7 @@ impl Transcript {
         if let Some(folder) = path.parent() {
             fs_err::create_dir_all(folder)?;
         }
-        Ok(Self {
-            path,
-            directory: directory.to_string_lossy().into_owned(),
-            last_uuid,
-        })
+        Ok(Self { path, directory: directory.to_string_lossy().into_owned(), last_uuid })
     }
 
     /// Whether a session was here before.

@@ -24,33 +24,19 @@ pub(super) fn history(caller: &Caller<'_>, flag: Option<&str>, arguments: &Histo
         Ok(store) => store,
         Err(StoreError::Missing(_)) => {
             let json = json!({"goals": [], "events": []});
-            return Ok(Outcome {
-                done: Done {
-                    text: "no goals yet".into(),
-                    json,
-                    code: 0,
-                },
-                goal: None,
-            });
+            return Ok(Outcome { done: Done { text: "no goals yet".into(), json, code: 0 }, goal: None });
         }
         Err(error) => return Err(error.into()),
     };
     let db = store.read();
-    let session = if arguments.all {
-        None
-    } else {
-        Some(find_place(caller, &store, flag)?.session_id)
-    };
+    let session = if arguments.all { None } else { Some(find_place(caller, &store, flag)?.session_id) };
     let mut goals = match &session {
         Some(session) => db.goal(session)?.into_iter().collect(),
         None => db.goals()?,
     };
     goals.extend(db.replaced_goals(session.as_deref())?);
     goals.sort_by_key(|goal: &Goal| std::cmp::Reverse(goal.created_at_ms));
-    let views = goals
-        .iter()
-        .map(|goal| overview::goal_view(db, goal, caller.now))
-        .collect::<Result<Vec<_>, _>>()?;
+    let views = goals.iter().map(|goal| overview::goal_view(db, goal, caller.now)).collect::<Result<Vec<_>, _>>()?;
     let filter = session.as_deref().map_or(EventFilter::All, EventFilter::Session);
     let events = db.events(filter, usize::MAX)?;
 
@@ -79,27 +65,17 @@ pub(super) fn history(caller: &Caller<'_>, flag: Option<&str>, arguments: &Histo
                 _ => String::new(),
             };
             let payload = text::headline(&event.payload.to_string(), 80);
-            lines.push(format!(
-                "{}  {}{change}  {payload}",
-                clock::to_rfc3339(event.created_at_ms),
-                event.kind
-            ));
+            lines.push(format!("{}  {}{change}  {payload}", clock::to_rfc3339(event.created_at_ms), event.kind));
         }
     }
     let events: Vec<_> = events.iter().map(overview::event_view).collect();
-    let done = Done {
-        text: lines.join("\n"),
-        json: json!({"goals": views, "events": events}),
-        code: 0,
-    };
+    let done = Done { text: lines.join("\n"), json: json!({"goals": views, "events": events}), code: 0 };
     Ok(Outcome { done, goal: None })
 }
 
 pub(super) fn cleanup(caller: &Caller<'_>, arguments: &CleanupArgs) -> Result<Outcome, Failure> {
     let mut store = super::open_existing(caller)?;
-    let hours = arguments
-        .older_than
-        .unwrap_or(if arguments.delete { DELETE_AFTER_HOURS } else { 0 });
+    let hours = arguments.older_than.unwrap_or(if arguments.delete { DELETE_AFTER_HOURS } else { 0 });
     let older_than = i64::from(hours) * HOUR_MS;
     let (goals, said) = if arguments.delete {
         if caller.origin.actor != Actor::User {
@@ -116,11 +92,7 @@ pub(super) fn cleanup(caller: &Caller<'_>, arguments: &CleanupArgs) -> Result<Ou
         .map(|goal| {
             let age = text::duration((caller.now - goal.updated_at_ms).max(0) / 1000);
             let id = goal.goal_id.get(..8).unwrap_or(&goal.goal_id);
-            format!(
-                "{said} {id}  {:<22} {age} ago  {}",
-                goal.state(),
-                text::headline(&goal.objective, 70)
-            )
+            format!("{said} {id}  {:<22} {age} ago  {}", goal.state(), text::headline(&goal.objective, 70))
         })
         .collect();
     if lines.is_empty() {
@@ -128,14 +100,8 @@ pub(super) fn cleanup(caller: &Caller<'_>, arguments: &CleanupArgs) -> Result<Ou
     } else if !arguments.delete {
         lines.push("/goal-adopt ID takes one over; /goal-cleanup --delete removes those older than 24 hours".into());
     }
-    let views = goals
-        .iter()
-        .map(|goal| overview::goal_view(store.read(), goal, caller.now))
-        .collect::<Result<Vec<_>, _>>()?;
-    let done = Done {
-        text: lines.join("\n"),
-        json: json!({"deleted": arguments.delete, "goals": views}),
-        code: 0,
-    };
+    let views =
+        goals.iter().map(|goal| overview::goal_view(store.read(), goal, caller.now)).collect::<Result<Vec<_>, _>>()?;
+    let done = Done { text: lines.join("\n"), json: json!({"deleted": arguments.delete, "goals": views}), code: 0 };
     Ok(Outcome { done, goal: None })
 }

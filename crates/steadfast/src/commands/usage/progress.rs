@@ -15,11 +15,7 @@ pub(super) struct Bar {
 
 impl Bar {
     pub(super) fn new() -> Self {
-        Self {
-            started: Instant::now(),
-            drawn: None,
-            on_terminal: std::io::stderr().is_terminal(),
-        }
+        Self { started: Instant::now(), drawn: None, on_terminal: std::io::stderr().is_terminal() }
     }
 
     pub(super) fn show(&mut self, done: u64, total: u64) {

@@ -28,14 +28,7 @@ struct Column {
 
 impl Column {
     fn text(title: &'static str, cells: Vec<String>) -> Self {
-        Self {
-            title,
-            right: false,
-            cells,
-            short: None,
-            goes: None,
-            name: true,
-        }
+        Self { title, right: false, cells, short: None, goes: None, name: true }
     }
 
     fn number(title: &'static str, goes: Option<u8>, amounts: &[&Amounts], value: fn(&Amounts) -> i64) -> Self {
@@ -43,12 +36,7 @@ impl Column {
             title,
             right: true,
             cells: amounts.iter().map(|amounts| text::thousands(value(amounts))).collect(),
-            short: Some(
-                amounts
-                    .iter()
-                    .map(|amounts| text::short_number(value(amounts)))
-                    .collect(),
-            ),
+            short: Some(amounts.iter().map(|amounts| text::short_number(value(amounts))).collect()),
             goes,
             name: false,
         }
@@ -93,17 +81,10 @@ fn columns(view: View, report: &Report, zone: &TimeZone) -> Vec<Column> {
             columns.push(session);
             columns.push(Column::text("Project", names("", &project)));
             let last = names("", &|row| row.days.map_or_else(String::new, |days| days.1.to_string()));
-            columns.push(Column {
-                goes: Some(1),
-                name: false,
-                ..Column::text("Last", last)
-            });
+            columns.push(Column { goes: Some(1), name: false, ..Column::text("Last", last) });
         }
     }
-    let several_hosts = report
-        .rows
-        .iter()
-        .any(|row| Some(row.host) != report.rows.first().map(|first| first.host));
+    let several_hosts = report.rows.iter().any(|row| Some(row.host) != report.rows.first().map(|first| first.host));
     if several_hosts {
         columns.push(Column {
             goes: Some(6),
@@ -116,24 +97,13 @@ fn columns(view: View, report: &Report, zone: &TimeZone) -> Vec<Column> {
             let names: Vec<&str> = row.models.iter().map(|model| short_model(model)).collect();
             text::headline(&names.join(", "), 60)
         });
-        columns.push(Column {
-            goes: Some(0),
-            name: false,
-            ..Column::text("Models", models)
-        });
+        columns.push(Column { goes: Some(0), name: false, ..Column::text("Models", models) });
     }
-    let amounts: Vec<&Amounts> = report
-        .rows
-        .iter()
-        .map(|row| &row.amounts)
-        .chain([&report.totals])
-        .collect();
+    let amounts: Vec<&Amounts> = report.rows.iter().map(|row| &row.amounts).chain([&report.totals]).collect();
     columns.push(Column::number("Responses", Some(3), &amounts, |a| a.responses));
     columns.push(Column::number("Input", Some(5), &amounts, |a| a.tokens.input));
     columns.push(Column::number("Output", Some(8), &amounts, |a| a.tokens.output));
-    columns.push(Column::number("Cache write", Some(4), &amounts, |a| {
-        a.tokens.cache_creation
-    }));
+    columns.push(Column::number("Cache write", Some(4), &amounts, |a| a.tokens.cache_creation));
     columns.push(Column::number("Cache read", Some(7), &amounts, |a| a.tokens.cache_read));
     columns.push(Column {
         right: true,
@@ -150,11 +120,7 @@ fn fit(columns: &mut Vec<Column>, width: usize) {
         columns.iter().map(Column::width).sum::<usize>() + gaps
     };
     let drop_next = |columns: &mut Vec<Column>, up_to: u8| {
-        let next = columns
-            .iter()
-            .filter_map(|column| column.goes)
-            .filter(|goes| *goes <= up_to)
-            .min();
+        let next = columns.iter().filter_map(|column| column.goes).filter(|goes| *goes <= up_to).min();
         columns.retain(|column| next.is_none() || column.goes != next);
         next.is_some()
     };

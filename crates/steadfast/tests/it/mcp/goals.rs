@@ -53,10 +53,7 @@ fn budget_profiles_and_nulls_are_understood() {
     assert_eq!(goal["token_budget"], 100_000_000);
     let arguments = json!({"objective": "x", "budget_profile": "quick", "max_turns": 3});
     let goal = server.call("s2", "create_goal", &arguments)["goal"].clone();
-    assert_eq!(
-        (&goal["token_budget"], &goal["continuations_remaining"]),
-        (&json!(2_000_000), &json!(3))
-    );
+    assert_eq!((&goal["token_budget"], &goal["continuations_remaining"]), (&json!(2_000_000), &json!(3)));
 }
 
 #[test]
@@ -66,10 +63,7 @@ fn a_second_goal_is_refused_with_the_status_of_the_first() {
     let mut server = world.server();
     server.call("s1", "create_goal", &json!({"objective": "the first"}));
     let text = server.refused("s1", "create_goal", &json!({"objective": "the second"}));
-    assert!(
-        text.contains("a goal already exists in status 'active': the first"),
-        "{text}"
-    );
+    assert!(text.contains("a goal already exists in status 'active': the first"), "{text}");
     let blocked = json!({"status": "blocked", "blocked_reason": "no network"});
     server.call("s1", "update_goal", &blocked);
     let text = server.refused("s1", "create_goal", &json!({"objective": "the second"}));
@@ -84,25 +78,13 @@ fn the_worker_may_take_up_what_it_blocked_itself() {
     let mut server = world.server();
     server.call("s1", "create_goal", &json!({"objective": "x"}));
     let reason = "the API key is missing: \"quotes\" | pipes \\ and \u{1b}[31mcolour";
-    let blocked = server.call(
-        "s1",
-        "update_goal",
-        &json!({"status": "blocked", "blocked_reason": reason}),
-    );
+    let blocked = server.call("s1", "update_goal", &json!({"status": "blocked", "blocked_reason": reason}));
     assert_eq!(blocked["goal"]["status"], "blocked");
     assert_eq!(blocked["goal"]["blocked_reason"], reason);
-    assert!(
-        server
-            .refused("s1", "update_goal", &json!({"status": "complete"}))
-            .contains("the goal is blocked")
-    );
+    assert!(server.refused("s1", "update_goal", &json!({"status": "complete"})).contains("the goal is blocked"));
     let resumed = server.call("s1", "resume_goal", &json!({}));
     assert_eq!(resumed["goal"]["status"], "active");
-    assert!(
-        server
-            .refused("s1", "resume_goal", &json!({}))
-            .contains("the goal is active")
-    );
+    assert!(server.refused("s1", "resume_goal", &json!({})).contains("the goal is active"));
 }
 
 #[test]
@@ -115,21 +97,13 @@ fn the_worker_cannot_clear_a_pause_or_raise_a_budget() {
     action::apply(&mut world.store(), "s1", USER, now, |goal| change::pause(goal, now)).unwrap();
     let text = server.refused("s1", "resume_goal", &json!({}));
     assert!(text.contains("is for the user"), "{text}");
-    assert!(
-        server
-            .refused("s1", "update_goal", &json!({"status": "complete"}))
-            .contains("paused (user)")
-    );
+    assert!(server.refused("s1", "update_goal", &json!({"status": "complete"})).contains("paused (user)"));
     let wait = server.refused("s1", "wait_goal", &json!({"seconds": 1}));
     assert!(wait.contains("paused (user)"), "a wait would end the pause: {wait}");
     let more = json!({"objective": "x", "token_budget": 1_000});
     assert!(server.refused("s1", "create_goal", &more).contains("already exists"));
     let edit = json!({"objective": "y", "token_budget": 1_000});
-    assert!(
-        server
-            .refused("s1", "update_objective", &edit)
-            .contains("`token_budget`")
-    );
+    assert!(server.refused("s1", "update_objective", &edit).contains("`token_budget`"));
     let goal = world.goal("s1");
     assert_eq!((goal.state().as_str(), goal.token_budget), ("paused (user)", Some(10)));
     assert!(world.event_kinds("s1").contains(&"privileged_verb_refused".to_owned()));
@@ -141,20 +115,12 @@ fn a_goal_the_worker_abandoned_is_not_replaced_without_the_users_word() {
     world.register("s1", Some(clock::now()), None);
     let mut server = world.server();
     for agent in ["", "steadfast:goal-evaluator"] {
-        server.call(
-            "s1",
-            "create_goal",
-            &json!({"objective": "small budget", "token_budget": 5}),
-        );
+        server.call("s1", "create_goal", &json!({"objective": "small budget", "token_budget": 5}));
         // A subagent is no way around it.
         let id = world.note("s1", agent);
         let gone = super::world::success(&server.call_with_id("abandon_goal", &json!({}), Some(&id)));
         assert_eq!(gone["goal"]["status"], "abandoned");
-        assert!(
-            server
-                .refused("s1", "abandon_goal", &json!({}))
-                .contains("the goal is abandoned")
-        );
+        assert!(server.refused("s1", "abandon_goal", &json!({})).contains("the goal is abandoned"));
         let fresh = json!({"objective": "fresh budget", "token_budget": 5_000_000});
         let text = server.refused("s1", "create_goal", &fresh);
         assert!(text.contains("needs the user's word"), "{text}");
@@ -185,27 +151,17 @@ fn a_waiting_goal_is_paused_until_its_moment_and_no_longer_the_workers_to_resume
     server.call("s1", "create_goal", &json!({"objective": "x"}));
     let before = clock::now();
     let waiting = server.call("s1", "wait_goal", &json!({"seconds": 90}))["goal"].clone();
-    assert_eq!(
-        (&waiting["status"], &waiting["paused_reason"]),
-        (&json!("paused"), &json!("waiting"))
-    );
+    assert_eq!((&waiting["status"], &waiting["paused_reason"]), (&json!("paused"), &json!("waiting")));
     assert!(waiting["next"].as_str().unwrap().starts_with("wakes at "), "{waiting}");
     let wake = world.goal("s1").wake_at_ms.unwrap();
     assert!((before + 90_000..clock::now() + 90_000).contains(&wake));
     assert!(world.event_kinds("s1").contains(&"goal_waiting".to_owned()));
-    assert!(
-        server
-            .refused("s1", "wait_goal", &json!({"seconds": 5}))
-            .contains("paused (waiting)")
-    );
+    assert!(server.refused("s1", "wait_goal", &json!({"seconds": 5})).contains("paused (waiting)"));
     server.refused("s1", "resume_goal", &json!({}));
 
     server.call("s2", "create_goal", &json!({"objective": "x"}));
     server.call("s2", "wait_goal", &json!({"until": "2999-01-01T00:00:00Z"}));
-    assert_eq!(
-        world.goal("s2").wake_at_ms,
-        clock::parse_rfc3339("2999-01-01T00:00:00Z")
-    );
+    assert_eq!(world.goal("s2").wake_at_ms, clock::parse_rfc3339("2999-01-01T00:00:00Z"));
 }
 
 #[test]

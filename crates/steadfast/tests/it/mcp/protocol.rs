@@ -80,48 +80,16 @@ fn bad_arguments_are_answered_with_a_sentence_that_names_them() {
         ("create_goal", json!({"objective": 5}), "`objective`"),
         ("create_goal", json!({"objective": null}), "`objective`"),
         ("create_goal", json!({"objective": "  \n"}), "objective is empty"),
-        (
-            "create_goal",
-            json!({"objective": "x".repeat(4_001)}),
-            "4001 characters",
-        ),
+        ("create_goal", json!({"objective": "x".repeat(4_001)}), "4001 characters"),
         ("create_goal", json!({"objective": "a\u{0}b"}), "NUL"),
         ("create_goal", json!({"objective": "x", "verify": ["true"]}), "`verify`"),
-        (
-            "create_goal",
-            json!({"objective": "x", "session_id": "other"}),
-            "`session_id`",
-        ),
-        (
-            "create_goal",
-            json!({"objective": "x", "token_budget": 0}),
-            "`token_budget`",
-        ),
-        (
-            "create_goal",
-            json!({"objective": "x", "token_budget": -5}),
-            "`token_budget`",
-        ),
-        (
-            "create_goal",
-            json!({"objective": "x", "token_budget": 1.5}),
-            "`token_budget`",
-        ),
-        (
-            "create_goal",
-            json!({"objective": "x", "token_budget": "10M"}),
-            "`token_budget`",
-        ),
-        (
-            "create_goal",
-            json!({"objective": "x", "token_budget": u64::MAX}),
-            "`token_budget`",
-        ),
-        (
-            "create_goal",
-            json!({"objective": "x", "budget_profile": "huge"}),
-            "`budget_profile`",
-        ),
+        ("create_goal", json!({"objective": "x", "session_id": "other"}), "`session_id`"),
+        ("create_goal", json!({"objective": "x", "token_budget": 0}), "`token_budget`"),
+        ("create_goal", json!({"objective": "x", "token_budget": -5}), "`token_budget`"),
+        ("create_goal", json!({"objective": "x", "token_budget": 1.5}), "`token_budget`"),
+        ("create_goal", json!({"objective": "x", "token_budget": "10M"}), "`token_budget`"),
+        ("create_goal", json!({"objective": "x", "token_budget": u64::MAX}), "`token_budget`"),
+        ("create_goal", json!({"objective": "x", "budget_profile": "huge"}), "`budget_profile`"),
         (
             "create_goal",
             json!({"objective": "x", "budget_profile": "deep", "token_budget": 5}),
@@ -129,59 +97,27 @@ fn bad_arguments_are_answered_with_a_sentence_that_names_them() {
         ),
         ("create_goal", json!({"objective": "x", "max_turns": 0}), "`max_turns`"),
         ("create_goal", json!({"objective": "x", "max_hours": 0}), "`max_hours`"),
-        (
-            "create_goal",
-            json!({"objective": "x", "max_hours": 1e300}),
-            "`max_hours`",
-        ),
+        ("create_goal", json!({"objective": "x", "max_hours": 1e300}), "`max_hours`"),
         ("create_goal", json!({"objective": "x", "max_usd": -1}), "`max_usd`"),
         ("update_goal", json!({}), "`status`"),
         ("update_goal", json!({"status": "active"}), "`status`"),
         ("update_goal", json!({"status": "blocked"}), "`blocked_reason`"),
-        (
-            "update_goal",
-            json!({"status": "blocked", "blocked_reason": " "}),
-            "`blocked_reason`",
-        ),
-        (
-            "update_goal",
-            json!({"status": "blocked", "blocked_reason": long}),
-            "`blocked_reason`",
-        ),
+        ("update_goal", json!({"status": "blocked", "blocked_reason": " "}), "`blocked_reason`"),
+        ("update_goal", json!({"status": "blocked", "blocked_reason": long}), "`blocked_reason`"),
         (
             "update_goal",
             json!({"status": "blocked", "blocked_reason": "x", "completed_by": "evaluator"}),
             "`completed_by`",
         ),
-        (
-            "update_goal",
-            json!({"status": "complete", "completed_by": "user"}),
-            "`completed_by`",
-        ),
+        ("update_goal", json!({"status": "complete", "completed_by": "user"}), "`completed_by`"),
         ("update_goal", json!({"status": "complete", "goal_id": 5}), "`goal_id`"),
         ("record_verdict", json!({"verdict": "done"}), "`verdict`"),
-        (
-            "record_verdict",
-            json!({"verdict": "complete", "reason": long}),
-            "`reason`",
-        ),
-        (
-            "record_verdict",
-            json!({"verdict": "complete", "evidence": "text"}),
-            "`evidence`",
-        ),
-        (
-            "record_verdict",
-            json!({"verdict": "complete", "evidence": vec!["x"; 21]}),
-            "`evidence`",
-        ),
+        ("record_verdict", json!({"verdict": "complete", "reason": long}), "`reason`"),
+        ("record_verdict", json!({"verdict": "complete", "evidence": "text"}), "`evidence`"),
+        ("record_verdict", json!({"verdict": "complete", "evidence": vec!["x"; 21]}), "`evidence`"),
         ("update_objective", json!({"objective": ""}), "objective is empty"),
         ("wait_goal", json!({}), "`seconds` and `until`"),
-        (
-            "wait_goal",
-            json!({"seconds": 5, "until": "17:30"}),
-            "`seconds` and `until`",
-        ),
+        ("wait_goal", json!({"seconds": 5, "until": "17:30"}), "`seconds` and `until`"),
         ("wait_goal", json!({"seconds": 0}), "`seconds`"),
         ("wait_goal", json!({"seconds": 86_401}), "`seconds`"),
         ("wait_goal", json!({"until": "soon"}), "`until`"),
@@ -204,9 +140,7 @@ fn bad_arguments_are_answered_with_a_sentence_that_names_them() {
 #[test]
 fn recall_answers_that_nothing_is_stored_yet() {
     let world = World::new();
-    let answer = world
-        .server()
-        .call("s1", "recall", &json!({"query": "parser", "limit": 5}));
+    let answer = world.server().call("s1", "recall", &json!({"query": "parser", "limit": 5}));
     assert_eq!(answer, json!({"results": [], "note": "nothing stored yet"}));
 }
 
@@ -236,10 +170,8 @@ fn a_call_that_runs_when_standard_input_closes_is_still_answered() {
     let id = world.note("s1", "");
     let mut server = world.server();
     let meta = json!({"claudecode/toolUseId": id});
-    let asked = server.ask(
-        "tools/call",
-        &json!({"name": "create_goal", "arguments": {"objective": "x"}, "_meta": meta}),
-    );
+    let asked =
+        server.ask("tools/call", &json!({"name": "create_goal", "arguments": {"objective": "x"}, "_meta": meta}));
     server.close_stdin();
     let answer = server.receive();
     assert_eq!(answer["id"], json!(asked));

@@ -24,10 +24,7 @@ fn two_sessions_of_one_server_never_touch_each_others_goal() {
     }
     server.call("s2", "abandon_goal", &json!({}));
     let (one, two) = (world.goal("s1"), world.goal("s2"));
-    assert_eq!(
-        (one.status.to_string().as_str(), one.objective.as_str()),
-        ("active", "goal of s1")
-    );
+    assert_eq!((one.status.to_string().as_str(), one.objective.as_str()), ("active", "goal of s1"));
     assert_eq!(two.status.to_string(), "abandoned");
     let seen = server.call("s1", "get_goal", &json!({}))["goal"].clone();
     assert_eq!(seen["objective"], "goal of s1");
@@ -59,11 +56,7 @@ fn without_a_note_the_clients_own_file_comes_before_the_environment() {
     let goal = success(&answer)["goal"].clone();
     assert_eq!(goal["session_id"], "from-file");
     let here = fs_err::canonicalize(world.path("project")).unwrap();
-    assert_eq!(
-        goal["project_dir"],
-        json!(here.to_str()),
-        "an unregistered session lives where the server runs"
-    );
+    assert_eq!(goal["project_dir"], json!(here.to_str()), "an unregistered session lives where the server runs");
 
     for useless in ["{\"pid\": 1}", "not json", ""] {
         fs_err::write(&file, useless).unwrap();

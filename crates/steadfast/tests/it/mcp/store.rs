@@ -11,10 +11,7 @@ fn the_store_is_created_by_the_first_goal_and_not_before() {
     let world = World::new();
     let mut server = world.server_with(SESSION);
     server.request("tools/list", &json!({}));
-    assert_eq!(
-        success(&server.call_with_id("get_goal", &json!({}), Some("toolu_x"))),
-        json!({"goal": null})
-    );
+    assert_eq!(success(&server.call_with_id("get_goal", &json!({}), Some("toolu_x"))), json!({"goal": null}));
     let text = refusal(&server.call_with_id("abandon_goal", &json!({}), None));
     assert!(text.contains("does not exist"), "{text}");
     assert!(!world.path("goals.db").exists());
@@ -60,10 +57,7 @@ fn a_store_that_was_replaced_is_opened_anew() {
     let mut server = world.server_with(SESSION);
     success(&server.call_with_id("create_goal", &json!({"objective": "the first"}), None));
     for suffix in ["", "-wal", "-shm"] {
-        let _ = fs_err::rename(
-            world.path(&format!("goals.db{suffix}")),
-            world.path(&format!("moved.db{suffix}")),
-        );
+        let _ = fs_err::rename(world.path(&format!("goals.db{suffix}")), world.path(&format!("moved.db{suffix}")));
     }
     success(&server.call_with_id("create_goal", &json!({"objective": "the second"}), None));
     assert_eq!(world.goal("s1").objective, "the second");

@@ -13,13 +13,7 @@ fn only_a_call_that_the_hook_saw_from_the_evaluator_records_a_verdict() {
     let mut server = world.server_with(&[("CLAUDE_CODE_SESSION_ID", "s1")]);
     server.call("s1", "create_goal", &json!({"objective": "x"}));
     let verdict = json!({"verdict": "complete", "reason": "I say so"});
-    for agent in [
-        "",
-        "general-purpose",
-        "my-goal-evaluator",
-        "Goal-Evaluator",
-        "evil:goal-evaluator",
-    ] {
+    for agent in ["", "general-purpose", "my-goal-evaluator", "Goal-Evaluator", "evil:goal-evaluator"] {
         let id = world.note("s1", agent);
         let text = refusal(&server.call_with_id("record_verdict", &verdict, Some(&id)));
         assert!(text.contains("only the goal-evaluator subagent"), "{agent}: {text}");
@@ -46,10 +40,7 @@ fn a_complete_verdict_of_the_evaluator_lets_the_goal_be_completed() {
     let answer = success(&server.judge("s1", &verdict));
     assert_eq!(answer["ok"], true);
     let last = &answer["goal"]["last_verdict"];
-    assert_eq!(
-        (&last["verdict"], &last["for_current_objective"]),
-        (&json!("complete"), &json!(true))
-    );
+    assert_eq!((&last["verdict"], &last["for_current_objective"]), (&json!("complete"), &json!(true)));
     assert_eq!(last["evidence"][1].as_str().unwrap().chars().count(), 500);
     let done = server.call("s1", "update_goal", &EVALUATED());
     assert_eq!(done["goal"]["status"], "complete");

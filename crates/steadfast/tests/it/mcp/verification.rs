@@ -23,27 +23,18 @@ fn start(world: &World, session_id: &str, verify: &[&str]) {
 #[test]
 fn completion_is_refused_with_the_tail_of_a_failing_check_and_granted_when_all_pass() {
     let world = World::new();
-    let checks = [
-        "echo first check",
-        "echo on stdout; echo it is broken >&2; test -e mended",
-    ];
+    let checks = ["echo first check", "echo on stdout; echo it is broken >&2; test -e mended"];
     start(&world, "s1", &checks);
     let mut server = world.server();
     let text = server.refused("s1", "update_goal", &json!({"status": "complete"}));
     assert!(text.contains("verification failed"), "{text}");
-    assert!(
-        text.contains("exited with 1") && text.contains("it is broken"),
-        "{text}"
-    );
+    assert!(text.contains("exited with 1") && text.contains("it is broken"), "{text}");
     assert_eq!(world.goal("s1").status.to_string(), "active");
 
     success(&server.judge("s1", &json!({"verdict": "complete"})));
     let evaluated = json!({"status": "complete", "completed_by": "evaluator"});
     let text = server.refused("s1", "update_goal", &evaluated);
-    assert!(
-        text.contains("it is broken"),
-        "a verdict does not replace the user's checks: {text}"
-    );
+    assert!(text.contains("it is broken"), "a verdict does not replace the user's checks: {text}");
 
     fs_err::write(world.path("project/mended"), "").unwrap();
     let done = server.call("s1", "update_goal", &json!({"status": "complete"}))["goal"].clone();
@@ -57,9 +48,7 @@ fn a_goal_that_cannot_be_completed_now_runs_no_checks() {
     start(&world, "s1", &["touch ran"]);
     let now = clock::now();
     action::apply(&mut world.store(), "s1", USER, now, |goal| change::pause(goal, now)).unwrap();
-    let text = world
-        .server()
-        .refused("s1", "update_goal", &json!({"status": "complete"}));
+    let text = world.server().refused("s1", "update_goal", &json!({"status": "complete"}));
     assert!(text.contains("paused (user)"), "{text}");
     assert!(!world.path("project/ran").exists());
 }
@@ -71,10 +60,8 @@ fn the_server_answers_while_checks_run() {
     let mut server = world.server();
     let note = world.note("s1", "");
     let meta = json!({"claudecode/toolUseId": note});
-    let slow = server.ask(
-        "tools/call",
-        &json!({"name": "update_goal", "arguments": {"status": "complete"}, "_meta": meta}),
-    );
+    let slow =
+        server.ask("tools/call", &json!({"name": "update_goal", "arguments": {"status": "complete"}, "_meta": meta}));
     while !world.path("project/started").exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }

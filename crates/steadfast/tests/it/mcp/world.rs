@@ -15,10 +15,7 @@ use steadfast_core::host::Host;
 use steadfast_core::store::{EventFilter, Origin, Session, Store, ToolCall};
 
 const PATIENCE: Duration = Duration::from_mins(1);
-pub(super) const USER: Origin = Origin {
-    actor: Actor::User,
-    place: "test",
-};
+pub(super) const USER: Origin = Origin { actor: Actor::User, place: "test" };
 
 pub(super) struct World {
     home: tempfile::TempDir,
@@ -30,10 +27,7 @@ impl World {
         let home = tempfile::tempdir().unwrap();
         fs_err::create_dir_all(home.path().join("claude/sessions")).unwrap();
         fs_err::create_dir_all(home.path().join("project")).unwrap();
-        Self {
-            home,
-            calls: AtomicU64::new(0),
-        }
+        Self { home, calls: AtomicU64::new(0) }
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -49,11 +43,7 @@ impl World {
     }
 
     pub(super) fn event_kinds(&self, session_id: &str) -> Vec<String> {
-        let events = self
-            .store()
-            .read()
-            .events(EventFilter::Session(session_id), 100)
-            .unwrap();
+        let events = self.store().read().events(EventFilter::Session(session_id), 100).unwrap();
         events.into_iter().map(|event| event.kind).collect()
     }
 
@@ -136,14 +126,7 @@ impl World {
                 }
             }
         });
-        Server {
-            world: self,
-            stdin: child.stdin.take(),
-            child,
-            lines,
-            next_id: 0,
-            hello: Value::Null,
-        }
+        Server { world: self, stdin: child.stdin.take(), child, lines, next_id: 0, hello: Value::Null }
     }
 }
 

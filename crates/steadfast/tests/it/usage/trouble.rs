@@ -34,12 +34,8 @@ fn bad_input_is_refused_with_a_hint() {
     env.run(&["usage", "--prices", "none.toml"]).fails_with(1, "none.toml");
     let prices = env.path("prices.toml");
     std::fs::write(&prices, "[models.x]\ninput = \"five\"\n").unwrap();
-    env.run(&["usage", "--prices", prices.to_str().unwrap()])
-        .fails_with(1, "line 2");
-    check(
-        "error.schema.json",
-        &env.run(&["usage", "--json", "--since", "x"]).json(),
-    );
+    env.run(&["usage", "--prices", prices.to_str().unwrap()]).fails_with(1, "line 2");
+    check("error.schema.json", &env.run(&["usage", "--json", "--since", "x"]).json());
 
     let broken = env.path("broken");
     std::fs::create_dir_all(&broken).unwrap();
@@ -55,11 +51,7 @@ fn a_broken_or_foreign_cache_changes_nothing() {
     shapes(&env);
     assert_eq!(totals(&env, &[]), ALL);
     let cache = env.home().join("usage-cache/claude");
-    for bytes in [
-        &b""[..],
-        b"sf-use01",
-        b"something else entirely, and longer than a header of forty bytes",
-    ] {
+    for bytes in [&b""[..], b"sf-use02", b"something else entirely, and longer than a header of forty bytes"] {
         std::fs::write(&cache, bytes).unwrap();
         assert_eq!(totals(&env, &[]), ALL);
     }
@@ -74,11 +66,7 @@ fn runs_at_the_same_time_agree_and_leave_a_good_cache() {
     shapes(&env);
     for round in 0..3 {
         let file = format!("-p/round{round}.jsonl");
-        write(
-            &env,
-            &file,
-            &[line(&format!("r{round}"), "2026-11-10T10:00:00.000Z", [0, 0, 0, 0])],
-        );
+        write(&env, &file, &[line(&format!("r{round}"), "2026-11-10T10:00:00.000Z", [0, 0, 0, 0])]);
         let children: Vec<_> = (0..6)
             .map(|_| {
                 let mut command = env.command(&["usage", "--json"]);

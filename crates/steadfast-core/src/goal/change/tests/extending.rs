@@ -1,33 +1,22 @@
 //! What `goal extend` adds, when it resumes, and when it is refused.
 
 use super::*;
+use crate::goal::UNLIMITED_CONTINUATIONS;
 
 fn add_tokens(tokens: i64) -> Extension {
-    Extension {
-        tokens: Some(tokens),
-        ..Extension::default()
-    }
+    Extension { tokens: Some(tokens), ..Extension::default() }
 }
 
 fn add_turns(turns: i64) -> Extension {
-    Extension {
-        turns: Some(turns),
-        ..Extension::default()
-    }
+    Extension { turns: Some(turns), ..Extension::default() }
 }
 
 fn add_seconds(seconds: i64) -> Extension {
-    Extension {
-        seconds: Some(seconds),
-        ..Extension::default()
-    }
+    Extension { seconds: Some(seconds), ..Extension::default() }
 }
 
 fn add_usd(usd_micros: i64) -> Extension {
-    Extension {
-        usd_micros: Some(usd_micros),
-        ..Extension::default()
-    }
+    Extension { usd_micros: Some(usd_micros), ..Extension::default() }
 }
 
 #[test]
@@ -47,29 +36,11 @@ fn an_extension_resumes_exactly_the_goals_that_its_limit_had_stopped() {
         budget_limit_reported: true,
         ..goal_in(GoalStatus::BudgetLimited, None)
     };
-    let money = Goal {
-        cost_micros: 100,
-        usd_budget_micros: Some(100),
-        ..goal_in(GoalStatus::BudgetLimited, None)
-    };
-    let turns = Goal {
-        continuations_used: 5,
-        continuations_remaining: 0,
-        ..paused(PausedReason::ContinuationCap)
-    };
-    let hours = Goal {
-        max_wall_clock_seconds: 10,
-        ..paused(PausedReason::WallClockCap)
-    };
-    let deadline = Goal {
-        deadline_ms: Some(START + MINUTE),
-        ..paused(PausedReason::Deadline)
-    };
-    let by_user = Goal {
-        tokens_used: 105,
-        token_budget: Some(100),
-        ..paused(PausedReason::User)
-    };
+    let money = Goal { cost_micros: 100, usd_budget_micros: Some(100), ..goal_in(GoalStatus::BudgetLimited, None) };
+    let turns = Goal { continuations_used: 5, continuations_remaining: 0, ..paused(PausedReason::ContinuationCap) };
+    let hours = Goal { max_wall_clock_seconds: 10, ..paused(PausedReason::WallClockCap) };
+    let deadline = Goal { deadline_ms: Some(START + MINUTE), ..paused(PausedReason::Deadline) };
+    let by_user = Goal { tokens_used: 105, token_budget: Some(100), ..paused(PausedReason::User) };
     let cases = [
         ("tokens", &tokens, add_tokens(6), "active Open"),
         ("just too few tokens", &tokens, add_tokens(5), "no"),
@@ -82,12 +53,7 @@ fn an_extension_resumes_exactly_the_goals_that_its_limit_had_stopped() {
         ("hours", &hours, add_seconds(1), "active Open"),
         ("hours for a deadline", &deadline, add_seconds(1), "active Open"),
         ("turns at the deadline", &deadline, add_turns(9), "same"),
-        (
-            "tokens for a goal paused by its user",
-            &by_user,
-            add_tokens(500),
-            "same",
-        ),
+        ("tokens for a goal paused by its user", &by_user, add_tokens(500), "same"),
     ];
     for (name, before, add, expected) in cases {
         let result = extend(before, add, NOW);
@@ -107,12 +73,7 @@ fn several_limits_are_raised_at_once_and_logged_as_one() {
         warned: vec![Limit::Tokens, Limit::Turns, Limit::Hours, Limit::Usd],
         ..goal_in(GoalStatus::Active, None)
     };
-    let add = Extension {
-        turns: Some(10),
-        seconds: Some(3_600),
-        tokens: Some(500),
-        usd_micros: None,
-    };
+    let add = Extension { turns: Some(10), seconds: Some(3_600), tokens: Some(500), usd_micros: None };
     let change = extend(&before, add, NOW).unwrap();
     let payload = json!({"add_turns": 10, "add_seconds": 3600, "add_tokens": 500, "add_usd_micros": null});
     assert_eq!(change.events, [Event::new("goal_extended", payload)]);
@@ -137,17 +98,9 @@ fn a_first_limit_counts_from_what_is_used_already() {
         continuations_remaining: UNLIMITED_CONTINUATIONS - 9,
         ..goal_in(GoalStatus::Active, None)
     };
-    let add = Extension {
-        turns: Some(10),
-        seconds: Some(3_600),
-        tokens: Some(500),
-        usd_micros: Some(3),
-    };
+    let add = Extension { turns: Some(10), seconds: Some(3_600), tokens: Some(500), usd_micros: Some(3) };
     let after = extend(&before, add, NOW).unwrap().goal;
-    assert_eq!(
-        (after.token_budget, after.budget_source),
-        (Some(542), BudgetSource::Tokens)
-    );
+    assert_eq!((after.token_budget, after.budget_source), (Some(542), BudgetSource::Tokens));
     assert_eq!(after.usd_budget_micros, Some(10));
     assert_eq!((after.continuations_remaining, after.has_turn_cap()), (10, true));
     assert_eq!(after.max_wall_clock_seconds, 100 + 3_600);
@@ -165,10 +118,7 @@ fn an_unlimited_goal_that_has_continued_still_has_no_turn_cap() {
 
 #[test]
 fn hours_move_a_deadline_and_do_not_invent_a_cap_beside_it() {
-    let before = Goal {
-        deadline_ms: Some(NOW + MINUTE),
-        ..goal_in(GoalStatus::Active, None)
-    };
+    let before = Goal { deadline_ms: Some(NOW + MINUTE), ..goal_in(GoalStatus::Active, None) };
     let after = extend(&before, add_seconds(60), NOW).unwrap().goal;
     assert_eq!(after.deadline_ms, Some(NOW + 2 * MINUTE));
     assert!(!after.has_time_cap());
@@ -182,12 +132,7 @@ fn absurd_amounts_saturate() {
         tokens: Some(i64::MAX),
         usd_micros: Some(i64::MAX),
     };
-    let before = Goal {
-        tokens_used: 40,
-        cost_micros: 40,
-        deadline_ms: Some(NOW),
-        ..goal_in(GoalStatus::Active, None)
-    };
+    let before = Goal { tokens_used: 40, cost_micros: 40, deadline_ms: Some(NOW), ..goal_in(GoalStatus::Active, None) };
     let after = extend(&before, add, NOW).unwrap().goal;
     assert!(after.has_turn_cap() || after.continuations_remaining >= UNLIMITED_CONTINUATIONS - 1);
     assert_eq!(
@@ -205,10 +150,7 @@ fn a_limit_that_is_winding_down_is_called_off_by_an_extension() {
         ..goal_in(GoalStatus::Active, None)
     };
     assert_eq!(extend(&before, add_turns(5), NOW).unwrap().goal.wind_down, None);
-    assert_eq!(
-        extend(&before, add_tokens(5), NOW).unwrap().goal.wind_down,
-        Some(Limit::Turns)
-    );
+    assert_eq!(extend(&before, add_tokens(5), NOW).unwrap().goal.wind_down, Some(Limit::Turns));
     // Time that was running before goes on counting.
     let extended = extend(&before, add_turns(5), NOW).unwrap().goal;
     assert_eq!(extended.active_seconds(NOW), before.active_seconds(NOW));

@@ -1,6 +1,7 @@
 //! Invariants that hold after any sequence of changes.
 
 use super::*;
+use crate::goal::limit::SharedSpend;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -21,20 +22,10 @@ fn amount() -> impl Strategy<Value = Option<i64>> {
 
 fn step() -> impl Strategy<Value = Step> {
     let extension = (amount(), amount(), amount(), amount()).prop_map(|(turns, seconds, tokens, usd_micros)| {
-        Step::Extend(Extension {
-            turns,
-            seconds,
-            tokens,
-            usd_micros,
-        })
+        Step::Extend(Extension { turns, seconds, tokens, usd_micros })
     });
     let charge = (0..400_i64, 0..400_i64).prop_map(|(worker_tokens, subagent_tokens)| {
-        Step::Charge(Charge {
-            worker_tokens,
-            subagent_tokens,
-            cost_micros: worker_tokens,
-            ..Charge::default()
-        })
+        Step::Charge(Charge { worker_tokens, subagent_tokens, cost_micros: worker_tokens, ..Charge::default() })
     });
     let stop = (any::<[bool; 4]>(), 0..3_u8).prop_map(|(facts, message)| {
         Step::Stop(TurnEnd {
@@ -68,8 +59,8 @@ fn take(step: &Step, goal: &Goal, now: Millis) -> Option<Change> {
         Step::Prompted => prompted(goal, now),
         Step::Charge(charge) => turn::charge(goal, *charge, now),
         Step::Stop(end) => turn::at_stop(goal, end, crate::testing::rules(3), now).0,
-        Step::Batch => turn::at_batch(goal, now).0,
-        Step::Warn => turn::warn(goal, now).map(|(change, _)| change),
+        Step::Batch => turn::at_batch(goal, SharedSpend::Free, now).0,
+        Step::Warn => turn::warn(goal, SharedSpend::Free, now).map(|(change, _)| change),
     }
 }
 

@@ -23,17 +23,9 @@ fn a_session_that_comes_back_keeps_its_time_and_is_not_charged_for_its_absence()
 fn a_returning_session_wakes_only_goals_that_nobody_stopped() {
     for before in all_states() {
         let expected = before.status == GoalStatus::Active;
-        assert_eq!(
-            session_resumed(&before, NOW, NOW).is_some(),
-            expected,
-            "{}",
-            before.state()
-        );
+        assert_eq!(session_resumed(&before, NOW, NOW).is_some(), expected, "{}", before.state());
     }
-    let limited = |at| Goal {
-        wake_at_ms: Some(at),
-        ..paused(PausedReason::UsageLimit)
-    };
+    let limited = |at| Goal { wake_at_ms: Some(at), ..paused(PausedReason::UsageLimit) };
     assert_eq!(session_resumed(&limited(NOW + 1), NOW, NOW), None);
     let woken = session_resumed(&limited(NOW), NOW, NOW).unwrap().goal;
     assert_eq!((woken.status, woken.wake_at_ms), (GoalStatus::Active, None));
@@ -51,19 +43,9 @@ fn a_prompt_restarts_the_counters_and_a_stopped_clock() {
         ..goal()
     };
     let change = prompted(&counted, NOW).unwrap();
-    let expected = Goal {
-        resume_at_ms: Some(NOW),
-        updated_at_ms: NOW,
-        ..goal()
-    };
-    let same_goal = Goal {
-        goal_id: change.goal.goal_id.clone(),
-        ..expected
-    };
+    let expected = Goal { resume_at_ms: Some(NOW), updated_at_ms: NOW, ..goal() };
+    let same_goal = Goal { goal_id: change.goal.goal_id.clone(), ..expected };
     assert_eq!((change.goal, change.span), (same_goal, Span::Open));
-    let stopped = Goal {
-        idle_continuations: 2,
-        ..paused(PausedReason::User)
-    };
+    let stopped = Goal { idle_continuations: 2, ..paused(PausedReason::User) };
     assert_eq!(prompted(&stopped, NOW), None);
 }

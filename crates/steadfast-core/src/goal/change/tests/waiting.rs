@@ -9,11 +9,7 @@ const START: Millis = 1_794_744_000_000;
 const WAKE: Millis = START + 60_000;
 
 fn goal(budget: Budget) -> Goal {
-    let new = NewGoal {
-        objective: "x".into(),
-        budget,
-        ..NewGoal::default()
-    };
+    let new = NewGoal { objective: "x".into(), budget, ..NewGoal::default() };
     Goal::start(new, "s", Host::Claude, None, START)
 }
 
@@ -35,20 +31,13 @@ fn a_session_that_comes_back_wakes_a_waiting_goal_only_when_its_moment_has_passe
     assert_eq!((woken.status, woken.paused_reason), (GoalStatus::Active, None));
     assert_eq!((woken.wake_at_ms, woken.resume_at_ms), (None, Some(WAKE)));
     let paused = pause(&waiting, START + 1).unwrap().goal;
-    assert_eq!(
-        session_resumed(&paused, START, WAKE),
-        None,
-        "a person's pause ends the wait"
-    );
+    assert_eq!(session_resumed(&paused, START, WAKE), None, "a person's pause ends the wait");
 }
 
 #[test]
 fn a_goal_at_its_limit_cannot_wait() {
     let tokens = Some(10);
-    let mut goal = goal(Budget {
-        tokens,
-        ..Budget::default()
-    });
+    let mut goal = goal(Budget { tokens, ..Budget::default() });
     goal.tokens_used = 10;
     assert!(matches!(wait(&goal, WAKE, START), Err(Refusal::NotEnough(_))));
     goal.tokens_used = 0;

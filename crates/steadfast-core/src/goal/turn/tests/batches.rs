@@ -3,7 +3,7 @@
 use super::*;
 
 fn batch(goal: &Goal) -> (Goal, BatchDecision) {
-    let (change, decision) = at_batch(goal, NOW);
+    let (change, decision) = at_batch(goal, SharedSpend::Free, NOW);
     (change.map_or_else(|| goal.clone(), |change| change.goal), decision)
 }
 
@@ -24,11 +24,8 @@ fn batches(mut goal: Goal) -> (Goal, Vec<BatchDecision>) {
 #[test]
 fn a_batch_is_noted_as_work_once() {
     let (worked, decision) = batch(&goal());
-    assert_eq!(
-        (decision, worked.worked_since_continuation),
-        (BatchDecision::GoOn, true)
-    );
-    assert_eq!(at_batch(&worked, NOW), (None, BatchDecision::GoOn));
+    assert_eq!((decision, worked.worked_since_continuation), (BatchDecision::GoOn, true));
+    assert_eq!(at_batch(&worked, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
 }
 
 #[test]
@@ -50,6 +47,7 @@ fn a_turn_that_passes_a_limit_is_told_and_then_ended() {
         let state = match limit {
             Limit::Hours => "paused (wall_clock_cap)",
             Limit::Deadline => "paused (deadline)",
+            Limit::Shared => "paused (cost_cap)",
             _ => "budget_limited",
         };
         assert_eq!((stopped.state(), stopped.wind_down), (state.into(), None));
@@ -71,38 +69,21 @@ fn a_wind_down_told_inside_a_turn_is_not_told_again_at_its_end() {
 #[test]
 fn the_last_allowed_turn_is_held_to_the_other_limits() {
     let (_, at_cap) = goals_at_their_limit()[3].clone();
-    let last_turn = Goal {
-        continuations_used: 5,
-        continuations_remaining: 0,
-        ..at_cap
-    };
+    let last_turn = Goal { continuations_used: 5, continuations_remaining: 0, ..at_cap };
     assert_eq!(batch(&last_turn).1, BatchDecision::WindDown(Limit::Hours));
 }
 
 #[test]
 fn the_wind_down_turn_of_the_turn_cap_is_held_to_the_token_budget() {
-    let spent = charged(
-        &goal_within(Budget {
-            tokens: Some(100),
-            turns: Some(0),
-            ..Budget::default()
-        }),
-        100,
-    );
-    let winding = Goal {
-        wind_down: Some(Limit::Turns),
-        ..spent
-    };
+    let spent = charged(&goal_within(Budget { tokens: Some(100), turns: Some(0), ..Budget::default() }), 100);
+    let winding = Goal { wind_down: Some(Limit::Turns), ..spent };
     let (_, decisions) = batches(winding);
     assert_eq!(decisions.last(), Some(&BatchDecision::EndTurn(Limit::Tokens)));
 }
 
 #[test]
 fn a_goal_spent_long_ago_does_not_meddle_with_the_users_own_turns() {
-    let spent = Goal {
-        budget_limit_reported: true,
-        worked_since_continuation: true,
-        ..goals_at_their_limit()[0].1.clone()
-    };
-    assert_eq!(at_batch(&spent, NOW), (None, BatchDecision::GoOn));
+    let spent =
+        Goal { budget_limit_reported: true, worked_since_continuation: true, ..goals_at_their_limit()[0].1.clone() };
+    assert_eq!(at_batch(&spent, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
 }

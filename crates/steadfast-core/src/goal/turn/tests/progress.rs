@@ -7,44 +7,26 @@ fn three_idle_continuations_pause_the_goal_and_a_tool_call_starts_the_count_anew
     let (goal, _) = stop(&goal(), &work());
     let (goal, one) = stop(&goal, &talk("a"));
     let (goal, two) = stop(&goal, &talk("b"));
-    assert_eq!(
-        (one, two, goal.idle_continuations),
-        (Decision::Continue, Decision::Continue, 2)
-    );
+    assert_eq!((one, two, goal.idle_continuations), (Decision::Continue, Decision::Continue, 2));
 
     let (paused, three) = stop(&goal, &talk("c"));
-    assert_eq!(
-        (three, paused.state()),
-        (Decision::NoProgress, "paused (no_progress)".into())
-    );
+    assert_eq!((three, paused.state()), (Decision::NoProgress, "paused (no_progress)".into()));
 
-    let worked = TurnEnd {
-        worked: true,
-        ..talk("c")
-    };
+    let worked = TurnEnd { worked: true, ..talk("c") };
     assert_eq!(stop(&goal, &worked).0.idle_continuations, 0);
     // A tool call that only a batch hook saw counts as well.
-    let worked_before = Goal {
-        worked_since_continuation: true,
-        ..goal.clone()
-    };
+    let worked_before = Goal { worked_since_continuation: true, ..goal.clone() };
     let (after, decision) = stop(&worked_before, &talk("c"));
     assert_eq!((decision, after.idle_continuations), (Decision::Continue, 0));
     assert!(!after.worked_since_continuation);
     // So does a person's prompt.
-    let by_person = TurnEnd {
-        after_continuation: false,
-        ..talk("c")
-    };
+    let by_person = TurnEnd { after_continuation: false, ..talk("c") };
     assert_eq!(stop(&goal, &by_person).0.idle_continuations, 0);
 }
 
 #[test]
 fn saying_the_same_thing_is_no_progress_even_with_tool_calls() {
-    let same = TurnEnd {
-        worked: true,
-        ..talk("still waiting")
-    };
+    let same = TurnEnd { worked: true, ..talk("still waiting") };
     let (mut goal, _) = stop(&goal(), &same);
     let mut decisions = Vec::new();
     for _ in 0..3 {
@@ -52,24 +34,10 @@ fn saying_the_same_thing_is_no_progress_even_with_tool_calls() {
         decisions.push(decision);
         goal = after;
     }
-    assert_eq!(
-        decisions,
-        [Decision::Continue, Decision::Continue, Decision::NoProgress]
-    );
-    let silent = TurnEnd {
-        message: None,
-        worked: true,
-        ..talk("")
-    };
-    let quiet = Goal {
-        last_message_hash: None,
-        ..crate::testing::goal()
-    };
-    assert_eq!(
-        stop(&quiet, &silent).0.idle_continuations,
-        0,
-        "two absent messages are not the same"
-    );
+    assert_eq!(decisions, [Decision::Continue, Decision::Continue, Decision::NoProgress]);
+    let silent = TurnEnd { message: None, worked: true, ..talk("") };
+    let quiet = Goal { last_message_hash: None, ..crate::testing::goal() };
+    assert_eq!(stop(&quiet, &silent).0.idle_continuations, 0, "two absent messages are not the same");
 }
 
 #[test]
@@ -79,10 +47,7 @@ fn the_breaker_can_be_tuned_and_switched_off() {
         let mut goal = goal();
         let mut paused_after = None;
         for turn in 1..=most {
-            let end = TurnEnd {
-                block_cap: None,
-                ..talk("x")
-            };
+            let end = TurnEnd { block_cap: None, ..talk("x") };
             let (change, decision) = at_stop(&goal, &end, rules, NOW);
             goal = change.unwrap().goal;
             if decision == Decision::NoProgress {
@@ -99,17 +64,11 @@ fn the_turn_is_handed_over_before_the_client_would_override_a_block() {
     let mut goal = goal();
     let mut decisions = Vec::new();
     for turn in 0..10 {
-        let end = TurnEnd {
-            after_continuation: turn > 0,
-            ..talk("x")
-        };
+        let end = TurnEnd { after_continuation: turn > 0, ..talk("x") };
         let (change, decision) = at_stop(&goal, &end, rules, NOW);
         let change = change.unwrap();
         if decision == Decision::HandOver {
-            assert_eq!(
-                (change.events[0].kind, change.events[0].decision),
-                ("block_cap_reached", None)
-            );
+            assert_eq!((change.events[0].kind, change.events[0].decision), ("block_cap_reached", None));
         }
         goal = change.goal;
         decisions.push(decision);
@@ -118,22 +77,10 @@ fn the_turn_is_handed_over_before_the_client_would_override_a_block() {
     expected.extend([Decision::HandOver, Decision::Continue]);
     assert_eq!(decisions, expected, "eight blocks, never a ninth");
 
-    let at_cap = Goal {
-        blocks_in_row: 8,
-        ..goal.clone()
-    };
-    let worked = TurnEnd {
-        worked: true,
-        ..talk("x")
-    };
-    let by_person = TurnEnd {
-        after_continuation: false,
-        ..talk("x")
-    };
-    let uncapped = TurnEnd {
-        block_cap: None,
-        ..talk("x")
-    };
+    let at_cap = Goal { blocks_in_row: 8, ..goal.clone() };
+    let worked = TurnEnd { worked: true, ..talk("x") };
+    let by_person = TurnEnd { after_continuation: false, ..talk("x") };
+    let uncapped = TurnEnd { block_cap: None, ..talk("x") };
     for end in [worked, by_person, uncapped] {
         assert_eq!(at_stop(&at_cap, &end, rules, NOW).1, Decision::Continue, "{end:?}");
     }
@@ -141,27 +88,13 @@ fn the_turn_is_handed_over_before_the_client_would_override_a_block() {
 
 #[test]
 fn the_user_background_work_and_the_native_goal_come_first() {
-    let all = TurnEnd {
-        user_waits: true,
-        background_work: true,
-        native_goal: true,
-        ..work()
-    };
-    let background = TurnEnd {
-        user_waits: false,
-        ..all.clone()
-    };
-    let native = TurnEnd {
-        background_work: false,
-        ..background.clone()
-    };
+    let all = TurnEnd { user_waits: true, background_work: true, native_goal: true, ..work() };
+    let background = TurnEnd { user_waits: false, ..all.clone() };
+    let native = TurnEnd { background_work: false, ..background.clone() };
     let (_, at_cap) = goals_at_their_limit()[3].clone();
     for goal in [goal(), at_cap] {
         assert_eq!(at_stop(&goal, &all, RULES, NOW), (None, Decision::UserFirst));
-        assert_eq!(
-            at_stop(&goal, &background, RULES, NOW),
-            (None, Decision::BackgroundFirst)
-        );
+        assert_eq!(at_stop(&goal, &background, RULES, NOW), (None, Decision::BackgroundFirst));
         assert_eq!(at_stop(&goal, &native, RULES, NOW), (None, Decision::NativeGoalDrives));
     }
 }

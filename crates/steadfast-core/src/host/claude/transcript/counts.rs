@@ -90,11 +90,7 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
         cache_creation: counts.cache_creation,
         cache_creation_1h: counts.cache_creation_1h,
         cache_read: counts.cache_read,
-        at_ms: fields
-            .timestamp
-            .and_then(plain)
-            .and_then(clock::parse_rfc3339)
-            .unwrap_or_default(),
+        at_ms: fields.timestamp.and_then(plain).and_then(clock::parse_rfc3339).unwrap_or_default(),
     });
     Some(())
 }

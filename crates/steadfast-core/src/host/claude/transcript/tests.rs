@@ -12,9 +12,7 @@ use crate::testing::{START, reply, reply_with_usage};
 type Totals = (usize, i64, i64, i64, i64);
 
 fn sample(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("samples/claude/transcripts")
-        .join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("samples/claude/transcripts").join(name)
 }
 
 fn read_sample(name: &str) -> Reading {
@@ -30,13 +28,7 @@ fn read_text(text: &str) -> Reading {
 
 fn totals(reading: &Reading) -> Totals {
     let sum = |field: fn(&Response) -> i64| reading.responses.iter().map(field).sum();
-    (
-        reading.responses.len(),
-        sum(|r| r.input),
-        sum(|r| r.output),
-        sum(|r| r.cache_creation),
-        sum(|r| r.cache_read),
-    )
+    (reading.responses.len(), sum(|r| r.input), sum(|r| r.output), sum(|r| r.cache_creation), sum(|r| r.cache_read))
 }
 
 /// The numbers were computed apart from this program: every line parsed as JSON, `assistant` lines whose model is
@@ -45,14 +37,8 @@ const SAMPLES: [(&str, Totals); 21] = [
     // Only a synthetic message about the error: nothing was billed.
     ("api-error-429.jsonl", (0, 0, 0, 0, 0)),
     // The session before /clear and the one after it: two responses of 10/5 each.
-    (
-        "clear-interactive/2694faea-a8c0-4450-8614-894a87bec403.jsonl",
-        (2, 20, 10, 0, 0),
-    ),
-    (
-        "clear-interactive/c606e513-0118-445b-b838-4d9fe242b70e.jsonl",
-        (2, 20, 10, 0, 0),
-    ),
+    ("clear-interactive/2694faea-a8c0-4450-8614-894a87bec403.jsonl", (2, 20, 10, 0, 0)),
+    ("clear-interactive/c606e513-0118-445b-b838-4d9fe242b70e.jsonl", (2, 20, 10, 0, 0)),
     // Seven lines of four responses; added line by line it would be 389,070 instead of 196,040.
     ("compact-auto.jsonl", (4, 196_000, 40, 0, 0)),
     ("compact-reactive-prompt-too-long.jsonl", (4, 196_000, 40, 0, 0)),
@@ -70,20 +56,11 @@ const SAMPLES: [(&str, Totals); 21] = [
     // Eighteen lines of ten responses of 10/5.
     ("queued-input.jsonl", (10, 100, 50, 0, 0)),
     // A session with a compaction, and a synthetic "No response requested.".
-    (
-        "resume-fork-compact-clear/6dd8620c-ffe0-495b-a46f-f90ad33f492f.jsonl",
-        (4, 400, 28, 0, 0),
-    ),
+    ("resume-fork-compact-clear/6dd8620c-ffe0-495b-a46f-f90ad33f492f.jsonl", (4, 400, 28, 0, 0)),
     // Cleared at once: no response at all.
-    (
-        "resume-fork-compact-clear/75687ce2-5985-4971-9837-4f1f2c8521e5.jsonl",
-        (0, 0, 0, 0, 0),
-    ),
+    ("resume-fork-compact-clear/75687ce2-5985-4971-9837-4f1f2c8521e5.jsonl", (0, 0, 0, 0, 0)),
     // A fork: copies of the parent's responses and one of its own.
-    (
-        "resume-fork-compact-clear/b669656c-ec05-4a0c-8cb5-690f0d1285b8.jsonl",
-        (4, 400, 28, 0, 0),
-    ),
+    ("resume-fork-compact-clear/b669656c-ec05-4a0c-8cb5-690f0d1285b8.jsonl", (4, 400, 28, 0, 0)),
     // The branch that was taken back was spent all the same.
     ("rewind.jsonl", (4, 400, 36, 0, 0)),
     // Nine blocks in a row, one line each.
@@ -92,10 +69,7 @@ const SAMPLES: [(&str, Totals); 21] = [
     // The stream was cut after the first block: the numbers of its start are all there is.
     ("stream-cut-partial-usage.jsonl", (1, 500, 1, 0, 0)),
     // The worker, six lines of three responses, and its subagent, three lines of two.
-    (
-        "tools-mcp-subagent/bd216a1f-d1a9-49dd-94fd-e2d7b4b540e6.jsonl",
-        (3, 110, 66, 330, 3_900),
-    ),
+    ("tools-mcp-subagent/bd216a1f-d1a9-49dd-94fd-e2d7b4b540e6.jsonl", (3, 110, 66, 330, 3_900)),
     (
         "tools-mcp-subagent/bd216a1f-d1a9-49dd-94fd-e2d7b4b540e6/subagents/agent-ae13b9d0730311a9c.jsonl",
         (2, 102, 110, 126, 118),
@@ -147,10 +121,7 @@ fn the_last_words_and_tool_calls_of_a_session_are_known() {
     let worker = read_sample("tools-mcp-subagent/bd216a1f-d1a9-49dd-94fd-e2d7b4b540e6.jsonl");
     assert_eq!((worker.last_text.as_deref(), worker.tool_calls), (Some("All done."), 3));
     let talk = read_sample("stop-loop-cap-print.jsonl");
-    assert_eq!(
-        (talk.last_text.as_deref(), talk.tool_calls),
-        (Some("turn seq 10 msgs 18"), 0)
-    );
+    assert_eq!((talk.last_text.as_deref(), talk.tool_calls), (Some("turn seq 10 msgs 18"), 0));
     assert!(talk.last_uuid.is_some());
 }
 
@@ -211,29 +182,12 @@ fn a_token_field_that_is_no_whole_number_is_reported_by_name() {
         "cache_creation": {"ephemeral_1h_input_tokens": 2}, "service_tier": null, "iterations": null});
     let first = reply("ok", START, [1, 1, 0, 0]);
     let offset = first.len() as u64;
-    for field in [
-        "input_tokens",
-        "output_tokens",
-        "cache_creation_input_tokens",
-        "cache_read_input_tokens",
-    ] {
-        for wrong in [
-            json!(-1),
-            json!(1.5),
-            json!("12"),
-            json!(true),
-            json!([]),
-            json!({}),
-            json!(1_u64 << 60),
-        ] {
+    for field in ["input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] {
+        for wrong in [json!(-1), json!(1.5), json!("12"), json!(true), json!([]), json!({}), json!(1_u64 << 60)] {
             let mut usage = fine.clone();
             usage[field] = wrong.clone();
             let reading = read_text(&format!("{first}{}", reply_with_usage("bad", START, &usage)));
-            let expected = InvalidField {
-                field,
-                response_id: "bad".into(),
-                offset,
-            };
+            let expected = InvalidField { field, response_id: "bad".into(), offset };
             assert_eq!(reading.invalid, Some(expected), "{field} {wrong}");
             assert_eq!((totals(&reading), reading.broken_lines), ((1, 1, 1, 0, 0), 0));
         }
@@ -244,13 +198,7 @@ fn a_token_field_that_is_no_whole_number_is_reported_by_name() {
         }
     }
     let whole = &read_text(&reply_with_usage("m", START, &fine)).responses[0];
-    let numbers = (
-        whole.input,
-        whole.output,
-        whole.cache_creation,
-        whole.cache_creation_1h,
-        whole.cache_read,
-    );
+    let numbers = (whole.input, whole.output, whole.cache_creation, whole.cache_creation_1h, whole.cache_read);
     assert_eq!(numbers, (5, 6, 7, 2, 8));
 }
 
@@ -272,12 +220,7 @@ fn a_response_counts_however_its_line_is_formatted() {
         let mut value = value.clone();
         for pointer in path {
             let (parent, key) = pointer.rsplit_once('/').unwrap();
-            value
-                .pointer_mut(parent)
-                .unwrap()
-                .as_object_mut()
-                .unwrap()
-                .shift_remove(key);
+            value.pointer_mut(parent).unwrap().as_object_mut().unwrap().shift_remove(key);
         }
         format!("{value}\n")
     };
@@ -347,10 +290,7 @@ fn the_short_way_counts_what_the_long_way_counts() {
 fn the_short_way_finds_the_directory_of_a_session() {
     let line = reply("m1", START, [1, 1, 0, 0]);
     let with = |cwd: &str| line.replacen('{', &format!("{{\"cwd\":{cwd},"), 1);
-    assert_eq!(
-        counts_of(&with("\"/a b\\\"c\\u00e9\"")).cwd.as_deref(),
-        Some("/a b\"cé")
-    );
+    assert_eq!(counts_of(&with("\"/a b\\\"c\\u00e9\"")).cwd.as_deref(), Some("/a b\"cé"));
     assert_eq!(counts_of(&(with("5") + &with("\"/x\""))).cwd.as_deref(), Some("/x"));
     assert_eq!(counts_of(&line).cwd, None);
 }

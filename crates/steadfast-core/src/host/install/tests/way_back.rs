@@ -43,14 +43,8 @@ fn the_way_back_is_exact_for_any_layout() {
     ];
     for layout in layouts {
         let world = World::with_settings(layout);
-        world.write(
-            "home/config.toml",
-            "# mine\n[accounting]\non_compact = \"pause\" # really\n",
-        );
-        world.write(
-            "claude/plugins/installed_plugins.json",
-            "{ \"version\": 2, \"plugins\": {} }",
-        );
+        world.write("home/config.toml", "# mine\n[accounting]\non_compact = \"pause\" # really\n");
+        world.write("claude/plugins/installed_plugins.json", "{ \"version\": 2, \"plugins\": {} }");
         let before = world.tree();
         world.install();
         assert_ne!(world.tree(), before, "{layout:?}");
@@ -67,14 +61,8 @@ fn changes_made_since_survive_the_way_back() {
     settings["mine"] = json!([1, 2]);
     settings["enabledPlugins"]["other@x"] = json!(true);
     settings["env"]["CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"] = json!("7");
-    world.write(
-        "claude/settings.json",
-        &serde_json::to_string_pretty(&settings).unwrap(),
-    );
-    world.write(
-        "home/config.toml",
-        &format!("{}\n[ui]\nport = 1\n", world.read("home/config.toml")),
-    );
+    world.write("claude/settings.json", &serde_json::to_string_pretty(&settings).unwrap());
+    world.write("home/config.toml", &format!("{}\n[ui]\nport = 1\n", world.read("home/config.toml")));
     world.write("claude/commands/goal-start.md", "start, my way\n");
 
     let report = world.uninstall();
@@ -182,11 +170,7 @@ fn two_configurations_share_the_plugin_until_the_last_one_leaves() {
     let world = World::new();
     world.install();
     let work = world.path("work");
-    world
-        .plan(|wanted| wanted.config_dir = Box::leak(Box::new(work.clone())))
-        .unwrap()
-        .apply()
-        .unwrap();
+    world.plan(|wanted| wanted.config_dir = Box::leak(Box::new(work.clone()))).unwrap().apply().unwrap();
     world.uninstall();
     assert!(world.path("home/claude/plugin/hooks/hooks.json").exists());
     assert!(world.path("work/settings.json").exists());

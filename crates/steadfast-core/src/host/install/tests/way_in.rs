@@ -81,10 +81,7 @@ fn what_the_user_has_is_never_overwritten() {
     world.write("claude/commands/goal-start.md", "mine");
     world.write("home/config.toml", "db = \"/elsewhere.db\"\n");
     let report = world.install();
-    assert_eq!(
-        world.json("claude/settings.json")["statusLine"]["command"],
-        json!("mine")
-    );
+    assert_eq!(world.json("claude/settings.json")["statusLine"]["command"], json!("mine"));
     assert_eq!(world.read("claude/commands/goal-start.md"), "mine");
     assert_eq!(world.read("home/config.toml"), "db = \"/elsewhere.db\"\n");
     assert_eq!(report.notes.len(), 3, "{:?}", report.notes);
@@ -106,10 +103,7 @@ fn a_marketplace_of_the_same_name_is_kept_while_it_is_alive() {
     world.install();
     let path = world.path("home/claude").display().to_string();
     let settings = world.json("claude/settings.json");
-    assert_eq!(
-        settings["extraKnownMarketplaces"]["steadfast"]["source"]["path"],
-        json!(path)
-    );
+    assert_eq!(settings["extraKnownMarketplaces"]["steadfast"]["source"]["path"], json!(path));
     world.uninstall();
     assert_eq!(world.json("claude/settings.json"), gone);
 }
@@ -122,10 +116,7 @@ fn an_earlier_answer_stands_until_it_is_taken_back() {
     assert!(world.plan(leave).unwrap().is_empty());
 
     let theirs = current(&world.path("home"), &world.path("claude")).unwrap();
-    let expected = Current {
-        statusline: None,
-        block_cap: Some("20".to_owned()),
-    };
+    let expected = Current { statusline: None, block_cap: Some("20".to_owned()) };
     assert_eq!(theirs, expected, "ours do not count as theirs");
 
     let remove = |wanted: &mut Wanted| (wanted.statusline, wanted.block_cap) = (Choice::Remove, Choice::Remove);
@@ -178,11 +169,7 @@ fn flags_come_first_then_what_is_there_then_yes_then_the_person() {
     let yes = || Some(|| Ok(true));
     let nobody = None::<fn() -> std::io::Result<bool>>;
     let answer = |consent, theirs, asked: bool| {
-        if asked {
-            decide(consent, 1, theirs, yes()).unwrap()
-        } else {
-            decide(consent, 1, theirs, nobody).unwrap()
-        }
+        if asked { decide(consent, 1, theirs, yes()).unwrap() } else { decide(consent, 1, theirs, nobody).unwrap() }
     };
     assert_eq!(answer(Consent::Given, true, false), Choice::Set(1));
     assert_eq!(answer(Consent::Refused, false, true), Choice::Remove);

@@ -31,10 +31,7 @@ fn report(key: &Key) -> Report {
         days: Some((day, day)),
         amounts: amounts(1),
     };
-    Report {
-        rows: vec![row(Host::Claude), row(Host::Codex)],
-        totals: amounts(2),
-    }
+    Report { rows: vec![row(Host::Claude), row(Host::Codex)], totals: amounts(2) }
 }
 
 /// The table without its colours.
@@ -49,9 +46,7 @@ fn keys() -> [(View, Key); 5] {
         id: "6dd8620c-ffe0-495b-a46f-f90ad33f492f".into(),
         project: "/home/x/a-project-with-a-long-name".into(),
     };
-    let block = Key::Block {
-        start: Some(1_794_744_000_000),
-    };
+    let block = Key::Block { start: Some(1_794_744_000_000) };
     [
         (View::Daily, Key::Day(day)),
         (View::Monthly, Key::Month(day)),
@@ -89,13 +84,8 @@ fn no_line_is_wider_than_the_terminal() {
 
 #[test]
 fn costs_say_what_is_not_known() {
-    let cost_of = |priced_micros, unpriced_tokens| {
-        cost(&Amounts {
-            priced_micros,
-            unpriced_tokens,
-            ..Amounts::default()
-        })
-    };
+    let cost_of =
+        |priced_micros, unpriced_tokens| cost(&Amounts { priced_micros, unpriced_tokens, ..Amounts::default() });
     assert_eq!(cost_of(0, 0), "$0.00");
     assert_eq!(cost_of(1, 0), "<$0.01");
     assert_eq!(cost_of(1_234_567_890, 0), "$1,234.57");
