@@ -6,8 +6,7 @@ use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use super::{Host, claude};
-use crate::env_vars;
+use super::{Host, claude, codex};
 
 /// Deep enough for `projects/<project>/<session>/subagents/…` and what clients may add below.
 const DEEPEST: usize = 8;
@@ -32,9 +31,7 @@ pub struct TranscriptFile {
 pub fn roots(host: Host) -> Vec<PathBuf> {
     match host {
         Host::Claude => claude::config_dirs().iter().map(|dir| dir.join("projects")).collect(),
-        Host::Codex => {
-            codex_home().map(|home| vec![home.join("sessions"), home.join("archived_sessions")]).unwrap_or_default()
-        }
+        Host::Codex => codex::session_dirs(),
     }
 }
 
@@ -53,11 +50,6 @@ pub fn transcripts(host: Host, roots: &[PathBuf]) -> std::io::Result<Vec<Transcr
     let mut seen = BTreeSet::new();
     files.retain(|file| seen.insert(file.path.clone()));
     Ok(files)
-}
-
-/// `$CODEX_HOME`, else `~/.codex`.
-fn codex_home() -> Option<PathBuf> {
-    env_vars::path(env_vars::CODEX_HOME).or_else(|| etcetera::home_dir().ok().map(|home| home.join(".codex")))
 }
 
 /// Session, whether it is a subagent's file, and project folder, from the path alone.
