@@ -9,7 +9,7 @@ use crate::clock::Millis;
 use crate::goal::change::{Event, pause_for};
 use crate::goal::turn::{self, Charge};
 use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::{Host, claude};
+use crate::host::{self, Host};
 use crate::store::{Cursor, Db, Origin, Source, Store, StoreError};
 use crate::usage::{self, InvalidField, Position, Reading};
 
@@ -59,7 +59,7 @@ pub fn read_subagent(store: &Store, host: Host, path: &Path, agent_id: &str) -> 
 /// Reads on where an earlier reading of the worker's file ended.
 pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreError> {
     if let Some(worker) = readings.iter_mut().find(|file| file.agent_id.is_empty()) {
-        let later = read_host_file(host, &worker.path, &worker.reading.position)?;
+        let later = host::read_transcript(host, &worker.path, &worker.reading.position)?;
         worker.reading.extend(later);
     }
     Ok(())
@@ -72,16 +72,8 @@ pub fn last_text(readings: &[FileReading]) -> Option<&str> {
 
 fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
     let from = store.read().cursor(path)?.unwrap_or_default().position;
-    let reading = read_host_file(host, path, &from)?;
+    let reading = host::read_transcript(host, path, &from)?;
     Ok(FileReading { path: path.to_owned(), agent_id, from, reading })
-}
-
-fn read_host_file(host: Host, path: &Path, from: &Position) -> Result<Reading, StoreError> {
-    match host {
-        Host::Claude => Ok(claude::transcript::read(path, from)?),
-        // Codex rollouts have a form of their own, which is not read yet.
-        Host::Codex => Ok(Reading::nothing_new(from.clone())),
-    }
 }
 
 /// Files of the subagents of a session: `<session>/subagents/agent-<id>.jsonl` beside its own.

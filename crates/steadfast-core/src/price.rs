@@ -9,13 +9,40 @@ use serde::Deserialize;
 use crate::usage::Response;
 
 /// Dollars for a million tokens of each kind.
-#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[derive(Debug, Clone, Copy, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 struct Price {
     input: f64,
     output: f64,
     cache_write_5m: f64,
     cache_write_1h: f64,
     cache_read: f64,
+    /// A response to more tokens than this, cached ones included, has the rates below for all its tokens; where they
+    /// are not there, nobody told them, and the response has no cost.
+    long_context_above: Option<i64>,
+    input_long: Option<f64>,
+    output_long: Option<f64>,
+    cache_write_5m_long: Option<f64>,
+    cache_write_1h_long: Option<f64>,
+    cache_read_long: Option<f64>,
+}
+
+impl Price {
+    /// The rates that hold for a response.
+    fn of(self, response: &Response) -> Option<Self> {
+        let context = response.input + response.cache_creation + response.cache_read;
+        if self.long_context_above.is_none_or(|most| context <= most) {
+            return Some(self);
+        }
+        Some(Self {
+            input: self.input_long?,
+            output: self.output_long?,
+            cache_write_5m: self.cache_write_5m_long?,
+            cache_write_1h: self.cache_write_1h_long?,
+            cache_read: self.cache_read_long?,
+            ..self
+        })
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -28,9 +55,9 @@ fn table() -> Option<&'static Table> {
     TABLE.get_or_init(|| toml::from_str(include_str!("../prices.toml")).ok()).as_ref()
 }
 
-/// The cost of a response in millionths of a dollar; `None` when its model is not in the table.
+/// The cost of a response in millionths of a dollar; `None` when the table does not tell it.
 pub fn cost_micros(response: &Response) -> Option<i64> {
-    let price = table()?.models.get(plain_model(&response.model))?;
+    let price = table()?.models.get(plain_model(&response.model))?.of(response)?;
     #[expect(clippy::cast_precision_loss, reason = "token counts are below 2^53")]
     let part = |tokens: i64, dollars_per_million: f64| tokens as f64 * dollars_per_million;
     let short_lived = (response.cache_creation - response.cache_creation_1h).max(0);
@@ -44,13 +71,19 @@ pub fn cost_micros(response: &Response) -> Option<i64> {
     Some(micros.round() as i64)
 }
 
-/// Strips what does not change the price: the context variant `[1m]` and the release date.
+/// Strips what does not change the price: the context variant `[1m]` and the release date, which the vendors write
+/// as `-20251001` or `-2026-09-29`.
 fn plain_model(model: &str) -> &str {
     let model = model.split_once('[').map_or(model, |(name, _)| name);
-    match model.rsplit_once('-') {
-        Some((name, date)) if date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => model,
-    }
+    let shapes = ["-DDDDDDDD", "-DDDD-DD-DD"];
+    let name = shapes.iter().find_map(|shape| {
+        let (name, date) = model.split_at_checked(model.len().checked_sub(shape.len())?)?;
+        let fits = |(byte, shape): (u8, u8)| {
+            if shape == b'D' { byte.is_ascii_digit() } else { byte == shape }
+        };
+        date.bytes().zip(shape.bytes()).all(fits).then_some(name)
+    });
+    name.unwrap_or(model)
 }
 
 #[cfg(test)]
@@ -71,8 +104,53 @@ mod tests {
         assert_eq!(cost_micros(&response).map(|micros| micros * 4), Some(36_500));
     }
 
+    fn cost(model: &str, [input, output, cache_creation, cache_read]: [i64; 4]) -> Option<i64> {
+        cost_micros(&Response { model: model.into(), input, output, cache_creation, cache_read, ..Response::default() })
+    }
+
+    #[test]
+    fn the_table_is_whole() {
+        let table = table().unwrap();
+        assert!(table.models.len() > 30);
+        for (name, price) in &table.models {
+            assert_eq!(plain_model(name), name, "a name with a date would never be found");
+            assert!(price.cache_read < price.input && price.input < price.output, "{name}");
+            assert!(price.input_long.is_none() || price.long_context_above.is_some(), "{name}");
+        }
+    }
+
     #[test]
     fn an_unknown_model_has_no_cost() {
-        assert_eq!(cost_micros(&Response { model: "mystery-1".into(), input: 5, ..Response::default() }), None);
+        assert_eq!(cost("mystery-1", [5, 0, 0, 0]), None);
+        assert_eq!(cost("", [5, 0, 0, 0]), None);
+        assert_eq!(cost("gpt-6.1-sol-mystery", [5, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_release_date_does_not_change_the_price() {
+        let tokens = [1_000, 100, 0, 0];
+        assert_eq!(cost("claude-haiku-4-5-20251001", tokens), Some(1_500));
+        assert_eq!(cost("claude-opus-4-20250514", tokens), Some(22_500));
+        assert_eq!(cost("gpt-6.1-sol-2026-09-29", tokens), Some(3_000));
+        assert_eq!(cost("gpt-6.1-sol", tokens), Some(3_000));
+    }
+
+    #[test]
+    fn a_long_context_has_its_own_rates_for_every_token() {
+        // Exactly 272,000 tokens of input are still short.
+        assert_eq!(cost("gpt-6.1-sol", [2_000, 1_000, 0, 270_000]), Some(4_000 + 10_000 + 27_000));
+        assert_eq!(cost("gpt-6.1-sol", [2_001, 1_000, 0, 270_000]), Some(8_004 + 15_000 + 54_000));
+        assert_eq!(cost("gpt-6.1-sol", [0, 0, 272_001, 0]), Some(1_360_005));
+        // Claude Haiku 5.5: five times as much above 100,000 tokens. Output does not make a context long.
+        assert_eq!(cost("claude-haiku-5-5", [10_000, 100_000, 0, 90_000]), Some(1_000 + 50_000 + 900));
+        assert_eq!(cost("claude-haiku-5-5", [10_001, 0, 0, 90_000]), Some(5_001 + 4_500));
+        // A million tokens of Claude Opus cost what fewer do.
+        assert_eq!(cost("claude-opus-5", [1_000_000, 0, 0, 0]), Some(5_000_000));
+    }
+
+    #[test]
+    fn a_long_context_whose_rates_nobody_told_has_no_cost() {
+        assert_eq!(cost("gpt-6-astra", [272_000, 0, 0, 0]), Some(2_720_000));
+        assert_eq!(cost("gpt-6-astra", [272_001, 0, 0, 0]), None);
     }
 }

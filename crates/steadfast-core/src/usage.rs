@@ -54,6 +54,14 @@ pub enum NativeGoal {
     Over,
 }
 
+/// A turn that failed because the account's usage limit was reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageLimit {
+    pub at_ms: Millis,
+    /// The client's words, which tell when to try again.
+    pub message: String,
+}
+
 /// What a pass over new bytes found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
@@ -70,6 +78,8 @@ pub struct Reading {
     pub queue_emptied: bool,
     pub native_goal: Option<NativeGoal>,
     pub interrupted_at: Option<Millis>,
+    /// The newest failure of its kind in these bytes, where the host's file tells it.
+    pub usage_limit: Option<UsageLimit>,
     /// The bytes read before are no longer there, so the file was read from its start.
     pub rewritten: bool,
     pub position: Position,
@@ -128,6 +138,7 @@ impl Reading {
         self.last_uuid = later.last_uuid.or(self.last_uuid.take());
         self.native_goal = later.native_goal.or(self.native_goal.take());
         self.interrupted_at = later.interrupted_at.or(self.interrupted_at);
+        self.usage_limit = later.usage_limit.or(self.usage_limit.take());
         self.position = later.position;
     }
 }

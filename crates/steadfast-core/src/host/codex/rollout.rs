@@ -1,0 +1,260 @@
+//! Codex's session files, called rollouts: one JSON object a line, only ever appended to. Newer clients write a
+//! `token_usage_record` for each response. Older ones tell running totals, whose differences are what was spent;
+//! where a fork or a subagent begins with its parent's history, that part is read for its totals only.
+
+mod thread;
+mod wire;
+
+use std::path::Path;
+
+use memchr::memmem;
+use serde_json::Value;
+
+use self::thread::Thread;
+use self::wire::{Head, Tokens};
+use crate::clock::{self, Millis};
+use crate::usage::{self, InvalidField, Position, Reading, Response, UsageLimit};
+
+/// Reads what is new in a rollout.
+pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
+    let mut thread = match Thread::remembered(path, &from.carry) {
+        Some(thread) => thread,
+        None if from.offset == 0 => Thread::unread(path),
+        None => thread_before(path, from.offset)?,
+    };
+    let mut reading = usage::read_file(path, from, |line, offset, reading| {
+        if offset == 0 {
+            thread = Thread::unread(path);
+        }
+        read_line(&mut thread, line, offset, reading);
+    })?;
+    if reading.position.offset == 0 {
+        thread = Thread::unread(path);
+    }
+    reading.position.carry = thread.carry();
+    Ok(reading)
+}
+
+/// What the lines before an offset say about the thread, for a position that somebody set without reading.
+fn thread_before(path: &Path, offset: u64) -> std::io::Result<Thread> {
+    let mut thread = Thread::unread(path);
+    usage::read_file(path, &Position::default(), |line, at, reading| {
+        if at < offset {
+            read_line(&mut thread, line, at, reading);
+        }
+    })?;
+    Ok(thread)
+}
+
+fn read_line(thread: &mut Thread, line: &[u8], offset: u64, reading: &mut Reading) {
+    if let Some(head) = Head::of(line)
+        && !matters(&head, line, thread)
+    {
+        if line.trim_ascii_end().ends_with(b"}") {
+            thread.reach(head.ordinal, head.at_ms());
+            model_output(thread, head.kind, head.inner, reading);
+        } else {
+            reading.broken_lines += 1;
+        }
+        return;
+    }
+    match serde_json::from_slice::<Value>(line) {
+        Ok(value) => Line::of(&value, offset).read(thread, reading),
+        Err(_) => reading.broken_lines += 1,
+    }
+}
+
+/// Whether more than its head is needed of a line.
+fn matters(head: &Head<'_>, line: &[u8], thread: &Thread) -> bool {
+    match head.kind {
+        b"session_meta" | b"turn_context" | b"token_usage_record" => true,
+        b"response_item" if thread.is_inheriting() => false,
+        // People's messages and instructions are many and long.
+        b"response_item" => match head.inner {
+            b"message" => memmem::find(line, br#""assistant""#).is_some(),
+            inner => inner.is_empty(),
+        },
+        b"event_msg" => matches!(
+            head.inner,
+            b"" | b"token_count"
+                | b"task_started"
+                | b"turn_started"
+                | b"task_complete"
+                | b"turn_complete"
+                | b"turn_aborted"
+                | b"thread_settings_applied"
+        ),
+        _ => false,
+    }
+}
+
+/// Notes what the model produced, for all but messages, which have more to tell.
+fn model_output(thread: &mut Thread, kind: &[u8], inner: &[u8], reading: &mut Reading) {
+    if kind != b"response_item" || thread.is_inheriting() {
+        return;
+    }
+    let is_call = inner.ends_with(b"_call");
+    if is_call {
+        reading.tool_calls += 1;
+    }
+    if is_call || inner == b"reasoning" {
+        thread.answered = true;
+    }
+}
+
+/// A line that was parsed whole.
+struct Line<'a> {
+    kind: &'a str,
+    inner: &'a str,
+    payload: &'a Value,
+    whole: &'a Value,
+    at_ms: Option<Millis>,
+    offset: u64,
+}
+
+impl<'a> Line<'a> {
+    fn of(line: &'a Value, offset: u64) -> Self {
+        let payload = line.get("payload").unwrap_or(&Value::Null);
+        Self {
+            kind: text(line, "type").unwrap_or_default(),
+            inner: text(payload, "type").unwrap_or_default(),
+            payload,
+            whole: line,
+            at_ms: text(line, "timestamp").and_then(clock::parse_rfc3339),
+            offset,
+        }
+    }
+
+    fn read(&self, thread: &mut Thread, reading: &mut Reading) {
+        let ordinal = self.whole.get("ordinal").and_then(Value::as_u64);
+        thread.reach(ordinal, self.at_ms);
+        let turn_id = text(self.payload, "turn_id");
+        match (self.kind, self.inner) {
+            ("session_meta", _) => thread.begin(self.payload, ordinal, self.at_ms),
+            ("turn_context", _) => {
+                thread.begin_turn(turn_id);
+                thread.use_model(text(self.payload, "model"));
+            }
+            ("event_msg", "task_started" | "turn_started") => {
+                thread.begin_turn(turn_id);
+                let trigger = self.payload.pointer("/turn_attribution/turn_trigger");
+                thread.native_turn = trigger.and_then(Value::as_str) == Some("goal");
+            }
+            ("event_msg", "thread_settings_applied") => {
+                let model = self.payload.pointer("/thread_settings/model");
+                thread.use_model(model.and_then(Value::as_str));
+            }
+            ("token_usage_record", _) => self.usage_record(thread, reading),
+            ("event_msg", "token_count") => self.token_count(thread, reading),
+            ("event_msg", "task_complete" | "turn_complete") if !thread.is_inheriting() => self.turn_end(reading),
+            // The client ends a turn of its own goal feature in the same way when it exits.
+            ("event_msg", "turn_aborted") if !thread.is_inheriting() && !thread.native_turn => {
+                if text(self.payload, "reason") == Some("interrupted") {
+                    reading.interrupted_at = self.at_ms;
+                }
+            }
+            ("response_item", "message") if !thread.is_inheriting() => self.message(thread, reading),
+            (kind, inner) => model_output(thread, kind.as_bytes(), inner.as_bytes(), reading),
+        }
+    }
+
+    /// What one response cost. The turn's id is part of its name, since not every provider gives ids that are
+    /// unique; copies of a record keep both.
+    fn usage_record(&self, thread: &mut Thread, reading: &mut Reading) {
+        if thread.is_inheriting() {
+            return;
+        }
+        if text(self.payload, "thread_id").is_some_and(|id| !thread.is(id)) {
+            thread.recorded = true;
+            return;
+        }
+        let Some(usage) = self.payload.get("usage").filter(|usage| !usage.is_null()) else {
+            return;
+        };
+        let turn = text(self.payload, "turn_id").unwrap_or(thread.name());
+        let id = match text(self.payload, "response_id") {
+            Some(response) => format!("{turn}/{response}"),
+            None => format!("{turn}/@{}", self.offset),
+        };
+        match Tokens::read(usage) {
+            Ok(tokens) => {
+                thread.recorded = true;
+                reading.add(self.response(id, tokens, thread));
+            }
+            Err(field) => self.malformed(field, id, reading),
+        }
+    }
+
+    /// The totals of the thread so far. They repeat, and stand beside the records of newer files.
+    fn token_count(&self, thread: &mut Thread, reading: &mut Reading) {
+        let Some(info) = self.payload.get("info").filter(|info| !info.is_null()) else {
+            return;
+        };
+        let total = match Tokens::read(info.get("total_token_usage").unwrap_or(&Value::Null)) {
+            Ok(total) => total,
+            Err(field) => {
+                if !thread.recorded && !thread.is_inheriting() {
+                    self.malformed(field, thread.name().to_owned(), reading);
+                }
+                return;
+            }
+        };
+        let last = info.get("last_token_usage").and_then(|usage| Tokens::read(usage).ok());
+        if let Some(spent) = thread.count(total, last) {
+            let id = thread.id_of_total(total);
+            reading.add(self.response(id, spent, thread));
+        }
+    }
+
+    fn malformed(&self, field: &'static str, response_id: String, reading: &mut Reading) {
+        let offset = self.offset;
+        reading.invalid.get_or_insert(InvalidField { field, response_id, offset });
+    }
+
+    fn response(&self, id: String, tokens: Tokens, thread: &Thread) -> Response {
+        Response {
+            id,
+            model: thread.model.clone(),
+            input: (tokens.input - tokens.cached - tokens.written).max(0),
+            output: tokens.output,
+            cache_creation: tokens.written,
+            cache_creation_1h: 0,
+            cache_read: tokens.cached,
+            at_ms: self.at_ms.unwrap_or_default(),
+        }
+    }
+
+    fn message(&self, thread: &mut Thread, reading: &mut Reading) {
+        if text(self.payload, "role") != Some("assistant") {
+            return;
+        }
+        thread.answered = true;
+        // The summary of a compaction is written for the model, not said to anybody.
+        if self.whole.pointer("/metadata/compaction_output") == Some(&Value::Bool(true)) {
+            return;
+        }
+        let parts = self.payload.get("content").and_then(Value::as_array);
+        let said = parts.into_iter().flatten().filter_map(|part| text(part, "text")).next_back();
+        if let Some(said) = said {
+            reading.last_text = Some(said.to_owned());
+        }
+    }
+
+    fn turn_end(&self, reading: &mut Reading) {
+        let Some(error) = self.payload.get("error") else { return };
+        if text(error, "codex_error_info") == Some("usage_limit_exceeded") {
+            reading.usage_limit = Some(UsageLimit {
+                at_ms: self.at_ms.unwrap_or_default(),
+                message: text(error, "message").unwrap_or_default().to_owned(),
+            });
+        }
+    }
+}
+
+/// A field that is a text and not empty.
+fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
+    value.get(field)?.as_str().filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests;
