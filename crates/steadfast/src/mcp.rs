@@ -59,10 +59,9 @@ impl Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let desk = Arc::clone(&self.desk);
-        let origin = caller::CallMeta {
-            tool_use_id: meta.get(TOOL_USE_ID).and_then(Value::as_str).map(str::to_owned),
-            codex_session: codex::session_of_call(meta),
-        };
+        let tool_use_id = meta.get(TOOL_USE_ID).and_then(Value::as_str).map(str::to_owned);
+        let codex_session = if tool_use_id.is_none() { codex::session_of_call(meta) } else { None };
+        let origin = caller::CallMeta { tool_use_id, codex_session };
         let work = move || (tool.call)(&desk, &arguments, &origin);
         Ok(match tokio::task::spawn_blocking(work).await {
             Ok(Ok(value)) => CallToolResult::structured(value),
