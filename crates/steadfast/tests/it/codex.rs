@@ -309,7 +309,7 @@ fn the_tool_server_takes_the_session_from_codexs_call() {
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                "params": {"_meta": meta, "name": "create_goal", "arguments": {"objective": "by tool"}}}),
     ];
-    let stdin: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let stdin = lines.map(|line| line.to_string()).join("\n") + "\n";
     let mut command = env.command(&["mcp"]);
     let output = finish(command.env("CLAUDE_CODE_SESSION_ID", "stale"), stdin.as_bytes());
     assert!(output.stdout.contains("by tool"), "{output:?}");
