@@ -130,6 +130,8 @@ pub fn record(
         let source =
             Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
         let before = db.cursor(&file.path)?;
+        // A message that the client withdrew is gone too, but what was read before is still there around it.
+        let keeps_history = file.reading.rewritten && db.knows_any(goal.host, &file.reading.responses)?;
         let written_since = written_since(db, &goal, file, before.as_ref())?;
         let recorded = db.record(source, &file.reading, written_since, now)?;
         for (goal_id, charge) in recorded.charges {
@@ -153,9 +155,10 @@ pub fn record(
         let old_news = |invalid: &InvalidField| file.reading.rewritten && invalid.offset < file.from.offset;
         let invalid = file.reading.invalid.clone().filter(|invalid| !old_news(invalid));
         facts.invalid = facts.invalid.take().or(invalid);
+        let all_was_read = before.is_some_and(|cursor| cursor.read_before_compaction);
         // Codex only appends, and its responses have names: what is read again is counted once.
         let may_vanish = goal.host == Host::Claude && file.reading.rewritten;
-        vanished |= may_vanish && !before.is_some_and(|cursor| cursor.read_before_compaction);
+        vanished |= may_vanish && !keeps_history && !all_was_read;
     }
 
     let mut goal = goal;

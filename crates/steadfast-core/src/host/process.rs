@@ -58,6 +58,28 @@ pub fn client_of_hook() -> Option<ProcessId> {
     None
 }
 
+/// Whether a hook inside an agent was started by its client and not by the agent's own shell, which could pipe a
+/// forged event into it: between us and the client stands at most one shell, and that runs the hook and nothing
+/// else. Where this cannot be told, the client is believed.
+pub fn is_started_by_client() -> bool {
+    if !cfg!(target_os = "linux") {
+        return true;
+    }
+    let Some(parent) = rustix::process::getppid().map(|parent| i64::from(parent.as_raw_nonzero().get())) else {
+        return true;
+    };
+    let Some(shell) = stat(parent).filter(|stat| SHELLS.contains(&stat.name.as_str())) else { return true };
+    let runs_the_hook = fs_err::read(format!("/proc/{parent}/cmdline")).is_ok_and(|line| {
+        let last = line.split(|byte| *byte == 0).rfind(|word| !word.is_empty()).unwrap_or_default();
+        let last = String::from_utf8_lossy(last);
+        let words: Vec<&str> = last.split_whitespace().collect();
+        matches!(words.as_slice(), [.., "hook", _] | [.., "hook", _, "--rewake"])
+            && !last.contains(['|', '<', ';', '&'])
+    });
+    let client_above = stat(shell.parent).is_some_and(|stat| !SHELLS.contains(&stat.name.as_str()));
+    runs_the_hook && client_above
+}
+
 /// Whether this command was started by an agent's shell: its environment says so, or one of its ancestors is
 /// an agent. A person in a terminal of their own has neither.
 pub fn is_inside_agent() -> bool {

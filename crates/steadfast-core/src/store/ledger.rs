@@ -251,6 +251,17 @@ impl Db<'_> {
         Ok(self.0.prepare_cached(sql)?.query_row(params![session_id, at], |row| row.get(0)).optional()?)
     }
 
+    /// Whether one of these responses is in the ledger already.
+    pub(crate) fn knows_any(self, host: Host, responses: &[Response]) -> Result<bool, StoreError> {
+        let host: &str = host.into();
+        for response in responses {
+            if self.response(host, &response.id)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// What goals were charged with since a moment.
     pub fn spent_since(self, from: Millis) -> Result<Spend, StoreError> {
         let sql = "SELECT coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0)

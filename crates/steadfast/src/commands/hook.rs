@@ -10,8 +10,8 @@ use steadfast_core::action::Place;
 use steadfast_core::clock;
 use steadfast_core::goal::{Actor, Goal};
 use steadfast_core::hook;
-use steadfast_core::host::Host;
 use steadfast_core::host::hook::{HookEvent, HookInput, HookReply};
+use steadfast_core::host::{Host, process};
 use steadfast_core::log;
 use steadfast_core::paths::Paths;
 use steadfast_core::prompt;
@@ -149,10 +149,12 @@ fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
         project_dir: Some(input.project_dir.clone()).filter(|path| !path.is_empty()),
         transcript: input.transcript.clone(),
     };
+    // A slash command is typed by a person; an agent that pipes such an event into us has no more rights than its shell.
+    let forged = process::is_inside_agent() && !process::is_started_by_client();
+    let actor = if forged { Actor::Worker } else { Actor::User };
     Caller {
         paths,
-        // A slash command is typed by a person; the model cannot produce this event.
-        origin: Origin { actor: Actor::User, place: "slash-command" },
+        origin: Origin { actor, place: "slash-command" },
         place: Some(place),
         directory: input.project_dir.clone().into(),
         now: clock::now(),

@@ -81,6 +81,22 @@ fn bytes_that_vanished_unseen_flag_warn_pause_and_reconcile() {
 }
 
 #[test]
+fn a_message_the_client_withdrew_leaves_the_count_certain() {
+    let env = Env::new();
+    env.start(&["x", "--budget", "1M"]);
+    env.says("s1", "m1", "one", 100);
+    env.says("s1", "m2", "withdrawn", 50);
+    env.stop("s1", "withdrawn", false);
+    let text = std::fs::read_to_string(env.transcript("s1")).unwrap();
+    let kept: Vec<&str> = text.lines().filter(|line| !line.contains("withdrawn")).collect();
+    std::fs::write(env.transcript("s1"), kept.join("\n") + "\n").unwrap();
+    env.says("s1", "m3", "three", 10);
+    assert_eq!(env.stop("s1", "three", true)["decision"], "block");
+    let goal = env.status();
+    assert_eq!((&goal["accounting_uncertain"], &goal["total_tokens"]), (&json!(false), &json!(160)));
+}
+
+#[test]
 fn without_a_budget_the_goal_runs_on_with_the_flag_shown() {
     let env = Env::new();
     env.start(&["x"]);

@@ -57,16 +57,18 @@ fn thread_before(path: &Path, offset: u64) -> std::io::Result<Thread> {
 }
 
 fn read_line(thread: &mut Thread, line: &[u8], offset: u64, reading: &mut Reading) {
-    if let Some(head) = Head::of(line)
-        && !matters(&head, line, thread)
-    {
-        if line.trim_ascii_end().ends_with(b"}") {
-            thread.reach(head.ordinal, head.at_ms());
-            model_output(thread, head.kind, head.inner, reading);
-        } else {
+    if let Some(head) = Head::of(line) {
+        if !line.trim_ascii_end().ends_with(b"}") {
             reading.broken_lines += 1;
+            return;
         }
-        return;
+        if thread.is_inheriting() {
+            thread.reach(head.ordinal, head.at_ms());
+        }
+        if !matters(&head, line, thread) {
+            model_output(thread, head.kind, head.inner, reading);
+            return;
+        }
     }
     match serde_json::from_slice::<Value>(line) {
         Ok(value) => Line::of(&value, offset).read(thread, reading),
