@@ -3,8 +3,10 @@
 //! logged and a live goal is paused as `degraded` instead of running blind.
 
 mod failure;
+mod restore;
 mod rewake;
 mod session;
+mod subagent;
 mod turn;
 
 pub use rewake::rewake;
@@ -93,7 +95,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         HookEvent::SessionStart(source) => session::started(call, store, *source),
         HookEvent::SessionEnd { reason } => session::ended(call, store, reason),
         HookEvent::Prompt { typed } => session::prompted(call, store, *typed),
-        HookEvent::PreCompact => session::before_compaction(call, store),
+        HookEvent::PreCompact => restore::before_compaction(call, store),
         HookEvent::OwnTool { tool_use_id, tool_name, agent_id, agent_type } => {
             let note = crate::store::ToolCall {
                 tool_use_id: tool_use_id.clone(),
@@ -112,10 +114,10 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         }
         HookEvent::ModelAnswered => failure::model_answered(call, store),
         HookEvent::Interrupt => turn::interrupted(call, store),
-        HookEvent::SubagentStart { agent } => turn::subagent_started(call, store, agent),
+        HookEvent::SubagentStart { agent } => subagent::started(call, store, agent),
         HookEvent::ToolBatch { agent: None } => turn::batch(call, store),
         HookEvent::ToolBatch { agent: Some(agent) } | HookEvent::SubagentStop { agent } => {
-            turn::subagent(call, store, agent)
+            subagent::worked(call, store, agent)
         }
         HookEvent::Stop { after_continuation, last_message, background_work } => {
             let facts = turn::StopFacts {

@@ -1,4 +1,4 @@
-//! Hooks about a turn: a batch of tool calls, a subagent's end, and the end of the turn itself.
+//! Hooks about a turn: a batch of tool calls, an interrupt, and the end of the turn itself.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::goal::limit::Limit;
 use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
 use crate::goal::{Goal, GoalStatus, PausedReason};
 use crate::host::Host;
-use crate::host::hook::{Agent, HookReply};
+use crate::host::hook::HookReply;
 use crate::native;
 use crate::prompt;
 use crate::spend;
@@ -38,7 +38,7 @@ pub(super) fn pause_notice(host: Host, facts: &Facts) -> Option<String> {
     facts.interrupted.then(|| host.spell(INTERRUPTED))
 }
 
-fn message_only(message: String) -> HookReply {
+pub(super) fn message_only(message: String) -> HookReply {
     HookReply { message: Some(message), ..HookReply::default() }
 }
 
@@ -251,42 +251,6 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
         }
     })
-}
-
-/// A subagent called tools or ended: its tokens count, its turn is its own.
-pub(super) fn subagent(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
-    let Some(goal) = store.read().goal(call.session_id())? else {
-        return Ok(HookReply::default());
-    };
-    if !store.read().has_open_span(&goal.goal_id)? {
-        return Ok(HookReply::default());
-    }
-    let told = agent.transcript.clone();
-    // Inside a subagent, a batch names only the agent; its file is beside the session's.
-    let beside = || {
-        let files = accounting::subagent_files(call.input.transcript.as_ref()?);
-        files.into_iter().find(|(id, _)| *id == agent.id).map(|(_, path)| path)
-    };
-    let Some(path) = told.or_else(beside) else {
-        return Ok(HookReply::default());
-    };
-    let readings = accounting::read_subagent(store, call.host(), &path, &agent.id)?;
-    let notice = store.write(|db| match db.goal(call.session_id())? {
-        Some(goal) => {
-            let (_, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
-            Ok::<_, StoreError>(pause_notice(call.host(), &seen))
-        }
-        None => Ok(None),
-    })?;
-    Ok(notice.map(message_only).unwrap_or_default())
-}
-
-/// A subagent begins: its file is remembered, since only hooks tell where Codex keeps it.
-pub(super) fn subagent_started(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
-    if let Some(path) = &agent.transcript {
-        store.write(|db| db.remember_subagent_file(call.session_id(), &agent.id, path, call.now))?;
-    }
-    Ok(HookReply::default())
 }
 
 /// Keeps what a tool of the client's own goal feature answered.
