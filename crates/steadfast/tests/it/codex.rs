@@ -274,7 +274,8 @@ fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
     assert_eq!(env.thread_status()["status"], "active");
 
     env.start(&["in claude"]);
-    env.goal(&["resume", "--continue"]).fails_with(3, "only Codex").stderr.contains("claude --resume s1");
+    let refused = env.goal(&["resume", "--continue"]);
+    assert!(refused.fails_with(3, "only Codex").stderr.contains("claude --resume s1"), "{refused:?}");
 }
 
 #[test]
@@ -315,4 +316,17 @@ fn the_tool_server_takes_the_session_from_codexs_call() {
     assert!(output.stdout.contains("by tool"), "{output:?}");
     let goal = env.thread_status();
     assert_eq!((&goal["objective"], &goal["host"]), (&json!("by tool"), &json!("codex")));
+}
+
+#[test]
+fn the_shell_of_codexs_agent_sees_its_own_goal_and_has_no_way_to_its_limits() {
+    let env = Env::pursuing();
+    let inside = |arguments: &[&str]| {
+        let mut command = env.command(&[&["goal"], arguments].concat());
+        finish(command.env("CODEX_THREAD_ID", "a-subagent").env("CODEX_SESSION_ID", THREAD), b"")
+    };
+    assert_eq!(inside(&["status", "--json"]).succeeds().json()["goal"]["session_id"], THREAD);
+    inside(&["extend", "--add-tokens", "1M"]).fails_with(3, "extend");
+    inside(&["resume", "--continue"]).fails_with(3, "resume");
+    inside(&["pause", "--session", "s1"]).fails_with(3, "another session");
 }

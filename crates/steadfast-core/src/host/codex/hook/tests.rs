@@ -181,3 +181,20 @@ fn nothing_to_say_prints_nothing() {
     let allowed = HookReply { allow_tool: true, ..HookReply::default() };
     assert_eq!(write_reply("PreToolUse", &allowed), None, "a bare allow fails");
 }
+
+#[test]
+fn a_native_goal_is_seen_in_the_rollout_too() {
+    let file = Path::new(SAMPLES).join("../rollout/native-goal-mid-turn-compaction.jsonl");
+    let reading = crate::host::codex::rollout::read(&file, &crate::usage::Position::default()).unwrap();
+    assert_eq!(reading.native_goal, Some(NativeGoal::Active("UNIQUE-OBJECTIVE-XYZ".into())));
+}
+
+#[test]
+fn a_call_of_a_tool_names_its_root_session() {
+    let session = |meta: Value| crate::host::codex::session_of_call(meta.as_object().unwrap());
+    assert_eq!(session(json!({"threadId": "child", "sessionId": "root"})), Some("root".into()));
+    let metadata = json!({"session_id": "root", "thread_id": "child"});
+    assert_eq!(session(json!({"threadId": "child", "x-codex-turn-metadata": metadata})), Some("root".into()));
+    assert_eq!(session(json!({"threadId": "root", "progressToken": 1})), Some("root".into()));
+    assert_eq!(session(json!({"claudecode/toolUseId": "toolu_1"})), None);
+}
