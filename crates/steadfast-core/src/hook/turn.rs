@@ -262,8 +262,12 @@ pub(super) fn note_native_goal(call: &Call<'_>, store: &mut Store, goal: &Native
     Ok(())
 }
 
-/// The user stopped the turn, and the client says so: no Stop follows, and the goal waits for the user.
+/// The user stopped the turn, and the client says so: no Stop follows, and the goal waits for the user. A turn of the
+/// client's own goal is not ours to judge: `codex exec` ends one in this way whenever it exits.
 pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    if native::of_session(store.read(), call.session_id())?.is_some() {
+        return Ok(HookReply::default());
+    }
     let Some(readings) = readings_of_running_goal(call, store)? else {
         return Ok(HookReply::default());
     };

@@ -192,6 +192,8 @@ fn a_native_goal_drives_alone_comes_back_after_compaction_and_can_be_adopted() {
     env.codex_says(THREAD, "resp_1", "x", 100);
     let reply = env.codex_stop("x", false);
     assert!(reply.get("decision").is_none(), "never driven twice: {reply}");
+    assert_eq!(env.codex(THREAD, "Interrupt", &json!({})), Value::Null, "the end of `codex exec`, not the user's word");
+    assert_eq!(env.thread_status()["status"], "active");
     env.codex(THREAD, "PostToolUse.update_goal", &json!({}));
     assert_eq!(env.thread_status()["native_goal"], Value::Null);
     assert_eq!(env.codex_stop("y", false)["decision"], "block");
