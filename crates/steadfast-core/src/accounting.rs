@@ -11,7 +11,7 @@ use crate::goal::turn::{self, Charge};
 use crate::goal::{Goal, GoalStatus, PausedReason};
 use crate::host::{self, Host};
 use crate::store::{Cursor, Db, Origin, Source, Store, StoreError};
-use crate::usage::{self, InvalidField, Position, Reading};
+use crate::usage::{self, InvalidField, NativeGoal, Position, Reading};
 
 /// A session file with what is new in it.
 #[derive(Debug)]
@@ -38,9 +38,14 @@ pub struct Facts {
 }
 
 /// Reads the worker's file and those of its subagents.
-pub fn read_session(store: &Store, host: Host, transcript: &Path) -> Result<Vec<FileReading>, StoreError> {
+pub fn read_session(
+    store: &Store,
+    host: Host,
+    session_id: &str,
+    transcript: &Path,
+) -> Result<Vec<FileReading>, StoreError> {
     let mut readings = vec![read_one(store, host, transcript, String::new())?];
-    for (agent_id, path) in subagent_files(transcript) {
+    for (agent_id, path) in files_of_subagents(store.read(), host, session_id, transcript)? {
         let size = fs_err::metadata(&path).map_or(0, |meta| meta.len());
         let known = store.read().cursor(&path)?.map_or(0, |cursor| cursor.position.offset);
         // Most subagents ended long ago; only files that changed are opened.
@@ -76,7 +81,20 @@ fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<
     Ok(FileReading { path: path.to_owned(), agent_id, from, reading })
 }
 
-/// Files of the subagents of a session: `<session>/subagents/agent-<id>.jsonl` beside its own.
+/// Claude Code keeps the files of subagents beside the session's; where Codex keeps them, its hooks told.
+fn files_of_subagents(
+    db: Db<'_>,
+    host: Host,
+    session_id: &str,
+    transcript: &Path,
+) -> Result<Vec<(String, PathBuf)>, StoreError> {
+    match host {
+        Host::Claude => Ok(subagent_files(transcript)),
+        Host::Codex => db.subagent_files(session_id),
+    }
+}
+
+/// Files of the subagents of a session of Claude Code: `<session>/subagents/agent-<id>.jsonl` beside its own.
 pub fn subagent_files(transcript: &Path) -> Vec<(String, PathBuf)> {
     let directory = transcript.with_extension("").join("subagents");
     let Ok(entries) = fs_err::read_dir(&directory) else {
@@ -138,7 +156,9 @@ pub fn record(
         let invalid = file.reading.invalid.clone().filter(|invalid| !old_news(invalid));
         facts.invalid = facts.invalid.take().or(invalid);
         let all_was_read = before.is_some_and(|cursor| cursor.read_before_compaction);
-        vanished |= file.reading.rewritten && !keeps_history && !all_was_read;
+        // Codex only appends, and its responses have names: what is read again is counted once.
+        let may_vanish = goal.host == Host::Claude && file.reading.rewritten;
+        vanished |= may_vanish && !keeps_history && !all_was_read;
     }
 
     let mut goal = goal;
@@ -223,7 +243,7 @@ pub fn skip_to_end(
     transcript: &Path,
     now: Millis,
 ) -> Result<i64, StoreError> {
-    let mut files = subagent_files(transcript);
+    let mut files = files_of_subagents(db, host, session_id, transcript)?;
     files.push((String::new(), transcript.to_owned()));
     let mut worker_offset = 0;
     for (agent_id, path) in files {
@@ -234,6 +254,24 @@ pub fn skip_to_end(
         db.put_cursor(source, &Cursor { position, queued_prompts: 0, read_before_compaction: false, ..before }, now)?;
     }
     Ok(worker_offset)
+}
+
+/// Keeps what the client's own goal feature said last.
+pub fn note_native_goal(
+    db: Db<'_>,
+    host: Host,
+    session_id: &str,
+    transcript: &Path,
+    goal: &NativeGoal,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let source = Source { host, session_id, agent_id: "", path: transcript };
+    let native_goal = match goal {
+        NativeGoal::Active(objective) => Some(objective.clone()),
+        NativeGoal::Over => None,
+    };
+    let cursor = Cursor { native_goal, ..db.cursor(transcript)?.unwrap_or_default() };
+    db.put_cursor(source, &cursor, now)
 }
 
 /// Remembers that everything was read just before the client compacts the session.

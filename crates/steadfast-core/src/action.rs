@@ -116,7 +116,7 @@ pub fn refresh(store: &mut Store, goal: &Goal, origin: Origin, now: Millis) -> R
     if session.transcript_path.is_empty() || !may_matter {
         return Ok(());
     }
-    let readings = accounting::read_session(store, goal.host, session.transcript_path.as_ref())?;
+    let readings = accounting::read_session(store, goal.host, &goal.session_id, session.transcript_path.as_ref())?;
     store.write(|db| {
         if let Some(goal) = db.goal(&goal.session_id)? {
             accounting::record(db, goal, &readings, origin, now)?;

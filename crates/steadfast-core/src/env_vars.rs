@@ -16,6 +16,8 @@ pub const CODEX_HOME: &str = "CODEX_HOME";
 /// Set by Codex for the commands its agent runs.
 pub const CODEX_SANDBOX: &str = "CODEX_SANDBOX";
 pub const CODEX_THREAD_ID: &str = "CODEX_THREAD_ID";
+/// The root thread, also in a subagent's shell.
+pub const CODEX_SESSION_ID: &str = "CODEX_SESSION_ID";
 /// The few variables of the system that processes of the demo get.
 pub const USER_HOME: &str = "HOME";
 pub const PATH: &str = "PATH";

@@ -1,10 +1,12 @@
-//! What happens at each hook of Claude Code. Top to bottom: open the store, read the session's files, one
+//! What happens at each hook of a client. Top to bottom: open the store, read the session's files, one
 //! transaction, one reply. A hook fails open: whatever goes wrong, the user's turn goes on; the failure is
 //! logged and a live goal is paused as `degraded` instead of running blind.
 
 mod failure;
+mod restore;
 mod rewake;
 mod session;
+mod subagent;
 mod turn;
 
 pub use rewake::rewake;
@@ -14,7 +16,7 @@ use crate::clock::Millis;
 use crate::config::ConfigError;
 use crate::goal::{Actor, Goal};
 use crate::host::Host;
-use crate::host::claude::{HookEvent, HookInput, HookReply};
+use crate::host::hook::{HookEvent, HookInput, HookReply};
 use crate::log;
 use crate::paths::Paths;
 use crate::prompt::PromptError;
@@ -42,12 +44,13 @@ impl Call<'_> {
     fn session_id(&self) -> &str {
         &self.input.session_id
     }
+
+    fn host(&self) -> Host {
+        self.input.host
+    }
 }
 
-/// The host whose hooks this module handles.
-const HOST: Host = Host::Claude;
-
-/// Handles one hook call. Of a slash command only the session is noted; the command line's own code answers it.
+/// Handles one hook call. Of a command or a stated goal only the session is noted; the command line's own code answers it.
 pub fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
     let origin = Origin { actor: Actor::Steadfast, place: place(&input.event) };
     let call = Call { input, paths, now, origin };
@@ -59,19 +62,28 @@ fn place(event: &HookEvent) -> &'static str {
         HookEvent::SessionStart(_) => "session-start",
         HookEvent::SessionEnd { .. } => "session-end",
         HookEvent::Prompt { .. } => "user-prompt-submit",
-        HookEvent::Command { .. } => "user-prompt-expansion",
+        HookEvent::Command { .. } | HookEvent::Directive { .. } => "user-prompt-expansion",
         HookEvent::OwnTool { .. } => "pre-tool-use",
-        HookEvent::ToolBatch { .. } => "post-tool-batch",
+        HookEvent::OwnToolAsked => "permission-request",
+        HookEvent::ToolBatch { .. } | HookEvent::NativeGoal(_) => "post-tool-batch",
         HookEvent::Stop { .. } => "stop",
         HookEvent::StopFailure { .. } => "stop-failure",
+        HookEvent::ModelAnswered => "post-model-request",
+        HookEvent::Interrupt => "interrupt",
+        HookEvent::SubagentStart { .. } => "subagent-start",
         HookEvent::SubagentStop { .. } => "subagent-stop",
         HookEvent::PreCompact => "pre-compact",
     }
 }
 
 fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
-    let registers =
-        matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::Prompt { .. } | HookEvent::Command { .. });
+    if call.input.event == HookEvent::OwnToolAsked {
+        return Ok(HookReply { allow_tool: true, ..HookReply::default() });
+    }
+    let registers = matches!(
+        call.input.event,
+        HookEvent::SessionStart(_) | HookEvent::Prompt { .. } | HookEvent::Command { .. } | HookEvent::Directive { .. }
+    );
     let opened = if registers { Store::open(&call.paths.store) } else { Store::open_existing(&call.paths.store) };
     let mut store = match opened {
         Ok(store) => store,
@@ -83,7 +95,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         HookEvent::SessionStart(source) => session::started(call, store, *source),
         HookEvent::SessionEnd { reason } => session::ended(call, store, reason),
         HookEvent::Prompt { typed } => session::prompted(call, store, *typed),
-        HookEvent::PreCompact => session::before_compaction(call, store),
+        HookEvent::PreCompact => restore::before_compaction(call, store),
         HookEvent::OwnTool { tool_use_id, tool_name, agent_id, agent_type } => {
             let note = crate::store::ToolCall {
                 tool_use_id: tool_use_id.clone(),
@@ -95,9 +107,17 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             store.write(|db| db.note_tool_call(&note, call.now))?;
             Ok(HookReply { allow_tool: true, ..HookReply::default() })
         }
+        HookEvent::OwnToolAsked => Ok(HookReply::default()),
+        HookEvent::NativeGoal(goal) => {
+            turn::note_native_goal(call, store, goal)?;
+            turn::batch(call, store)
+        }
+        HookEvent::ModelAnswered => failure::model_answered(call, store),
+        HookEvent::Interrupt => turn::interrupted(call, store),
+        HookEvent::SubagentStart { agent } => subagent::started(call, store, agent),
         HookEvent::ToolBatch { agent: None } => turn::batch(call, store),
         HookEvent::ToolBatch { agent: Some(agent) } | HookEvent::SubagentStop { agent } => {
-            turn::subagent(call, store, agent)
+            subagent::worked(call, store, agent)
         }
         HookEvent::Stop { after_continuation, last_message, background_work } => {
             let facts = turn::StopFacts {
@@ -108,7 +128,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             turn::stopped(call, store, &facts)
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
-        HookEvent::Command { .. } => session::typed_command(call, store),
+        HookEvent::Command { .. } | HookEvent::Directive { .. } => session::typed_command(call, store),
     }
 }
 
@@ -125,7 +145,10 @@ fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
         HookError::Store(error) => error.hint(),
         _ => "run `steadfast doctor`",
     };
-    let consequence = if degraded.is_some() { " The goal is paused; /goal-resume takes it up again." } else { "" };
+    let consequence = match degraded {
+        Some(_) => call.host().spell(" The goal is paused; /goal-resume takes it up again."),
+        None => String::new(),
+    };
     HookReply { message: Some(format!("steadfast: {error} ({hint}).{consequence}")), ..HookReply::default() }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod claude;
 pub mod codex;
+pub mod hook;
 pub mod install;
 pub mod process;
 mod skim;
@@ -11,6 +12,7 @@ pub mod tree;
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::usage::{Position, Reading};
@@ -21,6 +23,119 @@ use crate::usage::{Position, Reading};
 pub enum Host {
     Claude,
     Codex,
+}
+
+/// How much text a host takes at the start of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cap {
+    Characters(usize),
+    /// As Codex counts them without asking the model: four bytes each.
+    Tokens(usize),
+}
+
+impl Cap {
+    pub fn fits(self, text: &str) -> bool {
+        match self {
+            Self::Characters(most) => text.chars().count() <= most,
+            Self::Tokens(most) => text.len().div_ceil(4) <= most,
+        }
+    }
+
+    /// A length in characters that fits whatever the characters are.
+    pub fn safe_characters(self) -> usize {
+        match self {
+            Self::Characters(most) | Self::Tokens(most) => most,
+        }
+    }
+}
+
+impl Host {
+    /// How its users begin the name of one of our commands.
+    pub fn command_prefix(self) -> &'static str {
+        match self {
+            Self::Claude => "/goal-",
+            Self::Codex => "$goal-",
+        }
+    }
+
+    /// A sentence of ours that names commands as Claude Code's users type them, for the users of this host.
+    pub fn spell(self, sentence: &str) -> String {
+        sentence.replace(Self::Claude.command_prefix(), self.command_prefix())
+    }
+
+    pub fn product(self) -> &'static str {
+        match self {
+            Self::Claude => "Claude Code",
+            Self::Codex => "Codex",
+        }
+    }
+
+    /// Whether the client proves that the evaluator subagent made a call. Any subagent of Codex can call itself so.
+    pub fn has_evaluator(self) -> bool {
+        self == Self::Claude
+    }
+
+    /// What must stand before the names of our tools so that the model does not take the client's own: Codex has
+    /// tools of the same names.
+    pub fn tool_prefix(self) -> &'static str {
+        match self {
+            Self::Claude => "",
+            Self::Codex => codex::hook::OWN_TOOLS,
+        }
+    }
+
+    /// How many Stop blocks in a row without a tool call the client accepts; `None` for no cap.
+    pub fn block_cap(self) -> Option<i64> {
+        match self {
+            Self::Claude => claude::block_cap(),
+            Self::Codex => None,
+        }
+    }
+
+    /// Whether a hook that runs in the background can wake the client.
+    pub fn can_rewake(self) -> bool {
+        match self {
+            Self::Claude => claude::can_rewake(),
+            Self::Codex => false,
+        }
+    }
+
+    /// The most text injected when a session starts: Claude Code drops more than 10,000 characters, Codex more
+    /// than 2,500 tokens.
+    pub fn start_cap(self) -> Cap {
+        match self {
+            Self::Claude => Cap::Characters(9_500),
+            Self::Codex => Cap::Tokens(2_400),
+        }
+    }
+
+    /// Reads a hook's stdin. `None` is a well-formed event that is not for us.
+    pub fn read_hook(self, stdin: &[u8]) -> Result<Option<hook::HookInput>, serde_json::Error> {
+        match self {
+            Self::Claude => claude::read_hook(stdin),
+            Self::Codex => codex::hook::read_hook(stdin),
+        }
+    }
+
+    /// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
+    pub fn write_reply(self, event_name: &str, reply: &hook::HookReply) -> Option<String> {
+        match self {
+            Self::Claude => claude::write_reply(event_name, reply),
+            Self::Codex => codex::hook::write_reply(event_name, reply),
+        }
+    }
+}
+
+fn is_json_object(stdin: &[u8]) -> bool {
+    serde_json::from_slice::<Map<String, Value>>(stdin).is_ok()
+}
+
+/// The session that a fork was made from, where its own file tells it.
+pub fn fork_parent(host: Host, transcript: &Path) -> Option<String> {
+    match host {
+        Host::Claude => None,
+        Host::Codex => codex::rollout::forked_from(transcript),
+    }
 }
 
 /// Reads what is new in a session file of a host.

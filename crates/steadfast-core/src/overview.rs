@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use crate::clock::{self, Millis};
 use crate::goal::limit;
 use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::host::Host;
+use crate::native;
 use crate::spend;
 use crate::store::{Db, EventRow, StoreError};
 use crate::text;
@@ -44,6 +46,10 @@ pub struct GoalView {
     pub last_verification: Option<Value>,
     pub last_verdict: Option<Value>,
     pub blocked_reason: Option<String>,
+    /// The last turn ended in an error and none has succeeded since.
+    pub last_failure: Option<Value>,
+    /// The objective of the client's own goal feature, while that drives the session.
+    pub native_goal: Option<String>,
     pub next: String,
     pub version: i64,
     pub created_at_ms: Millis,
@@ -72,6 +78,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
             .and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
         _ => None,
     };
+    let native_goal = if goal.status.is_live() { native::of_session(db, &goal.session_id)? } else { None };
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
     #[expect(clippy::cast_precision_loss, reason = "amounts of money are far below 2^53 millionths")]
     let dollars = |micros: i64| micros as f64 / 1_000_000.0;
@@ -105,11 +112,31 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
         last_verification: verification,
         last_verdict: verdict,
         blocked_reason,
+        last_failure: last_failure(db, goal)?,
+        native_goal,
         next: next(goal, now),
         version: goal.version,
         created_at_ms: goal.created_at_ms,
         updated_at_ms: goal.updated_at_ms,
     })
+}
+
+/// What went wrong in the last turn: an error that a later turn has not made up for.
+fn last_failure(db: Db<'_>, goal: &Goal) -> Result<Option<Value>, StoreError> {
+    let kind = match (goal.status, goal.paused_reason) {
+        (GoalStatus::Active, _) if goal.failures_in_row > 0 => "turn_failed",
+        (GoalStatus::Paused, Some(PausedReason::UsageLimit)) => "goal_paused",
+        (GoalStatus::Paused, Some(PausedReason::Degraded)) => "paused_degraded",
+        _ => return Ok(None),
+    };
+    let event = db.last_event(&goal.goal_id, kind)?;
+    Ok(event.map(|event| {
+        let message = [&event.payload["message"], &event.payload["cause"]].into_iter().find_map(Value::as_str);
+        json!({
+            "error": event.payload["error"], "message": message, "failures": goal.failures_in_row,
+            "created_at_ms": event.created_at_ms,
+        })
+    }))
 }
 
 /// An event as scripts see it.
@@ -125,10 +152,22 @@ pub fn event_view(event: &EventRow) -> Value {
 
 /// What happens next, or what the user can type to make it happen.
 fn next(goal: &Goal, now: Millis) -> String {
+    goal.host.spell(&next_in_words(goal, now))
+}
+
+fn next_in_words(goal: &Goal, now: Millis) -> String {
+    // Codex cannot be woken from inside its session, but from a terminal.
+    let codex = goal.host == Host::Codex;
     match (goal.status, goal.paused_reason) {
         (GoalStatus::Active, _) if goal.wind_down.is_some() => "one turn to wind down, then it stops".into(),
         (GoalStatus::Active, _) => match goal.wake_at_ms {
             Some(at) => format!("tries again at {}", clock::to_local(at)),
+            None if codex && goal.resume_at_ms.is_none() => {
+                "its session is closed: `steadfast goal resume --continue` goes on, or /goal-adopt it elsewhere".into()
+            }
+            None if codex && goal.failures_in_row > 0 => {
+                "the last turn failed: a prompt, or `steadfast goal resume --continue`, goes on".into()
+            }
             None if goal.resume_at_ms.is_none() => {
                 "its session is closed: resume it, or /goal-adopt it elsewhere".into()
             }
@@ -148,7 +187,12 @@ fn next(goal: &Goal, now: Millis) -> String {
         }
         (GoalStatus::Paused, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => goal.wake_at_ms.map_or_else(
             || "/goal-resume goes on".into(),
-            |at| format!("wakes at {}; /goal-resume goes on at once", clock::to_local(at)),
+            |at| match goal.host {
+                Host::Claude => format!("wakes at {}; /goal-resume goes on at once", clock::to_local(at)),
+                Host::Codex => {
+                    format!("a prompt, or `steadfast goal resume --continue`, goes on after {}", clock::to_local(at))
+                }
+            },
         ),
         (GoalStatus::Paused, _) => "/goal-resume goes on".into(),
     }
@@ -162,6 +206,13 @@ pub fn status_text(view: &GoalView) -> String {
     }
     if let Some(reason) = &view.blocked_reason {
         lines.push(format!("blocked_reason: {}", text::printable(reason)));
+    }
+    if let Some(failure) = &view.last_failure {
+        let said = failure["message"].as_str().filter(|said| !said.is_empty()).or(failure["error"].as_str());
+        lines.push(format!("last failure: {}", text::headline(said.unwrap_or("unknown"), 160)));
+    }
+    if let Some(objective) = &view.native_goal {
+        lines.push(format!("native goal: {} (drives this session now)", text::headline(objective, 80)));
     }
     let doubt = if view.accounting_uncertain { " (last known — may undercount)" } else { "" };
     lines.push(format!(

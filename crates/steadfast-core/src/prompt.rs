@@ -5,13 +5,12 @@ use minijinja::{Environment, UndefinedBehavior, context};
 use crate::clock::Millis;
 use crate::goal::limit::Limit;
 use crate::goal::{Goal, GoalStatus};
+use crate::host::{Cap, Host};
 use crate::text;
 
 /// Longest prompt that comes with every turn, in characters.
-const TURN_CAP: usize = 2_500;
-/// Longest text injected at the start of a session, in characters; the client drops more than 10,000.
-const START_CAP: usize = 9_500;
-const REST: &str = " (cut; get_goal has the whole text)";
+const TURN_CAP: Cap = Cap::Characters(2_500);
+const REST: &str = "get_goal has the whole text)";
 
 #[derive(Debug, thiserror::Error)]
 #[error("prompt template: {0}")]
@@ -24,6 +23,7 @@ pub fn continuation(goal: &Goal, warnings: &[Limit], now: Millis) -> Result<Stri
         render(
             include_str!("../prompts/continuation.md"),
             context! {
+                tools => goal.host.tool_prefix(), evaluator => goal.host.has_evaluator(),
                 objective, usage => usage(goal), time => time(goal, now), verify => commands(goal),
                 warnings => warnings.join("; "),
             },
@@ -37,6 +37,8 @@ pub fn wind_down(goal: &Goal, limit: Limit, now: Millis) -> Result<String, Promp
         render(
             include_str!("../prompts/wind_down.md"),
             context! {
+                tools => goal.host.tool_prefix(), evaluator => goal.host.has_evaluator(),
+                extend => goal.host.spell("/goal-extend"),
                 objective, limit => describe_reached(goal, limit, now), usage => usage(goal), time => time(goal, now),
                 limit_is_budget => limit.paused_reason().is_none() && goal.verify.is_empty(),
             },
@@ -46,14 +48,15 @@ pub fn wind_down(goal: &Goal, limit: Limit, now: Millis) -> Result<String, Promp
 
 /// What a session must know after compaction, resume or adoption.
 pub fn restore(goal: &Goal, after: &str, now: Millis) -> Result<String, PromptError> {
-    let uncertain = "the user must run /goal-reconcile --accept-reset before the goal can go on.";
-    capped(goal, START_CAP, |objective| {
+    let uncertain = goal.host.spell("the user must run /goal-reconcile --accept-reset before the goal can go on.");
+    capped(goal, goal.host.start_cap(), |objective| {
         render(
             include_str!("../prompts/restore.md"),
             context! {
+                tools => goal.host.tool_prefix(),
                 objective, after, status => goal.state(), usage => usage(goal), time => time(goal, now), verify => commands(goal),
                 active => goal.status == GoalStatus::Active,
-                uncertain => goal.accounting_uncertain.then_some(uncertain),
+                uncertain => goal.accounting_uncertain.then_some(&uncertain),
             },
         )
     })
@@ -61,11 +64,21 @@ pub fn restore(goal: &Goal, after: &str, now: Millis) -> Result<String, PromptEr
 
 /// What the model is told when the user starts a goal.
 pub fn started(goal: &Goal) -> Result<String, PromptError> {
-    capped(goal, START_CAP, |objective| {
+    capped(goal, goal.host.start_cap(), |objective| {
         render(
             include_str!("../prompts/started.md"),
-            context! { objective, limits => limits(goal), verify => commands(goal) },
+            context! {
+                tools => goal.host.tool_prefix(), evaluator => goal.host.has_evaluator(),
+                objective, limits => limits(goal), verify => commands(goal),
+            },
         )
+    })
+}
+
+/// The client's own goal, put back where the client lost its text.
+pub fn restore_native(host: Host, objective: &str) -> Result<String, PromptError> {
+    capped_text(objective, "", host.start_cap(), |objective| {
+        render(include_str!("../prompts/restore_native.md"), context! { objective })
     })
 }
 
@@ -76,25 +89,32 @@ fn render(template: &str, values: minijinja::Value) -> Result<String, PromptErro
 }
 
 /// Renders with the whole objective if that fits, else with as much of it as does.
-fn capped(
-    goal: &Goal,
-    cap: usize,
+fn capped(goal: &Goal, cap: Cap, render: impl Fn(&str) -> Result<String, PromptError>) -> Result<String, PromptError> {
+    capped_text(&goal.objective, goal.host.tool_prefix(), cap, render)
+}
+
+fn capped_text(
+    objective: &str,
+    tools: &str,
+    cap: Cap,
     render: impl Fn(&str) -> Result<String, PromptError>,
 ) -> Result<String, PromptError> {
-    let whole = render(&text::escape_xml(&goal.objective))?;
-    let length = whole.chars().count();
-    if length <= cap {
+    let whole = render(&text::escape_xml(objective))?;
+    if cap.fits(&whole) {
         return Ok(whole);
     }
-    let characters = goal.objective.chars().count();
+    let characters = objective.chars().count();
     // Escaping makes text longer, so the room is found by halving.
     let mut keep = characters;
     loop {
         keep /= 2;
-        let start: String = goal.objective.chars().take(keep).collect();
-        let shorter = render(&format!("{}…{REST}", text::escape_xml(&start)))?;
-        if shorter.chars().count() <= cap || keep == 0 {
-            return Ok(text::cut(&shorter, cap));
+        let start: String = objective.chars().take(keep).collect();
+        let shorter = render(&format!("{}… (cut; {tools}{REST}", text::escape_xml(&start)))?;
+        if cap.fits(&shorter) {
+            return Ok(shorter);
+        }
+        if keep == 0 {
+            return Ok(text::cut(&shorter, cap.safe_characters()));
         }
     }
 }
@@ -186,7 +206,6 @@ fn limit_name(limit: Limit) -> &'static str {
 mod tests {
     use super::*;
     use crate::goal::{NewGoal, OBJECTIVE_MAX};
-    use crate::host::Host;
 
     fn goal(objective: String) -> Goal {
         let new = NewGoal { objective, verify: vec!["cargo test".into()], ..NewGoal::default() };
@@ -199,10 +218,15 @@ mod tests {
             let goal = goal(filler.repeat(OBJECTIVE_MAX / filler.chars().count()));
             let warned = [Limit::Tokens, Limit::Hours];
             for prompt in [continuation(&goal, &warned, 0).unwrap(), wind_down(&goal, Limit::Tokens, 0).unwrap()] {
-                assert!(prompt.chars().count() <= TURN_CAP, "{}", prompt.chars().count());
+                assert!(TURN_CAP.fits(&prompt), "{}", prompt.chars().count());
                 assert!(prompt.contains("get_goal has the whole text"));
             }
-            assert!(restore(&goal, "", 0).unwrap().chars().count() <= START_CAP);
+            for host in [Host::Claude, Host::Codex] {
+                let goal = Goal { host, ..goal.clone() };
+                assert!(host.start_cap().fits(&restore(&goal, "", 0).unwrap()));
+                assert!(host.start_cap().fits(&started(&goal).unwrap()));
+                assert!(host.start_cap().fits(&restore_native(host, &goal.objective).unwrap()));
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::env_vars;
+use crate::host::process;
 use crate::store::{Db, Session, StoreError};
 use crate::text;
 
@@ -35,7 +35,7 @@ pub fn resolve(db: Option<Db<'_>>, flag: Option<&str>, directory: &Path) -> Resu
     if let Some(id) = flag {
         return checked(id);
     }
-    if let Some(id) = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID) {
+    if let Some((_, id)) = process::session_of_shell() {
         return checked(&id);
     }
     let mut live = match db {

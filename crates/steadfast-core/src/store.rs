@@ -2,6 +2,7 @@
 //! corrupt, from the future), sets the pragmas, and hands out write transactions. The SQL of each aggregate is
 //! in the modules below.
 
+mod codex_goals;
 mod goals;
 mod import;
 mod ledger;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+pub use codex_goals::codex_goal;
 pub use goals::{EventFilter, EventRow, Origin};
 pub use import::ImportReport;
 pub(crate) use ledger::Source;

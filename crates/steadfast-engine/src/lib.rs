@@ -1,5 +1,6 @@
-//! Runs other programs: the verification commands of a goal, each in its own process group and with a time
+//! Runs other programs: Codex once more, and the verification commands of a goal, each in its own group with a time
 //! limit. Knows nothing of terminals or hosts.
 
+pub mod codex;
 pub mod process;
 pub mod verify;

@@ -96,7 +96,11 @@ pub(crate) enum GoalVerb {
     /// Stop driving the goal until it is resumed
     Pause,
     /// Take up a paused or blocked goal
-    Resume,
+    Resume {
+        /// Codex: also go on with its closed session now, by `codex exec resume`, until that turn ends
+        #[arg(long = "continue")]
+        go_on: bool,
+    },
     /// Give the goal up
     #[command(alias = "stop")]
     Abandon,
@@ -131,13 +135,17 @@ pub(crate) enum GoalVerb {
     /// Move an orphaned goal to this session
     Adopt {
         /// The goal's id, or its beginning
-        goal: String,
+        #[arg(required_unless_present = "native")]
+        goal: Option<String>,
+        /// Make a goal of the one that the agent's own goal feature pursues in this session
+        #[arg(long, conflicts_with = "goal")]
+        native: bool,
     },
     /// Run the goal's verification commands now and keep the evidence
     Verify,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(
     after_help = "Budgets (tokens / turns / hours): quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
 Example: steadfast goal start \"Port the parser\" --budget 10M --max-hours 4 --verify \"make test\""
@@ -239,7 +247,7 @@ pub(crate) struct UsageArgs {
 #[derive(Debug, Args)]
 pub(crate) struct HookArgs {
     /// Whose hook it is
-    #[arg(value_parser = ["claude"])]
+    #[arg(value_parser = ["claude", "codex"])]
     pub(crate) host: String,
     /// Run in the background and wake the agent when its goal asks for it
     #[arg(long)]

@@ -17,6 +17,7 @@ use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Value, json};
+use steadfast_core::host::codex;
 use steadfast_core::paths::Paths;
 
 use desk::{Desk, Failure};
@@ -59,7 +60,9 @@ impl Server {
         };
         let desk = Arc::clone(&self.desk);
         let tool_use_id = meta.get(TOOL_USE_ID).and_then(Value::as_str).map(str::to_owned);
-        let work = move || (tool.call)(&desk, &arguments, tool_use_id.as_deref());
+        let codex_session = if tool_use_id.is_none() { codex::session_of_call(meta) } else { None };
+        let origin = caller::CallMeta { tool_use_id, codex_session };
+        let work = move || (tool.call)(&desk, &arguments, &origin);
         Ok(match tokio::task::spawn_blocking(work).await {
             Ok(Ok(value)) => CallToolResult::structured(value),
             Ok(Err(failure)) => refusal(&failure),

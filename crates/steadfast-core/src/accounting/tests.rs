@@ -13,7 +13,7 @@ mod doubt;
 impl World {
     /// One pass over all files of the session.
     fn account(&mut self, now: Millis) -> Facts {
-        let readings = read_session(&self.store, Host::Claude, &self.transcript).unwrap();
+        let readings = read_session(&self.store, Host::Claude, SESSION, &self.transcript).unwrap();
         let goal = self.goal();
         let (_, facts) = self.store.write(|db| record(db, goal, &readings, HOOK, now)).unwrap();
         facts
@@ -209,7 +209,7 @@ fn a_fork_is_charged_for_its_own_responses_only() {
     let goal = action::start(&mut world.store, &fork, new, USER, at(-60)).unwrap();
     let file = world.root.path().join("fork.jsonl");
     append(&file, &format!("{shared}{}", reply("f1", at(3), [7, 0, 0, 0])));
-    let readings = read_session(&world.store, Host::Claude, &file).unwrap();
+    let readings = read_session(&world.store, Host::Claude, "fork", &file).unwrap();
     let (forked, _) = world.store.write(|db| record(db, goal, &readings, HOOK, at(4))).unwrap();
     assert_eq!((forked.tokens_used, world.tokens()), (7, (100, 0)));
 }

@@ -7,7 +7,8 @@ use super::{Call, HookError};
 use crate::clock::{self, Millis};
 use crate::goal::change::{Change, Event, Span, pause_for};
 use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::claude::HookReply;
+use crate::host::Host;
+use crate::host::hook::HookReply;
 use crate::store::Store;
 use crate::text;
 
@@ -27,7 +28,40 @@ pub(super) fn turn_failed(
         let Some(goal) = db.goal(call.session_id())?.filter(|goal| goal.status == GoalStatus::Active) else {
             return Ok(());
         };
-        db.save(&goal, after_failure(&goal, error, message, call.now), call.origin)?;
+        let turn_id = call.input.turn_id.as_deref();
+        // A client that tries again by itself tells of every attempt; a turn fails once.
+        let known = match turn_id {
+            Some(_) => db.last_event(&goal.goal_id, "turn_failed")?,
+            None => None,
+        };
+        if goal.failures_in_row > 0 && known.is_some_and(|event| event.payload["turn_id"].as_str() == turn_id) {
+            return Ok(());
+        }
+        let mut change = after_failure(&goal, error, message, call.now);
+        if let (Some(turn_id), Some(event)) = (turn_id, change.events.first_mut()) {
+            event.payload["turn_id"] = json!(turn_id);
+        }
+        db.save(&goal, change, call.origin)?;
+        Ok::<(), HookError>(())
+    })?;
+    Ok(HookReply::default())
+}
+
+/// A request went through after one that failed: the client's own retry worked.
+pub(super) fn model_answered(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    let recovers = |goal: &Goal| goal.status == GoalStatus::Active && goal.failures_in_row > 0;
+    if !store.read().goal(call.session_id())?.is_some_and(|goal| recovers(&goal)) {
+        return Ok(HookReply::default());
+    }
+    store.write(|db| {
+        let Some(goal) = db.goal(call.session_id())?.filter(recovers) else {
+            return Ok(());
+        };
+        let mut after = goal.clone();
+        after.updated_at_ms = call.now;
+        after.failures_in_row = 0;
+        after.wake_at_ms = None;
+        db.save(&goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, call.origin)?;
         Ok::<(), HookError>(())
     })?;
     Ok(HookReply::default())
@@ -52,7 +86,8 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
     let mut after = goal.clone();
     after.updated_at_ms = now;
     after.failures_in_row = failures;
-    after.wake_at_ms = Some(now + gap.min(LONGEST_GAP));
+    // Nothing wakes Codex from inside: its goal waits for a prompt, or for `goal resume --continue`.
+    after.wake_at_ms = (goal.host == Host::Claude).then_some(now + gap.min(LONGEST_GAP));
     let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
     Change { goal: after, events: vec![Event::new("turn_failed", payload)], span: Span::Keep }
 }
@@ -81,8 +116,22 @@ fn usage_limit_reset(error: &str, message: &str, now: Millis) -> Option<Millis> 
         let time = clock::parse_time_of_day(first).or_else(|| clock::parse_time_of_day(&joined?))?;
         clock::next_occurrence(&here, time)
     });
-    let reset = epoch.map(|seconds| seconds * 1000).or(named).filter(|at| *at > now);
+    let reset = epoch.map(|seconds| seconds * 1000).or(named).or_else(|| try_again_at(message, now));
+    let reset = reset.filter(|at| *at > now);
     Some(reset.unwrap_or(now + UNKNOWN_RESET))
+}
+
+/// As Codex says it, in local time: "try again at Nov 16th, 2026 3:33 AM." or, on the same day, "try again at 3:33 PM."
+fn try_again_at(message: &str, now: Millis) -> Option<Millis> {
+    let at = message.to_lowercase().find("try again at ")?;
+    let said = message.get(at + "try again at ".len()..)?.trim().trim_end_matches('.');
+    let zone = jiff::tz::TimeZone::system();
+    let plain = ["st,", "nd,", "rd,", "th,"].iter().fold(said.to_owned(), |text, suffix| text.replacen(suffix, ",", 1));
+    if let Ok(time) = jiff::civil::DateTime::strptime("%b %d, %Y %I:%M %p", &plain) {
+        return Some(time.to_zoned(zone).ok()?.timestamp().as_millisecond());
+    }
+    let here = jiff::Timestamp::from_millisecond(now).ok()?.to_zoned(zone);
+    clock::next_occurrence(&here, clock::parse_time_of_day(&said.replace(' ', "").to_lowercase())?)
 }
 
 /// The zone's name with the case of the original message; zone names are case-sensitive on disk.
@@ -107,6 +156,11 @@ mod tests {
         assert_eq!(reset("5-hour limit reached ∙ resets 11:30am (UTC)"), Some("2026-11-16T11:30:00Z".into()));
         assert_eq!(reset("5-hour limit reached"), Some("2026-11-15T12:30:00Z".into()));
         assert_eq!(reset("API Error: Request rejected (429) · scripted 429"), None);
+        // Codex tells local time.
+        let codex =
+            "You’ve hit your usage limit. Visit https://x to purchase more or try again at Nov 16th, 2026 3:33 AM.";
+        let local = jiff::civil::date(2026, 11, 16).at(3, 33, 0, 0).to_zoned(jiff::tz::TimeZone::system()).unwrap();
+        assert_eq!(usage_limit_reset("rate_limit", codex, NOON), Some(local.timestamp().as_millisecond()));
         assert_eq!(usage_limit_reset("server_error", "limit reached|1794751200", NOON), None);
     }
 

@@ -10,7 +10,7 @@ use super::HookError;
 use crate::clock::{self, Millis};
 use crate::goal::change::{self, Change, Event, Span};
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
-use crate::host::claude::{self, HookInput};
+use crate::host::hook::HookInput;
 use crate::paths::Paths;
 use crate::prompt;
 use crate::store::{Origin, Store, StoreError};
@@ -24,7 +24,7 @@ const NAP: Millis = 5_000;
 /// Waits until the goal asks to be woken and returns the text that wakes the model; `None` when nothing is to
 /// be done.
 pub fn rewake(input: &HookInput, paths: &Paths) -> Result<Option<String>, HookError> {
-    if !claude::can_rewake() {
+    if !input.host.can_rewake() {
         return Ok(None);
     }
     let deadline = Instant::now() + DECISION_WAIT;
@@ -112,7 +112,7 @@ mod tests {
     use crate::config::Config;
     use crate::goal::NewGoal;
     use crate::host::Host;
-    use crate::host::claude::HookEvent;
+    use crate::host::hook::HookEvent;
     use crate::store::Session;
 
     #[test]
@@ -125,6 +125,8 @@ mod tests {
             config: Config::default(),
         };
         let input = HookInput {
+            host: Host::Claude,
+            turn_id: None,
             event_name: "Stop".into(),
             session_id: "s1".into(),
             transcript: None,

@@ -1,27 +1,22 @@
-//! Hooks about the session itself: start, end, prompts and compaction.
+//! Hooks about the session itself: start, end and prompts.
 
 use serde_json::json;
 
-use super::{Call, HOST, HookError, turn};
+use super::{Call, HookError, restore, turn};
 use crate::accounting;
 use crate::action;
-use crate::config::OnCompact;
 use crate::goal::change::{self, Change, Event, Span};
 use crate::goal::{Goal, GoalStatus};
-use crate::host::claude::{HookReply, StartSource};
-use crate::host::process;
-use crate::prompt;
+use crate::host::hook::{HookReply, StartSource};
+use crate::host::{self, Host, process};
 use crate::store::{Session, Store};
 use crate::text;
-
-const UNCERTAIN: &str =
-    "⚠ /compact event detected: token accounting is uncertain. Run /goal-reconcile --accept-reset to go on.";
 
 /// What this hook call tells about its session.
 fn session_record(call: &Call<'_>) -> Session {
     Session {
         session_id: call.session_id().to_owned(),
-        host: HOST,
+        host: call.host(),
         cwd: call.input.cwd.clone(),
         project_dir: call.input.project_dir.clone(),
         transcript_path: call
@@ -43,80 +38,69 @@ fn session_record(call: &Call<'_>) -> Session {
 pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {
     let mut session = session_record(call);
     let known = store.read().session(call.session_id())?;
-    if source == StartSource::Clear {
-        session.parent_session_id = match session.client {
-            Some(client) => {
-                store.read().previous_session(client, call.session_id())?.map(|previous| previous.session_id)
+    match source {
+        StartSource::Clear => {
+            let parent = session_before_clear(call, store, &session)?;
+            // Codex says that the old session ended only when the whole client does.
+            if let Some(parent) = parent.as_ref().filter(|_| call.host() == Host::Codex) {
+                leave(call, store, parent)?;
             }
-            None => None,
-        };
+            session.parent_session_id = parent.map(|parent| parent.session_id);
+        }
+        StartSource::Fork => {
+            session.parent_session_id =
+                call.input.transcript.as_deref().and_then(|file| host::fork_parent(call.host(), file));
+        }
+        StartSource::Startup | StartSource::Resume | StartSource::Compact => {}
     }
     store.write(|db| db.put_session(&session))?;
     match source {
         StartSource::Startup => Ok(HookReply::default()),
-        StartSource::Resume => resumed(call, store, known.as_ref()),
-        StartSource::Compact => compacted(call, store),
+        StartSource::Resume => restore::resumed(call, store, known.as_ref()),
+        StartSource::Compact => restore::compacted(call, store),
         StartSource::Clear => match &session.parent_session_id {
-            Some(parent) => offer_adoption(store, parent, "before /clear"),
+            Some(parent) => offer_adoption(call, store, parent, "before /clear"),
+            None => Ok(HookReply::default()),
+        },
+        StartSource::Fork => match &session.parent_session_id {
+            Some(parent) => offer_adoption(call, store, parent, "this one was forked from"),
             None => Ok(HookReply::default()),
         },
     }
 }
 
-fn resumed(call: &Call<'_>, store: &mut Store, known: Option<&Session>) -> Result<HookReply, HookError> {
-    let goal = store.write(|db| {
-        let Some(goal) = db.goal(call.session_id())? else {
-            return Ok(None);
-        };
-        // A goal from before the upgrade was last seen when it was last written.
-        let last_seen = known.map_or(goal.updated_at_ms, |session| session.last_seen_ms);
-        let last_seen = last_seen.min(call.now);
-        match change::session_resumed(&goal, last_seen, call.now) {
-            Some(change) => db.save(&goal, change, call.origin).map(Some),
-            None => Ok(Some(goal)),
-        }
-    })?;
-    restore(call, goal.as_ref(), " and resumed with this session")
+/// The session that this client ran before. One process of Codex may run several at once, so there it must also
+/// be of this directory.
+fn session_before_clear(call: &Call<'_>, store: &Store, session: &Session) -> Result<Option<Session>, HookError> {
+    let Some(client) = session.client else {
+        return Ok(None);
+    };
+    let previous = store.read().previous_session(client, call.session_id())?;
+    Ok(previous.filter(|previous| {
+        previous.host == call.host() && (call.host() == Host::Claude || previous.cwd == session.cwd)
+    }))
 }
 
-fn compacted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    let Some((mut goal, facts)) = account(call, store)? else {
-        return Ok(HookReply::default());
-    };
-    let mut became_uncertain = facts.became_uncertain;
-    let running = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
-    if call.paths.config.accounting.on_compact == OnCompact::Pause && running && !goal.accounting_uncertain {
-        goal = store.write(|db| accounting::flag_uncertain(db, &goal, "compact", call.origin, call.now))?;
-        became_uncertain = true;
+/// The client moved on from a session without telling that it ended.
+fn leave(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<(), HookError> {
+    if let Some(goal) = store.read().goal(&session.session_id)? {
+        action::refresh(store, &goal, call.origin, call.now)?;
     }
-    let mut reply = restore(call, Some(&goal), "; the conversation was just compacted")?;
-    reply.message = turn::pause_notice(&facts);
-    if became_uncertain {
-        reply.message = Some(UNCERTAIN.to_owned());
-    }
-    Ok(reply)
-}
-
-fn restore(call: &Call<'_>, goal: Option<&Goal>, after: &str) -> Result<HookReply, HookError> {
-    let Some(goal) = goal.filter(|goal| goal.status.is_live()) else {
-        return Ok(HookReply::default());
-    };
-    Ok(HookReply { context: Some(prompt::restore(goal, after, call.now)?), ..HookReply::default() })
+    end_session(call, store, session.clone(), "clear")
 }
 
 /// The same client ran another session with a goal before: say how to take it over, and do nothing unasked.
-fn offer_adoption(store: &Store, parent: &str, when: &str) -> Result<HookReply, HookError> {
+fn offer_adoption(call: &Call<'_>, store: &Store, parent: &str, when: &str) -> Result<HookReply, HookError> {
     let Some(goal) = store.read().goal(parent)?.filter(|goal| goal.status.is_live()) else {
         return Ok(HookReply::default());
     };
     let id: String = goal.goal_id.chars().take(8).collect();
     let objective = text::headline(&goal.objective, 80);
-    let message = format!(
-        "steadfast: the session {when} has a goal ({}): {objective}\n/goal-adopt {id} takes it over here.",
-        goal.status
-    );
+    let adopt = call.host().spell(&format!("/goal-adopt {id}"));
+    let message =
+        format!("steadfast: the session {when} has a goal ({}): {objective}\n{adopt} takes it over here.", goal.status);
     let context = format!(
-        "The session {when} has a goal that is not this session's. The user can take it over with /goal-adopt {id}; \
+        "The session {when} has a goal that is not this session's. The user can take it over with {adopt}; \
          do not work on it unless the user asks. Its objective begins: {}",
         text::escape_xml(&objective)
     );
@@ -127,12 +111,16 @@ pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<
     if let Some(goal) = store.read().goal(call.session_id())? {
         action::refresh(store, &goal, call.origin, call.now)?;
     }
-    let mut session = session_record(call);
+    end_session(call, store, session_record(call), reason)?;
+    Ok(HookReply::default())
+}
+
+fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason: &str) -> Result<(), HookError> {
     session.ended_at_ms = Some(call.now);
     session.end_reason = Some(text::cut(reason, 60));
     store.write(|db| {
         db.put_session(&session)?;
-        let Some(mut goal) = db.goal(call.session_id())? else {
+        let Some(mut goal) = db.goal(&session.session_id)? else {
             return Ok(());
         };
         if let Some(change) = change::session_ended(&goal, call.now, call.now) {
@@ -146,14 +134,13 @@ pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<
             db.save(&goal, Change { goal: after, events: vec![event], span: Span::Keep }, call.origin)?;
         }
         Ok::<(), HookError>(())
-    })?;
-    Ok(HookReply::default())
+    })
 }
 
 pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<HookReply, HookError> {
     let session = register(call, store, typed)?;
     if let Some(parent) = &session.parent_session_id {
-        return offer_adoption(store, parent, "this one was forked from");
+        return offer_adoption(call, store, parent, "this one was forked from");
     }
     if !typed {
         return Ok(HookReply::default());
@@ -167,10 +154,15 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
         // The turn that ended the goal was interrupted, so no Stop came; this prompt is not the goal's any more.
         store.write(|db| turn::end_final_turn(db, &goal, tokens_before, call))?;
     }
-    if let Some(notice) = turn::pause_notice(&facts) {
+    if let Some(notice) = turn::pause_notice(call.host(), &facts) {
         return Ok(HookReply { message: Some(notice), ..HookReply::default() });
     }
-    if let Some(change) = change::prompted(&goal, call.now) {
+    // Where nothing wakes the client, the prompt after a reset takes the goal up again.
+    let woken = match call.host() {
+        Host::Codex if goal.status == GoalStatus::Paused => change::session_resumed(&goal, call.now, call.now),
+        _ => None,
+    };
+    if let Some(change) = woken.or_else(|| change::prompted(&goal, call.now)) {
         store.write(|db| db.save(&goal, change, call.origin))?;
     }
     Ok(HookReply::default())
@@ -188,7 +180,9 @@ fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<Session, 
     let known = store.read().session(call.session_id())?;
     let mut session = session_record(call);
     session.last_prompt_ms = typed.then_some(call.now);
+    // Codex names a fork's parent in the fork's own file.
     if known.is_none()
+        && call.host() == Host::Claude
         && let Some(client) = session.client
     {
         let parent = store.read().previous_session(client, call.session_id())?;
@@ -199,17 +193,8 @@ fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<Session, 
     Ok(session)
 }
 
-pub(super) fn before_compaction(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    if account(call, store)?.is_some()
-        && let Some(transcript) = &call.input.transcript
-    {
-        store.write(|db| accounting::mark_before_compaction(db, HOST, call.session_id(), transcript, call.now))?;
-    }
-    Ok(HookReply::default())
-}
-
 /// Reads and records what is new, when the session has a goal whose time may be running.
-fn account(call: &Call<'_>, store: &mut Store) -> Result<Option<(Goal, accounting::Facts)>, HookError> {
+pub(super) fn account(call: &Call<'_>, store: &mut Store) -> Result<Option<(Goal, accounting::Facts)>, HookError> {
     let Some(goal) = store.read().goal(call.session_id())? else {
         return Ok(None);
     };
@@ -217,7 +202,7 @@ fn account(call: &Call<'_>, store: &mut Store) -> Result<Option<(Goal, accountin
     let Some(transcript) = call.input.transcript.as_ref().filter(|_| open) else {
         return Ok(Some((goal, accounting::Facts::default())));
     };
-    let readings = accounting::read_session(store, HOST, transcript)?;
+    let readings = accounting::read_session(store, call.host(), call.session_id(), transcript)?;
     let recorded = store.write(|db| match db.goal(call.session_id())? {
         Some(goal) => accounting::record(db, goal, &readings, call.origin, call.now).map(Some),
         None => Ok(None),

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::goal::budget::Budget;
 use crate::goal::change::{self, CompletedBy};
 use crate::goal::{GoalStatus, PausedReason};
-use crate::host::claude::{Agent, StartSource};
+use crate::host::hook::{Agent, StartSource};
 use crate::testing::{HOUR, MINUTE, SECOND, SESSION, START, USER, WORKER, World, append, reply, tool_call};
 
 mod driving;
@@ -28,6 +28,8 @@ impl World {
 
     fn input(&self, event_name: &str, event: HookEvent) -> HookInput {
         HookInput {
+            host: Host::Claude,
+            turn_id: None,
             event_name: event_name.into(),
             session_id: SESSION.into(),
             transcript: Some(self.transcript.clone()),

@@ -1,21 +1,24 @@
-//! Hooks about a turn: a batch of tool calls, a subagent's end, and the end of the turn itself.
+//! Hooks about a turn: a batch of tool calls, an interrupt, and the end of the turn itself.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Call, HOST, HookError};
+use super::{Call, HookError};
 use crate::accounting::{self, Facts, FileReading};
 use crate::config::OnCompact;
-use crate::goal::change::{Change, Event, Span};
+use crate::goal::change::{Change, Event, Span, pause_for};
 use crate::goal::limit::Limit;
 use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
-use crate::goal::{Goal, GoalStatus};
-use crate::host::claude::{self, Agent, HookReply};
+use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::host::Host;
+use crate::host::hook::HookReply;
+use crate::native;
 use crate::prompt;
 use crate::spend;
 use crate::store::{Db, Store, StoreError};
 use crate::text;
+use crate::usage::NativeGoal;
 
 /// The client writes its file up to a tenth of a second late; while the hook runs it keeps writing.
 const LAST_MESSAGE_WAIT: Duration = Duration::from_millis(500);
@@ -24,18 +27,18 @@ const LAST_MESSAGE_STEP: Duration = Duration::from_millis(5);
 const INTERRUPTED: &str = "steadfast: you interrupted the goal, so it is paused. /goal-resume takes it up again.";
 
 /// What the user must know when reading the session's files has paused the goal.
-pub(super) fn pause_notice(facts: &Facts) -> Option<String> {
+pub(super) fn pause_notice(host: Host, facts: &Facts) -> Option<String> {
     if let Some(invalid) = &facts.invalid {
-        return Some(format!(
+        return Some(host.spell(&format!(
             "steadfast: the transcript has a malformed token field ({}), so the goal is paused (accounting_error). \
              /goal-reconcile --accept-reset moves past it.",
             invalid.field
-        ));
+        )));
     }
-    facts.interrupted.then(|| INTERRUPTED.to_owned())
+    facts.interrupted.then(|| host.spell(INTERRUPTED))
 }
 
-fn message_only(message: String) -> HookReply {
+pub(super) fn message_only(message: String) -> HookReply {
     HookReply { message: Some(message), ..HookReply::default() }
 }
 
@@ -58,16 +61,18 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
     }
     let readings = match (&call.input.transcript, open) {
         (Some(transcript), true) => {
-            let mut readings = accounting::read_session(store, HOST, transcript)?;
-            // A client told not to keep sessions names a file that will never exist.
-            if transcript.exists() {
-                wait_for_last_message(&mut readings, facts.last_message)?;
+            let mut readings = accounting::read_session(store, call.host(), call.session_id(), transcript)?;
+            // A client told not to keep sessions names a file that will never exist. Codex writes before it calls.
+            if call.host() == Host::Claude && transcript.exists() {
+                wait_for_last_message(call.host(), &mut readings, facts.last_message)?;
             }
             readings
         }
         _ => Vec::new(),
     };
     let config = &call.paths.config;
+    let native_goal =
+        call.input.transcript.as_deref().and_then(|file| native::live(call.host(), call.session_id(), file));
     let (goal, decision, warnings, notice) = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
             return Err(StoreError::Value("the goal vanished during its turn".into()));
@@ -75,7 +80,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         let tokens_before = goal.total_tokens();
         let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
-        if let Some(notice) = pause_notice(&seen) {
+        if let Some(notice) = pause_notice(call.host(), &seen) {
             return Ok((goal, Decision::Silent, Vec::new(), Some(notice)));
         }
         if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
@@ -93,8 +98,8 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             worked: seen.worked,
             user_waits: seen.user_waits,
             background_work: facts.background_work,
-            native_goal: seen.native_goal.is_some(),
-            block_cap: claude::block_cap(),
+            native_goal: native_goal.map_or(seen.native_goal.is_some(), |goal| goal != NativeGoal::Over),
+            block_cap: call.host().block_cap(),
         };
         let rules = TurnRules {
             no_progress_limit: config.goal.no_progress_limit,
@@ -103,7 +108,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         };
         let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
         if let Some(mut change) = change {
-            if decision == Decision::HandOver && claude::can_rewake() {
+            if decision == Decision::HandOver && call.host().can_rewake() {
                 change.goal.wake_at_ms = Some(call.now);
             }
             goal = db.save(&goal, change, call.origin)?;
@@ -126,7 +131,11 @@ pub(super) fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: 
     db.save(goal, Change { goal: after, events: vec![event], span: Span::Close }, call.origin)
 }
 
-fn wait_for_last_message(readings: &mut [FileReading], last_message: Option<&str>) -> Result<(), StoreError> {
+fn wait_for_last_message(
+    host: Host,
+    readings: &mut [FileReading],
+    last_message: Option<&str>,
+) -> Result<(), StoreError> {
     let Some(expected) = last_message.map(str::trim).filter(|text| !text.is_empty()) else {
         return Ok(());
     };
@@ -138,7 +147,7 @@ fn wait_for_last_message(readings: &mut [FileReading], last_message: Option<&str
             return Ok(());
         }
         std::thread::sleep(LAST_MESSAGE_STEP);
-        accounting::read_on(HOST, readings)?;
+        accounting::read_on(host, readings)?;
     }
 }
 
@@ -158,16 +167,15 @@ fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -
             block = Some(prompt::wind_down(goal, limit, now)?);
         }
         Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
-        Decision::NoProgress => messages.push(format!(
+        Decision::NoProgress => messages.push(call.host().spell(&format!(
             "steadfast: no progress in {} turns, so the goal is paused (no_progress). /goal-resume goes on.",
             call.paths.config.goal.no_progress_limit
-        )),
-        Decision::AccountingUncertain => messages.push(
+        ))),
+        Decision::AccountingUncertain => messages.push(call.host().spell(
             "⚠ steadfast: token accounting is uncertain, so the goal is paused (accounting_uncertain). \
-             Run /goal-reconcile --accept-reset to resume."
-                .into(),
-        ),
-        Decision::HandOver if claude::can_rewake() => {
+             Run /goal-reconcile --accept-reset to resume.",
+        )),
+        Decision::HandOver if call.host().can_rewake() => {
             messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal goes on in a new turn.".into());
         }
         Decision::HandOver => messages.push(
@@ -189,7 +197,7 @@ fn limited(goal: &Goal, limit: Limit, call: &Call<'_>) -> String {
         Limit::Shared => "/goal-resume goes on when there is room again",
     };
     let reached = prompt::describe_reached(goal, limit, call.now);
-    format!("steadfast: the goal is {}: {reached}. {way_on}.", goal.state())
+    format!("steadfast: the goal is {}: {reached}. {}.", goal.state(), call.host().spell(way_on))
 }
 
 /// Between two rounds of tool calls: charge, warn, and hold a long turn to its limits.
@@ -213,7 +221,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         if let Some(change) = change {
             goal = db.save(&goal, change, call.origin)?;
         }
-        Ok((goal, decision, warnings, pause_notice(&seen)))
+        Ok((goal, decision, warnings, pause_notice(call.host(), &seen)))
     })?;
     if let Some(notice) = notice {
         return Ok(message_only(notice));
@@ -245,30 +253,36 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
     })
 }
 
-/// A subagent called tools or ended: its tokens count, its turn is its own.
-pub(super) fn subagent(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
-    let Some(goal) = store.read().goal(call.session_id())? else {
-        return Ok(HookReply::default());
-    };
-    if !store.read().has_open_span(&goal.goal_id)? {
+/// Keeps what a tool of the client's own goal feature answered.
+pub(super) fn note_native_goal(call: &Call<'_>, store: &mut Store, goal: &NativeGoal) -> Result<(), HookError> {
+    if let Some(transcript) = &call.input.transcript {
+        store
+            .write(|db| accounting::note_native_goal(db, call.host(), call.session_id(), transcript, goal, call.now))?;
+    }
+    Ok(())
+}
+
+/// The user stopped the turn, and the client says so: no Stop follows, and the goal waits for the user. A turn of the
+/// client's own goal is not ours to judge: `codex exec` ends one in this way whenever it exits.
+pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    if native::of_session(store.read(), call.session_id())?.is_some() {
         return Ok(HookReply::default());
     }
-    let told = agent.transcript.clone();
-    // Inside a subagent, a batch names only the agent; its file is beside the session's.
-    let beside = || {
-        let files = accounting::subagent_files(call.input.transcript.as_ref()?);
-        files.into_iter().find(|(id, _)| *id == agent.id).map(|(_, path)| path)
-    };
-    let Some(path) = told.or_else(beside) else {
+    let Some(readings) = readings_of_running_goal(call, store)? else {
         return Ok(HookReply::default());
     };
-    let readings = accounting::read_subagent(store, HOST, &path, &agent.id)?;
-    let notice = store.write(|db| match db.goal(call.session_id())? {
-        Some(goal) => {
-            let (_, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
-            Ok::<_, StoreError>(pause_notice(&seen))
+    let notice = store.write(|db| {
+        let Some(goal) = db.goal(call.session_id())? else {
+            return Ok(None);
+        };
+        let (goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
+        db.touch_session(call.session_id(), call.now)?;
+        if goal.status == GoalStatus::Active {
+            let event = Event::new("goal_paused", json!({"reason": PausedReason::User, "cause": "interrupt"}));
+            db.save(&goal, pause_for(&goal, PausedReason::User, event, call.now), call.origin)?;
+            return Ok::<_, StoreError>(Some(call.host().spell(INTERRUPTED)));
         }
-        None => Ok(None),
+        Ok(pause_notice(call.host(), &seen))
     })?;
     Ok(notice.map(message_only).unwrap_or_default())
 }
@@ -281,7 +295,7 @@ fn readings_of_running_goal(call: &Call<'_>, store: &Store) -> Result<Option<Vec
         return Ok(None);
     }
     match &call.input.transcript {
-        Some(transcript) => Ok(Some(accounting::read_session(store, HOST, transcript)?)),
+        Some(transcript) => Ok(Some(accounting::read_session(store, call.host(), call.session_id(), transcript)?)),
         None => Ok(Some(Vec::new())),
     }
 }

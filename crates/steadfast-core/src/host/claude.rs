@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::Host;
+use super::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
 use crate::env_vars;
 
 /// Consecutive blocks without a tool call that the client accepts by default.
@@ -46,82 +48,14 @@ struct BackgroundTaskWire {
     status: Option<String>,
 }
 
-/// A hook call, in our own words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookInput {
-    pub event_name: String,
-    pub session_id: String,
-    pub transcript: Option<PathBuf>,
-    pub cwd: String,
-    /// The directory the client was started in; `cwd` follows the agent's `cd`.
-    pub project_dir: String,
-    pub event: HookEvent,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HookEvent {
-    SessionStart(StartSource),
-    SessionEnd {
-        reason: String,
-    },
-    /// A prompt; `typed` is false for prompts the client makes itself.
-    Prompt {
-        typed: bool,
-    },
-    /// One of our slash commands: `status` for `/goal-status`.
-    Command {
-        verb: String,
-        arguments: String,
-    },
-    /// A call of one of our own MCP tools.
-    OwnTool {
-        tool_use_id: String,
-        tool_name: String,
-        agent_id: String,
-        agent_type: String,
-    },
-    ToolBatch {
-        agent: Option<Agent>,
-    },
-    Stop {
-        after_continuation: bool,
-        last_message: Option<String>,
-        background_work: bool,
-    },
-    StopFailure {
-        error: String,
-        message: String,
-    },
-    SubagentStop {
-        agent: Agent,
-    },
-    PreCompact,
-}
-
-/// A subagent and the file it writes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Agent {
-    pub id: String,
-    pub transcript: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartSource {
-    Startup,
-    Resume,
-    Clear,
-    Compact,
-}
-
 /// Reads a hook's stdin. `None` is a well-formed event that is not for us.
 pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let wire: HookWire = match serde_json::from_slice(stdin) {
         Ok(wire) => wire,
-        Err(error) if error.is_data() && is_json_object(stdin) => return Ok(None),
+        Err(error) if error.is_data() && super::is_json_object(stdin) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let acceptable = |id: &str| !id.is_empty() && id.len() <= 200 && !id.chars().any(char::is_control);
-    if !acceptable(&wire.session_id) {
+    if !acceptable_id(&wire.session_id) {
         return Ok(None);
     }
     let agent = wire
@@ -183,6 +117,8 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     };
     let cwd = wire.cwd.unwrap_or_default();
     Ok(Some(HookInput {
+        host: Host::Claude,
+        turn_id: None,
         event_name: wire.hook_event_name,
         session_id: wire.session_id,
         transcript: wire.transcript_path.filter(|path| !path.as_os_str().is_empty()),
@@ -190,10 +126,6 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
         cwd,
         event,
     }))
-}
-
-fn is_json_object(stdin: &[u8]) -> bool {
-    serde_json::from_slice::<Map<String, Value>>(stdin).is_ok()
 }
 
 fn own_command(name: &str) -> Option<&str> {
@@ -239,19 +171,6 @@ pub fn config_dirs() -> Vec<PathBuf> {
         Some(list) => list.split(',').map(str::trim).filter(|dir| !dir.is_empty()).map(PathBuf::from).collect(),
         None => etcetera::home_dir().map(|home| vec![home.join(".claude")]).unwrap_or_default(),
     }
-}
-
-/// What a hook tells the client.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HookReply {
-    /// Stop: keep the turn going with this text. Prompts and commands: answer with it, no model call.
-    pub block: Option<String>,
-    /// Text for the model.
-    pub context: Option<String>,
-    /// Text for the user.
-    pub message: Option<String>,
-    /// `PreToolUse`: run the tool without asking.
-    pub allow_tool: bool,
 }
 
 /// Writes the reply as the client knows it for this event; `None` when there is nothing to say.

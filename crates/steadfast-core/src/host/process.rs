@@ -1,6 +1,7 @@
 //! Which processes we run under: to find the client that started a hook, to tell a live session from a dead
 //! one, and to notice that a command was typed by an agent and not by a person.
 
+use super::Host;
 use crate::env_vars;
 
 /// A process, told apart from a later one with the same number by its start time.
@@ -86,13 +87,31 @@ pub fn is_inside_agent() -> bool {
     if marked.iter().any(|name| env_vars::text(name).is_some()) {
         return true;
     }
+    nearest_agent().is_some()
+}
+
+/// The nearest ancestor that is an agent.
+fn nearest_agent() -> Option<Host> {
     let mut pid = rustix::process::getppid().map_or(0, |parent| i64::from(parent.as_raw_nonzero().get()));
     for _ in 0..32 {
-        let Some(stat) = stat(pid) else { return false };
-        if matches!(stat.name.as_str(), "claude" | "codex") {
-            return true;
+        let stat = stat(pid)?;
+        if let Ok(host) = stat.name.parse() {
+            return Some(host);
         }
         pid = stat.parent;
     }
-    false
+    None
+}
+
+/// The session whose agent's shell we run in, as its environment says. An agent that runs another one leaves its
+/// own variables there too; then the nearest ancestor decides.
+pub fn session_of_shell() -> Option<(Host, String)> {
+    let claude = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID).map(|id| (Host::Claude, id));
+    let codex = env_vars::text(env_vars::CODEX_SESSION_ID)
+        .or_else(|| env_vars::text(env_vars::CODEX_THREAD_ID))
+        .map(|id| (Host::Codex, id));
+    match (claude, codex) {
+        (Some(claude), Some(codex)) => Some(if nearest_agent() == Some(Host::Codex) { codex } else { claude }),
+        (claude, codex) => claude.or(codex),
+    }
 }

@@ -2,7 +2,7 @@
 //! the goal in whose time it was given, however often and in whatever order its lines are read.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{OptionalExtension as _, params};
 
@@ -98,6 +98,31 @@ impl Db<'_> {
                 cursor.position.carry,
             ])?;
         Ok(())
+    }
+
+    /// Keeps where a subagent writes, so that it is read with its session; what was read already stays.
+    pub(crate) fn remember_subagent_file(
+        self,
+        session_id: &str,
+        agent_id: &str,
+        path: &Path,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        self.0
+            .prepare_cached(
+                "INSERT INTO transcript_cursors (path, session_id, agent_id, byte_offset, anchor, updated_at_ms)
+                 VALUES (?1, ?2, ?3, 0, x'', ?4) ON CONFLICT (path) DO NOTHING",
+            )?
+            .execute(params![path.to_string_lossy(), session_id, agent_id, now])?;
+        Ok(())
+    }
+
+    /// The files of a session's subagents, as far as hooks told.
+    pub(crate) fn subagent_files(self, session_id: &str) -> Result<Vec<(String, PathBuf)>, StoreError> {
+        let sql =
+            "SELECT agent_id, path FROM transcript_cursors WHERE session_id = ?1 AND agent_id <> '' ORDER BY path";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, PathBuf::from(row.get::<_, String>(1)?)));
+        Ok(self.0.prepare_cached(sql)?.query_map([session_id], read)?.collect::<Result<_, _>>()?)
     }
 
     /// Enters a reading and says what each goal is to be charged for it.

@@ -1,5 +1,6 @@
 //! `steadfast goal VERB`, and the slash commands `/goal-VERB`, which run the same code with a person's authority.
 
+mod continuing;
 mod history;
 
 use std::path::{Path, PathBuf};
@@ -7,12 +8,12 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use steadfast_core::action::{self, Place};
 use steadfast_core::clock::{self, Millis};
-use steadfast_core::env_vars;
 use steadfast_core::goal::budget::{self, Budget, BudgetError};
 use steadfast_core::goal::change::{self, CompletedBy, Extension};
 use steadfast_core::goal::limit::SharedSpend;
 use steadfast_core::goal::{self, Actor, Goal, NewGoal};
 use steadfast_core::host::{Host, process};
+use steadfast_core::native;
 use steadfast_core::overview;
 use steadfast_core::paths::Paths;
 use steadfast_core::prompt;
@@ -78,7 +79,10 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
             let goal = action::apply(&mut store, id, origin, now, |goal| change::pause(goal, now))?;
             changed(&store, goal, "goal paused")
         }
-        GoalVerb::Resume => {
+        GoalVerb::Resume { go_on } => {
+            if go_on {
+                return continuing::resume_and_continue(caller, &mut store, &place);
+            }
             refuse_above_shared_cap(caller, &store, id)?;
             let goal = action::resume(&mut store, id, origin, now)?;
             let said =
@@ -118,8 +122,9 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
                 format!("accounting reset at byte {}; the goal is {}", goal.last_accounted_byte_offset, goal.state());
             changed(&store, goal, &said)
         }
-        GoalVerb::Adopt { goal } => {
-            let goal = action::adopt(&mut store, &goal, &place, origin, now)?;
+        GoalVerb::Adopt { native: true, .. } => adopt_native(caller, &mut store, &place),
+        GoalVerb::Adopt { goal, .. } => {
+            let goal = action::adopt(&mut store, &goal.unwrap_or_default(), &place, origin, now)?;
             let said = format!("goal adopted: {}", text::headline(&goal.objective, 80));
             changed(&store, goal, &said)
         }
@@ -160,11 +165,12 @@ fn find_place(caller: &Caller<'_>, store: &Store, flag: Option<&str>) -> Result<
         return Ok(place.clone());
     }
     let id = session::resolve(Some(store.read()), flag, &caller.directory)?;
+    let host = process::session_of_shell().filter(|(_, own)| *own == id).map_or(Host::Claude, |(host, _)| host);
     Ok(match store.read().session(&id)? {
         Some(session) => Place::from(&session),
         None => Place {
             session_id: id,
-            host: Host::Claude,
+            host,
             project_dir: Some(caller.directory.to_string_lossy().into_owned()),
             transcript: None,
         },
@@ -173,9 +179,8 @@ fn find_place(caller: &Caller<'_>, store: &Store, flag: Option<&str>) -> Result<
 
 /// An agent's shell may act on its own session only.
 fn refuse_foreign_session(caller: &Caller<'_>, place: &Place) -> Result<(), Failure> {
-    let own = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID);
-    match own {
-        Some(own) if caller.origin.actor == Actor::Worker && own != place.session_id => {
+    match process::session_of_shell() {
+        Some((_, own)) if caller.origin.actor == Actor::Worker && own != place.session_id => {
             let hint = "run it in a terminal of your own";
             Err(Failure::new(code::WRONG_STATE, "an agent may not touch another session's goal", hint))
         }
@@ -189,9 +194,34 @@ fn status(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<Outcom
         let done = Done { text: overview::status_text(&view), json: json!({"goal": view}), code: 0 };
         Ok(Outcome { done, goal: Some(goal) })
     } else {
-        let text = format!("no goal for session {session_id}\nstart one: steadfast goal start \"OBJECTIVE\"");
-        Ok(Outcome { done: Done { text, json: json!({"goal": null}), code: code::NOT_FOUND }, goal: None })
+        let native = native::of_session(store.read(), session_id)?;
+        let mut text = format!("no goal for session {session_id}\nstart one: steadfast goal start \"OBJECTIVE\"");
+        let mut json = json!({"goal": null});
+        if let Some(objective) = native {
+            let headline = text::headline(&objective, 80);
+            text = format!("{text}\nnative goal: {headline}\ntake it over: steadfast goal adopt --native");
+            json["native_goal"] = json!(objective);
+        }
+        Ok(Outcome { done: Done { text, json, code: code::NOT_FOUND }, goal: None })
     }
+}
+
+/// Starts a goal with the objective of the agent's own goal feature.
+fn adopt_native(caller: &Caller<'_>, store: &mut Store, place: &Place) -> Result<Outcome, Failure> {
+    let Some(objective) = native::of_session(store.read(), &place.session_id)? else {
+        let hint = "`/goal OBJECTIVE` in the agent sets one; `steadfast goal start` needs none";
+        return Err(Failure::new(code::NOT_FOUND, "the agent's own goal feature pursues nothing here", hint));
+    };
+    let new = NewGoal { objective: goal::objective(&objective)?, ..NewGoal::default() };
+    let goal = action::start(store, place, new, caller.origin, caller.now)?;
+    let view = overview::goal_view(store.read(), &goal, caller.now)?;
+    let text = format!(
+        "◎ Goal started: {}\nlimits: none\n\
+         next: type `/goal clear` in {}: while its own goal is active, that one drives and Steadfast only counts",
+        text::headline(&goal.objective, 80),
+        place.host.product(),
+    );
+    Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
 }
 
 fn start_goal(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArgs) -> Result<Outcome, Failure> {

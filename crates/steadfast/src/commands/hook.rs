@@ -1,4 +1,4 @@
-//! `steadfast hook claude`: stdin to event, event to reply. It exits with 0 whatever happens; only the
+//! `steadfast hook HOST`: stdin to event, event to reply. It exits with 0 whatever happens; only the
 //! background hook that wakes the client uses another code, because that is how it is done.
 
 use std::io::Read as _;
@@ -10,7 +10,7 @@ use steadfast_core::action::Place;
 use steadfast_core::clock;
 use steadfast_core::goal::{Actor, Goal};
 use steadfast_core::hook;
-use steadfast_core::host::claude::{self, HookEvent, HookInput, HookReply};
+use steadfast_core::host::hook::{HookEvent, HookInput, HookReply};
 use steadfast_core::host::{Host, process};
 use steadfast_core::log;
 use steadfast_core::paths::Paths;
@@ -19,8 +19,8 @@ use steadfast_core::store::Origin;
 
 use super::goal::{self, Caller};
 use super::slash;
-use crate::cli::{GoalVerb, HookArgs, SlashCli};
-use crate::failure::Failure;
+use crate::cli::{GoalArgs, GoalVerb, HookArgs, SlashCli, StartArgs};
+use crate::failure::{Failure, code};
 use crate::output;
 
 /// No real event comes near this.
@@ -36,7 +36,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let input = match read_input() {
+    let host: Host = arguments.host.parse().unwrap_or(Host::Claude);
+    let input = match read_input(host) {
         Ok(Some(input)) => input,
         Ok(None) => return ExitCode::SUCCESS,
         Err(problem) => {
@@ -53,15 +54,20 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
             let reply = command(&input, verb, arguments, &paths);
             HookReply { message: reply.message.or(noted.message), ..reply }
         }
+        HookEvent::Directive { objective } => {
+            let noted = hook::handle(&input, &paths, clock::now());
+            let reply = stated_goal(&input, objective, &paths);
+            HookReply { message: reply.message.or(noted.message), ..reply }
+        }
         _ => hook::handle(&input, &paths, clock::now()),
     };
-    if let Some(text) = claude::write_reply(&input.event_name, &reply) {
+    if let Some(text) = host.write_reply(&input.event_name, &reply) {
         output::line(&text);
     }
     ExitCode::SUCCESS
 }
 
-fn read_input() -> Result<Option<HookInput>, String> {
+fn read_input(host: Host) -> Result<Option<HookInput>, String> {
     let mut stdin = Vec::new();
     std::io::stdin().lock().take(STDIN_MAX + 1).read_to_end(&mut stdin).map_err(|error| error.to_string())?;
     if stdin.len() as u64 > STDIN_MAX {
@@ -70,7 +76,7 @@ fn read_input() -> Result<Option<HookInput>, String> {
     if stdin.iter().all(u8::is_ascii_whitespace) {
         return Err("stdin is empty".to_owned());
     }
-    claude::read_hook(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
+    host.read_hook(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
@@ -108,13 +114,38 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
             None => Ok(answer(outcome.done.text)),
         }
     });
-    ran.unwrap_or_else(|failure| answer(describe(&failure)))
+    ran.unwrap_or_else(|failure| answer(input.host.spell(&describe(&failure))))
+}
+
+/// Starts the goal that a prompt states. A live goal is not replaced by the way: the user is told how to do it.
+fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
+    let start = StartArgs { objective: vec![objective.to_owned()], ..StartArgs::default() };
+    let arguments = GoalArgs { session: None, json: false, verb: GoalVerb::Start(start) };
+    let started = goal::run(&caller(input, paths), arguments).and_then(|outcome| {
+        let context = outcome.goal.as_ref().map(|goal| work_on(goal, "start")).transpose()?;
+        Ok(HookReply { context, message: Some(outcome.done.text), ..HookReply::default() })
+    });
+    match started {
+        Ok(reply) => reply,
+        Err(failure) if failure.code == code::WRONG_STATE => {
+            let way_on = input
+                .host
+                .spell("/goal-edit TEXT changes its objective; /goal-abandon ends it, then state the new one again");
+            let text = format!("error: {}\nhint: {way_on}", failure.message);
+            HookReply { block: Some(text), ..HookReply::default() }
+        }
+        // The prompt is still a prompt.
+        Err(failure) => HookReply {
+            message: Some(format!("steadfast: no goal started. {}", describe(&failure))),
+            ..HookReply::default()
+        },
+    }
 }
 
 fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
     let place = Place {
         session_id: input.session_id.clone(),
-        host: Host::Claude,
+        host: input.host,
         project_dir: Some(input.project_dir.clone()).filter(|path| !path.is_empty()),
         transcript: input.transcript.clone(),
     };

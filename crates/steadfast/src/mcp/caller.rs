@@ -1,12 +1,12 @@
 //! Whose call it is. The environment's session id goes stale after `/clear` and `--continue`, so the note that
-//! the `PreToolUse` hook of this very call left in the store comes first.
+//! the `PreToolUse` hook of this very call left in the store comes first. Codex names the session with every call.
 
 use std::time::{Duration, Instant};
 
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::env_vars;
 use steadfast_core::goal::Actor;
-use steadfast_core::host::claude;
+use steadfast_core::host::{Host, claude};
 use steadfast_core::session;
 use steadfast_core::store::{Origin, ToolCall};
 
@@ -16,8 +16,18 @@ use super::desk::{Desk, Failure};
 const NOTE_WAIT: Duration = Duration::from_millis(300);
 const NOTE_STEP: Duration = Duration::from_millis(10);
 
+/// What the client tells with a call.
+#[derive(Debug, Default)]
+pub(super) struct CallMeta {
+    /// Claude Code names the call, which its `PreToolUse` hook has announced.
+    pub(super) tool_use_id: Option<String>,
+    /// Codex names the session itself.
+    pub(super) codex_session: Option<String>,
+}
+
 /// The session a call belongs to, and who in it made the call.
 pub(super) struct Caller {
+    pub(super) host: Host,
     pub(super) session_id: String,
     pub(super) origin: Origin,
     pub(super) now: Millis,
@@ -29,8 +39,13 @@ impl Caller {
     }
 }
 
-pub(super) fn find(desk: &Desk, tool_use_id: Option<&str>) -> Result<Caller, Failure> {
-    let note = match tool_use_id {
+pub(super) fn find(desk: &Desk, call: &CallMeta) -> Result<Caller, Failure> {
+    if let Some(id) = &call.codex_session {
+        let session_id = session::checked(id).map_err(|error| Failure::said(error.to_string(), error.hint()))?;
+        let origin = Origin { actor: Actor::Worker, place: "mcp" };
+        return Ok(Caller { host: Host::Codex, session_id, origin, now: clock::now() });
+    }
+    let note = match call.tool_use_id.as_deref() {
         Some(id) => wait_for_note(desk, id)?,
         None => None,
     };
@@ -40,7 +55,7 @@ pub(super) fn find(desk: &Desk, tool_use_id: Option<&str>) -> Result<Caller, Fai
         None => session_without_note(desk)?,
     };
     let actor = if is_evaluator { Actor::Evaluator } else { Actor::Worker };
-    Ok(Caller { session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
+    Ok(Caller { host: Host::Claude, session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
 }
 
 fn wait_for_note(desk: &Desk, tool_use_id: &str) -> Result<Option<ToolCall>, Failure> {

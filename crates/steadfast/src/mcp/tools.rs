@@ -12,13 +12,12 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::env_vars;
 use steadfast_core::goal::Goal;
 use steadfast_core::goal::change::{self, CompletedBy};
-use steadfast_core::host::Host;
 use steadfast_core::overview;
 use steadfast_core::store::{Store, StoreError};
 use steadfast_engine::verify;
 
 use super::args;
-use super::caller::{self, Caller};
+use super::caller::{self, CallMeta, Caller};
 use super::desk::{Desk, Failure};
 
 type Answer = Result<Value, Failure>;
@@ -29,7 +28,7 @@ pub(super) struct Entry {
     description: &'static str,
     schema: fn() -> Arc<JsonObject>,
     effect: Effect,
-    pub(super) call: fn(&Desk, &JsonObject, Option<&str>) -> Answer,
+    pub(super) call: fn(&Desk, &JsonObject, &CallMeta) -> Answer,
 }
 
 /// What clients that ask before a call should know.
@@ -141,9 +140,9 @@ fn schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     schema
 }
 
-fn get_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+fn get_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let args::GetGoal {} = args::read(arguments)?;
-    let caller = caller::find(desk, id)?;
+    let caller = caller::find(desk, call)?;
     let goal = desk.look_up(|store| match store.read().goal(&caller.session_id)? {
         Some(goal) => view(store, &goal, caller.now).map(Some),
         None => Ok(None),
@@ -151,24 +150,24 @@ fn get_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
     Ok(goal.unwrap_or_else(|| json!({"goal": null})))
 }
 
-fn create_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+fn create_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let new = args::read::<args::CreateGoal>(arguments)?.new_goal()?;
-    let caller = caller::find(desk, id)?;
+    let caller = caller::find(desk, call)?;
     desk.store_or_new(|store| {
-        let place = place(store, &caller.session_id)?;
+        let place = place(store, &caller)?;
         let goal = action::start(store, &place, new, caller.origin, caller.now)?;
         view(store, &goal, caller.now)
     })
 }
 
-fn update_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+fn update_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let arguments: args::UpdateGoal = args::read(arguments)?;
     match arguments.status {
-        args::NewStatus::Complete => complete(desk, &arguments, &caller::find(desk, id)?),
+        args::NewStatus::Complete => complete(desk, &arguments, &caller::find(desk, call)?),
         args::NewStatus::Blocked => {
             let reason = arguments.blocked_reason()?;
             let change = |goal: &Goal, now| change::block(goal, reason, now);
-            change_goal(desk, id, arguments.goal_id.as_deref(), change)
+            change_goal(desk, call, arguments.goal_id.as_deref(), change)
         }
     }
 }
@@ -193,10 +192,10 @@ fn complete(desk: &Desk, arguments: &args::UpdateGoal, caller: &Caller) -> Answe
     })
 }
 
-fn record_verdict(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+fn record_verdict(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let arguments: args::RecordVerdict = args::read(arguments)?;
     let (reason, evidence) = (arguments.reason()?, arguments.evidence()?);
-    let caller = caller::find(desk, id)?;
+    let caller = caller::find(desk, call)?;
     if !caller.is_evaluator() {
         return desk.store(|store| {
             let verb = "record_verdict";
@@ -215,16 +214,16 @@ fn record_verdict(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answ
     Ok(answer)
 }
 
-fn update_objective(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+fn update_objective(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let arguments: args::UpdateObjective = args::read(arguments)?;
     let objective = arguments.objective()?;
     let change = |goal: &Goal, now| change::edit(goal, objective, now);
-    change_goal(desk, id, arguments.goal_id.as_deref(), change)
+    change_goal(desk, call, arguments.goal_id.as_deref(), change)
 }
 
-fn resume_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+fn resume_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let arguments: args::WhichGoal = args::read(arguments)?;
-    let caller = caller::find(desk, id)?;
+    let caller = caller::find(desk, call)?;
     desk.store(|store| {
         own_goal(store, &caller, arguments.goal_id.as_deref())?;
         let goal = action::resume(store, &caller.session_id, caller.origin, caller.now)?;
@@ -232,19 +231,19 @@ fn resume_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer 
     })
 }
 
-fn abandon_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+fn abandon_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let arguments: args::WhichGoal = args::read(arguments)?;
-    change_goal(desk, id, arguments.goal_id.as_deref(), change::abandon)
+    change_goal(desk, call, arguments.goal_id.as_deref(), change::abandon)
 }
 
-fn wait_goal(desk: &Desk, arguments: &JsonObject, id: Option<&str>) -> Answer {
+fn wait_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let arguments: args::WaitGoal = args::read(arguments)?;
     let wake_at = arguments.wake_at(clock::now())?;
     let change = |goal: &Goal, now| change::wait(goal, wake_at, now);
-    change_goal(desk, id, arguments.goal_id.as_deref(), change)
+    change_goal(desk, call, arguments.goal_id.as_deref(), change)
 }
 
-fn recall(_desk: &Desk, arguments: &JsonObject, _id: Option<&str>) -> Answer {
+fn recall(_desk: &Desk, arguments: &JsonObject, _call: &CallMeta) -> Answer {
     args::read::<args::Recall>(arguments)?.check()?;
     Ok(json!({"results": [], "note": "nothing stored yet"}))
 }
@@ -252,11 +251,11 @@ fn recall(_desk: &Desk, arguments: &JsonObject, _id: Option<&str>) -> Answer {
 /// Finds out who calls, and applies one change to their goal.
 fn change_goal(
     desk: &Desk,
-    tool_use_id: Option<&str>,
+    call: &CallMeta,
     goal_id: Option<&str>,
     change: impl FnOnce(&Goal, Millis) -> Result<change::Change, change::Refusal>,
 ) -> Answer {
-    changed(desk, &caller::find(desk, tool_use_id)?, goal_id, change)
+    changed(desk, &caller::find(desk, call)?, goal_id, change)
 }
 
 fn changed(
@@ -287,9 +286,10 @@ fn own_goal(store: &Store, caller: &Caller, goal_id: Option<&str>) -> Result<Goa
 }
 
 /// Where a goal of this session belongs: what the hooks know of the session, else where the server runs.
-fn place(store: &Store, session_id: &str) -> Result<Place, StoreError> {
+fn place(store: &Store, caller: &Caller) -> Result<Place, StoreError> {
+    let session_id = &caller.session_id;
     let mut place = store.read().session(session_id)?.as_ref().map_or_else(
-        || Place { session_id: session_id.to_owned(), host: Host::Claude, project_dir: None, transcript: None },
+        || Place { session_id: session_id.clone(), host: caller.host, project_dir: None, transcript: None },
         Place::from,
     );
     let here = || {

@@ -120,6 +120,44 @@ impl Env {
         finish(&mut self.command(&["hook", "claude"]), input.to_string().as_bytes())
     }
 
+    /// Calls the hook as Codex does, with an event it was captured sending; fields of `change` replace its own.
+    pub(crate) fn codex(&self, thread: &str, sample: &str, change: &Value) -> Value {
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../steadfast-core/samples/codex/hooks");
+        let captured = std::fs::read(samples.join(format!("{sample}.json"))).unwrap();
+        let mut input: Value = serde_json::from_slice(&captured).unwrap();
+        input["session_id"] = json!(thread);
+        input["cwd"] = json!(self.project());
+        input["transcript_path"] = json!(self.rollout(thread));
+        for (name, value) in change.as_object().unwrap() {
+            input[name] = value.clone();
+        }
+        let output = finish(&mut self.command(&["hook", "codex"]), input.to_string().as_bytes());
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
+        if output.stdout.is_empty() { Value::Null } else { output.json() }
+    }
+
+    /// Where Codex keeps the file of a thread.
+    pub(crate) fn rollout(&self, thread: &str) -> PathBuf {
+        self.path(&format!("user/.codex/sessions/2026/11/15/rollout-2026-11-15T08-00-00-{thread}.jsonl"))
+    }
+
+    /// Appends an answer of the model to a thread's file, as Codex writes it.
+    pub(crate) fn codex_says(&self, thread: &str, response: &str, text: &str, tokens: i64) {
+        let file = self.rollout(thread);
+        if !file.exists() {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            let meta = json!({"id": thread, "session_id": thread, "cwd": self.project(), "source": "exec"});
+            self.append(&file, &json!({"timestamp": now(), "ordinal": 0, "type": "session_meta", "payload": meta}));
+        }
+        let said = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]});
+        self.append(&file, &json!({"timestamp": now(), "ordinal": 1, "type": "response_item", "payload": said}));
+        let usage = json!({"input_tokens": tokens - 10, "cached_input_tokens": 0, "cache_write_input_tokens": 0,
+                           "output_tokens": 10, "reasoning_output_tokens": 0, "total_tokens": tokens});
+        let record = json!({"thread_id": thread, "turn_id": "t", "session_id": thread, "response_id": response,
+                            "usage": usage});
+        self.append(&file, &json!({"timestamp": now(), "ordinal": 2, "type": "token_usage_record", "payload": record}));
+    }
+
     pub(crate) fn stop(&self, session: &str, last_message: &str, after_continuation: bool) -> Value {
         self.hook(
             session,

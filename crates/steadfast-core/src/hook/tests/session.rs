@@ -21,7 +21,7 @@ fn the_first_prompt_registers_the_session() {
     let session = world.store.read().session(SESSION).unwrap().unwrap();
     let expected = Session {
         session_id: SESSION.into(),
-        host: HOST,
+        host: Host::Claude,
         cwd: "/p".into(),
         project_dir: "/p".into(),
         transcript_path: world.transcript.to_string_lossy().into_owned(),

@@ -139,6 +139,8 @@ fn the_session_its_file_and_its_directories_are_taken_from_the_call() {
     let session = "f70cacfb-3618-444c-846b-c28b54e6b54f";
     let cwd = "/home/user/project/sub".to_owned();
     let expected = HookInput {
+        host: Host::Claude,
+        turn_id: None,
         event_name: "Stop".into(),
         session_id: session.into(),
         transcript: Some(format!("/home/user/.claude/projects/-home-user-project/{session}.jsonl").into()),

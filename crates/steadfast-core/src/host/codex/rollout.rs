@@ -5,6 +5,7 @@
 mod thread;
 mod wire;
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use memchr::memmem;
@@ -12,8 +13,9 @@ use serde_json::Value;
 
 use self::thread::Thread;
 use self::wire::{Head, Tokens};
+use super::hook;
 use crate::clock::{self, Millis};
-use crate::usage::{self, InvalidField, Position, Reading, Response, UsageLimit};
+use crate::usage::{self, InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
 
 /// Reads what is new in a rollout.
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
@@ -33,6 +35,14 @@ pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     }
     reading.position.carry = thread.carry();
     Ok(reading)
+}
+
+/// The thread that this one was forked from, as its first line says.
+pub fn forked_from(path: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    BufReader::new(fs_err::File::open(path).ok()?).read_until(b'\n', &mut line).ok()?;
+    let value: Value = serde_json::from_slice(&line).ok()?;
+    text(value.get("payload")?, "forked_from_id").map(str::to_owned)
 }
 
 /// What the lines before an offset say about the thread, for a position that somebody set without reading.
@@ -84,6 +94,8 @@ fn matters(head: &Head<'_>, line: &[u8], thread: &Thread) -> bool {
                 | b"task_complete"
                 | b"turn_complete"
                 | b"turn_aborted"
+                | b"thread_goal_updated"
+                | b"thread_goal_cleared"
                 | b"thread_settings_applied"
         ),
         _ => false,
@@ -154,6 +166,12 @@ impl<'a> Line<'a> {
                 if text(self.payload, "reason") == Some("interrupted") {
                     reading.interrupted_at = self.at_ms;
                 }
+            }
+            ("event_msg", "thread_goal_updated") if !thread.is_inheriting() => {
+                reading.native_goal = self.payload.get("goal").map(hook::goal_of);
+            }
+            ("event_msg", "thread_goal_cleared") if !thread.is_inheriting() => {
+                reading.native_goal = Some(NativeGoal::Over);
             }
             ("response_item", "message") if !thread.is_inheriting() => self.message(thread, reading),
             (kind, inner) => model_output(thread, kind.as_bytes(), inner.as_bytes(), reading),

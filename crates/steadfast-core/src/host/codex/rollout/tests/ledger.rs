@@ -51,7 +51,7 @@ impl Machine {
     }
 
     fn read_worker(&mut self, session_id: &str, path: &Path) {
-        let readings = read_session(&self.store, Host::Codex, path).unwrap();
+        let readings = read_session(&self.store, Host::Codex, session_id, path).unwrap();
         self.enter(session_id, &readings);
     }
 

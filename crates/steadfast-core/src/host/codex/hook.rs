@@ -1,0 +1,228 @@
+//! Codex's hooks: what they send, reduced to our own events, and what they accept in return. Every object Codex
+//! reads is closed: one field it does not know for an event makes it drop the whole reply, so the least is said.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::directive;
+use crate::host::Host;
+use crate::host::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
+use crate::usage::NativeGoal;
+
+/// How the client names the tools of our MCP server.
+pub const OWN_TOOLS: &str = "mcp__steadfast__";
+/// Our commands that take text, and those that take none: people may write more around the latter.
+const WITH_TEXT: [&str; 7] = ["start", "edit", "update", "block", "adopt", "extend", "wait"];
+const WITHOUT_TEXT: [&str; 11] =
+    ["status", "pause", "resume", "abandon", "stop", "complete", "reconcile", "history", "cleanup", "verify", "doctor"];
+/// The names a skill of ours may have in a prompt: added by `setup`, or from the plugin.
+const SKILLS: [&str; 2] = ["$steadfast:goal-", "$goal-"];
+
+/// The fields of all events together, exactly as sent.
+#[derive(Deserialize)]
+struct HookWire {
+    hook_event_name: String,
+    session_id: String,
+    turn_id: Option<String>,
+    transcript_path: Option<PathBuf>,
+    cwd: Option<String>,
+    source: Option<String>,
+    reason: Option<String>,
+    prompt: Option<String>,
+    tool_name: Option<String>,
+    tool_response: Option<Value>,
+    agent_id: Option<String>,
+    agent_transcript_path: Option<PathBuf>,
+    stop_hook_active: Option<bool>,
+    last_assistant_message: Option<String>,
+    status: Option<String>,
+    error: Option<Value>,
+}
+
+/// Reads a hook's stdin. `None` is a well-formed event that is not for us.
+pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
+    let wire: HookWire = match serde_json::from_slice(stdin) {
+        Ok(wire) => wire,
+        Err(error) if error.is_data() && crate::host::is_json_object(stdin) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !acceptable_id(&wire.session_id) {
+        return Ok(None);
+    }
+    let known = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
+    // Inside a subagent the session is the root's, while the file is the subagent's own; only the event of its end
+    // names both.
+    let told = known(&wire.transcript_path);
+    let (transcript, agent) = match wire.agent_id.clone().filter(|id| acceptable_id(id)) {
+        Some(id) => match known(&wire.agent_transcript_path) {
+            Some(own) => (told, Some(Agent { id, transcript: Some(own) })),
+            None => (None, Some(Agent { id, transcript: told })),
+        },
+        None => (told, None),
+    };
+    let Some(event) = event(&wire, agent) else {
+        return Ok(None);
+    };
+    let cwd = wire.cwd.unwrap_or_default();
+    Ok(Some(HookInput {
+        host: Host::Codex,
+        event_name: wire.hook_event_name,
+        session_id: wire.session_id,
+        transcript,
+        project_dir: cwd.clone(),
+        cwd,
+        turn_id: wire.turn_id,
+        event,
+    }))
+}
+
+fn event(wire: &HookWire, agent: Option<Agent>) -> Option<HookEvent> {
+    match (wire.hook_event_name.as_str(), agent) {
+        ("PostToolUse", Some(agent)) => Some(HookEvent::ToolBatch { agent: Some(agent) }),
+        ("SubagentStart", Some(agent)) => Some(HookEvent::SubagentStart { agent }),
+        ("SubagentStop", Some(agent)) => Some(HookEvent::SubagentStop { agent }),
+        ("PermissionRequest", _) => {
+            wire.tool_name.as_deref()?.starts_with(OWN_TOOLS).then_some(HookEvent::OwnToolAsked)
+        }
+        // What else a subagent does is its own: it neither prompts nor stops for the session.
+        (_, Some(_)) => None,
+        (name, None) => root_event(name, wire),
+    }
+}
+
+fn root_event(name: &str, wire: &HookWire) -> Option<HookEvent> {
+    Some(match name {
+        "SessionStart" => HookEvent::SessionStart(match wire.source.as_deref() {
+            Some("resume") => StartSource::Resume,
+            Some("clear") => StartSource::Clear,
+            Some("compact") => StartSource::Compact,
+            Some("fork") => StartSource::Fork,
+            _ => StartSource::Startup,
+        }),
+        "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.clone().unwrap_or_default() },
+        "UserPromptSubmit" => prompt(wire.prompt.as_deref().unwrap_or_default()),
+        "PostToolUse" => match native_goal(wire) {
+            Some(goal) => HookEvent::NativeGoal(goal),
+            None => HookEvent::ToolBatch { agent: None },
+        },
+        "Stop" => HookEvent::Stop {
+            after_continuation: wire.stop_hook_active.unwrap_or(false),
+            last_message: wire.last_assistant_message.clone(),
+            background_work: false,
+        },
+        "PostModelRequest" => match wire.status.as_deref() {
+            Some("failed") => failure(wire.error.as_ref()),
+            Some("completed") => HookEvent::ModelAnswered,
+            _ => return None,
+        },
+        "Interrupt" => HookEvent::Interrupt,
+        "PreCompact" => HookEvent::PreCompact,
+        _ => return None,
+    })
+}
+
+/// A prompt may name one of our skills, or state a goal.
+fn prompt(text: &str) -> HookEvent {
+    let trimmed = text.trim();
+    if let Some(rest) = SKILLS.iter().find_map(|prefix| trimmed.strip_prefix(prefix)) {
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let (verb, arguments) = rest.split_at(end);
+        let arguments = arguments.trim();
+        let flags = || arguments.find("--").and_then(|at| arguments.get(at..)).unwrap_or_default();
+        let arguments = match verb {
+            _ if WITH_TEXT.contains(&verb) => Some(arguments),
+            _ if WITHOUT_TEXT.contains(&verb) => Some(flags()),
+            // Somebody else's skill.
+            _ => None,
+        };
+        if let Some(arguments) = arguments {
+            return HookEvent::Command { verb: verb.to_owned(), arguments: arguments.to_owned() };
+        }
+    }
+    match directive::stated_goal(trimmed) {
+        Some(objective) => HookEvent::Directive { objective: objective.to_owned() },
+        None => HookEvent::Prompt { typed: true },
+    }
+}
+
+/// What the client's own goal tools answered.
+fn native_goal(wire: &HookWire) -> Option<NativeGoal> {
+    let name = wire.tool_name.as_deref()?;
+    if !matches!(name, "create_goal" | "update_goal" | "get_goal") {
+        return None;
+    }
+    let answer = match wire.tool_response.as_ref()? {
+        Value::String(text) => serde_json::from_str(text).ok()?,
+        answer => answer.clone(),
+    };
+    Some(goal_of(answer.get("goal")?))
+}
+
+/// A goal as Codex writes it, in tool answers and in rollouts.
+pub(super) fn goal_of(goal: &Value) -> NativeGoal {
+    match (goal["status"].as_str(), goal["objective"].as_str()) {
+        (Some("active"), Some(objective)) => NativeGoal::Active(objective.to_owned()),
+        _ => NativeGoal::Over,
+    }
+}
+
+/// Codex tells an error in words only.
+fn failure(error: Option<&Value>) -> HookEvent {
+    let message = match error {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Object(fields)) => fields.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        _ => String::new(),
+    };
+    let lower = message.to_lowercase();
+    let kind = if lower.contains("usage limit") {
+        "rate_limit"
+    } else if lower.contains("unauthorized") || lower.contains("401") {
+        "authentication_failed"
+    } else if lower.contains("400 bad request") || lower.contains("invalid_request") {
+        "invalid_request"
+    } else {
+        "server_error"
+    };
+    HookEvent::StopFailure { error: kind.to_owned(), message }
+}
+
+/// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
+pub fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
+    let takes_block = matches!(event_name, "Stop" | "UserPromptSubmit" | "PostToolUse");
+    let takes_context = matches!(event_name, "SessionStart" | "UserPromptSubmit" | "PostToolUse");
+    let takes_message = takes_block
+        || takes_context
+        || matches!(
+            event_name,
+            "PreToolUse"
+                | "PermissionRequest"
+                | "PreCompact"
+                | "PostCompact"
+                | "SubagentStart"
+                | "SubagentStop"
+                | "Interrupt"
+        );
+    let mut output = Map::new();
+    // An empty reason is refused by the client.
+    if let Some(reason) = reply.block.as_ref().filter(|reason| takes_block && !reason.trim().is_empty()) {
+        output.insert("decision".into(), json!("block"));
+        output.insert("reason".into(), json!(reason));
+    }
+    if let Some(context) = reply.context.as_ref().filter(|_| takes_context) {
+        output.insert("hookSpecificOutput".into(), json!({"hookEventName": event_name, "additionalContext": context}));
+    }
+    // Before a tool runs, a bare `allow` is an error to Codex; it is only taken where Codex asks.
+    if reply.allow_tool && event_name == "PermissionRequest" {
+        let decision = json!({"hookEventName": event_name, "decision": {"behavior": "allow"}});
+        output.insert("hookSpecificOutput".into(), decision);
+    }
+    if let Some(message) = reply.message.as_ref().filter(|_| takes_message) {
+        output.insert("systemMessage".into(), json!(message));
+    }
+    (!output.is_empty()).then(|| Value::Object(output).to_string())
+}
+
+#[cfg(test)]
+mod tests;

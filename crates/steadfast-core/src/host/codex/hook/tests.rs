@@ -1,0 +1,200 @@
+//! Every event as the client sent it, and every reply against the fields the client knows for that event.
+
+use std::path::Path;
+
+use super::*;
+
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/codex/hooks");
+
+fn sample(name: &str) -> Vec<u8> {
+    fs_err::read(Path::new(SAMPLES).join(name)).unwrap()
+}
+
+fn read(name: &str) -> Option<HookInput> {
+    read_hook(&sample(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn event_of(name: &str) -> Option<HookEvent> {
+    read(name).map(|input| input.event)
+}
+
+fn prompted(prompt: &str) -> HookEvent {
+    let stdin = json!({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt});
+    read_hook(stdin.to_string().as_bytes()).unwrap().unwrap().event
+}
+
+/// `SubagentStop` is `subagent-stop` in the list of fields.
+fn kebab(event_name: &str) -> String {
+    let mut name = String::new();
+    for character in event_name.chars() {
+        if character.is_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.extend(character.to_lowercase());
+    }
+    name
+}
+
+#[test]
+fn captured_events_are_understood() {
+    let start = |source| Some(HookEvent::SessionStart(source));
+    assert_eq!(event_of("SessionStart.startup.json"), start(StartSource::Startup));
+    assert_eq!(event_of("SessionStart.resume.json"), start(StartSource::Resume));
+    assert_eq!(event_of("SessionStart.clear.json"), start(StartSource::Clear));
+    assert_eq!(event_of("SessionStart.compact.json"), start(StartSource::Compact));
+    assert_eq!(event_of("SessionStart.fork.json"), start(StartSource::Fork));
+    assert_eq!(event_of("SessionEnd.json"), Some(HookEvent::SessionEnd { reason: "other".into() }));
+    assert_eq!(event_of("UserPromptSubmit.json"), Some(HookEvent::Prompt { typed: true }));
+    assert_eq!(event_of("UserPromptSubmit.exec-slash-goal.json"), Some(HookEvent::Prompt { typed: true }));
+    let status = HookEvent::Command { verb: "status".into(), arguments: String::new() };
+    assert_eq!(event_of("UserPromptSubmit.skill-mention.json"), Some(status));
+    let stop = |after_continuation, said: &str| {
+        Some(HookEvent::Stop { after_continuation, last_message: Some(said.into()), background_work: false })
+    };
+    assert_eq!(event_of("Stop.first.json"), stop(false, "ok"));
+    assert_eq!(event_of("Stop.after-block.json"), stop(true, "continued once"));
+    assert_eq!(event_of("Interrupt.json"), Some(HookEvent::Interrupt));
+    assert_eq!(event_of("PreCompact.auto.json"), Some(HookEvent::PreCompact));
+    assert_eq!(event_of("PreCompact.manual.json"), Some(HookEvent::PreCompact));
+    assert_eq!(event_of("PostToolUse.Bash.json"), Some(HookEvent::ToolBatch { agent: None }));
+    let native = NativeGoal::Active("write three haikus".into());
+    assert_eq!(event_of("PostToolUse.create_goal.json"), Some(HookEvent::NativeGoal(native)));
+    assert_eq!(event_of("PostToolUse.update_goal.json"), Some(HookEvent::NativeGoal(NativeGoal::Over)));
+    assert_eq!(event_of("PostModelRequest.completed.json"), Some(HookEvent::ModelAnswered));
+    let Some(HookEvent::StopFailure { error, message }) = event_of("PostModelRequest.failed.json") else {
+        panic!("a failed request is a failure");
+    };
+    assert_eq!(error, "rate_limit");
+    assert!(message.contains("try again at Nov 16th, 2026 3:33 AM"), "{message}");
+    for nothing in [
+        "PreModelRequest.json",
+        "PostModelRequest.cancelled.json",
+        "PostCompact.auto.json",
+        "PreToolUse.Bash.json",
+        "PermissionRequest.json",
+    ] {
+        assert_eq!(event_of(nothing), None, "{nothing}");
+    }
+}
+
+#[test]
+fn a_subagent_is_counted_and_drives_nothing() {
+    for nothing in
+        ["UserPromptSubmit.in-subagent.json", "PreToolUse.Bash.in-subagent.json", "PostModelRequest.in-subagent.json"]
+    {
+        assert_eq!(event_of(nothing), None, "{nothing}");
+    }
+    let started = read("SubagentStart.json").unwrap();
+    let HookEvent::SubagentStart { agent } = started.event else { panic!("{:?}", started.event) };
+    assert_eq!(started.session_id, "01a1de5a-6ea7-72c1-b185-58481c18109f");
+    assert_eq!((agent.id.as_str(), started.transcript), ("01a1de5a-7344-7911-a33c-85462129068d", None));
+    let stopped = read("SubagentStop.first.json").unwrap();
+    let HookEvent::SubagentStop { agent: ended } = stopped.event else { panic!("{:?}", stopped.event) };
+    assert_eq!(ended, agent);
+    assert!(stopped.transcript.unwrap().to_string_lossy().ends_with("01a1de5a-6ea7-72c1-b185-58481c18109f.jsonl"));
+}
+
+#[test]
+fn skills_and_markers_in_a_prompt() {
+    let command = |verb: &str, arguments: &str| HookEvent::Command { verb: verb.into(), arguments: arguments.into() };
+    assert_eq!(prompted(" $goal-start fix it --budget 10M"), command("start", "fix it --budget 10M"));
+    assert_eq!(prompted("$steadfast:goal-pause"), command("pause", ""));
+    assert_eq!(prompted("$goal-reconcile please --accept-reset"), command("reconcile", "--accept-reset"));
+    assert_eq!(prompted("$goal-edit one\n two"), command("edit", "one\n two"));
+    assert_eq!(prompted("$goal-planner plan it"), HookEvent::Prompt { typed: true });
+    assert_eq!(prompted("what does $goal-status do?"), HookEvent::Prompt { typed: true });
+    assert_eq!(prompted("Goal： 目標\n二"), HookEvent::Directive { objective: "目標\n二".into() });
+    assert_eq!(prompted("/goal clear"), HookEvent::Prompt { typed: true });
+}
+
+#[test]
+fn what_is_no_event_of_ours_is_ignored() {
+    for stdin in [
+        json!({}),
+        json!({"hook_event_name": "Stop", "session_id": ""}),
+        json!({"hook_event_name": "New", "session_id": "s", "x": 1}),
+        json!({"hook_event_name": 5, "session_id": "s"}),
+    ] {
+        assert_eq!(read_hook(stdin.to_string().as_bytes()).unwrap(), None, "{stdin}");
+    }
+    assert!(read_hook(b"not json").is_err());
+    let asked =
+        json!({"hook_event_name": "PermissionRequest", "session_id": "s", "tool_name": "mcp__steadfast__get_goal"});
+    let event = read_hook(asked.to_string().as_bytes()).unwrap().unwrap().event;
+    assert_eq!(event, HookEvent::OwnToolAsked);
+}
+
+/// Whatever a handler wants to say, only what the client knows for the event is printed.
+#[test]
+fn every_reply_is_within_the_fields_of_its_event() {
+    let fields: Value = serde_json::from_slice(&sample("fields.json")).unwrap();
+    let everything = HookReply {
+        block: Some("no".into()),
+        context: Some("context".into()),
+        message: Some("message".into()),
+        allow_tool: true,
+    };
+    let names = [
+        "SessionStart",
+        "SessionEnd",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PermissionRequest",
+        "PostToolUse",
+        "PreCompact",
+        "PostCompact",
+        "SubagentStart",
+        "SubagentStop",
+        "Stop",
+        "Interrupt",
+        "PreModelRequest",
+        "PostModelRequest",
+        "SomethingNew",
+    ];
+    for name in names {
+        let printed = write_reply(name, &everything);
+        let output = &fields[kebab(name)]["output"];
+        let Some(known) = output.get("optional").and_then(Value::as_array) else {
+            assert_eq!(printed, None, "{name} takes no output");
+            continue;
+        };
+        let reply: Map<String, Value> = serde_json::from_str(&printed.unwrap()).unwrap();
+        for field in reply.keys() {
+            assert!(known.contains(&json!(field)), "{name} does not know {field}");
+        }
+        let Some(specific) = reply.get("hookSpecificOutput").and_then(Value::as_object) else { continue };
+        let wire = &output["nested"][format!("{name}HookSpecificOutputWire")];
+        for field in specific.keys() {
+            let listed = |list: &str| wire[list].as_array().is_some_and(|known| known.contains(&json!(field)));
+            assert!(listed("required") || listed("optional"), "{name} does not know {field}");
+        }
+        assert_eq!(specific["hookEventName"], name);
+    }
+}
+
+#[test]
+fn nothing_to_say_prints_nothing() {
+    assert_eq!(write_reply("Stop", &HookReply::default()), None);
+    assert_eq!(write_reply("Stop", &HookReply { block: Some("  ".into()), ..HookReply::default() }), None);
+    let context = HookReply { context: Some("x".into()), ..HookReply::default() };
+    assert_eq!(write_reply("Stop", &context), None, "a Stop with context would be dropped whole");
+    let allowed = HookReply { allow_tool: true, ..HookReply::default() };
+    assert_eq!(write_reply("PreToolUse", &allowed), None, "a bare allow fails");
+}
+
+#[test]
+fn a_native_goal_is_seen_in_the_rollout_too() {
+    let file = Path::new(SAMPLES).join("../rollout/native-goal-mid-turn-compaction.jsonl");
+    let reading = crate::host::codex::rollout::read(&file, &crate::usage::Position::default()).unwrap();
+    assert_eq!(reading.native_goal, Some(NativeGoal::Active("UNIQUE-OBJECTIVE-XYZ".into())));
+}
+
+#[test]
+fn a_call_of_a_tool_names_its_root_session() {
+    let session = |meta: Value| crate::host::codex::session_of_call(meta.as_object().unwrap());
+    assert_eq!(session(json!({"threadId": "child", "sessionId": "root"})), Some("root".into()));
+    let metadata = json!({"session_id": "root", "thread_id": "child"});
+    assert_eq!(session(json!({"threadId": "child", "x-codex-turn-metadata": metadata})), Some("root".into()));
+    assert_eq!(session(json!({"threadId": "root", "progressToken": 1})), Some("root".into()));
+    assert_eq!(session(json!({"claudecode/toolUseId": "toolu_1"})), None);
+}

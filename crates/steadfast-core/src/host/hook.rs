@@ -1,0 +1,112 @@
+//! A hook call in our own words, the same for every host: what happened, and what the client is told. Each
+//! host's module turns its own JSON into these types and back.
+
+use std::path::PathBuf;
+
+use super::Host;
+use crate::usage::NativeGoal;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookInput {
+    pub host: Host,
+    pub event_name: String,
+    pub session_id: String,
+    /// The session's own file, never a subagent's.
+    pub transcript: Option<PathBuf>,
+    pub cwd: String,
+    /// The directory the client was started in; `cwd` may follow the agent's `cd`.
+    pub project_dir: String,
+    /// The turn it happened in, where the host names it.
+    pub turn_id: Option<String>,
+    pub event: HookEvent,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookEvent {
+    SessionStart(StartSource),
+    SessionEnd {
+        reason: String,
+    },
+    /// A prompt; `typed` is false for prompts the client makes itself.
+    Prompt {
+        typed: bool,
+    },
+    /// One of our commands: `status` for `/goal-status` or `$goal-status`.
+    Command {
+        verb: String,
+        arguments: String,
+    },
+    /// A prompt that states a goal: `goal: …`.
+    Directive {
+        objective: String,
+    },
+    /// A call of one of our own MCP tools.
+    OwnTool {
+        tool_use_id: String,
+        tool_name: String,
+        agent_id: String,
+        agent_type: String,
+    },
+    /// The client asks whether one of our own MCP tools may run.
+    OwnToolAsked,
+    /// Tools ran; one call or several, as the host tells.
+    ToolBatch {
+        agent: Option<Agent>,
+    },
+    /// A tool of the client's own goal feature ran.
+    NativeGoal(NativeGoal),
+    Stop {
+        after_continuation: bool,
+        last_message: Option<String>,
+        background_work: bool,
+    },
+    StopFailure {
+        error: String,
+        message: String,
+    },
+    /// A request to the model succeeded after all.
+    ModelAnswered,
+    /// The user stopped the turn.
+    Interrupt,
+    SubagentStart {
+        agent: Agent,
+    },
+    SubagentStop {
+        agent: Agent,
+    },
+    PreCompact,
+}
+
+/// A subagent and the file it writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    pub id: String,
+    pub transcript: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartSource {
+    Startup,
+    Resume,
+    Clear,
+    Compact,
+    Fork,
+}
+
+/// What a hook tells the client.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HookReply {
+    /// Stop: keep the turn going with this text. Prompts and commands: answer with it, no model call.
+    pub block: Option<String>,
+    /// Text for the model.
+    pub context: Option<String>,
+    /// Text for the user.
+    pub message: Option<String>,
+    /// Run the tool without asking.
+    pub allow_tool: bool,
+}
+
+/// An id as hosts make them: not empty, short, without control characters.
+pub(super) fn acceptable_id(id: &str) -> bool {
+    !id.is_empty() && id.len() <= 200 && !id.chars().any(char::is_control)
+}

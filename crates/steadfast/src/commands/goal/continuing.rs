@@ -1,0 +1,72 @@
+//! `goal resume --continue`: takes a goal up again from outside its session. Codex cannot be woken from inside after
+//! an error, an interrupt or its end, but `codex exec resume` goes on with a closed session.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use steadfast_core::action::{self, ActionError, Place};
+use steadfast_core::clock;
+use steadfast_core::env_vars;
+use steadfast_core::goal::{Actor, Goal, GoalStatus};
+use steadfast_core::host::Host;
+use steadfast_core::overview;
+use steadfast_core::prompt;
+use steadfast_core::store::Store;
+use steadfast_engine::codex;
+
+use super::{Caller, Outcome, refuse_above_shared_cap};
+use crate::failure::{Failure, code};
+use crate::output::Done;
+
+pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place: &Place) -> Result<Outcome, Failure> {
+    let (id, now) = (place.session_id.as_str(), caller.now);
+    if caller.origin.actor != Actor::User {
+        action::refuse_agent(store, id, "resume", caller.origin, now)?;
+    }
+    if place.host == Host::Claude {
+        let hint = format!("`claude --resume {id}` opens it; the goal goes on there");
+        return Err(Failure::new(code::WRONG_STATE, "only Codex sessions can be continued from outside", hint));
+    }
+    let goal = store.read().goal(id)?.ok_or_else(|| ActionError::NoGoal(id.to_owned()))?;
+    if store.read().session(id)?.is_some_and(|session| session.is_alive()) {
+        let hint = "type a prompt there ($goal-resume first, if the goal is paused), or close it";
+        return Err(Failure::new(code::WRONG_STATE, "the session is open in Codex", hint));
+    }
+    let program = find_codex()?;
+    refuse_above_shared_cap(caller, store, id)?;
+    let goal = match goal.status {
+        GoalStatus::Active => goal,
+        _ => action::resume(store, id, caller.origin, now)?,
+    };
+    if goal.status != GoalStatus::Active {
+        return outcome(store, goal, "the goal's budget is spent");
+    }
+    let directory = place.project_dir.clone().map_or_else(|| caller.directory.clone(), PathBuf::from);
+    let text = prompt::continuation(&goal, &[], now)?;
+    let ended = codex::resume(&program, id, &text, &directory).map_err(|error| {
+        let hint = "`codex --version` shows whether it runs; the goal is active and waits";
+        Failure::new(code::ENVIRONMENT, format!("cannot run {}: {error}", program.display()), hint)
+    })?;
+    let goal = store.read().goal(id)?.unwrap_or(goal);
+    let said = if ended.success() { "Codex went on with the goal" } else { "Codex ended with an error" };
+    let mut outcome = outcome(store, goal, said)?;
+    if !ended.success() {
+        outcome.done.code = code::USAGE;
+    }
+    Ok(outcome)
+}
+
+fn outcome(store: &Store, goal: Goal, said: &str) -> Result<Outcome, Failure> {
+    let view = overview::goal_view(store.read(), &goal, clock::now())?;
+    let text = format!("{said}\nstatus: {}\nnext: {}", goal.state(), view.next);
+    Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+}
+
+/// The user's own codex, found before anything is changed.
+fn find_codex() -> Result<PathBuf, Failure> {
+    let path = env_vars::path(env_vars::PATH).unwrap_or_default();
+    let mut candidates = std::env::split_paths(&path).map(|directory| directory.join("codex"));
+    candidates.find(|candidate: &PathBuf| Path::is_file(candidate)).ok_or_else(|| {
+        Failure::new(code::ENVIRONMENT, "there is no `codex` on PATH", "install Codex, or add its directory to PATH")
+    })
+}

@@ -1,0 +1,334 @@
+//! `steadfast hook codex` as Codex calls it, with events as it was captured sending them.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::env::{Env, Output, finish};
+
+const THREAD: &str = "01a1de4d-469f-7d62-b479-f9ee8e1e36ee";
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+impl Env {
+    fn codex_prompt(&self, prompt: &str) -> Value {
+        self.codex(THREAD, "UserPromptSubmit", &json!({"prompt": prompt}))
+    }
+
+    fn codex_stop(&self, said: &str, after_block: bool) -> Value {
+        let change = json!({"last_assistant_message": said, "stop_hook_active": after_block});
+        self.codex(THREAD, "Stop.first", &change)
+    }
+
+    fn thread_goal(&self, arguments: &[&str]) -> Output {
+        self.run(&[&["goal"], arguments, &["--session", THREAD]].concat())
+    }
+
+    fn thread_status(&self) -> Value {
+        self.thread_goal(&["status", "--json"]).json()["goal"].clone()
+    }
+
+    /// A session of Codex that pursues a goal.
+    fn pursuing() -> Self {
+        let env = Self::new();
+        env.codex(THREAD, "SessionStart.startup", &json!({}));
+        env.codex_says(THREAD, "resp_0", "before the goal", 5_000);
+        let reply = env.codex_prompt("goal: all tests pass");
+        assert!(text(&reply["systemMessage"]).contains("Goal started"), "{reply}");
+        env
+    }
+}
+
+#[test]
+fn a_marker_starts_a_goal_that_is_driven_and_counted() {
+    let env = Env::pursuing();
+    env.codex_says(THREAD, "resp_1", "one step", 300);
+    let reply = env.codex_stop("one step", false);
+    assert_eq!(reply["decision"], "block");
+    let reason = text(&reply["reason"]);
+    assert!(reason.contains("all tests pass") && reason.contains("mcp__steadfast__update_goal"), "{reason}");
+    let goal = env.thread_status();
+    assert_eq!(
+        (&goal["host"], &goal["status"], &goal["total_tokens"]),
+        (&json!("codex"), &json!("active"), &json!(300))
+    );
+    // No tool call in three continuations: our own breaker stops what Codex would let run for ever.
+    for turn in 2..=3 {
+        env.codex_says(THREAD, &format!("resp_{turn}"), &format!("step {turn}"), 100);
+        assert_eq!(env.codex_stop(&format!("step {turn}"), true)["decision"], "block");
+    }
+    env.codex_says(THREAD, "resp_4", "step 4", 100);
+    let reply = env.codex_stop("step 4", true);
+    assert!(reply.get("decision").is_none() && text(&reply["systemMessage"]).contains("$goal-resume"), "{reply}");
+    assert_eq!(env.thread_status()["paused_reason"], "no_progress");
+}
+
+#[test]
+fn a_second_marker_does_not_replace_a_live_goal_and_says_how() {
+    let env = Env::pursuing();
+    let reply = env.codex_prompt("Objective： something else");
+    assert_eq!(reply["decision"], "block");
+    assert!(text(&reply["reason"]).contains("$goal-edit"), "{reply}");
+    assert_eq!(env.thread_status()["objective"], "all tests pass");
+    for prompt in ["/goal clear", "/goal another one", "what is the goal: x?"] {
+        assert_eq!(env.codex_prompt(prompt), Value::Null, "{prompt}");
+    }
+}
+
+#[test]
+fn skills_are_answered_without_a_model_call() {
+    let env = Env::new();
+    let reply = env.codex_prompt("$goal-start \"Port the parser\" --budget 10k --verify true");
+    assert!(text(&reply["hookSpecificOutput"]["additionalContext"]).contains("Port the parser"), "{reply}");
+    assert_eq!(env.thread_status()["token_budget"], 10_000);
+    let reply = env.codex(THREAD, "UserPromptSubmit.skill-mention", &json!({}));
+    assert_eq!(reply["decision"], "block");
+    assert!(text(&reply["reason"]).contains("Port the parser"), "{reply}");
+    let reply = env.codex_prompt("$goal-pause");
+    assert!(reply["decision"] == "block" && text(&reply["reason"]).contains("$goal-resume"), "{reply}");
+    assert_eq!(env.thread_status()["paused_reason"], "user");
+    assert_eq!(env.codex_stop("x", false), Value::Null, "a paused goal is not driven");
+    env.codex_prompt("$goal-resume");
+    assert_eq!(env.thread_status()["status"], "active");
+    assert_eq!(env.codex_prompt("$goal-planner make a plan"), Value::Null, "someone else's skill");
+}
+
+#[test]
+fn a_budget_gives_one_turn_to_wind_down() {
+    let env = Env::new();
+    env.codex_prompt("$goal-start x --budget 1k");
+    env.codex_says(THREAD, "resp_1", "much", 1_200);
+    let reply = env.codex_stop("much", false);
+    assert!(reply["decision"] == "block" && text(&reply["reason"]).contains("$goal-extend"), "{reply}");
+    env.codex_says(THREAD, "resp_2", "summary", 50);
+    let reply = env.codex_stop("summary", true);
+    assert!(reply.get("decision").is_none(), "{reply}");
+    let goal = env.thread_status();
+    assert_eq!((&goal["status"], &goal["total_tokens"]), (&json!("budget_limited"), &json!(1_250)));
+}
+
+#[test]
+fn tools_are_charged_as_they_run_and_subagents_with_them() {
+    let env = Env::pursuing();
+    env.codex_says(THREAD, "resp_1", "calling", 200);
+    assert_eq!(env.codex(THREAD, "PostToolUse.Bash", &json!({})), Value::Null);
+    assert_eq!(env.thread_status()["tokens_used"], 200);
+    let child = "01a1de5a-7344-7911-a33c-85462129068d";
+    let file = json!(env.rollout(child));
+    env.codex_says(child, "child_1", "child works", 70);
+    env.codex(THREAD, "SubagentStart", &json!({"transcript_path": file}));
+    assert_eq!(env.codex(THREAD, "UserPromptSubmit.in-subagent", &json!({"transcript_path": file})), Value::Null);
+    let reply = env.codex(THREAD, "SubagentStop.first", &json!({"agent_transcript_path": file}));
+    assert_eq!(reply, Value::Null, "a subagent is never kept going");
+    assert_eq!(env.thread_status()["subagent_tokens"], 70);
+    // What a subagent writes after its last hook is read with the session.
+    env.codex_says(child, "child_2", "tail", 30);
+    env.codex_stop("calling", false);
+    let goal = env.thread_status();
+    assert_eq!((&goal["tokens_used"], &goal["subagent_tokens"]), (&json!(200), &json!(100)));
+}
+
+#[test]
+fn an_interrupt_pauses_and_failures_are_told_with_the_way_on() {
+    let env = Env::pursuing();
+    let failed = json!({"error": "stream disconnected before completion", "turn_id": "t1"});
+    for _ in 0..3 {
+        assert_eq!(env.codex(THREAD, "PostModelRequest.failed", &failed), Value::Null);
+    }
+    let goal = env.thread_status();
+    assert_eq!(
+        (&goal["status"], &goal["last_failure"]["failures"]),
+        (&json!("active"), &json!(1)),
+        "one turn, one failure"
+    );
+    assert!(text(&goal["next"]).contains("steadfast goal resume --continue"), "{goal}");
+    let shown = env.thread_goal(&["status"]).stdout;
+    assert!(shown.contains("last failure: stream disconnected"), "{shown}");
+    env.codex(THREAD, "PostModelRequest.completed", &json!({}));
+    assert_eq!(env.thread_status()["last_failure"], Value::Null, "the client's own retry worked");
+
+    env.codex(THREAD, "PostModelRequest.failed", &json!({}));
+    let goal = env.thread_status();
+    assert_eq!(goal["paused_reason"], "usage_limit");
+    assert!(text(&goal["last_failure"]["message"]).contains("usage limit"), "{goal}");
+    env.codex_prompt("$goal-resume");
+    let reply = env.codex(THREAD, "Interrupt", &json!({}));
+    assert!(text(&reply["systemMessage"]).contains("$goal-resume"), "{reply}");
+    assert_eq!(reply.as_object().unwrap().len(), 1);
+    assert_eq!(env.thread_status()["paused_reason"], "user");
+}
+
+#[test]
+fn a_session_that_starts_twice_is_told_once_and_a_compaction_in_the_middle_again() {
+    let env = Env::pursuing();
+    env.codex(THREAD, "SessionEnd", &json!({}));
+    assert!(text(&env.thread_status()["next"]).contains("resume --continue"));
+    env.codex(THREAD, "PreCompact.auto", &json!({}));
+    assert_eq!(env.codex(THREAD, "PostCompact.auto", &json!({})), Value::Null);
+    let resumed = env.codex(THREAD, "SessionStart.resume", &json!({}));
+    assert!(text(&resumed["hookSpecificOutput"]["additionalContext"]).contains("all tests pass"), "{resumed}");
+    assert_eq!(env.codex(THREAD, "SessionStart.compact", &json!({})), Value::Null, "injected already");
+    env.codex(THREAD, "PreCompact.auto", &json!({}));
+    let compacted = env.codex(THREAD, "SessionStart.compact", &json!({}));
+    assert!(text(&compacted["hookSpecificOutput"]["additionalContext"]).contains("all tests pass"), "{compacted}");
+}
+
+#[test]
+fn a_native_goal_drives_alone_comes_back_after_compaction_and_can_be_adopted() {
+    let env = Env::new();
+    env.codex(THREAD, "SessionStart.startup", &json!({}));
+    env.codex(THREAD, "PostToolUse.create_goal", &json!({}));
+    let none = env.thread_goal(&["status", "--json"]);
+    assert_eq!((none.code, &none.json()["native_goal"]), (2, &json!("write three haikus")));
+    let compacted = env.codex(THREAD, "SessionStart.compact", &json!({}));
+    let context = text(&compacted["hookSpecificOutput"]["additionalContext"]).to_owned();
+    assert!(context.contains("write three haikus"), "{context}");
+
+    let adopted = env.thread_goal(&["adopt", "--native", "--json"]).succeeds().json();
+    assert_eq!(adopted["goal"]["objective"], "write three haikus");
+    assert_eq!(adopted["goal"]["native_goal"], "write three haikus");
+    env.codex_says(THREAD, "resp_1", "x", 100);
+    let reply = env.codex_stop("x", false);
+    assert!(reply.get("decision").is_none(), "never driven twice: {reply}");
+    assert_eq!(env.codex(THREAD, "Interrupt", &json!({})), Value::Null, "the end of `codex exec`, not the user's word");
+    assert_eq!(env.thread_status()["status"], "active");
+    env.codex(THREAD, "PostToolUse.update_goal", &json!({}));
+    assert_eq!(env.thread_status()["native_goal"], Value::Null);
+    assert_eq!(env.codex_stop("y", false)["decision"], "block");
+
+    // Codex's own database knows better than what was seen.
+    let codex_home = env.path("user/.codex");
+    let db = rusqlite::Connection::open(codex_home.join("goals_1.sqlite")).unwrap();
+    db.execute_batch("CREATE TABLE thread_goals (thread_id TEXT PRIMARY KEY, objective TEXT, status TEXT)").unwrap();
+    db.execute("INSERT INTO thread_goals VALUES (?1, 'from the database', 'active')", [THREAD]).unwrap();
+    assert_eq!(env.thread_status()["native_goal"], "from the database");
+    assert!(env.codex_stop("z", false).get("decision").is_none());
+    db.execute("UPDATE thread_goals SET status = 'paused'", []).unwrap();
+    assert_eq!(env.codex_stop("z2", false)["decision"], "block");
+    env.thread_goal(&["abandon"]).succeeds();
+    env.thread_goal(&["adopt", "--native"]).fails_with(2, "own goal feature");
+}
+
+#[test]
+fn a_goal_moves_to_codex_and_back_with_its_budget_and_history() {
+    let env = Env::new();
+    let started = env.start(&["one goal, two hosts", "--budget", "10k"]);
+    env.says("s1", "m1", "from claude", 400);
+    env.stop("s1", "from claude", false);
+    env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "other"}));
+    let id = text(&started["goal_id"]).to_owned();
+
+    env.codex(THREAD, "SessionStart.startup", &json!({}));
+    env.codex_says(THREAD, "resp_0", "not the goal's", 9_000);
+    let reply = env.codex_prompt(&format!("$goal-adopt {}", &id[..8]));
+    assert!(text(&reply["hookSpecificOutput"]["additionalContext"]).contains("one goal, two hosts"), "{reply}");
+    env.codex_says(THREAD, "resp_1", "from codex", 250);
+    assert_eq!(env.codex_stop("from codex", false)["decision"], "block");
+    let goal = env.thread_status();
+    assert_eq!(
+        (
+            &goal["goal_id"],
+            &goal["host"],
+            &goal["total_tokens"],
+            &goal["remaining_tokens"],
+            &goal["continuations_used"]
+        ),
+        (&json!(id), &json!("codex"), &json!(650), &json!(9_350), &json!(2))
+    );
+    env.codex(THREAD, "SessionEnd", &json!({}));
+
+    env.hook("s2", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    env.run(&["goal", "adopt", &id, "--session", "s2"]).succeeds();
+    env.says("s2", "m2", "claude again", 50);
+    env.hook("s2", &json!({"hook_event_name": "Stop", "last_assistant_message": "claude again"}));
+    let goal = env.run(&["goal", "status", "--session", "s2", "--json"]).json()["goal"].clone();
+    assert_eq!((&goal["goal_id"], &goal["host"], &goal["total_tokens"]), (&json!(id), &json!("claude"), &json!(700)));
+    let kinds = env.event_kinds();
+    assert_eq!(kinds.iter().filter(|kind| *kind == "goal_adopted").count(), 2, "{kinds:?}");
+}
+
+#[test]
+fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
+    let env = Env::pursuing();
+    let bin = env.path("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", env.path("argv").display());
+    std::fs::write(bin.join("codex"), script).unwrap();
+    std::fs::set_permissions(bin.join("codex"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let go_on = |path: &str| {
+        let mut command = env.command(&["goal", "resume", "--continue", "--session", THREAD]);
+        finish(command.env("PATH", path), b"")
+    };
+    let with_codex = format!("{}:/usr/bin:/bin", bin.display());
+    go_on(&with_codex).fails_with(3, "open in Codex");
+    env.thread_goal(&["pause"]).succeeds();
+    env.codex(THREAD, "SessionEnd", &json!({}));
+    go_on("/nowhere").fails_with(4, "no `codex` on PATH");
+    assert_eq!(env.thread_status()["status"], "paused", "nothing is changed before it can go on");
+    go_on(&with_codex).succeeds();
+    let argv = std::fs::read_to_string(env.path("argv")).unwrap();
+    assert!(
+        argv.starts_with(&format!("exec\n--skip-git-repo-check\nresume\n{THREAD}\nThe goal of this session")),
+        "{argv}"
+    );
+    assert_eq!(env.thread_status()["status"], "active");
+
+    env.start(&["in claude"]);
+    let refused = env.goal(&["resume", "--continue"]);
+    assert!(refused.fails_with(3, "only Codex").stderr.contains("claude --resume s1"), "{refused:?}");
+}
+
+#[test]
+fn clear_leaves_a_goal_that_can_be_adopted_and_a_fork_is_told_of_its_parents() {
+    let env = Env::pursuing();
+    let id = text(&env.thread_status()["goal_id"])[..8].to_owned();
+    let cleared = env.codex("cleared", "SessionStart.clear", &json!({}));
+    assert!(text(&cleared["systemMessage"]).contains(&format!("$goal-adopt {id}")), "{cleared}");
+    let reply = env.codex("cleared", "UserPromptSubmit", &json!({"prompt": format!("$goal-adopt {id}")}));
+    assert!(text(&reply["systemMessage"]).contains("goal adopted"), "{reply}");
+
+    let fork = env.rollout("forked");
+    std::fs::create_dir_all(fork.parent().unwrap()).unwrap();
+    env.append(
+        &fork,
+        &json!({"timestamp": "2026-11-15T08:00:00Z", "type": "session_meta",
+                              "payload": {"id": "forked", "forked_from_id": "cleared"}}),
+    );
+    let forked = env.codex("forked", "SessionStart.fork", &json!({}));
+    assert!(text(&forked["systemMessage"]).contains(&format!("$goal-adopt {id}")), "{forked}");
+}
+
+#[test]
+fn the_tool_server_takes_the_session_from_codexs_call() {
+    let env = Env::new();
+    env.codex(THREAD, "SessionStart.startup", &json!({}));
+    let meta = json!({"threadId": "child", "sessionId": THREAD, "callId": "call_1"});
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+               "capabilities": {}, "clientInfo": {"name": "codex-mcp-client", "version": "0.166.0"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+               "params": {"_meta": meta, "name": "create_goal", "arguments": {"objective": "by tool"}}}),
+    ];
+    let stdin = lines.map(|line| line.to_string()).join("\n") + "\n";
+    let mut command = env.command(&["mcp"]);
+    let output = finish(command.env("CLAUDE_CODE_SESSION_ID", "stale"), stdin.as_bytes());
+    assert!(output.stdout.contains("by tool"), "{output:?}");
+    let goal = env.thread_status();
+    assert_eq!((&goal["objective"], &goal["host"]), (&json!("by tool"), &json!("codex")));
+}
+
+#[test]
+fn the_shell_of_codexs_agent_sees_its_own_goal_and_has_no_way_to_its_limits() {
+    let env = Env::pursuing();
+    let inside = |arguments: &[&str]| {
+        let mut command = env.command(&[&["goal"], arguments].concat());
+        finish(command.env("CODEX_THREAD_ID", "a-subagent").env("CODEX_SESSION_ID", THREAD), b"")
+    };
+    assert_eq!(inside(&["status", "--json"]).succeeds().json()["goal"]["session_id"], THREAD);
+    inside(&["extend", "--add-tokens", "1M"]).fails_with(3, "extend");
+    inside(&["resume", "--continue"]).fails_with(3, "resume");
+    inside(&["pause", "--session", "s1"]).fails_with(3, "another session");
+}
