@@ -20,6 +20,8 @@ pub const CODEX_THREAD_ID: &str = "CODEX_THREAD_ID";
 pub const USER_HOME: &str = "HOME";
 pub const PATH: &str = "PATH";
 pub const TMPDIR: &str = "TMPDIR";
+/// Decides where the platform's data directory is.
+pub const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 
 /// Reads a variable; empty counts as absent.
 pub fn text(name: &str) -> Option<String> {
