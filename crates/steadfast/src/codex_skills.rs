@@ -25,7 +25,7 @@ fn skill(name: &str, command: &str) -> String {
     let usage = [&format!("${name}"), arguments].join(" ");
     let usage = usage.trim_end();
     let body = command.rsplit("---\n").next().unwrap_or_default().trim();
-    let answer = body.split(" If ").next().unwrap_or_default();
+    let answer = body.split(" If ").next().unwrap_or_default().replace("says above", "says in this turn");
     let sign = if answer.contains("answers this command itself") {
         "If you read this, its hook did not run"
     } else {
@@ -33,7 +33,7 @@ fn skill(name: &str, command: &str) -> String {
     };
     format!(
         "---\nname: {name}\ndescription: {description}\n---\n\n\
-         The user typed `{usage}`. {answer} {sign}, most often because Codex was not told to trust it: tell the user to \
+         `{usage}` is a command for Steadfast. {answer} {sign}, most often because Codex was not told to trust it: tell the user to \
          type `/hooks` and trust the hooks of Steadfast, or to run `steadfast doctor` in a terminal, and do nothing else.\n"
     )
 }
@@ -49,8 +49,7 @@ mod tests {
         for (path, text) in files.iter().filter(|(path, _)| path.ends_with("/SKILL.md")) {
             let name = path.strip_suffix("/SKILL.md").unwrap();
             assert!(text.starts_with(&format!("---\nname: {name}\ndescription: ")), "{text}");
-            for part in [&format!("The user typed `${name}"), "its hook did not run", "`/hooks`", "`steadfast doctor`"]
-            {
+            for part in [&format!("`${name}"), "its hook did not run", "`/hooks`", "`steadfast doctor`"] {
                 assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
             }
             assert!(!text.contains("disable-model-invocation") && !text.contains("/goal-"), "{text}");

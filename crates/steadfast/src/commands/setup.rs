@@ -64,7 +64,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
         }
         (false, [Host::Codex]) => format!(
             "set up Codex ({} files); sessions started from now on know $goal-start and the others\n\
-             next: start `codex` and trust the hooks, then steadfast doctor",
+             next: steadfast doctor",
             files.len()
         ),
         (false, _) => format!(

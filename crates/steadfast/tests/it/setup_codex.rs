@@ -57,6 +57,10 @@ fn setup_merges_says_what_codex_will_ask_and_leaves_no_trace_when_taken_out() {
     let hooks = check(&env, "codex_hooks");
     assert_eq!(hooks["status"], "warn");
     assert!(hooks["detail"].as_str().unwrap().starts_with("NOT TRUSTED"), "{hooks}");
+    std::fs::write(codex.join("config.toml"), format!("{config}\n[features]\nhooks = false\n")).unwrap();
+    let hooks = check(&env, "codex_hooks");
+    assert!(hooks["status"] == "fail" && hooks["detail"].as_str().unwrap().contains("switched off"), "{hooks}");
+    std::fs::write(codex.join("config.toml"), config).unwrap();
 
     env.run(&["setup", "codex", "--uninstall"]).succeeds();
     assert_eq!(tree(&env.path("user")), before);
