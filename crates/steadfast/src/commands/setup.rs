@@ -29,7 +29,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
     let mut changes = Vec::new();
     let mut notes = Vec::new();
     let mut files = Vec::new();
-    let mut changed = Vec::new();
+    let mut touched = Vec::new();
     let mut gone = Vec::new();
     for host in &hosts {
         for config_dir in config_dirs(*host) {
@@ -40,7 +40,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
             };
             if !plan.is_empty() {
                 changes.push(plan.describe());
-                changed.push(name(*host));
+                touched.push(name(*host));
             } else if arguments.host.is_none() {
                 // All hosts are meant: that one of them never had us is no news.
                 continue;
@@ -55,12 +55,12 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
         }
         gone.push(*host);
     }
-    changed.dedup();
+    touched.dedup();
     let summary = match (arguments.dry_run, hosts.as_slice()) {
         _ if changes.is_empty() => "nothing to change".to_owned(),
         (true, _) => changes.join("\n"),
         (false, _) if arguments.uninstall => {
-            format!("took steadfast out of {} ({} files)", changed.join(" and "), files.len())
+            format!("took steadfast out of {} ({} files)", touched.join(" and "), files.len())
         }
         (false, [Host::Codex]) => format!(
             "set up Codex ({} files); sessions started from now on know $goal-start and the others\n\

@@ -262,7 +262,7 @@ fn forget_trust(document: &mut DocumentMut, present: &Value, original: &Value, o
     for (key, note) in notes {
         let is_new = original[HOOKS][STATE][key].is_null();
         let known = |hash: &str| match note["trusted_hash"].as_str() {
-            Some(noted) => noted == hash,
+            Some(trusted) => trusted == hash,
             None => is_new,
         };
         if ours.iter().any(|trust| key.starts_with(&trust.prefix) && known(&trust.hash)) {
@@ -303,7 +303,7 @@ fn toml_value(value: &Value) -> toml_edit::Value {
     match value {
         Value::Bool(flag) => (*flag).into(),
         Value::Number(number) => number.as_i64().unwrap_or_default().into(),
-        Value::Array(list) => Array::from_iter(list.iter().map(toml_value)).into(),
+        Value::Array(list) => list.iter().map(toml_value).collect::<Array>().into(),
         Value::Object(members) => inline_table(members).into(),
         Value::String(text) => text.as_str().into(),
         Value::Null => "".into(),
