@@ -22,6 +22,8 @@ pub const CODEX_SESSION_ID: &str = "CODEX_SESSION_ID";
 pub const USER_HOME: &str = "HOME";
 pub const PATH: &str = "PATH";
 pub const TMPDIR: &str = "TMPDIR";
+/// Decides where the platform's data directory is.
+pub const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 
 /// The width of the terminal, for output that goes elsewhere.
 pub const COLUMNS: &str = "COLUMNS";

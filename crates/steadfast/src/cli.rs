@@ -16,6 +16,7 @@ const ABOUT: &str = "Keeps coding agents on the job: durable goals, budgets that
     after_help = "Examples:
   steadfast demo                 see what it does, with nothing else installed
   steadfast setup claude         hook it into Claude Code; then type /goal-start there
+  steadfast setup codex          hook it into Codex; then type $goal-start there
   steadfast goal status          the goal of the session in this directory
   steadfast doctor               everything in order?"
 )]
@@ -265,10 +266,11 @@ pub(crate) struct StatuslineArgs {
 #[command(after_help = "Examples:
   steadfast setup claude --dry-run
   steadfast setup claude --yes
+  steadfast setup codex
   steadfast setup --uninstall")]
 pub(crate) struct SetupArgs {
-    /// The agent to set up
-    #[arg(value_parser = ["claude"], required_unless_present = "uninstall")]
+    /// The agent to set up; with --uninstall, none means all
+    #[arg(value_parser = ["claude", "codex"], required_unless_present = "uninstall")]
     pub(crate) host: Option<String>,
     /// Take everything out again; your files are as they were before
     #[arg(long)]
@@ -276,7 +278,7 @@ pub(crate) struct SetupArgs {
     /// Show what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Say yes to the status line and the block cap
+    /// Say yes to the status line and the block cap of Claude Code
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Show the goal in the status line

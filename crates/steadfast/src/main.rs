@@ -2,6 +2,7 @@
 //! exits with 2 by accident, since that code means "block" to the hosts.
 
 mod cli;
+mod codex_skills;
 mod commands;
 mod failure;
 mod mcp;

@@ -1,6 +1,8 @@
 //! The Claude Code plugin, built into the binary so that `setup` needs nothing else.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use steadfast_core::env_vars;
 
 pub(crate) const MARKETPLACE: &str = include_str!("../../../.claude-plugin/marketplace.json");
 
@@ -57,6 +59,19 @@ pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
             (*path, text)
         })
         .collect()
+}
+
+/// This program by a path that outlives an upgrade: the one on PATH if it leads here, since a package manager may keep
+/// every version in a directory of its own.
+pub(crate) fn lasting_program() -> std::io::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    let real = |path: &Path| fs_err::canonicalize(path).ok();
+    let search = env_vars::path(env_vars::PATH).unwrap_or_default();
+    let on_path = std::env::split_paths(&search)
+        .map(|folder| folder.join("steadfast"))
+        .find(|candidate| candidate.is_file())
+        .filter(|candidate| candidate.is_absolute() && real(candidate) == real(&program));
+    Ok(on_path.unwrap_or(program))
 }
 
 /// Quotes a word for the shell that runs hooks, unless it needs no quotes.

@@ -1,11 +1,14 @@
-//! Hooks Steadfast into Claude Code (`steadfast setup claude`) and out again without a trace.
+//! Hooks Steadfast into Claude Code and Codex (`steadfast setup HOST`) and out again without a trace.
 //!
 //! Everything is first planned ([`plan`], [`plan_uninstall`]) and only then written ([`Plan::apply`]), so that `--dry-run`
 //! shows exactly what would happen and an unreadable settings file is found before anything changed. A manifest in
-//! `$STEADFAST_HOME/setup/claude.json` keeps the bytes every touched file had before, which is what makes the way back exact.
+//! `$STEADFAST_HOME/setup/HOST.json` keeps the bytes every touched file had before, which is what makes the way back exact.
 
 mod apply;
 mod claude;
+mod codex;
+mod codex_toml;
+mod codex_trust;
 mod consent;
 mod describe;
 mod json;
@@ -19,8 +22,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use claude::{Current, current, plan};
+pub use codex::{CodexWanted, plan_codex};
+pub use codex_trust::{CodexHooks, HookTrust, codex_hooks};
 pub use consent::{Consent, decide};
 pub use undo::plan_uninstall;
+
+use super::Host;
 
 /// What `setup claude` should leave behind.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +105,8 @@ pub enum InstallError {
     NotAnObject { path: PathBuf },
     #[error("`{key}` in {} is not a JSON object", path.display())]
     KeyNotAnObject { path: PathBuf, key: String },
+    #[error("`{key}` in {} is not a list", path.display())]
+    KeyNotAList { path: PathBuf, key: String },
     #[error("{} is not valid TOML: {message}", path.display())]
     Toml { path: PathBuf, message: String },
     #[error("{} is not valid UTF-8", path.display())]
@@ -120,19 +129,20 @@ impl InstallError {
             Self::Json { .. }
             | Self::NotAnObject { .. }
             | Self::KeyNotAnObject { .. }
+            | Self::KeyNotAList { .. }
             | Self::Toml { .. }
             | Self::NotText { .. } => "nothing was changed; repair the file, then run the command again",
             Self::PathNotUnicode { .. } => "set STEADFAST_HOME to a path that is valid Unicode",
             Self::Raced { .. } => "nothing was changed; run the command again",
-            Self::Manifest { .. } => "restore the file from a backup, or move it away and run `steadfast setup claude`",
+            Self::Manifest { .. } => "restore the file from a backup, or move it away and run `steadfast setup` again",
             Self::ManifestFromTheFuture { .. } => "update steadfast, then run the command again",
         }
     }
 }
 
 /// Takes everything out that [`plan`] put in; [`plan_uninstall`] shows it first.
-pub fn uninstall(home: &Path, config_dir: &Path) -> Result<Report, InstallError> {
-    plan_uninstall(home, config_dir)?.apply()
+pub fn uninstall(home: &Path, host: Host, config_dir: &Path) -> Result<Report, InstallError> {
+    plan_uninstall(home, host, config_dir, &[])?.apply()
 }
 
 impl Plan {

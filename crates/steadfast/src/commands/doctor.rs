@@ -1,6 +1,8 @@
 //! `steadfast doctor`: looks at everything that must be right, really trying it where it can, and says how to
 //! mend what is not.
 
+mod codex;
+
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -59,6 +61,7 @@ pub(crate) fn report(paths: &Paths) -> Done {
         checks.extend(client_settings(config_dir));
     }
     checks.push(block_cap());
+    checks.extend(codex::checks());
     checks.push(mcp_server());
     checks.push(log(paths));
     let overall = checks.iter().map(|check| check.status).max().unwrap_or(Status::Ok);

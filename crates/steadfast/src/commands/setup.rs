@@ -1,12 +1,14 @@
-//! `steadfast setup`: hooks into Claude Code with the user's consent, and out again without a trace.
+//! `steadfast setup`: hooks into Claude Code or Codex with the user's consent, and out again without a trace.
+
+mod codex;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steadfast_core::clock;
-use steadfast_core::host::claude;
 use steadfast_core::host::install::{self, Consent, Plan, Wanted};
+use steadfast_core::host::{self, Host, claude};
 use steadfast_core::paths::Paths;
 
 use crate::cli::SetupArgs;
@@ -19,35 +21,59 @@ const SUGGESTED_BLOCK_CAP: u32 = 100;
 
 pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Failure> {
     let paths = Paths::find(db)?;
-    let config_dirs = claude::config_dirs();
+    let hosts = match arguments.host.as_deref() {
+        Some("codex") => vec![Host::Codex],
+        Some(_) => vec![Host::Claude],
+        None => vec![Host::Claude, Host::Codex],
+    };
     let mut changes = Vec::new();
     let mut notes = Vec::new();
     let mut files = Vec::new();
-    for config_dir in &config_dirs {
-        let plan = if arguments.uninstall {
-            install::plan_uninstall(&paths.home, config_dir)?
-        } else {
-            plan_install(&paths, config_dir, arguments)?
-        };
-        if !plan.is_empty() {
-            changes.push(plan.describe());
+    let mut touched = Vec::new();
+    let mut gone = Vec::new();
+    for host in &hosts {
+        for config_dir in config_dirs(*host) {
+            let plan = match host {
+                _ if arguments.uninstall => install::plan_uninstall(&paths.home, *host, &config_dir, &gone)?,
+                Host::Claude => plan_install(&paths, &config_dir, arguments)?,
+                Host::Codex => codex::plan(&paths, &config_dir)?,
+            };
+            if !plan.is_empty() {
+                changes.push(plan.describe());
+                touched.push(name(*host));
+            } else if arguments.host.is_none() {
+                // All hosts are meant: that one of them never had us is no news.
+                continue;
+            }
+            notes.extend(plan.notes().iter().cloned());
+            if !arguments.dry_run {
+                files.extend(apply(plan)?);
+            }
+            if *host == Host::Codex && !arguments.uninstall {
+                notes.extend(codex::trust_note(&config_dir, arguments.dry_run));
+            }
         }
-        notes.extend(plan.notes().iter().cloned());
-        if !arguments.dry_run {
-            files.extend(apply(plan)?);
-        }
+        gone.push(*host);
     }
-    let summary = match (arguments.dry_run, changes.is_empty()) {
-        (_, true) => "nothing to change".to_owned(),
-        (true, false) => changes.join("\n"),
-        (false, false) if arguments.uninstall => format!("took steadfast out of Claude Code ({} files)", files.len()),
-        (false, false) => format!(
+    touched.dedup();
+    let summary = match (arguments.dry_run, hosts.as_slice()) {
+        _ if changes.is_empty() => "nothing to change".to_owned(),
+        (true, _) => changes.join("\n"),
+        (false, _) if arguments.uninstall => {
+            format!("took steadfast out of {} ({} files)", touched.join(" and "), files.len())
+        }
+        (false, [Host::Codex]) => format!(
+            "set up Codex ({} files); sessions started from now on know $goal-start and the others\n\
+             next: steadfast doctor",
+            files.len()
+        ),
+        (false, _) => format!(
             "set up Claude Code ({} files); sessions started from now on know /goal-start and the others\n\
              next: steadfast doctor",
             files.len()
         ),
     };
-    if let (false, Some(other)) = (arguments.uninstall, predecessor_store(&config_dirs)) {
+    if let (false, Some(other)) = (arguments.uninstall, predecessor_store(&claude::config_dirs())) {
         let import = format!("steadfast db import {}", plugin::shell_word(&other.to_string_lossy()));
         notes.push(format!("the claude-goal plugin has goals of its own; bring them in with\n  {import}"));
     }
@@ -59,6 +85,20 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
         json: json!({"dry_run": arguments.dry_run, "files": files, "changes": changes, "notes": notes}),
         code: 0,
     })
+}
+
+fn config_dirs(host: Host) -> Vec<PathBuf> {
+    match host {
+        Host::Claude => claude::config_dirs(),
+        Host::Codex => host::codex::home().into_iter().collect(),
+    }
+}
+
+fn name(host: Host) -> &'static str {
+    match host {
+        Host::Claude => "Claude Code",
+        Host::Codex => "Codex",
+    }
 }
 
 fn apply(plan: Plan) -> Result<Vec<PathBuf>, Failure> {

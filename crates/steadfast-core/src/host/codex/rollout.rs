@@ -144,7 +144,10 @@ impl<'a> Line<'a> {
         thread.reach(ordinal, self.at_ms);
         let turn_id = text(self.payload, "turn_id");
         match (self.kind, self.inner) {
-            ("session_meta", _) => thread.begin(self.payload, ordinal, self.at_ms),
+            ("session_meta", _) => {
+                thread.begin(self.payload, ordinal, self.at_ms);
+                reading.cwd = reading.cwd.take().or_else(|| text(self.payload, "cwd").map(str::to_owned));
+            }
             ("turn_context", _) => {
                 thread.begin_turn(turn_id);
                 thread.use_model(text(self.payload, "model"));

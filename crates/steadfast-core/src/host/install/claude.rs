@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 use super::apply::read;
 use super::json::{Document, Edit, Ours};
 use super::manifest::{Content, Entry};
-use super::setup::{Setup, UserFile};
-use super::{Choice, InstallError, Plan, Wanted, toml};
+use super::setup::{Setup, UserFile, unicode};
+use super::{Choice, InstallError, Plan, Wanted};
+use crate::host::Host;
 
 const MARKETPLACE: &str = "steadfast";
 const PLUGIN_ID: &str = "steadfast@steadfast";
@@ -32,7 +33,7 @@ pub struct Current {
 
 /// Reads the settings as they are without our part in them.
 pub fn current(home: &Path, config_dir: &Path) -> Result<Current, InstallError> {
-    let setup = Setup::load(&absolute(home)?, &absolute(config_dir)?)?;
+    let setup = Setup::load(&absolute(home)?, Host::Claude, &absolute(config_dir)?)?;
     let settings = setup.file("settings.json")?.base;
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     Ok(Current {
@@ -49,36 +50,17 @@ pub(super) fn plugin_data_dir(config_dir: &Path) -> PathBuf {
 /// Plans everything `setup claude` does; running it again changes nothing.
 pub fn plan(wanted: &Wanted) -> Result<Plan, InstallError> {
     let (home, config_dir) = (absolute(wanted.home)?, absolute(wanted.config_dir)?);
-    let mut setup = Setup::load(&home, &config_dir)?;
-    setup.config_toml(wanted)?;
+    let mut setup = Setup::load(&home, Host::Claude, &config_dir)?;
+    setup.config_toml(wanted.db)?;
     setup.plugin_and_settings(wanted)?;
-    setup.commands(wanted)?;
+    for (name, text) in wanted.commands {
+        let stem = name.trim_end_matches(".md");
+        setup.own_file(&format!("commands/{name}"), text, &format!("/{MARKETPLACE}:{stem} does the same"))?;
+    }
     setup.finish()
 }
 
 impl Setup {
-    fn config_toml(&mut self, wanted: &Wanted) -> Result<(), InstallError> {
-        let path = self.home.join("config.toml");
-        let db = unicode(wanted.db)?;
-        let current = read(&path)?;
-        let base = self.without_us(&path, current.clone())?;
-        if let Some(theirs) = toml::db(&path, base.as_deref())? {
-            if theirs != db {
-                self.note(format!("kept `db` in {}: it names {theirs}", path.display()));
-            }
-            return Ok(());
-        }
-        let after = if toml::db(&path, current.as_deref())?.as_deref() == Some(db) {
-            current.clone()
-        } else {
-            Some(toml::with_db(&path, base.as_deref(), db)?)
-        };
-        let content = Content::Toml { db: db.to_owned() };
-        let entry = Entry { path, config_dir: None, before: base, after, content };
-        self.record(current, entry);
-        Ok(())
-    }
-
     fn plugin_and_settings(&mut self, wanted: &Wanted) -> Result<(), InstallError> {
         let settings = self.file("settings.json")?;
         let known = self.file("plugins/known_marketplaces.json")?;
@@ -192,32 +174,6 @@ impl Setup {
             Choice::Remove => None,
         }
     }
-
-    fn commands(&mut self, wanted: &Wanted) -> Result<(), InstallError> {
-        for (name, text) in wanted.commands {
-            let path = self.config_dir.join("commands").join(name);
-            let current = read(&path)?;
-            let text = Some((*text).to_owned());
-            let before = match self.old.entry(&path) {
-                Some(entry) if current.is_none() || current == entry.after || current == text => entry.before.clone(),
-                None if current.is_none() => None,
-                earlier => {
-                    if current != text {
-                        // An edited file of ours stays in the books, so that uninstall can tell about it.
-                        self.new.files.extend(earlier.cloned());
-                        let stem = name.trim_end_matches(".md");
-                        let path = path.display();
-                        self.note(format!("kept {path}: it is yours; /{MARKETPLACE}:{stem} does the same"));
-                    }
-                    continue;
-                }
-            };
-            let entry =
-                Entry { path, config_dir: Some(self.config_dir.clone()), before, after: text, content: Content::Whole };
-            self.record(current, entry);
-        }
-        Ok(())
-    }
 }
 
 fn user_status_line(settings: &Document) -> Option<&Value> {
@@ -228,8 +184,4 @@ fn user_status_line(settings: &Document) -> Option<&Value> {
 fn is_alive(source: &Value) -> bool {
     let directory = source.get("path").and_then(Value::as_str);
     source.get("source") != Some(&json!("directory")) || directory.is_none_or(|path| Path::new(path).exists())
-}
-
-fn unicode(path: &Path) -> Result<&str, InstallError> {
-    path.to_str().ok_or_else(|| InstallError::PathNotUnicode { path: path.into() })
 }

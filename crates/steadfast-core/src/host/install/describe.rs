@@ -9,6 +9,11 @@ use serde_json::{Map, Value};
 use super::json::Document;
 use super::{Access, Change, Plan};
 
+/// From here on one line for all of them says enough.
+const MANY_FOLDERS: usize = 4;
+/// A longer value is shown member by member.
+const LONG_VALUE: usize = 120;
+
 impl Plan {
     /// `+` new, `~` changed, `-` removed; below a changed file the keys.
     pub fn describe(&self) -> String {
@@ -30,8 +35,21 @@ impl Plan {
                 whole.entry((sign(change), folder)).or_default().push(name);
             }
         }
-        for ((sign, folder), names) in whole {
-            let _ = writeln!(out, "{sign} {}: {}", folder.display(), names.join(" "));
+        for sign in ['+', '-', '~'] {
+            let folders: Vec<(&Path, &Vec<String>)> = whole
+                .iter()
+                .filter(|((of, _), _)| *of == sign)
+                .map(|((_, folder), names)| (folder.as_path(), names))
+                .collect();
+            if folders.len() > MANY_FOLDERS {
+                let files: usize = folders.iter().map(|(_, names)| names.len()).sum();
+                let folders: Vec<&Path> = folders.into_iter().map(|(folder, _)| folder).collect();
+                let _ = writeln!(out, "{sign} {}: {files} files", common_folder(&folders).display());
+                continue;
+            }
+            for (folder, names) in folders {
+                let _ = writeln!(out, "{sign} {}: {}", folder.display(), names.join(" "));
+            }
         }
         for (sign, paths) in private {
             let _ = match paths.as_slice() {
@@ -100,6 +118,12 @@ fn compare(prefix: &str, before: &Map<String, Value>, after: &Map<String, Value>
         }
     }
     for (key, new) in after.iter().filter(|(key, _)| !before.contains_key(*key)) {
-        lines.push(format!("+ {prefix}{key} = {new}"));
+        let text = new.to_string();
+        match new {
+            Value::Object(members) if text.len() > LONG_VALUE => {
+                compare(&format!("{prefix}{key}."), &Map::new(), members, lines);
+            }
+            _ => lines.push(format!("+ {prefix}{key} = {text}")),
+        }
     }
 }

@@ -27,6 +27,8 @@ pub(super) enum Ours {
     Member(String),
     /// Always: the key is our own name.
     Any,
+    /// The key holds a list; what we wrote is one item of it, a group of hooks known by its commands.
+    HookGroup,
 }
 
 impl Edit {
@@ -39,7 +41,29 @@ impl Edit {
             Ours::Exact => *value == self.written,
             Ours::Member(name) => value.get(name).is_some_and(|member| Some(member) == self.written.get(name)),
             Ours::Any => true,
+            Ours::HookGroup => commands(value) == commands(&self.written),
         }
+    }
+
+    /// The value to set, given what the key held before us: for an item the whole list with it.
+    pub(super) fn merged(&self, path: &Path, present: &Document) -> Result<Value, InstallError> {
+        if self.ours != Ours::HookGroup {
+            return Ok(self.written.clone());
+        }
+        let mut list = match &self.previous {
+            None => Vec::new(),
+            Some(Value::Array(list)) => list.clone(),
+            Some(_) => return Err(InstallError::KeyNotAList { path: path.into(), key: self.keys.join(".") }),
+        };
+        if list.iter().any(|item| self.owns(item)) {
+            // There by other means, such as a manifest that got lost: twice would be worse.
+            return Ok(Value::Array(list));
+        }
+        // Codex ties its trust to the place in the list, so an item stays where it is.
+        let place = present.get(&self.keys).and_then(Value::as_array);
+        let place = place.and_then(|list| list.iter().position(|item| self.owns(item)));
+        list.insert(place.unwrap_or(list.len()).min(list.len()), self.written.clone());
+        Ok(Value::Array(list))
     }
 }
 
@@ -156,6 +180,10 @@ impl Document {
     pub(super) fn undo(&mut self, path: &Path, edits: &[Edit], before: &Self) -> Result<Vec<String>, InstallError> {
         let mut kept = Vec::new();
         for edit in edits {
+            if edit.ours == Ours::HookGroup {
+                self.undo_item(path, edit, before)?;
+                continue;
+            }
             match (self.get(&edit.keys), &edit.previous) {
                 (Some(value), _) if !edit.owns(value) => kept.push(edit.keys.join(".")),
                 (Some(_), Some(previous)) => self.set(path, &edit.keys, previous)?,
@@ -164,6 +192,22 @@ impl Document {
             }
         }
         Ok(kept)
+    }
+
+    fn undo_item(&mut self, path: &Path, edit: &Edit, before: &Self) -> Result<(), InstallError> {
+        let Some(Value::Array(list)) = self.get(&edit.keys) else {
+            return Ok(());
+        };
+        let theirs = before.get(&edit.keys).and_then(Value::as_array);
+        if theirs.is_some_and(|list| list.iter().any(|item| edit.owns(item))) {
+            return Ok(());
+        }
+        let rest: Vec<Value> = list.iter().filter(|item| !edit.owns(item)).cloned().collect();
+        if rest.is_empty() && before.get(&edit.keys).is_none() {
+            self.remove(&edit.keys, before);
+            return Ok(());
+        }
+        self.set(path, &edit.keys, &Value::Array(rest))
     }
 
     pub(super) fn render(&self) -> String {
@@ -185,6 +229,12 @@ impl Document {
         }
         text
     }
+}
+
+/// The commands of a group of hooks.
+pub(super) fn commands(group: &Value) -> Vec<&str> {
+    let handlers = group.get("hooks").and_then(Value::as_array);
+    handlers.into_iter().flatten().filter_map(|handler| handler.get("command")?.as_str()).collect()
 }
 
 fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {

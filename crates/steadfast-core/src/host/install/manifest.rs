@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::apply::read;
+use super::codex_toml::CodexEdits;
 use super::json::Edit;
 use super::{Change, InstallError};
+use crate::host::Host;
 
 const FORMAT: u32 = 1;
+const HOSTS: [Host; 2] = [Host::Claude, Host::Codex];
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Manifest {
@@ -42,16 +45,19 @@ pub(super) enum Content {
     Toml {
         db: String,
     },
+    /// Codex's own `config.toml`.
+    Codex(CodexEdits),
 }
 
 impl Manifest {
-    pub(super) fn path(home: &Path) -> PathBuf {
-        home.join("setup").join("claude.json")
+    /// One manifest for each host, so that each can leave alone.
+    pub(super) fn path(home: &Path, host: Host) -> PathBuf {
+        home.join("setup").join(format!("{host}.json"))
     }
 
     /// The manifest and its text; empty if there is none yet.
-    pub(super) fn load(home: &Path) -> Result<(Self, Option<String>), InstallError> {
-        let path = Self::path(home);
+    pub(super) fn load(home: &Path, host: Host) -> Result<(Self, Option<String>), InstallError> {
+        let path = Self::path(home, host);
         let Some(text) = read(&path)? else {
             return Ok((Self::new(), None));
         };
@@ -62,9 +68,15 @@ impl Manifest {
         }
     }
 
-    pub(super) fn render(&self, home: &Path) -> Result<String, InstallError> {
+    /// The manifests of the hosts not named here.
+    pub(super) fn load_others(home: &Path, but: &[Host]) -> Result<Vec<Self>, InstallError> {
+        let others = HOSTS.into_iter().filter(|host| !but.contains(host));
+        others.map(|host| Ok(Self::load(home, host)?.0)).collect()
+    }
+
+    pub(super) fn render(&self, path: &Path) -> Result<String, InstallError> {
         let mut text = serde_json::to_string_pretty(self)
-            .map_err(|source| InstallError::Manifest { path: Self::path(home), source })?;
+            .map_err(|source| InstallError::Manifest { path: path.into(), source })?;
         text.push('\n');
         Ok(text)
     }

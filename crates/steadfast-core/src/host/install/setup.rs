@@ -8,10 +8,15 @@ use super::apply::read;
 use super::json::{Document, Edit};
 use super::manifest::{Content, Entry, Manifest};
 use super::undo::{access, undo};
-use super::{Access, Change, InstallError, Plan};
+use super::{Access, Change, InstallError, Plan, toml};
+use crate::host::Host;
+
+/// Below `$STEADFAST_HOME`.
+const CONFIG: &str = "config.toml";
 
 pub(super) struct Setup {
     pub(super) home: PathBuf,
+    host: Host,
     pub(super) config_dir: PathBuf,
     pub(super) old: Manifest,
     old_text: Option<String>,
@@ -28,12 +33,24 @@ pub(super) struct UserFile {
 }
 
 impl Setup {
-    pub(super) fn load(home: &Path, config_dir: &Path) -> Result<Self, InstallError> {
-        let (old, old_text) = Manifest::load(home)?;
+    pub(super) fn load(home: &Path, host: Host, config_dir: &Path) -> Result<Self, InstallError> {
+        let (mut old, old_text) = Manifest::load(home, host)?;
         let mut new = Manifest::new();
         new.dirs.clone_from(&old.dirs);
+        for other in Manifest::load_others(home, &[host])? {
+            // What hosts share is in the books of each, so that the last one to leave can take it along.
+            let shared = other.entry(&home.join(CONFIG)).filter(|entry| old.entry(&entry.path).is_none());
+            old.files.extend(shared.cloned());
+            let above_ours = |dir: &&PathBuf| {
+                let ours = [&Manifest::path(home, host), config_dir].iter().any(|path| path.starts_with(dir));
+                ours && !old.dirs.contains(dir)
+            };
+            new.dirs.extend(other.dirs.iter().filter(above_ours).cloned());
+        }
+        new.dirs.sort();
         Ok(Self {
             home: home.to_path_buf(),
+            host,
             config_dir: config_dir.to_path_buf(),
             old,
             old_text,
@@ -56,11 +73,12 @@ impl Setup {
     /// Puts the edits into the file, on top of what it holds without us.
     pub(super) fn edit(&mut self, file: UserFile, mut edits: Vec<Edit>, empty: Value) -> Result<(), InstallError> {
         let mut document = file.base.clone();
+        let present = Document::parse(&file.path, file.current.as_deref())?;
         for edit in &mut edits {
             edit.previous = file.base.get(&edit.keys).cloned();
-            document.set(&file.path, &edit.keys, &edit.written)?;
+            let value = edit.merged(&file.path, &present)?;
+            document.set(&file.path, &edit.keys, &value)?;
         }
-        let present = Document::parse(&file.path, file.current.as_deref())?;
         let after = if present.root == document.root && file.current.is_some() {
             file.current.clone()
         } else {
@@ -101,14 +119,60 @@ impl Setup {
                 self.new.files.push(entry.clone());
             }
         }
-        let path = Manifest::path(&self.home);
+        let path = Manifest::path(&self.home, self.host);
         self.new.note_missing_dirs(&self.plan.changes, &path);
-        let manifest =
-            Change { path, before: self.old_text, after: Some(self.new.render(&self.home)?), access: Access::Private };
+        let after = Some(self.new.render(&path)?);
+        let manifest = Change { path, before: self.old_text, after, access: Access::Private };
         if manifest.before != manifest.after {
             self.plan.changes.insert(0, manifest);
         }
         Ok(self.plan)
+    }
+
+    /// The store that all hosts and the terminal share.
+    pub(super) fn config_toml(&mut self, db: &Path) -> Result<(), InstallError> {
+        let path = self.home.join(CONFIG);
+        let db = unicode(db)?;
+        let current = read(&path)?;
+        let base = self.without_us(&path, current.clone())?;
+        if let Some(theirs) = toml::db(&path, base.as_deref())? {
+            if theirs != db {
+                self.note(format!("kept `db` in {}: it names {theirs}", path.display()));
+            }
+            return Ok(());
+        }
+        let after = if toml::db(&path, current.as_deref())?.as_deref() == Some(db) {
+            current.clone()
+        } else {
+            Some(toml::with_db(&path, base.as_deref(), db)?)
+        };
+        let content = Content::Toml { db: db.to_owned() };
+        let entry = Entry { path, config_dir: None, before: base, after, content };
+        self.record(current, entry);
+        Ok(())
+    }
+
+    /// A file of our own in the user's tree; one that the user wrote or changed stays as it is.
+    pub(super) fn own_file(&mut self, name: &str, text: &str, otherwise: &str) -> Result<(), InstallError> {
+        let path = self.config_dir.join(name);
+        let current = read(&path)?;
+        let text = Some(text.to_owned());
+        let before = match self.old.entry(&path) {
+            Some(entry) if current.is_none() || current == entry.after || current == text => entry.before.clone(),
+            None if current.is_none() => None,
+            earlier => {
+                if current != text {
+                    // An edited file of ours stays in the books, so that uninstall can tell about it.
+                    self.new.files.extend(earlier.cloned());
+                    self.note(format!("kept {}: it is yours; {otherwise}", path.display()));
+                }
+                return Ok(());
+            }
+        };
+        let entry =
+            Entry { path, config_dir: Some(self.config_dir.clone()), before, after: text, content: Content::Whole };
+        self.record(current, entry);
+        Ok(())
     }
 
     pub(super) fn file(&self, name: &str) -> Result<UserFile, InstallError> {
@@ -129,4 +193,8 @@ impl Setup {
     pub(super) fn note(&mut self, note: String) {
         self.plan.notes.push(note);
     }
+}
+
+pub(super) fn unicode(path: &Path) -> Result<&str, InstallError> {
+    path.to_str().ok_or_else(|| InstallError::PathNotUnicode { path: path.into() })
 }

@@ -11,7 +11,9 @@ use super::{
     Choice, Consent, Current, InstallError, Plan, Report, Wanted, current, decide, plan, plan_uninstall, splice,
     uninstall,
 };
+use crate::host::Host;
 
+mod codex;
 mod way_back;
 mod way_in;
 
@@ -76,7 +78,7 @@ impl World {
     }
 
     fn uninstall(&self) -> Report {
-        uninstall(&self.path("home"), &self.path("claude")).unwrap()
+        uninstall(&self.path("home"), Host::Claude, &self.path("claude")).unwrap()
     }
 
     /// Every path below the root, with the text of files and the target of links.

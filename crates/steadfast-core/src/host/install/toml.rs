@@ -8,7 +8,7 @@ use super::InstallError;
 
 const KEY: &str = "db";
 
-fn parse(path: &Path, text: Option<&str>) -> Result<DocumentMut, InstallError> {
+pub(super) fn parse(path: &Path, text: Option<&str>) -> Result<DocumentMut, InstallError> {
     text.unwrap_or_default().parse().map_err(|error: toml_edit::TomlError| InstallError::Toml {
         path: path.into(),
         message: error.message().to_owned(),

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf, absolute};
 
 use super::apply::read;
 use super::claude::plugin_data_dir;
+use super::codex_toml;
 use super::json::Document;
 use super::manifest::{Content, Entry, Manifest};
 use super::{Access, Change, InstallError, Plan, toml};
+use crate::host::Host;
 
 /// A file without our part, and the keys in it that the user has made their own since.
 pub(super) struct Undone {
@@ -56,13 +58,20 @@ pub(super) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
             let text = (entry.before.is_some() || !rest.trim().is_empty()).then_some(rest);
             Ok(Undone::to(text))
         }
+        Content::Codex(edits) => {
+            let (text, kept) = codex_toml::without(&entry.path, &text, edits, entry.before.as_deref())?;
+            Ok(Undone { text, kept })
+        }
     }
 }
 
 /// Plans the removal of everything set up for this configuration directory, and of what all of them share if it is the last.
-pub fn plan_uninstall(home: &Path, config_dir: &Path) -> Result<Plan, InstallError> {
+/// `gone` are the hosts that leave before this one in the same command.
+pub fn plan_uninstall(home: &Path, host: Host, config_dir: &Path, gone: &[Host]) -> Result<Plan, InstallError> {
     let (home, config_dir) = (absolute(home)?, absolute(config_dir)?);
-    let (manifest, manifest_text) = Manifest::load(&home)?;
+    let manifest_path = Manifest::path(&home, host);
+    let (manifest, manifest_text) = Manifest::load(&home, host)?;
+    let other_hosts = Manifest::load_others(&home, &[gone, &[host]].concat())?;
     let mut plan = Plan::default();
     let is_here = |entry: &Entry| entry.config_dir.as_ref() == Some(&config_dir);
     if !manifest.files.iter().any(is_here) {
@@ -77,15 +86,18 @@ pub fn plan_uninstall(home: &Path, config_dir: &Path) -> Result<Plan, InstallErr
 
     // Registration first, the plugin's files last: a client that starts in between must not find a dangling marketplace.
     for entry in leaving.iter().rev() {
-        plan.undo(entry)?;
+        let shared = entry.config_dir.is_none() && other_hosts.iter().any(|other| other.entry(&entry.path).is_some());
+        if !shared {
+            plan.undo(entry)?;
+        }
     }
     let rest = Manifest { files: staying, ..manifest };
-    plan.remove_dirs = deepest_first(&rest.dirs, &config_dir);
+    plan.remove_dirs = deepest_first(&rest.dirs, host, &config_dir);
     // The manifest goes last, so that an interrupted uninstall can be repeated.
     plan.push(Change {
-        path: Manifest::path(&home),
+        after: if others_remain { Some(rest.render(&manifest_path)?) } else { None },
+        path: manifest_path,
         before: manifest_text,
-        after: if others_remain { Some(rest.render(&home)?) } else { None },
         access: Access::Private,
     });
     Ok(plan)
@@ -108,10 +120,12 @@ pub(super) fn access(entry: &Entry) -> Access {
     if entry.config_dir.is_some() { Access::Inherited } else { Access::Private }
 }
 
-fn deepest_first(dirs: &[PathBuf], config_dir: &Path) -> Vec<PathBuf> {
+fn deepest_first(dirs: &[PathBuf], host: Host, config_dir: &Path) -> Vec<PathBuf> {
     let mut dirs = dirs.to_vec();
-    // Made by the client for our plugin, so nobody misses them once they are empty.
-    dirs.extend(plugin_data_dir(config_dir).ancestors().take(2).map(Path::to_path_buf));
+    if host == Host::Claude {
+        // Made by the client for our plugin, so nobody misses them once they are empty.
+        dirs.extend(plugin_data_dir(config_dir).ancestors().take(2).map(Path::to_path_buf));
+    }
     dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
     dirs
 }

@@ -120,7 +120,7 @@ fn a_broken_file_stops_the_way_back_before_it_starts() {
     world.install();
     world.write("claude/settings.json", "{ broken");
     let before = world.tree();
-    assert!(plan_uninstall(&world.path("home"), &world.path("claude")).is_err());
+    assert!(plan_uninstall(&world.path("home"), Host::Claude, &world.path("claude"), &[]).is_err());
     assert_eq!(world.tree(), before);
 }
 
@@ -175,7 +175,7 @@ fn two_configurations_share_the_plugin_until_the_last_one_leaves() {
     assert!(world.path("home/claude/plugin/hooks/hooks.json").exists());
     assert!(world.path("work/settings.json").exists());
     assert!(!world.path("claude").exists());
-    uninstall(&world.path("home"), &work).unwrap();
+    uninstall(&world.path("home"), Host::Claude, &work).unwrap();
     assert_eq!(world.tree(), BTreeMap::new());
 }
 

@@ -1,0 +1,186 @@
+//! What has to be where for Codex to run our hooks, know our tools and show our skills, measured with 0.166.0.
+//!
+//! Hooks go to `hooks.json`, except for a user who keeps theirs in `config.toml`: Codex warns at every start when a layer has
+//! both. Our group is added behind the user's, since Codex ties its trust to the place in the list. The trust itself is never
+//! written here: that is the user's to give, in Codex.
+
+use std::path::{Path, absolute};
+
+use fs_err as fs;
+use serde_json::{Map, Value, json};
+
+use super::apply::read;
+use super::codex_toml::{self, CodexEdits, Group, Trust};
+use super::codex_trust;
+use super::json::{Edit, Ours};
+use super::manifest::{Content, Entry};
+use super::setup::{Setup, UserFile};
+use super::{InstallError, Plan};
+use crate::host::Host;
+
+/// What `setup codex` should leave behind.
+#[derive(Debug, Clone, Copy)]
+pub struct CodexWanted<'a> {
+    /// `$STEADFAST_HOME`.
+    pub home: &'a Path,
+    /// `$CODEX_HOME`, else `~/.codex`.
+    pub codex_home: &'a Path,
+    /// The command of every hook. Codex trusts this very text: as long as it stays, so does the trust.
+    pub hook_command: &'a str,
+    /// The program, for the tool server.
+    pub program: &'a str,
+    /// Variables with the values the tool server gets; Codex gives it hardly any of its own.
+    pub env: &'a [(&'a str, String)],
+    /// Variables that Codex hands on to the tool server if it has them.
+    pub env_vars: &'a [&'a str],
+    /// Skills: path below `skills/`, content.
+    pub skills: &'a [(String, String)],
+    /// The one store that hooks and command line share.
+    pub db: &'a Path,
+}
+
+struct Event {
+    name: &'static str,
+    matcher: Option<&'static str>,
+    /// Seconds.
+    timeout: u32,
+}
+
+const fn event(name: &'static str, timeout: u32) -> Event {
+    Event { name, matcher: None, timeout }
+}
+
+/// What we listen to, and how long Codex waits for us.
+const EVENTS: [Event; 11] = [
+    event("SessionStart", 30),
+    // `$goal-verify` is answered here and runs the user's own commands.
+    event("UserPromptSubmit", 900),
+    // Only our own tools: who calls them decides what they may do.
+    Event { name: "PreToolUse", matcher: Some("mcp__steadfast__.*"), timeout: 30 },
+    event("PostToolUse", 30),
+    // The only word about a turn that failed: there is no Stop after it.
+    event("PostModelRequest", 30),
+    event("SubagentStop", 30),
+    event("PreCompact", 30),
+    event("PostCompact", 30),
+    event("Stop", 60),
+    // Codex allows these two no more, and warns at every start of one that asks for it.
+    event("Interrupt", 3),
+    event("SessionEnd", 3),
+];
+
+impl Event {
+    fn group(&self, command: &str) -> Value {
+        let mut group = Map::new();
+        if let Some(matcher) = self.matcher {
+            group.insert("matcher".to_owned(), json!(matcher));
+        }
+        let handler = json!({ "type": "command", "command": command, "timeout": self.timeout });
+        group.insert("hooks".to_owned(), json!([handler]));
+        Value::Object(group)
+    }
+}
+
+/// The events that `setup codex` sets hooks for.
+pub(super) fn events() -> impl Iterator<Item = &'static str> {
+    EVENTS.iter().map(|event| event.name)
+}
+
+/// Plans everything `setup codex` does; running it again changes nothing.
+pub fn plan_codex(wanted: &CodexWanted) -> Result<Plan, InstallError> {
+    let (home, codex_home) = (absolute(wanted.home)?, absolute(wanted.codex_home)?);
+    let mut setup = Setup::load(&home, Host::Codex, &codex_home)?;
+    setup.config_toml(wanted.db)?;
+    setup.codex_config(wanted)?;
+    for (name, text) in wanted.skills {
+        setup.own_file(&format!("skills/{name}"), text, "Codex shows that one")?;
+    }
+    setup.finish()
+}
+
+impl Setup {
+    fn codex_config(&mut self, wanted: &CodexWanted) -> Result<(), InstallError> {
+        let path = self.config_dir.join("config.toml");
+        let current = read(&path)?;
+        let base = self.without_us(&path, current.clone())?;
+        let theirs = codex_toml::content(&path, base.as_deref())?;
+        let hooks = self.file("hooks.json")?;
+        let earlier = match self.old.entry(&path).map(|entry| &entry.content) {
+            Some(Content::Codex(edits)) => edits.clone(),
+            _ => CodexEdits::default(),
+        };
+
+        let in_toml = codex_toml::has_events(&theirs) && !has_hooks(&hooks) && self.old.entry(&hooks.path).is_none();
+        let groups: Vec<Group> = EVENTS
+            .iter()
+            .map(|event| Group { event: event.name.to_owned(), group: event.group(wanted.hook_command) })
+            .collect();
+        let hooks_file = if in_toml { &path } else { &hooks.path };
+        let mut edits = CodexEdits { trust: trust(hooks_file, &groups), ..CodexEdits::default() };
+        if switched_off(&theirs) {
+            self.note(format!(
+                "hooks are switched off by `features` in {}: no hook will run, so no goal can",
+                path.display()
+            ));
+        }
+
+        let server = server(wanted);
+        match theirs.pointer("/mcp_servers/steadfast") {
+            Some(entry) if *entry == server => {}
+            Some(_) => self.note(format!("kept `mcp_servers.steadfast` in {}: it is yours", path.display())),
+            None => edits.server = Some(server),
+        }
+        if in_toml {
+            edits.groups = groups;
+        } else {
+            let items = groups
+                .into_iter()
+                .map(|group| Edit::new(&["hooks", &group.event], group.group, Ours::HookGroup))
+                .collect();
+            self.edit(hooks, items, json!({}))?;
+        }
+        let after = codex_toml::with(&path, current.as_deref(), &earlier, &mut edits)?;
+        let after = if after.is_empty() { current.clone() } else { Some(after) };
+        let entry = Entry {
+            path,
+            config_dir: Some(self.config_dir.clone()),
+            before: base,
+            after,
+            content: Content::Codex(edits),
+        };
+        self.record(current, entry);
+        Ok(())
+    }
+}
+
+/// Codex switches hooks off by this feature; the second name is the old one.
+pub(super) fn switched_off(config: &Value) -> bool {
+    ["hooks", "codex_hooks"].iter().any(|name| config["features"][name] == json!(false))
+}
+
+fn has_hooks(file: &UserFile) -> bool {
+    file.base.get(&["hooks"]).and_then(Value::as_object).is_some_and(|events| !events.is_empty())
+}
+
+fn server(wanted: &CodexWanted) -> Value {
+    let mut server = json!({ "command": wanted.program, "args": ["mcp"], "env_vars": wanted.env_vars });
+    if !wanted.env.is_empty() {
+        let env: Map<String, Value> =
+            wanted.env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        server["env"] = Value::Object(env);
+    }
+    server
+}
+
+/// What Codex will note in `config.toml` once the user trusts these hooks, so that uninstall can take that out again.
+fn trust(file: &Path, groups: &[Group]) -> Vec<Trust> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let file = fs::canonicalize(folder).unwrap_or_else(|_| folder.into()).join(file.file_name().unwrap_or_default());
+    groups
+        .iter()
+        .map(|Group { event, group }| Trust {
+            prefix: format!("{}:{}:", file.display(), codex_trust::key_name(event)),
+            hash: codex_trust::hash(event, group, &group["hooks"][0]),
+        })
+        .collect()
+}

@@ -1,0 +1,334 @@
+//! Our part of Codex's `config.toml`, in and out; comments and layout of the rest stay as they are.
+//!
+//! The part is appended as text where that says what we mean, because an editor of TOML would put it before a comment at the
+//! end. Codex itself edits the file too: it notes there which hooks the user trusts and which tools are always allowed.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike};
+
+use super::InstallError;
+use super::json::commands;
+use super::toml::parse;
+
+const BOM: char = '\u{feff}';
+const SERVERS: &str = "mcp_servers";
+const NAME: &str = "steadfast";
+const HOOKS: &str = "hooks";
+const STATE: &str = "state";
+/// The keys of the server's table that are ours to set.
+const SERVER_KEYS: [&str; 4] = ["command", "args", "env_vars", "env"];
+
+/// What setup puts into the file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct CodexEdits {
+    /// The tool server's table; `None` if the user has one of that name.
+    pub(super) server: Option<Value>,
+    /// Our hooks, for users who keep theirs in this file.
+    pub(super) groups: Vec<Group>,
+    /// How to know our hooks among those that Codex notes as trusted.
+    pub(super) trust: Vec<Trust>,
+    /// All of it as it was appended.
+    pub(super) block: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Group {
+    pub(super) event: String,
+    pub(super) group: Value,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Trust {
+    /// File and event, as Codex's key begins.
+    pub(super) prefix: String,
+    pub(super) hash: String,
+}
+
+/// The file's content, whatever its layout.
+pub(super) fn content(path: &Path, text: Option<&str>) -> Result<Value, InstallError> {
+    let broken = |message: String| InstallError::Toml { path: path.into(), message };
+    let table: toml::Table =
+        body(text.unwrap_or_default()).parse().map_err(|error: toml::de::Error| broken(error.message().to_owned()))?;
+    serde_json::to_value(table).map_err(|error| broken(error.to_string()))
+}
+
+/// Does the user keep hooks in this file? What Codex notes about hooks does not count.
+pub(super) fn has_events(content: &Value) -> bool {
+    content[HOOKS].as_object().is_some_and(|hooks| hooks.keys().any(|key| key != STATE))
+}
+
+/// The text with our part in it, in the place of what an earlier setup wrote.
+pub(super) fn with(
+    path: &Path,
+    current: Option<&str>,
+    earlier: &CodexEdits,
+    wanted: &mut CodexEdits,
+) -> Result<String, InstallError> {
+    let text = current.unwrap_or_default();
+    let present = content(path, current)?;
+    let mut document = parse(path, Some(body(text)))?;
+    for old in &earlier.groups {
+        if !wanted.groups.iter().any(|new| new.event == old.event) {
+            remove_group(&mut document, &present, old);
+        }
+    }
+    wanted.put(path, &mut document, &present, earlier)?;
+    let edited = render(text, &document);
+    let meant = content(path, Some(&edited))?;
+    if meant == present {
+        wanted.block.clone_from(&earlier.block);
+        return Ok(text.to_owned());
+    }
+    let mut alone = DocumentMut::new();
+    wanted.put(path, &mut alone, &Value::Null, &CodexEdits::default())?;
+    let gap = if text.trim().is_empty() { "" } else { "\n" };
+    let block = with_line_ends(text, &format!("{gap}{alone}"));
+    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { with_line_ends_of(text) };
+    let appended = format!("{text}{line_end}{block}");
+    if content(path, Some(&appended)).is_ok_and(|content| content == meant) {
+        wanted.block = Some(block);
+        return Ok(appended);
+    }
+    Ok(edited)
+}
+
+/// The text without our part and without what Codex noted about it, and the keys the user has made their own.
+pub(super) fn without(
+    path: &Path,
+    text: &str,
+    ours: &CodexEdits,
+    before: Option<&str>,
+) -> Result<(Option<String>, Vec<String>), InstallError> {
+    let original = content(path, before)?;
+    let cut = ours.block.as_ref().filter(|block| text.matches(block.as_str()).count() == 1);
+    let cut = cut.map(|block| text.replacen(block.as_str(), "", 1));
+    let text = cut.filter(|text| content(path, Some(text)).is_ok()).unwrap_or_else(|| text.to_owned());
+    let present = content(path, Some(&text))?;
+    let mut document = parse(path, Some(body(&text)))?;
+    let mut kept = Vec::new();
+
+    for group in &ours.groups {
+        remove_group(&mut document, &present, group);
+    }
+    if let Some(server) = &ours.server {
+        let key = format!("{SERVERS}.{NAME}");
+        match &present[SERVERS][NAME] {
+            Value::Null => {}
+            // Without a command it is only what Codex noted about our tools.
+            now if now["command"].is_null() || now["command"] == server["command"] => {
+                if let Some(servers) = document.get_mut(SERVERS).and_then(Item::as_table_like_mut) {
+                    servers.remove(NAME);
+                }
+            }
+            _ => kept.push(key),
+        }
+    }
+    forget_trust(&mut document, &present, &original, &ours.trust);
+    prune(&mut document, &original);
+
+    let edited = render(&text, &document);
+    let rest = if content(path, Some(&edited))? == present { text } else { edited };
+    if content(path, Some(&rest))? == original {
+        return Ok((before.map(str::to_owned), kept));
+    }
+    Ok(((before.is_some() || !rest.trim().is_empty()).then_some(rest), kept))
+}
+
+impl CodexEdits {
+    fn put(
+        &self,
+        path: &Path,
+        document: &mut DocumentMut,
+        present: &Value,
+        earlier: &Self,
+    ) -> Result<(), InstallError> {
+        for new in &self.groups {
+            let old = earlier.groups.iter().find(|old| old.event == new.event);
+            put_group(path, document, present, new, old)?;
+        }
+        match &self.server {
+            Some(server) => put_server(path, document, &present[SERVERS][NAME], server),
+            None => Ok(()),
+        }
+    }
+}
+
+fn put_server(path: &Path, document: &mut DocumentMut, present: &Value, server: &Value) -> Result<(), InstallError> {
+    let (servers, inline) = section(path, document, SERVERS)?;
+    if let Some(table) = servers.get_mut(NAME).and_then(Item::as_table_like_mut) {
+        for key in SERVER_KEYS.into_iter().filter(|key| present.get(key) != server.get(key)) {
+            match server.get(key) {
+                Some(value) => table.insert(key, Item::Value(toml_value(value))),
+                None => table.remove(key),
+            };
+        }
+        return Ok(());
+    }
+    servers.insert(NAME, if inline { Item::Value(toml_value(server)) } else { Item::Table(table(server)) });
+    Ok(())
+}
+
+fn put_group(
+    path: &Path,
+    document: &mut DocumentMut,
+    present: &Value,
+    new: &Group,
+    old: Option<&Group>,
+) -> Result<(), InstallError> {
+    let owned = |item: &Value| {
+        let found = commands(item);
+        found == commands(&new.group) || old.is_some_and(|old| found == commands(&old.group))
+    };
+    let list = present[HOOKS][&new.event].as_array();
+    let place = list.and_then(|list| list.iter().position(owned));
+    if place.is_some_and(|place| present[HOOKS][&new.event][place] == new.group) {
+        return Ok(());
+    }
+    let (hooks, inline) = section(path, document, HOOKS)?;
+    match (hooks.get_mut(&new.event), place) {
+        (None, _) if inline => {
+            let list = Array::from_iter([toml_value(&new.group)]);
+            hooks.insert(&new.event, Item::Value(list.into()));
+        }
+        (None, _) => {
+            let list = ArrayOfTables::from_iter([table(&new.group)]);
+            hooks.insert(&new.event, Item::ArrayOfTables(list));
+        }
+        (Some(Item::ArrayOfTables(list)), None) => list.push(table(&new.group)),
+        (Some(Item::ArrayOfTables(list)), Some(place)) => {
+            if let (Some(slot), Value::Object(members)) = (list.get_mut(place), &new.group) {
+                slot.clear();
+                slot.extend(members.iter().map(|(key, value)| (key.clone(), Item::Value(toml_value(value)))));
+            }
+        }
+        (Some(Item::Value(toml_edit::Value::Array(list))), None) => list.push(toml_value(&new.group)),
+        (Some(Item::Value(toml_edit::Value::Array(list))), Some(place)) => {
+            list.replace(place, toml_value(&new.group));
+        }
+        _ => return Err(InstallError::KeyNotAList { path: path.into(), key: format!("{HOOKS}.{}", new.event) }),
+    }
+    Ok(())
+}
+
+/// A table at the root, made if it is missing, and whether only values fit into it.
+fn section<'a>(
+    path: &Path,
+    document: &'a mut DocumentMut,
+    name: &str,
+) -> Result<(&'a mut dyn TableLike, bool), InstallError> {
+    let item = document.entry(name).or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    let inline = item.is_inline_table() || item.as_table().is_some_and(Table::is_dotted);
+    let key = name.to_owned();
+    let table = item.as_table_like_mut().ok_or_else(|| InstallError::KeyNotAnObject { path: path.into(), key })?;
+    Ok((table, inline))
+}
+
+fn remove_group(document: &mut DocumentMut, present: &Value, ours: &Group) {
+    let Some(list) = present[HOOKS][&ours.event].as_array() else {
+        return;
+    };
+    let hooks = document.get_mut(HOOKS).and_then(Item::as_table_like_mut);
+    let Some(item) = hooks.and_then(|hooks| hooks.get_mut(&ours.event)) else {
+        return;
+    };
+    let is_ours = |(_, item): &(usize, &Value)| commands(item) == commands(&ours.group);
+    for (place, _) in list.iter().enumerate().filter(is_ours).collect::<Vec<_>>().into_iter().rev() {
+        match item {
+            Item::ArrayOfTables(list) => {
+                list.remove(place);
+            }
+            Item::Value(toml_edit::Value::Array(list)) => {
+                list.remove(place);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What Codex noted about our hooks: the trust given, or that one was switched off before any was given.
+fn forget_trust(document: &mut DocumentMut, present: &Value, original: &Value, ours: &[Trust]) {
+    let hooks = document.get_mut(HOOKS).and_then(Item::as_table_like_mut);
+    let state = hooks.and_then(|hooks| hooks.get_mut(STATE)).and_then(Item::as_table_like_mut);
+    let (Some(state), Some(notes)) = (state, present[HOOKS][STATE].as_object()) else {
+        return;
+    };
+    for (key, note) in notes {
+        let is_new = original[HOOKS][STATE][key].is_null();
+        let known = |hash: &str| match note["trusted_hash"].as_str() {
+            Some(trusted) => trusted == hash,
+            None => is_new,
+        };
+        if ours.iter().any(|trust| key.starts_with(&trust.prefix) && known(&trust.hash)) {
+            state.remove(key);
+        }
+    }
+}
+
+/// Removes tables that are empty now and were not there before.
+fn prune(document: &mut DocumentMut, original: &Value) {
+    let empty = |item: Option<&Item>| match item {
+        Some(Item::ArrayOfTables(list)) => list.is_empty(),
+        Some(Item::Value(toml_edit::Value::Array(list))) => list.is_empty(),
+        Some(item) => item.as_table_like().is_some_and(TableLike::is_empty),
+        None => false,
+    };
+    if let Some(hooks) = document.get_mut(HOOKS).and_then(Item::as_table_like_mut) {
+        let keys: Vec<String> = hooks.iter().map(|(key, _)| key.to_owned()).collect();
+        for key in keys {
+            if empty(hooks.get(&key)) && original[HOOKS][&key].is_null() {
+                hooks.remove(&key);
+            }
+        }
+    }
+    for key in [HOOKS, SERVERS] {
+        if empty(document.get(key)) && original[key].is_null() {
+            document.remove(key);
+        }
+    }
+}
+
+fn table(object: &Value) -> Table {
+    let members = object.as_object().into_iter().flatten();
+    members.map(|(key, value)| (key.clone(), Item::Value(toml_value(value)))).collect()
+}
+
+fn toml_value(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(number) => number.as_i64().unwrap_or_default().into(),
+        Value::Array(list) => list.iter().map(toml_value).collect::<Array>().into(),
+        Value::Object(members) => inline_table(members).into(),
+        Value::String(text) => text.as_str().into(),
+        Value::Null => "".into(),
+    }
+}
+
+fn inline_table(members: &Map<String, Value>) -> InlineTable {
+    members.iter().map(|(key, value)| (key.clone(), toml_value(value))).collect()
+}
+
+fn body(text: &str) -> &str {
+    text.trim_start_matches(BOM)
+}
+
+/// The document in the line ends and with the byte order mark of the text it came from.
+fn render(text: &str, document: &DocumentMut) -> String {
+    let edited = with_line_ends(text, &document.to_string());
+    if text.starts_with(BOM) { format!("{BOM}{edited}") } else { edited }
+}
+
+fn with_line_ends(like: &str, text: &str) -> String {
+    let plain = text.replace("\r\n", "\n");
+    plain.replace('\n', with_line_ends_of(like))
+}
+
+fn with_line_ends_of(text: &str) -> &'static str {
+    if text.contains("\r\n") { "\r\n" } else { "\n" }
+}

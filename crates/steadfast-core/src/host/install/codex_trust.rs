@@ -1,0 +1,145 @@
+//! Which hooks Codex will run: it skips, without a word, every hook that the user has not trusted as it stands.
+//!
+//! Codex notes trust in `config.toml` as `[hooks.state."<file>:<event>:<group>:<handler>"] trusted_hash = "sha256:…"`. Here it is
+//! only read and compared, never given.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf, absolute};
+
+use fs_err as fs;
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::apply::read;
+use super::json::Document;
+use super::{InstallError, codex, codex_toml};
+
+/// How every command of ours ends.
+const COMMAND_END: &str = " hook codex";
+/// Seconds that Codex assumes where a hook names none.
+const DEFAULT_TIMEOUT: u64 = 600;
+/// For these it assumes one second and allows three.
+const SHORT: [&str; 2] = ["Interrupt", "SessionEnd"];
+
+/// Our hooks as Codex finds them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CodexHooks {
+    /// Event, its command, and whether Codex will run it.
+    pub hooks: Vec<(String, String, HookTrust)>,
+    /// Events without a hook of ours.
+    pub missing: Vec<&'static str>,
+    /// Codex's hooks are switched off altogether.
+    pub switched_off: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookTrust {
+    Trusted,
+    /// Never reviewed.
+    Untrusted,
+    /// Trusted once, in another form or another place.
+    Changed,
+    /// Switched off by the user.
+    Disabled,
+}
+
+impl CodexHooks {
+    pub fn count(&self, trust: HookTrust) -> usize {
+        self.hooks.iter().filter(|(_, _, found)| *found == trust).count()
+    }
+}
+
+/// Looks for our hooks in this `$CODEX_HOME`.
+pub fn codex_hooks(codex_home: &Path) -> Result<CodexHooks, InstallError> {
+    let codex_home = absolute(codex_home)?;
+    let config_file = codex_home.join("config.toml");
+    let hooks_file = codex_home.join("hooks.json");
+    let config = codex_toml::content(&config_file, read(&config_file)?.as_deref())?;
+    let json = Document::parse(&hooks_file, read(&hooks_file)?.as_deref())?;
+    let state = &config["hooks"]["state"];
+    let mut hooks = ours(&hooks_file, json.get(&["hooks"]).unwrap_or(&Value::Null), state);
+    hooks.extend(ours(&config_file, &config["hooks"], state));
+    let missing = codex::events().filter(|event| !hooks.iter().any(|(found, _, _)| found == event)).collect();
+    Ok(CodexHooks { hooks, missing, switched_off: codex::switched_off(&config) })
+}
+
+fn ours(file: &Path, events: &Value, state: &Value) -> Vec<(String, String, HookTrust)> {
+    let mut found = Vec::new();
+    for (event, groups) in events.as_object().into_iter().flatten() {
+        for (group_index, group) in groups.as_array().into_iter().flatten().enumerate() {
+            let handlers = group["hooks"].as_array().into_iter().flatten();
+            for (handler_index, handler) in handlers.enumerate() {
+                let Some(command) = handler["command"].as_str().filter(|command| command.ends_with(COMMAND_END)) else {
+                    continue;
+                };
+                let place = format!("{}:{group_index}:{handler_index}", key_name(event));
+                let note = spellings(file).into_iter().find_map(|file| state.get(format!("{file}:{place}")));
+                let trust = judge(note, &hash(event, group, handler));
+                found.push((event.clone(), command.to_owned(), trust));
+            }
+        }
+    }
+    found
+}
+
+fn judge(note: Option<&Value>, hash: &str) -> HookTrust {
+    let Some(note) = note else {
+        return HookTrust::Untrusted;
+    };
+    match note["trusted_hash"].as_str() {
+        _ if note["enabled"] == json!(false) => HookTrust::Disabled,
+        Some(trusted) if trusted == hash => HookTrust::Trusted,
+        Some(_) => HookTrust::Changed,
+        None => HookTrust::Untrusted,
+    }
+}
+
+/// Codex resolves links in `$CODEX_HOME`, but not in the file's own name.
+fn spellings(file: &Path) -> Vec<String> {
+    let (folder, name) = (file.parent().unwrap_or(Path::new("")), file.file_name().unwrap_or_default());
+    let real = fs::canonicalize(folder).unwrap_or_else(|_| PathBuf::from(folder));
+    vec![real.join(name).display().to_string(), file.display().to_string()]
+}
+
+/// `post_tool_use` for `PostToolUse`.
+pub(super) fn key_name(event: &str) -> String {
+    let mut name = String::new();
+    for letter in event.chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+/// The hash by which Codex knows a hook: of its event, matcher and handler, defaults filled in, keys in order.
+pub(super) fn hash(event: &str, group: &Value, handler: &Value) -> String {
+    let mut known = Map::new();
+    let mut keep = |key: &str, value: &Value| {
+        if !value.is_null() {
+            known.insert(key.to_owned(), value.clone());
+        }
+    };
+    keep("additionalContextLimit", &handler["additionalContextLimit"]);
+    keep("async", &json!(handler["async"].as_bool().unwrap_or(false)));
+    keep("command", &handler["command"]);
+    keep("commandWindows", &handler["commandWindows"]);
+    keep("statusMessage", &handler["statusMessage"]);
+    let timeout = handler["timeout"].as_u64();
+    let timeout = if SHORT.contains(&event) { timeout.unwrap_or(1).min(3) } else { timeout.unwrap_or(DEFAULT_TIMEOUT) };
+    keep("timeout", &json!(timeout.max(1)));
+    keep("type", &handler["type"]);
+    let mut identity = Map::new();
+    identity.insert("event_name".to_owned(), json!(key_name(event)));
+    identity.insert("hooks".to_owned(), json!([known]));
+    if !group["matcher"].is_null() {
+        identity.insert("matcher".to_owned(), group["matcher"].clone());
+    }
+    let mut text = "sha256:".to_owned();
+    for byte in Sha256::digest(Value::Object(identity).to_string()) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
