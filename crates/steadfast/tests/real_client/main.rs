@@ -1,9 +1,10 @@
-//! Tests with the real Claude Code client and a scripted model, offline. `./test` installs the client, names it in
-//! `STEADFAST_CLAUDE` and runs these in a network namespace of their own (`scripts/netless`).
+//! Tests with the real Claude Code and the real Codex and scripted models, offline. `./test` installs the clients, names
+//! them in `STEADFAST_CLAUDE` and `STEADFAST_CODEX` and runs these in a network namespace of their own (`scripts/netless`).
 #![expect(clippy::disallowed_methods, clippy::expect_used, reason = "tests look at the world from outside")]
 
 mod basics;
 mod client;
+mod codex;
 mod facts;
 mod goals;
 mod goals_accounting;

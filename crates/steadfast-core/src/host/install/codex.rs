@@ -55,14 +55,14 @@ const EVENTS: [Event; 11] = [
     event("SessionStart", 30),
     // `$goal-verify` is answered here and runs the user's own commands.
     event("UserPromptSubmit", 900),
-    // Only our own tools: who calls them decides what they may do.
-    Event { name: "PreToolUse", matcher: Some("mcp__steadfast__.*"), timeout: 30 },
+    // Our own tools only touch this session's goal: no question is needed.
+    Event { name: "PermissionRequest", matcher: Some("mcp__steadfast__.*"), timeout: 30 },
     event("PostToolUse", 30),
     // The only word about a turn that failed: there is no Stop after it.
     event("PostModelRequest", 30),
+    event("SubagentStart", 30),
     event("SubagentStop", 30),
     event("PreCompact", 30),
-    event("PostCompact", 30),
     event("Stop", 60),
     // Codex allows these two no more, and warns at every start of one that asks for it.
     event("Interrupt", 3),

@@ -85,7 +85,7 @@ fn a_fresh_codex_gets_everything_and_loses_everything() {
     let hooks = world.json("codex/hooks.json");
     let stop = json!([{ "hooks": [{ "type": "command", "command": COMMAND, "timeout": 60 }] }]);
     assert_eq!(hooks["hooks"]["Stop"], stop);
-    assert_eq!(hooks["hooks"]["PreToolUse"][0]["matcher"], json!("mcp__steadfast__.*"));
+    assert_eq!(hooks["hooks"]["PermissionRequest"][0]["matcher"], json!("mcp__steadfast__.*"));
     assert_eq!(
         world.read("codex/config.toml"),
         "[mcp_servers.steadfast]\ncommand = \"/opt/steadfast\"\nargs = [\"mcp\"]\nenv_vars = [\"CODEX_HOME\"]\n"

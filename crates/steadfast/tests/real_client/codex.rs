@@ -1,0 +1,18 @@
+//! Tests with the real Codex CLI and a scripted model, offline. `STEADFAST_CODEX` names the client; run under
+//! `scripts/netless`.
+
+mod app_server;
+mod basics;
+mod client;
+mod goals;
+mod in_terminal;
+mod lab_hooks;
+mod model;
+mod output;
+mod plugin;
+mod plugins;
+mod reply;
+mod request;
+mod rollout;
+mod trust;
+mod tui;
