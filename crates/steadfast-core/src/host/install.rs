@@ -22,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use claude::{Current, current, plan};
-pub use codex::{CodexWanted, plan_codex};
+pub use codex::{CodexWanted, per_run_flags, plan_codex};
 pub use codex_trust::{CodexHooks, HookTrust, codex_hooks};
 pub use consent::{Consent, decide};
 pub use undo::plan_uninstall;

@@ -236,3 +236,25 @@ fn several_configuration_directories_are_one_machine() {
     let output = finish(env.command(&["usage", "--json"]).env("CLAUDE_CONFIG_DIR", list), b"");
     assert_eq!(output.json()["totals"]["responses"], 9);
 }
+
+/// Codex's rollouts count beside Claude's transcripts; the totals of the samples are explained where they are read.
+#[test]
+fn codex_sessions_are_counted_with_their_project() {
+    let env = Env::new();
+    let folder = env.path("user/.codex/sessions/2026/11/15");
+    std::fs::create_dir_all(&folder).unwrap();
+    let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../steadfast-core/samples/codex/rollout");
+    for (number, name) in ["simple", "tool-call", "stop-block-then-resume"].iter().enumerate() {
+        let target = format!("rollout-2026-11-15T08-00-0{number}-00000000-0000-7000-8000-00000000000{number}.jsonl");
+        std::fs::copy(samples.join(format!("{name}.jsonl")), folder.join(target)).unwrap();
+    }
+    let usage = |arguments: &[&str]| env.run(&[&["usage", "--json"], arguments].concat()).succeeds().json();
+    let all = usage(&["models"]);
+    assert_eq!((&all["totals"]["responses"], &all["totals"]["input_tokens"]), (&json!(7), &json!(2300)), "{all:#}");
+    assert_eq!((&all["totals"]["output_tokens"], &all["totals"]["cache_read_tokens"]), (&json!(152), &json!(5200)));
+    assert_eq!(all["rows"][0]["host"], "codex");
+    assert_eq!(usage(&["models"]), all, "a warm run says the same");
+    assert_eq!(usage(&["--host", "claude"])["totals"]["responses"], 0);
+    assert_eq!(usage(&["session", "--project", "/home/user/project"])["totals"]["responses"], 7);
+    assert_eq!(usage(&["session", "--project", "/elsewhere"])["totals"]["responses"], 0);
+}

@@ -86,6 +86,22 @@ pub(super) fn events() -> impl Iterator<Item = &'static str> {
     EVENTS.iter().map(|event| event.name)
 }
 
+/// Flags that bring our hooks along for one run of `codex exec`, with the trust that this run needs; the user's
+/// configuration is neither read nor changed.
+pub fn per_run_flags(hook_command: &str) -> Vec<String> {
+    let mut flags = Vec::new();
+    let mut state = Map::new();
+    for event in &EVENTS {
+        let group = event.group(hook_command);
+        let key = format!("/<session-flags>/config.toml:{}:0:0", codex_trust::key_name(event.name));
+        let hash = codex_trust::hash(event.name, &group, &group["hooks"][0]);
+        state.insert(key, json!({ "trusted_hash": hash }));
+        flags.extend(["-c".to_owned(), format!("hooks.{}={}", event.name, codex_toml::toml_value(&json!([group])))]);
+    }
+    flags.extend(["-c".to_owned(), format!("hooks.state={}", codex_toml::toml_value(&Value::Object(state)))]);
+    flags
+}
+
 /// Plans everything `setup codex` does; running it again changes nothing.
 pub fn plan_codex(wanted: &CodexWanted) -> Result<Plan, InstallError> {
     let (home, codex_home) = (absolute(wanted.home)?, absolute(wanted.codex_home)?);

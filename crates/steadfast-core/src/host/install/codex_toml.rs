@@ -299,7 +299,7 @@ fn table(object: &Value) -> Table {
     members.map(|(key, value)| (key.clone(), Item::Value(toml_value(value)))).collect()
 }
 
-fn toml_value(value: &Value) -> toml_edit::Value {
+pub(super) fn toml_value(value: &Value) -> toml_edit::Value {
     match value {
         Value::Bool(flag) => (*flag).into(),
         Value::Number(number) => number.as_i64().unwrap_or_default().into(),

@@ -9,6 +9,7 @@ use steadfast_core::clock;
 use steadfast_core::env_vars;
 use steadfast_core::goal::{Actor, Goal, GoalStatus};
 use steadfast_core::host::Host;
+use steadfast_core::host::install::{self, HookTrust};
 use steadfast_core::overview;
 use steadfast_core::prompt;
 use steadfast_core::store::Store;
@@ -17,6 +18,7 @@ use steadfast_engine::codex;
 use super::{Caller, Outcome, refuse_above_shared_cap};
 use crate::failure::{Failure, code};
 use crate::output::Done;
+use crate::plugin;
 
 pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place: &Place) -> Result<Outcome, Failure> {
     let (id, now) = (place.session_id.as_str(), caller.now);
@@ -43,7 +45,7 @@ pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place:
     }
     let directory = place.project_dir.clone().map_or_else(|| caller.directory.clone(), PathBuf::from);
     let text = prompt::continuation(&goal, &[], now)?;
-    let ended = codex::resume(&program, id, &text, &directory).map_err(|error| {
+    let ended = codex::resume(&program, &hook_flags()?, id, &text, &directory).map_err(|error| {
         let hint = "`codex --version` shows whether it runs; the goal is active and waits";
         Failure::new(code::ENVIRONMENT, format!("cannot run {}: {error}", program.display()), hint)
     })?;
@@ -60,6 +62,20 @@ fn outcome(store: &Store, goal: Goal, said: &str) -> Result<Outcome, Failure> {
     let view = overview::goal_view(store.read(), &goal, clock::now())?;
     let text = format!("{said}\nstatus: {}\nnext: {}", goal.state(), view.next);
     Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+}
+
+/// Hooks for this one run where the user's own configuration has none that Codex trusts: without any, the turn would
+/// end like every other and nothing would be counted.
+fn hook_flags() -> Result<Vec<String>, Failure> {
+    let trusted = match steadfast_core::host::codex::home() {
+        Some(home) => install::codex_hooks(&home)?.count(HookTrust::Trusted),
+        None => 0,
+    };
+    if trusted > 0 {
+        return Ok(Vec::new());
+    }
+    let program = std::env::current_exe()?;
+    Ok(install::per_run_flags(&format!("{} hook codex", plugin::shell_word(&program.to_string_lossy()))))
 }
 
 /// The user's own codex, found before anything is changed.

@@ -231,3 +231,34 @@ fn untrusted_hooks_are_silent_and_doctor_says_so_and_uninstall_leaves_no_trace()
     assert!(!codex.codex_home().join("hooks.json").exists());
     assert!(!codex.codex_home().join("skills/goal-start").exists());
 }
+
+#[test]
+fn a_closed_session_is_taken_up_from_outside_with_hooks_of_its_own() {
+    let model = ScriptedResponses::start(|r| Reply::text(format!("Step {}.", r.seq)).usage(USAGE));
+    let codex = trusted(Codex::new(&model));
+    let first = codex.exec(&[], "$goal-start \"Go on from outside\" --max-turns 1");
+    let thread = first.thread_id();
+    let before = goal(&codex);
+    assert_eq!(before["paused_reason"], "continuation_cap", "{before:#}");
+    // The user takes Steadfast out of Codex: nothing of it is in the configuration any more.
+    let (code, said) = steadfast(&codex, &["setup", "codex", "--uninstall"]);
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = steadfast(&codex, &["goal", "extend", "--add-turns", "1", "--session", &thread]);
+    assert_eq!(code, 0, "{said}");
+    let config = fs::read(codex.config_path()).expect("config");
+
+    let path = format!("{}:{}", codex.program().parent().expect("directory").display(), codex.environment()["PATH"]);
+    let output = codex
+        .command(binary())
+        .env("PATH", path)
+        .args(["goal", "resume", "--continue", "--session", &thread])
+        .output()
+        .expect("run steadfast");
+
+    model.check_script();
+    assert!(output.status.success(), "{output:?}");
+    let after = goal(&codex);
+    assert_eq!(after["continuations_used"], 2, "{after:#} {output:?}");
+    assert_eq!(after["tokens_used"], counted(&model, Kind::Main), "{after:#}");
+    assert_eq!(fs::read(codex.config_path()).expect("config"), config, "the user's configuration is left alone");
+}
