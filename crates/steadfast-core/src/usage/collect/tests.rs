@@ -216,11 +216,11 @@ fn a_session_belongs_to_its_own_directory_not_its_subagents() {
         line["cwd"] = cwd.into();
         format!("{line}\n")
     };
-    machine.write("s/subagents/agent-x.jsonl", &[line("m1", "/work/tree")]);
-    machine.write("s.jsonl", &[line("m2", "/work/\"quoted\"\\é"), line("m3", "/elsewhere")]);
+    machine.write("s/subagents/agent-x.jsonl", &[line("m1", "/src/tree")]);
+    machine.write("s.jsonl", &[line("m2", "/src/\"quoted\"\\é"), line("m3", "/elsewhere")]);
     machine.write("bare.jsonl", &[reply("m4", START, [1, 0, 0, 0])]);
     let projects: HashMap<String, String> =
         machine.summary().sessions.into_iter().map(|session| (session.id, session.project)).collect();
-    assert_eq!(projects["s"], "/work/\"quoted\"\\é");
+    assert_eq!(projects["s"], "/src/\"quoted\"\\é");
     assert_eq!(projects["bare"], "p");
 }
