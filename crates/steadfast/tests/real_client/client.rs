@@ -2,25 +2,16 @@
 //! on loopback, and reads what it left behind.
 
 use crate::model::ScriptedModel;
+use crate::process::Output;
+use crate::workspace::Workspace;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::process::CommandExt;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use std::time::Duration;
 
 /// The client asks about a new key; the end of it is noted as approved below.
 const FAKE_KEY: &str = "sk-ant-api03-not-a-key-00000000000000000000";
-
-/// What a finished `claude` run left.
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) status: ExitStatus,
-}
 
 impl Output {
     /// The result object of a run with `--output-format json`.
@@ -36,11 +27,17 @@ impl Output {
 
 pub(crate) struct Client {
     claude: PathBuf,
-    /// Holds everything below; removed on drop.
-    dir: TempDir,
+    workspace: Workspace,
     plugin_dirs: Vec<PathBuf>,
-    env: BTreeMap<String, String>,
-    limit: Duration,
+}
+
+/// A client is asked for its home, its project and its environment directly.
+impl Deref for Client {
+    type Target = Workspace;
+
+    fn deref(&self) -> &Workspace {
+        &self.workspace
+    }
 }
 
 impl Client {
@@ -49,17 +46,17 @@ impl Client {
     pub(crate) fn new(model: &ScriptedModel) -> Self {
         let claude = std::env::var_os("STEADFAST_CLAUDE").map(PathBuf::from);
         let claude = claude.expect("set STEADFAST_CLAUDE to the path of a claude executable");
-        assert_no_network();
-        let dir = tempfile::Builder::new().prefix("sf-").tempdir().expect("tempdir");
-        let root = dir.path().canonicalize().expect("tempdir path");
-        let mut client = Self { claude, dir, plugin_dirs: vec![], env: BTreeMap::new(), limit: Duration::from_mins(2) };
-        for part in ["home/.claude", "project", "tmp"] {
-            fs::create_dir_all(root.join(part)).expect("directory");
-        }
+        let mut client = Self { claude, workspace: Workspace::new(), plugin_dirs: vec![] };
+        fs::create_dir(client.config_dir()).expect("directory");
         client.write_settings();
-        client.set_env(model);
-        let git = client.command("git").args(["init", "-q", "-b", "main"]).status().expect("git");
-        assert!(git.success(), "git init failed");
+        for (name, value) in [
+            ("ANTHROPIC_API_KEY", FAKE_KEY),
+            ("ANTHROPIC_BASE_URL", model.base_url().as_str()),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+        ] {
+            client.workspace.set_env(name, value);
+        }
         client
     }
 
@@ -87,36 +84,9 @@ impl Client {
         self.write_user_settings(&json!({}));
     }
 
-    fn set_env(&mut self, model: &ScriptedModel) {
-        let home = self.home();
-        // A second guard besides the namespace: port 9 on loopback is closed.
-        let nowhere = "http://127.0.0.1:9";
-        let path = std::env::var("PATH").unwrap_or_default();
-        for (name, value) in [
-            ("HOME", home.to_string_lossy().as_ref()),
-            ("TMPDIR", self.root().join("tmp").to_string_lossy().as_ref()),
-            ("PATH", path.as_str()),
-            ("TERM", "xterm-256color"),
-            ("LANG", "C.UTF-8"),
-            ("SHELL", "/bin/sh"),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("ANTHROPIC_API_KEY", FAKE_KEY),
-            ("ANTHROPIC_BASE_URL", model.base_url().as_str()),
-            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
-            ("DISABLE_AUTOUPDATER", "1"),
-            ("HTTP_PROXY", nowhere),
-            ("HTTPS_PROXY", nowhere),
-            ("ALL_PROXY", nowhere),
-            ("NO_PROXY", "127.0.0.1,localhost"),
-        ] {
-            self.env.insert(name.into(), value.into());
-        }
-    }
-
     /// Directory put first on PATH, so that this `steadfast` is found.
     pub(crate) fn bin_dir(mut self, dir: &Path) -> Self {
-        let old = self.env.remove("PATH").unwrap_or_default();
-        self.env.insert("PATH".into(), format!("{}:{old}", dir.display()));
+        self.workspace.add_bin_dir(dir);
         self
     }
 
@@ -127,26 +97,14 @@ impl Client {
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
-        self.env.insert(name.into(), value.into());
+        self.workspace.set_env(name, value);
         self
     }
 
     /// How long `print` may take before it is killed (120 s if not said).
     pub(crate) fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+        self.workspace.set_limit(limit);
         self
-    }
-
-    pub(crate) fn root(&self) -> PathBuf {
-        self.dir.path().canonicalize().expect("root")
-    }
-
-    pub(crate) fn home(&self) -> PathBuf {
-        self.root().join("home")
-    }
-
-    pub(crate) fn project(&self) -> PathBuf {
-        self.root().join("project")
     }
 
     pub(crate) fn config_dir(&self) -> PathBuf {
@@ -155,14 +113,6 @@ impl Client {
 
     pub(crate) fn write_user_settings(&self, settings: &Value) {
         fs::write(self.config_dir().join("settings.json"), settings.to_string()).expect("settings");
-    }
-
-    /// Any program in the environment and the project of the client, so also
-    /// `steadfast` as a person would call it from a shell.
-    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
-        command.env_clear().envs(&self.env).current_dir(self.project()).stdin(Stdio::null());
-        command
     }
 
     /// The client's command line up to the plugins, for `print` and the TUI.
@@ -174,57 +124,13 @@ impl Client {
         (self.claude.clone(), args)
     }
 
-    pub(crate) fn environment(&self) -> &BTreeMap<String, String> {
-        &self.env
-    }
-
-    /// Runs `claude -p` with the prompt. Output goes to files, not pipes: a
-    /// process left behind would keep a pipe open and hang the test.
+    /// Runs `claude -p` with the prompt.
     pub(crate) fn print(&self, args: &[&str], prompt: &str) -> Output {
         let (program, base) = self.base_args();
-        let out = self.root().join("stdout.txt");
-        let err = self.root().join("stderr.txt");
+        let mut command = self.command(program);
         // The prompt comes before the options because some options
         // (--allowedTools) take any number of values and would swallow it.
-        let mut child = self
-            .command(program)
-            .args(["-p", prompt])
-            .args(base)
-            .args(args)
-            .stdout(fs::File::create(&out).expect("stdout file"))
-            .stderr(fs::File::create(&err).expect("stderr file"))
-            .process_group(0)
-            .spawn()
-            .expect("start claude");
-        let end = Instant::now() + self.limit;
-        let status = loop {
-            if let Some(status) = child.try_wait().expect("wait") {
-                break Some(status);
-            }
-            if Instant::now() > end {
-                kill_group(child.id());
-                let _ = child.wait();
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        let read = |path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-        let (stdout, stderr) = (read(&out), read(&err));
-        let Some(status) = status else {
-            panic!("claude -p did not end in {:?}\nstdout: {stdout}\nstderr: {stderr}", self.limit);
-        };
-        Output { stdout, stderr, status }
+        command.args(["-p", prompt]).args(base).args(args);
+        self.run_to_end(&mut command, "claude -p")
     }
-}
-
-pub(crate) fn kill_group(leader: u32) {
-    // The shell's own kill: no unsafe code and no further dependency.
-    let _ = Command::new("sh").args(["-c", &format!("kill -KILL -{leader} 2>/dev/null")]).status();
-}
-
-fn assert_no_network() {
-    let devices = fs::read_to_string("/proc/net/dev").expect("/proc/net/dev");
-    let names = devices.lines().skip(2).filter_map(|line| line.split(':').next());
-    let others: Vec<&str> = names.map(str::trim).filter(|name| *name != "lo").collect();
-    assert!(others.is_empty(), "run this under netless.sh; network devices found: {others:?}");
 }

@@ -1,47 +1,14 @@
-//! One request of the client as a script sees it, and what kind it is.
+//! One request of Claude Code as a script sees it.
 
+use crate::model::Messages;
 use crate::reply::Reply;
-use axum::http::HeaderMap;
+use crate::scripted;
+pub(crate) use crate::scripted::Kind;
 use serde_json::{Value, json};
 
-/// Who the client makes a request for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A turn of the conversation.
-    Main,
-    /// A turn of a subagent.
-    Subagent,
-    /// Anything else: compaction summary, title, native goal evaluator, probes.
-    Side,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    /// 1, 2, 3... over the requests that are not side calls; 0 for side calls.
-    pub(crate) seq: usize,
-    pub(crate) kind: Kind,
-    pub(crate) json: Value,
-    pub(crate) headers: Vec<(String, String)>,
-}
+pub(crate) type Request = scripted::Request<Messages>;
 
 impl Request {
-    pub(crate) fn new(json: Value, headers: &HeaderMap) -> Self {
-        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-        let headers = headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect();
-        let mut request = Self { seq: 0, kind: Kind::Main, json, headers };
-        if request.is_side_call() {
-            request.kind = Kind::Side;
-        } else if request.is_subagent("") {
-            request.kind = Kind::Subagent;
-        }
-        request
-    }
-
-    /// A header by its lower-case name.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
-    }
-
     pub(crate) fn session_id(&self) -> Option<String> {
         self.header("x-claude-code-session-id").map(str::to_owned)
     }

@@ -1,146 +1,22 @@
-//! The real client's terminal interface, run in tmux on a private socket.
+//! The terminal interface of Claude Code: how to start it and what its screen says.
 
-use crate::client::{Client, kill_group};
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use crate::client::Client;
+pub(crate) use crate::terminal::Tui;
+use crate::terminal::{InTerminal, InputBox, dense, dense_with_end};
+use crate::workspace::Workspace;
+use std::ffi::OsString;
+use std::time::Duration;
 
-const COLUMNS: &str = "150";
-const LINES: &str = "50";
-/// How long the client may take to show something. Generous, as the machine
-/// may be busy with other tests; nothing waits longer than it has to.
-const LIMIT: Duration = Duration::from_mins(1);
+impl InTerminal for Client {
+    const INPUT_BOX: InputBox = InputBox { text: input_box, holds: is_typed, quiet: Duration::ZERO };
 
-pub(crate) struct Tui {
-    socket: PathBuf,
-}
-
-impl Tui {
-    /// Starts the TUI and waits until it takes input.
-    pub(crate) fn start(client: &Client, args: &[&str]) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let tui = Self { socket: client.root().join(format!("tmux{number}")) };
-        let (program, base) = client.base_args();
-        let mut command = tui.tmux();
-        // The pane stays when the client ends, so that its last words can be
-        // shown in a failure message.
-        command.args(["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"]);
-        command.args(["new-session", "-d", "-x", COLUMNS, "-y", LINES, "-c"]).arg(client.project());
-        // tmux adds variables of its own, so the wanted environment is set by
-        // env -i as the last step.
-        command.args(["--", "env", "-i"]);
-        command.args(client.environment().iter().map(|(name, value)| format!("{name}={value}")));
-        command.arg(program).args(base).args(args);
-        let status = command.status().expect("start tmux");
-        assert!(status.success(), "tmux did not start");
-        tui.wait_for("the input box", LIMIT, |screen| input_box(screen).is_some());
-        tui
+    fn workspace(&self) -> &Workspace {
+        self
     }
 
-    fn tmux(&self) -> Command {
-        let mut command = Command::new("tmux");
-        // A tmux around the test must not be talked to, nor its settings read.
-        command.env_remove("TMUX").env("LANG", "C.UTF-8").args(["-u", "-f", "/dev/null", "-S"]);
-        command.arg(&self.socket);
-        command
-    }
-
-    fn tmux_ok(&self, args: &[&str]) -> String {
-        let output = self.tmux().args(args).output().expect("run tmux");
-        let error = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "tmux {args:?} failed: {error}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// Types one line of text (up to a few hundred characters: more is shown as
-    /// "Pasted text") and waits until it is in the input box, because an Enter
-    /// that comes in the same burst would be taken as part of a paste.
-    pub(crate) fn send(&self, text: &str) {
-        self.tmux_ok(&["send-keys", "-l", "--", text]);
-        self.wait_for(&format!("typed text {text:?}"), LIMIT, |screen| is_typed(screen, text));
-    }
-
-    pub(crate) fn enter(&self) {
-        self.key("Enter");
-    }
-
-    pub(crate) fn escape(&self) {
-        self.key("Escape");
-    }
-
-    /// A key by its tmux name, as `C-c` or `Up`.
-    pub(crate) fn key(&self, name: &str) {
-        self.tmux_ok(&["send-keys", name]);
-    }
-
-    /// Types a line, sends it off and waits until the input box let go of it.
-    pub(crate) fn submit(&self, text: &str) {
-        self.send(text);
-        self.enter();
-        let end = Instant::now() + LIMIT;
-        while self.is_running() && is_typed(&self.screen(), text) {
-            assert!(Instant::now() < end, "{text:?} is not taken; screen:\n{}", self.screen());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// What is on the screen now, without the empty lines at its end.
-    pub(crate) fn screen(&self) -> String {
-        self.tmux_ok(&["capture-pane", "-p"]).trim_end().to_owned()
-    }
-
-    /// The screen with everything that scrolled off it.
-    pub(crate) fn history(&self) -> String {
-        self.tmux_ok(&["capture-pane", "-p", "-S", "-"]).trim_end().to_owned()
-    }
-
-    /// Waits until the screen fulfils the condition and returns it.
-    pub(crate) fn wait_for(&self, what: &str, limit: Duration, wanted: impl Fn(&str) -> bool) -> String {
-        let end = Instant::now() + limit;
-        loop {
-            let alive = self.is_running();
-            let screen = self.screen();
-            if wanted(&screen) {
-                return screen;
-            }
-            assert!(alive, "the client ended before {what}; last screen:\n{screen}");
-            assert!(Instant::now() < end, "waited {limit:?} for {what}; last screen:\n{screen}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    pub(crate) fn wait_for_text(&self, text: &str) -> String {
-        self.wait_for(&format!("{text:?}"), LIMIT, |screen| screen.contains(text))
-    }
-
-    pub(crate) fn is_running(&self) -> bool {
-        let output = self.tmux().args(["display-message", "-p", "#{pane_dead}"]).output();
-        output.is_ok_and(|output| output.stdout.starts_with(b"0"))
-    }
-
-    /// Leaves by `/exit` and waits until the process has ended.
-    pub(crate) fn exit(self) {
-        self.submit("/exit");
-        let end = Instant::now() + LIMIT;
-        while self.is_running() {
-            assert!(Instant::now() < end, "still running after /exit; screen:\n{}", self.screen());
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Tui {
-    fn drop(&mut self) {
-        // The client may outlive its terminal, so it is killed by its id too.
-        let pid = self.tmux().args(["display-message", "-p", "#{pane_pid}"]).output();
-        let alive = self.is_running();
-        let _ = self.tmux().arg("kill-server").output();
-        let pid = pid.ok().and_then(|o| String::from_utf8_lossy(&o.stdout).trim().parse().ok());
-        if let (true, Some(pid)) = (alive, pid) {
-            kill_group(pid);
-        }
+    fn command_line(&self) -> Vec<OsString> {
+        let (program, args) = self.base_args();
+        std::iter::once(program.into()).chain(args.into_iter().map(OsString::from)).collect()
     }
 }
 
@@ -155,11 +31,8 @@ fn input_box(screen: &str) -> Option<String> {
     inside.first()?.starts_with('❯').then(|| inside.join("\n"))
 }
 
-/// Whether the input box holds the end of the text. Spaces are not compared:
-/// long lines are wrapped and the box pads them.
+/// Whether the input box holds the end of the text.
 fn is_typed(screen: &str, text: &str) -> bool {
-    let dense = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
-    let text = dense(text);
-    let end: String = text.chars().skip(text.chars().count().saturating_sub(20)).collect();
+    let (_, end) = dense_with_end(text);
     input_box(screen).is_some_and(|typed| dense(&typed).contains(&end))
 }

@@ -1,6 +1,7 @@
 //! Questions to Codex's own `app-server`, for what no command line tells.
 
-use super::client::{Codex, kill_group};
+use super::client::Codex;
+use crate::process::kill_group;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;

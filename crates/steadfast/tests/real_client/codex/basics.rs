@@ -229,7 +229,7 @@ fn a_subagent_has_a_rollout_and_a_ledger_of_its_own() {
     model.check_script();
     assert_eq!(output.last_message().as_deref(), Some("parent done"), "{output:?}");
     assert_eq!(model.handed_out_of(Kind::Subagent), Usage::new(500, 0, 5, 0));
-    let child = model.handed_out().into_iter().find(|h| h.kind == Kind::Subagent).and_then(|h| h.thread_id);
+    let child = model.handed_out().into_iter().find(|h| h.kind == Kind::Subagent).and_then(|h| h.session_id);
     assert_eq!(hooks.log_of("SubagentStop")[0]["agent_id"], json!(child));
     let own = rollout::usage_of(&codex.rollout(&child.expect("thread of the subagent")));
     assert_eq!(own.into_values().sum::<Usage>(), Usage::new(500, 0, 5, 0));

@@ -1,16 +1,14 @@
 //! Runs the real `codex` with a private home, a private project and a model on loopback.
 
 use super::model::ScriptedResponses;
-use super::output::Output;
 use super::trust;
+use crate::process::Output;
+use crate::workspace::Workspace;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::process::CommandExt;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use std::time::Duration;
 
 /// No model of this name is known to the client, so it offers plain function tools (`exec_command`) and not one
 /// tool that runs code.
@@ -18,10 +16,16 @@ pub(crate) const MODEL: &str = "scripted-model";
 
 pub(crate) struct Codex {
     program: PathBuf,
-    /// Holds everything below; removed on drop.
-    dir: TempDir,
-    env: BTreeMap<String, String>,
-    limit: Duration,
+    workspace: Workspace,
+}
+
+/// A client is asked for its home, its project and its environment directly.
+impl Deref for Codex {
+    type Target = Workspace;
+
+    fn deref(&self) -> &Workspace {
+        &self.workspace
+    }
 }
 
 impl Codex {
@@ -30,17 +34,11 @@ impl Codex {
     pub(crate) fn new(model: &ScriptedResponses) -> Self {
         let program = std::env::var_os("STEADFAST_CODEX").map(PathBuf::from);
         let program = program.expect("set STEADFAST_CODEX to the path of a codex executable");
-        assert_no_network();
-        let dir = tempfile::Builder::new().prefix("sf-").tempdir().expect("tempdir");
-        let root = dir.path().canonicalize().expect("tempdir path");
-        let mut codex = Self { program, dir, env: BTreeMap::new(), limit: Duration::from_mins(2) };
-        for part in ["home", "codex-home", "project", "tmp"] {
-            fs::create_dir_all(root.join(part)).expect("directory");
-        }
+        let mut codex = Self { program, workspace: Workspace::new() };
+        let home = codex.codex_home();
+        fs::create_dir(&home).expect("directory");
+        codex.workspace.set_env("CODEX_HOME", &home.to_string_lossy());
         codex.write_base_config(model);
-        codex.set_env();
-        let git = codex.command("git").args(["init", "-q", "-b", "main"]).status().expect("git");
-        assert!(git.success(), "git init failed");
         codex
     }
 
@@ -63,47 +61,23 @@ impl Codex {
         fs::write(self.config_path(), config).expect("config.toml");
     }
 
-    fn set_env(&mut self) {
-        let (home, codex_home) = (self.home(), self.codex_home());
-        // A second guard besides the namespace: port 9 on loopback is closed.
-        let nowhere = "http://127.0.0.1:9";
-        let path = std::env::var("PATH").unwrap_or_default();
-        for (name, value) in [
-            ("HOME", home.to_string_lossy().as_ref()),
-            ("CODEX_HOME", codex_home.to_string_lossy().as_ref()),
-            ("TMPDIR", self.root().join("tmp").to_string_lossy().as_ref()),
-            ("PATH", path.as_str()),
-            ("TERM", "xterm-256color"),
-            ("LANG", "C.UTF-8"),
-            ("SHELL", "/bin/sh"),
-            ("GIT_CONFIG_NOSYSTEM", "1"),
-            ("HTTP_PROXY", nowhere),
-            ("HTTPS_PROXY", nowhere),
-            ("ALL_PROXY", nowhere),
-            ("NO_PROXY", "127.0.0.1,localhost"),
-        ] {
-            self.env.insert(name.into(), value.into());
-        }
-    }
-
     /// Directory put first on PATH, so that this `steadfast` is found. The shell tool has the environment of a LOGIN
     /// shell, whose `/etc/profile` may set PATH anew, so the directory is in the user's profile too.
     pub(crate) fn bin_dir(mut self, dir: &Path) -> Self {
-        let old = self.env.remove("PATH").unwrap_or_default();
-        self.env.insert("PATH".into(), format!("{}:{old}", dir.display()));
+        self.workspace.add_bin_dir(dir);
         let profile = format!("PATH='{}':\"$PATH\"\nexport PATH\n", dir.display());
         fs::write(self.home().join(".profile"), profile).expect("profile");
         self
     }
 
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
-        self.env.insert(name.into(), value.into());
+        self.workspace.set_env(name, value);
         self
     }
 
     /// How long `exec` may take before it is killed (120 s if not said).
     pub(crate) fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+        self.workspace.set_limit(limit);
         self
     }
 
@@ -157,14 +131,6 @@ impl Codex {
         self
     }
 
-    pub(crate) fn root(&self) -> PathBuf {
-        self.dir.path().canonicalize().expect("root")
-    }
-
-    pub(crate) fn home(&self) -> PathBuf {
-        self.root().join("home")
-    }
-
     pub(crate) fn codex_home(&self) -> PathBuf {
         self.root().join("codex-home")
     }
@@ -173,24 +139,8 @@ impl Codex {
         self.codex_home().join("config.toml")
     }
 
-    pub(crate) fn project(&self) -> PathBuf {
-        self.root().join("project")
-    }
-
     pub(crate) fn program(&self) -> &Path {
         &self.program
-    }
-
-    pub(crate) fn environment(&self) -> &BTreeMap<String, String> {
-        &self.env
-    }
-
-    /// Any program in the environment and the project of the client, so also `steadfast` as a person would call it
-    /// from a shell.
-    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
-        command.env_clear().envs(&self.env).current_dir(self.project()).stdin(Stdio::null());
-        command
     }
 
     /// Runs `codex exec --json ARGS -- PROMPT`. Options come before a subcommand: `["-c", "x=1", "resume", id]`.
@@ -198,48 +148,8 @@ impl Codex {
         self.run(&[&["exec", "--json"], args, &["--", prompt]].concat())
     }
 
-    /// Runs `codex` with these arguments, as for `plugin add`. Output goes to files, not pipes: a process left behind
-    /// would keep a pipe open and hang the test.
+    /// Runs `codex` with these arguments, as for `plugin add`.
     pub(crate) fn run(&self, args: &[&str]) -> Output {
-        let out = self.root().join("stdout.txt");
-        let err = self.root().join("stderr.txt");
-        let mut child = self
-            .command(&self.program)
-            .args(args)
-            .stdout(fs::File::create(&out).expect("stdout file"))
-            .stderr(fs::File::create(&err).expect("stderr file"))
-            .process_group(0)
-            .spawn()
-            .expect("start codex");
-        let end = Instant::now() + self.limit;
-        let status = loop {
-            if let Some(status) = child.try_wait().expect("wait") {
-                break Some(status);
-            }
-            if Instant::now() > end {
-                kill_group(child.id());
-                let _ = child.wait();
-                break None;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        let read = |path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-        let (stdout, stderr) = (read(&out), read(&err));
-        let Some(status) = status else {
-            panic!("codex {args:?} did not end in {:?}\nstdout: {stdout}\nstderr: {stderr}", self.limit);
-        };
-        Output { stdout, stderr, status }
+        self.run_to_end(self.command(&self.program).args(args), &format!("codex {args:?}"))
     }
-}
-
-pub(crate) fn kill_group(leader: u32) {
-    // The shell's own kill: no unsafe code and no further dependency.
-    let _ = Command::new("sh").args(["-c", &format!("kill -KILL -{leader} 2>/dev/null")]).status();
-}
-
-fn assert_no_network() {
-    let devices = fs::read_to_string("/proc/net/dev").expect("/proc/net/dev");
-    let names = devices.lines().skip(2).filter_map(|line| line.split(':').next());
-    let others: Vec<&str> = names.map(str::trim).filter(|name| *name != "lo").collect();
-    assert!(others.is_empty(), "run this under scripts/netless; network devices found: {others:?}");
 }

@@ -1,15 +1,8 @@
 //! What a finished run of Codex left on its standard output.
 
 use super::reply::Usage;
+use crate::process::Output;
 use serde_json::Value;
-use std::process::ExitStatus;
-
-#[derive(Debug)]
-pub(crate) struct Output {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-    pub(crate) status: ExitStatus,
-}
 
 impl Output {
     /// The events of a run with `--json`.

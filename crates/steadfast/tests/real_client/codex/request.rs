@@ -1,51 +1,14 @@
-//! One request of Codex as a script sees it, and what kind it is.
+//! One request of Codex as a script sees it.
 
+use super::model::Responses;
 use super::reply::{Reply, Tool};
-use axum::http::HeaderMap;
+use crate::scripted;
+pub(crate) use crate::scripted::Kind;
 use serde_json::{Value, json};
 
-/// Who the client makes a request for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A turn of the conversation.
-    Main,
-    /// A turn of a subagent.
-    Subagent,
-    /// The summary for a compaction. Rollouts do show its usage.
-    Compaction,
-    /// Anything else (titles of the TUI). No rollout shows its usage.
-    Side,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Request {
-    /// 1, 2, 3... over the requests of kind main and subagent; 0 for the others.
-    pub(crate) seq: usize,
-    pub(crate) kind: Kind,
-    pub(crate) json: Value,
-    pub(crate) headers: Vec<(String, String)>,
-}
+pub(crate) type Request = scripted::Request<Responses>;
 
 impl Request {
-    pub(crate) fn new(json: Value, headers: &HeaderMap) -> Self {
-        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-        let headers = headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes()))).collect();
-        let mut request = Self { seq: 0, kind: Kind::Main, json, headers };
-        let metadata = request.turn_metadata();
-        request.kind = match (metadata["request_kind"].as_str(), metadata["thread_source"].as_str()) {
-            (Some("compaction"), _) => Kind::Compaction,
-            (Some("turn"), Some("user")) => Kind::Main,
-            (Some("turn"), Some("subagent")) => Kind::Subagent,
-            _ => Kind::Side,
-        };
-        request
-    }
-
-    /// A header by its lower-case name.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
-    }
-
     /// What the client says about the turn: `thread_id`, `session_id`, `turn_id`, `turn_trigger`...
     pub(crate) fn turn_metadata(&self) -> Value {
         self.header("x-codex-turn-metadata").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
