@@ -269,10 +269,9 @@ fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
     assert_eq!(env.thread_status()["status"], "paused", "nothing is changed before it can go on");
     go_on(&with_codex).succeeds();
     let argv = std::fs::read_to_string(env.path("argv")).unwrap();
-    assert!(
-        argv.starts_with(&format!("exec\n--skip-git-repo-check\nresume\n{THREAD}\nThe goal of this session")),
-        "{argv}"
-    );
+    // No hooks of ours are trusted in this configuration, so the run brings its own.
+    assert!(argv.starts_with("exec\n--skip-git-repo-check\n-c\nhooks.SessionStart="), "{argv}");
+    assert!(argv.contains(&format!("\nresume\n{THREAD}\nThe goal of this session")), "{argv}");
     assert_eq!(env.thread_status()["status"], "active");
 
     env.start(&["in claude"]);
