@@ -47,6 +47,9 @@ impl Price {
     }
 }
 
+/// The table in the repository, as text.
+const SHIPPED: &str = include_str!("../prices.toml");
+
 /// Prices by model.
 #[derive(Debug)]
 pub struct Table {
@@ -83,9 +86,7 @@ impl Table {
     pub fn shipped() -> &'static Self {
         static TABLE: OnceLock<Table> = OnceLock::new();
         // A test holds the file in the repository to its form.
-        TABLE.get_or_init(|| {
-            Self::parse(include_str!("../prices.toml")).unwrap_or(Self { models: BTreeMap::new(), fingerprint: 0 })
-        })
+        TABLE.get_or_init(|| Self::parse(SHIPPED).unwrap_or(Self { models: BTreeMap::new(), fingerprint: 0 }))
     }
 
     /// Reads a table of the same form from a file.
@@ -118,22 +119,27 @@ impl Table {
 
     /// The cost of a response in millionths of a dollar; `None` when the table does not tell it.
     pub fn cost_micros(&self, response: &Response) -> Option<i64> {
-        let price = self.models.get(plain_model(&response.model))?.of(response)?;
-        #[expect(clippy::cast_precision_loss, reason = "token counts are below 2^53")]
-        let part = |tokens: i64, dollars_per_million: f64| tokens as f64 * dollars_per_million;
-        let short_lived = (response.cache_creation - response.cache_creation_1h).max(0);
-        // A dollar a million tokens is a millionth of a dollar a token.
-        let micros = part(response.input, price.input)
-            + part(response.output, price.output)
-            + part(short_lived, price.cache_write_5m)
-            + part(response.cache_creation_1h, price.cache_write_1h)
-            + part(response.cache_read, price.cache_read);
-        #[expect(clippy::cast_possible_truncation, reason = "far below 2^63")]
-        Some(micros.round() as i64)
+        Some(self.models.get(plain_model(&response.model))?.of(response)?.cost_micros(response))
     }
 }
 
 impl Price {
+    /// The cost at exactly these rates, in millionths of a dollar.
+    fn cost_micros(self, response: &Response) -> i64 {
+        #[expect(clippy::cast_precision_loss, reason = "token counts are below 2^53")]
+        let part = |tokens: i64, dollars_per_million: f64| tokens as f64 * dollars_per_million;
+        let short_lived = (response.cache_creation - response.cache_creation_1h).max(0);
+        // A dollar a million tokens is a millionth of a dollar a token.
+        let micros = part(response.input, self.input)
+            + part(response.output, self.output)
+            + part(short_lived, self.cache_write_5m)
+            + part(response.cache_creation_1h, self.cache_write_1h)
+            + part(response.cache_read, self.cache_read);
+        #[expect(clippy::cast_possible_truncation, reason = "far below 2^63")]
+        let micros = micros.round() as i64;
+        micros
+    }
+
     fn amounts(&self) -> impl Iterator<Item = f64> {
         let always = [self.input, self.output, self.cache_write_5m, self.cache_write_1h, self.cache_read];
         let long = [
@@ -147,9 +153,18 @@ impl Price {
     }
 }
 
-/// The cost of a response by the table in the repository.
+/// The cost of a response by the table in the repository. A hook asks for one model, so only that one's lines are
+/// parsed; a test holds this to the whole table.
 pub fn cost_micros(response: &Response) -> Option<i64> {
-    Table::shipped().cost_micros(response)
+    shipped_price(plain_model(&response.model))?.of(response).map(|price| price.cost_micros(response))
+}
+
+fn shipped_price(model: &str) -> Option<Price> {
+    let text = SHIPPED;
+    let header = [format!("\n[models.{model}]\n"), format!("\n[models.\"{model}\"]\n")];
+    let start = header.iter().find_map(|header| text.find(header.as_str()).map(|at| at + header.len()))?;
+    let rest = &text[start..];
+    toml::from_str(rest.split("\n[").next().unwrap_or(rest)).ok()
 }
 
 /// Strips what does not change the price: the context variant `[1m]` and the release date, which the vendors write
@@ -198,6 +213,15 @@ mod tests {
             assert!(price.cache_read < price.input && price.input < price.output, "{name}");
             assert!(price.input_long.is_none() || price.long_context_above.is_some(), "{name}");
         }
+    }
+
+    #[test]
+    fn one_models_lines_say_what_the_whole_table_says() {
+        for (name, price) in &Table::shipped().models {
+            assert_eq!(shipped_price(name), Some(*price), "{name}");
+        }
+        assert_eq!(shipped_price("claude"), None);
+        assert_eq!(shipped_price("x]\ninput = 1\n[models.claude-opus-5"), None);
     }
 
     #[test]
