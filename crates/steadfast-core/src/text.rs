@@ -126,7 +126,7 @@ pub fn short_number(number: i64) -> String {
     }
 }
 
-/// Seconds as `h:mm`, or `m:ss` with a unit when short.
+/// Seconds as `h:mm`.
 pub fn clock(seconds: i64) -> String {
     format!("{}:{:02}", seconds / 3600, seconds % 3600 / 60)
 }
