@@ -124,10 +124,10 @@ impl Store {
             let _: String = self.db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?;
         }
         self.db.pragma_update(None, "synchronous", "full")?;
-        if version < SCHEMA_VERSION {
-            if version > 0 {
-                self.keep_old_version(version)?;
-            }
+        if (1..SCHEMA_VERSION).contains(&version) {
+            self.keep_old_version(version)?;
+        }
+        if version < SCHEMA_VERSION || !migrate::is_complete(&self.db)? {
             migrate::run(&mut self.db)?;
         }
         Ok(())

@@ -141,7 +141,7 @@ fn prompt(text: &str) -> HookEvent {
             return HookEvent::Command { verb: verb.to_owned(), arguments: arguments.to_owned() };
         }
     }
-    match directive::stated_goal(trimmed) {
+    match directive::marked_goal(trimmed) {
         Some(objective) => HookEvent::Directive { objective: objective.to_owned() },
         None => HookEvent::Prompt { typed: true },
     }
