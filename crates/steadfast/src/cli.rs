@@ -88,6 +88,17 @@ pub(crate) struct SlashCli {
 pub(crate) enum GoalVerb {
     /// Start a goal in this session
     Start(StartArgs),
+    #[command(flatten)]
+    OnGoal(OnGoalVerb),
+    /// List goals, replaced ones too, and their events
+    History(HistoryArgs),
+    /// List or delete goals whose session is gone
+    Cleanup(CleanupArgs),
+}
+
+/// What can be done with the goal of a session.
+#[derive(Debug, Subcommand)]
+pub(crate) enum OnGoalVerb {
     /// Show where the goal stands
     Status {
         /// `json` prints JSON
@@ -129,10 +140,6 @@ pub(crate) enum GoalVerb {
         #[arg(long)]
         accept_reset: bool,
     },
-    /// List goals, replaced ones too, and their events
-    History(HistoryArgs),
-    /// List or delete goals whose session is gone
-    Cleanup(CleanupArgs),
     /// Move an orphaned goal to this session
     Adopt {
         /// The goal's id, or its beginning

@@ -2,16 +2,17 @@
 
 mod continuing;
 mod history;
+mod starting;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steadfast_core::action::{self, Place};
 use steadfast_core::clock::{self, Millis};
-use steadfast_core::goal::budget::{self, Budget, BudgetError};
+use steadfast_core::goal::budget::{self, BudgetError};
 use steadfast_core::goal::change::{self, CompletedBy, Extension};
 use steadfast_core::goal::limit::SharedSpend;
-use steadfast_core::goal::{self, Actor, Goal, NewGoal};
+use steadfast_core::goal::{self, Actor, Goal};
 use steadfast_core::host::{Host, process};
 use steadfast_core::native;
 use steadfast_core::overview;
@@ -23,7 +24,7 @@ use steadfast_core::store::{Origin, Store, StoreError};
 use steadfast_core::text;
 use steadfast_engine::verify;
 
-use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, StartArgs};
+use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, OnGoalVerb};
 use crate::failure::{Failure, code};
 use crate::output::Done;
 
@@ -55,14 +56,17 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<Do
 pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, Failure> {
     let flag = arguments.session.as_deref();
     match arguments.verb {
-        GoalVerb::History(history) => return history::history(caller, flag, &history),
-        GoalVerb::Cleanup(cleanup) => return history::cleanup(caller, &cleanup),
-        GoalVerb::Start(start) => return start_goal(caller, flag, start),
-        GoalVerb::Reconcile { accept_reset: false } => {
-            let hint = "`--accept-reset` says that tokens between the last reading and now may stay uncounted";
-            return Err(Failure::new(code::USAGE, "reconcile needs your word", hint));
-        }
-        _ => {}
+        GoalVerb::Start(start) => starting::start(caller, flag, start),
+        GoalVerb::OnGoal(verb) => on_goal(caller, flag, verb),
+        GoalVerb::History(history) => history::history(caller, flag, &history),
+        GoalVerb::Cleanup(cleanup) => history::cleanup(caller, &cleanup),
+    }
+}
+
+fn on_goal(caller: &Caller<'_>, flag: Option<&str>, verb: OnGoalVerb) -> Result<Outcome, Failure> {
+    if let OnGoalVerb::Reconcile { accept_reset: false } = verb {
+        let hint = "`--accept-reset` says that tokens between the last reading and now may stay uncounted";
+        return Err(Failure::new(code::USAGE, "reconcile needs your word", hint));
     }
     let mut store = open_existing(caller)?;
     let place = find_place(caller, &store, flag)?;
@@ -73,13 +77,13 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
         let text = format!("{said}\nnext: {}", view.next);
         Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
     };
-    match arguments.verb {
-        GoalVerb::Status { .. } => status(caller, &store, id),
-        GoalVerb::Pause => {
+    match verb {
+        OnGoalVerb::Status { .. } => status(caller, &store, id),
+        OnGoalVerb::Pause => {
             let goal = action::apply(&mut store, id, origin, now, |goal| change::pause(goal, now))?;
             changed(&store, goal, "goal paused")
         }
-        GoalVerb::Resume { go_on } => {
+        OnGoalVerb::Resume { go_on } => {
             if go_on {
                 return continuing::resume_and_continue(caller, &mut store, &place);
             }
@@ -89,49 +93,46 @@ pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, F
                 if goal.status == goal::GoalStatus::Active { "goal resumed" } else { "the goal's budget is spent" };
             changed(&store, goal, said)
         }
-        GoalVerb::Abandon => {
+        OnGoalVerb::Abandon => {
             let goal = action::apply(&mut store, id, origin, now, |goal| change::abandon(goal, now))?;
             changed(&store, goal, "goal abandoned")
         }
-        GoalVerb::Edit { objective } => {
-            let objective = goal::objective(&slash_text(&objective))?;
+        OnGoalVerb::Edit { objective } => {
+            let objective = goal::objective(&starting::text_of(&objective))?;
             let goal = action::apply(&mut store, id, origin, now, |goal| change::edit(goal, objective, now))?;
             let said = format!("objective changed: {}", text::headline(&goal.objective, 80));
             changed(&store, goal, &said)
         }
-        GoalVerb::Block { reason } => {
+        OnGoalVerb::Block { reason } => {
             let reason = text::cut(reason.trim(), 1_000);
             let goal = action::apply(&mut store, id, origin, now, |goal| change::block(goal, &reason, now))?;
             changed(&store, goal, "goal blocked")
         }
-        GoalVerb::Complete => {
+        OnGoalVerb::Complete => {
             if origin.actor != Actor::User {
                 action::refuse_agent(&mut store, id, "complete", origin, now)?;
             }
             let goal = action::complete(&mut store, id, CompletedBy::User, origin, now)?;
             changed(&store, goal, "goal completed by you")
         }
-        GoalVerb::Extend(extend) => {
+        OnGoalVerb::Extend(extend) => {
             let goal = action::extend(&mut store, id, extension(&extend)?, origin, now)?;
             let said = format!("goal extended: {} (limits: {})", goal.state(), prompt::limits(&goal));
             changed(&store, goal, &said)
         }
-        GoalVerb::Reconcile { .. } => {
+        OnGoalVerb::Reconcile { .. } => {
             let goal = action::reconcile(&mut store, id, origin, now)?;
             let said =
                 format!("accounting reset at byte {}; the goal is {}", goal.last_accounted_byte_offset, goal.state());
             changed(&store, goal, &said)
         }
-        GoalVerb::Adopt { native: true, .. } => adopt_native(caller, &mut store, &place),
-        GoalVerb::Adopt { goal, .. } => {
+        OnGoalVerb::Adopt { native: true, .. } => starting::adopt_native(caller, &mut store, &place),
+        OnGoalVerb::Adopt { goal, .. } => {
             let goal = action::adopt(&mut store, &goal.unwrap_or_default(), &place, origin, now)?;
             let said = format!("goal adopted: {}", text::headline(&goal.objective, 80));
             changed(&store, goal, &said)
         }
-        GoalVerb::Verify => run_verification(caller, &mut store, id),
-        GoalVerb::Start(_) | GoalVerb::History(_) | GoalVerb::Cleanup(_) => {
-            Err(Failure::new(code::USAGE, "not reached", ""))
-        }
+        OnGoalVerb::Verify => run_verification(caller, &mut store, id),
     }
 }
 
@@ -206,81 +207,6 @@ fn status(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<Outcom
     }
 }
 
-/// Starts a goal with the objective of the agent's own goal feature.
-fn adopt_native(caller: &Caller<'_>, store: &mut Store, place: &Place) -> Result<Outcome, Failure> {
-    let Some(objective) = native::of_session(store.read(), &place.session_id)? else {
-        let hint = "`/goal OBJECTIVE` in the agent sets one; `steadfast goal start` needs none";
-        return Err(Failure::new(code::NOT_FOUND, "the agent's own goal feature pursues nothing here", hint));
-    };
-    let new = NewGoal { objective: goal::objective(&objective)?, ..NewGoal::default() };
-    let goal = action::start(store, place, new, caller.origin, caller.now)?;
-    let view = overview::goal_view(store.read(), &goal, caller.now)?;
-    let text = format!(
-        "◎ Goal started: {}\nlimits: none\n\
-         next: type `/goal clear` in {}: while its own goal is active, that one drives and Steadfast only counts",
-        text::headline(&goal.objective, 80),
-        place.host.product(),
-    );
-    Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
-}
-
-fn start_goal(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArgs) -> Result<Outcome, Failure> {
-    let objective = goal::objective(&slash_text(&arguments.objective))?;
-    let budget = start_budget(&arguments, &objective, caller.now)?;
-    if let Some(command) = arguments.verify.iter().find(|command| command.trim().is_empty() || command.contains('\0')) {
-        return Err(Failure::new(code::USAGE, format!("`{command}` is no command"), "--verify \"cargo test\""));
-    }
-    if caller.origin.actor == Actor::Worker && !arguments.verify.is_empty() {
-        let hint = "the user can give it: /goal-start \"OBJECTIVE\" --verify CMD";
-        return Err(Failure::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
-    }
-    // Nothing is created for a session that cannot be named.
-    let known = match Store::open_existing(&caller.paths.store) {
-        Ok(store) => Some(store),
-        Err(StoreError::Missing(_)) => None,
-        Err(error) => return Err(error.into()),
-    };
-    if known.is_none() && caller.place.is_none() {
-        session::resolve(None, flag, &caller.directory)?;
-    }
-    let mut store = match known {
-        Some(store) => store,
-        None => Store::open(&caller.paths.store)?,
-    };
-    let place = find_place(caller, &store, flag)?;
-    refuse_foreign_session(caller, &place)?;
-    let new = NewGoal { objective, budget, verify: arguments.verify };
-    let goal = action::start(&mut store, &place, new, caller.origin, caller.now)?;
-    let view = overview::goal_view(store.read(), &goal, caller.now)?;
-    let text = format!(
-        "◎ Goal started: {}\nlimits: {}\nnext: {}",
-        text::headline(&goal.objective, 80),
-        prompt::limits(&goal),
-        view.next
-    );
-    Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
-}
-
-fn start_budget(arguments: &StartArgs, objective: &str, now: Millis) -> Result<Budget, BudgetError> {
-    let mut budget = match &arguments.budget {
-        Some(text) => Budget::parse(text, objective)?,
-        None => Budget::default(),
-    };
-    if let Some(text) = &arguments.usd {
-        budget.usd_micros = Some(budget::parse_usd(text)?);
-    }
-    if let Some(text) = &arguments.max_turns {
-        budget.turns = Some(count(text)?);
-    }
-    if let Some(text) = &arguments.max_hours {
-        budget.seconds = Some(budget::parse_hours(text)?);
-    }
-    if let Some(text) = &arguments.deadline {
-        budget.deadline_ms = Some(budget::parse_deadline(text, now)?);
-    }
-    Ok(budget)
-}
-
 fn extension(arguments: &ExtendArgs) -> Result<Extension, Failure> {
     let add = Extension {
         turns: arguments.add_turns.as_deref().map(count).transpose()?,
@@ -335,9 +261,4 @@ fn run_verification(caller: &Caller<'_>, store: &mut Store, session_id: &str) ->
     let view = overview::goal_view(store.read(), &goal, clock::now())?;
     let done = Done { text: lines.join("\n"), json: json!({"goal": view, "evidence": evidence}), code: 0 };
     Ok(Outcome { done, goal: Some(goal) })
-}
-
-/// Joins the words of an objective; a slash command keeps its line breaks as words of their own.
-fn slash_text(words: &[String]) -> String {
-    words.join(" ").replace(" \n ", "\n").replace("\n ", "\n")
 }

@@ -19,7 +19,7 @@ use steadfast_core::store::Origin;
 
 use super::goal::{self, Caller};
 use super::slash;
-use crate::cli::{GoalArgs, GoalVerb, HookArgs, SlashCli, StartArgs};
+use crate::cli::{GoalArgs, GoalVerb, HookArgs, OnGoalVerb, SlashCli, StartArgs};
 use crate::failure::{Failure, code};
 use crate::output;
 
@@ -102,8 +102,10 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
     }
     let ran = slash::words(verb, arguments).and_then(|words| {
         let parsed = SlashCli::try_parse_from(words).map_err(|error| Failure::usage(&error))?;
-        let starts_work =
-            matches!(parsed.goal.verb, GoalVerb::Start(_) | GoalVerb::Edit { .. } | GoalVerb::Adopt { .. });
+        let starts_work = matches!(
+            parsed.goal.verb,
+            GoalVerb::Start(_) | GoalVerb::OnGoal(OnGoalVerb::Edit { .. } | OnGoalVerb::Adopt { .. })
+        );
         let outcome = goal::run(&caller(input, paths), parsed.goal)?;
         match outcome.goal.filter(|_| starts_work) {
             Some(goal) => Ok(HookReply {
