@@ -1,11 +1,15 @@
 //! The interactive agents we hook into. What differs between them is data here and wire types in the modules
 //! below; foreign JSON never leaves those.
 
+mod backwards;
 pub mod claude;
 pub mod codex;
+mod context;
 pub mod hook;
 pub mod install;
+mod observe;
 pub mod process;
+mod repair;
 mod skim;
 pub mod tree;
 
@@ -16,6 +20,8 @@ use serde_json::{Map, Value};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::usage::{Position, Reading};
+
+pub use context::{Since, holds_text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
@@ -38,6 +44,22 @@ impl Cap {
         match self {
             Self::Characters(most) => text.chars().count() <= most,
             Self::Tokens(most) => text.len().div_ceil(4) <= most,
+        }
+    }
+
+    /// How much fits, in the unit of [`Cap::measure`].
+    pub fn room(self) -> usize {
+        match self {
+            Self::Characters(most) => most,
+            Self::Tokens(most) => most.saturating_mul(4),
+        }
+    }
+
+    /// How much of the room a text takes. The measures of pieces add up to that of the whole.
+    pub fn measure(self, text: &str) -> usize {
+        match self {
+            Self::Characters(_) => text.chars().count(),
+            Self::Tokens(_) => text.len(),
         }
     }
 
@@ -81,6 +103,14 @@ impl Host {
         match self {
             Self::Claude => "",
             Self::Codex => codex::hook::OWN_TOOLS,
+        }
+    }
+
+    /// The whole name of the tool that searches session memory, as the model must call it.
+    pub fn recall_tool(self) -> &'static str {
+        match self {
+            Self::Claude => claude::RECALL_TOOL,
+            Self::Codex => codex::hook::RECALL_TOOL,
         }
     }
 

@@ -6,6 +6,7 @@ mod codex_goals;
 mod goals;
 mod import;
 mod ledger;
+mod memory;
 mod migrate;
 mod sessions;
 mod verifications;
@@ -21,7 +22,8 @@ pub use goals::{EventFilter, EventRow, Origin};
 pub use import::ImportReport;
 pub(crate) use ledger::Source;
 pub use ledger::{Cursor, Recorded};
-pub use sessions::{Session, ToolCall};
+pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
+pub use sessions::{ParentLink, Session, ToolCall};
 pub use verifications::Verification;
 
 /// The schema this binary writes.
@@ -182,6 +184,11 @@ impl Store {
         }
         copy.as_file().sync_all()?;
         Ok(copy)
+    }
+
+    /// Moves all pages of the log into the file and empties it, as far as other processes let go of it.
+    pub fn empty_log(&self) -> Result<(), StoreError> {
+        Ok(self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
     /// Asks SQLite for faults in the file; empty when there are none.

@@ -2,6 +2,8 @@
 //! fingerprints, and numbers as people read them.
 
 use std::fmt::Write as _;
+use std::iter::Peekable;
+use std::str::Chars;
 
 /// Escapes text that a prompt quotes inside an XML-like element, so that it cannot close the element, and drops
 /// control characters other than newline and tab.
@@ -20,9 +22,49 @@ pub fn escape_xml(text: &str) -> String {
     escaped
 }
 
-/// Drops control characters but newline and tab, so that stored text cannot drive a terminal.
+/// Drops control characters but newline and tab, and the escape sequences of terminals whole, so that stored text
+/// cannot drive one.
 pub fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    let mut kept = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\u{1b}' => match characters.peek() {
+                Some('[') => {
+                    characters.next();
+                    skip_sequence(&mut characters);
+                }
+                // Titles and links: up to a bell or a string terminator, but never over the line.
+                Some(']' | 'P' | '_' | '^') => {
+                    while let Some(inside) = characters.next_if(|c| *c != '\n') {
+                        if inside == '\u{7}' || inside == '\u{9c}' {
+                            break;
+                        }
+                        if inside == '\u{1b}' {
+                            characters.next_if_eq(&'\\');
+                            break;
+                        }
+                    }
+                }
+                Some('(' | ')') => {
+                    characters.next();
+                    characters.next_if(char::is_ascii_alphanumeric);
+                }
+                _ => {}
+            },
+            '\u{9b}' => skip_sequence(&mut characters),
+            '\n' | '\t' => kept.push(character),
+            control if control.is_control() => {}
+            other => kept.push(other),
+        }
+    }
+    kept
+}
+
+/// The parameters of a control sequence and the character that ends it.
+fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
+    while characters.next_if(|c| ('\u{20}'..='\u{3f}').contains(c)).is_some() {}
+    characters.next_if(|c| ('\u{40}'..='\u{7e}').contains(c));
 }
 
 /// The first line of a text, printable, at most `most` characters.
@@ -161,6 +203,21 @@ mod tests {
     #[test]
     fn quoted_text_cannot_leave_its_element() {
         assert_eq!(escape_xml("a </objective> & \u{1b}[31m\u{0}b"), "a &lt;/objective&gt; &amp; [31mb");
+    }
+
+    #[test]
+    fn nothing_is_left_that_drives_a_terminal() {
+        for (text, kept) in [
+            ("a\tb\r\nc\u{0}\u{7}", "a\tb\nc"),
+            ("\u{1b}[1;31merror\u{1b}[0m: x\u{1b}[K", "error: x"),
+            ("\u{1b}]8;;https://h\u{1b}\\link\u{1b}]8;;\u{7} x", "link x"),
+            ("\u{1b}]0;title\nnext", "\nnext"),
+            ("\u{9b}31mred\u{1b}(B", "red"),
+            ("目\u{1b}[", "目"),
+            ("[31m stays", "[31m stays"),
+        ] {
+            assert_eq!(printable(text), kept, "{text:?}");
+        }
     }
 
     #[test]

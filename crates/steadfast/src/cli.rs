@@ -1,5 +1,7 @@
 //! The command line, as clap types. What a flag means is in the command's own file.
 
+pub(crate) mod session;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -33,6 +35,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start, watch and steer the goal of a session
     Goal(GoalArgs),
+    /// Look at, search and forget what is remembered of sessions
+    Session(session::SessionArgs),
     /// Show what all sessions on this machine used: tokens and money, by day, month, session, block or model
     Usage(UsageArgs),
     /// Answer a hook of an agent (JSON on stdin); agents call this

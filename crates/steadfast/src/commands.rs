@@ -5,6 +5,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod goal;
 pub(crate) mod hook;
+pub(crate) mod session;
 pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;

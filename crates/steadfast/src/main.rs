@@ -28,6 +28,7 @@ fn main() -> ExitCode {
     silence_panics(matches!(cli.command, Command::Hook(_) | Command::Statusline(_)));
     let done = match cli.command {
         Command::Goal(arguments) => commands::goal::from_terminal(cli.db.as_deref(), arguments),
+        Command::Session(arguments) => commands::session::run(cli.db.as_deref(), &arguments),
         Command::Usage(arguments) => commands::usage::run(&arguments),
         Command::Hook(arguments) => return commands::hook::run(cli.db.as_deref(), &arguments),
         Command::Statusline(arguments) => return commands::statusline::run(cli.db.as_deref(), &arguments),

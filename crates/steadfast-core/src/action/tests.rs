@@ -23,6 +23,7 @@ fn session(id: &str, ended_at_ms: Option<Millis>) -> Session {
         transcript_path: String::new(),
         client: None,
         parent_session_id: None,
+        parent_link: None,
         last_prompt_ms: None,
         started_at_ms: START,
         last_seen_ms: START,

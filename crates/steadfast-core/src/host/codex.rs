@@ -2,6 +2,7 @@
 //! subagents and forks have files of their own beside it. Its hooks are in `hook`.
 
 pub mod hook;
+mod observe;
 pub mod rollout;
 
 use std::path::{Path, PathBuf};

@@ -10,6 +10,7 @@ use crate::clock::Millis;
 use crate::goal::change::{Change, Event, Span};
 use crate::goal::turn::{self, Charge};
 use crate::goal::{Actor, Goal, GoalStatus};
+use crate::memory::stated::StatedStatus;
 
 /// Who changes a goal, and where.
 #[derive(Debug, Clone, Copy)]
@@ -262,6 +263,7 @@ impl Db<'_> {
         for event in &events {
             self.add_event(None, &goal, event, origin, goal.created_at_ms)?;
         }
+        self.tie_stated(&goal.session_id, &goal.goal_id)?;
         Ok(goal)
     }
 
@@ -301,6 +303,15 @@ impl Db<'_> {
         self.move_span(&goal, change.span, goal.updated_at_ms)?;
         for event in &change.events {
             self.add_event(Some(before), &goal, event, origin, goal.updated_at_ms)?;
+        }
+        match goal.status {
+            GoalStatus::Complete if before.status.is_live() => {
+                self.finish_stated(&goal.goal_id, StatedStatus::Done, goal.updated_at_ms)?;
+            }
+            GoalStatus::Abandoned if before.status.is_live() => {
+                self.finish_stated(&goal.goal_id, StatedStatus::Cleared, goal.updated_at_ms)?;
+            }
+            _ => {}
         }
         Ok(goal)
     }

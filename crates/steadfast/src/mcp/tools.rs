@@ -19,8 +19,9 @@ use steadfast_engine::verify;
 use super::args;
 use super::caller::{self, CallMeta, Caller};
 use super::desk::{Desk, Failure};
+use super::recall;
 
-type Answer = Result<Value, Failure>;
+pub(super) type Answer = Result<Value, Failure>;
 
 /// A tool by its name.
 pub(super) struct Entry {
@@ -29,6 +30,8 @@ pub(super) struct Entry {
     schema: fn() -> Arc<JsonObject>,
     effect: Effect,
     pub(super) call: fn(&Desk, &JsonObject, &CallMeta) -> Answer,
+    /// The text of an answer that reads better than its JSON.
+    pub(super) in_words: Option<fn(&Value) -> String>,
 }
 
 /// What clients that ask before a call should know.
@@ -47,6 +50,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::GetGoal>,
         effect: Effect::Reads,
         call: get_goal,
+        in_words: None,
     },
     Entry {
         name: "create_goal",
@@ -55,6 +59,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::CreateGoal>,
         effect: Effect::Changes,
         call: create_goal,
+        in_words: None,
     },
     Entry {
         name: "update_goal",
@@ -65,6 +70,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::UpdateGoal>,
         effect: Effect::Changes,
         call: update_goal,
+        in_words: None,
     },
     Entry {
         name: "record_verdict",
@@ -73,6 +79,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::RecordVerdict>,
         effect: Effect::Changes,
         call: record_verdict,
+        in_words: None,
     },
     Entry {
         name: "update_objective",
@@ -81,6 +88,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::UpdateObjective>,
         effect: Effect::Changes,
         call: update_objective,
+        in_words: None,
     },
     Entry {
         name: "resume_goal",
@@ -88,6 +96,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::WhichGoal>,
         effect: Effect::Changes,
         call: resume_goal,
+        in_words: None,
     },
     Entry {
         name: "abandon_goal",
@@ -95,6 +104,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::WhichGoal>,
         effect: Effect::Ends,
         call: abandon_goal,
+        in_words: None,
     },
     Entry {
         name: "wait_goal",
@@ -104,13 +114,17 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::WaitGoal>,
         effect: Effect::Changes,
         call: wait_goal,
+        in_words: None,
     },
     Entry {
         name: "recall",
-        description: "Searches what was remembered of sessions: prompts, decisions, files, errors and their fixes.",
-        schema: schema::<args::Recall>,
+        description: "Searches what is remembered of this session, also from before a compaction: prompts, decisions, \
+            rules, files, tasks, errors and their fixes, git operations. Use it when something that was said or done \
+            earlier is not in the context any more.",
+        schema: schema::<recall::Recall>,
         effect: Effect::Reads,
-        call: recall,
+        call: recall::recall,
+        in_words: Some(recall::in_words),
     },
 ];
 
@@ -241,11 +255,6 @@ fn wait_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let wake_at = arguments.wake_at(clock::now())?;
     let change = |goal: &Goal, now| change::wait(goal, wake_at, now);
     change_goal(desk, call, arguments.goal_id.as_deref(), change)
-}
-
-fn recall(_desk: &Desk, arguments: &JsonObject, _call: &CallMeta) -> Answer {
-    args::read::<args::Recall>(arguments)?.check()?;
-    Ok(json!({"results": [], "note": "nothing stored yet"}))
 }
 
 /// Finds out who calls, and applies one change to their goal.

@@ -27,10 +27,12 @@ fn input_that_is_no_event_is_ignored_with_a_line_in_the_log() {
 }
 
 #[test]
-fn without_a_goal_hooks_say_nothing_and_stop_creates_nothing() {
+fn without_goal_and_memory_hooks_say_nothing_and_stop_creates_nothing() {
     let env = Env::new();
     assert_eq!(env.stop("s1", "hi", false), Value::Null);
     assert!(!env.store().exists());
+    std::fs::create_dir_all(env.home()).unwrap();
+    std::fs::write(env.home().join("config.toml"), "[memory]\nenabled = false\n").unwrap();
     for event in [
         json!({"hook_event_name": "SessionStart", "source": "startup"}),
         json!({"hook_event_name": "UserPromptSubmit", "prompt": "hello"}),

@@ -7,6 +7,7 @@ mod client;
 mod goals;
 mod in_terminal;
 mod lab_hooks;
+mod memory;
 mod model;
 mod output;
 mod plugin;

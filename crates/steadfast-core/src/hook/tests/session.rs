@@ -27,6 +27,7 @@ fn the_first_prompt_registers_the_session() {
         transcript_path: world.transcript.to_string_lossy().into_owned(),
         client: session.client,
         parent_session_id: None,
+        parent_link: None,
         last_prompt_ms: Some(START),
         started_at_ms: START,
         last_seen_ms: START,
@@ -94,7 +95,11 @@ fn a_cleared_sessions_goal_is_orphaned_noted_and_offered() {
     let said = handle(&input, &world.paths(), at(6));
     let id = &orphan.goal_id[..8];
     assert!(said.message.unwrap().contains(&format!("/goal-adopt {id}")));
-    assert!(said.context.unwrap().contains("do not work on it unless the user asks"));
+    let context = said.context.unwrap();
+    assert!(
+        context.contains("an offer, not an order") && context.contains("do not work on it unless asked"),
+        "{context}"
+    );
     assert_eq!(world.goal(), orphan, "an offer changes nothing");
 
     let place = action::Place { session_id: "after-clear".into(), ..world.place() };

@@ -19,7 +19,7 @@ fn set_up(codex: Codex) -> Codex {
     codex
 }
 
-fn trusted(codex: Codex) -> Codex {
+pub(crate) fn trusted(codex: Codex) -> Codex {
     let codex = set_up(codex);
     let path = codex.codex_home().join("hooks.json");
     let hooks: Value = serde_json::from_slice(&fs::read(&path).expect("hooks.json")).expect("JSON");

@@ -20,7 +20,10 @@ const EVENTS: [&str; 9] = [
 /// Answers with `answer-EVENT` and removes the file, so that it answers once.
 const SCRIPT: &str = r#"dir=$(dirname "$0")
 echo "$PATH" >"$dir/path"
-{ cat; echo; } >>"$dir/log"
+input=$(cat)
+printf '%s\n' "$input" >>"$dir/log"
+rollout=$(printf '%s' "$input" | sed -n 's/.*"transcript_path":"\([^"]*\)".*/\1/p')
+[ -f "$rollout" ] && cp "$rollout" "$dir/rollout-$1"
 if mv "$dir/answer-$1" "$dir/answered-$1" 2>/dev/null; then cat "$dir/answered-$1"; fi
 "#;
 
@@ -51,6 +54,11 @@ impl LabHooks {
     /// PATH of the hook that ran last.
     pub(crate) fn path(&self) -> String {
         fs::read_to_string(self.dir.join("path")).expect("a hook ran")
+    }
+
+    /// A copy of the rollout as the last hook of this event found it.
+    pub(crate) fn rollout_at(&self, event: &str) -> PathBuf {
+        self.dir.join(format!("rollout-{event}"))
     }
 
     pub(crate) fn log(&self) -> Vec<Value> {
