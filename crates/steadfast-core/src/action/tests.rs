@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::goal::budget::Budget;
+use crate::goal::change::CompletedBy;
 use crate::testing::{HOUR, SECOND, SESSION, START, USER, WORKER, World, new_goal};
 
 fn at(seconds: i64) -> Millis {
