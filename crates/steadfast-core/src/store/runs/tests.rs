@@ -127,7 +127,7 @@ fn lists_show_the_stage_under_way() {
         updated_at_ms: START + 3 * MINUTE,
         completed_at_ms: None,
     };
-    assert_eq!(line(&engine, RunFilter::default()), [expected.clone()]);
+    assert_eq!(line(&engine, RunFilter::default()), std::slice::from_ref(&expected));
     for (filter, count) in [
         (RunFilter { project_dir: Some(PROJECT), ..RunFilter::default() }, 1),
         (RunFilter { project_dir: Some("/home/ada"), ..RunFilter::default() }, 0),

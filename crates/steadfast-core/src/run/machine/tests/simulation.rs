@@ -37,7 +37,7 @@ prop_compose! {
     ) -> StagePlan {
         let items = vec!["item".to_owned(); items];
         let judge = is_judged.then(agent);
-        StagePlan { min_iterations, items, check_before, parallel, delay_ms, judge, ..stage(completion, runs) }
+        StagePlan { min_iterations, check_before, delay_ms, items, parallel, judge, ..stage(completion, runs) }
     }
 }
 

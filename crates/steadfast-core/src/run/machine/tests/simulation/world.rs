@@ -86,9 +86,12 @@ impl World {
         all
     }
 
-    pub(super) fn ends(&self) -> (RunStatus, Option<String>, Vec<(StageStatus, Option<String>, u32)>) {
-        let stages = self.run.stages.iter().map(|stage| (stage.status, stage.reason.clone(), stage.iterations));
-        (self.run.status, self.run.reason.clone(), stages.collect())
+    /// How the run ended, and after that each stage.
+    pub(super) fn ends(&self) -> Vec<String> {
+        let run = format!("{} {:?}", self.run.status, self.run.reason);
+        let stages = self.run.stages.iter();
+        let stages = stages.map(|stage| format!("{} {:?} {}", stage.status, stage.reason, stage.iterations));
+        std::iter::once(run).chain(stages).collect()
     }
 
     /// From the start to the last end.
@@ -146,7 +149,7 @@ impl World {
                 self.checks.clear();
                 self.wake_at = None;
                 let step = orphaned(&self.plan, self.run.clone(), "gone", self.now);
-                self.save(step);
+                self.save(&step);
             }
         }
     }
@@ -163,7 +166,7 @@ impl World {
         };
         match reopen(&self.plan, &self.run, max, self.now) {
             Ok(step) => {
-                self.save(step);
+                self.save(&step);
                 self.engine_starts();
                 true
             }
@@ -209,7 +212,7 @@ impl World {
             self.engine_starts();
             return;
         }
-        self.save(step);
+        self.save(&step);
         for (act, number) in acts.into_iter().zip(1..) {
             if dies_at == Some(number) {
                 self.engine_starts();
@@ -247,7 +250,7 @@ impl World {
         }
     }
 
-    fn save(&mut self, step: Step) {
+    fn save(&mut self, step: &Step) {
         for record in &step.records {
             match record {
                 Record::AttemptStarted { id } => assert!(self.attempts.insert(*id), "{id:?} twice"),
@@ -329,10 +332,12 @@ impl World {
             return failure(kinds[kind]);
         }
         // One in sixteen forgets its vote the first time.
-        let forgets = so_far == self.chance(id, 1) % 4 && self.chance(id, 10) % 16 == 0;
-        let result =
-            AgentResult { plateau: (!forgets).then_some(self.chance(id, 11) % 2 == 0), ..AgentResult::default() };
-        let promises = if self.chance(id, 12) % 4 == 0 { vec!["DONE".to_owned()] } else { Vec::new() };
+        let forgets = so_far == self.chance(id, 1) % 4 && self.chance(id, 10).is_multiple_of(16);
+        let result = AgentResult {
+            plateau: (!forgets).then_some(self.chance(id, 11).is_multiple_of(2)),
+            ..AgentResult::default()
+        };
+        let promises = if self.chance(id, 12).is_multiple_of(4) { vec!["DONE".to_owned()] } else { Vec::new() };
         let footprint = format!("{}", self.chance(id, 13) % 2);
         Outcome::Succeeded(Box::new(Success { result, promises, ..success(&footprint) }))
     }
