@@ -2,6 +2,7 @@
 //! and fields are ignored, since the client adds some every few weeks; nothing is printed that the client does
 //! not know for that event.
 
+pub(super) mod stream;
 pub mod transcript;
 
 use std::path::PathBuf;
