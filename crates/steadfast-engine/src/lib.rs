@@ -1,10 +1,12 @@
 //! Runs other programs: Codex once more, the verification commands of a goal, and the agents of loops and pipelines.
 //! Every program has a group of its own and a time limit. Knows nothing of terminals.
 
+pub mod agent;
 pub mod attempt;
 pub mod codex;
 mod crash;
 mod durable;
+pub mod footprint;
 pub mod process;
 pub mod processes;
 pub mod shim;

@@ -26,19 +26,57 @@ pub struct Outcome {
     pub output_tail: String,
 }
 
+/// What a program printed and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// `None` when a signal ended it.
+    pub exit_code: Option<i32>,
+    pub timed_out: bool,
+    /// The beginning, as much as was asked for.
+    pub stdout: Vec<u8>,
+    /// The end.
+    pub stderr_tail: String,
+}
+
 /// Runs a program with its arguments in a directory; stdout and stderr go to one file, stdin is empty.
 pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
+    let mut output = tempfile::tempfile()?;
+    let started = Instant::now();
+    let (exit_code, timed_out) = wait(argv, directory, limit, output.try_clone()?, output.try_clone()?)?;
+    let duration = started.elapsed();
+    let (output_sha256, output_tail) = digest(&mut output)?;
+    Ok(Outcome { exit_code, timed_out, duration, output_sha256, output_tail })
+}
+
+/// Runs a program for what it prints: at most `most` bytes of stdout are kept.
+pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
+    let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let (exit_code, timed_out) = wait(argv, directory, limit, output.try_clone()?, errors.try_clone()?)?;
+    output.seek(SeekFrom::Start(0))?;
+    let mut stdout = Vec::new();
+    output.take(most).read_to_end(&mut stdout)?;
+    let (_, stderr_tail) = digest(&mut errors)?;
+    Ok(Captured { exit_code, timed_out, stdout, stderr_tail })
+}
+
+/// Runs a program to its end or its limit: its exit code, if it has one, and whether the limit was reached.
+fn wait(
+    argv: &[&str],
+    directory: &Path,
+    limit: Duration,
+    stdout: std::fs::File,
+    stderr: std::fs::File,
+) -> std::io::Result<(Option<i32>, bool)> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no program to run"));
     };
-    let mut output = tempfile::tempfile()?;
     let started = Instant::now();
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir(directory)
         .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output.try_clone()?)
+        .stdout(stdout)
+        .stderr(stderr)
         .process_group(0)
         .spawn()?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -66,14 +104,7 @@ pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<
     };
     // Whatever the command left running in its group goes with it.
     signal(Signal::KILL);
-    let (output_sha256, output_tail) = digest(&mut output)?;
-    Ok(Outcome {
-        exit_code: if timed_out { None } else { status.code() },
-        timed_out,
-        duration: started.elapsed(),
-        output_sha256,
-        output_tail,
-    })
+    Ok((if timed_out { None } else { status.code() }, timed_out))
 }
 
 fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {

@@ -30,7 +30,7 @@ pub enum Trouble {
 pub fn judge(message: &str, status: Option<u16>, now: Millis) -> Trouble {
     let lower = message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    if speaks_of_usage_limit(message) && !matches!(status, Some(500..)) {
+    if speaks_of_usage_limit(message) && (status == Some(429) || (status.is_none() && says(PLANS))) {
         return Trouble::UsageLimit { until_ms: reset_at(message, now) };
     }
     match status {
@@ -46,6 +46,23 @@ pub fn judge(message: &str, status: Option<u16>, now: Millis) -> Trouble {
         Trouble::Other
     }
 }
+
+/// Without a status, "limit" can be anybody's: only these are limits of an account.
+const PLANS: &[&str] = &[
+    "usage limit",
+    "usage_limit",
+    "usage credits",
+    "insufficient_quota",
+    "hit your",
+    "reached your",
+    "exceeded your",
+    "hour limit",
+    "daily limit",
+    "weekly limit",
+    "monthly limit",
+    "session limit",
+    "spend limit",
+];
 
 const HOPELESS: &[&str] = &[
     "invalid api key",
@@ -292,6 +309,7 @@ mod tests {
             ("You've hit your limit · resets 3pm (UTC)", Some(429), limit(Some(NOON + 3 * 3_600_000))),
             ("5-hour limit reached", None, limit(None)),
             ("usage_limit_reached", Some(429), limit(None)),
+            ("error: iteration limit reached", None, Trouble::Other),
             ("API Error: Request rejected (429) · scripted 429", Some(429), Trouble::Transient),
             (
                 "Rate limit reached for gpt-5 on tokens per min (TPM). Please try again in 1.2s.",
