@@ -4,7 +4,9 @@
 //! transaction and only then acts, so that after any crash the saved state tells what was under way.
 
 pub mod machine;
+pub mod name;
 pub mod rule;
+pub mod template;
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
@@ -378,6 +380,23 @@ pub enum FailureKind {
     Lost,
     /// We stopped it.
     Stopped,
+}
+
+impl FailureKind {
+    /// The word for tables and views.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UsageLimit { .. } => "usage_limit",
+            Self::Transient => "transient",
+            Self::TimedOut => "timed_out",
+            Self::NoResult => "no_result",
+            Self::Reported => "reported",
+            Self::Exit => "exit",
+            Self::CannotStart => "cannot_start",
+            Self::Lost => "lost",
+            Self::Stopped => "stopped",
+        }
+    }
 }
 
 /// What has to be looked up outside to test a rule.
