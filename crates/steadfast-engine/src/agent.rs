@@ -22,6 +22,8 @@ use crate::attempt::Attempt;
 use crate::footprint::{self, Tree};
 use crate::shim::Exit;
 
+/// Files of an invocation that hold what should not lie around once the agent has ended.
+pub(crate) const PRIVATE_FILES: [&str; 1] = [claude::SETTINGS];
 /// The most of an agent's plain output that is read as its answer.
 const ANSWER_BYTES: u64 = 64 * 1024;
 /// The last lines of an agent that ended badly.
@@ -48,6 +50,8 @@ pub struct Call<'a> {
     pub stage: &'a str,
     pub iteration: u32,
     pub prompt: &'a str,
+    /// Whether the agent is told where its result goes; a prompt may say that itself.
+    pub asks_for_result: bool,
     pub wants_vote: bool,
     pub promises: &'a [String],
     /// Where it works.
@@ -86,6 +90,9 @@ pub fn invocation(call: &Call<'_>) -> Result<Invocation, PromptError> {
 }
 
 fn append_result(prompt: &mut String, call: &Call<'_>) -> Result<(), PromptError> {
+    if !call.asks_for_result {
+        return Ok(());
+    }
     let file = call.attempt.result().display().to_string();
     let result = prompt::iteration_result(&file, call.wants_vote, call.promises)?;
     prompt.truncate(prompt.trim_end().len());

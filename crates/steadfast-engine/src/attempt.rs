@@ -72,13 +72,30 @@ impl Attempt {
         self.directory.join(PROMPT)
     }
 
+    /// The agent's last words, kept for later stages.
+    pub fn answer(&self) -> PathBuf {
+        self.directory.join("answer.md")
+    }
+
+    pub(crate) fn keep_answer(&self, text: &str) -> std::io::Result<()> {
+        durable::replace(&self.answer(), text.as_bytes())
+    }
+
+    /// Removes what only the running agent needed.
+    pub(crate) fn tidy(&self, files: &[&str]) {
+        for name in files {
+            // Usually there is none.
+            let _ = fs_err::remove_file(self.directory.join(name));
+        }
+    }
+
     /// The entry in the environment of everything that this attempt starts.
     fn mark(&self) -> String {
         format!("{}={}", env_vars::ATTEMPT, self.directory.display())
     }
 
     /// Writes down what is to be run. An attempt that began already keeps what it began with.
-    pub fn prepare(&self, spec: &Spec, prompt: &str) -> std::io::Result<()> {
+    pub fn prepare(&self, spec: &Spec, prompt: &str, files: &[(&str, String)]) -> std::io::Result<()> {
         paths::create_private_dir(&self.directory)?;
         if self.directory.join(IDENTITY).exists() {
             return Ok(());
@@ -86,6 +103,9 @@ impl Attempt {
         let mut spec = spec.clone();
         spec.env.push((env_vars::ATTEMPT.to_owned(), self.directory.display().to_string()));
         durable::replace(&self.prompt(), prompt.as_bytes())?;
+        for (name, content) in files {
+            durable::replace(&self.directory.join(name), content.as_bytes())?;
+        }
         crash::point("engine.prompt_written");
         durable::replace(&self.directory.join(SPEC), shim::json(&spec).as_bytes())
     }
@@ -152,19 +172,25 @@ impl Attempt {
         match self.look()? {
             Sighting::Ended(_) | Sighting::Gone | Sighting::NeverBegan => {}
             Sighting::Orphaned { family, .. } => self.end_all(&family, grace),
-            Sighting::Kept => {
-                if let Some(keeper) = self.keeper()?.filter(|keeper| keeper.identity.is_alive()) {
-                    processes::signal_all(&[keeper.identity.pid], Signal::TERM);
-                }
-                let patience = Instant::now() + grace + KEEPER_GRACE;
-                while Instant::now() < patience && self.is_kept()? {
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                self.kill()?;
-            }
+            Sighting::Kept => self.ask_keeper(grace)?,
         }
         // What runs in sessions of its own went unnoticed by the keeper.
         self.kill()
+    }
+
+    /// Asks the keeper to end its agent and waits for that; a keeper that is only just beginning is asked once it has
+    /// written down who it is.
+    fn ask_keeper(&self, grace: Duration) -> std::io::Result<()> {
+        let patience = Instant::now() + grace + KEEPER_GRACE;
+        let mut is_asked = false;
+        while Instant::now() < patience && self.is_kept()? {
+            if let Some(keeper) = self.keeper()?.filter(|keeper| !is_asked && keeper.identity.is_alive()) {
+                processes::signal_all(&[keeper.identity.pid], Signal::TERM);
+                is_asked = true;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
     }
 
     /// Ends everything at once, the keeper too.

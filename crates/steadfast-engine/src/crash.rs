@@ -20,6 +20,19 @@ pub(crate) fn point_of(name: &str, ordinal: u32) {
     die_at(name, ordinal);
 }
 
+/// Which attempt of its run the one in this directory is, for tests that let the keeper of a certain one die.
+#[cfg(debug_assertions)]
+pub(crate) fn ordinal(attempt: &std::path::Path) -> u32 {
+    use steadfast_core::env_vars;
+    if env_vars::text(env_vars::CRASH_AT).is_none() {
+        return 0;
+    }
+    let beside = attempt.parent().and_then(|run| fs_err::read_dir(run).ok());
+    let attempts =
+        beside.into_iter().flatten().flatten().filter(|entry| entry.path().is_dir() && entry.path() != attempt);
+    u32::try_from(attempts.count() + 1).unwrap_or(u32::MAX)
+}
+
 #[cfg(debug_assertions)]
 fn die_at(name: &str, count: u32) {
     use steadfast_core::env_vars;
@@ -36,3 +49,8 @@ pub(crate) fn point(_name: &'static str) {}
 
 #[cfg(not(debug_assertions))]
 pub(crate) fn point_of(_name: &str, _ordinal: u32) {}
+
+#[cfg(not(debug_assertions))]
+pub(crate) fn ordinal(_attempt: &std::path::Path) -> u32 {
+    0
+}

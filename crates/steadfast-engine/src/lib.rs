@@ -3,11 +3,14 @@
 
 pub mod agent;
 pub mod attempt;
+mod checks;
 pub mod codex;
 mod crash;
+pub mod dispatcher;
 mod durable;
 pub mod footprint;
 pub mod process;
 pub mod processes;
 pub mod shim;
 pub mod verify;
+pub mod worktree;

@@ -5,6 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -38,11 +39,30 @@ pub struct Captured {
     pub stderr_tail: String,
 }
 
+/// Says to a program that runs on another thread that nobody waits for it any more.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(std::sync::Arc<AtomicBool>);
+
+impl Cancel {
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Runs a program with its arguments in a directory; stdout and stderr go to one file, stdin is empty.
 pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
+    run_unless(&Cancel::default(), argv, directory, limit)
+}
+
+/// Like [`run`], and ended as by its limit when it is cancelled.
+pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
     let mut output = tempfile::tempfile()?;
     let started = Instant::now();
-    let (exit_code, timed_out) = wait(argv, directory, limit, output.try_clone()?, output.try_clone()?)?;
+    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, output.try_clone()?, output.try_clone()?)?;
     let duration = started.elapsed();
     let (output_sha256, output_tail) = digest(&mut output)?;
     Ok(Outcome { exit_code, timed_out, duration, output_sha256, output_tail })
@@ -51,7 +71,8 @@ pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<
 /// Runs a program for what it prints: at most `most` bytes of stdout are kept.
 pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    let (exit_code, timed_out) = wait(argv, directory, limit, output.try_clone()?, errors.try_clone()?)?;
+    let never = Cancel::default();
+    let (exit_code, timed_out) = wait(argv, directory, limit, &never, output.try_clone()?, errors.try_clone()?)?;
     output.seek(SeekFrom::Start(0))?;
     let mut stdout = Vec::new();
     output.take(most).read_to_end(&mut stdout)?;
@@ -63,7 +84,8 @@ pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> s
 fn wait(
     argv: &[&str],
     directory: &Path,
-    limit: Duration,
+    mut limit: Duration,
+    cancel: &Cancel,
     stdout: std::fs::File,
     stderr: std::fs::File,
 ) -> std::io::Result<(Option<i32>, bool)> {
@@ -93,6 +115,9 @@ fn wait(
             break status;
         }
         let elapsed = started.elapsed();
+        if cancel.is_cancelled() {
+            limit = limit.min(elapsed);
+        }
         if elapsed >= limit + GRACE {
             signal(Signal::KILL);
         } else if elapsed >= limit && !timed_out {
@@ -154,6 +179,23 @@ mod tests {
         let outcome = shell(&script, Duration::from_millis(200));
         assert_eq!((outcome.exit_code, outcome.timed_out), (None, true));
         assert!(outcome.duration < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_program_that_nobody_waits_for_is_ended() {
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let outcome = run_unless(&cancel, &["sleep", "60"], Path::new("/"), Duration::from_mins(1)).unwrap();
+        assert_eq!((outcome.exit_code, outcome.timed_out), (None, true));
+    }
+
+    #[test]
+    fn what_a_program_prints_is_kept_apart_from_its_complaints() {
+        let script = "echo out; echo err >&2; exit 3";
+        let captured = capture(&["sh", "-c", script], Path::new("/"), Duration::from_secs(20), 2).unwrap();
+        let expected =
+            Captured { exit_code: Some(3), timed_out: false, stdout: b"ou".to_vec(), stderr_tail: "err\n".into() };
+        assert_eq!(captured, expected);
     }
 
     #[test]

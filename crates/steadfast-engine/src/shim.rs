@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use steadfast_core::clock::{self, Millis};
 
+use crate::agent::Invocation;
 use crate::processes::Identity;
 use crate::{crash, durable, processes};
 
@@ -41,6 +42,21 @@ pub struct Spec {
     pub grace_ms: u64,
     /// Which attempt of its run this is, for tests that crash a certain one.
     pub ordinal: u32,
+}
+
+impl Spec {
+    pub(crate) fn of(invoked: &Invocation, directory: &Path, limit: Duration, grace: Duration, ordinal: u32) -> Self {
+        let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            argv: invoked.argv.clone(),
+            directory: directory.to_owned(),
+            env: invoked.env.clone(),
+            env_remove: invoked.env_remove.clone(),
+            limit_ms: milliseconds(limit),
+            grace_ms: milliseconds(grace),
+            ordinal,
+        }
+    }
 }
 
 /// How the agent ended.

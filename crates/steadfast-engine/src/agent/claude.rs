@@ -8,7 +8,7 @@ use steadfast_core::run::AgentPlan;
 
 use crate::attempt::Attempt;
 
-const SETTINGS: &str = "settings.json";
+pub(super) const SETTINGS: &str = "settings.json";
 
 pub(super) fn argv(
     plan: &AgentPlan,

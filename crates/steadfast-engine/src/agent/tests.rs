@@ -206,6 +206,7 @@ fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig
         stage: "work",
         iteration: 3,
         prompt: "Do it.\n",
+        asks_for_result: true,
         wants_vote: true,
         promises: &[],
         directory: Path::new("/project"),

@@ -38,7 +38,7 @@ impl World {
             grace_ms: u64::try_from(GRACE.as_millis()).unwrap(),
             ordinal: 1,
         };
-        self.attempt.prepare(&spec, "the prompt\n").unwrap();
+        self.attempt.prepare(&spec, "the prompt\n", &[]).unwrap();
     }
 
     fn start(&self) -> std::process::Child {
