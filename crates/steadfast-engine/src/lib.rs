@@ -2,5 +2,6 @@
 //! limit. Knows nothing of terminals or hosts.
 
 pub mod codex;
+pub mod files;
 pub mod process;
 pub mod verify;
