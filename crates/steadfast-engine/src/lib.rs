@@ -3,5 +3,6 @@
 
 pub mod codex;
 pub mod files;
+pub mod plan;
 pub mod process;
 pub mod verify;
