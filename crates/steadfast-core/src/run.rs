@@ -3,6 +3,11 @@
 //! ([`RunEvent`]) and what is to be done about it ([`Step`]). An engine saves a step's records and the new state in one
 //! transaction and only then acts, so that after any crash the saved state tells what was under way.
 
+pub mod machine;
+pub mod name;
+pub mod rule;
+pub mod template;
+
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
@@ -115,11 +120,11 @@ pub enum Rule {
     All(Vec<Rule>),
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunLimits {
     pub tokens: Option<i64>,
     pub cost_micros: Option<i64>,
-    /// From the start of the run, waiting included.
+    /// From the start of the run, waiting included; time between an end and going on again is not.
     pub wall_ms: Option<Millis>,
     /// Failed attempts in a row that stop the run; 5 unless told otherwise.
     pub errors: u32,
@@ -127,6 +132,20 @@ pub struct RunLimits {
     pub idle: u32,
     /// Agents at once in a parallel stage.
     pub parallel: u32,
+    /// What the rest after a failed attempt grows from, see `run/machine/attempt.rs`.
+    #[serde(default = "back_off_ms")]
+    pub back_off_ms: Millis,
+}
+
+fn back_off_ms() -> Millis {
+    2_000
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        let [tokens, cost_micros, wall_ms] = [None; 3];
+        Self { tokens, cost_micros, wall_ms, errors: 5, idle: 3, parallel: 4, back_off_ms: back_off_ms() }
+    }
 }
 
 /// Names one attempt of a run. All counting starts at 1, as in the public files.
@@ -152,8 +171,16 @@ pub struct Run {
     pub flights: Vec<Flight>,
     /// Why the run is to end as soon as nothing is under way any more.
     pub stopping: Option<Stopping>,
+    /// Whether that end was asked for from outside: what runs is stopped then, and otherwise waited for.
+    #[serde(default)]
+    pub cut_short: bool,
+    /// The soonest moment at which something goes on by itself, if nothing happens before.
     pub wait: Option<Wait>,
+    /// Of the iteration under way that has the most.
     pub errors_in_row: u32,
+    /// How long the run was over before it was reopened; the wall clock does not count it.
+    #[serde(default)]
+    pub closed_ms: Millis,
     pub tokens: i64,
     pub cost_micros: i64,
 }
@@ -171,6 +198,12 @@ pub struct StageState {
     /// Iterations in a row without any progress, and what the last one left behind.
     pub idle: u32,
     pub footprint: Option<String>,
+    /// The maximum given when the run was reopened, instead of the plan's.
+    #[serde(default)]
+    pub max: Option<u32>,
+    /// Iterations that were begun and not committed when the run ended, each with its last attempt.
+    #[serde(default)]
+    pub left: Vec<AttemptId>,
 }
 
 #[derive(
@@ -189,8 +222,27 @@ pub enum StageStatus {
 /// One iteration under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flight {
+    /// While the rule is tested before the start, `attempt` is the last one made: 0 for none.
     pub id: AttemptId,
     pub phase: Phase,
+    /// Until when it rests, and why.
+    #[serde(default)]
+    pub wait: Option<Wait>,
+    /// Failed attempts in a row.
+    #[serde(default)]
+    pub errors: u32,
+    /// Usage limits met so far; each unknown reset is waited for longer.
+    #[serde(default)]
+    pub usage_waits: u32,
+    /// Whether the last attempt was lost: the first time in a row is nobody's fault.
+    #[serde(default)]
+    pub lost: bool,
+}
+
+impl Flight {
+    pub fn new(id: AttemptId, phase: Phase) -> Self {
+        Self { id, phase, wait: None, errors: 0, usage_waits: 0, lost: false }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -240,7 +292,7 @@ pub struct AttemptUsage {
 impl AttemptUsage {
     /// As budgets count: cache reads are shown, not charged.
     pub fn charged_tokens(&self) -> i64 {
-        self.input_tokens + self.cache_creation_tokens + self.output_tokens
+        self.input_tokens.saturating_add(self.cache_creation_tokens).saturating_add(self.output_tokens)
     }
 }
 
@@ -253,6 +305,17 @@ pub struct AgentResult {
     pub decision: Option<AgentDecision>,
     /// Further fields read from marker lines.
     pub fields: Vec<(String, String)>,
+}
+
+impl AgentResult {
+    /// Whether the agent thinks that nothing is left to do here; `None` if it did not say.
+    pub fn vote(&self) -> Option<bool> {
+        match (self.plateau, self.decision) {
+            (Some(true), _) | (_, Some(AgentDecision::Stop)) => Some(true),
+            (Some(false), _) | (_, Some(AgentDecision::Continue)) => Some(false),
+            (None, Some(AgentDecision::Error) | None) => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
@@ -319,6 +382,23 @@ pub enum FailureKind {
     Stopped,
 }
 
+impl FailureKind {
+    /// The word for tables and views.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UsageLimit { .. } => "usage_limit",
+            Self::Transient => "transient",
+            Self::TimedOut => "timed_out",
+            Self::NoResult => "no_result",
+            Self::Reported => "reported",
+            Self::Exit => "exit",
+            Self::CannotStart => "cannot_start",
+            Self::Lost => "lost",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
 /// What has to be looked up outside to test a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -357,7 +437,8 @@ pub enum RunEvent {
     Woke,
     /// A person, a signal or an edited file wants it to end.
     StopRequested(Stopping),
-    /// A run that ended is to go on: with more iterations, if the maximum was the reason.
+    /// A run that ended is to go on: with more iterations, if the maximum was the reason. It is only opened;
+    /// [`RunEvent::Started`] follows. What cannot be reopened stays as it is, see `machine::reopen`.
     Reopened {
         max: Option<u32>,
     },
