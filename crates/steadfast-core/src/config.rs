@@ -13,6 +13,26 @@ pub struct Config {
     pub goal: GoalConfig,
     pub accounting: AccountingConfig,
     pub limits: SharedLimits,
+    pub agents: AgentsConfig,
+}
+
+/// How the agents of runs are started.
+#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct AgentsConfig {
+    pub claude: AgentConfig,
+    pub codex: AgentConfig,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct AgentConfig {
+    /// The program; its usual name if absent.
+    pub program: Option<String>,
+    /// Flags that say what the agent may do without asking. Nobody is there to be asked, so the default is everything.
+    pub permission_flags: Option<Vec<String>>,
+    /// Further flags.
+    pub flags: Vec<String>,
 }
 
 /// Caps over all goals together; absent means none.

@@ -7,7 +7,9 @@ pub mod hook;
 pub mod install;
 pub mod process;
 mod skim;
+pub mod stream;
 pub mod tree;
+pub mod trouble;
 
 use std::path::Path;
 

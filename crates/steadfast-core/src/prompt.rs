@@ -82,6 +82,22 @@ pub fn restore_native(host: Host, objective: &str) -> Result<String, PromptError
     })
 }
 
+/// What is added to the prompt of an iteration, so that its agent leaves a result.
+pub fn iteration_result(file: &str, wants_vote: bool, promises: &[String]) -> Result<String, PromptError> {
+    let promises: Vec<String> = promises.iter().map(|promise| text::cut(promise, 500)).collect();
+    render(include_str!("../prompts/iteration_result.md"), context! { file, wants_vote, promises })
+}
+
+/// What another agent is asked about an iteration: whether the work has levelled off.
+pub fn judge(asked: &str, answer: &str, earlier: &str, file: &str) -> Result<String, PromptError> {
+    const MOST: usize = 20_000;
+    let quoted = |text: &str| text::escape_xml(text::tail(text, MOST));
+    render(
+        include_str!("../prompts/judge.md"),
+        context! { file, asked => quoted(asked), answer => quoted(answer), earlier => quoted(earlier) },
+    )
+}
+
 fn render(template: &str, values: minijinja::Value) -> Result<String, PromptError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

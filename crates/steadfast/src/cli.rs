@@ -49,6 +49,12 @@ pub(crate) enum Command {
     Db(DbArgs),
     /// Watch a scripted agent pursue a goal through everything that can go wrong
     Demo(DemoArgs),
+    /// Keep one attempt of a run; the engine calls this
+    #[command(name = "__exec", hide = true)]
+    Exec {
+        /// The directory of the attempt
+        directory: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]

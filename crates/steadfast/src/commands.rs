@@ -28,6 +28,14 @@ pub(crate) fn mcp(db: Option<&Path>) -> Result<Done, Failure> {
     Ok(Done::default())
 }
 
+/// Runs one attempt to its end; what goes wrong is read by the engine from the attempt's directory.
+pub(crate) fn keep_attempt(directory: &Path) -> Result<Done, Failure> {
+    steadfast_engine::shim::exec(directory).map_err(|error| {
+        Failure::new(crate::failure::code::USAGE, error.to_string(), "the engine calls this itself")
+    })?;
+    Ok(Done::default())
+}
+
 /// Writes to the log when nothing else is known, not even the store.
 pub(crate) fn log_failure(message: &str) {
     if let Ok(home) = paths::home() {

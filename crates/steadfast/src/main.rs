@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Doctor(_) => commands::doctor::run(cli.db.as_deref()),
         Command::Db(arguments) => commands::db::run(cli.db.as_deref(), &arguments),
         Command::Demo(arguments) => commands::demo::run(&arguments),
+        Command::Exec { directory } => commands::keep_attempt(&directory),
     };
     match done {
         Ok(done) => {

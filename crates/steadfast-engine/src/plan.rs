@@ -1,0 +1,2 @@
+//! plan
+mod yaml;
