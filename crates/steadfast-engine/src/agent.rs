@@ -149,40 +149,51 @@ pub fn report(ended: &Ended<'_>) -> Report {
         AgentKind::Codex => of_stream(Host::Codex, ended, began, ended_at_ms),
     };
     let text = answer.text.clone().unwrap_or_default();
-    let fail = |kind: FailureKind, message: &str| {
-        let message = text::cut(text::printable(message).trim(), LONGEST_MESSAGE);
-        let exit_code = ended.exit.and_then(|exit| exit.exit_code);
-        Outcome::Failed(Failure { kind, message, exit_code, usage: answer.usage, started_at_ms, ended_at_ms })
-    };
-    let outcome = match failure(ended, &answer) {
-        Some((kind, message)) => fail(kind, &message),
-        None => {
-            let result = result::read(&ended.attempt.result(), answer.structured.as_deref(), &text, ended.markers);
-            let is_silent = !matches!(ended.agent.kind, AgentKind::Command(_));
-            match result {
-                // A client that says nothing at all has not done what it was asked.
-                None if is_silent => fail(FailureKind::NoResult, "the agent ended without a result"),
-                result => {
-                    let result = result.unwrap_or_default();
-                    let footprint = footprint::of(&text, result.summary.as_deref(), ended.tree);
-                    Outcome::Succeeded(Box::new(Success {
-                        promises: result::promises(&text),
-                        result,
-                        usage: answer.usage,
-                        footprint,
-                        exit_code: 0,
-                        started_at_ms: began,
-                        ended_at_ms,
-                    }))
-                }
-            }
-        }
-    };
+    let outcome = succeeded(ended, &answer, &text, began, ended_at_ms).unwrap_or_else(|(kind, message)| {
+        Outcome::Failed(Failure {
+            kind,
+            message: text::cut(text::printable(&message).trim(), LONGEST_MESSAGE),
+            exit_code: ended.exit.and_then(|exit| exit.exit_code),
+            usage: answer.usage,
+            started_at_ms,
+            ended_at_ms,
+        })
+    });
     Report { outcome, text }
 }
 
+/// Why an attempt failed.
+type Why = (FailureKind, String);
+
+fn succeeded(
+    ended: &Ended<'_>,
+    answer: &Answer,
+    text: &str,
+    started_at_ms: Millis,
+    ended_at_ms: Millis,
+) -> Result<Outcome, Why> {
+    if let Some(why) = failure(ended, answer) {
+        return Err(why);
+    }
+    let result = result::read(&ended.attempt.result(), answer.structured.as_deref(), text, ended.markers);
+    // A client that says nothing at all has not done what it was asked.
+    if result.is_none() && !matches!(ended.agent.kind, AgentKind::Command(_)) {
+        return Err((FailureKind::NoResult, "the agent ended without a result".to_owned()));
+    }
+    let result = result.unwrap_or_default();
+    Ok(Outcome::Succeeded(Box::new(Success {
+        footprint: footprint::of(text, result.summary.as_deref(), ended.tree),
+        promises: result::promises(text),
+        result,
+        usage: answer.usage,
+        exit_code: 0,
+        started_at_ms,
+        ended_at_ms,
+    })))
+}
+
 /// Why the attempt failed, if it did.
-fn failure(ended: &Ended<'_>, answer: &Answer) -> Option<(FailureKind, String)> {
+fn failure(ended: &Ended<'_>, answer: &Answer) -> Option<Why> {
     let Some(exit) = ended.exit else {
         return Some(if ended.stopping {
             (FailureKind::Stopped, "stopped".to_owned())

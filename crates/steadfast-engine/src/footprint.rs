@@ -36,19 +36,13 @@ pub(crate) fn of(said: &str, summary: Option<&str>, tree: &Tree<'_>) -> String {
     add(progress.unwrap_or_default().as_bytes());
     let head = git(&["git", "rev-parse", "HEAD"], tree.directory);
     add(head.as_deref().unwrap_or_default());
-    let mut files = match git(&["git", "ls-files", "-co", "--exclude-standard", "-z"], tree.directory) {
-        Some(names) => names
-            .split(|byte| *byte == 0)
-            .filter(|name| !name.is_empty())
-            .take(MOST_FILES)
-            .map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned()))
-            .collect(),
-        None => {
-            let mut files = Vec::new();
-            walk(tree.directory, Path::new(""), 0, &mut files);
-            files
-        }
-    };
+    let mut files = Vec::new();
+    if let Some(names) = git(&["git", "ls-files", "-co", "--exclude-standard", "-z"], tree.directory) {
+        let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).take(MOST_FILES);
+        files.extend(names.map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned())));
+    } else {
+        walk(tree.directory, Path::new(""), 0, &mut files);
+    }
     files.sort_unstable();
     for file in files.iter().filter(|file| !is_ours(file) && !is_noise(file)) {
         let Ok(metadata) = fs_err::symlink_metadata(tree.directory.join(file)) else { continue };

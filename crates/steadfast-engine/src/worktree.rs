@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::process;
 
-const GIT_LIMIT: Duration = Duration::from_secs(120);
+const GIT_LIMIT: Duration = Duration::from_mins(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {

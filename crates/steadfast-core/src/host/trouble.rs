@@ -35,7 +35,7 @@ pub fn judge(message: &str, status: Option<u16>, now: Millis) -> Trouble {
     }
     match status {
         Some(408 | 409 | 429 | 500..=599) => return Trouble::Transient,
-        Some(401 | 402 | 403) => return Trouble::Hopeless,
+        Some(401..=403) => return Trouble::Hopeless,
         _ => {}
     }
     if says(HOPELESS) {

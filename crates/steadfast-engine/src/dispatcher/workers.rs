@@ -3,10 +3,12 @@
 
 use std::path::PathBuf;
 use std::process::Child;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use steadfast_core::clock;
-use steadfast_core::run::{AttemptId, Check, Outcome, Rule, StagePlan, template};
+use steadfast_core::log;
+use steadfast_core::run::{AgentPlan, AttemptId, Check, Outcome, Rule, StagePlan, template};
 
 use super::{Dispatcher, DriveError, News, cannot_start};
 use crate::agent::{self, Call, Ended};
@@ -15,11 +17,12 @@ use crate::checks::judge;
 use crate::checks::{self, Surroundings};
 use crate::crash;
 use crate::footprint::Tree;
+use crate::process::Cancel;
 use crate::shim::Spec;
 use crate::worktree::Worktree;
 
 /// How long a judge may think, if its stage does not say.
-const JUDGE_LIMIT: Duration = Duration::from_secs(15 * 60);
+const JUDGE_LIMIT: Duration = Duration::from_mins(15);
 /// How many earlier iterations a judge hears of.
 const EARLIER: usize = 5;
 
@@ -84,55 +87,29 @@ impl Dispatcher<'_> {
     /// Waits for an attempt, ours or an earlier engine's, and reads what came of it.
     pub(super) fn follow(&mut self, id: AttemptId, keeper: Option<Child>) {
         let plan = self.plan.clone();
-        let Some(stage) = plan.stage(id.stage).cloned() else { return };
+        let Some(stage) = plan.stage(id.stage) else { return };
         let attempt = self.attempt(id);
         self.flying.insert(id, attempt.clone());
-        let worktree = self.worktree(&stage, id);
-        let directory = worktree.as_ref().and_then(|worktree| worktree.inside().ok()).unwrap_or(self.project.clone());
-        let progress = self.observer.places(&plan, id).progress;
-        let (sender, stopping, grace) = (self.sender.clone(), self.stopping.clone(), self.engine.grace);
-        let (git, run, log) = (self.git.clone(), plan.name.clone(), attempt.directory().with_file_name("engine.log"));
+        let worktree = self.worktree(stage, id);
+        let place = worktree.as_ref().and_then(|worktree| worktree.inside().ok());
+        let follower = Follower {
+            id,
+            run: plan.name.clone(),
+            stage: stage.clone(),
+            log: attempt.directory().with_file_name("engine.log"),
+            attempt,
+            directory: place.unwrap_or_else(|| self.project.clone()),
+            worktree,
+            progress: self.observer.places(&plan, id).progress,
+            stopping: self.stopping.clone(),
+            grace: self.engine.grace,
+            git: self.git.clone(),
+        };
+        let sender = self.sender.clone();
         std::thread::spawn(move || {
-            if let Some(mut keeper) = keeper {
-                // Whatever it tells, the directory knows better.
-                let _ = keeper.wait();
-            }
-            let exit = match attempt.wait(limit_of(&stage), grace) {
-                Ok(exit) => exit,
-                Err(error) => {
-                    // Its agent may be alive; to start another one now would be worse than to stop here.
-                    let message = format!("what became of the attempt cannot be told: {error}");
-                    let _ = sender.send(News::Ended { id, outcome: Box::new(cannot_start(message)) });
-                    return;
-                }
-            };
-            let tree = Tree { directory: &directory, progress: progress.as_deref() };
-            let report = agent::report(&Ended {
-                agent: &stage.agent,
-                markers: &stage.output_parse,
-                attempt: &attempt,
-                exit: exit.as_ref(),
-                stopping: stopping.is_cancelled(),
-                tree: &tree,
-                now: clock::now(),
-            });
-            attempt.tidy(&agent::PRIVATE_FILES);
-            let kept = attempt.keep_answer(&report.text);
-            let left = match (&report.outcome, &worktree) {
-                (Outcome::Succeeded(_), Some(worktree)) => {
-                    let _one_at_a_time = git.lock();
-                    let message = format!("{run}: {} iteration {}", stage.name, id.iteration);
-                    if stage.parallel { worktree.leave(&message) } else { worktree.commit(&message) }
-                }
-                _ => Ok(()),
-            };
-            for trouble in [kept.err().map(|error| error.to_string()), left.err().map(|error| error.to_string())] {
-                if let Some(trouble) = trouble {
-                    steadfast_core::log::line(&log, &format!("attempt {id:?}: {trouble}"));
-                }
-            }
+            let outcome = Box::new(follower.outcome(keeper));
             // Nobody listens any more once the engine gave up.
-            let _ = sender.send(News::Ended { id, outcome: Box::new(report.outcome) });
+            let _ = sender.send(News::Ended { id, outcome });
         });
     }
 
@@ -143,7 +120,7 @@ impl Dispatcher<'_> {
             let log = attempt.directory().with_file_name("engine.log");
             self.threads.push(std::thread::spawn(move || {
                 if let Err(error) = attempt.stop(grace) {
-                    steadfast_core::log::line(&log, &format!("stopping {}: {error}", attempt.directory().display()));
+                    log::line(&log, &format!("stopping {}: {error}", attempt.directory().display()));
                 }
             }));
         }
@@ -169,12 +146,7 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    fn judge(
-        &self,
-        stage: &StagePlan,
-        agent: &steadfast_core::run::AgentPlan,
-        id: AttemptId,
-    ) -> Result<judge::Request, DriveError> {
+    fn judge(&self, stage: &StagePlan, agent: &AgentPlan, id: AttemptId) -> Result<judge::Request, DriveError> {
         let attempt = self.attempt(id);
         let read = |path: PathBuf| fs_err::read_to_string(path).unwrap_or_default();
         let mut earlier = self.store.read().last_iterations(&self.run_id, EARLIER)?;
@@ -198,6 +170,61 @@ impl Dispatcher<'_> {
             limit: limit_of(stage).min(JUDGE_LIMIT),
             grace: self.engine.grace,
         })
+    }
+}
+
+/// Waits for one attempt.
+struct Follower {
+    id: AttemptId,
+    run: String,
+    stage: StagePlan,
+    attempt: Attempt,
+    directory: PathBuf,
+    worktree: Option<Worktree>,
+    progress: Option<PathBuf>,
+    stopping: Cancel,
+    grace: Duration,
+    git: Arc<Mutex<()>>,
+    log: PathBuf,
+}
+
+impl Follower {
+    fn outcome(&self, keeper: Option<Child>) -> Outcome {
+        if let Some(mut keeper) = keeper {
+            // Whatever it tells, the directory knows better.
+            let _ = keeper.wait();
+        }
+        let exit = match self.attempt.wait(limit_of(&self.stage), self.grace) {
+            Ok(exit) => exit,
+            // Its agent may be alive; to start another one now would be worse than to stop here.
+            Err(error) => return cannot_start(format!("what became of the attempt cannot be told: {error}")),
+        };
+        let report = agent::report(&Ended {
+            agent: &self.stage.agent,
+            markers: &self.stage.output_parse,
+            attempt: &self.attempt,
+            exit: exit.as_ref(),
+            stopping: self.stopping.is_cancelled(),
+            tree: &Tree { directory: &self.directory, progress: self.progress.as_deref() },
+            now: clock::now(),
+        });
+        self.attempt.tidy(&agent::PRIVATE_FILES);
+        if let Err(error) = self.attempt.keep_answer(&report.text) {
+            self.log(&format!("the answer cannot be kept: {error}"));
+        }
+        if let (Outcome::Succeeded(_), Some(worktree)) = (&report.outcome, &self.worktree) {
+            let message = format!("{}: {} iteration {}", self.run, self.stage.name, self.id.iteration);
+            let _one_at_a_time = self.git.lock();
+            let left = if self.stage.parallel { worktree.leave(&message) } else { worktree.commit(&message) };
+            if let Err(error) = left {
+                self.log(&error.to_string());
+            }
+        }
+        report.outcome
+    }
+
+    fn log(&self, message: &str) {
+        log::line(&self.log, &format!("{}: {message}", self.attempt.directory().display()));
     }
 }
 

@@ -66,7 +66,7 @@ impl World {
     }
 }
 
-fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
     let patience = Instant::now() + Duration::from_secs(60);
     loop {
         if let Some(found) = look() {
@@ -81,7 +81,7 @@ fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
-fn is_alive(pid: &str) -> bool {
+pub(crate) fn is_alive(pid: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z"))
 }
 

@@ -2,15 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use steadfast_core::clock;
 use steadfast_core::config::Config;
 use steadfast_core::run::machine;
 use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping};
 use steadfast_core::store::Store;
+use steadfast_engine::attempt::Attempt;
 use steadfast_engine::dispatcher::{self, DriveError, Engine};
 use tempfile::TempDir;
+
+use crate::attempts::{eventually, is_alive};
 
 const RUN: &str = "11111111-run";
 
@@ -132,17 +136,6 @@ fn plan(stages: Vec<StagePlan>) -> Plan {
     Plan { name: "test".into(), kind, title: "test".into(), pipeline_file: None, stages, limits }
 }
 
-fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let patience = Instant::now() + Duration::from_secs(60);
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < patience, "it never happened");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 fn ended(run: &Run) -> (RunStatus, &str) {
     (run.status, run.reason.as_deref().unwrap_or_default())
 }
@@ -259,7 +252,7 @@ fn a_request_to_stop_ends_agent_and_run() {
         let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
         world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
         assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Killed, "killed"));
-        assert!(!Path::new(&format!("/proc/{agent}")).exists());
+        assert!(!is_alive(&agent));
     });
     assert_eq!(world.summaries(), Vec::<String>::new());
 }
@@ -315,11 +308,10 @@ fn an_agent_whose_engine_and_keeper_were_killed_is_not_doubled() {
     eventually(|| (world.lines("began").len() == 1).then_some(()));
     killed.kill().unwrap();
     killed.wait().unwrap();
-    let id = steadfast_core::run::AttemptId { stage: 1, iteration: 1, attempt: 1 };
-    let attempt = steadfast_engine::attempt::Attempt::at(&world.path("home"), RUN, id);
+    let id = AttemptId { stage: 1, iteration: 1, attempt: 1 };
+    let attempt = Attempt::at(&world.path("home"), RUN, id);
     let keeper = attempt.keeper().unwrap().unwrap().identity.pid;
-    rustix::process::kill_process(rustix::process::Pid::from_raw(keeper).unwrap(), rustix::process::Signal::KILL)
-        .unwrap();
+    kill_process(Pid::from_raw(keeper).unwrap(), Signal::KILL).unwrap();
     std::thread::scope(|scope| {
         let driving = scope.spawn(|| world.go_on());
         std::thread::sleep(Duration::from_millis(700));
@@ -391,13 +383,13 @@ fn a_first_signal_stops_the_run_and_a_second_one_at_once() {
         world.create(&plan(vec![stage("work", script, 9, Rule::FixedN)]));
         let mut engine = world.engine_process("");
         let agent = eventually(|| world.lines("agent").pop());
-        let pid = rustix::process::Pid::from_child(&engine);
+        let pid = Pid::from_child(&engine);
         for _ in 0..signals {
-            rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+            kill_process(pid, Signal::INT).unwrap();
             std::thread::sleep(Duration::from_millis(100));
         }
         assert!(engine.wait().unwrap().success());
         assert_eq!(ended(&world.state()), (RunStatus::Killed, "interrupted"));
-        assert!(!Path::new(&format!("/proc/{agent}")).exists());
+        assert!(!is_alive(&agent));
     }
 }

@@ -76,22 +76,20 @@ fn result(event: &Value, stream: &mut AgentStream) {
 fn usage(event: &Value) -> Option<AttemptUsage> {
     let count = |value: &Value, name: &str| value.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
     let mut usage = AttemptUsage::default();
-    match event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty()) {
-        Some(models) => {
-            for model in models.values() {
-                usage.input_tokens += count(model, "inputTokens");
-                usage.output_tokens += count(model, "outputTokens");
-                usage.cache_creation_tokens += count(model, "cacheCreationInputTokens");
-                usage.cache_read_tokens += count(model, "cacheReadInputTokens");
-            }
+    let models = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
+    if let Some(models) = models {
+        for model in models.values() {
+            usage.input_tokens += count(model, "inputTokens");
+            usage.output_tokens += count(model, "outputTokens");
+            usage.cache_creation_tokens += count(model, "cacheCreationInputTokens");
+            usage.cache_read_tokens += count(model, "cacheReadInputTokens");
         }
-        None => {
-            let of = event.get("usage")?;
-            usage.input_tokens = count(of, "input_tokens");
-            usage.output_tokens = count(of, "output_tokens");
-            usage.cache_creation_tokens = count(of, "cache_creation_input_tokens");
-            usage.cache_read_tokens = count(of, "cache_read_input_tokens");
-        }
+    } else {
+        let of = event.get("usage")?;
+        usage.input_tokens = count(of, "input_tokens");
+        usage.output_tokens = count(of, "output_tokens");
+        usage.cache_creation_tokens = count(of, "cache_creation_input_tokens");
+        usage.cache_read_tokens = count(of, "cache_read_input_tokens");
     }
     let dollars = event.get("total_cost_usd").and_then(Value::as_f64).filter(|usd| (0.0..1e9).contains(usd));
     #[expect(clippy::cast_possible_truncation, reason = "below 10^15")]
