@@ -14,6 +14,7 @@ mod model;
 mod process;
 mod reply;
 mod request;
+mod runs;
 mod scripted;
 mod support;
 mod terminal;
