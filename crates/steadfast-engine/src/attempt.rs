@@ -77,6 +77,11 @@ impl Attempt {
         self.directory.join("answer.md")
     }
 
+    /// How the user's verify commands went after it.
+    pub fn evidence(&self) -> PathBuf {
+        self.directory.join("evidence.json")
+    }
+
     pub(crate) fn keep_answer(&self, text: &str) -> std::io::Result<()> {
         durable::replace(&self.answer(), text.as_bytes())
     }

@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use steadfast_core::run::{Check, Checked};
+use steadfast_core::store::Verification;
 use steadfast_core::text;
 
 use crate::process::{self, Cancel};
-use crate::verify;
+use crate::{durable, shim, verify};
 
 const LONGEST_DETAIL: usize = 300;
 
@@ -24,6 +25,8 @@ pub(crate) struct Surroundings {
     pub(crate) limit: Duration,
     pub(crate) cancel: Cancel,
     pub(crate) judge: Option<judge::Request>,
+    /// Where it is kept how verify commands went.
+    pub(crate) evidence: PathBuf,
 }
 
 /// Whether it holds, and a word about it.
@@ -59,6 +62,7 @@ fn command_holds(command: &str, here: &Surroundings) -> Finding {
 fn commands_hold(commands: &[String], here: &Surroundings) -> Finding {
     match verify::run_unless(&here.cancel, commands, &here.directory, here.limit) {
         Err(error) => (None, format!("cannot be run: {error}")),
+        Ok(runs) if keep(&runs, here).is_err() => (None, "the evidence cannot be kept".to_owned()),
         Ok(runs) => match runs.iter().find(|run| !run.passed()) {
             Some(failed) => {
                 let last = failed.output_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -67,6 +71,14 @@ fn commands_hold(commands: &[String], here: &Surroundings) -> Finding {
             None => (Some(runs.len() == commands.len() && !runs.is_empty()), format!("{} passed", runs.len())),
         },
     }
+}
+
+/// Before an iteration there is no attempt yet, and so nothing that the evidence could be about.
+fn keep(runs: &[Verification], here: &Surroundings) -> std::io::Result<()> {
+    if !here.evidence.parent().is_some_and(std::path::Path::is_dir) {
+        return Ok(());
+    }
+    durable::replace(&here.evidence, shim::json(&runs).as_bytes())
 }
 
 #[cfg(test)]

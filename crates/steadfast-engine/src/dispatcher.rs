@@ -72,6 +72,8 @@ pub struct Places {
     pub output: Option<PathBuf>,
     pub progress: Option<PathBuf>,
     pub objective: String,
+    /// What the first stage gets as its input.
+    pub inputs: String,
 }
 
 /// Sees every saved step, knows the public files, and may want the run to end.
@@ -261,6 +263,12 @@ struct Dispatcher<'a> {
 impl Dispatcher<'_> {
     fn run_to_its_end(&mut self, news: &mpsc::Receiver<News>) -> Result<(), DriveError> {
         self.show(&[]);
+        // Who asked while nobody drove the run must not see it start one more agent.
+        if let Some(stopping) = self.store.read().stop_request(&self.run_id)?
+            && self.run.status == RunStatus::Running
+        {
+            self.apply(RunEvent::StopRequested(stopping))?;
+        }
         let unfinished: Vec<AttemptId> =
             self.run.flights.iter().filter(|flight| flight.phase == Phase::Running).map(|flight| flight.id).collect();
         self.apply(RunEvent::Started)?;

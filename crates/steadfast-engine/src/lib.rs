@@ -13,6 +13,7 @@ pub mod footprint;
 pub mod plan;
 pub mod process;
 pub mod processes;
+pub mod publish;
 pub mod shim;
 pub mod verify;
 pub mod worktree;

@@ -159,7 +159,7 @@ fn carries(_pid: i32, _mark: &str) -> bool {
 }
 
 /// Begins a session of its own, which no terminal can hang up on. A process that leads one already keeps it.
-pub(crate) fn begin_session() {
+pub fn begin_session() {
     if getsid(None).ok() != Some(rustix::process::getpid()) {
         // Refused only to the leader of a process group, who then goes on in its old session.
         let _ = rustix::process::setsid();

@@ -12,6 +12,7 @@ fn here(directory: &Path) -> Surroundings {
         limit: Duration::from_mins(1),
         cancel: Cancel::default(),
         judge: None,
+        evidence: directory.join("evidence.json"),
     }
 }
 

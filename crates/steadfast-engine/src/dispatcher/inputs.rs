@@ -22,7 +22,9 @@ impl Dispatcher<'_> {
         let shown = |path: Option<&Path>| path.map(|path| path.display().to_string()).unwrap_or_default();
         let at = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
         let named_inputs = self.inputs_before(id.stage);
-        let inputs = if stage.inputs.is_empty() {
+        let inputs = if id.stage <= 1 {
+            text::cut(places.inputs.trim_end(), LONGEST_INPUT)
+        } else if stage.inputs.is_empty() {
             let before = id.stage.checked_sub(1).and_then(|before| self.plan.stage(before));
             before.and_then(|before| named_inputs.get(&before.name)).cloned().unwrap_or_default()
         } else {

@@ -135,7 +135,8 @@ impl Dispatcher<'_> {
             _ => None,
         };
         let limit = Duration::from_secs(self.engine.config.goal.verify_timeout_seconds);
-        let here = Surroundings { directory, limit, cancel: self.cancel.clone(), judge };
+        let evidence = self.attempt(id).evidence();
+        let here = Surroundings { directory, limit, cancel: self.cancel.clone(), judge, evidence };
         let sender = self.sender.clone();
         self.threads.retain(|thread| !thread.is_finished());
         self.threads.push(std::thread::spawn(move || {
