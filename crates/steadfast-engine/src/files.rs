@@ -11,10 +11,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use steadfast_core::clock::{self, Millis};
+use steadfast_core::run::name::{NameError, RunName};
 use steadfast_core::run::{AgentDecision, Plan, Run, RunKind, RunStatus};
+use steadfast_core::store::{Db, IterationRow};
 
 mod completions;
 mod document;
+pub mod import;
 
 mod loop_state;
 mod outputs;
@@ -33,7 +36,9 @@ use place::Place;
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
     #[error("`{name}` cannot be part of a path")]
-    Name { name: String },
+    Part { name: String },
+    #[error(transparent)]
+    Name(#[from] NameError),
     #[error("`{}` is a link that leaves the project", path.display())]
     LeavesProject { path: PathBuf },
     #[error("`{}` is not a file", path.display())]
@@ -52,7 +57,8 @@ impl FilesError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Name { .. } => "use letters, digits, `.`, `_` and `-`, beginning with a letter or a digit".into(),
+            Self::Part { .. } => "rename it: use letters, digits, `.`, `_` and `-`".into(),
+            Self::Name(error) => error.hint().into(),
             Self::LeavesProject { path } => {
                 format!("remove the link (rm {}), or let it point into the project", path.display())
             }
@@ -95,6 +101,25 @@ pub struct Committed {
     pub committed_at_ms: Millis,
 }
 
+impl From<IterationRow> for Committed {
+    fn from(row: IterationRow) -> Self {
+        Self {
+            stage: row.id.stage,
+            iteration: row.id.iteration,
+            attempts: row.id.attempt,
+            plateau: row.plateau,
+            reasoning: row.reasoning,
+            summary: row.summary,
+            decision: row.decision,
+            fields: row.fields,
+            tokens: row.tokens,
+            cost_micros: row.cost_micros,
+            started_at_ms: row.started_at_ms,
+            committed_at_ms: row.committed_at_ms,
+        }
+    }
+}
+
 /// Where committed iterations come from: the store.
 pub trait History {
     /// The iterations of a stage after number `after`, in order.
@@ -110,6 +135,20 @@ impl History for [Committed] {
 impl History for Vec<Committed> {
     fn after(&self, stage: u32, after: u32) -> Result<Vec<Committed>, HistoryError> {
         self.as_slice().after(stage, after)
+    }
+}
+
+/// The iterations of a run in the store.
+#[derive(Clone, Copy)]
+pub struct StoredHistory<'a> {
+    pub db: Db<'a>,
+    pub run_id: &'a str,
+}
+
+impl History for StoredHistory<'_> {
+    fn after(&self, stage: u32, after: u32) -> Result<Vec<Committed>, HistoryError> {
+        let rows = self.db.run_history(self.run_id, Some((stage, after)), usize::MAX)?;
+        Ok(rows.into_iter().filter(|row| row.id.stage == stage).map(Committed::from).collect())
     }
 }
 
@@ -139,7 +178,7 @@ pub struct PublicFiles {
 impl PublicFiles {
     /// Nothing is read or written yet.
     pub fn open(project: &Path, kind: RunKind, name: &str) -> Result<Self, FilesError> {
-        check_name(name)?;
+        let _: RunName = name.parse()?;
         let state = match kind {
             RunKind::Loop => Document::new(&[CLAUDE, &loop_state::file(name)], Value::is_object),
             RunKind::Pipeline => {
@@ -168,7 +207,7 @@ impl PublicFiles {
         history: &dyn History,
     ) -> Result<Published, FilesError> {
         for stage in &view.plan.stages {
-            check_name(&stage.name)?;
+            let _: RunName = stage.name.parse()?;
         }
         let published = self.publish(view, history)?;
         let lock = Lock::take(&self.place)?;
@@ -289,6 +328,12 @@ impl PublicFiles {
         outputs::output_file(&self.place, plan, stage, iteration)
     }
 
+    /// The output of an iteration, for the stages after it; at most `most` bytes from its beginning.
+    pub fn read_output(&self, plan: &Plan, stage: u32, iteration: u32, most: u64) -> Option<String> {
+        let path = self.output_file(plan, stage, iteration).ok()??;
+        outputs::read(&path, most)
+    }
+
     /// Keeps the output of a committed iteration. What the agent itself wrote to its output file wins over `text`.
     /// Of several runs, `output.md` is the one with the highest number. Returns the file, or nothing for a loop.
     pub fn save_output(
@@ -336,20 +381,12 @@ fn broken(aside: &Path) -> String {
     format!("a broken file was moved to `{}` and a new one begun", aside.display())
 }
 
-/// Names of runs and stages become parts of paths.
-fn check_name(name: &str) -> Result<(), FilesError> {
-    let first = name.chars().next().is_some_and(|c| c.is_ascii_alphanumeric());
-    let rest = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
-    if first && rest && name.len() <= 64 && !name.contains("..") {
-        Ok(())
-    } else {
-        Err(FilesError::Name { name: name.to_owned() })
+/// Millionths of a dollar as a number of dollars; whole ones without a point, as `jq` would write them.
+fn usd(micros: i64) -> Value {
+    if micros % 1_000_000 == 0 {
+        return json!(micros / 1_000_000);
     }
-}
-
-/// Millionths of a dollar as a number of dollars.
-fn usd(micros: i64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a cost has far fewer than 53 bits")]
     let micros = micros as f64;
-    micros / 1_000_000.0
+    json!(micros / 1_000_000.0)
 }

@@ -29,8 +29,14 @@ pub(super) fn update(state: &mut Value, view: &View<'_>, history: &dyn History) 
     changed |= extend_history(state, view, history)?;
     changed |= set(state, "completed_at", run.completed_at_ms.map(clock::to_rfc3339))
         | set(state, "reason", run.reason.clone())
-        | set(state, "max_iterations", plan.stages.first().map_or(0, |stage| stage.runs));
+        | set(state, "max_iterations", max_iterations(view));
     Ok(changed | set_extras(state, view))
+}
+
+/// The most iterations of a loop: the plan's, or what it was opened again with.
+pub(super) fn max_iterations(view: &View<'_>) -> u32 {
+    let reopened = view.run.stages.first().and_then(|stage| stage.max);
+    reopened.or_else(|| view.plan.stages.first().map(|stage| stage.runs)).unwrap_or_default()
 }
 
 /// The fields that the states of loops and pipelines have in common beyond the documented ones.

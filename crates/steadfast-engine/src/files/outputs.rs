@@ -1,6 +1,7 @@
 //! Files that agents read and write themselves: progress, outputs of stages, and the copy of a pipeline's definition.
 
-use std::path::PathBuf;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 
 use steadfast_core::run::{Plan, RunKind, StagePlan};
 
@@ -52,6 +53,12 @@ pub(super) fn output_file(
     place.file(&as_parts(&in_stage(plan, stage, definition, &output_name(definition, iteration)))).map(Some)
 }
 
+pub(super) fn read(path: &Path, most: u64) -> Option<String> {
+    let mut bytes = Vec::new();
+    fs_err::File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 pub(super) fn save(
     place: &Place,
     plan: &Plan,
@@ -94,7 +101,7 @@ fn output_name(stage: &StagePlan, iteration: u32) -> String {
 
 fn stage_plan(plan: &Plan, stage: u32) -> Result<&StagePlan, FilesError> {
     let at = usize::try_from(stage).ok().and_then(|stage| stage.checked_sub(1));
-    at.and_then(|at| plan.stages.get(at)).ok_or_else(|| FilesError::Name { name: format!("stage {stage}") })
+    at.and_then(|at| plan.stages.get(at)).ok_or_else(|| FilesError::Part { name: format!("stage {stage}") })
 }
 
 fn loop_progress(plan: &Plan) -> Vec<String> {

@@ -64,7 +64,7 @@ fn update_stages(state: &mut Map<String, Value>, view: &View<'_>) -> bool {
 fn update_stage(entry: &mut Map<String, Value>, plan: &StagePlan, stage: &StageState) -> bool {
     let mut changed = set(entry, "name", plan.name.as_str())
         | set(entry, "loop", plan.loop_type.clone())
-        | set(entry, "runs", plan.runs)
+        | set(entry, "runs", stage.max.unwrap_or(plan.runs))
         | set(entry, "status", stage.status.to_string())
         | set(entry, "started_at", stage.started_at_ms.map(clock::to_rfc3339));
     if stage.completed_at_ms.is_some() || entry.contains_key("completed_at") {

@@ -47,7 +47,7 @@ impl Place {
 
     fn walk(&self, parts: &[&str], make: bool) -> Result<PathBuf, FilesError> {
         let Some((name, directories)) = parts.split_last() else {
-            return Err(FilesError::Name { name: String::new() });
+            return Err(FilesError::Part { name: String::new() });
         };
         let mut at = self.root.clone();
         for part in directories {
@@ -116,7 +116,7 @@ impl Kind {
 /// One part of a path: never empty, never several, never upwards.
 fn checked(part: &str) -> Result<&str, FilesError> {
     let plain = !matches!(part, "" | "." | "..") && !part.contains(['/', '\\', '\0']) && part.len() <= 255;
-    if plain { Ok(part) } else { Err(FilesError::Name { name: part.to_owned() }) }
+    if plain { Ok(part) } else { Err(FilesError::Part { name: part.to_owned() }) }
 }
 
 fn at(path: &Path, error: &io::Error) -> io::Error {
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(place.file(&[".claude", "x.json"]).unwrap(), root.join(".claude/x.json"));
         assert!(!root.join(".claude").exists(), "asking makes nothing");
         for name in ["..", "../x", "a/b", "", ".", "x\0y", "a\\b"] {
-            assert!(matches!(place.file(&[".claude", name]), Err(FilesError::Name { .. })), "{name:?}");
+            assert!(matches!(place.file(&[".claude", name]), Err(FilesError::Part { .. })), "{name:?}");
         }
 
         symlink("inside", project.join(".claude")).unwrap();

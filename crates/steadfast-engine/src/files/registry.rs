@@ -6,6 +6,7 @@ use steadfast_core::clock;
 use steadfast_core::run::{RunKind, RunStatus};
 
 use super::document::set;
+use super::loop_state::max_iterations;
 use super::{View, usd};
 
 pub(super) const FILE: &str = "loop-sessions.json";
@@ -96,7 +97,7 @@ fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, mar
     changed |= set(entry, "started_at", clock::to_rfc3339(run.started_at_ms));
     changed |= set(entry, "project_path", project);
     if plan.kind == RunKind::Loop {
-        changed |= set(entry, "max_iterations", plan.stages.first().map_or(0, |stage| stage.runs));
+        changed |= set(entry, "max_iterations", max_iterations(view));
     }
     if marked {
         return changed;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use steadfast_core::run::machine;
 use steadfast_core::run::{
     AgentKind, AgentPlan, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, StageState, StageStatus,
 };
@@ -48,25 +49,12 @@ fn stage(name: &str, runs: u32, completion: Rule) -> StagePlan {
 
 impl World {
     fn new(kind: RunKind, name: &str, title: &str, stages: Vec<StagePlan>) -> Self {
-        let mut states: Vec<StageState> = stages.iter().map(|_| StageState::default()).collect();
-        states[0] = StageState { status: StageStatus::Running, started_at_ms: Some(START), ..StageState::default() };
-        let run = Run {
-            status: RunStatus::Running,
-            reason: None,
-            started_at_ms: START,
-            completed_at_ms: None,
-            stage: 1,
-            stages: states,
-            flights: Vec::new(),
-            stopping: None,
-            wait: None,
-            errors_in_row: 0,
-            tokens: 0,
-            cost_micros: 0,
-        };
+        let mut begun: Vec<StageState> = stages.iter().map(|_| StageState::default()).collect();
+        begun[0] = StageState { status: StageStatus::Running, started_at_ms: Some(START), ..StageState::default() };
         let pipeline_file = (kind == RunKind::Pipeline).then(|| format!("{title}.yaml"));
         let limits = RunLimits::default();
         let plan = Plan { name: name.into(), kind, title: title.into(), pipeline_file, stages, limits };
+        let run = Run { stages: begun, ..machine::begin(&plan, START) };
         Self { directory: tempfile::tempdir().unwrap(), plan, run, committed: Vec::new() }
     }
 
@@ -277,6 +265,8 @@ fn outputs_of_stages_are_kept_and_the_last_one_is_output_md() {
     fs_err::write(&own, "by the agent itself").unwrap();
     files.save_output(&world.plan, 2, 1, "its terminal").unwrap();
     assert_eq!(read("stage-2-refine-beads/output.md"), "by the agent itself");
+    assert_eq!(files.read_output(&world.plan, 2, 1, 6).as_deref(), Some("by the"));
+    assert_eq!(files.read_output(&world.plan, 1, 3, 6), None);
     assert!(files.save_output(&world.plan, 3, 1, "").is_err());
 }
 

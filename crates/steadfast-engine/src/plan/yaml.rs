@@ -15,6 +15,8 @@ const MOST_NODES: usize = 20_000;
 pub(super) struct Node {
     pub(super) line: u32,
     pub(super) value: Yaml,
+    /// Where it stands in the text, in bytes.
+    span: Option<(usize, usize)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -69,17 +71,21 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Node, YamlFault> {
         with_snippet: false,
     };
     let node: Spanned<Yaml> = serde_saphyr::from_str_with_options(text, options).map_err(|error| fault(&error))?;
-    Ok(Node::from(node))
+    let mut node = Node::from(node);
+    node.keep_numbers_as_written(text);
+    Ok(node)
 }
 
 fn line_after(before: &[u8]) -> u32 {
-    u32::try_from(before.iter().filter(|byte| **byte == b'\n').count()).map_or(u32::MAX, |lines| lines + 1)
+    u32::try_from(before.split(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
 }
 
 fn fault(error: &Error) -> YamlFault {
     let line = error.location().map_or(1, |location| to_line(location.line()));
     let what = error.to_string();
-    let what = what.lines().next().unwrap_or("not YAML").to_owned();
+    let what = what.lines().next().unwrap_or_default();
+    // The line is told apart, and the parser's own settings are nobody's business.
+    let what = what.split(" at line ").next().unwrap_or(what).split(", set DuplicateKeyPolicy").next().unwrap_or(what);
     YamlFault { line, what: format!("not valid YAML: {what}") }
 }
 
@@ -89,8 +95,33 @@ fn to_line(line: u64) -> u32 {
 
 impl From<Spanned<Yaml>> for Node {
     fn from(spanned: Spanned<Yaml>) -> Self {
-        Self { line: to_line(spanned.referenced.line()), value: spanned.value }
+        let span = spanned.defined.span();
+        let at = |bytes: Option<u64>| bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let span = at(span.byte_offset()).zip(at(span.byte_len()));
+        Self { line: to_line(spanned.referenced.line()), value: spanned.value, span }
     }
+}
+
+impl Node {
+    /// A version `1.10` is a number to YAML and a text to people.
+    fn keep_numbers_as_written(&mut self, source: &str) {
+        match &mut self.value {
+            Yaml::Number(_, written) => {
+                if let Some(text) = self.span.and_then(|(from, length)| source.get(from..from.checked_add(length)?)) {
+                    text.trim().clone_into(written);
+                }
+            }
+            Yaml::List(nodes) => nodes.iter_mut().for_each(|node| node.keep_numbers_as_written(source)),
+            Yaml::Map(entries) => entries.iter_mut().for_each(|entry| entry.node.keep_numbers_as_written(source)),
+            Yaml::Null | Yaml::Bool(_) | Yaml::Text(_) => {}
+        }
+    }
+}
+
+fn number(value: &impl ToString) -> Yaml {
+    let written = value.to_string();
+    // Whoever asks for a number checks its range; what is too large for one is infinite.
+    Yaml::Number(written.parse().unwrap_or(f64::INFINITY), written)
 }
 
 impl<'de> Deserialize<'de> for Yaml {
@@ -112,31 +143,23 @@ impl<'de> Deserialize<'de> for Yaml {
             }
 
             fn visit_i64<E>(self, value: i64) -> Result<Yaml, E> {
-                #[expect(clippy::cast_precision_loss, reason = "whoever asks for a number checks its range")]
-                let number = value as f64;
-                Ok(Yaml::Number(number, value.to_string()))
+                Ok(number(&value))
             }
 
             fn visit_u64<E>(self, value: u64) -> Result<Yaml, E> {
-                #[expect(clippy::cast_precision_loss, reason = "whoever asks for a number checks its range")]
-                let number = value as f64;
-                Ok(Yaml::Number(number, value.to_string()))
+                Ok(number(&value))
             }
 
             fn visit_i128<E>(self, value: i128) -> Result<Yaml, E> {
-                #[expect(clippy::cast_precision_loss, reason = "whoever asks for a number checks its range")]
-                let number = value as f64;
-                Ok(Yaml::Number(number, value.to_string()))
+                Ok(number(&value))
             }
 
             fn visit_u128<E>(self, value: u128) -> Result<Yaml, E> {
-                #[expect(clippy::cast_precision_loss, reason = "whoever asks for a number checks its range")]
-                let number = value as f64;
-                Ok(Yaml::Number(number, value.to_string()))
+                Ok(number(&value))
             }
 
             fn visit_f64<E>(self, value: f64) -> Result<Yaml, E> {
-                Ok(Yaml::Number(value, value.to_string()))
+                Ok(number(&value))
             }
 
             fn visit_str<E>(self, value: &str) -> Result<Yaml, E> {
@@ -173,41 +196,69 @@ impl<'de> Deserialize<'de> for Yaml {
 }
 
 #[cfg(test)]
-mod probe {
+mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn text(line: u32, value: &str) -> (u32, Yaml) {
+        (line, Yaml::Text(value.into()))
+    }
+
+    fn top(source: &str) -> Vec<(String, (u32, Yaml))> {
+        let Yaml::Map(entries) = parse(source.as_bytes()).unwrap().value else { panic!("{source}") };
+        entries.into_iter().map(|entry| (entry.key, (entry.node.line, entry.node.value))).collect()
+    }
+
     #[test]
-    fn probe() {
-        for text in [
-            "",
-            "a: 1\nb:\n  - x\n  - {c: no, d: 1.10, e: ~, f: \"1\"}\ng: |\n  two\n  lines\n? [1, 2]\n: x",
-            "a: &x {k: 1}\nb: *x\nc:\n  <<: *x\n  z: 1\n",
-            "a: 1\na: 2\n",
-            "a: [",
-            "x: !!binary aGk=\n",
-            "---\na: 1\n---\nb: 2\n",
-            "1: x\ntrue: y\n",
-            "a: 0x10\nb: 1e3\nc: 99999999999999999999999\nd: .inf\ne: 2024-01-01\nf: 1_000\n",
-            "just text",
-            "a:\tb\n\tc: d",
-            "\u{feff}a: 1",
-            "name: x\n",
+    fn values_know_their_lines_and_numbers_how_they_were_written() {
+        let source = "name: no\nversion: 1.10\ncount: 0x10\noff: ~\nyes: true\ntext: |\n  two\n  lines\nbig: 99999999999999999999999\n";
+        let number = |line, value, written: &str| (line, Yaml::Number(value, written.into()));
+        let expected = [
+            ("name", text(1, "no")),
+            ("version", number(2, 1.1, "1.10")),
+            ("count", number(3, 16.0, "0x10")),
+            ("off", (4, Yaml::Null)),
+            ("yes", (5, Yaml::Bool(true))),
+            ("text", text(7, "two\nlines\n")),
+            ("big", number(9, 1e23, "99999999999999999999999")),
+        ];
+        assert_eq!(top(source), expected.map(|(key, value)| (key.to_owned(), value)));
+    }
+
+    #[test]
+    fn hostile_files_are_refused_with_their_line() {
+        let unfold = |n: usize| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(","));
+        let bomb = format!("a0: &a0 [x,x,x,x,x,x,x,x,x]\n{}", (1..9).map(unfold).collect::<String>());
+        let many = format!("[{}]", "x,".repeat(MOST_NODES));
+        for (source, line, what) in [
+            (bomb.as_bytes(), 5, "alias replay limit exceeded"),
+            ("[".repeat(100_000).as_bytes(), 1, "recursion limit exceeded"),
+            ("- ".repeat(100_000).as_bytes(), 1, "Depth"),
+            (many.as_bytes(), 1, "budget breached"),
+            (b"a: 1\nb: \xff", 2, "not UTF-8"),
+            (b"a: 1\nb: *nobody", 2, "unknown anchor"),
+            (b"&a [*a]", 1, "recursive references"),
+            (b"a: 1\nb: 2\na: 3", 3, "duplicate mapping key: a"),
+            (b"a: [1", 1, "unclosed bracket"),
+            (b"a: 1\n---\nb: 2\n", 2, "Documents"),
+            (vec![b'a'; MOST_BYTES + 1].as_slice(), 1, "larger than"),
         ] {
-            println!("{text:?}\n  => {:?}", parse(text.as_bytes()));
+            let fault = parse(source).unwrap_err();
+            assert_eq!(fault.line, line, "{fault:?}");
+            assert!(fault.what.contains(what) && !fault.what.contains('\n'), "{fault:?}");
         }
-        let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned()
-            + &(1..9)
-                .map(|n| {
-                    format!(
-                        "a{n}: &a{n} [{}]\n",
-                        vec![format!("*a{}", if n == 1 { String::new() } else { (n - 1).to_string() }); 9].join(",")
-                    )
-                })
-                .collect::<String>();
-        println!("{:?}", parse(bomb.as_bytes()).err());
-        println!("{:?}", parse("[".repeat(100_000).as_bytes()).err());
-        println!("{:?}", parse("- ".repeat(100_000).as_bytes()).err());
-        println!("{:?}", parse(&[0xff, 0xfe, b'a']).err());
-        println!("{:?}", parse("a: *nope".as_bytes()).err());
-        println!("{:?}", parse("&a [*a]".as_bytes()));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = parse(&bytes);
+        }
+
+        #[test]
+        fn nothing_that_looks_like_yaml_makes_it_panic(text in "[a-c0-9:\\-\\[\\]{}&*!|>'\"#%@`,?~. \n\t<]{0,200}") {
+            let _ = parse(text.as_bytes());
+        }
     }
 }

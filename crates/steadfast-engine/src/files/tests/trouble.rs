@@ -26,7 +26,7 @@ fn a_broken_file_is_put_aside_and_named() {
     assert_eq!(aside("loop-sessions.json.broken-1"), "");
     assert_eq!(aside("loop-sessions.json.broken-3"), "[]");
     assert_eq!(aside("loop-completions.json.broken-1"), "{}");
-    let left: Vec<_> = world.names().into_iter().filter(|name| name.ends_with(".tmp")).collect();
+    let left: Vec<_> = world.names().into_iter().filter(|name| name.contains(".tmp")).collect();
     assert_eq!(left, Vec::<String>::new());
 }
 
@@ -68,7 +68,7 @@ fn outputs_of_an_earlier_pipeline_are_not_taken_for_this_ones() {
 fn nothing_is_written_outside_the_project() {
     for name in ["../x", "a/b", "", ".hidden", "a..b", "x y", "ü", &"n".repeat(65)] {
         let refused = PublicFiles::open(Path::new("/"), RunKind::Loop, name);
-        assert!(matches!(refused, Err(FilesError::Name { .. })), "{name:?}");
+        assert!(matches!(refused, Err(FilesError::Name(_))), "{name:?}");
     }
     let outside = tempfile::tempdir().unwrap();
     for (link, name) in
@@ -86,7 +86,7 @@ fn nothing_is_written_outside_the_project() {
     let mut world = World::a_pipeline();
     world.plan.stages[1].name = "../../etc".into();
     let refused = world.open().begin(&world.view(), None, &world.committed);
-    assert!(matches!(refused, Err(FilesError::Name { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(FilesError::Name(_))), "{refused:?}");
 }
 
 #[test]
