@@ -9,7 +9,7 @@ use steadfast_core::clock;
 use steadfast_core::config::Config;
 use steadfast_core::run::machine;
 use steadfast_core::run::{
-    AgentKind, AgentPlan, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping,
+    AgentKind, AgentPlan, AttemptId, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping,
 };
 use steadfast_core::store::Store;
 use steadfast_engine::attempt::Attempt;
