@@ -315,6 +315,27 @@ fn a_request_to_stop_ends_agent_and_run() {
 }
 
 #[test]
+fn a_run_that_was_killed_goes_on_where_it_was() {
+    let world = World::new();
+    let script = "echo $STEADFAST_ITERATION >> began; [ $STEADFAST_ITERATION = 1 ] || [ -e go ] || sleep 60";
+    world.create(&plan(vec![stage("work", script, 2, Rule::FixedN)]));
+    let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
+    std::thread::scope(|scope| {
+        let driving = scope.spawn(|| world.go_on());
+        eventually(|| (world.lines("began").len() == 2).then_some(()));
+        world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
+        assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Killed, "killed"));
+    });
+    std::fs::write(world.in_project("go"), "").unwrap();
+    let engine = engine(world.root.path());
+    dispatcher::reopen(&mut world.store(), &engine, RUN, None).unwrap();
+    let again = dispatcher::reopen(&mut world.store(), &engine, RUN, None);
+    assert!(matches!(again, Err(DriveError::Refused(_))), "{again:?}");
+    assert_eq!(ended(&world.go_on()), (RunStatus::Completed, "fixed-n"));
+    assert_eq!(world.lines("began"), ["1", "2", "2"]);
+}
+
+#[test]
 fn a_second_engine_is_refused() {
     let world = World::new();
     world.create(&plan(vec![stage("work", "touch began; while [ ! -e go ]; do sleep 0.05; done", 1, Rule::FixedN)]));
