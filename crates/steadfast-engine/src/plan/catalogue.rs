@@ -232,12 +232,12 @@ fn pipeline_at(path: &Path, origin: Origin) -> Result<Source, PlanError> {
 
 /// Reads at most one byte more than allowed, so that the reader can tell; only regular files.
 fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PlanError> {
-    let file = fs_err::File::open(path)?;
-    if !file.metadata()?.is_file() {
+    // Looked at before it is opened: opening a pipe would wait for a writer.
+    if !fs_err::metadata(path)?.is_file() {
         return Err(PlanError::NotAFile { path: path.to_owned() });
     }
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    fs_err::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
