@@ -23,7 +23,7 @@ const TIMEOUT_MS: i64 = 2 * 3_600_000;
 /// What an agent says when it is done and nothing else can tell.
 const PROMISE: &str = "OBJECTIVE MET";
 
-pub(crate) fn run(db: Option<&Path>, arguments: RunArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failure> {
     let here = Here::new(db, RunKind::Loop)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;

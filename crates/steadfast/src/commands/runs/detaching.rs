@@ -49,9 +49,18 @@ fn wait_for_engine(here: &Here, row: &RunRow, mut child: Option<Child>, log: &Pa
     let deadline = Instant::now() + PATIENCE;
     let store = Store::open_existing(&here.paths.store)?;
     loop {
+        let now = store.read().run(&row.run_id)?;
         // Short runs may be over before anybody looks.
-        let is_over = store.read().run(&row.run_id)?.is_none_or(|row| row.run.status != RunStatus::Running);
-        if is_over || here.is_driven(&row.run_id)? {
+        if now.as_ref().is_none_or(|now| now.run.status != RunStatus::Running) {
+            return Ok(());
+        }
+        // The number of an engine that died may still be there.
+        let pid = now.and_then(|now| now.engine).map(|engine| engine.pid);
+        let is_new = match &child {
+            Some(child) => pid == Some(i64::from(child.id())),
+            None => pid.is_some(),
+        };
+        if is_new && here.is_driven(&row.run_id)? {
             return Ok(());
         }
         let has_ended = match child.as_mut() {
