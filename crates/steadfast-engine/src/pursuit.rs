@@ -9,6 +9,7 @@ use steadfast_core::clock::Millis;
 use steadfast_core::goal::{Actor, Goal, GoalStatus, change};
 use steadfast_core::host::Host;
 use steadfast_core::host::process::ProcessId;
+use steadfast_core::run::name;
 use steadfast_core::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunStatus, Stopping};
 use steadfast_core::store::{Origin, RunRow, Session, Store, StoreError, Verification};
 use steadfast_core::text;
@@ -27,12 +28,6 @@ pub struct Pursuit {
     home: PathBuf,
     session_id: String,
     has_begun: bool,
-}
-
-/// The session that the goal of a run belongs to; also the run's name.
-pub fn session_of(run_id: &str) -> String {
-    let short: String = run_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
-    format!("run-{short}")
 }
 
 /// Whose words a goal's hints are in.
@@ -57,7 +52,7 @@ impl Pursuit {
         Ok(Some(Self {
             store: Store::open_existing(store)?,
             home: home.to_owned(),
-            session_id: session_of(&row.run_id),
+            session_id: name::of_goal(&row.run_id),
             has_begun: false,
         }))
     }

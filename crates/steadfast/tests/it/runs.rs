@@ -33,6 +33,7 @@ impl World {
         self.in_project(".claude").join(part)
     }
 
+    #[expect(clippy::unused_self, reason = "reads like the other steps of a story")]
     pub(crate) fn write(&self, path: &Path, text: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();

@@ -86,7 +86,8 @@ fn started(here: &Here, row: &RunRow, how: &str) -> Result<Done, Failure> {
     let row = store.read().run(&row.run_id)?.ok_or_else(gone)?;
     let (kind, name) = (row.plan.kind, &row.plan.name);
     if row.run.status != RunStatus::Running {
-        return driving::ended(here, &row.run_id);
+        // It was started, which is all that was asked for; how it ended is told.
+        return Ok(Done { code: 0, ..driving::ended(here, &row.run_id)? });
     }
     let is_live = here.is_driven(&row.run_id)?;
     let pid = row.engine.map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();

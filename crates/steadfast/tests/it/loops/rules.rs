@@ -80,8 +80,8 @@ fn money_ends_a_loop_and_more_of_it_lets_it_go_on() {
     let script = format!("echo '{result}'");
     world.write(&world.env.path("claude"), &format!("#!/bin/sh\ncat > /dev/null\n{script}\n"));
     std::process::Command::new("chmod").args(["+x", world.env.path("claude").to_str().unwrap()]).status().unwrap();
-    let mut config = std::fs::read_to_string(world.env.home().join("config.toml")).unwrap();
-    config.push_str(&format!("[agents.claude]\nprogram = {:?}\n", world.env.path("claude")));
+    let config = std::fs::read_to_string(world.env.home().join("config.toml")).unwrap();
+    let config = format!("{config}[agents.claude]\nprogram = {:?}\n", world.env.path("claude"));
     std::fs::write(world.env.home().join("config.toml"), config).unwrap();
     let output = world.run(&["loop", "run", "open", "m", "--usd", "1.5", "--max", "9", "--json"]);
     assert_eq!(output.code, 5, "{output:?}");

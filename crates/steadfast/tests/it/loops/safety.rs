@@ -115,3 +115,16 @@ fn a_name_belongs_to_its_directory_and_is_never_guessed() {
     let output = world.run(&["pipeline", "status", "here"]);
     assert!(output.fails_with(2, "no pipeline named here").stderr.contains("steadfast loop status here"));
 }
+
+#[test]
+fn the_agent_of_a_run_cannot_raise_limits_and_no_agent_can_trust() {
+    let world = World::new();
+    world.loop_type("open", "completion: {promise: NEVER}\nlimits: {idle: 0}");
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    let script = format!("{program} loop resume open --max 99 2> told; echo \"$?\" > code");
+    assert_eq!(world.loop_run(&["open"], &script, &["--max", "1"]).code, 5);
+    assert_eq!(world.lines("code"), ["3"]);
+    world.loop_type_in(&world.claude("loops"), "fix", "completion: {command: 'true'}");
+    let mut command = world.env.command(&["loop", "run", "fix", "--agent", "true", "--trust"]);
+    crate::env::finish(command.env("CLAUDECODE", "1"), b"").fails_with(3, "an agent may not trust commands");
+}

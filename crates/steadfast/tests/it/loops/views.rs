@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::attempts::eventually;
 use crate::runs::{COUNTING, World};
+use crate::schemas::check;
 
 #[test]
 fn a_dry_run_shows_the_first_prompt_and_makes_nothing() {
@@ -119,4 +121,57 @@ fn runs_of_older_tools_are_brought_in_once_and_shown() {
     assert_eq!(votes, [&json!(false), &json!(true)]);
     assert_eq!(status["started_at"], json!("2025-01-10T10:00:00Z"));
     assert_eq!(world.json("loop-state-old.json"), old);
+}
+
+#[test]
+fn lists_and_pages_have_the_forms_that_scripts_rely_on() {
+    let world = World::new();
+    let listed = |kind: &str| check("run-list.schema.json", &world.run(&[kind, "list", "--json"]).succeeds().json());
+    listed("loop");
+    world.loop_type("two", "completion: {promise: DONE}\nlimits: {errors: 1}");
+    let script = "[ $STEADFAST_ITERATION = 1 ] && echo fine || { sleep 0.2; exit 1; }";
+    let output = world.loop_run(&["two"], script, &["--json", "--usd", "3"]);
+    assert_eq!(output.code, 1);
+    check("run-status.schema.json", &output.json());
+    check("run-status.schema.json", &world.loop_run(&["two", "bg"], "sleep 60", &["--json", "-d"]).json());
+    check("run-status.schema.json", &world.status("loop", "bg"));
+    world.jq(".sessions[\"loop-mine\"] = {type: \"loop\", status: \"running\"}");
+    listed("loop");
+    check("run-status.schema.json", &world.run(&["loop", "kill", "bg", "--json"]).json());
+    listed("pipeline");
+    check("error.schema.json", &world.run(&["loop", "status", "nobody", "--json"]).json());
+}
+
+#[test]
+fn the_end_of_a_run_shows_on_the_desktop_when_nobody_was_looking() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    let shown = world.env.path("shown");
+    let program = world.env.path("bin/notify-send");
+    world.write(&program, &format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >> '{}'\n", shown.display()));
+    std::process::Command::new("chmod").arg("+x").arg(&program).status().unwrap();
+    let path = format!("{}:{}", world.env.path("bin").display(), std::env::var("PATH").unwrap());
+    let config = world.env.home().join("config.toml");
+    let quiet = std::fs::read_to_string(&config).unwrap();
+    let run = |name: &str, more: &[&str]| {
+        let mut command = world.env.command(&[&["loop", "run", "once", name, "--agent", "true"], more].concat());
+        crate::env::finish(command.env("PATH", &path), b"").succeeds();
+        world.ends("loop", name);
+    };
+    run("quiet", &["-d"]);
+    std::fs::write(&config, quiet.replace("[notify]\ndesktop = false\n", "")).unwrap();
+    run("here", &[]);
+    run("away", &["-d"]);
+    let told = eventually(|| std::fs::read_to_string(&shown).ok().filter(|told| told.lines().count() == 4));
+    assert_eq!(told, "--app-name=Steadfast\n--\nloop away completed\nfixed-n · project\n");
+}
+
+#[test]
+fn flags_about_the_agent_are_in_the_plan() {
+    let world = World::new();
+    let flags = ["--agent", "codex", "--model", "gpt-5", "--timeout", "90s", "--user-hooks", "--items", "a,b"];
+    let output = world.run(&[&["loop", "run", "idea-wizard", "--dry-run", "--json"], &flags[..]].concat());
+    let stage = output.succeeds().json()["plan"]["stages"][0].clone();
+    assert_eq!(stage["agent"], json!({"kind": "codex", "model": "gpt-5", "effort": null, "user_hooks": true}));
+    assert_eq!((&stage["timeout_ms"], &stage["items"]), (&json!(90_000), &json!(["a", "b"])));
 }
