@@ -8,6 +8,8 @@ CREATE TABLE runs (
   project_dir TEXT NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('running','completed','failed','killed','unknown_termination')),
   reason TEXT,
+  -- The stage under way, from 1.
+  stage INTEGER NOT NULL,
   plan_json TEXT NOT NULL,
   state_json TEXT NOT NULL,
   tokens INTEGER NOT NULL DEFAULT 0,
@@ -15,7 +17,7 @@ CREATE TABLE runs (
   -- Who drives it now, if anyone; the lock file is the truth, this is for people.
   engine_pid INTEGER,
   engine_pid_started INTEGER,
-  -- Set by `kill` from another process; the engine obeys.
+  -- Set by `kill` from another process, as JSON: status and reason; the engine obeys.
   stop_requested TEXT,
   version INTEGER NOT NULL DEFAULT 0,
   started_at_ms INTEGER NOT NULL,
@@ -25,6 +27,8 @@ CREATE TABLE runs (
 -- An earlier run of the same name stays as history; the newest is the one that is meant.
 CREATE INDEX idx_runs_name ON runs (project_dir, kind, name, started_at_ms);
 CREATE INDEX idx_runs_status ON runs (status);
+-- Two live runs of one address would write the same files.
+CREATE UNIQUE INDEX idx_runs_live ON runs (project_dir, kind, name) WHERE status = 'running';
 
 CREATE TABLE run_stages (
   run_id TEXT NOT NULL,
@@ -32,6 +36,9 @@ CREATE TABLE run_stages (
   name TEXT NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('pending','running','completed','failed')),
   reason TEXT,
+  -- Iterations committed, and the most there may be.
+  iterations INTEGER NOT NULL DEFAULT 0,
+  max_iterations INTEGER NOT NULL,
   started_at_ms INTEGER,
   completed_at_ms INTEGER,
   PRIMARY KEY (run_id, stage)
@@ -47,9 +54,10 @@ CREATE TABLE run_iterations (
   decision TEXT,
   summary TEXT,
   reasoning TEXT,
-  fields_json TEXT NOT NULL DEFAULT '{}',
+  fields_json TEXT NOT NULL DEFAULT '[]',
   facts_json TEXT NOT NULL DEFAULT '[]',
   exit_code INTEGER NOT NULL DEFAULT 0,
+  -- Of all attempts of the iteration.
   tokens INTEGER NOT NULL DEFAULT 0,
   cost_micros INTEGER NOT NULL DEFAULT 0,
   started_at_ms INTEGER NOT NULL,

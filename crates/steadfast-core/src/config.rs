@@ -14,6 +14,9 @@ pub struct Config {
     pub accounting: AccountingConfig,
     pub limits: SharedLimits,
     pub memory: MemoryConfig,
+    pub agents: AgentsConfig,
+    pub runs: RunsConfig,
+    pub notify: NotifyConfig,
 }
 
 /// What is remembered of sessions.
@@ -30,6 +33,48 @@ impl Default for MemoryConfig {
     fn default() -> Self {
         Self { enabled: true, retention_days: 30 }
     }
+}
+
+/// How loops and pipelines are driven.
+#[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct RunsConfig {
+    /// What the rest after a failed attempt grows from.
+    pub back_off_ms: i64,
+    /// How long an agent may take to end itself when it is stopped.
+    pub grace_ms: u64,
+}
+
+impl Default for RunsConfig {
+    fn default() -> Self {
+        Self { back_off_ms: 2_000, grace_ms: 5_000 }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct NotifyConfig {
+    /// Whether the end of a run shows on the desktop; absent means: if nobody was looking.
+    pub desktop: Option<bool>,
+}
+
+/// How the agents of runs are started.
+#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct AgentsConfig {
+    pub claude: AgentConfig,
+    pub codex: AgentConfig,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct AgentConfig {
+    /// The program; its usual name if absent.
+    pub program: Option<String>,
+    /// Flags that say what the agent may do without asking. Nobody is there to be asked, so the default is everything.
+    pub permission_flags: Option<Vec<String>>,
+    /// Further flags.
+    pub flags: Vec<String>,
 }
 
 /// Caps over all goals together; absent means none.

@@ -25,6 +25,29 @@ pub const TMPDIR: &str = "TMPDIR";
 /// Decides where the platform's data directory is.
 pub const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 
+/// Given to the agent of a run: the run's name, the stage's name, the iteration, and where its result may go.
+pub const RUN: &str = "STEADFAST_RUN";
+pub const STAGE: &str = "STEADFAST_STAGE";
+pub const ITERATION: &str = "STEADFAST_ITERATION";
+pub const RESULT: &str = "STEADFAST_RESULT";
+/// The directory of an attempt, in the environment of everything that the attempt starts.
+pub const ATTEMPT: &str = "STEADFAST_ATTEMPT";
+/// For tests: the named place at which the process kills itself.
+pub const CRASH_AT: &str = "STEADFAST_CRASH_AT";
+
+/// What an agent leaves in the environment of its shell; an agent that is started from there must not see it.
+pub const OF_OUTER_AGENT: [&str; 9] = [
+    CLAUDECODE,
+    CLAUDE_CODE_ENTRYPOINT,
+    CLAUDE_CODE_SESSION_ID,
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_PLUGIN_ROOT",
+    CLAUDE_PLUGIN_DATA,
+    CODEX_THREAD_ID,
+    CODEX_SESSION_ID,
+    CRASH_AT,
+];
+
 /// The width of the terminal, for output that goes elsewhere.
 pub const COLUMNS: &str = "COLUMNS";
 

@@ -11,7 +11,9 @@ mod observe;
 pub mod process;
 mod repair;
 mod skim;
+pub mod stream;
 pub mod tree;
+pub mod trouble;
 
 use std::path::Path;
 

@@ -84,6 +84,30 @@ pub fn started(goal: &Goal, wording: Wording) -> Result<String, PromptError> {
     })
 }
 
+/// What is added to the prompt of an iteration, so that its agent leaves a result.
+pub fn iteration_result(file: &str, wants_vote: bool, promises: &[String]) -> Result<String, PromptError> {
+    let promises: Vec<String> = promises.iter().map(|promise| text::cut(promise, 500)).collect();
+    render(include_str!("../prompts/iteration_result.md"), context! { file, wants_vote, promises })
+}
+
+/// The template of a headless goal's iterations. `${OBJECTIVE}`, `${PROGRESS}` and `${ITERATION}` are filled in by
+/// each of them, see `run/template.rs`; commands of the user are quoted here, and nothing in them is filled in.
+pub fn headless_goal(verify: &[String], promise: &str) -> Result<String, PromptError> {
+    let quoted = |command: &String| text::escape_xml(&text::cut(command, 500)).replace("${", "$${");
+    let verify: Vec<String> = verify.iter().map(quoted).collect();
+    render(include_str!("../prompts/headless_goal.md"), context! { verify, promise })
+}
+
+/// What another agent is asked about an iteration: whether the work has levelled off.
+pub fn judge(asked: &str, answer: &str, earlier: &str, file: &str) -> Result<String, PromptError> {
+    const MOST: usize = 20_000;
+    let quoted = |text: &str| text::escape_xml(text::tail(text, MOST));
+    render(
+        include_str!("../prompts/judge.md"),
+        context! { file, asked => quoted(asked), answer => quoted(answer), earlier => quoted(earlier) },
+    )
+}
+
 pub(crate) fn render(template: &str, values: minijinja::Value) -> Result<String, PromptError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -234,6 +258,15 @@ mod tests {
                 assert!(host.start_cap().fits(&started(&goal, Wording::Quoted).unwrap()));
             }
         }
+    }
+
+    #[test]
+    fn a_headless_goal_names_its_checks_or_asks_for_a_promise_and_fills_in_nothing_of_a_command() {
+        let with = headless_goal(&["test -f ${PROGRESS} && echo <ok>".into()], "DONE").unwrap();
+        assert!(with.contains("test -f $${PROGRESS} &amp;&amp; echo &lt;ok&gt;"), "{with}");
+        assert!(with.contains("${OBJECTIVE}") && with.contains("${ITERATION}") && !with.contains("DONE"), "{with}");
+        let without = headless_goal(&[], "DONE").unwrap();
+        assert!(without.contains("<promise>DONE</promise>"), "{without}");
     }
 
     #[test]

@@ -1,12 +1,22 @@
-//! Runs: loops and pipelines of fresh agents. A loop is a pipeline with one stage. This file has the words — plan, run,
-//! stage, iteration, attempt — and the two sides of the machine in `run/machine.rs`, which is pure: what happened
+//! Runs: loops and pipelines of fresh agents. A loop is a pipeline with one stage. This file has the words — run, stage,
+//! iteration, attempt; `run/plan.rs` and `run/outcome.rs` have those of what is to be done and of what came of it — and the two sides of the machine in `run/machine.rs`, which is pure: what happened
 //! ([`RunEvent`]) and what is to be done about it ([`Step`]). An engine saves a step's records and the new state in one
 //! transaction and only then acts, so that after any crash the saved state tells what was under way.
+
+pub mod machine;
+pub mod name;
+mod outcome;
+mod plan;
+pub mod rule;
+pub mod template;
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
+
+pub use outcome::{AgentDecision, AgentResult, AttemptUsage, Failure, FailureKind, Outcome, Success};
+pub use plan::{AgentKind, AgentPlan, Plan, Rule, RunLimits, StagePlan};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
@@ -26,107 +36,6 @@ pub enum RunStatus {
     Failed,
     Killed,
     UnknownTermination,
-}
-
-/// What is to be run: read from files once, checked, and kept with the run. Editing the files later changes nothing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
-    /// The run's name, without `loop-` or `pipeline-`.
-    pub name: String,
-    pub kind: RunKind,
-    /// The loop type, or the pipeline's own name.
-    pub title: String,
-    /// For pipelines: the file it was read from, as its name only.
-    pub pipeline_file: Option<String>,
-    pub stages: Vec<StagePlan>,
-    pub limits: RunLimits,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StagePlan {
-    pub name: String,
-    /// The loop type that prompt and rule come from, if any.
-    pub loop_type: Option<String>,
-    /// The template, before substitution.
-    pub prompt: String,
-    /// The most iterations; of a parallel stage, the number of agents.
-    pub runs: u32,
-    pub min_iterations: u32,
-    pub completion: Rule,
-    /// Test the rule before each iteration too.
-    pub check_before: bool,
-    /// Rest after an iteration that did not end the stage.
-    pub delay_ms: Millis,
-    pub agent: AgentPlan,
-    /// The time limit of one attempt.
-    pub timeout_ms: Millis,
-    /// Iteration `i` gets element `i - 1`.
-    pub perspectives: Vec<String>,
-    pub items: Vec<String>,
-    /// All iterations at once, each in a git worktree of its own.
-    pub parallel: bool,
-    /// Marker lines to read from the output: name of the field, marker.
-    pub output_parse: Vec<(String, String)>,
-    /// Names of earlier stages whose outputs `${INPUTS}` shows; empty for the one before.
-    pub inputs: Vec<String>,
-    /// Another agent that is asked whether the work has levelled off, instead of the worker's own word.
-    pub judge: Option<AgentPlan>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentPlan {
-    pub kind: AgentKind,
-    pub model: Option<String>,
-    pub effort: Option<String>,
-    /// Let the user's own hooks and plugins run inside the agent.
-    pub user_hooks: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentKind {
-    Claude,
-    Codex,
-    /// Any program, as words; the first one is the program.
-    Command(Vec<String>),
-}
-
-/// When a stage is over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Rule {
-    /// After `runs` iterations.
-    FixedN,
-    /// After one iteration for each item.
-    AllItems,
-    /// This many different iterations in a row say that nothing is left to improve.
-    Plateau(u32),
-    /// No bead with this label is ready, in progress or blocked.
-    BeadsEmpty(String),
-    /// A command of the user's exits with 0.
-    Command(String),
-    /// The agent's answer contains this promise.
-    Promise(String),
-    /// All of the user's verify commands exit with 0.
-    Verify(Vec<String>),
-    /// No unticked box is left in this Markdown file.
-    Checklist(String),
-    Any(Vec<Rule>),
-    All(Vec<Rule>),
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct RunLimits {
-    pub tokens: Option<i64>,
-    pub cost_micros: Option<i64>,
-    /// From the start of the run, waiting included.
-    pub wall_ms: Option<Millis>,
-    /// Failed attempts in a row that stop the run; 5 unless told otherwise.
-    pub errors: u32,
-    /// Iterations in a row without any progress that stop an open-ended stage; 3, 0 for never.
-    pub idle: u32,
-    /// Agents at once in a parallel stage.
-    pub parallel: u32,
 }
 
 /// Names one attempt of a run. All counting starts at 1, as in the public files.
@@ -152,8 +61,16 @@ pub struct Run {
     pub flights: Vec<Flight>,
     /// Why the run is to end as soon as nothing is under way any more.
     pub stopping: Option<Stopping>,
+    /// Whether that end was asked for from outside: what runs is stopped then, and otherwise waited for.
+    #[serde(default)]
+    pub cut_short: bool,
+    /// The soonest moment at which something goes on by itself, if nothing happens before.
     pub wait: Option<Wait>,
+    /// Of the iteration under way that has the most.
     pub errors_in_row: u32,
+    /// How long the run was over before it was reopened; the wall clock does not count it.
+    #[serde(default)]
+    pub closed_ms: Millis,
     pub tokens: i64,
     pub cost_micros: i64,
 }
@@ -171,6 +88,12 @@ pub struct StageState {
     /// Iterations in a row without any progress, and what the last one left behind.
     pub idle: u32,
     pub footprint: Option<String>,
+    /// The maximum given when the run was reopened, instead of the plan's.
+    #[serde(default)]
+    pub max: Option<u32>,
+    /// Iterations that were begun and not committed when the run ended, each with its last attempt.
+    #[serde(default)]
+    pub left: Vec<AttemptId>,
 }
 
 #[derive(
@@ -189,8 +112,27 @@ pub enum StageStatus {
 /// One iteration under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Flight {
+    /// While the rule is tested before the start, `attempt` is the last one made: 0 for none.
     pub id: AttemptId,
     pub phase: Phase,
+    /// Until when it rests, and why.
+    #[serde(default)]
+    pub wait: Option<Wait>,
+    /// Failed attempts in a row.
+    #[serde(default)]
+    pub errors: u32,
+    /// Usage limits met so far; each unknown reset is waited for longer.
+    #[serde(default)]
+    pub usage_waits: u32,
+    /// Whether the last attempt was lost: the first time in a row is nobody's fault.
+    #[serde(default)]
+    pub lost: bool,
+}
+
+impl Flight {
+    pub fn new(id: AttemptId, phase: Phase) -> Self {
+        Self { id, phase, wait: None, errors: 0, usage_waits: 0, lost: false }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -225,98 +167,6 @@ pub enum WaitReason {
     Delay,
     BackOff,
     UsageLimit,
-}
-
-/// What an agent used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AttemptUsage {
-    pub input_tokens: i64,
-    pub output_tokens: i64,
-    pub cache_creation_tokens: i64,
-    pub cache_read_tokens: i64,
-    pub cost_micros: i64,
-}
-
-impl AttemptUsage {
-    /// As budgets count: cache reads are shown, not charged.
-    pub fn charged_tokens(&self) -> i64 {
-        self.input_tokens + self.cache_creation_tokens + self.output_tokens
-    }
-}
-
-/// What an agent says about its iteration.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentResult {
-    pub summary: Option<String>,
-    pub plateau: Option<bool>,
-    pub reasoning: Option<String>,
-    pub decision: Option<AgentDecision>,
-    /// Further fields read from marker lines.
-    pub fields: Vec<(String, String)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
-#[strum(serialize_all = "snake_case")]
-#[serde(rename_all = "snake_case")]
-pub enum AgentDecision {
-    Continue,
-    Stop,
-    Error,
-}
-
-/// An agent came through.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Success {
-    pub result: AgentResult,
-    pub usage: AttemptUsage,
-    /// Promises found in its answer.
-    pub promises: Vec<String>,
-    /// A fingerprint of answer and working tree, to tell whether anything moved.
-    pub footprint: String,
-    pub exit_code: i32,
-    pub started_at_ms: Millis,
-    pub ended_at_ms: Millis,
-}
-
-/// How an attempt ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    Succeeded(Box<Success>),
-    Failed(Failure),
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
-    pub kind: FailureKind,
-    pub message: String,
-    pub exit_code: Option<i32>,
-    pub usage: AttemptUsage,
-    pub started_at_ms: Option<Millis>,
-    pub ended_at_ms: Millis,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FailureKind {
-    /// The account's limit is reached until this time, if the agent named one. Not an error: the same iteration again.
-    UsageLimit { until_ms: Option<Millis> },
-    /// Overloaded, network, server error: back off and try again.
-    Transient,
-    /// It ran past its time limit and was killed.
-    TimedOut,
-    /// It ended well but left no result where one is needed.
-    NoResult,
-    /// It said itself that it failed.
-    Reported,
-    /// It ended with another exit code, or by a signal.
-    Exit,
-    /// It cannot be started at all; trying again would not help.
-    CannotStart,
-    /// Nobody saw how it ended: the machine or its keeper died with it.
-    Lost,
-    /// We stopped it.
-    Stopped,
 }
 
 /// What has to be looked up outside to test a rule.
@@ -357,7 +207,8 @@ pub enum RunEvent {
     Woke,
     /// A person, a signal or an edited file wants it to end.
     StopRequested(Stopping),
-    /// A run that ended is to go on: with more iterations, if the maximum was the reason.
+    /// A run that ended is to go on: with more iterations, if the maximum was the reason. It is only opened;
+    /// [`RunEvent::Started`] follows. What cannot be reopened stays as it is, see `machine::reopen`.
     Reopened {
         max: Option<u32>,
     },

@@ -8,6 +8,7 @@ mod import;
 mod ledger;
 mod memory;
 mod migrate;
+mod runs;
 mod sessions;
 mod verifications;
 
@@ -17,12 +18,15 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
+use crate::run::RunKind;
+
 pub use codex_goals::codex_goal;
 pub use goals::{EventFilter, EventRow, Origin};
 pub use import::ImportReport;
 pub(crate) use ledger::Source;
 pub use ledger::{Cursor, Recorded};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
+pub use runs::{AttemptRow, IterationRow, RunFilter, RunLine, RunRow, RunTotals};
 pub use sessions::{ParentLink, Session, ToolCall};
 pub use verifications::Verification;
 
@@ -50,8 +54,10 @@ pub enum StoreError {
     ReadOnly(PathBuf),
     #[error("the store {0} is locked by another process")]
     Busy(PathBuf),
-    #[error("another process changed the goal first")]
+    #[error("another process changed it first")]
     Stale,
+    #[error("a {kind} named {name} is running already")]
+    RunIsLive { kind: RunKind, name: String },
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error("the store {path} failed: {source}")]
@@ -76,6 +82,7 @@ impl StoreError {
             Self::ReadOnly(_) | Self::CannotOpen { .. } => "check that the file and its directory can be written",
             Self::Busy(_) => "try again in a moment; `steadfast doctor` shows who may hold it",
             Self::Stale => "run the command again",
+            Self::RunIsLive { .. } => "choose another name, or end the one that is running",
             Self::Io(_) | Self::Sql { .. } | Self::Query(_) | Self::Value(_) => "run `steadfast doctor`",
         }
     }

@@ -1,6 +1,8 @@
 //! What several test modules share: a goal, a store in a directory of its own, and lines as Claude Code writes
 //! them.
 
+pub(crate) mod runs;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 

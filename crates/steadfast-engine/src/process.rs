@@ -5,6 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -26,19 +27,78 @@ pub struct Outcome {
     pub output_tail: String,
 }
 
+/// What a program printed and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// `None` when a signal ended it.
+    pub exit_code: Option<i32>,
+    pub timed_out: bool,
+    /// The beginning, as much as was asked for.
+    pub stdout: Vec<u8>,
+    /// The end.
+    pub stderr_tail: String,
+}
+
+/// Says to a program that runs on another thread that nobody waits for it any more.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(std::sync::Arc<AtomicBool>);
+
+impl Cancel {
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Runs a program with its arguments in a directory; stdout and stderr go to one file, stdin is empty.
 pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
+    run_unless(&Cancel::default(), argv, directory, limit)
+}
+
+/// Like [`run`], and ended as by its limit when it is cancelled.
+pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
+    let mut output = tempfile::tempfile()?;
+    let started = Instant::now();
+    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, output.try_clone()?, output.try_clone()?)?;
+    let duration = started.elapsed();
+    let (output_sha256, output_tail) = digest(&mut output)?;
+    Ok(Outcome { exit_code, timed_out, duration, output_sha256, output_tail })
+}
+
+/// Runs a program for what it prints: at most `most` bytes of stdout are kept.
+pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
+    let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let never = Cancel::default();
+    let (exit_code, timed_out) = wait(argv, directory, limit, &never, output.try_clone()?, errors.try_clone()?)?;
+    output.seek(SeekFrom::Start(0))?;
+    let mut stdout = Vec::new();
+    output.take(most).read_to_end(&mut stdout)?;
+    let (_, stderr_tail) = digest(&mut errors)?;
+    Ok(Captured { exit_code, timed_out, stdout, stderr_tail })
+}
+
+/// Runs a program to its end or its limit: its exit code, if it has one, and whether the limit was reached.
+fn wait(
+    argv: &[&str],
+    directory: &Path,
+    mut limit: Duration,
+    cancel: &Cancel,
+    stdout: std::fs::File,
+    stderr: std::fs::File,
+) -> std::io::Result<(Option<i32>, bool)> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no program to run"));
     };
-    let mut output = tempfile::tempfile()?;
     let started = Instant::now();
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir(directory)
         .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output.try_clone()?)
+        .stdout(stdout)
+        .stderr(stderr)
         .process_group(0)
         .spawn()?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -55,6 +115,9 @@ pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<
             break status;
         }
         let elapsed = started.elapsed();
+        if cancel.is_cancelled() {
+            limit = limit.min(elapsed);
+        }
         if elapsed >= limit + GRACE {
             signal(Signal::KILL);
         } else if elapsed >= limit && !timed_out {
@@ -66,14 +129,7 @@ pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<
     };
     // Whatever the command left running in its group goes with it.
     signal(Signal::KILL);
-    let (output_sha256, output_tail) = digest(&mut output)?;
-    Ok(Outcome {
-        exit_code: if timed_out { None } else { status.code() },
-        timed_out,
-        duration: started.elapsed(),
-        output_sha256,
-        output_tail,
-    })
+    Ok((if timed_out { None } else { status.code() }, timed_out))
 }
 
 fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {
@@ -123,6 +179,23 @@ mod tests {
         let outcome = shell(&script, Duration::from_millis(200));
         assert_eq!((outcome.exit_code, outcome.timed_out), (None, true));
         assert!(outcome.duration < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_program_that_nobody_waits_for_is_ended() {
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let outcome = run_unless(&cancel, &["sleep", "60"], Path::new("/"), Duration::from_mins(1)).unwrap();
+        assert_eq!((outcome.exit_code, outcome.timed_out), (None, true));
+    }
+
+    #[test]
+    fn what_a_program_prints_is_kept_apart_from_its_complaints() {
+        let script = "echo out; echo err >&2; exit 3";
+        let captured = capture(&["sh", "-c", script], Path::new("/"), Duration::from_secs(20), 2).unwrap();
+        let expected =
+            Captured { exit_code: Some(3), timed_out: false, stdout: b"ou".to_vec(), stderr_tail: "err\n".into() };
+        assert_eq!(captured, expected);
     }
 
     #[test]

@@ -5,6 +5,10 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod goal;
 pub(crate) mod hook;
+pub(crate) mod loops;
+pub(crate) mod pipelines;
+pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod session;
 pub(crate) mod setup;
 pub(crate) mod slash;
@@ -25,6 +29,14 @@ pub(crate) fn mcp(db: Option<&Path>) -> Result<Done, Failure> {
     crate::mcp::serve(&paths).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));
         Failure::new(crate::failure::code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
+    })?;
+    Ok(Done::default())
+}
+
+/// Runs one attempt to its end; what goes wrong is read by the engine from the attempt's directory.
+pub(crate) fn keep_attempt(directory: &Path) -> Result<Done, Failure> {
+    steadfast_engine::shim::exec(directory).map_err(|error| {
+        Failure::new(crate::failure::code::USAGE, error.to_string(), "the engine calls this itself")
     })?;
     Ok(Done::default())
 }

@@ -4,11 +4,12 @@
 use serde_json::json;
 
 use super::{Call, HookError};
-use crate::clock::{self, Millis};
+use crate::clock::Millis;
 use crate::goal::change::{Change, Event, Span, pause_for};
 use crate::goal::{Goal, GoalStatus, PausedReason};
 use crate::host::Host;
 use crate::host::hook::HookReply;
+use crate::host::trouble;
 use crate::store::Store;
 use crate::text;
 
@@ -95,54 +96,17 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
 /// When a used-up plan comes back, as the message says; `None` when the error is something else.
 fn usage_limit_reset(error: &str, message: &str, now: Millis) -> Option<Millis> {
     const UNKNOWN_RESET: Millis = 30 * 60_000;
-    let lower = message.to_lowercase();
-    let speaks_of_limit =
-        lower.contains("limit") && (lower.contains("reset") || lower.contains("reached") || lower.contains("hit your"));
-    if error != "rate_limit" || !speaks_of_limit {
+    if error != "rate_limit" || !trouble::speaks_of_usage_limit(message) {
         return None;
     }
-    // "usage limit reached|1763211600"
-    let epoch = lower.split('|').nth(1).and_then(|digits| digits.trim().get(..10)?.parse::<i64>().ok());
-    let named = lower.split("resets").nth(1).and_then(|rest| {
-        let rest = rest.trim_start_matches([' ', ':']).trim_start_matches("at ");
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        let first = words.first()?.trim_matches(|c: char| !c.is_alphanumeric());
-        // "3pm (Europe/Berlin)", "3 pm", "15:00"
-        let zone = words.iter().find_map(|word| word.strip_prefix('(')?.strip_suffix(')'));
-        let zone = zone.and_then(|name| zone_named(name, message)).unwrap_or_else(jiff::tz::TimeZone::system);
-        let here = jiff::Timestamp::from_millisecond(now).ok()?.to_zoned(zone);
-        let joined =
-            words.get(1).map(|second| format!("{first}{}", second.trim_matches(|c: char| !c.is_alphanumeric())));
-        let time = clock::parse_time_of_day(first).or_else(|| clock::parse_time_of_day(&joined?))?;
-        clock::next_occurrence(&here, time)
-    });
-    let reset = epoch.map(|seconds| seconds * 1000).or(named).or_else(|| try_again_at(message, now));
-    let reset = reset.filter(|at| *at > now);
+    let reset = trouble::reset_at(message, now).filter(|at| *at > now);
     Some(reset.unwrap_or(now + UNKNOWN_RESET))
-}
-
-/// As Codex says it, in local time: "try again at Nov 16th, 2026 3:33 AM." or, on the same day, "try again at 3:33 PM."
-fn try_again_at(message: &str, now: Millis) -> Option<Millis> {
-    let at = message.to_lowercase().find("try again at ")?;
-    let said = message.get(at + "try again at ".len()..)?.trim().trim_end_matches('.');
-    let zone = jiff::tz::TimeZone::system();
-    let plain = ["st,", "nd,", "rd,", "th,"].iter().fold(said.to_owned(), |text, suffix| text.replacen(suffix, ",", 1));
-    if let Ok(time) = jiff::civil::DateTime::strptime("%b %d, %Y %I:%M %p", &plain) {
-        return Some(time.to_zoned(zone).ok()?.timestamp().as_millisecond());
-    }
-    let here = jiff::Timestamp::from_millisecond(now).ok()?.to_zoned(zone);
-    clock::next_occurrence(&here, clock::parse_time_of_day(&said.replace(' ', "").to_lowercase())?)
-}
-
-/// The zone's name with the case of the original message; zone names are case-sensitive on disk.
-fn zone_named(lower: &str, message: &str) -> Option<jiff::tz::TimeZone> {
-    let at = message.to_lowercase().find(lower)?;
-    jiff::tz::TimeZone::get(message.get(at..at + lower.len())?).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock;
     use crate::goal::NewGoal;
     use crate::host::Host;
 

@@ -3,6 +3,7 @@
 //! not know for that event.
 
 mod observe;
+pub(super) mod stream;
 pub mod transcript;
 
 use std::path::PathBuf;
@@ -203,6 +204,24 @@ pub fn config_dirs() -> Vec<PathBuf> {
         Some(list) => list.split(',').map(str::trim).filter(|dir| !dir.is_empty()).map(PathBuf::from).collect(),
         None => etcetera::home_dir().map(|home| vec![home.join(".claude")]).unwrap_or_default(),
     }
+}
+
+/// The part of the user's settings that a client needs to reach its model, as JSON: for a client that is told to leave
+/// the rest of them, with hooks and plugins, alone.
+pub fn login_settings() -> Option<String> {
+    const NEEDED: [&str; 7] = [
+        "env",
+        "apiKeyHelper",
+        "awsAuthRefresh",
+        "awsCredentialExport",
+        "gcpAuthRefresh",
+        "forceLoginMethod",
+        "forceLoginOrgUUID",
+    ];
+    let file = config_dirs().first()?.join("settings.json");
+    let settings: Map<String, Value> = serde_json::from_slice(&fs_err::read(file).ok()?).ok()?;
+    let needed: Map<String, Value> = settings.into_iter().filter(|(name, _)| NEEDED.contains(&name.as_str())).collect();
+    (!needed.is_empty()).then(|| Value::Object(needed).to_string())
 }
 
 /// Writes the reply as the client knows it for this event; `None` when there is nothing to say.

@@ -1,6 +1,7 @@
 //! Codex: where it keeps its session files, and below how they are read. One file a thread, called a rollout;
 //! subagents and forks have files of their own beside it. Its hooks are in `hook`.
 
+pub(super) mod exec;
 pub mod hook;
 mod observe;
 pub mod rollout;

@@ -83,7 +83,7 @@ pub fn is_started_by_client() -> bool {
 /// Whether this command was started by an agent's shell: its environment says so, or one of its ancestors is
 /// an agent. A person in a terminal of their own has neither.
 pub fn is_inside_agent() -> bool {
-    let marked = [env_vars::CLAUDECODE, env_vars::CODEX_SANDBOX, env_vars::CODEX_THREAD_ID];
+    let marked = [env_vars::CLAUDECODE, env_vars::CODEX_SANDBOX, env_vars::CODEX_THREAD_ID, env_vars::ATTEMPT];
     if marked.iter().any(|name| env_vars::text(name).is_some()) {
         return true;
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::{Host, claude, codex};
+use crate::clock::{self, Millis};
 
 /// Deep enough for `projects/<project>/<session>/subagents/…` and what clients may add below.
 const DEEPEST: usize = 8;
@@ -50,6 +51,76 @@ pub fn transcripts(host: Host, roots: &[PathBuf]) -> std::io::Result<Vec<Transcr
     let mut seen = BTreeSet::new();
     files.retain(|file| seen.insert(file.path.clone()));
     Ok(files)
+}
+
+/// The file of one session of Claude Code and those of its subagents.
+pub fn claude_session_files(roots: &[PathBuf], session_id: &str) -> Vec<PathBuf> {
+    // The id comes from outside and becomes a file name.
+    if !is_plain_name(session_id) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for root in roots {
+        let Ok(projects) = fs_err::read_dir(root) else { continue };
+        for project in projects.flatten() {
+            let file = project.path().join(format!("{session_id}.jsonl"));
+            if !file.is_file() {
+                continue;
+            }
+            found.push(file);
+            let mut below = Vec::new();
+            let subagents = project.path().join(session_id);
+            // A subagent's file that cannot be listed is not counted; its session's own is.
+            let _ = walk(&subagents, 1, &mut |path| claude_file(root, path), &mut below);
+            found.extend(below.into_iter().filter(|file| file.is_subagent).map(|file| file.path));
+        }
+    }
+    found
+}
+
+/// The rollouts of a thread of Codex and of its subagents: those that are named, and those that say themselves that
+/// they belong to it. Only the folders of the days around these times are looked at.
+pub fn codex_session_files(
+    roots: &[PathBuf],
+    thread: &str,
+    subagents: &[String],
+    started_at_ms: Millis,
+    ended_at_ms: Millis,
+) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in day_folders(roots, started_at_ms, ended_at_ms) {
+        let mut files = Vec::new();
+        // Days without sessions have no folder.
+        let _ = walk(&folder, DEEPEST, &mut codex_file, &mut files);
+        for file in files {
+            let named = file.session_id == thread || subagents.contains(&file.session_id);
+            let is_recent = file.modified / 1_000_000 >= started_at_ms;
+            if named || (is_recent && codex::rollout::root_session(&file.path).as_deref() == Some(thread)) {
+                found.push(file.path);
+            }
+        }
+    }
+    found
+}
+
+/// `<root>/2026/11/15`; the names are in local time, so a day more on both sides is looked at.
+fn day_folders(roots: &[PathBuf], started_at_ms: Millis, ended_at_ms: Millis) -> Vec<PathBuf> {
+    const DAY: Millis = 24 * 3_600_000;
+    const MOST_DAYS: usize = 40;
+    let mut days = Vec::new();
+    let mut at = started_at_ms - DAY;
+    while at <= ended_at_ms + DAY && days.len() < MOST_DAYS {
+        let day = clock::to_rfc3339(at);
+        if let Some((date, _)) = day.split_once('T') {
+            days.push(date.replace('-', "/"));
+        }
+        at += DAY;
+    }
+    roots.iter().flat_map(|root| days.iter().map(move |day| root.join(day))).collect()
+}
+
+fn is_plain_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= 128 && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }
 
 /// Session, whether it is a subagent's file, and project folder, from the path alone.

@@ -1,12 +1,13 @@
 //! Evidence of verification commands that ran for a goal.
 
 use rusqlite::params;
+use serde::{Deserialize, Serialize};
 
 use super::{Db, StoreError};
 use crate::clock::Millis;
 
 /// How one verification command went.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
     pub command: String,
     /// `None` when a signal or the time limit ended it.

@@ -17,3 +17,8 @@ mod request;
 mod rollout;
 mod trust;
 mod tui;
+
+pub(crate) use self::client::Codex;
+pub(crate) use self::lab_hooks::LabHooks;
+pub(crate) use self::model::ScriptedResponses;
+pub(crate) use self::reply::{Reply, Usage};

@@ -16,6 +16,7 @@ mod observing;
 mod process;
 mod reply;
 mod request;
+mod runs;
 mod scripted;
 mod support;
 mod terminal;

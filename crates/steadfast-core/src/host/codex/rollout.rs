@@ -42,10 +42,18 @@ pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
 
 /// The thread that this one was forked from, as its first line says.
 pub fn forked_from(path: &Path) -> Option<String> {
+    text(first_line(path)?.get("payload")?, "forked_from_id").map(str::to_owned)
+}
+
+/// The thread at the root of the session that this one belongs to, as its first line says.
+pub fn root_session(path: &Path) -> Option<String> {
+    text(first_line(path)?.get("payload")?, "session_id").map(str::to_owned)
+}
+
+fn first_line(path: &Path) -> Option<Value> {
     let mut line = Vec::new();
     BufReader::new(fs_err::File::open(path).ok()?).read_until(b'\n', &mut line).ok()?;
-    let value: Value = serde_json::from_slice(&line).ok()?;
-    text(value.get("payload")?, "forked_from_id").map(str::to_owned)
+    serde_json::from_slice(&line).ok()
 }
 
 /// What the lines before an offset say about the thread, for a position that somebody set without reading.

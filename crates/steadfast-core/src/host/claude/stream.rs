@@ -1,0 +1,103 @@
+//! Claude Code's `--output-format stream-json`: `system` at the start, the conversation, and one `result` at the end.
+
+use serde_json::Value;
+
+use crate::clock::Millis;
+use crate::host::hook::acceptable_id;
+use crate::host::stream::{AgentStream, StreamError};
+use crate::run::AttemptUsage;
+
+pub(in crate::host) fn read_event(event: &Value, stream: &mut AgentStream) {
+    if let Some(id) = text(event, "session_id").filter(|id| acceptable_id(id)) {
+        stream.session_id = Some(id.to_owned());
+    }
+    match text(event, "type") {
+        // A subagent's words are not the agent's.
+        Some("assistant") if event.get("parent_tool_use_id").is_none_or(Value::is_null) => message(event, stream),
+        Some("rate_limit_event") => rate_limit(event, stream),
+        Some("result") => result(event, stream),
+        _ => {}
+    }
+}
+
+fn message(event: &Value, stream: &mut AgentStream) {
+    // The client speaks in the model's place when a request failed.
+    if event.pointer("/message/model").and_then(Value::as_str) == Some("<synthetic>") {
+        return;
+    }
+    let blocks = event.pointer("/message/content").and_then(Value::as_array);
+    let texts: Vec<&str> = blocks.into_iter().flatten().filter_map(|block| text(block, "text")).collect();
+    if !texts.is_empty() {
+        stream.final_text = Some(texts.join("\n"));
+    }
+}
+
+/// `{"rate_limit_info": {"status": "rejected", "resetsAt": 1763211600}}`; other states are news, not errors.
+fn rate_limit(event: &Value, stream: &mut AgentStream) {
+    let Some(info) = event.get("rate_limit_info") else { return };
+    let error = stream.error.get_or_insert_default();
+    if text(info, "status") == Some("rejected") {
+        let seconds = info.get("resetsAt").and_then(Value::as_i64);
+        let until: Option<Millis> = seconds.and_then(|seconds| seconds.checked_mul(1000));
+        error.limit = Some(until);
+    } else {
+        error.limit = None;
+    }
+    if *error == StreamError::default() {
+        stream.error = None;
+    }
+}
+
+fn result(event: &Value, stream: &mut AgentStream) {
+    stream.is_complete = true;
+    let said = text(event, "result").filter(|said| !said.trim().is_empty());
+    stream.structured = event.get("structured_output").filter(|value| !value.is_null()).map(Value::to_string);
+    stream.usage = usage(event);
+    if event.get("is_error").and_then(Value::as_bool) != Some(true) {
+        // What was refused in between went through in the end.
+        stream.error = None;
+        if let Some(said) = said {
+            stream.final_text = Some(said.to_owned());
+        }
+        return;
+    }
+    let errors = event.get("errors").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let errors = errors.collect::<Vec<_>>().join("; ");
+    let error = stream.error.get_or_insert_default();
+    error.message = match said {
+        Some(said) => said.to_owned(),
+        None if errors.is_empty() => text(event, "subtype").unwrap_or("error").to_owned(),
+        None => errors,
+    };
+    error.status = event.get("api_error_status").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok());
+}
+
+/// By model, which counts subagents and side calls too; else the conversation's own.
+fn usage(event: &Value) -> Option<AttemptUsage> {
+    let count = |value: &Value, name: &str| value.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
+    let mut usage = AttemptUsage::default();
+    let models = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
+    if let Some(models) = models {
+        for model in models.values() {
+            usage.input_tokens += count(model, "inputTokens");
+            usage.output_tokens += count(model, "outputTokens");
+            usage.cache_creation_tokens += count(model, "cacheCreationInputTokens");
+            usage.cache_read_tokens += count(model, "cacheReadInputTokens");
+        }
+    } else {
+        let of = event.get("usage")?;
+        usage.input_tokens = count(of, "input_tokens");
+        usage.output_tokens = count(of, "output_tokens");
+        usage.cache_creation_tokens = count(of, "cache_creation_input_tokens");
+        usage.cache_read_tokens = count(of, "cache_read_input_tokens");
+    }
+    let dollars = event.get("total_cost_usd").and_then(Value::as_f64).filter(|usd| (0.0..1e9).contains(usd));
+    #[expect(clippy::cast_possible_truncation, reason = "below 10^15")]
+    let micros = (dollars.unwrap_or(0.0) * 1e6).round() as i64;
+    usage.cost_micros = micros;
+    Some(usage)
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
+}

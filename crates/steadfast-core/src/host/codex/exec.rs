@@ -1,0 +1,71 @@
+//! What `codex exec --json` prints: the thread first, then items, and `turn.completed` or `turn.failed` at the end.
+//! Warnings are items of the type `error` and mean nothing.
+
+use serde_json::Value;
+
+use crate::host::hook::acceptable_id;
+use crate::host::stream::{AgentStream, StreamError};
+use crate::run::AttemptUsage;
+
+pub(in crate::host) fn read_event(event: &Value, stream: &mut AgentStream) {
+    match text(event, "type") {
+        Some("thread.started") => {
+            stream.session_id = text(event, "thread_id").filter(|id| acceptable_id(id)).map(str::to_owned);
+        }
+        Some("item.completed") => item(event, stream),
+        // Told of every failed request; the client may try again by itself.
+        Some("error") => failed(text(event, "message"), stream),
+        Some("turn.failed") => {
+            stream.is_complete = true;
+            failed(event.pointer("/error/message").and_then(Value::as_str), stream);
+        }
+        Some("turn.completed") => {
+            stream.is_complete = true;
+            stream.error = None;
+            stream.usage = event.get("usage").map(usage);
+        }
+        _ => {}
+    }
+}
+
+fn item(event: &Value, stream: &mut AgentStream) {
+    let Some(item) = event.get("item") else { return };
+    match text(item, "type") {
+        Some("agent_message") => {
+            if let Some(said) = text(item, "text").filter(|said| !said.trim().is_empty()) {
+                stream.final_text = Some(said.to_owned());
+            }
+        }
+        Some("collab_tool_call") => {
+            let threads = item.get("receiver_thread_ids").and_then(Value::as_array).into_iter().flatten();
+            for thread in threads.filter_map(Value::as_str).filter(|id| acceptable_id(id)) {
+                if stream.subagents.len() < 1_000 && !stream.subagents.iter().any(|known| known == thread) {
+                    stream.subagents.push(thread.to_owned());
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn failed(message: Option<&str>, stream: &mut AgentStream) {
+    let message = message.unwrap_or("the turn failed").to_owned();
+    stream.error = Some(StreamError { message, ..StreamError::default() });
+}
+
+/// The input of Codex holds what was cached.
+fn usage(usage: &Value) -> AttemptUsage {
+    let count = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
+    let (cached, written) = (count("cached_input_tokens"), count("cache_write_input_tokens"));
+    AttemptUsage {
+        input_tokens: (count("input_tokens") - cached - written).max(0),
+        output_tokens: count("output_tokens"),
+        cache_creation_tokens: written,
+        cache_read_tokens: cached,
+        cost_micros: 0,
+    }
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
+}

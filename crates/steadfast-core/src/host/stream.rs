@@ -1,0 +1,131 @@
+//! What a headless agent printed: one JSON object a line, in the words of its client (`host/claude/stream.rs`,
+//! `host/codex/exec.rs`), reduced to what an iteration needs to know. Also which session files such an agent left
+//! behind, so that its tokens are counted where they are exact.
+
+mod readable;
+
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Host, claude, codex, tree};
+use crate::clock::Millis;
+use crate::price::Table;
+use crate::run::AttemptUsage;
+use crate::usage::{Position, Reading};
+
+pub use readable::readable;
+
+/// The session is named at the start of a stream, and how it ended at its end.
+const HEAD_BYTES: u64 = 1 << 20;
+const TAIL_BYTES: u64 = 16 << 20;
+/// A longer line is tool output, never an event that matters here.
+const LONGEST_LINE: usize = 8 << 20;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentStream {
+    pub session_id: Option<String>,
+    /// Sessions of subagents that the stream names.
+    pub subagents: Vec<String>,
+    /// The last thing the agent said.
+    pub final_text: Option<String>,
+    /// An answer in a form that was asked for, as JSON text.
+    pub structured: Option<String>,
+    /// The stream came to its own end, good or bad.
+    pub is_complete: bool,
+    /// Why the client itself says that it failed.
+    pub error: Option<StreamError>,
+    /// What the client says it used in all.
+    pub usage: Option<AttemptUsage>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamError {
+    pub message: String,
+    pub status: Option<u16>,
+    /// The client said in so many words that the plan is used up, perhaps until a time.
+    pub limit: Option<Option<Millis>>,
+}
+
+/// Reads what a client printed; of very long output the beginning and the end.
+pub fn read(host: Host, output: &Path) -> std::io::Result<AgentStream> {
+    let mut stream = AgentStream::default();
+    each_line(output, |line| {
+        // Clients print warnings between their events.
+        if let Ok(value) = serde_json::from_slice::<Value>(line) {
+            match host {
+                Host::Claude => claude::stream::read_event(&value, &mut stream),
+                Host::Codex => codex::exec::read_event(&value, &mut stream),
+            }
+        }
+    })?;
+    Ok(stream)
+}
+
+fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()> {
+    let mut file = fs_err::File::open(path)?;
+    let size = file.metadata()?.len();
+    let mut pass = |file: &mut fs_err::File, most: u64, skip_first: bool| -> std::io::Result<()> {
+        let mut reader = BufReader::with_capacity(64 * 1024, file.take(most));
+        let mut line = Vec::new();
+        let mut is_first = skip_first;
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            if !is_first && line.len() <= LONGEST_LINE {
+                use_line(&line);
+            }
+            is_first = false;
+            line.clear();
+        }
+        Ok(())
+    };
+    if size <= HEAD_BYTES + TAIL_BYTES {
+        return pass(&mut file, size, false);
+    }
+    pass(&mut file, HEAD_BYTES, false)?;
+    file.seek(SeekFrom::Start(size - TAIL_BYTES))?;
+    // The tail begins in the middle of a line.
+    pass(&mut file, TAIL_BYTES, true)
+}
+
+/// What a session used, by its own files and those of its subagents; `None` if there are none or they tell nothing.
+pub fn session_usage(
+    host: Host,
+    stream: &AgentStream,
+    started_at_ms: Millis,
+    ended_at_ms: Millis,
+) -> Option<AttemptUsage> {
+    let session = stream.session_id.as_deref()?;
+    let files: Vec<PathBuf> = match host {
+        Host::Claude => tree::claude_session_files(&tree::roots(host), session),
+        Host::Codex => {
+            tree::codex_session_files(&tree::roots(host), session, &stream.subagents, started_at_ms, ended_at_ms)
+        }
+    };
+    usage_of(host, &files, started_at_ms)
+}
+
+fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<AttemptUsage> {
+    let mut all = Reading::default();
+    for file in files {
+        let Ok(reading) = super::read_counts(host, file, &Position::default()) else { continue };
+        all.extend(reading);
+    }
+    // A session that was taken up again has older responses; they belong to whoever asked for them. Clocks of client
+    // and engine are the same, but lines may be stamped a moment early.
+    let slack = 5_000;
+    let own = |at_ms: Millis| at_ms == 0 || at_ms + slack >= started_at_ms;
+    let mut usage = None;
+    for response in all.responses.iter().filter(|response| own(response.at_ms)) {
+        let usage = usage.get_or_insert_with(AttemptUsage::default);
+        usage.input_tokens += response.input;
+        usage.output_tokens += response.output;
+        usage.cache_creation_tokens += response.cache_creation;
+        usage.cache_read_tokens += response.cache_read;
+        usage.cost_micros += Table::shipped().cost_micros(response).unwrap_or(0);
+    }
+    usage
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! The run machine: from a run and what happened to the run afterwards, what goes into the tables, and what is to be
+//! done. Pure and total: the same arguments give the same step, and an event that does not fit changes nothing. The
+//! rest is in `machine/`: how attempts end, commits and decisions, what starts next, going on after an end.
+//!
+//! What holds between two steps: an iteration is a flight, committed, left behind, or not begun; a run that is over
+//! has no flight, unless nobody saw its end; at most one flight in a sequential stage and `limits.parallel` in a
+//! parallel one. Whatever is lost between saving a step and acting on it, [`RunEvent::Started`] asks for again.
+
+mod advance;
+mod attempt;
+mod decide;
+mod reopen;
+
+use super::{
+    Act, AttemptId, Flight, Phase, Plan, Record, Run, RunEvent, RunStatus, StagePlan, StageState, Step, Stopping, Wait,
+    WaitReason,
+};
+use crate::clock::Millis;
+
+pub use reopen::{Refusal, orphaned, reopen};
+
+/// The reason of a stage or loop that came to its maximum before its rule held.
+pub const MAX_ITERATIONS: &str = "max_iterations";
+/// The reason of a pipeline that went through all its stages.
+pub const COMPLETED: &str = "completed";
+/// The reason of a stage whose iterations stopped moving anything.
+pub const NO_PROGRESS: &str = "no_progress";
+pub const BUDGET_TOKENS: &str = "budget_tokens";
+pub const BUDGET_USD: &str = "budget_usd";
+pub const MAX_HOURS: &str = "max_hours";
+
+/// A run that has not begun; [`RunEvent::Started`] begins it.
+pub fn begin(plan: &Plan, now: Millis) -> Run {
+    Run {
+        status: RunStatus::Running,
+        reason: None,
+        started_at_ms: now,
+        completed_at_ms: None,
+        stage: 1,
+        stages: plan.stages.iter().map(|_| StageState::default()).collect(),
+        flights: Vec::new(),
+        stopping: None,
+        cut_short: false,
+        wait: None,
+        errors_in_row: 0,
+        closed_ms: 0,
+        tokens: 0,
+        cost_micros: 0,
+    }
+}
+
+pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
+    if let RunEvent::Reopened { max } = event {
+        return match reopen(plan, &run, max, now) {
+            Ok(step) => step,
+            Err(_) => Step { run, records: Vec::new(), acts: Vec::new() },
+        };
+    }
+    let waited_for = run.wait.clone();
+    let asks_for_wake = matches!(event, RunEvent::Started | RunEvent::Woke);
+    let mut machine = Machine::new(plan, run, now);
+    match event {
+        RunEvent::Started if machine.run.status != RunStatus::Running => machine.acts.push(Act::Finish),
+        _ if machine.run.status != RunStatus::Running => {}
+        RunEvent::Started => machine.started(),
+        RunEvent::Ended { id, outcome } => machine.ended(id, outcome),
+        RunEvent::Checked { id, facts } => machine.checked(id, &facts),
+        RunEvent::Woke => machine.advance(),
+        RunEvent::StopRequested(stopping) => machine.stop_requested(stopping),
+        RunEvent::Reopened { .. } => {}
+    }
+    machine.run.wait = machine.soonest_wait();
+    if let Some(wait) = &machine.run.wait
+        && (asks_for_wake || machine.run.wait != waited_for)
+    {
+        // There is no use in sleeping past the moment at which the run is over anyway.
+        let at = machine.wall_deadline().map_or(wait.until_ms, |deadline| wait.until_ms.min(deadline));
+        machine.acts.push(Act::WakeAt(at));
+    }
+    machine.into_step()
+}
+
+/// Which limit of the run is reached: its reason.
+pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<&'static str> {
+    let limits = &plan.limits;
+    if limits.tokens.is_some_and(|most| run.tokens >= most) {
+        return Some(BUDGET_TOKENS);
+    }
+    if limits.cost_micros.is_some_and(|most| run.cost_micros >= most) {
+        return Some(BUDGET_USD);
+    }
+    limits.wall_ms.is_some_and(|most| open_for(run, now) >= most).then_some(MAX_HOURS)
+}
+
+fn open_for(run: &Run, now: Millis) -> Millis {
+    now.saturating_sub(run.started_at_ms).saturating_sub(run.closed_ms)
+}
+
+fn index(stage: u32) -> Option<usize> {
+    usize::try_from(stage).ok()?.checked_sub(1)
+}
+
+impl Run {
+    /// The state of a stage, counted from 1.
+    pub fn stage_state(&self, stage: u32) -> Option<&StageState> {
+        self.stages.get(index(stage)?)
+    }
+
+    /// The most iterations of a stage: the plan's, unless the run was reopened with another maximum.
+    pub fn max_iterations(&self, plan: &Plan, stage: u32) -> u32 {
+        let planned = || plan.stage(stage).map_or(0, |plan| plan.runs);
+        self.stage_state(stage).and_then(|state| state.max).unwrap_or_else(planned)
+    }
+}
+
+impl Plan {
+    /// The plan of a stage, counted from 1.
+    pub fn stage(&self, stage: u32) -> Option<&StagePlan> {
+        self.stages.get(index(stage)?)
+    }
+}
+
+/// A step in the making.
+struct Machine<'a> {
+    plan: &'a Plan,
+    run: Run,
+    now: Millis,
+    records: Vec<Record>,
+    acts: Vec<Act>,
+}
+
+impl<'a> Machine<'a> {
+    fn new(plan: &'a Plan, run: Run, now: Millis) -> Self {
+        Self { plan, run, now, records: Vec::new(), acts: Vec::new() }
+    }
+
+    fn into_step(self) -> Step {
+        Step { run: self.run, records: self.records, acts: self.acts }
+    }
+
+    fn stage_plan(&self) -> Option<&'a StagePlan> {
+        self.plan.stage(self.run.stage)
+    }
+
+    fn stage_state_mut(&mut self) -> Option<&mut StageState> {
+        self.run.stages.get_mut(index(self.run.stage)?)
+    }
+
+    fn flight_mut(&mut self, id: AttemptId) -> Option<&mut Flight> {
+        self.run.flights.iter_mut().find(|flight| flight.id == id)
+    }
+
+    fn running(&self) -> Vec<AttemptId> {
+        let running = self.run.flights.iter().filter(|flight| flight.phase == Phase::Running);
+        running.map(|flight| flight.id).collect()
+    }
+
+    /// Somebody took the run in hand: what the last one may not have got to is asked for again.
+    fn started(&mut self) {
+        let unanswered: Vec<AttemptId> = self.run.flights.iter().map(|flight| flight.id).collect();
+        self.advance();
+        for id in unanswered {
+            let Some(flight) = self.run.flights.iter().find(|flight| flight.id == id) else { continue };
+            let checks = match &flight.phase {
+                Phase::CheckingBefore => self.checks_before(),
+                Phase::Checking(success) => self.checks_after(success),
+                Phase::Running | Phase::Resting => continue,
+            };
+            self.acts.push(Act::Check { id, checks });
+        }
+        self.stop_what_runs();
+    }
+
+    /// The end is wanted from outside. What came through is committed as it is: its rule is not tested any more.
+    fn stop_requested(&mut self, mut stopping: Stopping) {
+        if !self.run.cut_short {
+            if stopping.status == RunStatus::Running {
+                stopping.status = RunStatus::Killed;
+            }
+            self.run.stopping = Some(stopping);
+            self.run.cut_short = true;
+        }
+        let checking = self.run.flights.iter().filter_map(|flight| match &flight.phase {
+            Phase::Checking(success) => Some((flight.id, success.clone())),
+            _ => None,
+        });
+        for (id, success) in checking.collect::<Vec<_>>() {
+            self.commit(id, success, &[]);
+        }
+        self.stop_what_runs();
+        self.advance();
+    }
+
+    fn stop_what_runs(&mut self) {
+        let running = self.running();
+        if self.run.cut_short && !running.is_empty() {
+            self.acts.push(Act::Stop(running));
+        }
+    }
+
+    /// The run is to end once nothing is under way any more. The first reason is the one.
+    fn wind_down(&mut self, status: RunStatus, reason: String) {
+        self.run.stopping.get_or_insert(Stopping { status, reason });
+    }
+
+    /// What goes on by itself first. A rest between iterations is the run's own, all others are those of flights.
+    fn soonest_wait(&self) -> Option<Wait> {
+        if self.run.status != RunStatus::Running {
+            return None;
+        }
+        let rests = self.run.flights.iter().filter_map(|flight| flight.wait.as_ref());
+        let soonest = rests.min_by_key(|wait| wait.until_ms).cloned();
+        let delay = || self.run.wait.clone().filter(|wait| wait.why == WaitReason::Delay);
+        soonest.or_else(|| delay().filter(|_| self.run.flights.is_empty()))
+    }
+
+    fn wall_deadline(&self) -> Option<Millis> {
+        let wall = self.plan.limits.wall_ms?;
+        Some(self.run.started_at_ms.saturating_add(self.run.closed_ms).saturating_add(wall))
+    }
+}
+
+#[cfg(test)]
+mod tests;

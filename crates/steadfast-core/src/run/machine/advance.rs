@@ -1,0 +1,128 @@
+//! What starts next. Every event ends here, so there is one place that starts agents, and one that ends a run which
+//! is to stop: limits first, then rests that are over, then new iterations as far as there is room.
+
+use super::{COMPLETED, Machine, RunStatus, limit_reached};
+use crate::run::{Act, AttemptId, Flight, Phase, Record, StagePlan, StageStatus, WaitReason};
+
+impl Machine<'_> {
+    pub(super) fn advance(&mut self) {
+        // Each turn but the last ends a stage.
+        while self.run.status == RunStatus::Running {
+            if let Some(reason) = limit_reached(self.plan, &self.run, self.now) {
+                self.wind_down(RunStatus::Completed, reason.to_owned());
+            }
+            if self.run.stopping.is_some() {
+                self.end_when_quiet();
+                return;
+            }
+            let Some(plan) = self.stage_plan() else {
+                self.finish(RunStatus::Completed, COMPLETED.to_owned());
+                return;
+            };
+            self.begin_stage();
+            if !self.go_on(plan) {
+                return;
+            }
+        }
+    }
+
+    /// Nothing new starts. What runs or is being tested may end; what rests is left for another time.
+    fn end_when_quiet(&mut self) {
+        let rests = |flight: &&Flight| matches!(flight.phase, Phase::Resting | Phase::CheckingBefore);
+        let resting: Vec<AttemptId> = self.run.flights.iter().filter(rests).map(|flight| flight.id).collect();
+        for id in resting {
+            self.leave(id);
+        }
+        self.run.wait = None;
+        if !self.run.flights.is_empty() {
+            return;
+        }
+        let Some(stopping) = self.run.stopping.clone() else { return };
+        let is_open = self.run.stage_state(self.run.stage).is_some_and(|stage| stage.status == StageStatus::Running);
+        if is_open {
+            let completed = stopping.status == RunStatus::Completed;
+            let status = if completed { StageStatus::Completed } else { StageStatus::Failed };
+            self.close_stage(status, stopping.reason.clone());
+        }
+        self.finish(stopping.status, stopping.reason);
+    }
+
+    fn begin_stage(&mut self) {
+        let (stage, now) = (self.run.stage, self.now);
+        if let Some(state) = self.stage_state_mut().filter(|state| state.status == StageStatus::Pending) {
+            state.status = StageStatus::Running;
+            state.started_at_ms = Some(now);
+            self.records.push(Record::StageStarted { stage });
+        }
+    }
+
+    /// Whether the stage ended, so that the next one is to be looked at.
+    fn go_on(&mut self, plan: &StagePlan) -> bool {
+        let delay = self.run.wait.as_ref().filter(|wait| wait.why == WaitReason::Delay);
+        if self.run.flights.is_empty() && delay.is_some_and(|wait| wait.until_ms > self.now) {
+            return false;
+        }
+        self.run.wait = None;
+        self.try_again();
+        if self.run.flights.is_empty() && self.end_if_settled(plan, &[], &[]) {
+            return true;
+        }
+        let room = if plan.parallel { self.plan.limits.parallel.max(1) } else { 1 };
+        while self.flying() < room {
+            let Some(last) = self.next_iteration(plan) else { break };
+            let checks = if plan.check_before && !plan.parallel { self.checks_before() } else { Vec::new() };
+            if checks.is_empty() {
+                self.start_after(&Flight::new(last, Phase::Running));
+            } else {
+                self.run.flights.push(Flight::new(last, Phase::CheckingBefore));
+                self.acts.push(Act::Check { id: last, checks });
+            }
+        }
+        false
+    }
+
+    fn try_again(&mut self) {
+        let now = self.now;
+        let is_due = |flight: &Flight| {
+            flight.phase == Phase::Resting && flight.wait.as_ref().is_none_or(|wait| wait.until_ms <= now)
+        };
+        let (due, others): (Vec<Flight>, Vec<Flight>) =
+            std::mem::take(&mut self.run.flights).into_iter().partition(is_due);
+        self.run.flights = others;
+        for flight in &due {
+            self.start_after(flight);
+        }
+    }
+
+    /// The iteration to begin next, with its last attempt; one that was left behind comes first.
+    fn next_iteration(&mut self, plan: &StagePlan) -> Option<AttemptId> {
+        let (stage, flying, width) = (self.run.stage, self.flying(), self.width(plan));
+        let begun = self.stage_state_mut()?;
+        if !begun.left.is_empty() {
+            return Some(begun.left.remove(0));
+        }
+        let iteration = begun.iterations.saturating_add(flying).saturating_add(1);
+        (!plan.parallel || iteration <= width).then_some(AttemptId { stage, iteration, attempt: 0 })
+    }
+
+    fn flying(&self) -> u32 {
+        u32::try_from(self.run.flights.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The rule was tested and does not hold yet; a limit is still looked at before the agent starts.
+    pub(super) fn start_checked(&mut self, last: AttemptId) {
+        if self.run.stopping.is_some() || limit_reached(self.plan, &self.run, self.now).is_some() {
+            self.leave(last);
+        } else {
+            self.start_after(&Flight::new(last, Phase::Running));
+        }
+    }
+
+    /// Starts the attempt after the one that the flight names. It is written down before anything starts.
+    fn start_after(&mut self, flight: &Flight) {
+        let id = AttemptId { attempt: flight.id.attempt.saturating_add(1), ..flight.id };
+        self.run.flights.push(Flight { id, phase: Phase::Running, wait: None, ..flight.clone() });
+        self.records.push(Record::AttemptStarted { id });
+        self.acts.push(Act::Start(id));
+    }
+}

@@ -1,0 +1,201 @@
+//! Commits, and what they decide. After a commit, the first that applies: the rule holds and the minimum is reached,
+//! so the stage ends under the rule's name; the maximum is reached (`max_iterations`); nothing has moved for too long
+//! (`no_progress`, which fails the run); else the next iteration, after the stage's delay.
+//!
+//! An agent's `stop` is a vote, and so ends nothing but a `plateau`; other rules listen to the world, not to the
+//! worker. Rules that only count know no minimum and no breaker. A parallel stage ends when all its iterations are
+//! committed, whatever its rule.
+
+use super::{COMPLETED, MAX_ITERATIONS, Machine, NO_PROGRESS, RunStatus};
+use crate::run::rule::{self, Holding, Known};
+use crate::run::{
+    Act, AttemptId, Check, Checked, Phase, Record, Rule, RunKind, StagePlan, StageStatus, Success, Wait, WaitReason,
+};
+
+impl Machine<'_> {
+    /// What to look up before an iteration starts.
+    pub(super) fn checks_before(&self) -> Vec<Check> {
+        let Some(stage) = self.stage_plan() else { return Vec::new() };
+        match stage.completion.holds(&self.known_before(None)) {
+            Holding::Unknown(checks) => checks,
+            Holding::Yes(_) | Holding::No => Vec::new(),
+        }
+    }
+
+    /// Before an iteration only the world counts: no agent has said anything new.
+    fn known_before<'f>(&self, facts: Option<&'f [Checked]>) -> Known<'f> {
+        Known { agreeing: Some(0), ..self.known_so_far(facts) }
+    }
+
+    /// What the state alone tells, with votes and without promises.
+    fn known_so_far<'f>(&self, facts: Option<&'f [Checked]>) -> Known<'f> {
+        let stage = self.run.stage_state(self.run.stage);
+        Known {
+            iterations: stage.map_or(0, |stage| stage.iterations),
+            max: self.run.max_iterations(self.plan, self.run.stage),
+            items: self.stage_plan().map_or(0, |plan| plan.items.len()),
+            agreeing: Some(stage.map_or(0, |stage| stage.agreeing)),
+            promises: &[],
+            facts,
+        }
+    }
+
+    /// What to look up once an agent came through, before its iteration is committed.
+    pub(super) fn checks_after(&self, success: &Success) -> Vec<Check> {
+        let Some(stage) = self.stage_plan().filter(|stage| !stage.parallel) else { return Vec::new() };
+        let so_far = self.known_so_far(None);
+        let is_judged = stage.completion.is_judged(stage.judge.as_ref());
+        let agrees = success.result.vote() == Some(true);
+        let known = Known {
+            iterations: so_far.iterations.saturating_add(1),
+            agreeing: match so_far.agreeing {
+                _ if is_judged => None,
+                Some(agreeing) if agrees => Some(agreeing.saturating_add(1)),
+                _ => Some(0),
+            },
+            promises: &success.promises,
+            ..so_far
+        };
+        let may_end = self.is_past_minimum(stage, known.iterations);
+        let mut checks = match stage.completion.holds(&known) {
+            Holding::Yes(_) if may_end => return Vec::new(),
+            Holding::Unknown(checks) if may_end => checks,
+            _ => Vec::new(),
+        };
+        // Even where it decides nothing yet: the next iterations count on an unbroken row of verdicts.
+        if is_judged && !checks.contains(&Check::Judge) {
+            checks.push(Check::Judge);
+        }
+        checks
+    }
+
+    fn is_past_minimum(&self, stage: &StagePlan, iterations: u32) -> bool {
+        let max = self.run.max_iterations(self.plan, self.run.stage);
+        stage.completion.only_counts() || iterations >= stage.min_iterations.min(max)
+    }
+
+    pub(super) fn checked(&mut self, id: AttemptId, facts: &[Checked]) {
+        let Some(flight) = self.run.flights.iter().find(|flight| flight.id == id) else { return };
+        match &flight.phase {
+            Phase::Checking(success) => {
+                let success = success.clone();
+                self.commit(id, success, facts);
+            }
+            Phase::CheckingBefore => {
+                let Some(stage) = self.stage_plan() else { return };
+                self.run.flights.retain(|flight| flight.id != id);
+                match stage.completion.holds(&self.known_before(Some(facts))) {
+                    Holding::Yes(names) => self.end_stage(StageStatus::Completed, names.join("+")),
+                    // A limit that was reached meanwhile is looked at before the start, too.
+                    Holding::No | Holding::Unknown(_) => self.start_checked(id),
+                }
+            }
+            Phase::Running | Phase::Resting => return,
+        }
+        self.advance();
+    }
+
+    /// The iteration counts from here on. In one step with what it decides, so that no crash can come between.
+    pub(super) fn commit(&mut self, id: AttemptId, success: Box<Success>, facts: &[Checked]) {
+        let Some(plan) = self.stage_plan() else { return };
+        self.run.flights.retain(|flight| flight.id != id);
+        self.count_errors();
+        let judged_but_unheard = facts.is_empty() && plan.completion.is_judged(plan.judge.as_ref());
+        let agrees = !judged_but_unheard && rule::vote(&success, facts) == Some(true);
+        let Some(stage) = self.stage_state_mut() else { return };
+        stage.iterations = stage.iterations.saturating_add(1);
+        if !plan.parallel {
+            stage.agreeing = if agrees { stage.agreeing.saturating_add(1) } else { 0 };
+            // An empty footprint is one that could not be taken.
+            let is_same = !success.footprint.is_empty() && stage.footprint.as_ref() == Some(&success.footprint);
+            stage.idle = if is_same { stage.idle.saturating_add(1) } else { 0 };
+            stage.footprint = Some(success.footprint.clone());
+        }
+        let promises = success.promises.clone();
+        self.records.push(Record::Committed { id, success, facts: facts.to_owned() });
+        if !self.run.cut_short {
+            self.decide(plan, &promises, facts);
+        }
+    }
+
+    fn decide(&mut self, plan: &StagePlan, promises: &[String], facts: &[Checked]) {
+        if self.end_if_settled(plan, promises, facts) || plan.parallel {
+            return;
+        }
+        let idle = self.run.stage_state(self.run.stage).map_or(0, |stage| stage.idle);
+        let most_idle = self.plan.limits.idle;
+        if most_idle > 0 && idle >= most_idle && !plan.completion.only_counts() {
+            self.wind_down(RunStatus::Failed, NO_PROGRESS.to_owned());
+        } else if plan.delay_ms > 0 {
+            let until_ms = self.now.saturating_add(plan.delay_ms);
+            self.run.wait = Some(Wait { until_ms, why: WaitReason::Delay });
+        }
+    }
+
+    /// Ends the stage if what is committed is enough. Without promises and facts, it tells what the state alone says:
+    /// that is for stages with nothing to do, and for runs that were stopped in the moment of their last commit.
+    pub(super) fn end_if_settled(&mut self, plan: &StagePlan, promises: &[String], facts: &[Checked]) -> bool {
+        let known = Known { promises, ..self.known_so_far(Some(facts)) };
+        if plan.parallel {
+            let is_done = known.iterations >= self.width(plan) && self.run.flights.is_empty();
+            if is_done {
+                let rule = if plan.completion == Rule::AllItems { Rule::AllItems } else { Rule::FixedN };
+                self.end_stage(StageStatus::Completed, rule.name().to_owned());
+            }
+            return is_done;
+        }
+        match plan.completion.holds(&known) {
+            Holding::Yes(names) if self.is_past_minimum(plan, known.iterations) => {
+                self.end_stage(StageStatus::Completed, names.join("+"));
+            }
+            _ if known.iterations >= known.max => self.end_stage(StageStatus::Completed, MAX_ITERATIONS.to_owned()),
+            _ => return false,
+        }
+        true
+    }
+
+    /// How many iterations a parallel stage has.
+    pub(super) fn width(&self, plan: &StagePlan) -> u32 {
+        let max = self.run.max_iterations(self.plan, self.run.stage);
+        match plan.completion {
+            Rule::AllItems => u32::try_from(plan.items.len()).map_or(max, |items| items.min(max)),
+            _ => max,
+        }
+    }
+
+    /// Ends the stage under way and turns to the next one. After the last stage the run is over: a loop's reason is
+    /// its stage's; a pipeline's is `completed`, or `max_iterations` if its last stage never came to its rule.
+    pub(super) fn end_stage(&mut self, status: StageStatus, reason: String) {
+        self.close_stage(status, reason.clone());
+        let next = self.run.stage.saturating_add(1);
+        if self.plan.stage(next).is_some() {
+            self.run.stage = next;
+            return;
+        }
+        let reason = match self.plan.kind {
+            RunKind::Pipeline if reason != MAX_ITERATIONS => COMPLETED.to_owned(),
+            RunKind::Loop | RunKind::Pipeline => reason,
+        };
+        self.finish(RunStatus::Completed, reason);
+    }
+
+    pub(super) fn close_stage(&mut self, status: StageStatus, reason: String) {
+        let (stage, now) = (self.run.stage, self.now);
+        if let Some(state) = self.stage_state_mut() {
+            state.status = status;
+            state.reason = Some(reason.clone());
+            state.completed_at_ms = Some(now);
+            self.records.push(Record::StageEnded { stage, status, reason });
+        }
+    }
+
+    pub(super) fn finish(&mut self, status: RunStatus, reason: String) {
+        self.run.status = status;
+        self.run.reason = Some(reason.clone());
+        self.run.completed_at_ms = Some(self.now);
+        self.run.stopping = None;
+        self.run.cut_short = false;
+        self.records.push(Record::Finished { status, reason });
+        self.acts.push(Act::Finish);
+    }
+}

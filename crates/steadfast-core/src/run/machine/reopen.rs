@@ -1,0 +1,103 @@
+//! Going on after an end, and the end that nobody saw. What is committed stays committed; errors and idle iterations
+//! are forgiven, since somebody looked and wants to go on.
+
+use super::{MAX_ITERATIONS, Machine, limit_reached};
+use crate::clock::Millis;
+use crate::run::{Flight, Plan, Record, Rule, Run, RunKind, RunStatus, StageStatus, Step};
+
+/// Why a run cannot go on.
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
+pub enum Refusal {
+    #[error("the run is running")]
+    Running,
+    #[error("the run is completed ({reason})")]
+    Completed { reason: String },
+    #[error("the stage has {iterations} iterations and its maximum is {max}")]
+    NotEnough { iterations: u32, max: u32 },
+    #[error("a limit of the run is still reached ({limit})")]
+    LimitReached { limit: &'static str },
+}
+
+impl Refusal {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Running => "look at it with `status`, or end it with `kill`",
+            Self::Completed { .. } => "start a new run",
+            Self::NotEnough { .. } => "give it a larger `--max N`",
+            Self::LimitReached { .. } => "give it a larger budget, or start a new run",
+        }
+    }
+}
+
+/// Opens a run that is over: one that was killed, failed or ended unseen, one that came to its maximum (with a larger
+/// one) or to a limit (once the plan's limit is larger). Nothing starts before [`crate::run::RunEvent::Started`].
+pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<Step, Refusal> {
+    let reason = run.reason.as_deref().unwrap_or_default();
+    let has_reached_maximum = has_reached_maximum(plan, run);
+    match run.status {
+        RunStatus::Running => return Err(Refusal::Running),
+        RunStatus::Completed if !has_reached_maximum && !is_limit(reason) => {
+            return Err(Refusal::Completed { reason: reason.to_owned() });
+        }
+        RunStatus::Completed | RunStatus::Failed | RunStatus::Killed | RunStatus::UnknownTermination => {}
+    }
+    let mut run = run.clone();
+    if let Some(ended) = run.completed_at_ms {
+        run.closed_ms = run.closed_ms.saturating_add(now.saturating_sub(ended).max(0));
+    }
+    let planned = run.max_iterations(plan, run.stage);
+    let is_parallel = plan.stage(run.stage).is_some_and(|stage| stage.parallel);
+    let mut machine = Machine::new(plan, run, now);
+    if let Some(stage) = machine.stage_state_mut() {
+        let wanted = max.unwrap_or(planned);
+        let is_too_small = max.is_some() && (wanted <= stage.iterations || (is_parallel && wanted < planned));
+        if is_too_small || (has_reached_maximum && wanted <= stage.iterations) {
+            return Err(Refusal::NotEnough { iterations: stage.iterations, max: wanted });
+        }
+        stage.max = max.or(stage.max);
+        stage.idle = 0;
+        if stage.status != StageStatus::Pending {
+            stage.status = StageStatus::Running;
+            stage.completed_at_ms = None;
+            stage.reason = None;
+        }
+    }
+    if let Some(limit) = limit_reached(plan, &machine.run, now) {
+        return Err(Refusal::LimitReached { limit });
+    }
+    let run = &mut machine.run;
+    run.status = RunStatus::Running;
+    run.reason = None;
+    run.completed_at_ms = None;
+    run.stopping = None;
+    run.cut_short = false;
+    run.errors_in_row = 0;
+    for flight in &mut run.flights {
+        *flight = Flight { errors: 0, usage_waits: 0, lost: false, ..flight.clone() };
+    }
+    machine.records.push(Record::Reopened);
+    Ok(machine.into_step())
+}
+
+/// The maximum is also what ends a loop of `fixed-n`, under the rule's own name.
+fn has_reached_maximum(plan: &Plan, run: &Run) -> bool {
+    let is_fixed = plan.kind == RunKind::Loop && run.reason.as_deref() == Some(Rule::FixedN.name());
+    run.status == RunStatus::Completed && (is_fixed || run.reason.as_deref() == Some(MAX_ITERATIONS))
+}
+
+fn is_limit(reason: &str) -> bool {
+    [super::BUDGET_TOKENS, super::BUDGET_USD, super::MAX_HOURS].contains(&reason)
+}
+
+/// Whoever drove the run is gone. Its flights stay: one of them may still be alive, and who reopens the run finds out.
+pub fn orphaned(plan: &Plan, run: Run, reason: &str, now: Millis) -> Step {
+    let mut machine = Machine::new(plan, run, now);
+    if machine.run.status == RunStatus::Running {
+        let stopping = (machine.run.stopping.take(), machine.run.cut_short);
+        machine.finish(RunStatus::UnknownTermination, reason.to_owned());
+        (machine.run.stopping, machine.run.cut_short) = stopping;
+        machine.run.wait = None;
+        machine.acts.clear();
+    }
+    machine.into_step()
+}

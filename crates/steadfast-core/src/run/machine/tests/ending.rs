@@ -1,0 +1,252 @@
+//! Limits, stopping, and going on after an end.
+
+use super::*;
+
+fn limited(limits: RunLimits) -> Plan {
+    Plan { limits, ..loop_of(stage(Rule::Promise("DONE".into()), 9)) }
+}
+
+#[test]
+fn a_limit_that_is_reached_ends_the_run_after_the_attempt_under_way() {
+    let tokens = RunLimits { tokens: Some(200), ..RunLimits::default() };
+    let usd = RunLimits { cost_micros: Some(4_000), ..RunLimits::default() };
+    let wall = RunLimits { wall_ms: Some(2 * HOUR), ..RunLimits::default() };
+    for (limits, reason) in [(tokens, "budget_tokens"), (usd, "budget_usd"), (wall, "max_hours")] {
+        let mut drive = Drive::started(limited(limits));
+        drive.now += HOUR;
+        assert_eq!(drive.ok("1.1.1").last().unwrap(), "start 1.2.1", "{reason}");
+        drive.now += HOUR;
+        assert_eq!(
+            drive.ok("1.2.1")[1..],
+            [
+                "commit 1.2.1".to_owned(),
+                format!("stage 1 completed: {reason}"),
+                format!("run completed: {reason}"),
+                "finish".into()
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_limit_lets_a_rule_be_tested_and_the_rule_has_the_last_word() {
+    let limits = RunLimits { tokens: Some(1), ..RunLimits::default() };
+    for (holds, reason) in [(true, "beads-empty"), (false, "budget_tokens")] {
+        let mut drive = Drive::started(Plan { limits: limits.clone(), ..loop_of(stage(beads_rule(), 9)) });
+        assert_eq!(drive.ok("1.1.1"), ["1.1.1 came through", "check 1.1.1 beads loop/auth"]);
+        drive.checked("1.1.1", &[(beads(), Some(holds))]);
+        assert_eq!(drive.end(), (RunStatus::Completed, Some(reason)));
+        assert_eq!(drive.run.stages[0].iterations, 1);
+    }
+}
+
+#[test]
+fn a_limit_counts_failed_attempts_and_stops_their_repetition() {
+    let limits = RunLimits { tokens: Some(5), ..RunLimits::default() };
+    let mut drive = Drive::started(limited(limits));
+    drive.fails("1.1.1", FailureKind::Transient);
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("budget_tokens")));
+    assert_eq!(drive.run.stages[0].left, [id("1.1.1")]);
+}
+
+#[test]
+fn nobody_sleeps_past_the_last_hour() {
+    let limits = RunLimits { wall_ms: Some(HOUR), ..RunLimits::default() };
+    let mut drive = Drive::started(limited(limits));
+    let resets = FailureKind::UsageLimit { until_ms: Some(START + 5 * HOUR) };
+    assert_eq!(drive.fails("1.1.1", resets)[1], format!("wake in {HOUR}"));
+    drive.wakes_after(HOUR);
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("max_hours")));
+}
+
+#[test]
+fn a_stop_waits_for_what_it_stopped() {
+    let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 9)));
+    assert_eq!(drive.send(RunEvent::StopRequested(killed())), ["stop 1.1.1"]);
+    assert_eq!(drive.send(RunEvent::Started), ["stop 1.1.1"], "asked for again after a crash");
+    assert_eq!(
+        drive.fails("1.1.1", FailureKind::Stopped),
+        ["1.1.1 failed: stopped", "stage 1 failed: killed by user", "run killed: killed by user", "finish"]
+    );
+    assert_eq!(drive.send(RunEvent::StopRequested(killed())), Vec::<String>::new());
+}
+
+#[test]
+fn a_stop_keeps_the_work_of_an_agent_that_came_through() {
+    let mut drive = Drive::started(loop_of(stage(beads_rule(), 9)));
+    drive.ok("1.1.1");
+    assert_eq!(
+        drive.send(RunEvent::StopRequested(killed())),
+        ["commit 1.1.1", "stage 1 failed: killed by user", "run killed: killed by user", "finish"]
+    );
+    let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
+    drive.send(RunEvent::StopRequested(killed()));
+    assert_eq!(drive.ok("1.1.1")[..2], ["1.1.1 came through", "commit 1.1.1"]);
+    assert_eq!(drive.end(), (RunStatus::Killed, Some("killed by user")));
+    drive.send(RunEvent::Reopened { max: None });
+    assert_eq!(
+        drive.send(RunEvent::Started),
+        ["stage 1 completed: fixed-n", "run completed: fixed-n", "finish"],
+        "what was done before the stop is not done again"
+    );
+}
+
+#[test]
+fn a_stop_ends_a_run_that_rests_or_tests_at_once() {
+    let rests = |drive: &mut Drive| drive.fails("1.1.1", FailureKind::Exit);
+    let delays = |drive: &mut Drive| drive.ok("1.1.1");
+    let plan = loop_of(StagePlan { delay_ms: HOUR, ..stage(Rule::FixedN, 9) });
+    for prepare in [rests as fn(&mut Drive) -> Vec<String>, delays] {
+        let mut drive = Drive::started(plan.clone());
+        prepare(&mut drive);
+        assert_eq!(drive.send(RunEvent::StopRequested(killed())).last().unwrap(), "finish");
+        assert_eq!((drive.run.status, drive.run.wait), (RunStatus::Killed, None));
+    }
+    let tests = StagePlan { check_before: true, ..stage(beads_rule(), 9) };
+    let mut drive = Drive::started(loop_of(tests));
+    assert_eq!(drive.send(RunEvent::StopRequested(killed())).last().unwrap(), "finish");
+}
+
+#[test]
+fn a_stop_outranks_a_limit_and_the_first_stop_is_the_one() {
+    let limits = RunLimits { wall_ms: Some(HOUR), ..RunLimits::default() };
+    let mut drive = Drive::started(limited(limits));
+    drive.wakes_after(HOUR);
+    assert_eq!(drive.run.stopping.as_ref().unwrap().reason, "max_hours");
+    assert_eq!(drive.send(RunEvent::StopRequested(killed())), ["stop 1.1.1"]);
+    let later = Stopping { status: RunStatus::Running, reason: "later".into() };
+    assert_eq!(drive.send(RunEvent::StopRequested(later)), ["stop 1.1.1"]);
+    drive.fails("1.1.1", FailureKind::Stopped);
+    assert_eq!(drive.end(), (RunStatus::Killed, Some("killed by user")));
+}
+
+#[test]
+fn a_run_cannot_be_stopped_into_running() {
+    let mut drive = Drive::new(loop_of(stage(Rule::FixedN, 9)));
+    let odd = Stopping { status: RunStatus::Running, reason: "odd".into() };
+    drive.send(RunEvent::StopRequested(odd));
+    assert_eq!(drive.end(), (RunStatus::Killed, Some("odd")));
+}
+
+#[test]
+fn a_killed_run_goes_on_with_the_next_attempt_of_the_same_iteration() {
+    let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 3)));
+    drive.ok("1.1.1");
+    drive.fails("1.2.1", FailureKind::Exit);
+    drive.wakes_after(SECOND);
+    drive.send(RunEvent::StopRequested(killed()));
+    drive.fails("1.2.2", FailureKind::Stopped);
+    assert_eq!(drive.send(RunEvent::Reopened { max: None }), ["reopened"]);
+    let state = &drive.run.stages[0];
+    assert_eq!((state.status, state.completed_at_ms, &state.reason), (StageStatus::Running, None, &None));
+    assert_eq!(drive.send(RunEvent::Started), ["attempt 1.2.3", "start 1.2.3"]);
+    drive.ok("1.2.3");
+    drive.ok("1.3.1");
+    assert_eq!((drive.end(), drive.run.stages[0].iterations), ((RunStatus::Completed, Some("fixed-n")), 3));
+}
+
+#[test]
+fn reopening_forgives_errors_and_idle_iterations() {
+    let mut plan = loop_of(stage(Rule::Promise("DONE".into()), 20));
+    plan.limits.errors = 2;
+    plan.limits.idle = 1;
+    let mut drive = Drive::started(plan);
+    drive.fails("1.1.1", FailureKind::Exit);
+    drive.wakes_after(MINUTE);
+    drive.fails("1.1.2", FailureKind::Exit);
+    assert_eq!(drive.run.status, RunStatus::Failed);
+    drive.send(RunEvent::Reopened { max: None });
+    drive.send(RunEvent::Started);
+    drive.fails("1.1.3", FailureKind::Exit);
+    assert_eq!((drive.run.status, drive.run.errors_in_row), (RunStatus::Running, 1));
+    drive.wakes_after(MINUTE);
+    for attempt in ["1.1.4", "1.2.1"] {
+        drive.ended(attempt, Outcome::Succeeded(Box::new(success("same"))));
+    }
+    assert_eq!(drive.end(), (RunStatus::Failed, Some("no_progress")));
+    drive.send(RunEvent::Reopened { max: None });
+    assert_eq!(drive.run.stages[0].idle, 0);
+    assert_eq!(drive.send(RunEvent::Started), ["attempt 1.3.1", "start 1.3.1"]);
+}
+
+#[test]
+fn a_run_at_its_maximum_goes_on_only_with_a_larger_one() {
+    for rule in [Rule::Promise("DONE".into()), Rule::FixedN] {
+        let mut drive = Drive::started(loop_of(stage(rule, 1)));
+        drive.ok("1.1.1");
+        for (max, shown) in [(None, 1), (Some(0), 0), (Some(1), 1)] {
+            let refused = reopen(&drive.plan, &drive.run, max, drive.now);
+            assert_eq!(refused, Err(Refusal::NotEnough { iterations: 1, max: shown }));
+            let before = drive.run.clone();
+            assert_eq!(drive.send(RunEvent::Reopened { max }), Vec::<String>::new());
+            assert_eq!(drive.run, before);
+        }
+        assert_eq!(drive.send(RunEvent::Reopened { max: Some(2) }), ["reopened"]);
+        assert_eq!(drive.run.max_iterations(&drive.plan, 1), 2);
+        drive.send(RunEvent::Started);
+        drive.ok("1.2.1");
+        assert_eq!((drive.run.status, drive.run.stages[0].iterations), (RunStatus::Completed, 2));
+    }
+}
+
+#[test]
+fn a_run_that_is_done_or_running_is_not_reopened() {
+    let mut drive = Drive::started(pipeline_of(vec![stage(Rule::FixedN, 1)]));
+    assert_eq!(reopen(&drive.plan, &drive.run, Some(5), START), Err(Refusal::Running));
+    drive.ok("1.1.1");
+    let refused = reopen(&drive.plan, &drive.run, Some(5), START);
+    assert_eq!(refused, Err(Refusal::Completed { reason: "completed".into() }));
+}
+
+#[test]
+fn a_run_at_a_limit_goes_on_once_the_limit_is_larger() {
+    let limits = RunLimits { tokens: Some(100), ..RunLimits::default() };
+    let stages = vec![stage(Rule::FixedN, 1), stage(Rule::FixedN, 1)];
+    let mut drive = Drive::started(Plan { limits, ..pipeline_of(stages) });
+    assert_eq!(
+        drive.ok("1.1.1")[2..],
+        ["stage 1 completed: fixed-n", "run completed: budget_tokens", "finish"],
+        "the second stage has not begun"
+    );
+    let refused = reopen(&drive.plan, &drive.run, None, drive.now);
+    assert_eq!(refused, Err(Refusal::LimitReached { limit: "budget_tokens" }));
+    drive.plan.limits.tokens = Some(1_000);
+    drive.send(RunEvent::Reopened { max: None });
+    assert_eq!(drive.send(RunEvent::Started), ["stage 2 begins", "attempt 2.1.1", "start 2.1.1"]);
+}
+
+#[test]
+fn hours_between_an_end_and_going_on_are_not_counted() {
+    let limits = RunLimits { wall_ms: Some(2 * HOUR), ..RunLimits::default() };
+    let mut drive = Drive::started(limited(limits));
+    drive.now += HOUR;
+    drive.send(RunEvent::StopRequested(killed()));
+    drive.fails("1.1.1", FailureKind::Stopped);
+    drive.now += 100 * HOUR;
+    drive.send(RunEvent::Reopened { max: None });
+    assert_eq!(drive.send(RunEvent::Started), ["attempt 1.1.2", "start 1.1.2"]);
+    drive.now += HOUR - 1;
+    assert_eq!(drive.ok("1.1.2").last().unwrap(), "start 1.2.1");
+    drive.now += 1;
+    drive.ok("1.2.1");
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("max_hours")));
+}
+
+#[test]
+fn a_run_whose_end_nobody_saw_keeps_what_was_under_way() {
+    let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 3)));
+    let step = orphaned(&drive.plan, drive.run.clone(), "engine gone", START + HOUR);
+    assert_eq!(drive.words(&step), ["run unknown_termination: engine gone"]);
+    drive.run = step.run;
+    assert_eq!(drive.run.flights, [Flight::new(id("1.1.1"), Phase::Running)]);
+    assert_eq!(drive.ok("1.1.1"), Vec::<String>::new(), "nobody drives it");
+    assert_eq!(drive.send(RunEvent::Reopened { max: None }), ["reopened"]);
+    assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "its agent may still be alive");
+    assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1");
+
+    drive.ok("1.2.1");
+    drive.ok("1.3.1");
+    let over = drive.run.clone();
+    let step = orphaned(&drive.plan, over.clone(), "engine gone", START + HOUR);
+    assert_eq!((step.run, step.records), (over, Vec::new()), "a run that is over was seen to end");
+}

@@ -1,0 +1,117 @@
+//! Stages whose iterations run at once.
+
+use super::*;
+
+fn four_by_two() -> Plan {
+    let mut plan = loop_of(StagePlan { parallel: true, ..stage(Rule::FixedN, 4) });
+    plan.limits.parallel = 2;
+    plan.limits.errors = 2;
+    plan
+}
+
+#[test]
+fn all_iterations_run_a_few_at_a_time_and_end_in_any_order() {
+    let mut drive = Drive::new(four_by_two());
+    assert_eq!(
+        drive.send(RunEvent::Started),
+        ["stage 1 begins", "attempt 1.1.1", "attempt 1.2.1", "start 1.1.1", "start 1.2.1"]
+    );
+    assert_eq!(drive.ok("1.2.1"), ["1.2.1 came through", "commit 1.2.1", "attempt 1.3.1", "start 1.3.1"]);
+    assert_eq!(drive.ok("1.3.1"), ["1.3.1 came through", "commit 1.3.1", "attempt 1.4.1", "start 1.4.1"]);
+    assert_eq!(drive.ok("1.4.1"), ["1.4.1 came through", "commit 1.4.1"]);
+    assert_eq!(
+        drive.ok("1.1.1"),
+        ["1.1.1 came through", "commit 1.1.1", "stage 1 completed: fixed-n", "run completed: fixed-n", "finish"]
+    );
+}
+
+#[test]
+fn each_is_tried_again_by_itself_and_keeps_its_place() {
+    let mut drive = Drive::started(four_by_two());
+    assert_eq!(drive.fails("1.1.1", FailureKind::Exit), ["1.1.1 failed: exit", "wake in 1000"]);
+    let resets = FailureKind::UsageLimit { until_ms: None };
+    assert_eq!(drive.fails("1.2.1", resets), ["1.2.1 failed: usage_limit"], "the other one is sooner");
+    assert_eq!(drive.wakes_after(SECOND), ["attempt 1.1.2", "start 1.1.2", "wake in 299000"]);
+    assert_eq!(drive.ok("1.1.2")[1..], ["commit 1.1.2", "attempt 1.3.1", "start 1.3.1"]);
+    assert_eq!(drive.run.errors_in_row, 0);
+    assert_eq!(drive.wakes_after(5 * MINUTE), ["attempt 1.2.2", "start 1.2.2"]);
+}
+
+#[test]
+fn one_that_fails_for_good_fails_the_stage_when_the_others_have_ended() {
+    let mut drive = Drive::started(four_by_two());
+    drive.fails("1.1.1", FailureKind::Exit);
+    drive.wakes_after(SECOND);
+    assert_eq!(drive.fails("1.1.2", FailureKind::Exit), ["1.1.2 failed: exit"], "the second one still runs");
+    assert_eq!(
+        drive.ok("1.2.1"),
+        [
+            "1.2.1 came through",
+            "commit 1.2.1",
+            "stage 1 failed: errors: it was exit",
+            "run failed: errors: it was exit",
+            "finish"
+        ]
+    );
+    assert_eq!(drive.run.stages[0].left, [id("1.1.2")]);
+    drive.send(RunEvent::Reopened { max: None });
+    assert_eq!(
+        drive.send(RunEvent::Started),
+        ["attempt 1.1.3", "attempt 1.3.1", "start 1.1.3", "start 1.3.1"],
+        "what failed first, and then what had not begun"
+    );
+    for attempt in ["1.3.1", "1.4.1", "1.1.3"] {
+        drive.ok(attempt);
+    }
+    assert_eq!((drive.end(), drive.run.stages[0].iterations), ((RunStatus::Completed, Some("fixed-n")), 4));
+}
+
+#[test]
+fn a_stop_stops_all_and_going_on_fills_the_gaps() {
+    let mut drive = Drive::started(four_by_two());
+    drive.ok("1.2.1");
+    assert_eq!(drive.send(RunEvent::StopRequested(killed())), ["stop 1.1.1,1.3.1"]);
+    drive.fails("1.3.1", FailureKind::Stopped);
+    assert_eq!(drive.run.status, RunStatus::Running);
+    drive.fails("1.1.1", FailureKind::Stopped);
+    assert_eq!(drive.run.status, RunStatus::Killed);
+    let refused = reopen(&drive.plan, &drive.run, Some(3), drive.now);
+    assert_eq!(refused, Err(Refusal::NotEnough { iterations: 1, max: 3 }), "agents with a number cannot be taken back");
+    drive.send(RunEvent::Reopened { max: Some(5) });
+    assert_eq!(drive.send(RunEvent::Started)[..2], ["attempt 1.1.2", "attempt 1.3.2"]);
+    for attempt in ["1.1.2", "1.3.2", "1.4.1", "1.5.1"] {
+        drive.ok(attempt);
+    }
+    assert_eq!((drive.end(), drive.run.stages[0].iterations), ((RunStatus::Completed, Some("fixed-n")), 5));
+}
+
+#[test]
+fn a_budget_starts_nothing_new_and_lets_the_rest_end() {
+    let mut plan = four_by_two();
+    plan.limits.tokens = Some(100);
+    let mut drive = Drive::started(plan);
+    assert_eq!(drive.ok("1.1.1"), ["1.1.1 came through", "commit 1.1.1"]);
+    assert_eq!(drive.ok("1.2.1")[2..], ["stage 1 completed: budget_tokens", "run completed: budget_tokens", "finish"]);
+}
+
+#[test]
+fn its_rule_is_not_asked_but_for_the_number_of_items() {
+    for (rule, reason, agents) in
+        [(Rule::AllItems, "all-items", 2), (Rule::Plateau(2), "fixed-n", 4), (beads_rule(), "fixed-n", 4)]
+    {
+        let mut plan = four_by_two();
+        plan.stages[0] = StagePlan {
+            check_before: true,
+            delay_ms: HOUR,
+            items: vec!["a".into(), "b".into()],
+            completion: rule,
+            ..plan.stages[0].clone()
+        };
+        let mut drive = Drive::started(plan);
+        for iteration in 1..=agents {
+            assert_eq!(drive.run.status, RunStatus::Running, "{reason}");
+            drive.ok(&format!("1.{iteration}.1"));
+        }
+        assert_eq!(drive.end(), (RunStatus::Completed, Some(reason)));
+    }
+}

@@ -1,0 +1,129 @@
+//! Random plans in random worlds: agents that fail, vanish, meet limits and vote; engines that die before saving,
+//! between saving and acting, or in the middle of acting; people who stop and reopen. What an agent or a command
+//! says depends on stage and iteration alone, so a disturbed run must come to what an undisturbed one comes to.
+
+mod world;
+
+use proptest::prelude::*;
+
+use super::*;
+use world::{Disturbance, World};
+
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let leaf = prop_oneof![
+        Just(Rule::FixedN),
+        Just(Rule::AllItems),
+        (1_u32..4).prop_map(Rule::Plateau),
+        Just(beads_rule()),
+        Just(Rule::Command("test -f ok".into())),
+        Just(Rule::Promise("DONE".into())),
+        Just(Rule::Verify(vec!["make test".into()])),
+        Just(Rule::Checklist("TODO.md".into())),
+    ];
+    leaf.prop_recursive(2, 6, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Rule::Any),
+            prop::collection::vec(inner, 0..3).prop_map(Rule::All),
+        ]
+    })
+}
+
+prop_compose! {
+    fn any_stage()(
+        completion in any_rule(),
+        (runs, min_iterations, items) in (0_u32..7, 0_u32..4, 0_usize..5),
+        (check_before, parallel, is_judged) in any::<(bool, bool, bool)>(),
+        delay_ms in prop_oneof![Just(0), Just(5 * SECOND)],
+    ) -> StagePlan {
+        let items = vec!["item".to_owned(); items];
+        let judge = is_judged.then(agent);
+        StagePlan { min_iterations, check_before, delay_ms, items, parallel, judge, ..stage(completion, runs) }
+    }
+}
+
+prop_compose! {
+    fn any_plan()(stages in prop::collection::vec(any_stage(), 1..4), parallel in 0_u32..4, idle in 0_u32..4) -> Plan {
+        // Engines that die often must not look like agents that fail often.
+        let limits = RunLimits { errors: 10_000, idle, parallel, ..RunLimits::default() };
+        match <[StagePlan; 1]>::try_from(stages) {
+            Ok([stage]) => Plan { limits, ..loop_of(stage) },
+            Err(stages) => Plan { limits, ..pipeline_of(stages) },
+        }
+    }
+}
+
+prop_compose! {
+    fn any_limits()(
+        tokens in prop::option::of(0_i64..2_000),
+        cost_micros in prop::option::of(0_i64..40_000),
+        wall_ms in prop::option::of(0..2 * HOUR),
+        (errors, idle, parallel) in (0_u32..4, 0_u32..4, 0_u32..4),
+    ) -> RunLimits {
+        RunLimits { tokens, cost_micros, wall_ms, errors, idle, parallel, ..RunLimits::default() }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn crashes_change_nothing_that_is_committed(plan in any_plan(), script in any::<u64>(), fate in any::<u64>()) {
+        let mut calm = World::new(plan.clone(), script, fate, Disturbance::default());
+        calm.live();
+        let mut stormy = World::new(plan, script, fate, Disturbance { crashes: 30, ..Disturbance::default() });
+        stormy.live();
+        prop_assert_eq!(stormy.ends(), calm.ends());
+        prop_assert_eq!(stormy.committed(), calm.committed());
+    }
+
+    #[test]
+    fn whatever_people_do_nothing_is_committed_twice_and_the_run_ends(
+        plan in any_plan(),
+        limits in any_limits(),
+        script in any::<u64>(),
+        fate in any::<u64>(),
+    ) {
+        let disturbance = Disturbance { crashes: 10, stops: 3, orphans: 2, reopenings: 6 };
+        World::new(Plan { limits, ..plan }, script, fate, disturbance).live();
+    }
+
+    /// Killed at any moment and reopened until it is done: the same work, whatever it took.
+    #[test]
+    fn a_run_that_is_stopped_and_reopened_commits_every_iteration_once(
+        runs in 0_u32..6,
+        parallel in any::<bool>(),
+        script in any::<u64>(),
+        fate in any::<u64>(),
+    ) {
+        let mut plan = loop_of(StagePlan { parallel, ..stage(Rule::FixedN, runs) });
+        plan.limits = RunLimits { errors: 10_000, parallel: 3, ..RunLimits::default() };
+        let disturbance = Disturbance { crashes: 5, stops: 5, orphans: 5, reopenings: 10 };
+        let mut world = World::new(plan, script, fate, disturbance);
+        world.live();
+        prop_assert_eq!(world.run.reason.as_deref(), Some("fixed-n"));
+        prop_assert_eq!(world.committed(), (1..=runs).map(|iteration| (1, iteration)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_event_in_any_state_is_a_panic(
+        plan in any_plan(),
+        limits in any_limits(),
+        events in prop::collection::vec((0_u8..8, 0_u32..4, 0_u32..4, 0_u32..3), 0..60),
+    ) {
+        let mut drive = Drive::new(Plan { limits, ..plan });
+        for (kind, stage, iteration, attempt) in events {
+            let id = AttemptId { stage, iteration, attempt };
+            drive.now += i64::from(kind) * SECOND;
+            drive.send(match kind {
+                0 => RunEvent::Started,
+                1 => RunEvent::Ended { id, outcome: Outcome::Succeeded(Box::new(success("same"))) },
+                2 => RunEvent::Ended { id, outcome: failure(FailureKind::Exit) },
+                3 => RunEvent::Ended { id, outcome: failure(FailureKind::UsageLimit { until_ms: None }) },
+                4 => RunEvent::Checked { id, facts: Vec::new() },
+                5 => RunEvent::Woke,
+                6 => RunEvent::StopRequested(killed()),
+                _ => RunEvent::Reopened { max: Some(iteration) },
+            });
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Names of runs and stages. They become parts of file names, registry keys and labels, so they are checked once,
+//! here, and carried as a type of their own.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+const LONGEST: usize = 64;
+
+/// A letter or digit, then up to 63 letters, digits, `.`, `_` or `-`; never `..`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RunName(String);
+
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
+pub enum NameError {
+    #[error("a name is needed")]
+    Empty,
+    #[error("the name `{name}` has {length} characters, and {LONGEST} are the most")]
+    TooLong { name: String, length: usize },
+    #[error("the name `{name}` begins with `{first}`")]
+    BadStart { name: String, first: char },
+    #[error("the name `{name}` contains `{found}`")]
+    BadCharacter { name: String, found: char },
+    #[error("the name `{name}` contains `..`")]
+    TwoDots { name: String },
+}
+
+impl NameError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Empty | Self::BadCharacter { .. } => "use letters, digits, `.`, `_` and `-`, such as `fix-login`",
+            Self::TooLong { .. } => "choose a shorter name",
+            Self::BadStart { .. } => "begin it with a letter or a digit",
+            Self::TwoDots { .. } => "use single dots",
+        }
+    }
+}
+
+const GOAL_PREFIX: &str = "run-";
+
+/// The name of a run that pursues a goal, which is also the session of that goal.
+pub fn of_goal(run_id: &str) -> String {
+    let short: String = run_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    format!("{GOAL_PREFIX}{short}")
+}
+
+/// Whether a session is none of a client's, but a run that pursues a goal. The clients' own ids are UUIDs.
+pub fn is_of_goal(session_id: &str) -> bool {
+    session_id.strip_prefix(GOAL_PREFIX).is_some_and(|rest| rest.len() == 8)
+}
+
+impl RunName {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for RunName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        // Names from outside are shown in the error, so they are made harmless first.
+        let name = || crate::text::cut(&text.escape_default().to_string(), LONGEST);
+        let Some(first) = text.chars().next() else { return Err(NameError::Empty) };
+        if let Some(found) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_' | '-')) {
+            let found = if found.is_control() { char::REPLACEMENT_CHARACTER } else { found };
+            return Err(NameError::BadCharacter { name: name(), found });
+        }
+        if !first.is_ascii_alphanumeric() {
+            return Err(NameError::BadStart { name: name(), first });
+        }
+        if text.len() > LONGEST {
+            return Err(NameError::TooLong { name: name(), length: text.len() });
+        }
+        if text.contains("..") {
+            return Err(NameError::TwoDots { name: name() });
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for RunName {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        text.parse()
+    }
+}
+
+impl From<RunName> for String {
+    fn from(name: RunName) -> Self {
+        name.0
+    }
+}
+
+impl AsRef<str> for RunName {
+    fn as_ref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_people_use_are_names() {
+        let longest = "a".repeat(64);
+        for text in ["work", "fix-login", "0", "v1.2_final-3", "A.b", &longest] {
+            assert_eq!(text.parse::<RunName>().unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn everything_that_could_leave_its_directory_or_its_line_is_refused() {
+        let long = "a".repeat(65);
+        let bad = |name: &str, found| NameError::BadCharacter { name: name.into(), found };
+        for (text, expected) in [
+            ("", NameError::Empty),
+            ("../x", bad("../x", '/')),
+            ("a..b", NameError::TwoDots { name: "a..b".into() }),
+            ("..", NameError::BadStart { name: "..".into(), first: '.' }),
+            (".hidden", NameError::BadStart { name: ".hidden".into(), first: '.' }),
+            ("-rf", NameError::BadStart { name: "-rf".into(), first: '-' }),
+            ("a b", bad("a b", ' ')),
+            ("a\n", bad("a\\n", '\u{fffd}')),
+            ("a\0", bad("a\\u{0}", '\u{fffd}')),
+            ("grün", bad("gr\\u{fc}n", 'ü')),
+            ("$(id)", bad("$(id)", '$')),
+            (&long, NameError::TooLong { name: format!("{}…", "a".repeat(63)), length: 65 }),
+        ] {
+            assert_eq!(text.parse::<RunName>(), Err(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_in_json_is_checked_too() {
+        assert_eq!(serde_json::from_str::<RunName>("\"ok-1\"").unwrap().to_string(), "ok-1");
+        let error = serde_json::from_str::<RunName>("\"../x\"").unwrap_err();
+        assert_eq!(error.to_string(), "the name `../x` contains `/`");
+        assert_eq!(serde_json::to_string(&"ok-1".parse::<RunName>().unwrap()).unwrap(), "\"ok-1\"");
+    }
+}

@@ -1,0 +1,126 @@
+//! How an attempt ended: what the agent used, what it said, and what was wrong if it did not come through.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr};
+
+use crate::clock::Millis;
+
+/// What an agent used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptUsage {
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cache_creation_tokens: i64,
+    pub cache_read_tokens: i64,
+    pub cost_micros: i64,
+}
+
+impl AttemptUsage {
+    /// As budgets count: cache reads are shown, not charged.
+    pub fn charged_tokens(&self) -> i64 {
+        self.input_tokens.saturating_add(self.cache_creation_tokens).saturating_add(self.output_tokens)
+    }
+}
+
+/// What an agent says about its iteration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentResult {
+    pub summary: Option<String>,
+    pub plateau: Option<bool>,
+    pub reasoning: Option<String>,
+    pub decision: Option<AgentDecision>,
+    /// Further fields read from marker lines.
+    pub fields: Vec<(String, String)>,
+}
+
+impl AgentResult {
+    /// Whether the agent thinks that nothing is left to do here; `None` if it did not say.
+    pub fn vote(&self) -> Option<bool> {
+        match (self.plateau, self.decision) {
+            (Some(true), _) | (_, Some(AgentDecision::Stop)) => Some(true),
+            (Some(false), _) | (_, Some(AgentDecision::Continue)) => Some(false),
+            (None, Some(AgentDecision::Error) | None) => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum AgentDecision {
+    Continue,
+    Stop,
+    Error,
+}
+
+/// An agent came through.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Success {
+    pub result: AgentResult,
+    pub usage: AttemptUsage,
+    /// Promises found in its answer.
+    pub promises: Vec<String>,
+    /// A fingerprint of answer and working tree, to tell whether anything moved.
+    pub footprint: String,
+    pub exit_code: i32,
+    pub started_at_ms: Millis,
+    pub ended_at_ms: Millis,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Succeeded(Box<Success>),
+    Failed(Failure),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    pub kind: FailureKind,
+    pub message: String,
+    pub exit_code: Option<i32>,
+    pub usage: AttemptUsage,
+    pub started_at_ms: Option<Millis>,
+    pub ended_at_ms: Millis,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The account's limit is reached until this time, if the agent named one. Not an error: the same iteration again.
+    UsageLimit { until_ms: Option<Millis> },
+    /// Overloaded, network, server error: back off and try again.
+    Transient,
+    /// It ran past its time limit and was killed.
+    TimedOut,
+    /// It ended well but left no result where one is needed.
+    NoResult,
+    /// It said itself that it failed.
+    Reported,
+    /// It ended with another exit code, or by a signal.
+    Exit,
+    /// It cannot be started at all; trying again would not help.
+    CannotStart,
+    /// Nobody saw how it ended: the machine or its keeper died with it.
+    Lost,
+    /// We stopped it.
+    Stopped,
+}
+
+impl FailureKind {
+    /// The word for tables and views.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UsageLimit { .. } => "usage_limit",
+            Self::Transient => "transient",
+            Self::TimedOut => "timed_out",
+            Self::NoResult => "no_result",
+            Self::Reported => "reported",
+            Self::Exit => "exit",
+            Self::CannotStart => "cannot_start",
+            Self::Lost => "lost",
+            Self::Stopped => "stopped",
+        }
+    }
+}

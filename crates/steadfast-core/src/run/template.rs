@@ -1,0 +1,217 @@
+//! Prompts of iterations: one pass over the template, in which each `${NAME}` gives way to its value. What was
+//! inserted is never looked at again, so outputs of agents may contain anything, `${…}` included. `$${NAME}` writes
+//! `${NAME}`; names nobody knows stay as they are and are reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A name longer than this is none; it keeps the search for its end short.
+const LONGEST_NAME: usize = 128;
+/// Reporting more unknown names than this helps nobody.
+const MOST_UNKNOWN: usize = 50;
+
+/// What one iteration is told. What does not apply is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variables {
+    /// `${SESSION}`, `${SESSION_NAME}`: the run's name.
+    pub session: String,
+    /// `${ITERATION}`, from 1; `${INDEX}` is one less.
+    pub iteration: u32,
+    pub perspective: String,
+    /// `${OUTPUT}`: the path of the iteration's output.
+    pub output: String,
+    /// `${PROGRESS}`, `${PROGRESS_FILE}`: the path of the progress file.
+    pub progress: String,
+    /// `${INPUTS}`
+    pub inputs: String,
+    /// `${INPUTS.name}`, by the names of earlier stages.
+    pub named_inputs: BTreeMap<String, String>,
+    /// `${ITEM}`, `${CURRENT_ITEM}`
+    pub item: String,
+    /// `${RESULT}`: the path of the result file.
+    pub result: String,
+    pub objective: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    pub text: String,
+    /// Names without a value, each once, in the order they came.
+    pub unknown: Vec<String>,
+}
+
+impl Variables {
+    fn push_value(&self, name: &str, text: &mut String) -> bool {
+        let value = match name {
+            "SESSION" | "SESSION_NAME" => &self.session,
+            "ITERATION" => {
+                text.push_str(&self.iteration.to_string());
+                return true;
+            }
+            "INDEX" => {
+                text.push_str(&self.iteration.saturating_sub(1).to_string());
+                return true;
+            }
+            "PERSPECTIVE" => &self.perspective,
+            "OUTPUT" => &self.output,
+            "PROGRESS" | "PROGRESS_FILE" => &self.progress,
+            "INPUTS" => &self.inputs,
+            "ITEM" | "CURRENT_ITEM" => &self.item,
+            "RESULT" => &self.result,
+            "OBJECTIVE" => &self.objective,
+            _ => match name.strip_prefix("INPUTS.").and_then(|stage| self.named_inputs.get(stage)) {
+                Some(value) => value,
+                None => return false,
+            },
+        };
+        text.push_str(value);
+        true
+    }
+}
+
+/// Fills in the variables of a template.
+pub fn render(template: &str, variables: &Variables) -> Rendered {
+    let mut text = String::with_capacity(template.len());
+    let mut unknown = Unknown::default();
+    let mut rest = template;
+    while let Some(dollar) = memchr::memchr(b'$', rest.as_bytes()) {
+        let (before, from_dollar) = rest.split_at(dollar);
+        text.push_str(before);
+        let (taken, name, is_literal) = match from_dollar.strip_prefix('$').and_then(|after| after.strip_prefix('$')) {
+            // The second of two dollars stands for itself only before a variable; `$$` alone is what it is.
+            Some(after) if name_in_braces(after).is_some() => (1, name_in_braces(after), true),
+            _ => (0, from_dollar.strip_prefix('$').and_then(name_in_braces), false),
+        };
+        let Some(name) = name else {
+            text.push('$');
+            rest = from_dollar.strip_prefix('$').unwrap_or_default();
+            continue;
+        };
+        // `${` before the name and `}` behind it.
+        let whole = from_dollar.get(taken..taken + name.len() + 3).unwrap_or_default();
+        if is_literal {
+            text.push_str(whole);
+        } else if !variables.push_value(name, &mut text) {
+            text.push_str(whole);
+            unknown.add(name);
+        }
+        rest = from_dollar.get(taken + whole.len()..).unwrap_or_default();
+    }
+    text.push_str(rest);
+    Rendered { text, unknown: unknown.names }
+}
+
+/// The name in a `{NAME}` at the start of a text. Shell words such as `${x:-1}` are not ours and have none.
+fn name_in_braces(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix('{')?;
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    let length = inside.bytes().take(LONGEST_NAME).take_while(|byte| is_part(byte)).count();
+    let begins_well = inside.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+    let ends_well = inside.as_bytes().get(length) == Some(&b'}');
+    if begins_well && ends_well { inside.get(..length) } else { None }
+}
+
+#[derive(Default)]
+struct Unknown {
+    names: Vec<String>,
+    seen: BTreeSet<String>,
+}
+
+impl Unknown {
+    fn add(&mut self, name: &str) {
+        if self.names.len() < MOST_UNKNOWN && self.seen.insert(name.to_owned()) {
+            self.names.push(name.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn variables() -> Variables {
+        Variables {
+            session: "auth".into(),
+            iteration: 3,
+            perspective: "security".into(),
+            output: "/p/output.md".into(),
+            progress: "/p/progress.txt".into(),
+            inputs: "R&D costs $5 \\1 ${SESSION} ${INPUTS.plan}".into(),
+            named_inputs: BTreeMap::from([("plan".into(), "the ${INPUTS.plan} of $${ITEM}".into())]),
+            item: "beads-12".into(),
+            result: "/p/result.json".into(),
+            objective: "ship it".into(),
+        }
+    }
+
+    #[test]
+    fn every_variable_has_its_value_and_nothing_inserted_is_read_again() {
+        for (template, expected) in [
+            ("${SESSION}/${SESSION_NAME}", "auth/auth"),
+            ("${ITERATION} ${INDEX}", "3 2"),
+            ("${PERSPECTIVE}${OUTPUT}", "security/p/output.md"),
+            ("${PROGRESS} ${PROGRESS_FILE}", "/p/progress.txt /p/progress.txt"),
+            ("a ${INPUTS} b", "a R&D costs $5 \\1 ${SESSION} ${INPUTS.plan} b"),
+            ("${INPUTS.plan}", "the ${INPUTS.plan} of $${ITEM}"),
+            ("${ITEM}=${CURRENT_ITEM}", "beads-12=beads-12"),
+            ("${RESULT}: ${OBJECTIVE}", "/p/result.json: ship it"),
+            ("$${ITEM} $$${ITEM} $${NOBODY}", "${ITEM} $${ITEM} ${NOBODY}"),
+            ("$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM ${ITEM}", "$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM beads-12"),
+            ("ends in ${", "ends in ${"),
+            ("ends in $", "ends in $"),
+            ("ä${ITEM}ö${ü}", "äbeads-12ö${ü}"),
+            ("", ""),
+        ] {
+            let expected = Rendered { text: expected.to_owned(), unknown: Vec::new() };
+            assert_eq!(render(template, &variables()), expected, "{template}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_stay_and_are_reported_once() {
+        let rendered = render("${FOO} ${INPUTS.nowhere} ${FOO} ${iteration} ${ITEM}", &variables());
+        assert_eq!(
+            rendered,
+            Rendered {
+                text: "${FOO} ${INPUTS.nowhere} ${FOO} ${iteration} beads-12".into(),
+                unknown: vec!["FOO".into(), "INPUTS.nowhere".into(), "iteration".into()],
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_not_set_is_empty() {
+        let template = "[${PERSPECTIVE}${OUTPUT}${INPUTS}${ITEM}${OBJECTIVE}${INDEX}]";
+        assert_eq!(render(template, &Variables::default()).text, "[0]");
+    }
+
+    /// Hostile templates of 10 MB; with anything worse than linear time this would not come back.
+    #[test]
+    fn large_templates_are_one_pass() {
+        for piece in ["${", "$${ITEM}", "${ITEM} and plain text, ", "${UNKNOWN_NAME}"] {
+            let template = piece.repeat(10_000_000 / piece.len());
+            let rendered = render(&template, &Variables::default());
+            assert!(rendered.unknown.len() <= 1, "{piece}");
+            assert!(rendered.text.len() <= template.len(), "{piece}");
+        }
+        let names: Vec<String> = (0..100_000).map(|number| format!("${{N{number}}}")).collect();
+        let many = names.concat();
+        let rendered = render(&many, &Variables::default());
+        assert_eq!((rendered.text == many, rendered.unknown.len()), (true, MOST_UNKNOWN));
+    }
+
+    proptest! {
+        #[test]
+        fn text_without_a_variable_comes_out_as_it_went_in(text in "[^$]*(\\$[^{$][^$]*)*") {
+            prop_assert_eq!(render(&text, &variables()), Rendered { text: text.clone(), unknown: Vec::new() });
+        }
+
+        #[test]
+        fn a_value_is_inserted_verbatim_whatever_it_is(value in any::<String>(), before in "[a-z ]*", after in "[a-z ]*") {
+            let variables = Variables { inputs: value.clone(), ..Variables::default() };
+            let text = render(&format!("{before}${{INPUTS}}{after}"), &variables).text;
+            prop_assert_eq!(text, format!("{before}{value}{after}"));
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Runs: plan and state as one row each, what is over as rows of its own. A step is saved in the caller's
+//! transaction over the version it was made from; who loses that race changes nothing. Reading a run's newest state
+//! reads one row, however many iterations it has.
+
+mod history;
+
+use rusqlite::{OptionalExtension as _, Row, params};
+
+use super::{Db, StoreError};
+use crate::clock::Millis;
+use crate::host::process::ProcessId;
+use crate::run::machine;
+use crate::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping};
+
+pub use history::{AttemptRow, IterationRow, RunTotals};
+
+/// A run with its plan and state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRow {
+    pub run_id: String,
+    /// The directory whose `.claude` shows the run.
+    pub project_dir: String,
+    pub plan: Plan,
+    pub run: Run,
+    /// What [`Db::save_step`] has to match.
+    pub version: i64,
+    /// Who drives it, for people; the lock file is the truth.
+    pub engine: Option<ProcessId>,
+    pub stop_requested: Option<Stopping>,
+    pub updated_at_ms: Millis,
+}
+
+/// A run as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunLine {
+    pub run_id: String,
+    pub name: String,
+    pub kind: RunKind,
+    pub title: String,
+    pub project_dir: String,
+    pub status: RunStatus,
+    pub reason: Option<String>,
+    /// The stage under way, from 1, with its iterations and their maximum.
+    pub stage: u32,
+    pub iterations: u32,
+    pub max_iterations: u32,
+    pub tokens: i64,
+    pub cost_micros: i64,
+    pub engine: Option<ProcessId>,
+    pub is_stop_requested: bool,
+    pub started_at_ms: Millis,
+    pub updated_at_ms: Millis,
+    pub completed_at_ms: Option<Millis>,
+}
+
+/// Which runs to list; everything that is `None` does not matter.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunFilter<'a> {
+    pub project_dir: Option<&'a str>,
+    pub kind: Option<RunKind>,
+    pub status: Option<RunStatus>,
+}
+
+const SELECT: &str = "SELECT run_id, project_dir, plan_json, state_json, version, engine_pid, engine_pid_started,
+    stop_requested, updated_at_ms FROM runs";
+
+fn to_json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| StoreError::Value(error.to_string()))
+}
+
+fn from_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text).map_err(|error| not_understood(column, &error.to_string()))
+}
+
+fn not_understood(column: &str, why: &str) -> rusqlite::Error {
+    let message = format!("column {column}: {why}");
+    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, message.into())
+}
+
+fn word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    text.parse().map_err(|_| not_understood(column, &text))
+}
+
+fn engine(row: &Row<'_>) -> rusqlite::Result<Option<ProcessId>> {
+    let pid: Option<i64> = row.get("engine_pid")?;
+    let started: Option<i64> = row.get("engine_pid_started")?;
+    Ok(pid.zip(started).map(|(pid, started)| ProcessId { pid, started }))
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
+    let stop: Option<String> = row.get("stop_requested")?;
+    let stop = stop.map(|text| serde_json::from_str(&text)).transpose();
+    Ok(RunRow {
+        run_id: row.get("run_id")?,
+        project_dir: row.get("project_dir")?,
+        plan: from_json(row, "plan_json")?,
+        run: from_json(row, "state_json")?,
+        version: row.get("version")?,
+        engine: engine(row)?,
+        stop_requested: stop.map_err(|error| not_understood("stop_requested", &error.to_string()))?,
+        updated_at_ms: row.get("updated_at_ms")?,
+    })
+}
+
+fn read_line(row: &Row<'_>) -> rusqlite::Result<RunLine> {
+    Ok(RunLine {
+        run_id: row.get("run_id")?,
+        name: row.get("name")?,
+        kind: word(row, "kind")?,
+        title: row.get("title")?,
+        project_dir: row.get("project_dir")?,
+        status: word(row, "status")?,
+        reason: row.get("reason")?,
+        stage: row.get("stage")?,
+        iterations: row.get("iterations")?,
+        max_iterations: row.get("max_iterations")?,
+        tokens: row.get("tokens")?,
+        cost_micros: row.get("cost_micros")?,
+        engine: engine(row)?,
+        is_stop_requested: row.get("is_stop_requested")?,
+        started_at_ms: row.get("started_at_ms")?,
+        updated_at_ms: row.get("updated_at_ms")?,
+        completed_at_ms: row.get("completed_at_ms")?,
+    })
+}
+
+impl Db<'_> {
+    /// Adds a run that has not begun. One of the same kind and name in the project must not be running.
+    pub fn create_run(
+        self,
+        run_id: &str,
+        project_dir: &str,
+        plan: &Plan,
+        run: &Run,
+        now: Millis,
+    ) -> Result<RunRow, StoreError> {
+        self.refuse_second_live(run_id, project_dir, plan.kind, &plan.name)?;
+        self.0
+            .prepare_cached(
+                "INSERT INTO runs (run_id, name, kind, title, project_dir, status, stage, plan_json, state_json,
+                   started_at_ms, updated_at_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            )?
+            .execute(params![
+                run_id,
+                plan.name,
+                <&str>::from(plan.kind),
+                plan.title,
+                project_dir,
+                <&str>::from(run.status),
+                run.stage,
+                to_json(plan)?,
+                to_json(run)?,
+                run.started_at_ms,
+                now,
+            ])?;
+        let mut insert = self.0.prepare_cached(
+            "INSERT INTO run_stages (run_id, stage, name, status, max_iterations) VALUES (?1, ?2, ?3, 'pending', ?4)",
+        )?;
+        for (stage, number) in plan.stages.iter().zip(1_u32..) {
+            insert.execute(params![run_id, number, stage.name, stage.runs])?;
+        }
+        self.run(run_id)?.ok_or(StoreError::Stale)
+    }
+
+    fn refuse_second_live(self, run_id: &str, project_dir: &str, kind: RunKind, name: &str) -> Result<(), StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM runs
+            WHERE project_dir = ?1 AND kind = ?2 AND name = ?3 AND status = 'running' AND run_id <> ?4)";
+        let kind_word = <&str>::from(kind);
+        let is_live =
+            self.0.prepare_cached(sql)?.query_row(params![project_dir, kind_word, name, run_id], |row| row.get(0))?;
+        if is_live { Err(StoreError::RunIsLive { kind, name: name.to_owned() }) } else { Ok(()) }
+    }
+
+    pub fn run(self, run_id: &str) -> Result<Option<RunRow>, StoreError> {
+        let sql = format!("{SELECT} WHERE run_id = ?1");
+        Ok(self.0.prepare_cached(&sql)?.query_row([run_id], read).optional()?)
+    }
+
+    /// The run that a name means: the newest one.
+    pub fn newest_run(self, project_dir: &str, kind: RunKind, name: &str) -> Result<Option<RunRow>, StoreError> {
+        let sql = format!(
+            "{SELECT} WHERE project_dir = ?1 AND kind = ?2 AND name = ?3 ORDER BY started_at_ms DESC, run_id DESC LIMIT 1"
+        );
+        let address = params![project_dir, <&str>::from(kind), name];
+        Ok(self.0.prepare_cached(&sql)?.query_row(address, read).optional()?)
+    }
+
+    /// Runs for a list, newest first.
+    pub fn runs(self, filter: RunFilter<'_>, most: usize) -> Result<Vec<RunLine>, StoreError> {
+        let mut statement = self.0.prepare_cached(
+            "SELECT r.run_id, r.name, r.kind, r.title, r.project_dir, r.status, r.reason, r.stage,
+               coalesce(s.iterations, 0) AS iterations, coalesce(s.max_iterations, 0) AS max_iterations,
+               r.tokens, r.cost_micros, r.engine_pid, r.engine_pid_started,
+               r.stop_requested IS NOT NULL AS is_stop_requested, r.started_at_ms, r.updated_at_ms, r.completed_at_ms
+             FROM runs r LEFT JOIN run_stages s ON s.run_id = r.run_id AND s.stage = r.stage
+             WHERE (?1 IS NULL OR r.project_dir = ?1) AND (?2 IS NULL OR r.kind = ?2) AND (?3 IS NULL OR r.status = ?3)
+             ORDER BY r.started_at_ms DESC, r.run_id DESC LIMIT ?4",
+        )?;
+        let kind = filter.kind.map(<&str>::from);
+        let status = filter.status.map(<&str>::from);
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let rows = statement.query_map(params![filter.project_dir, kind, status, most], read_line)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Writes a step over the version it was made from, with its records, and returns the new version.
+    pub fn save_step(self, run_id: &str, version: i64, step: &Step, now: Millis) -> Result<i64, StoreError> {
+        let run = &step.run;
+        if step.records.contains(&Record::Reopened) {
+            let address =
+                self.0.query_row("SELECT project_dir, kind, name FROM runs WHERE run_id = ?1", [run_id], |row| {
+                    Ok((row.get::<_, String>(0)?, word(row, "kind")?, row.get::<_, String>(2)?))
+                });
+            let (project_dir, kind, name) = address.optional()?.ok_or(StoreError::Stale)?;
+            self.refuse_second_live(run_id, &project_dir, kind, &name)?;
+        }
+        let updated = self
+            .0
+            .prepare_cached(
+                "UPDATE runs SET status = ?3, reason = ?4, stage = ?5, state_json = ?6, tokens = ?7, cost_micros = ?8,
+                   completed_at_ms = ?9, updated_at_ms = ?10, version = version + 1
+                 WHERE run_id = ?1 AND version = ?2",
+            )?
+            .execute(params![
+                run_id,
+                version,
+                <&str>::from(run.status),
+                run.reason,
+                run.stage,
+                to_json(run)?,
+                run.tokens,
+                run.cost_micros,
+                run.completed_at_ms,
+                now,
+            ])?;
+        if updated != 1 {
+            return Err(StoreError::Stale);
+        }
+        for record in &step.records {
+            self.add_record(run_id, run, record, now)?;
+        }
+        Ok(version + 1)
+    }
+
+    fn add_record(self, run_id: &str, run: &Run, record: &Record, now: Millis) -> Result<(), StoreError> {
+        match record {
+            Record::StageStarted { stage } | Record::StageEnded { stage, .. } => self.put_stage(run_id, run, *stage),
+            Record::AttemptStarted { id } => self.add_attempt(run_id, *id, now),
+            Record::AttemptEnded { id, outcome } => self.end_attempt(run_id, *id, outcome),
+            Record::Committed { id, success, facts } => {
+                self.add_iteration(run_id, *id, success, facts, now)?;
+                self.put_stage(run_id, run, id.stage)
+            }
+            Record::Reopened => {
+                // A request that came too late was about the end that is over now.
+                self.request_stop(run_id, None)?;
+                self.put_stage(run_id, run, run.stage)
+            }
+            Record::Finished { .. } => self.request_stop(run_id, None).map(|_| ()),
+        }
+    }
+
+    fn put_stage(self, run_id: &str, run: &Run, number: u32) -> Result<(), StoreError> {
+        let Some(stage) = run.stage_state(number) else { return Ok(()) };
+        self.0
+            .prepare_cached(
+                "UPDATE run_stages SET status = ?3, reason = ?4, iterations = ?5,
+                   max_iterations = coalesce(?6, max_iterations), started_at_ms = ?7, completed_at_ms = ?8
+                 WHERE run_id = ?1 AND stage = ?2",
+            )?
+            .execute(params![
+                run_id,
+                number,
+                <&str>::from(stage.status),
+                stage.reason,
+                stage.iterations,
+                stage.max,
+                stage.started_at_ms,
+                stage.completed_at_ms,
+            ])?;
+        Ok(())
+    }
+
+    /// Replaces the plan, for a run that goes on with larger limits.
+    pub fn change_plan(self, run_id: &str, version: i64, plan: &Plan, now: Millis) -> Result<i64, StoreError> {
+        let sql = "UPDATE runs SET plan_json = ?3, updated_at_ms = ?4, version = version + 1
+            WHERE run_id = ?1 AND version = ?2";
+        match self.0.execute(sql, params![run_id, version, to_json(plan)?, now])? {
+            1 => Ok(version + 1),
+            _ => Err(StoreError::Stale),
+        }
+    }
+
+    /// Asks the engine of a run to end it, or takes that back. Whether there was such a run.
+    pub fn request_stop(self, run_id: &str, stopping: Option<&Stopping>) -> Result<bool, StoreError> {
+        let text = stopping.map(to_json).transpose()?;
+        let sql = "UPDATE runs SET stop_requested = ?2 WHERE run_id = ?1";
+        Ok(self.0.prepare_cached(sql)?.execute(params![run_id, text])? == 1)
+    }
+
+    /// What was asked for, without reading the whole run: engines look often.
+    pub fn stop_request(self, run_id: &str) -> Result<Option<Stopping>, StoreError> {
+        let sql = "SELECT stop_requested FROM runs WHERE run_id = ?1";
+        let text: Option<Option<String>> =
+            self.0.prepare_cached(sql)?.query_row([run_id], |row| row.get(0)).optional()?;
+        text.flatten()
+            .map(|text| serde_json::from_str(&text).map_err(|error| StoreError::Value(error.to_string())))
+            .transpose()
+    }
+
+    /// Notes who drives a run now.
+    pub fn set_engine(self, run_id: &str, engine: Option<ProcessId>) -> Result<bool, StoreError> {
+        let sql = "UPDATE runs SET engine_pid = ?2, engine_pid_started = ?3 WHERE run_id = ?1";
+        let (pid, started) = (engine.map(|engine| engine.pid), engine.map(|engine| engine.started));
+        Ok(self.0.prepare_cached(sql)?.execute(params![run_id, pid, started])? == 1)
+    }
+
+    /// Marks a run whose engine is gone as ended unseen; the caller has made sure that it is. A run that is over stays
+    /// as it is.
+    pub fn mark_orphan(self, row: &RunRow, reason: &str, now: Millis) -> Result<RunRow, StoreError> {
+        let step = machine::orphaned(&row.plan, row.run.clone(), reason, now);
+        if !step.records.is_empty() {
+            self.save_step(&row.run_id, row.version, &step, now)?;
+            self.set_engine(&row.run_id, None)?;
+        }
+        self.run(&row.run_id)?.ok_or(StoreError::Stale)
+    }
+
+    /// Removes a run that is over, with all its rows. Whether there was one.
+    pub fn delete_run(self, run_id: &str) -> Result<bool, StoreError> {
+        let sql = "DELETE FROM runs WHERE run_id = ?1 AND status <> 'running'";
+        if self.0.execute(sql, [run_id])? == 0 {
+            return Ok(false);
+        }
+        for table in ["run_stages", "run_iterations", "run_attempts"] {
+            self.0.execute(&format!("DELETE FROM {table} WHERE run_id = ?1"), [run_id])?;
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,277 @@
+//! What is over in a run: its committed iterations and all attempts. The primary key of a committed iteration makes a
+//! second commit an error, and an error rolls the whole step back.
+
+use rusqlite::{ErrorCode, Row, params};
+
+use super::{from_json, to_json, word};
+use crate::clock::Millis;
+use crate::run::{AgentDecision, AttemptId, AttemptUsage, Checked, Outcome, Success, rule};
+use crate::store::{Db, StoreError};
+use crate::text;
+
+/// Words of an agent are kept up to this many characters; its whole output is in a file.
+const LONGEST_TEXT: usize = 8_000;
+
+/// A committed iteration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IterationRow {
+    /// The attempt that came through.
+    pub id: AttemptId,
+    /// The vote that counted: the judge's, or the worker's.
+    pub plateau: Option<bool>,
+    pub decision: Option<AgentDecision>,
+    pub summary: Option<String>,
+    pub reasoning: Option<String>,
+    pub fields: Vec<(String, String)>,
+    pub facts: Vec<Checked>,
+    pub exit_code: i32,
+    /// Of all its attempts.
+    pub tokens: i64,
+    pub cost_micros: i64,
+    /// When the attempt that came through started.
+    pub started_at_ms: Millis,
+    pub committed_at_ms: Millis,
+}
+
+/// One attempt, whatever became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptRow {
+    pub id: AttemptId,
+    /// `starting`, `succeeded` or `failed`.
+    pub status: String,
+    /// The name of its [`crate::run::FailureKind`].
+    pub failure: Option<String>,
+    pub message: Option<String>,
+    pub exit_code: Option<i32>,
+    pub usage: AttemptUsage,
+    pub started_at_ms: Millis,
+    pub ended_at_ms: Option<Millis>,
+}
+
+/// Sums over attempts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunTotals {
+    pub runs: i64,
+    pub iterations: i64,
+    pub attempts: i64,
+    pub failed_attempts: i64,
+    pub usage: AttemptUsage,
+}
+
+fn kept(text: &str) -> String {
+    text::cut(&text::printable(text), LONGEST_TEXT)
+}
+
+fn read_id(row: &Row<'_>) -> rusqlite::Result<AttemptId> {
+    Ok(AttemptId { stage: row.get("stage")?, iteration: row.get("iteration")?, attempt: row.get("attempt")? })
+}
+
+fn read_usage(row: &Row<'_>) -> rusqlite::Result<AttemptUsage> {
+    Ok(AttemptUsage {
+        input_tokens: row.get("input_tokens")?,
+        output_tokens: row.get("output_tokens")?,
+        cache_creation_tokens: row.get("cache_creation_tokens")?,
+        cache_read_tokens: row.get("cache_read_tokens")?,
+        cost_micros: row.get("cost_micros")?,
+    })
+}
+
+fn read_iteration(row: &Row<'_>) -> rusqlite::Result<IterationRow> {
+    let decision: Option<String> = row.get("decision")?;
+    Ok(IterationRow {
+        id: read_id(row)?,
+        plateau: row.get("plateau")?,
+        decision: decision.map(|_| word(row, "decision")).transpose()?,
+        summary: row.get("summary")?,
+        reasoning: row.get("reasoning")?,
+        fields: from_json(row, "fields_json")?,
+        facts: from_json(row, "facts_json")?,
+        exit_code: row.get("exit_code")?,
+        tokens: row.get("tokens")?,
+        cost_micros: row.get("cost_micros")?,
+        started_at_ms: row.get("started_at_ms")?,
+        committed_at_ms: row.get("committed_at_ms")?,
+    })
+}
+
+fn read_attempt(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
+    Ok(AttemptRow {
+        id: read_id(row)?,
+        status: row.get("status")?,
+        failure: row.get("failure")?,
+        message: row.get("message")?,
+        exit_code: row.get("exit_code")?,
+        usage: read_usage(row)?,
+        started_at_ms: row.get("started_at_ms")?,
+        ended_at_ms: row.get("ended_at_ms")?,
+    })
+}
+
+fn twice(error: rusqlite::Error, what: &str, id: AttemptId) -> StoreError {
+    let AttemptId { stage, iteration, attempt } = id;
+    match error.sqlite_error_code() {
+        Some(ErrorCode::ConstraintViolation) => {
+            StoreError::Value(format!("stage {stage}, iteration {iteration}, attempt {attempt} was {what} before"))
+        }
+        _ => StoreError::Query(error),
+    }
+}
+
+const ITERATIONS: &str = "SELECT stage, iteration, attempt, plateau, decision, summary, reasoning, fields_json,
+    facts_json, exit_code, tokens, cost_micros, started_at_ms, committed_at_ms FROM run_iterations";
+
+impl Db<'_> {
+    pub(super) fn add_attempt(self, run_id: &str, id: AttemptId, now: Millis) -> Result<(), StoreError> {
+        self.0
+            .prepare_cached(
+                "INSERT INTO run_attempts (run_id, stage, iteration, attempt, status, started_at_ms)
+                 VALUES (?1, ?2, ?3, ?4, 'starting', ?5)",
+            )?
+            .execute(params![run_id, id.stage, id.iteration, id.attempt, now])
+            .map_err(|error| twice(error, "started", id))?;
+        Ok(())
+    }
+
+    pub(super) fn end_attempt(self, run_id: &str, id: AttemptId, outcome: &Outcome) -> Result<(), StoreError> {
+        let (status, failure, message, exit_code, usage, started, ended) = match outcome {
+            Outcome::Succeeded(success) => {
+                let (started, ended) = (Some(success.started_at_ms), success.ended_at_ms);
+                ("succeeded", None, None, Some(success.exit_code), success.usage, started, ended)
+            }
+            Outcome::Failed(failed) => {
+                let message = Some(kept(&failed.message));
+                let kind = Some(failed.kind.name());
+                ("failed", kind, message, failed.exit_code, failed.usage, failed.started_at_ms, failed.ended_at_ms)
+            }
+        };
+        let updated = self
+            .0
+            .prepare_cached(
+                "UPDATE run_attempts SET status = ?5, failure = ?6, message = ?7, exit_code = ?8, input_tokens = ?9,
+                   output_tokens = ?10, cache_creation_tokens = ?11, cache_read_tokens = ?12, cost_micros = ?13,
+                   started_at_ms = coalesce(?14, started_at_ms), ended_at_ms = ?15
+                 WHERE run_id = ?1 AND stage = ?2 AND iteration = ?3 AND attempt = ?4 AND status = 'starting'",
+            )?
+            .execute(params![
+                run_id,
+                id.stage,
+                id.iteration,
+                id.attempt,
+                status,
+                failure,
+                message,
+                exit_code,
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cache_creation_tokens,
+                usage.cache_read_tokens,
+                usage.cost_micros,
+                started,
+                ended,
+            ])?;
+        if updated == 1 {
+            return Ok(());
+        }
+        let AttemptId { stage, iteration, attempt } = id;
+        Err(StoreError::Value(format!("stage {stage}, iteration {iteration}, attempt {attempt} is not under way")))
+    }
+
+    pub(super) fn add_iteration(
+        self,
+        run_id: &str,
+        id: AttemptId,
+        success: &Success,
+        facts: &[Checked],
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        let result = &success.result;
+        let fields: Vec<(String, String)> =
+            result.fields.iter().map(|(name, value)| (kept(name), kept(value))).collect();
+        let facts: Vec<Checked> =
+            facts.iter().map(|fact| Checked { detail: kept(&fact.detail), ..fact.clone() }).collect();
+        self.0
+            .prepare_cached(
+                "INSERT INTO run_iterations (run_id, stage, iteration, attempt, plateau, decision, summary, reasoning,
+                   fields_json, facts_json, exit_code, started_at_ms, committed_at_ms, tokens, cost_micros)
+                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+                   coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0)
+                 FROM run_attempts WHERE run_id = ?1 AND stage = ?2 AND iteration = ?3",
+            )?
+            .execute(params![
+                run_id,
+                id.stage,
+                id.iteration,
+                id.attempt,
+                rule::vote(success, &facts),
+                result.decision.map(<&str>::from),
+                result.summary.as_deref().map(kept),
+                result.reasoning.as_deref().map(kept),
+                to_json(&fields)?,
+                to_json(&facts)?,
+                success.exit_code,
+                success.started_at_ms,
+                now,
+            ])
+            .map_err(|error| twice(error, "committed", id))?;
+        Ok(())
+    }
+
+    /// Committed iterations in order, beginning after one of them (stage, iteration).
+    pub fn run_history(
+        self,
+        run_id: &str,
+        after: Option<(u32, u32)>,
+        most: usize,
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let (stage, iteration) = after.unwrap_or((0, 0));
+        let sql = format!(
+            "{ITERATIONS} WHERE run_id = ?1 AND (stage, iteration) > (?2, ?3) ORDER BY stage, iteration LIMIT ?4"
+        );
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut statement = self.0.prepare_cached(&sql)?;
+        let rows = statement.query_map(params![run_id, stage, iteration, most], read_iteration)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The last committed iterations, the last one first.
+    pub fn last_iterations(self, run_id: &str, most: usize) -> Result<Vec<IterationRow>, StoreError> {
+        let sql = format!("{ITERATIONS} WHERE run_id = ?1 ORDER BY stage DESC, iteration DESC LIMIT ?2");
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut statement = self.0.prepare_cached(&sql)?;
+        let rows = statement.query_map(params![run_id, most], read_iteration)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// All attempts of one iteration, in order.
+    pub fn run_attempts(self, run_id: &str, stage: u32, iteration: u32) -> Result<Vec<AttemptRow>, StoreError> {
+        let mut statement = self.0.prepare_cached(
+            "SELECT stage, iteration, attempt, status, failure, message, exit_code, input_tokens, output_tokens,
+               cache_creation_tokens, cache_read_tokens, cost_micros, started_at_ms, ended_at_ms
+             FROM run_attempts WHERE run_id = ?1 AND stage = ?2 AND iteration = ?3 ORDER BY attempt",
+        )?;
+        let rows = statement.query_map(params![run_id, stage, iteration], read_attempt)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// What one run used, or all of them, failed attempts included.
+    pub fn run_totals(self, run_id: Option<&str>) -> Result<RunTotals, StoreError> {
+        let mut statement = self.0.prepare_cached(
+            "SELECT (SELECT count(*) FROM runs WHERE ?1 IS NULL OR run_id = ?1) AS runs,
+               (SELECT count(*) FROM run_iterations WHERE ?1 IS NULL OR run_id = ?1) AS iterations,
+               count(*) AS attempts, count(*) FILTER (WHERE status = 'failed') AS failed_attempts,
+               coalesce(sum(input_tokens), 0) AS input_tokens, coalesce(sum(output_tokens), 0) AS output_tokens,
+               coalesce(sum(cache_creation_tokens), 0) AS cache_creation_tokens,
+               coalesce(sum(cache_read_tokens), 0) AS cache_read_tokens, coalesce(sum(cost_micros), 0) AS cost_micros
+             FROM run_attempts WHERE ?1 IS NULL OR run_id = ?1",
+        )?;
+        Ok(statement.query_row([run_id], |row| {
+            Ok(RunTotals {
+                runs: row.get("runs")?,
+                iterations: row.get("iterations")?,
+                attempts: row.get("attempts")?,
+                failed_attempts: row.get("failed_attempts")?,
+                usage: read_usage(row)?,
+            })
+        })?)
+    }
+}

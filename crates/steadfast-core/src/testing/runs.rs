@@ -1,0 +1,211 @@
+//! Plans, outcomes and a driver of the run machine that writes down what each step did in a few words.
+
+use crate::clock::Millis;
+use crate::run::machine::{begin, step};
+use crate::run::{
+    Act, AgentKind, AgentPlan, AgentResult, AttemptId, AttemptUsage, Check, Checked, Failure, FailureKind, Outcome,
+    Plan, Record, Rule, Run, RunEvent, RunKind, RunLimits, RunStatus, StagePlan, Step, Stopping, Success,
+};
+use crate::testing::START;
+
+pub(crate) fn agent() -> AgentPlan {
+    AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false }
+}
+
+pub(crate) fn stage(completion: Rule, runs: u32) -> StagePlan {
+    StagePlan {
+        name: "work".into(),
+        loop_type: Some("work".into()),
+        prompt: "Go on with ${SESSION}.".into(),
+        runs,
+        min_iterations: 0,
+        completion,
+        check_before: false,
+        delay_ms: 0,
+        agent: agent(),
+        timeout_ms: 60_000,
+        perspectives: Vec::new(),
+        items: Vec::new(),
+        parallel: false,
+        output_parse: Vec::new(),
+        inputs: Vec::new(),
+        judge: None,
+    }
+}
+
+/// A loop of one stage.
+pub(crate) fn loop_of(stage: StagePlan) -> Plan {
+    let limits = RunLimits::default();
+    Plan {
+        name: "auth".into(),
+        kind: RunKind::Loop,
+        title: "work".into(),
+        pipeline_file: None,
+        stages: vec![stage],
+        limits,
+    }
+}
+
+pub(crate) fn pipeline_of(stages: Vec<StagePlan>) -> Plan {
+    Plan {
+        name: "refine".into(),
+        kind: RunKind::Pipeline,
+        title: "full-refine".into(),
+        pipeline_file: Some("full-refine.yaml".into()),
+        stages,
+        limits: RunLimits::default(),
+    }
+}
+
+/// `"1.2.3"`: stage, iteration, attempt.
+pub(crate) fn id(text: &str) -> AttemptId {
+    let numbers: Vec<u32> = text.split('.').map(|number| number.parse().unwrap()).collect();
+    AttemptId { stage: numbers[0], iteration: numbers[1], attempt: numbers[2] }
+}
+
+/// An agent that did something nobody did before and says nothing about it.
+pub(crate) fn success(footprint: &str) -> Success {
+    Success {
+        usage: AttemptUsage {
+            input_tokens: 60,
+            output_tokens: 30,
+            cache_creation_tokens: 10,
+            cache_read_tokens: 500,
+            cost_micros: 2_000,
+        },
+        footprint: footprint.into(),
+        started_at_ms: START,
+        ended_at_ms: START,
+        ..Success::default()
+    }
+}
+
+pub(crate) fn failure(kind: FailureKind) -> Outcome {
+    Outcome::Failed(Failure {
+        kind,
+        message: format!("it was {}", kind.name()),
+        exit_code: Some(1),
+        usage: AttemptUsage { input_tokens: 5, cost_micros: 100, ..AttemptUsage::default() },
+        started_at_ms: Some(START),
+        ended_at_ms: START,
+    })
+}
+
+pub(crate) fn killed() -> Stopping {
+    Stopping { status: RunStatus::Killed, reason: "killed by user".into() }
+}
+
+/// Drives a run step by step.
+pub(crate) struct Drive {
+    pub(crate) plan: Plan,
+    pub(crate) run: Run,
+    pub(crate) now: Millis,
+    successes: u32,
+}
+
+impl Drive {
+    pub(crate) fn new(plan: Plan) -> Self {
+        let run = begin(&plan, START);
+        Self { plan, run, now: START, successes: 0 }
+    }
+
+    /// A run that is under way.
+    pub(crate) fn started(plan: Plan) -> Self {
+        let mut drive = Self::new(plan);
+        drive.send(RunEvent::Started);
+        drive
+    }
+
+    /// One step, as words. The state goes through JSON, as it does in the store.
+    pub(crate) fn send(&mut self, event: RunEvent) -> Vec<String> {
+        let step = step(&self.plan, self.run.clone(), event, self.now);
+        let json = serde_json::to_string(&step.run).unwrap();
+        self.run = serde_json::from_str(&json).unwrap();
+        assert_eq!(self.run, step.run, "the state survives being saved");
+        self.words(&step)
+    }
+
+    pub(crate) fn words(&self, step: &Step) -> Vec<String> {
+        let records = step.records.iter().map(describe_record);
+        records.chain(step.acts.iter().map(|act| self.describe_act(act))).collect()
+    }
+
+    fn describe_act(&self, act: &Act) -> String {
+        match act {
+            Act::Start(id) => format!("start {}", dotted(*id)),
+            Act::Check { id, checks } => {
+                let checks: Vec<String> = checks.iter().map(describe_check).collect();
+                format!("check {} {}", dotted(*id), checks.join(","))
+            }
+            Act::Stop(ids) => format!("stop {}", ids.iter().map(|id| dotted(*id)).collect::<Vec<_>>().join(",")),
+            Act::WakeAt(at) => format!("wake in {}", at - self.now),
+            Act::Finish => "finish".into(),
+        }
+    }
+
+    pub(crate) fn ended(&mut self, attempt: &str, outcome: Outcome) -> Vec<String> {
+        self.send(RunEvent::Ended { id: id(attempt), outcome })
+    }
+
+    /// Came through, with a footprint of its own.
+    pub(crate) fn ok(&mut self, attempt: &str) -> Vec<String> {
+        self.successes += 1;
+        let success = success(&format!("footprint {}", self.successes));
+        self.ended(attempt, Outcome::Succeeded(Box::new(success)))
+    }
+
+    pub(crate) fn votes(&mut self, attempt: &str, plateau: bool) -> Vec<String> {
+        self.successes += 1;
+        let result = AgentResult { plateau: Some(plateau), ..AgentResult::default() };
+        let success = Success { result, ..success(&format!("footprint {}", self.successes)) };
+        self.ended(attempt, Outcome::Succeeded(Box::new(success)))
+    }
+
+    pub(crate) fn fails(&mut self, attempt: &str, kind: FailureKind) -> Vec<String> {
+        self.ended(attempt, failure(kind))
+    }
+
+    pub(crate) fn checked(&mut self, attempt: &str, facts: &[(Check, Option<bool>)]) -> Vec<String> {
+        let facts =
+            facts.iter().map(|(check, holds)| Checked { check: check.clone(), holds: *holds, detail: String::new() });
+        self.send(RunEvent::Checked { id: id(attempt), facts: facts.collect() })
+    }
+
+    pub(crate) fn wakes_after(&mut self, ms: Millis) -> Vec<String> {
+        self.now += ms;
+        self.send(RunEvent::Woke)
+    }
+
+    pub(crate) fn end(&self) -> (RunStatus, Option<&str>) {
+        (self.run.status, self.run.reason.as_deref())
+    }
+}
+
+fn dotted(id: AttemptId) -> String {
+    format!("{}.{}.{}", id.stage, id.iteration, id.attempt)
+}
+
+fn describe_check(check: &Check) -> String {
+    match check {
+        Check::BeadsEmpty(label) => format!("beads {label}"),
+        Check::Command(command) => format!("command {command}"),
+        Check::Verify(commands) => format!("verify {}", commands.join(" && ")),
+        Check::Checklist(file) => format!("checklist {file}"),
+        Check::Judge => "judge".into(),
+    }
+}
+
+fn describe_record(record: &Record) -> String {
+    match record {
+        Record::StageStarted { stage } => format!("stage {stage} begins"),
+        Record::AttemptStarted { id } => format!("attempt {}", dotted(*id)),
+        Record::AttemptEnded { id, outcome: Outcome::Succeeded(_) } => format!("{} came through", dotted(*id)),
+        Record::AttemptEnded { id, outcome: Outcome::Failed(failed) } => {
+            format!("{} failed: {}", dotted(*id), failed.kind.name())
+        }
+        Record::Committed { id, .. } => format!("commit {}", dotted(*id)),
+        Record::StageEnded { stage, status, reason } => format!("stage {stage} {status}: {reason}"),
+        Record::Finished { status, reason } => format!("run {status}: {reason}"),
+        Record::Reopened => "reopened".into(),
+    }
+}

@@ -1,0 +1,312 @@
+//! The agents of runs: how each kind is called (`agent/command.rs`, `claude.rs`, `codex.rs`), and what came out of an
+//! attempt. Only an agent's own error channel says what went wrong: its structured errors, or, when it ended badly, the
+//! last lines it printed. Words it repeats in its work mean nothing.
+
+mod claude;
+mod codex;
+mod command;
+pub mod result;
+
+use std::path::Path;
+
+use steadfast_core::clock::Millis;
+use steadfast_core::config::AgentsConfig;
+use steadfast_core::host::Host;
+use steadfast_core::host::stream::{self, AgentStream};
+use steadfast_core::host::trouble::{self, Trouble};
+use steadfast_core::price::Table;
+use steadfast_core::prompt::{self, PromptError};
+use steadfast_core::run::{AgentKind, AgentPlan, AttemptUsage, Failure, FailureKind, Outcome, Success};
+use steadfast_core::usage::Response;
+use steadfast_core::{env_vars, text};
+
+use crate::attempt::Attempt;
+use crate::footprint::{self, Tree};
+use crate::shim::Exit;
+
+/// Files of an invocation that hold what should not lie around once the agent has ended.
+pub(crate) const PRIVATE_FILES: [&str; 1] = [claude::SETTINGS];
+/// The most of an agent's plain output that is read as its answer.
+const ANSWER_BYTES: u64 = 64 * 1024;
+/// The last lines of an agent that ended badly.
+const ERROR_BYTES: u64 = 4 * 1024;
+const LAST_LINES: usize = 4;
+const LONGEST_MESSAGE: usize = 500;
+
+/// How an agent is called for one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    pub argv: Vec<String>,
+    pub env: Vec<(String, String)>,
+    pub env_remove: Vec<String>,
+    /// Files that the agent needs, by name; they are in the attempt's directory while it runs.
+    pub files: Vec<(&'static str, String)>,
+    pub prompt: String,
+}
+
+/// What an agent is called for.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    pub agent: &'a AgentPlan,
+    pub run: &'a str,
+    pub stage: &'a str,
+    pub iteration: u32,
+    pub prompt: &'a str,
+    /// Whether the agent is told where its result goes; a prompt may say that itself.
+    pub asks_for_result: bool,
+    pub wants_vote: bool,
+    pub promises: &'a [String],
+    /// Where it works.
+    pub directory: &'a Path,
+    pub attempt: &'a Attempt,
+    pub config: &'a AgentsConfig,
+}
+
+/// Says how the agent of a call is started.
+pub fn invocation(call: &Call<'_>) -> Result<Invocation, PromptError> {
+    let mut prompt = call.prompt.to_owned();
+    let (argv, files) = match &call.agent.kind {
+        AgentKind::Command(words) => (command::argv(words, call.directory), Vec::new()),
+        AgentKind::Claude => {
+            append_result(&mut prompt, call)?;
+            claude::argv(call.agent, &call.config.claude, call.attempt)
+        }
+        AgentKind::Codex => {
+            append_result(&mut prompt, call)?;
+            (codex::argv(call.agent, &call.config.codex, call.attempt), Vec::new())
+        }
+    };
+    let env = [
+        (env_vars::RUN, call.run.to_owned()),
+        (env_vars::STAGE, call.stage.to_owned()),
+        (env_vars::ITERATION, call.iteration.to_string()),
+        (env_vars::RESULT, call.attempt.result().display().to_string()),
+    ];
+    Ok(Invocation {
+        argv,
+        env: env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        env_remove: env_vars::OF_OUTER_AGENT.iter().map(|name| (*name).to_owned()).collect(),
+        files,
+        prompt,
+    })
+}
+
+fn append_result(prompt: &mut String, call: &Call<'_>) -> Result<(), PromptError> {
+    if !call.asks_for_result {
+        return Ok(());
+    }
+    let file = call.attempt.result().display().to_string();
+    let result = prompt::iteration_result(&file, call.wants_vote, call.promises)?;
+    prompt.truncate(prompt.trim_end().len());
+    prompt.push_str("\n\n");
+    prompt.push_str(&result);
+    prompt.push('\n');
+    Ok(())
+}
+
+/// What an agent left behind, read once.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Answer {
+    /// The last thing it said.
+    text: Option<String>,
+    structured: Option<String>,
+    usage: AttemptUsage,
+    /// Why it failed, in its own words.
+    error: Option<(Trouble, String)>,
+    /// It came to an end that it announced itself. True for agents that announce nothing.
+    is_complete: bool,
+}
+
+/// What came of an attempt, and the agent's last words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    pub outcome: Outcome,
+    pub text: String,
+}
+
+/// What an attempt is judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended<'a> {
+    pub agent: &'a AgentPlan,
+    /// Marker lines to read: name of the field, marker.
+    pub markers: &'a [(String, String)],
+    pub attempt: &'a Attempt,
+    /// How its keeper saw it end; `None` if nobody did.
+    pub exit: Option<&'a Exit>,
+    /// Whether the run is being stopped, so that an end by our hand is none of the agent's doing.
+    pub stopping: bool,
+    pub tree: &'a Tree<'a>,
+    pub now: Millis,
+}
+
+/// Reads what came of an attempt.
+pub fn report(ended: &Ended<'_>) -> Report {
+    let keeper = ended.attempt.keeper().ok().flatten();
+    let started_at_ms = ended.exit.map(|exit| exit.started_at_ms).or(keeper.map(|keeper| keeper.started_at_ms));
+    let ended_at_ms = ended.exit.map_or(ended.now, |exit| exit.ended_at_ms);
+    let began = started_at_ms.unwrap_or(ended_at_ms);
+    let answer = match &ended.agent.kind {
+        AgentKind::Command(_) => command::answer(ended.attempt, ended.exit, ended_at_ms),
+        AgentKind::Claude => of_stream(Host::Claude, ended, began, ended_at_ms),
+        AgentKind::Codex => of_stream(Host::Codex, ended, began, ended_at_ms),
+    };
+    let text = answer.text.clone().unwrap_or_default();
+    let outcome = succeeded(ended, &answer, &text, began, ended_at_ms).unwrap_or_else(|(kind, message)| {
+        Outcome::Failed(Failure {
+            kind,
+            message: text::cut(text::printable(&message).trim(), LONGEST_MESSAGE),
+            exit_code: ended.exit.and_then(|exit| exit.exit_code),
+            usage: answer.usage,
+            started_at_ms,
+            ended_at_ms,
+        })
+    });
+    Report { outcome, text }
+}
+
+/// Why an attempt failed.
+type Why = (FailureKind, String);
+
+fn succeeded(
+    ended: &Ended<'_>,
+    answer: &Answer,
+    text: &str,
+    started_at_ms: Millis,
+    ended_at_ms: Millis,
+) -> Result<Outcome, Why> {
+    if let Some(why) = failure(ended, answer) {
+        return Err(why);
+    }
+    let result = result::read(&ended.attempt.result(), answer.structured.as_deref(), text, ended.markers);
+    // A client that says nothing at all has not done what it was asked.
+    if result.is_none() && !matches!(ended.agent.kind, AgentKind::Command(_)) {
+        return Err((FailureKind::NoResult, "the agent ended without a result".to_owned()));
+    }
+    let result = result.unwrap_or_default();
+    Ok(Outcome::Succeeded(Box::new(Success {
+        footprint: footprint::of(text, result.summary.as_deref(), ended.tree),
+        promises: result::promises(text),
+        result,
+        usage: answer.usage,
+        exit_code: 0,
+        started_at_ms,
+        ended_at_ms,
+    })))
+}
+
+/// Why the attempt failed, if it did.
+fn failure(ended: &Ended<'_>, answer: &Answer) -> Option<Why> {
+    let Some(exit) = ended.exit else {
+        return Some(if ended.stopping {
+            (FailureKind::Stopped, "stopped".to_owned())
+        } else {
+            let why = result::tail_of(&ended.attempt.keeper_log(), ERROR_BYTES).unwrap_or_default();
+            (FailureKind::Lost, format!("nobody saw how it ended {}", newest_line(&why)))
+        });
+    };
+    if let Some(reason) = &exit.cannot_start {
+        return Some((FailureKind::CannotStart, reason.clone()));
+    }
+    if exit.stopped {
+        let kind = if ended.stopping { FailureKind::Stopped } else { FailureKind::Lost };
+        return Some((kind, "stopped from outside".to_owned()));
+    }
+    if exit.timed_out {
+        return Some((FailureKind::TimedOut, "the time limit of the attempt was reached".to_owned()));
+    }
+    if let Some((trouble, message)) = &answer.error {
+        let kind = match trouble {
+            Trouble::UsageLimit { until_ms } => FailureKind::UsageLimit { until_ms: *until_ms },
+            Trouble::Transient => FailureKind::Transient,
+            Trouble::Hopeless => FailureKind::CannotStart,
+            Trouble::Other => FailureKind::Exit,
+        };
+        return Some((kind, message.clone()));
+    }
+    match (exit.exit_code, exit.signal) {
+        (Some(0), _) if answer.is_complete => None,
+        (Some(0), _) => Some((FailureKind::NoResult, "the agent's output ends without its final event".to_owned())),
+        (Some(code), _) => Some((FailureKind::Exit, format!("the agent ended with exit code {code}"))),
+        (None, signal) => {
+            let by = signal.map_or_else(|| "a signal".to_owned(), |signal| format!("signal {signal}"));
+            Some((FailureKind::Exit, format!("the agent was ended by {by}")))
+        }
+    }
+}
+
+/// What a client with an event stream left behind.
+fn of_stream(host: Host, ended: &Ended<'_>, began: Millis, ended_at_ms: Millis) -> Answer {
+    let stream = stream::read(host, &ended.attempt.output()).unwrap_or_default();
+    let own = stream::session_usage(host, &stream, began, ended_at_ms);
+    let usage = own.or(stream.usage.map(|told| priced(told, ended.agent))).unwrap_or_default();
+    let error = stream_error(&stream, ended_at_ms).or_else(|| {
+        let ended_well = ended.exit.is_some_and(|exit| exit.exit_code == Some(0));
+        (!ended_well && !stream.is_complete).then(|| last_words(ended.attempt, ended.exit, ended_at_ms)).flatten()
+    });
+    Answer {
+        text: stream.final_text.map(|text| text::printable(&text)),
+        structured: stream.structured,
+        usage,
+        error,
+        is_complete: stream.is_complete,
+    }
+}
+
+/// Codex tells tokens and no money; with the model's name the table of prices knows it.
+fn priced(told: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
+    let Some(model) = agent.model.clone().filter(|_| told.cost_micros == 0) else { return told };
+    let response = Response {
+        model,
+        input: told.input_tokens,
+        output: told.output_tokens,
+        cache_creation: told.cache_creation_tokens,
+        cache_read: told.cache_read_tokens,
+        ..Response::default()
+    };
+    AttemptUsage { cost_micros: Table::shipped().cost_micros(&response).unwrap_or(0), ..told }
+}
+
+fn stream_error(stream: &AgentStream, at: Millis) -> Option<(Trouble, String)> {
+    let error = stream.error.as_ref()?;
+    if error.message.is_empty() {
+        // A limit that was announced, and then the stream broke off.
+        return error.limit.map(|until_ms| (Trouble::UsageLimit { until_ms }, "the usage limit is reached".to_owned()));
+    }
+    let trouble = match (trouble::judge(&error.message, error.status, at), error.limit) {
+        (Trouble::UsageLimit { until_ms }, limit) => Trouble::UsageLimit { until_ms: until_ms.or(limit.flatten()) },
+        (_, Some(until_ms)) => Trouble::UsageLimit { until_ms },
+        (trouble, None) => trouble,
+    };
+    Some((trouble, error.message.clone()))
+}
+
+/// What an agent that ended badly said last: on stderr, else on stdout. Events are not what it said: they repeat what
+/// it read.
+fn last_words(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Option<(Trouble, String)> {
+    let said = |path: &Path| {
+        let text = result::tail_of(path, ERROR_BYTES)?;
+        let is_word = |line: &&str| !line.is_empty() && !line.starts_with('{') && !line.ends_with('}');
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(is_word).collect();
+        let from = lines.len().saturating_sub(LAST_LINES);
+        lines.get(from..).filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n"))
+    };
+    let (errors, output) = (said(&attempt.errors()), said(&attempt.output()));
+    let judged = [&errors, &output]
+        .into_iter()
+        .flatten()
+        .map(|words| (trouble::judge(words, None, at), words.clone()))
+        .find(|(trouble, _)| *trouble != Trouble::Other);
+    let code = exit.and_then(|exit| exit.exit_code);
+    judged.map(|(trouble, words)| (trouble, newest_line(&words))).or_else(|| {
+        let words = newest_line(&errors.or(output)?);
+        let message = code.map_or_else(|| words.clone(), |code| format!("exit code {code}: {words}"));
+        Some((Trouble::Other, message))
+    })
+}
+
+fn newest_line(words: &str) -> String {
+    words.lines().next_back().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Any program as an agent: the prompt on stdin, what it prints is its answer, its exit code says how it went.
+
+use std::path::Path;
+
+use steadfast_core::clock::Millis;
+use steadfast_core::host::trouble::Trouble;
+use steadfast_core::text;
+
+use super::{ANSWER_BYTES, Answer, last_words, result};
+use crate::attempt::Attempt;
+use crate::shim::Exit;
+
+/// Shells say by these codes that what they were given cannot be run or found.
+const SHELL_CANNOT_RUN: [i32; 2] = [126, 127];
+
+/// The words as they are; a program given by a relative path is looked for where the agent works.
+pub(super) fn argv(words: &[String], directory: &Path) -> Vec<String> {
+    let mut argv = words.to_vec();
+    if let Some(program) = argv.first_mut()
+        && program.contains('/')
+        && Path::new(program.as_str()).is_relative()
+    {
+        *program = directory.join(&*program).display().to_string();
+    }
+    argv
+}
+
+pub(super) fn answer(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Answer {
+    let text = result::tail_of(&attempt.output(), ANSWER_BYTES).map(|text| text::printable(&text));
+    let failed = exit.is_some_and(|exit| exit.exit_code != Some(0));
+    let mut error = if failed { last_words(attempt, exit, at) } else { None };
+    if let (Some((trouble, _)), Some(code)) = (&mut error, exit.and_then(|exit| exit.exit_code))
+        && *trouble == Trouble::Other
+        && SHELL_CANNOT_RUN.contains(&code)
+    {
+        *trouble = Trouble::Hopeless;
+    }
+    Answer { text, error, is_complete: true, ..Answer::default() }
+}

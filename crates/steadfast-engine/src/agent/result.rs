@@ -1,0 +1,175 @@
+//! What an agent says about its iteration: from the result file, else a structured last message, else marker lines in
+//! its last words, else those words themselves. Everything here comes from a model: bounded, printable, and a value of
+//! the wrong type is as good as none.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use steadfast_core::run::AgentResult;
+use steadfast_core::text;
+
+/// A larger result file is no result.
+const LARGEST_FILE: u64 = 1 << 20;
+const LONGEST_TEXT: usize = 10_000;
+const LONGEST_SUMMARY: usize = 600;
+const MOST_PROMISES: usize = 20;
+
+/// Reads the result of an iteration; `None` if the agent left nothing at all.
+pub fn read(file: &Path, structured: Option<&str>, said: &str, markers: &[(String, String)]) -> Option<AgentResult> {
+    let mut result = from_file(file).or_else(|| structured.and_then(from_json)).or_else(|| from_json(said));
+    let marked = from_markers(said, markers);
+    if let Some(marked) = marked {
+        let result = result.get_or_insert_default();
+        result.plateau = result.plateau.or(marked.plateau);
+        result.reasoning = result.reasoning.take().or(marked.reasoning);
+        result.fields = marked.fields;
+    }
+    if result.as_ref().is_none_or(|result| result.summary.is_none())
+        && let Some(summary) = last_lines(said)
+    {
+        result.get_or_insert_default().summary = Some(summary);
+    }
+    result
+}
+
+fn from_file(file: &Path) -> Option<AgentResult> {
+    let size = fs_err::metadata(file).ok().filter(std::fs::Metadata::is_file)?.len();
+    if size > LARGEST_FILE {
+        return None;
+    }
+    from_json(&String::from_utf8_lossy(&fs_err::read(file).ok()?))
+}
+
+/// A JSON object with at least one of our fields, perhaps between code fences.
+fn from_json(said: &str) -> Option<AgentResult> {
+    let object: Map<String, Value> = serde_json::from_str(without_fences(said)).ok()?;
+    let words = |name: &str| {
+        let text = text::printable(object.get(name)?.as_str()?);
+        Some(text::cut(text.trim(), LONGEST_TEXT)).filter(|text| !text.is_empty())
+    };
+    let result = AgentResult {
+        summary: words("summary"),
+        plateau: object.get("plateau").and_then(Value::as_bool),
+        reasoning: words("reasoning"),
+        decision: words("decision").and_then(|word| word.to_lowercase().parse().ok()),
+        fields: Vec::new(),
+    };
+    (result != AgentResult::default()).then_some(result)
+}
+
+fn without_fences(said: &str) -> &str {
+    let trimmed = said.trim().trim_start_matches('\u{feff}');
+    let Some(rest) = trimmed.strip_prefix("```") else { return trimmed };
+    let inside = rest.split_once('\n').map_or("", |(_, inside)| inside);
+    inside.trim_end().strip_suffix("```").unwrap_or(inside).trim()
+}
+
+/// Lines such as `PLATEAU: true`, `**PLATEAU:** yes` or `- Reasoning: …`; of several the last one counts.
+fn from_markers(said: &str, markers: &[(String, String)]) -> Option<AgentResult> {
+    let mut result = AgentResult::default();
+    for line in said.lines() {
+        let line = plain(line);
+        let value = |marker: &str| marked(line, marker).filter(|value| !value.is_empty());
+        if let Some(vote) = value("PLATEAU").and_then(vote) {
+            result.plateau = Some(vote);
+        }
+        if let Some(reasoning) = value("REASONING") {
+            result.reasoning = Some(text::cut(reasoning, LONGEST_TEXT));
+        }
+        for (field, marker) in markers {
+            let Some(value) = value(marker) else { continue };
+            match field.as_str() {
+                "plateau" => result.plateau = vote(value).or(result.plateau),
+                "reasoning" => result.reasoning = Some(text::cut(value, LONGEST_TEXT)),
+                _ => {
+                    let value = text::cut(value, LONGEST_TEXT);
+                    match result.fields.iter_mut().find(|(known, _)| known == field) {
+                        Some((_, known)) => *known = value,
+                        None => result.fields.push((field.clone(), value)),
+                    }
+                }
+            }
+        }
+    }
+    (result != AgentResult::default()).then_some(result)
+}
+
+/// A line without what Markdown puts before its words.
+fn plain(line: &str) -> &str {
+    let line = line.trim().trim_start_matches(['-', '*', '+', '>', '#', '_', '`', ' ']);
+    let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    match numbered.strip_prefix(['.', ')']) {
+        Some(rest) if numbered.len() < line.len() => rest.trim_start().trim_start_matches(['*', '_', '`']),
+        _ => line,
+    }
+}
+
+/// What follows `MARKER:`, without emphasis.
+fn marked<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
+    let head = line.get(..marker.len()).filter(|head| head.eq_ignore_ascii_case(marker) && !marker.is_empty())?;
+    let rest = line.get(head.len()..)?.trim_start_matches(['*', '_', '`', ' ']);
+    Some(rest.strip_prefix(':')?.trim_matches(|c: char| matches!(c, '*' | '_' | '`') || c.is_whitespace()))
+}
+
+/// `true (ready)` is a vote, `true or false` is an instruction that somebody repeats.
+fn vote(value: &str) -> Option<bool> {
+    let end = value.find(|c: char| !c.is_alphanumeric()).unwrap_or(value.len());
+    let (word, rest) = value.split_at(end);
+    let rest = rest.trim_start_matches(['*', '_', '`', '.', '"']).trim_start();
+    if rest.starts_with(['/', '|']) || ["or ", "if ", "when ", "only "].iter().any(|next| rest.starts_with(next)) {
+        return None;
+    }
+    match word.to_lowercase().as_str() {
+        "true" | "yes" => Some(true),
+        "false" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+/// The last lines of an answer, as many as fit into a summary.
+fn last_lines(said: &str) -> Option<String> {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut length = 0;
+    for line in said.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
+        length += line.chars().count() + 1;
+        if !kept.is_empty() && length > LONGEST_SUMMARY {
+            break;
+        }
+        kept.push(line);
+        if kept.len() >= 5 {
+            break;
+        }
+    }
+    kept.reverse();
+    (!kept.is_empty()).then(|| text::cut(&kept.join("\n"), LONGEST_SUMMARY))
+}
+
+/// What stands between `<promise>` and `</promise>`, with spaces and line breaks made even.
+pub fn promises(said: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for part in said.split("<promise>").skip(1).take(MOST_PROMISES * 10) {
+        let Some((inside, _)) = part.split_once("</promise>") else { continue };
+        let promise = inside.split_whitespace().collect::<Vec<_>>().join(" ");
+        if promise.chars().count() <= LONGEST_TEXT && !promise.is_empty() && !found.contains(&promise) {
+            found.push(promise);
+        }
+        if found.len() >= MOST_PROMISES {
+            break;
+        }
+    }
+    found
+}
+
+/// The end of a file as text; `None` if there is nothing.
+pub(crate) fn tail_of(path: &Path, most: u64) -> Option<String> {
+    let mut file = fs_err::File::open(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(most))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Results as agents really leave them: tidy, untidy, hostile.
+
+use steadfast_core::run::AgentDecision;
+
+use super::*;
+
+fn in_file(content: &[u8]) -> Option<AgentResult> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs_err::write(file.path(), content).unwrap();
+    from_file(file.path())
+}
+
+fn said(text: &str) -> Option<AgentResult> {
+    read(Path::new("/nonexistent/result.json"), None, text, &[("score".into(), "SCORE".into())])
+}
+
+#[test]
+fn a_result_file_is_read_with_its_types() {
+    let whole =
+        br#"{"summary": "did it", "plateau": true, "reasoning": "all \u001b[31mred\u0000", "decision": "stop"}"#;
+    let expected = AgentResult {
+        summary: Some("did it".into()),
+        plateau: Some(true),
+        reasoning: Some("all red".into()),
+        decision: Some(AgentDecision::Stop),
+        fields: vec![],
+    };
+    assert_eq!(in_file(whole), Some(expected));
+    let fenced = b"\xef\xbb\xbf```json\n{\"plateau\": false, \"summary\": 7, \"decision\": \"maybe\"}\n```\n";
+    assert_eq!(in_file(fenced), Some(AgentResult { plateau: Some(false), ..AgentResult::default() }));
+}
+
+#[test]
+fn what_is_no_result_is_none() {
+    for content in [
+        &b""[..],
+        b"not json",
+        b"[1, 2]",
+        b"{\"plateau\": \"true\"}",
+        b"{\"summary\": null, \"extra\": 1}",
+        b"{\"summary\": \"cut",
+        b"\xff\xfe\x00",
+    ] {
+        assert_eq!(in_file(content), None, "{}", String::from_utf8_lossy(content));
+    }
+    let huge = format!("{{\"summary\": \"{}\"}}", "x".repeat(1 << 20));
+    assert_eq!(in_file(huge.as_bytes()), None);
+    assert_eq!(from_file(Path::new("/")), None);
+}
+
+#[test]
+fn votes_are_found_in_marker_lines_however_they_are_dressed() {
+    for (line, vote) in [
+        ("PLATEAU: true", Some(true)),
+        ("plateau: false", Some(false)),
+        ("**PLATEAU:** yes", Some(true)),
+        ("**PLATEAU**: No.", Some(false)),
+        ("   - PLATEAU: true (ready)", Some(true)),
+        ("1. `PLATEAU: true`", Some(true)),
+        ("> ### PLATEAU: TRUE", Some(true)),
+        ("* __Plateau:__ true", Some(true)),
+        ("PLATEAU: true or false", None),
+        ("PLATEAU: true/false", None),
+        ("PLATEAU: maybe", None),
+        ("PLATEAU:", None),
+        ("we reached a PLATEAU: true", None),
+        ("PLATEAUS: true", None),
+    ] {
+        let found = from_markers(line, &[]).and_then(|result| result.plateau);
+        assert_eq!(found, vote, "{line}");
+    }
+    // Who explains a marker first and then says it means what was said last.
+    assert_eq!(said("PLATEAU: true\nno, wait\nPLATEAU: false").unwrap().plateau, Some(false));
+}
+
+#[test]
+fn further_markers_become_fields_and_the_last_lines_a_summary() {
+    let result = said("Work.\n\nREASONING: nothing left: really\nSCORE: 3\n- SCORE: 4 of 5\nPLATEAU: yes\n").unwrap();
+    let expected = AgentResult {
+        summary: Some("Work.\nREASONING: nothing left: really\nSCORE: 3\n- SCORE: 4 of 5\nPLATEAU: yes".into()),
+        plateau: Some(true),
+        reasoning: Some("nothing left: really".into()),
+        decision: None,
+        fields: vec![("score".into(), "4 of 5".into())],
+    };
+    assert_eq!(result, expected);
+    assert_eq!(said(" \n\n"), None);
+    let long = said(&format!("{}\nthe end", "y".repeat(5_000))).unwrap().summary.unwrap();
+    assert_eq!(long, "the end");
+}
+
+#[test]
+fn the_file_comes_before_the_words_and_the_words_fill_gaps() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs_err::write(file.path(), r#"{"summary": "from the file", "plateau": false}"#).unwrap();
+    let result = read(file.path(), Some(r#"{"plateau": true}"#), "PLATEAU: true\nREASONING: because", &[]).unwrap();
+    let expected = AgentResult {
+        summary: Some("from the file".into()),
+        plateau: Some(false),
+        reasoning: Some("because".into()),
+        ..AgentResult::default()
+    };
+    assert_eq!(result, expected);
+    let structured = read(Path::new("/none"), Some(r#"{"plateau": true}"#), "words", &[]).unwrap();
+    assert_eq!((structured.plateau, structured.summary.as_deref()), (Some(true), Some("words")));
+    assert_eq!(said("```\n{\"decision\": \"Continue\"}\n```").unwrap().decision, Some(AgentDecision::Continue));
+}
+
+#[test]
+fn promises_are_whole_elements() {
+    assert_eq!(promises("a <promise>ALL  DONE\n now</promise> <promise>x</promise>"), ["ALL DONE now", "x"]);
+    assert_eq!(promises("<promise>never closed"), Vec::<String>::new());
+    assert_eq!(promises("</promise><promise></promise>"), Vec::<String>::new());
+    assert_eq!(promises(&"<promise>same</promise>".repeat(1000)), ["same"]);
+}

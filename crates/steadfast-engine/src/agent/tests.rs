@@ -1,0 +1,253 @@
+//! From what an attempt left in its directory to an outcome.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+use steadfast_core::run::AgentResult;
+use tempfile::TempDir;
+
+use super::*;
+use crate::shim::{ERRORS, IDENTITY, Keeper, OUTPUT, RESULT};
+
+const NOON: Millis = 1_794_744_000_000; // 2026-11-15T12:00:00Z
+
+struct Left {
+    directory: TempDir,
+    attempt: Attempt,
+    kind: AgentKind,
+    exit: Option<Exit>,
+    stopping: bool,
+}
+
+impl Left {
+    fn by(kind: AgentKind) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let attempt = Attempt::in_directory(directory.path().to_owned());
+        Self { directory, attempt, kind, exit: Some(exit(Some(0))), stopping: false }
+    }
+
+    fn command() -> Self {
+        Self::by(AgentKind::Command(vec!["agent".into()]))
+    }
+
+    fn file(self, name: &str, content: &str) -> Self {
+        fs_err::write(self.directory.path().join(name), content).unwrap();
+        self
+    }
+
+    fn ended(self, exit: Option<Exit>) -> Self {
+        Self { exit, ..self }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let agent = AgentPlan { kind: self.kind.clone(), model: None, effort: None, user_hooks: false };
+        let tree = Tree { directory: Path::new("/nonexistent"), progress: None };
+        report(&Ended {
+            agent: &agent,
+            markers: &[],
+            attempt: &self.attempt,
+            exit: self.exit.as_ref(),
+            stopping: self.stopping,
+            tree: &tree,
+            now: NOON,
+        })
+        .outcome
+    }
+
+    fn success(&self) -> Success {
+        match self.outcome() {
+            Outcome::Succeeded(success) => *success,
+            Outcome::Failed(failure) => panic!("{failure:?}"),
+        }
+    }
+
+    fn failure(&self) -> (FailureKind, String) {
+        match self.outcome() {
+            Outcome::Failed(failure) => (failure.kind, failure.message),
+            Outcome::Succeeded(success) => panic!("{success:?}"),
+        }
+    }
+}
+
+fn exit(code: Option<i32>) -> Exit {
+    Exit {
+        exit_code: code,
+        signal: None,
+        timed_out: false,
+        stopped: false,
+        cannot_start: None,
+        started_at_ms: NOON - 5_000,
+        ended_at_ms: NOON,
+    }
+}
+
+fn claude_result(fields: &serde_json::Value) -> String {
+    let mut event = json!({"type": "result", "subtype": "success", "is_error": false, "result": "All done."});
+    for (name, value) in fields.as_object().unwrap() {
+        event[name] = value.clone();
+    }
+    format!("{{\"type\":\"system\",\"subtype\":\"init\"}}\n{event}\n")
+}
+
+#[test]
+fn a_command_that_ends_well_has_a_result_even_if_it_says_nothing() {
+    let success = Left::command().success();
+    let expected = Success {
+        footprint: success.footprint.clone(),
+        started_at_ms: NOON - 5_000,
+        ended_at_ms: NOON,
+        ..Success::default()
+    };
+    assert_eq!(success, expected);
+    let talking = Left::command()
+        .file(OUTPUT, "work\n<promise>DONE</promise>\nPLATEAU: true\n")
+        .file(RESULT, "{\"summary\": \"short\"}")
+        .success();
+    assert_eq!(talking.promises, ["DONE"]);
+    assert_eq!((talking.result.summary.as_deref(), talking.result.plateau), (Some("short"), Some(true)));
+}
+
+#[test]
+fn a_command_that_ends_badly_says_why_in_its_last_lines() {
+    let failed = |code: i32, errors: &str, output: &str| {
+        Left::command().ended(Some(exit(Some(code)))).file(ERRORS, errors).file(OUTPUT, output).failure()
+    };
+    let limit = |hours: i64| FailureKind::UsageLimit { until_ms: Some(NOON + hours * 3_600_000) };
+    for ((code, errors, output), kind) in [
+        ((1, "boom\n", "fine\n"), FailureKind::Exit),
+        ((1, "", "You've hit your limit · resets 3pm (UTC)\n"), limit(3)),
+        ((1, "Claude AI usage limit reached|1794751200\n", ""), limit(2)),
+        ((1, "API Error: 529 overloaded\n", ""), FailureKind::Transient),
+        ((1, "Invalid API key · Please run /login\n", ""), FailureKind::CannotStart),
+        // Words of the work, not of the end.
+        ((1, "", &format!("usage limit reached|1794751200\n{}", "ok\n".repeat(9))), FailureKind::Exit),
+        ((127, "sh: 1: no-agent: not found\n", ""), FailureKind::CannotStart),
+    ] {
+        assert_eq!(failed(code, errors, output).0, kind, "{errors}{output}");
+    }
+    assert_eq!(failed(3, "first\nboom\n", "").1, "exit code 3: boom");
+}
+
+#[test]
+fn how_the_keeper_saw_it_end_comes_first() {
+    let with = |change: fn(&mut Exit), stopping: bool| {
+        let mut exit = exit(None);
+        change(&mut exit);
+        let mut left = Left::command().ended(Some(exit));
+        left.stopping = stopping;
+        left.failure().0
+    };
+    assert_eq!(with(|exit| exit.timed_out = true, false), FailureKind::TimedOut);
+    assert_eq!(with(|exit| exit.cannot_start = Some("no such program".into()), false), FailureKind::CannotStart);
+    assert_eq!(with(|exit| exit.stopped = true, true), FailureKind::Stopped);
+    assert_eq!(with(|exit| exit.stopped = true, false), FailureKind::Lost);
+    assert_eq!(with(|exit| exit.signal = Some(9), false), FailureKind::Exit);
+    let mut lost = Left::command().ended(None);
+    assert_eq!(lost.failure().0, FailureKind::Lost);
+    lost.stopping = true;
+    assert_eq!(lost.failure().0, FailureKind::Stopped);
+}
+
+#[test]
+fn a_lost_attempt_tells_when_it_began() {
+    let keeper = Keeper {
+        identity: crate::processes::Identity { pid: 1, started: String::new(), boot: String::new() },
+        started_at_ms: NOON - 9_000,
+    };
+    let lost = Left::command().ended(None).file(IDENTITY, &crate::shim::json(&keeper));
+    let Outcome::Failed(failure) = lost.outcome() else { panic!() };
+    assert_eq!((failure.started_at_ms, failure.ended_at_ms), (Some(NOON - 9_000), NOON));
+}
+
+#[test]
+fn claude_is_judged_by_its_final_event() {
+    let done = Left::by(AgentKind::Claude).file(OUTPUT, &claude_result(&json!({"total_cost_usd": 0.5}))).success();
+    assert_eq!(done.result, AgentResult { summary: Some("All done.".into()), ..AgentResult::default() });
+    // The words of the work are not the client's own.
+    let echoed = "{\"type\":\"user\",\"message\":\"usage limit reached|1794751200\"}\n";
+    let cut = Left::by(AgentKind::Claude).file(OUTPUT, echoed);
+    assert_eq!(cut.failure().0, FailureKind::NoResult);
+    assert_eq!(cut.ended(Some(exit(Some(1)))).failure().0, FailureKind::Exit);
+    let silent = Left::by(AgentKind::Claude).file(OUTPUT, &claude_result(&json!({"result": ""})));
+    assert_eq!(silent.failure().0, FailureKind::NoResult);
+    let refused =
+        json!({"is_error": true, "api_error_status": 429, "result": "5-hour limit reached ∙ resets 3pm (UTC)"});
+    let limited = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(OUTPUT, &claude_result(&refused));
+    assert_eq!(limited.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 3 * 3_600_000) });
+    let rejected =
+        json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1_794_751_200}});
+    let cut = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(OUTPUT, &format!("{rejected}\n"));
+    assert_eq!(cut.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });
+    let root = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n";
+    let refused = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(ERRORS, root);
+    assert_eq!(refused.failure().0, FailureKind::CannotStart);
+}
+
+#[test]
+fn codex_is_judged_by_its_final_event() {
+    let events = |kind: &str| {
+        let said = json!({"type": "item.completed", "item": {"type": "agent_message", "text": "fine\nPLATEAU: yes"}});
+        format!("{{\"type\":\"thread.started\",\"thread_id\":\"t\"}}\n{said}\n{{\"type\":\"{kind}\"}}\n")
+    };
+    let done = Left::by(AgentKind::Codex).file(OUTPUT, &events("turn.completed")).success();
+    assert_eq!(done.result.plateau, Some(true));
+    let cut = Left::by(AgentKind::Codex).file(OUTPUT, &events("turn.started"));
+    assert_eq!(cut.failure().0, FailureKind::NoResult);
+    let limit =
+        json!({"type": "turn.failed", "error": {"message": "You’ve hit your usage limit. Try again in 2 hours."}});
+    let limited = Left::by(AgentKind::Codex).ended(Some(exit(Some(1)))).file(OUTPUT, &format!("{limit}\n"));
+    assert_eq!(limited.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });
+}
+
+fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig) -> Call<'a> {
+    Call {
+        agent,
+        run: "tests",
+        stage: "work",
+        iteration: 3,
+        prompt: "Do it.\n",
+        asks_for_result: true,
+        wants_vote: true,
+        promises: &[],
+        directory: Path::new("/project"),
+        attempt,
+        config,
+    }
+}
+
+#[test]
+fn each_agent_is_called_in_its_own_way() {
+    let attempt = Attempt::in_directory(PathBuf::from("/runs/r/1-3-1"));
+    let mut config = AgentsConfig::default();
+    let plan =
+        |kind: AgentKind| AgentPlan { kind, model: Some("m".into()), effort: Some("high".into()), user_hooks: true };
+    let relative = plan(AgentKind::Command(vec!["./agent.sh".into(), "a b".into()]));
+    let invoked = invocation(&call(&relative, &attempt, &config)).unwrap();
+    assert_eq!((invoked.argv.join("|"), invoked.prompt.as_str()), ("/project/./agent.sh|a b".to_owned(), "Do it.\n"));
+    let env: Vec<String> = invoked.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let expected = [
+        "STEADFAST_RUN=tests",
+        "STEADFAST_STAGE=work",
+        "STEADFAST_ITERATION=3",
+        "STEADFAST_RESULT=/runs/r/1-3-1/result.json",
+    ];
+    assert_eq!(env, expected);
+
+    let claude = invocation(&call(&plan(AgentKind::Claude), &attempt, &config)).unwrap();
+    let expected = "claude -p --output-format stream-json --verbose --model m --effort high --add-dir /runs/r/1-3-1 \
+                    --dangerously-skip-permissions";
+    assert_eq!(claude.argv.join(" "), expected);
+    assert!(claude.prompt.starts_with("Do it.\n\n---\n") && claude.prompt.contains("/runs/r/1-3-1/result.json"));
+    let sealed = AgentPlan { user_hooks: false, ..plan(AgentKind::Claude) };
+    let claude = invocation(&call(&sealed, &attempt, &config)).unwrap();
+    assert!(claude.argv.join(" ").contains("--setting-sources project,local"), "{:?}", claude.argv);
+
+    config.codex.permission_flags = Some(vec!["--sandbox".into(), "workspace-write".into()]);
+    config.codex.program = Some("/opt/codex".into());
+    let codex = AgentPlan { user_hooks: false, ..plan(AgentKind::Codex) };
+    let codex = invocation(&call(&codex, &attempt, &config)).unwrap();
+    let expected = "/opt/codex exec --json --skip-git-repo-check -m m -c model_reasoning_effort=\"high\" -c \
+                    features.goals=false -c check_for_update_on_startup=false -c features.hooks=false -c \
+                    features.plugins=false --sandbox workspace-write --add-dir /runs/r/1-3-1 -";
+    assert_eq!(codex.argv.join(" "), expected);
+}

@@ -1,0 +1,85 @@
+//! Checks against real files and real programs.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use super::checklist::{Boxes, count};
+use super::*;
+
+fn here(directory: &Path) -> Surroundings {
+    Surroundings {
+        directory: directory.to_owned(),
+        limit: Duration::from_mins(1),
+        cancel: Cancel::default(),
+        judge: None,
+        evidence: directory.join("evidence.json"),
+    }
+}
+
+#[test]
+fn commands_hold_when_they_exit_with_0() {
+    let directory = tempfile::tempdir().unwrap();
+    let look = |check: Check| carry_out(&check, &here(directory.path()));
+    let command = |text: &str| look(Check::Command(text.into()));
+    assert_eq!((command("true").holds, command("touch here; test -e here").holds), (Some(true), Some(true)));
+    let failed = command("echo first; echo 'not \u{1b}yet'; exit 3");
+    assert_eq!((failed.holds, failed.detail.as_str()), (Some(false), "exit code 3: not yet"));
+    let verify = |commands: &[&str]| look(Check::Verify(commands.iter().map(|c| (*c).to_owned()).collect()));
+    assert_eq!(verify(&["true", "test -e here"]).holds, Some(true));
+    let failed = verify(&["true", "echo no; false", "touch never"]);
+    assert_eq!((failed.holds, failed.detail.as_str()), (Some(false), "`echo no; false` failed: no"));
+    assert!(!directory.path().join("never").exists());
+    assert_eq!(verify(&[]).holds, Some(false));
+    assert_eq!(look(Check::Judge).holds, None);
+    let slow = Surroundings { limit: Duration::from_millis(50), ..here(directory.path()) };
+    assert_eq!(carry_out(&Check::Command("sleep 60".into()), &slow).holds, None);
+    let gone = here(&directory.path().join("gone"));
+    assert_eq!(carry_out(&Check::Command("true".into()), &gone).holds, None);
+}
+
+#[test]
+fn boxes_are_counted_as_markdown_means_them() {
+    let text = "# Plan\n- [ ] one\n* [x] two\n  + [X] three\n1. [ ] four\n2) [x] five\n> - [ ] quoted\n\
+                ```md\n- [ ] example\n````\n~~~\n- [ ] other\n```\n~~~\n- [-] dropped\n-[ ] no list\n- [ ]no box\n- [ ]\ntext [ ]\n";
+    // The four marks close the fence of three.
+    assert_eq!(count(text), Boxes { ticked: 3, open: 4 });
+    assert_eq!(count(""), Boxes::default());
+}
+
+#[test]
+fn a_checklist_holds_when_no_box_is_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let look = || carry_out(&Check::Checklist("plan.md".into()), &here(directory.path()));
+    assert_eq!(look().holds, None);
+    for (text, holds) in [("- [ ] a\n- [x] b\n", Some(false)), ("- [x] a\n", Some(true)), ("no boxes\n", None)] {
+        fs_err::write(directory.path().join("plan.md"), text).unwrap();
+        assert_eq!(look().holds, holds, "{text}");
+    }
+}
+
+/// A `bd` that answers from two files; it is found by its path, since tests share their environment.
+fn asked(ready: &str, list: &str, code: i32) -> Finding {
+    let directory = tempfile::tempdir().unwrap();
+    let script = format!(
+        "#!/bin/sh\n[ \"$2 $3 $4\" = '--json --label loop/x' ] || exit 9\ncase $1 in ready) echo '{ready}';; list) echo '{list}';; esac\necho oops >&2\nexit {code}\n"
+    );
+    let bd = directory.path().join("bd");
+    fs_err::write(&bd, script).unwrap();
+    fs_err::set_permissions(&bd, std::fs::Permissions::from_mode(0o755)).unwrap();
+    beads::are_empty_by(bd.to_str().unwrap(), "loop/x", directory.path(), Duration::from_mins(1))
+}
+
+#[test]
+fn beads_are_empty_when_nothing_is_ready_or_under_way() {
+    assert_eq!(asked("[]", "[]", 0).0, Some(true));
+    assert_eq!(asked("", "", 0).0, Some(true));
+    assert_eq!(asked("null", r#"[{"id":"a","status":"closed"}]"#, 0).0, Some(true));
+    assert_eq!(asked(r#"[{"id":"a"}]"#, "[]", 0), (Some(false), "1 beads are ready".into()));
+    assert_eq!(asked("[]", r#"[{"id":"a","status":"in_progress"}]"#, 0).0, Some(false));
+    assert_eq!(asked("[]", r#"[{"id":"a","status":"blocked"}]"#, 0).0, Some(false));
+    let (holds, detail) = asked("[]", "[]", 1);
+    assert!(holds.is_none() && detail.ends_with("failed: oops"), "{detail}");
+    assert_eq!(asked("not json", "[]", 0).0, None);
+    let missing = beads::are_empty_by("steadfast-no-bd", "x", Path::new("/"), Duration::from_mins(1));
+    assert_eq!(missing, (None, "`bd` is not installed: beads cannot be counted".into()));
+}

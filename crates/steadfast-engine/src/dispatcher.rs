@@ -1,0 +1,344 @@
+//! Drives a run: the only writer of its state while it holds the run's lock. Everything that happens — an attempt
+//! ended, a check came back, the clock, a request to stop, a signal — becomes an event in one order; the machine says
+//! what follows; that is saved in one transaction, shown to the observer, and only then acted upon.
+
+mod inputs;
+mod observer;
+mod signals;
+mod workers;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use steadfast_core::clock::{self, Millis};
+use steadfast_core::config::Config;
+use steadfast_core::host::process::ProcessId;
+use steadfast_core::run::machine::{self, Refusal};
+use steadfast_core::run::{
+    Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
+    Stopping,
+};
+use steadfast_core::store::{Store, StoreError};
+use steadfast_core::{log, paths};
+
+use crate::attempt::{Attempt, run_directory};
+use crate::process::Cancel;
+use crate::processes::Identity;
+use crate::{crash, durable};
+
+pub use self::observer::{Observer, Places, Saved};
+
+/// How often requests to stop are looked for.
+const LOOK_AROUND: Duration = Duration::from_millis(300);
+/// Where the run works, in its directory.
+const PLACE: &str = "place";
+/// The reason of a run that was ended by a signal.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// What the engine needs to know about this machine.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    /// `$STEADFAST_HOME`.
+    pub home: PathBuf,
+    /// Ourselves, to be started as the keepers of attempts.
+    pub program: PathBuf,
+    pub config: Config,
+    /// Between TERM and KILL.
+    pub grace: Duration,
+    /// All iterations of the run in one git worktree. Said at the first start; later ones go by that.
+    pub worktree: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    #[error("there is no run {0}")]
+    NoRun(String),
+    #[error("the run {name} is driven by another process{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    Driven { name: String, pid: Option<i64> },
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl DriveError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NoRun(_) => "list the runs with `steadfast loop list` and `steadfast pipeline list`",
+            Self::Driven { .. } => "watch it with `attach`, or end it with `kill`",
+            Self::Refused(refusal) => refusal.hint(),
+            Self::Store(_) | Self::Io(_) => "run `steadfast doctor`",
+        }
+    }
+}
+
+/// What comes in.
+enum News {
+    Ended { id: AttemptId, outcome: Box<Outcome> },
+    Checked { id: AttemptId, facts: Vec<steadfast_core::run::Checked> },
+    Signal,
+}
+
+/// Whether somebody drives the run now.
+pub fn is_driven(home: &Path, run_id: &str) -> std::io::Result<bool> {
+    let path = run_directory(home, run_id).join("lock");
+    if !path.exists() {
+        return Ok(false);
+    }
+    Ok(durable::open_lock(&path)?.try_lock().is_err())
+}
+
+/// Opens a run that is over, so that [`drive`] goes on with it; `max` is its new maximum of iterations.
+pub fn reopen(store: &mut Store, engine: &Engine, run_id: &str, max: Option<u32>) -> Result<(), DriveError> {
+    let _lock = take_lock(store, engine, run_id)?;
+    let now = clock::now();
+    store.write(|db| {
+        let row = db.run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
+        let step = machine::reopen(&row.plan, &row.run, max, now)?;
+        db.save_step(run_id, row.version, &step, now)?;
+        Ok(())
+    })
+}
+
+fn take_lock(store: &Store, engine: &Engine, run_id: &str) -> Result<std::fs::File, DriveError> {
+    let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
+    let directory = run_directory(&engine.home, run_id);
+    paths::create_private_dir(&directory)?;
+    let lock = durable::open_lock(&directory.join("lock"))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(std::fs::TryLockError::WouldBlock) => {
+            Err(DriveError::Driven { name: row.plan.name, pid: row.engine.map(|engine| engine.pid) })
+        }
+        Err(std::fs::TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+/// Drives a run until it is over, and says how it stands then. A second engine is refused.
+pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dyn Observer) -> Result<Run, DriveError> {
+    // Until this process is gone, however it goes.
+    let _lock = take_lock(store, engine, run_id)?;
+    let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
+    let own = Identity::own();
+    let own = ProcessId { pid: i64::from(own.pid), started: own.started.parse().unwrap_or(0) };
+    store.write(|db| db.set_engine(run_id, Some(own)))?;
+    crash::point("engine.locked");
+    let (sender, news) = mpsc::channel();
+    let listening = signals::listen(sender.clone())?;
+    let mut dispatcher = Dispatcher {
+        store,
+        engine,
+        observer,
+        run_id: run_id.to_owned(),
+        project: PathBuf::from(&row.project_dir),
+        plan: Arc::new(row.plan),
+        run: row.run,
+        version: row.version,
+        in_worktree: in_worktree(engine, run_id)?,
+        sender,
+        flying: BTreeMap::new(),
+        stopping: Cancel::default(),
+        cancel: Cancel::default(),
+        threads: Vec::new(),
+        git: Arc::new(Mutex::new(())),
+        wake: None,
+        signals: 0,
+        is_over: false,
+    };
+    let driven = dispatcher.run_to_its_end(&news);
+    dispatcher.wait_for_threads();
+    let run = dispatcher.run.clone();
+    listening.close();
+    let released = store.write(|db| db.set_engine(run_id, None));
+    driven?;
+    released?;
+    Ok(run)
+}
+
+/// Says before the first start that the run works in a worktree.
+pub(crate) fn choose_worktree(run: &Path) -> std::io::Result<()> {
+    durable::replace(&run.join(PLACE), b"worktree\n")
+}
+
+/// The word of the first start counts: a run cannot change the place it works in half-way.
+fn in_worktree(engine: &Engine, run_id: &str) -> std::io::Result<bool> {
+    let path = run_directory(&engine.home, run_id).join(PLACE);
+    match fs_err::read_to_string(&path) {
+        Ok(text) => Ok(text.trim() == "worktree"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            durable::replace(&path, if engine.worktree { b"worktree\n" } else { b"project\n" })?;
+            Ok(engine.worktree)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn cannot_start(message: String) -> Outcome {
+    Outcome::Failed(Failure {
+        kind: FailureKind::CannotStart,
+        message,
+        exit_code: None,
+        usage: AttemptUsage::default(),
+        started_at_ms: None,
+        ended_at_ms: clock::now(),
+    })
+}
+
+struct Dispatcher<'a> {
+    store: &'a mut Store,
+    engine: &'a Engine,
+    observer: &'a mut dyn Observer,
+    run_id: String,
+    project: PathBuf,
+    plan: Arc<Plan>,
+    run: Run,
+    version: i64,
+    in_worktree: bool,
+    sender: mpsc::Sender<News>,
+    /// Attempts that somebody waits for.
+    flying: BTreeMap<AttemptId, Attempt>,
+    /// Set once what runs is being stopped.
+    stopping: Cancel,
+    /// For checks, when nobody wants to know any more.
+    cancel: Cancel,
+    /// Those that stop or look up something. They end soon once they are asked to; who waits for an attempt does not.
+    threads: Vec<JoinHandle<()>>,
+    /// Git does not like to be called twice at the same time in one repository.
+    git: Arc<Mutex<()>>,
+    wake: Option<Millis>,
+    signals: u32,
+    is_over: bool,
+}
+
+impl Dispatcher<'_> {
+    fn run_to_its_end(&mut self, news: &mpsc::Receiver<News>) -> Result<(), DriveError> {
+        self.show(&[]);
+        // Who asked while nobody drove the run must not see it start one more agent.
+        if let Some(stopping) = self.store.read().stop_request(&self.run_id)?
+            && self.run.status == RunStatus::Running
+        {
+            self.apply(RunEvent::StopRequested(stopping))?;
+        }
+        let unfinished: Vec<AttemptId> =
+            self.run.flights.iter().filter(|flight| flight.phase == Phase::Running).map(|flight| flight.id).collect();
+        self.apply(RunEvent::Started)?;
+        if !self.is_over {
+            for id in unfinished {
+                self.follow(id, None);
+            }
+        }
+        while !self.is_over {
+            let now = clock::now();
+            if self.wake.is_some_and(|wake| wake <= now) {
+                self.wake = None;
+                self.apply(RunEvent::Woke)?;
+                continue;
+            }
+            let until_wake = self.wake.map(|wake| Duration::from_millis(u64::try_from(wake - now).unwrap_or(0)));
+            match news.recv_timeout(until_wake.map_or(LOOK_AROUND, |wait| wait.min(LOOK_AROUND))) {
+                Ok(News::Ended { id, outcome }) => {
+                    crash::point("engine.attempt_ended");
+                    self.flying.remove(&id);
+                    self.apply(RunEvent::Ended { id, outcome: *outcome })?;
+                }
+                Ok(News::Checked { id, facts }) => {
+                    crash::point("engine.checked");
+                    self.apply(RunEvent::Checked { id, facts })?;
+                }
+                Ok(News::Signal) => self.signalled()?,
+                // We hold a sender ourselves, so this is only ever the time.
+                Err(_) => self.look_around()?,
+            }
+        }
+        Ok(())
+    }
+
+    /// One step: decided, saved, shown, acted upon.
+    fn apply(&mut self, event: RunEvent) -> Result<(), DriveError> {
+        let now = clock::now();
+        let step = machine::step(&self.plan, self.run.clone(), event, now);
+        if step.run != self.run || !step.records.is_empty() {
+            crash::point("engine.before_save");
+            let (run_id, version) = (&self.run_id, self.version);
+            self.version = self.store.write(|db| db.save_step(run_id, version, &step, now))?;
+            crash::point("engine.saved");
+            self.run = step.run;
+            self.show(&step.records);
+            crash::point("engine.shown");
+        }
+        for act in step.acts {
+            match act {
+                Act::Start(id) => self.start(id),
+                Act::Check { id, checks } => self.check(id, checks)?,
+                Act::Stop(ids) => self.stop(&ids),
+                Act::WakeAt(at) => self.wake = Some(at),
+                Act::Finish => self.is_over = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, records: &[Record]) {
+        self.observer.saved(&Saved {
+            store: self.store,
+            run_id: &self.run_id,
+            project: &self.project,
+            plan: &self.plan,
+            run: &self.run,
+            records,
+            now: clock::now(),
+            home: &self.engine.home,
+        });
+    }
+
+    fn look_around(&mut self) -> Result<(), DriveError> {
+        if self.run.cut_short {
+            return Ok(());
+        }
+        let asked = self.store.read().stop_request(&self.run_id)?.or_else(|| self.observer.stop_requested());
+        match asked {
+            Some(stopping) => self.apply(RunEvent::StopRequested(stopping)),
+            None => Ok(()),
+        }
+    }
+
+    /// The first signal asks for an orderly end, the next one ends everything at once.
+    fn signalled(&mut self) -> Result<(), DriveError> {
+        self.signals += 1;
+        if self.signals > 1 {
+            self.stopping.cancel();
+            for attempt in self.flying.values() {
+                attempt.kill()?;
+            }
+            return Ok(());
+        }
+        let stopping = Stopping { status: RunStatus::Killed, reason: INTERRUPTED.to_owned() };
+        self.apply(RunEvent::StopRequested(stopping))
+    }
+
+    /// Everything that a start needs may fail; the run is told then that its agent cannot be started.
+    fn start(&mut self, id: AttemptId) {
+        if let Err(message) = self.try_start(id) {
+            // The receiver is there as long as the loop runs.
+            let _ = self.sender.send(News::Ended { id, outcome: Box::new(cannot_start(message)) });
+        }
+    }
+
+    fn note(&mut self, message: &str) {
+        log::line(&run_directory(&self.engine.home, &self.run_id).join("engine.log"), message);
+        self.observer.note(message);
+    }
+
+    fn wait_for_threads(&mut self) {
+        self.cancel.cancel();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has ended, too.
+            let _ = thread.join();
+        }
+    }
+}

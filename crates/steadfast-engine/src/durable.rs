@@ -1,0 +1,43 @@
+//! Files that are there whole or not at all, also after a crash, and that only their owner can read.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+
+/// Replaces a file: written beside it, brought to the disk, renamed.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let beside = directory.join(name);
+    let mut options = fs_err::OpenOptions::new();
+    let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs_err::rename(&beside, path)?;
+    sync_directory(directory)
+}
+
+/// Creates an empty file that says something by being there.
+pub(crate) fn mark(path: &Path) -> std::io::Result<()> {
+    let mut options = fs_err::OpenOptions::new();
+    options.create(true).append(true).mode(0o600).open(path)?.sync_all()?;
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Opens a file to add to it, creating it if need be.
+pub(crate) fn open_to_append(path: &Path) -> std::io::Result<fs_err::File> {
+    fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+/// Opens a lock file, creating it if need be. What is in it means nothing.
+pub(crate) fn open_lock(path: &Path) -> std::io::Result<std::fs::File> {
+    let file = fs_err::OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(path)?;
+    Ok(file.into_parts().0)
+}
+
+/// A rename is on the disk once its directory is.
+fn sync_directory(directory: &Path) -> std::io::Result<()> {
+    fs_err::File::open(directory)?.sync_all()
+}

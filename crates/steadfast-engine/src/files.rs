@@ -1,0 +1,323 @@
+//! The public view of a run: the files under `PROJECT/.claude` that people, scripts and other sessions read and edit.
+//! The store is the truth; these files are derived from plan, state and committed iterations, so that writing them
+//! again changes nothing and repairs whatever a crash left. Pure functions in `files/` say what they contain,
+//! `files/document.rs` reads and replaces them, and [`PublicFiles`] puts the two together under one lock.
+//!
+//! The order of writing is a promise: the registry's entry before the state, and the completions log before the state
+//! says that the run ended. So a state file that shows a run proves that its entry was there, and an entry that is
+//! missing now was removed by a person.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use steadfast_core::clock;
+use steadfast_core::run::name::{NameError, RunName};
+use steadfast_core::run::{Plan, Run, RunKind, RunStatus};
+
+mod completions;
+mod document;
+mod history;
+pub mod import;
+
+mod loop_state;
+mod outputs;
+mod pipeline_state;
+mod place;
+mod progress;
+mod registry;
+#[cfg(test)]
+mod tests;
+mod tidy;
+
+pub use history::{Committed, History, HistoryError, StoredHistory};
+pub use registry::{Edits, RegistryEntry, StopEdit, registry_key};
+pub use tidy::{Tidied, Tidy, tidy};
+
+use document::{CLAUDE, Document, Found, Lock};
+use place::Place;
+
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    #[error("`{name}` cannot be part of a path")]
+    Part { name: String },
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("`{}` is a link that leaves the project", path.display())]
+    LeavesProject { path: PathBuf },
+    #[error("`{}` is not a file", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("`{}` is not a directory", path.display())]
+    NotADirectory { path: PathBuf },
+    #[error("another process holds `{}`", path.display())]
+    Busy { path: PathBuf },
+    #[error("the run's iterations cannot be read: {0}")]
+    History(#[source] HistoryError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl FilesError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Part { .. } => "rename it: use letters, digits, `.`, `_` and `-`".into(),
+            Self::Name(error) => error.hint().into(),
+            Self::LeavesProject { path } => {
+                format!("remove the link (rm {}), or let it point into the project", path.display())
+            }
+            Self::NotAFile { path } | Self::NotADirectory { path } => format!("move `{}` away", path.display()),
+            Self::Busy { .. } => "wait for it to end, then try again".into(),
+            Self::History(_) => "run `steadfast doctor`".into(),
+            Self::Io(_) => "check the permissions and the free space of the project's `.claude`".into(),
+        }
+    }
+}
+
+/// A run as it is now.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    pub run_id: &'a str,
+    pub plan: &'a Plan,
+    pub run: &'a Run,
+    /// The process that drives it.
+    pub pid: Option<i64>,
+}
+
+/// What came of publishing a run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Published {
+    pub edits: Edits,
+    /// For the user: files that had to be put aside.
+    pub warnings: Vec<String>,
+}
+
+/// The public files of one run.
+#[derive(Debug)]
+pub struct PublicFiles {
+    place: Place,
+    kind: RunKind,
+    name: String,
+    registry: Document,
+    state: Document,
+    completions: Document,
+    /// The status we wrote last into the registry; `None` before the first time.
+    wrote: Option<RunStatus>,
+    /// Somebody removed our entry.
+    removed: bool,
+}
+
+impl PublicFiles {
+    /// Nothing is read or written yet.
+    pub fn open(project: &Path, kind: RunKind, name: &str) -> Result<Self, FilesError> {
+        let _: RunName = name.parse()?;
+        let state = match kind {
+            RunKind::Loop => Document::new(&[CLAUDE, &loop_state::file(name)], Value::is_object),
+            RunKind::Pipeline => {
+                let parts = [CLAUDE, pipeline_state::DIRECTORY, name, pipeline_state::FILE];
+                Document::new(&parts, Value::is_object)
+            }
+        };
+        Ok(Self {
+            place: Place::of(project)?,
+            kind,
+            name: name.to_owned(),
+            registry: Document::new(&[CLAUDE, registry::FILE], registry::is_registry),
+            state,
+            completions: Document::new(&[CLAUDE, completions::FILE], Value::is_array),
+            wrote: None,
+            removed: false,
+        })
+    }
+
+    /// Publishes a run for the first time, and writes what belongs to it and is not there yet: progress files and, of a
+    /// pipeline, the copy of its definition. Repeating it, on resuming, changes nothing.
+    pub fn begin(
+        &mut self,
+        view: &View<'_>,
+        definition: Option<&str>,
+        history: &dyn History,
+    ) -> Result<Published, FilesError> {
+        for stage in &view.plan.stages {
+            let _: RunName = stage.name.parse()?;
+        }
+        let published = self.publish(view, history)?;
+        let lock = Lock::take(&self.place)?;
+        document::sweep(&self.place.directory(&[CLAUDE])?, &lock);
+        outputs::prepare(&self.place, view.plan, definition, &lock)?;
+        Ok(published)
+    }
+
+    /// Brings all files up to date with a run. Doing it again changes nothing.
+    pub fn publish(&mut self, view: &View<'_>, history: &dyn History) -> Result<Published, FilesError> {
+        let lock = Lock::take(&self.place)?;
+        let mut published = Published::default();
+        let before = self.state.take(&self.place, &lock)?;
+        let mut state = self.state_of_run(before, view, &mut published.warnings)?;
+        let shown = Shown::of(&state);
+        published.edits = self.publish_entry(view, &shown, &lock, &mut published.warnings)?;
+        if view.run.status != RunStatus::Running && !shown.is_end_of(view) {
+            self.publish_end(view, &lock, &mut published.warnings)?;
+        }
+        let changed = match self.kind {
+            RunKind::Loop => loop_state::update(&mut state, view, history)?,
+            RunKind::Pipeline => pipeline_state::update(&mut state, view, history)?,
+        };
+        self.state.put(&self.place, &lock, state, changed)?;
+        Ok(published)
+    }
+
+    /// The state as the file has it, if it is this run's; anything else makes room.
+    fn state_of_run(&self, found: Found, view: &View<'_>, warnings: &mut Vec<String>) -> Result<Value, FilesError> {
+        let state = match found {
+            Found::Missing => return Ok(json!({})),
+            Found::Broken(aside) => {
+                warnings.push(broken(&aside));
+                return Ok(json!({}));
+            }
+            Found::Value(state) => state,
+        };
+        let run_id = state.get("run_id").and_then(Value::as_str);
+        if run_id == Some(view.run_id) {
+            return Ok(state);
+        }
+        let aside = match self.kind {
+            // The store has an earlier loop of ours; somebody else's state is nowhere but here.
+            RunKind::Loop if run_id.is_some() => return Ok(json!({})),
+            RunKind::Loop => self.state.path(&self.place)?,
+            // Outputs of an earlier run must not be taken for this one's.
+            RunKind::Pipeline => self.place.directory(&[CLAUDE, pipeline_state::DIRECTORY, &self.name])?,
+        };
+        let aside = document::put_aside(&aside, "previous")?;
+        warnings.push(format!("an earlier run of that name was moved to `{}`", aside.display()));
+        Ok(json!({}))
+    }
+
+    fn publish_entry(
+        &mut self,
+        view: &View<'_>,
+        shown: &Shown,
+        lock: &Lock,
+        warnings: &mut Vec<String>,
+    ) -> Result<Edits, FilesError> {
+        let key = registry_key(self.kind, &self.name);
+        let (mut value, was_there) = match self.registry.take(&self.place, lock)? {
+            Found::Value(value) => (value, true),
+            Found::Missing => (registry::empty(), false),
+            Found::Broken(aside) => {
+                warnings.push(broken(&aside));
+                (registry::empty(), false)
+            }
+        };
+        let present = registry::entry(&value, &key).is_some();
+        let reopened = view.run.status == RunStatus::Running && shown.ended;
+        let known = shown.run_id.as_deref() == Some(view.run_id) || self.wrote.is_some();
+        self.removed = was_there && !present && known && !reopened;
+        let wrote_running = self.wrote == Some(RunStatus::Running);
+        let edits = registry::edits(&value, &key, wrote_running, self.removed);
+        let mut changed = false;
+        if !self.removed {
+            let marked = edits.stop.is_some() && view.run.status == RunStatus::Running;
+            let project = self.place.root().to_string_lossy();
+            changed = registry::write_entry(&mut value, &key, view, &project, marked);
+        }
+        self.registry.put(&self.place, lock, value, changed)?;
+        self.wrote = Some(view.run.status);
+        Ok(edits)
+    }
+
+    fn publish_end(&mut self, view: &View<'_>, lock: &Lock, warnings: &mut Vec<String>) -> Result<(), FilesError> {
+        let mut list = match self.completions.take(&self.place, lock)? {
+            Found::Value(list) => list,
+            Found::Missing => json!([]),
+            Found::Broken(aside) => {
+                warnings.push(broken(&aside));
+                json!([])
+            }
+        };
+        let changed = completions::add(&mut list, view);
+        self.completions.put(&self.place, lock, list, changed)
+    }
+
+    /// What people changed in the registry since we wrote it. Costs a look at the file's time while nobody did.
+    pub fn edits(&mut self) -> Result<Edits, FilesError> {
+        let wrote_running = self.wrote == Some(RunStatus::Running);
+        let key = registry_key(self.kind, &self.name);
+        let known = self.wrote.is_some() || self.removed;
+        Ok(match self.registry.peek(&self.place)? {
+            Some(registry) => registry::edits(registry, &key, wrote_running, known),
+            None => Edits::default(),
+        })
+    }
+
+    /// The progress file of a loop, or of a pipeline's stage (from 1).
+    pub fn progress_file(&self, plan: &Plan, stage: u32) -> Result<PathBuf, FilesError> {
+        outputs::progress_file(&self.place, plan, stage)
+    }
+
+    /// Where the output of an iteration belongs: `output.md` of a stage with one run, else `run-N.md`. Loops have none.
+    pub fn output_file(&self, plan: &Plan, stage: u32, iteration: u32) -> Result<Option<PathBuf>, FilesError> {
+        outputs::output_file(&self.place, plan, stage, iteration)
+    }
+
+    /// The output of an iteration, for the stages after it; at most `most` bytes from its beginning.
+    pub fn read_output(&self, plan: &Plan, stage: u32, iteration: u32, most: u64) -> Option<String> {
+        let path = self.output_file(plan, stage, iteration).ok()??;
+        outputs::read(&path, most)
+    }
+
+    /// Keeps the output of a committed iteration. What the agent itself wrote to its output file wins over `text`.
+    /// Of several runs, `output.md` is the one with the highest number. Returns the file, or nothing for a loop.
+    pub fn save_output(
+        &self,
+        plan: &Plan,
+        stage: u32,
+        iteration: u32,
+        text: &str,
+    ) -> Result<Option<PathBuf>, FilesError> {
+        outputs::save(&self.place, plan, stage, iteration, text)
+    }
+}
+
+/// What the state file showed before.
+struct Shown {
+    run_id: Option<String>,
+    ended: bool,
+    completed_at: Value,
+}
+
+impl Shown {
+    fn of(state: &Value) -> Self {
+        let text = |name: &str| state.get(name).and_then(Value::as_str);
+        Self {
+            run_id: text("run_id").map(str::to_owned),
+            ended: text("status").is_some_and(|status| status != "running"),
+            completed_at: state.get("completed_at").cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Whether it showed this end already, and so the log of completions had it.
+    fn is_end_of(&self, view: &View<'_>) -> bool {
+        let completed_at = view.run.completed_at_ms.map(clock::to_rfc3339);
+        self.ended && self.run_id.as_deref() == Some(view.run_id) && self.completed_at == json!(completed_at)
+    }
+}
+
+/// Everything that a project's registry lists, by whomever; empty if there is none or it cannot be read at the moment.
+pub fn registry(project: &Path) -> Result<Vec<RegistryEntry>, FilesError> {
+    let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
+    Ok(document.peek(&Place::of(project)?)?.map(registry::entries).unwrap_or_default())
+}
+
+fn broken(aside: &Path) -> String {
+    format!("a broken file was moved to `{}` and a new one begun", aside.display())
+}
+
+/// Millionths of a dollar as a number of dollars; whole ones without a point, as `jq` would write them.
+fn usd(micros: i64) -> Value {
+    if micros % 1_000_000 == 0 {
+        return json!(micros / 1_000_000);
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a cost has far fewer than 53 bits")]
+    let micros = micros as f64;
+    json!(micros / 1_000_000.0)
+}

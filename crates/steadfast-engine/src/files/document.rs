@@ -1,0 +1,242 @@
+//! JSON files that others read and change while we do: read only when they changed, replaced whole or not at all, and
+//! put aside when they are broken. What was last written stays in memory and is trusted as long as inode, time and
+//! length of the file say that nobody touched it, so that a long history costs no reading.
+
+use std::fs::{File, Metadata, TryLockError};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::FilesError;
+use super::place::Place;
+
+pub(super) const CLAUDE: &str = ".claude";
+const LOCK: &str = ".steadfast.lock";
+const UNFINISHED: &str = ".steadfast-";
+/// Nobody holds the lock for longer than a few writes.
+const LOCK_TRIES: u32 = 200;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// Ten thousand iterations are about four megabytes.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Held while files are read, changed and replaced.
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    pub(super) fn take(place: &Place) -> Result<Self, FilesError> {
+        let path = place.file_to_write(&[CLAUDE, LOCK])?;
+        let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?.into_parts().0;
+        for _ in 0..LOCK_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(error)) => return Err(error.into()),
+            }
+        }
+        Err(FilesError::Busy { path })
+    }
+}
+
+/// Whether a file is still the one we know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    inode: (u64, u64),
+    modified: Option<std::time::SystemTime>,
+    length: u64,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let inode = {
+            use std::os::unix::fs::MetadataExt as _;
+            (metadata.dev(), metadata.ino())
+        };
+        #[cfg(not(unix))]
+        let inode = (0, 0);
+        Self { inode, modified: metadata.modified().ok(), length: metadata.len() }
+    }
+}
+
+/// What a file has to be to be taken as ours.
+pub(super) type Shape = fn(&Value) -> bool;
+
+/// What was found where the file belongs.
+pub(super) enum Found {
+    Missing,
+    /// It was there and no JSON of the right shape; put aside under this path.
+    Broken(PathBuf),
+    Value(Value),
+}
+
+/// One JSON file.
+#[derive(Debug)]
+pub(super) struct Document {
+    parts: Vec<String>,
+    shape: Shape,
+    /// The file as it was when last read or written, and what it said, unless a caller has taken that.
+    stamp: Option<Stamp>,
+    known: Option<Value>,
+}
+
+impl Document {
+    pub(super) fn new(parts: &[&str], shape: Shape) -> Self {
+        Self { parts: parts.iter().map(|part| (*part).to_owned()).collect(), shape, stamp: None, known: None }
+    }
+
+    fn parts(&self) -> Vec<&str> {
+        self.parts.iter().map(String::as_str).collect()
+    }
+
+    pub(super) fn path(&self, place: &Place) -> Result<PathBuf, FilesError> {
+        place.file(&self.parts())
+    }
+
+    /// Takes the value out of memory, or reads the file; the caller gives it back with [`Document::put`].
+    pub(super) fn take(&mut self, place: &Place, _lock: &Lock) -> Result<Found, FilesError> {
+        let path = self.path(place)?;
+        match self.look(&path)? {
+            Look::Missing => Ok(Found::Missing),
+            Look::Read => Ok(self.known.take().map_or(Found::Missing, Found::Value)),
+            Look::Broken => Ok(Found::Broken(put_aside(&path, "broken")?)),
+        }
+    }
+
+    /// Gives a value back; the file is replaced only if it `changed`.
+    pub(super) fn put(&mut self, place: &Place, _lock: &Lock, value: Value, changed: bool) -> Result<(), FilesError> {
+        if !changed && self.stamp.is_some() {
+            self.known = Some(value);
+            return Ok(());
+        }
+        self.stamp = None;
+        let mut text = serde_json::to_vec_pretty(&value).map_err(io::Error::from)?;
+        text.push(b'\n');
+        let path = place.file_to_write(&self.parts())?;
+        let metadata = replace(&path, &text)?;
+        self.stamp = Some(Stamp::of(&metadata));
+        self.known = Some(value);
+        Ok(())
+    }
+
+    /// Looks at the file without the lock: what it says now, or nothing if it is missing or unreadable at the moment.
+    pub(super) fn peek(&mut self, place: &Place) -> Result<Option<&Value>, FilesError> {
+        let path = self.path(place)?;
+        match self.look(&path)? {
+            Look::Read => Ok(self.known.as_ref()),
+            Look::Missing | Look::Broken => Ok(None),
+        }
+    }
+
+    fn look(&mut self, path: &Path) -> Result<Look, FilesError> {
+        let before = self.stamp.take();
+        let file = match fs_err::File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.known = None;
+                return Ok(Look::Missing);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let stamp = Stamp::of(&file.metadata()?);
+        if before.as_ref() == Some(&stamp) && self.known.is_some() {
+            self.stamp = before;
+            return Ok(Look::Read);
+        }
+        self.known = None;
+        let mut text = Vec::new();
+        if stamp.length <= MOST_BYTES {
+            file.take(MOST_BYTES).read_to_end(&mut text)?;
+        }
+        match serde_json::from_slice::<Value>(&text) {
+            Ok(value) if (self.shape)(&value) => {
+                self.stamp = Some(stamp);
+                self.known = Some(value);
+                Ok(Look::Read)
+            }
+            _ => Ok(Look::Broken),
+        }
+    }
+}
+
+enum Look {
+    Missing,
+    /// It is in memory now.
+    Read,
+    Broken,
+}
+
+/// Sets a field of an object; tells whether that changed anything.
+pub(super) fn set(object: &mut serde_json::Map<String, Value>, name: &str, value: impl Into<Value>) -> bool {
+    let value = value.into();
+    if object.get(name) == Some(&value) {
+        return false;
+    }
+    object.insert(name.to_owned(), value);
+    true
+}
+
+/// Renames a file or directory to the first free `NAME.WHY-N` beside it.
+pub(super) fn put_aside(path: &Path, why: &str) -> Result<PathBuf, FilesError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for number in 1..=u32::MAX {
+        let aside = path.with_file_name(format!("{name}.{why}-{number}"));
+        if std::fs::symlink_metadata(&aside).is_err() {
+            fs_err::rename(path, &aside)?;
+            return Ok(aside);
+        }
+    }
+    Err(FilesError::NotAFile { path: path.to_owned() })
+}
+
+/// Writes a file whole or not at all: a new file in the same directory, forced to disk, then renamed.
+pub(super) fn replace(path: &Path, text: &[u8]) -> Result<Metadata, FilesError> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED).suffix(".tmp");
+    // `tempfile` makes private files; these are for everybody whom the umask lets read the project.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(directory).map_err(|error| at(directory, "cannot create a file in", &error))?;
+    if let Ok(metadata) = std::fs::metadata(path) {
+        file.as_file().set_permissions(metadata.permissions())?;
+    }
+    file.write_all(text)?;
+    file.as_file().sync_all()?;
+    let file = file.persist(path).map_err(|error| at(path, "cannot replace", &error.error))?;
+    sync_directory(directory)?;
+    Ok(file.metadata()?)
+}
+
+/// Creates a file that is not there yet, with its content; one that is there stays as it is.
+pub(super) fn create(path: &Path, text: &[u8]) -> Result<bool, FilesError> {
+    if path.exists() {
+        return Ok(false);
+    }
+    replace(path, text)?;
+    Ok(true)
+}
+
+/// Removes what a writer that was killed left unfinished. Only with the lock, since nobody else writes then.
+pub(super) fn sweep(directory: &Path, _lock: &Lock) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(UNFINISHED) && name.ends_with(".tmp") {
+            // Best effort: a leftover harms nobody.
+            let _ = fs_err::remove_file(entry.path());
+        }
+    }
+}
+
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    fs_err::File::open(directory)?.sync_all()
+}
+
+fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} `{}`: {error}", path.display()))
+}

@@ -1,0 +1,194 @@
+//! Runs that the shell tools before Steadfast left under `.claude`, in the layouts they used over time: one state file
+//! for each loop, one for everybody, and a directory for each run. Read only: the files stay as they are, and reading
+//! them again gives the same runs under the same ids, so that whoever stores them can tell what is there already.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use steadfast_core::clock::Millis;
+use steadfast_core::run::{RunKind, RunStatus};
+use steadfast_core::text::Fingerprint;
+
+use super::document::{CLAUDE, Document};
+use super::place::Place;
+use super::{Committed, FilesError, loop_state, pipeline_state, registry};
+
+mod read;
+
+/// More runs than this are not imported at once.
+const MOST_RUNS: usize = 10_000;
+
+/// Which tool wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// The fields that were documented, whoever wrote them.
+    Documented,
+    /// `loop-state-NAME.json` of the first engine, and its pipelines.
+    First,
+    /// `.claude/state.json`, one for all sessions.
+    Merged,
+    /// A directory for each run, loops included.
+    Directory,
+}
+
+/// A run of somebody else's, in our words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// The same for the same run, however often it is read.
+    pub id: String,
+    pub layout: Layout,
+    /// The file it was read from.
+    pub file: PathBuf,
+    pub name: String,
+    pub kind: RunKind,
+    /// The loop type, or the pipeline's name.
+    pub title: String,
+    pub status: RunStatus,
+    pub reason: Option<String>,
+    pub started_at_ms: Option<Millis>,
+    pub completed_at_ms: Option<Millis>,
+    pub max_iterations: Option<u32>,
+    /// The stage it was at, from 1.
+    pub stage: u32,
+    pub stages: Vec<ImportedStage>,
+    pub iterations: Vec<Committed>,
+    /// Its progress file, if there is one.
+    pub progress: Option<PathBuf>,
+    /// What had to be guessed.
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedStage {
+    pub name: String,
+    pub loop_type: Option<String>,
+    pub runs: Option<u32>,
+    /// `completed`, `running` or `failed`.
+    pub status: String,
+    pub started_at_ms: Option<Millis>,
+    pub completed_at_ms: Option<Millis>,
+    pub reason: Option<String>,
+}
+
+/// Everything that can be imported from a project, and what could not be read.
+#[derive(Debug, Default, PartialEq)]
+pub struct Import {
+    pub runs: Vec<Imported>,
+    pub warnings: Vec<String>,
+}
+
+/// Reads the runs of older tools. Our own are left out.
+pub fn import(project: &Path) -> Result<Import, FilesError> {
+    let place = Place::of(project)?;
+    let mut import = Import::default();
+    let claude = place.directory(&[CLAUDE])?;
+    for name in names_in(&claude) {
+        let is_loop = name.strip_prefix("loop-state-").and_then(|rest| rest.strip_suffix(".json")).is_some();
+        if is_loop || name == "state.json" {
+            import.add(&place, &[CLAUDE, &name]);
+        }
+    }
+    let runs = place.directory(&[CLAUDE, pipeline_state::DIRECTORY])?;
+    for name in names_in(&runs) {
+        if runs.join(&name).is_dir() {
+            import.add(&place, &[CLAUDE, pipeline_state::DIRECTORY, &name, pipeline_state::FILE]);
+        }
+    }
+    import.look_at_registry(&place);
+    Ok(import)
+}
+
+impl Import {
+    fn add(&mut self, place: &Place, parts: &[&str]) {
+        if self.runs.len() >= MOST_RUNS {
+            return;
+        }
+        let mut document = Document::new(parts, Value::is_object);
+        let shown = parts.join("/");
+        let state = match document.path(place).and_then(|path| Ok((path, document.peek(place)?.cloned()))) {
+            Ok((path, Some(state))) => Some((path, state)),
+            Ok((path, None)) => {
+                if path.exists() {
+                    self.warnings.push(format!("`{shown}` is broken"));
+                }
+                None
+            }
+            Err(error) => {
+                self.warnings.push(error.to_string());
+                None
+            }
+        };
+        let Some((path, state)) = state else { return };
+        // Entries of ours carry the id of their run.
+        if state.get("run_id").is_some_and(Value::is_string) {
+            return;
+        }
+        match read::run(&state, parts) {
+            Ok(mut run) => {
+                run.progress = progress_of(place, &run);
+                run.id = id_of(&shown, &run);
+                run.file = path;
+                self.runs.push(run);
+            }
+            Err(why) => self.warnings.push(format!("`{shown}` {why}")),
+        }
+    }
+
+    /// The registry knows what the engines never wrote: that a run was killed. What still says that it runs and has no
+    /// engine of ours ended in a way that nobody saw.
+    fn look_at_registry(&mut self, place: &Place) {
+        let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
+        let registry = document.peek(place).ok().flatten().cloned().unwrap_or_default();
+        for run in &mut self.runs {
+            if run.status != RunStatus::Running {
+                continue;
+            }
+            let entry = registry::entry(&registry, &registry::registry_key(run.kind, &run.name));
+            let entry = entry.filter(|entry| entry.get("run_id").is_none());
+            let text = |name: &str| entry.and_then(|entry| entry.get(name)).and_then(Value::as_str);
+            let told = text("status").and_then(read::status);
+            if let Some(status) = told.filter(|status| *status != RunStatus::Running) {
+                run.status = status;
+                let ended = text("killed_at").or_else(|| text("completed_at"));
+                run.completed_at_ms = run.completed_at_ms.or_else(|| ended.and_then(read::moment));
+            } else {
+                run.status = RunStatus::UnknownTermination;
+                run.warnings.push("it says that it runs; nobody saw how it ended".into());
+            }
+        }
+    }
+}
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut names: Vec<String> = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names.truncate(MOST_RUNS);
+    names
+}
+
+/// The file where the agents of that tool left their notes.
+fn progress_of(place: &Place, run: &Imported) -> Option<PathBuf> {
+    let (text, markdown) = (super::progress::file(&run.name), format!("progress-{}.md", run.name));
+    let folder = [CLAUDE, pipeline_state::DIRECTORY, &run.name, &markdown];
+    let places: [&[&str]; 3] = [&[CLAUDE, super::progress::DIRECTORY, &text], &[CLAUDE, &markdown], &folder];
+    places.into_iter().filter_map(|parts| place.file(parts).ok()).find(|path| path.is_file())
+}
+
+fn id_of(file: &str, run: &Imported) -> String {
+    let mut print = Fingerprint::default();
+    for part in [file, &run.name, &run.started_at_ms.unwrap_or_default().to_string()] {
+        print.add(part.as_bytes());
+        print.add(&[0]);
+    }
+    format!("imported-{:032x}", print.value())
+}
+
+/// The name that a loop's state file says it is of.
+fn loop_of(file: &str) -> Option<&str> {
+    let name = file.strip_prefix("loop-state-")?.strip_suffix(".json")?;
+    (loop_state::file(name) == file).then_some(name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! `.claude/loop-state-NAME.json`: one loop and its iterations. Pure: a document and a run in, the document changed or
+//! not. The history is only ever added to, each iteration once, so that writing it again after a crash repairs it.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+use steadfast_core::{clock, text};
+
+use super::document::set;
+use super::{Committed, FilesError, History, View, usd};
+
+/// What an agent says about itself is shown, not stored whole.
+const MOST_WORDS: usize = 2_000;
+
+pub(super) fn file(name: &str) -> String {
+    format!("loop-state-{name}.json")
+}
+
+/// Brings the state of a loop up to date; tells whether that changed anything.
+pub(super) fn update(state: &mut Value, view: &View<'_>, history: &dyn History) -> Result<bool, FilesError> {
+    let Some(state) = object(state) else { return Ok(false) };
+    let (plan, run) = (view.plan, view.run);
+    let mut changed = set(state, "session", plan.name.as_str())
+        | set(state, "type", plan.kind.to_string())
+        | set(state, "loop_type", plan.title.as_str())
+        | set(state, "started_at", clock::to_rfc3339(run.started_at_ms))
+        | set(state, "status", run.status.to_string())
+        | set(state, "iteration", run.stages.first().map_or(0, |stage| stage.iterations));
+    changed |= extend_history(state, view, history)?;
+    changed |= set(state, "completed_at", run.completed_at_ms.map(clock::to_rfc3339))
+        | set(state, "reason", run.reason.clone())
+        | set(state, "max_iterations", max_iterations(view));
+    Ok(changed | set_extras(state, view))
+}
+
+/// The most iterations of a loop: the plan's, or what it was opened again with.
+pub(super) fn max_iterations(view: &View<'_>) -> u32 {
+    let reopened = view.run.stages.first().and_then(|stage| stage.max);
+    reopened.or_else(|| view.plan.stages.first().map(|stage| stage.runs)).unwrap_or_default()
+}
+
+/// The fields that the states of loops and pipelines have in common beyond the documented ones.
+pub(super) fn set_extras(state: &mut Map<String, Value>, view: &View<'_>) -> bool {
+    set(state, "tokens", view.run.tokens)
+        | set(state, "cost_usd", usd(view.run.cost_micros))
+        | set(state, "run_id", view.run_id)
+}
+
+/// Adds the iterations that the file does not show yet.
+pub(super) fn extend_history(
+    state: &mut Map<String, Value>,
+    view: &View<'_>,
+    history: &dyn History,
+) -> Result<bool, FilesError> {
+    let shown = state.entry("history").or_insert_with(|| json!([]));
+    if !shown.is_array() {
+        *shown = json!([]);
+    }
+    let Some(shown) = shown.as_array_mut() else { return Ok(false) };
+    let before = shown.len();
+    let single = view.plan.stages.len() == 1;
+    for (stage, (plan, state)) in (1_u32..).zip(view.plan.stages.iter().zip(&view.run.stages)) {
+        if state.iterations == 0 {
+            continue;
+        }
+        let there = shown_iterations(shown, stage, single);
+        if there.len() >= state.iterations as usize {
+            continue;
+        }
+        // Parallel iterations end in any order; one after the other, only what follows the last can be missing.
+        let after = if plan.parallel { 0 } else { there.last().copied().unwrap_or(0) };
+        let missing = history.after(stage, after).map_err(FilesError::History)?;
+        let missing = missing.iter().filter(|committed| !there.contains(&committed.iteration));
+        shown.extend(missing.map(|committed| iteration(committed, single)));
+    }
+    Ok(shown.len() > before)
+}
+
+fn shown_iterations(shown: &[Value], stage: u32, single: bool) -> BTreeSet<u32> {
+    let number = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_u64);
+    let of_stage = |entry: &&Value| single || number(entry, "stage") == Some(u64::from(stage));
+    let numbers = shown.iter().filter(of_stage).filter_map(|entry| number(entry, "iteration"));
+    numbers.filter_map(|iteration| u32::try_from(iteration).ok()).collect()
+}
+
+/// One iteration as the history shows it.
+fn iteration(committed: &Committed, single: bool) -> Value {
+    let mut entry = Map::new();
+    let words = |words: &Option<String>| words.as_deref().map(|words| text::cut(&text::printable(words), MOST_WORDS));
+    if !single {
+        set(&mut entry, "stage", committed.stage);
+    }
+    set(&mut entry, "iteration", committed.iteration);
+    set(&mut entry, "timestamp", clock::to_rfc3339(committed.committed_at_ms));
+    set(&mut entry, "plateau", committed.plateau.unwrap_or(false));
+    set(&mut entry, "reasoning", words(&committed.reasoning));
+    set(&mut entry, "summary", words(&committed.summary));
+    if let Some(decision) = committed.decision {
+        set(&mut entry, "decision", decision.to_string());
+    }
+    let milliseconds = committed.committed_at_ms.saturating_sub(committed.started_at_ms).max(0);
+    set(&mut entry, "duration_seconds", milliseconds / 1_000);
+    set(&mut entry, "attempts", committed.attempts);
+    set(&mut entry, "tokens", committed.tokens);
+    set(&mut entry, "cost_usd", usd(committed.cost_micros));
+    for (name, value) in &committed.fields {
+        if !entry.contains_key(name) {
+            set(&mut entry, name, words(&Some(value.clone())));
+        }
+    }
+    Value::Object(entry)
+}
+
+/// An object to write into, whatever was there.
+pub(super) fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut()
+}

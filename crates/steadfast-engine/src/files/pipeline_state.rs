@@ -1,0 +1,78 @@
+//! `.claude/pipeline-runs/NAME/state.json`: a pipeline, the stages that have begun, and all their iterations. Pure, as
+//! the state of a loop. Stages count from 1, in `current_stage` and in the names of their folders.
+
+use serde_json::{Map, Value, json};
+use steadfast_core::clock;
+use steadfast_core::run::{StagePlan, StageState, StageStatus};
+
+use super::document::set;
+use super::loop_state::{extend_history, object, set_extras};
+use super::{FilesError, History, View};
+
+pub(super) const DIRECTORY: &str = "pipeline-runs";
+pub(super) const FILE: &str = "state.json";
+
+/// The folder of a stage; `stage` counts from 1.
+pub(super) fn stage_folder(stage: u32, name: &str) -> String {
+    format!("stage-{stage}-{name}")
+}
+
+/// Brings the state of a pipeline up to date; tells whether that changed anything.
+pub(super) fn update(state: &mut Value, view: &View<'_>, history: &dyn History) -> Result<bool, FilesError> {
+    let Some(state) = object(state) else { return Ok(false) };
+    let (plan, run) = (view.plan, view.run);
+    let mut changed = set(state, "session", plan.name.as_str())
+        | set(state, "pipeline", plan.title.as_str())
+        | set(state, "started_at", clock::to_rfc3339(run.started_at_ms))
+        | set(state, "status", run.status.to_string())
+        | set(state, "current_stage", run.stage);
+    changed |= update_stages(state, view);
+    changed |= set(state, "completed_at", run.completed_at_ms.map(clock::to_rfc3339))
+        | set(state, "reason", run.reason.clone())
+        | set(state, "type", plan.kind.to_string())
+        | set(state, "total_stages", plan.stages.len())
+        | set(state, "iteration", stage_under_way(view).map_or(0, |stage| stage.iterations));
+    changed |= extend_history(state, view, history)?;
+    Ok(changed | set_extras(state, view))
+}
+
+fn stage_under_way<'a>(view: &View<'a>) -> Option<&'a StageState> {
+    let at = usize::try_from(view.run.stage.checked_sub(1)?).ok()?;
+    view.run.stages.get(at)
+}
+
+/// Stages are listed once they have begun, as in the documented example.
+fn update_stages(state: &mut Map<String, Value>, view: &View<'_>) -> bool {
+    let listed = state.entry("stages").or_insert_with(|| json!([]));
+    if !listed.is_array() {
+        *listed = json!([]);
+    }
+    let Some(listed) = listed.as_array_mut() else { return false };
+    let mut changed = false;
+    let begun = view.plan.stages.iter().zip(&view.run.stages).take_while(|(_, it)| it.status != StageStatus::Pending);
+    for (at, (plan, stage)) in begun.enumerate() {
+        if listed.len() <= at {
+            listed.push(json!({}));
+        }
+        if let Some(entry) = listed.get_mut(at).and_then(object) {
+            changed |= update_stage(entry, plan, stage);
+        }
+    }
+    changed
+}
+
+fn update_stage(entry: &mut Map<String, Value>, plan: &StagePlan, stage: &StageState) -> bool {
+    let mut changed = set(entry, "name", plan.name.as_str())
+        | set(entry, "loop", plan.loop_type.clone())
+        | set(entry, "runs", stage.max.unwrap_or(plan.runs))
+        | set(entry, "status", stage.status.to_string())
+        | set(entry, "started_at", stage.started_at_ms.map(clock::to_rfc3339));
+    if stage.completed_at_ms.is_some() || entry.contains_key("completed_at") {
+        changed |= set(entry, "completed_at", stage.completed_at_ms.map(clock::to_rfc3339));
+    }
+    changed |= set(entry, "iterations_run", stage.iterations);
+    if stage.reason.is_some() || entry.contains_key("reason") {
+        changed |= set(entry, "reason", stage.reason.clone());
+    }
+    changed
+}

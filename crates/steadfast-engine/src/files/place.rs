@@ -1,0 +1,165 @@
+//! Where the public files of a project may lie. Every path is built from parts that were checked, and every part that
+//! exists is looked at: a link that leaves the project, or a directory where a file belongs, is refused, because the
+//! repository and the agents that work in it are not trusted to say where we write.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::FilesError;
+
+/// A project's directory, without links.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    root: PathBuf,
+}
+
+impl Place {
+    pub(super) fn of(project: &Path) -> Result<Self, FilesError> {
+        let root = fs_err::canonicalize(project)?;
+        if !root.is_dir() {
+            return Err(FilesError::NotADirectory { path: root });
+        }
+        Ok(Self { root })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The path of a file, whether or not it exists. Its directories are not made.
+    pub(super) fn file(&self, parts: &[&str]) -> Result<PathBuf, FilesError> {
+        self.walk(parts, false)
+    }
+
+    /// The path of a file that is about to be written: its directories are made.
+    pub(super) fn file_to_write(&self, parts: &[&str]) -> Result<PathBuf, FilesError> {
+        self.walk(parts, true)
+    }
+
+    /// The path of a directory, whether or not it exists.
+    pub(super) fn directory(&self, parts: &[&str]) -> Result<PathBuf, FilesError> {
+        let mut at = self.root.clone();
+        for part in parts {
+            at = self.enter(&at, part, false)?;
+        }
+        Ok(at)
+    }
+
+    fn walk(&self, parts: &[&str], make: bool) -> Result<PathBuf, FilesError> {
+        let Some((name, directories)) = parts.split_last() else {
+            return Err(FilesError::Part { name: String::new() });
+        };
+        let mut at = self.root.clone();
+        for part in directories {
+            at = self.enter(&at, part, make)?;
+        }
+        let path = at.join(checked(name)?);
+        match self.kind(&path)? {
+            Kind::Missing => Ok(path),
+            Kind::File(path) => Ok(path),
+            Kind::Directory(path) | Kind::Other(path) => Err(FilesError::NotAFile { path }),
+        }
+    }
+
+    fn enter(&self, at: &Path, part: &str, make: bool) -> Result<PathBuf, FilesError> {
+        let path = at.join(checked(part)?);
+        match self.kind(&path)? {
+            Kind::Directory(path) => Ok(path),
+            Kind::File(path) | Kind::Other(path) => Err(FilesError::NotADirectory { path }),
+            Kind::Missing if make => match fs_err::create_dir(&path) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
+                _ => Ok(path),
+            },
+            Kind::Missing => Ok(path),
+        }
+    }
+
+    fn kind(&self, path: &Path) -> Result<Kind, FilesError> {
+        let metadata = match std::fs::symlink_metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Kind::Missing),
+            Err(error) => return Err(at(path, &error).into()),
+        };
+        if !metadata.is_symlink() {
+            return Ok(Kind::of(path.to_owned(), &metadata));
+        }
+        let leaves = || FilesError::LeavesProject { path: path.to_owned() };
+        // A link to nowhere is refused too: what it names could come into being outside.
+        let target = std::fs::canonicalize(path).map_err(|_| leaves())?;
+        if !target.starts_with(&self.root) {
+            return Err(leaves());
+        }
+        let metadata = fs_err::symlink_metadata(&target)?;
+        Ok(Kind::of(target, &metadata))
+    }
+}
+
+enum Kind {
+    Missing,
+    File(PathBuf),
+    Directory(PathBuf),
+    Other(PathBuf),
+}
+
+impl Kind {
+    fn of(path: PathBuf, metadata: &std::fs::Metadata) -> Self {
+        if metadata.is_file() {
+            Self::File(path)
+        } else if metadata.is_dir() {
+            Self::Directory(path)
+        } else {
+            Self::Other(path)
+        }
+    }
+}
+
+/// One part of a path: never empty, never several, never upwards.
+fn checked(part: &str) -> Result<&str, FilesError> {
+    let plain = !matches!(part, "" | "." | "..") && !part.contains(['/', '\\', '\0']) && part.len() <= 255;
+    if plain { Ok(part) } else { Err(FilesError::Part { name: part.to_owned() }) }
+}
+
+fn at(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot look at `{}`: {error}", path.display()))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn paths_stay_in_the_project() {
+        let world = tempfile::tempdir().unwrap();
+        let project = world.path().join("project");
+        fs_err::create_dir_all(project.join("inside")).unwrap();
+        fs_err::create_dir(world.path().join("outside")).unwrap();
+        let place = Place::of(&project).unwrap();
+        let root = place.root().to_owned();
+
+        assert_eq!(place.file(&[".claude", "x.json"]).unwrap(), root.join(".claude/x.json"));
+        assert!(!root.join(".claude").exists(), "asking makes nothing");
+        for name in ["..", "../x", "a/b", "", ".", "x\0y", "a\\b"] {
+            assert!(matches!(place.file(&[".claude", name]), Err(FilesError::Part { .. })), "{name:?}");
+        }
+
+        symlink("inside", project.join(".claude")).unwrap();
+        assert_eq!(place.file_to_write(&[".claude", "x.json"]).unwrap(), root.join("inside/x.json"));
+        for target in ["../outside", "/etc", "nowhere"] {
+            fs_err::remove_file(project.join(".claude")).unwrap();
+            symlink(target, project.join(".claude")).unwrap();
+            let refused = place.file_to_write(&[".claude", "x.json"]);
+            assert!(matches!(refused, Err(FilesError::LeavesProject { .. })), "{target}: {refused:?}");
+        }
+        fs_err::remove_file(project.join(".claude")).unwrap();
+
+        fs_err::create_dir_all(project.join(".claude/x.json")).unwrap();
+        assert!(matches!(place.file(&[".claude", "x.json"]), Err(FilesError::NotAFile { .. })));
+        symlink("/etc/passwd", project.join(".claude/y.json")).unwrap();
+        assert!(matches!(place.file(&[".claude", "y.json"]), Err(FilesError::LeavesProject { .. })));
+        fs_err::write(project.join(".claude/loop-progress"), "").unwrap();
+        let refused = place.file_to_write(&[".claude", "loop-progress", "p.txt"]);
+        assert!(matches!(refused, Err(FilesError::NotADirectory { .. })), "{refused:?}");
+    }
+}

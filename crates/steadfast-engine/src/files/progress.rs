@@ -1,0 +1,46 @@
+//! Progress files: what one fresh agent leaves for the next. We write the head once; everything below it is the
+//! agents' own, and so is the file from then on.
+
+use steadfast_core::run::{Plan, Rule, StagePlan};
+
+pub(super) const DIRECTORY: &str = "loop-progress";
+pub(super) const STAGE_FILE: &str = "progress.md";
+
+pub(super) fn file(name: &str) -> String {
+    format!("progress-{name}.txt")
+}
+
+/// The head of a loop's progress file.
+pub(super) fn of_loop(plan: &Plan) -> String {
+    let verify = plan.stages.first().map(verify_line).unwrap_or_default();
+    head(&plan.name, &verify)
+}
+
+/// The head of a stage's progress file.
+pub(super) fn of_stage(plan: &Plan, stage: &StagePlan) -> String {
+    head(&format!("{} / {}", plan.name, stage.name), &verify_line(stage))
+}
+
+fn head(name: &str, verify: &str) -> String {
+    let verify = if verify.is_empty() { "(none)" } else { verify };
+    format!(
+        "# Progress: {name}\n\nVerify: {verify}\n\n## Codebase Patterns\n(Patterns discovered during implementation)\n\n---\n"
+    )
+}
+
+/// The user's verification commands on one line, as an agent would type them.
+fn verify_line(stage: &StagePlan) -> String {
+    let mut commands = Vec::new();
+    collect_commands(&stage.completion, &mut commands);
+    let lines: Vec<String> =
+        commands.iter().map(|command| command.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    lines.join(" && ")
+}
+
+fn collect_commands<'a>(rule: &'a Rule, commands: &mut Vec<&'a str>) {
+    match rule {
+        Rule::Verify(more) => commands.extend(more.iter().map(String::as_str)),
+        Rule::Any(rules) | Rule::All(rules) => rules.iter().for_each(|rule| collect_commands(rule, commands)),
+        _ => {}
+    }
+}

@@ -1,0 +1,158 @@
+//! `.claude/loop-sessions.json`: one entry for each run, under `loop-NAME` or `pipeline-NAME`. People add, mark and
+//! remove entries by hand, with `jq` or an editor; what they did is read from the difference to what we wrote last.
+
+use serde_json::{Map, Value, json};
+use steadfast_core::clock;
+use steadfast_core::run::{RunKind, RunStatus};
+
+use super::document::set;
+use super::loop_state::max_iterations;
+use super::{View, usd};
+
+pub(super) const FILE: &str = "loop-sessions.json";
+const SESSIONS: &str = "sessions";
+
+/// An entry of the registry, whoever wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryEntry {
+    /// `loop-NAME` or `pipeline-NAME`, or whatever somebody wrote.
+    pub key: String,
+    /// As the entry says, else as its key begins.
+    pub kind: Option<RunKind>,
+    pub status: String,
+    pub started_at: Option<String>,
+    pub project_path: Option<String>,
+    pub note: Option<String>,
+    /// Set on entries that Steadfast wrote.
+    pub run_id: Option<String>,
+}
+
+/// What people changed in the registry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// Our own entry was marked as killed: the run is to stop.
+    pub stop: Option<StopEdit>,
+    /// Our own entry was removed: it stays removed, and the run goes on.
+    pub removed: bool,
+    /// Entries that Steadfast did not write. They are kept.
+    pub added: Vec<RegistryEntry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopEdit {
+    pub killed_at: Option<String>,
+    pub note: Option<String>,
+}
+
+pub(super) fn is_registry(value: &Value) -> bool {
+    // `{}` is what a careful person starts with; the entries come later.
+    value.as_object().is_some_and(|object| object.get(SESSIONS).is_none_or(|it| it.is_object() || it.is_null()))
+}
+
+pub(super) fn empty() -> Value {
+    json!({ SESSIONS: {} })
+}
+
+/// The name of a run's entry.
+pub fn registry_key(kind: RunKind, name: &str) -> String {
+    format!("{kind}-{name}")
+}
+
+pub(super) fn entry<'a>(registry: &'a Value, key: &str) -> Option<&'a Value> {
+    registry.get(SESSIONS)?.get(key)
+}
+
+/// Writes a run's entry into the registry; tells whether that changed anything. `marked` keeps a person's `killed`.
+pub(super) fn write_entry(registry: &mut Value, key: &str, view: &View<'_>, project: &str, marked: bool) -> bool {
+    let Some(object) = registry.as_object_mut() else { return false };
+    let sessions = object.entry(SESSIONS).or_insert_with(|| json!({}));
+    if !sessions.is_object() {
+        *sessions = json!({});
+    }
+    let Some(sessions) = sessions.as_object_mut() else { return false };
+    let entry = sessions.entry(key).or_insert_with(|| json!({}));
+    if !entry.is_object() {
+        *entry = json!({});
+    }
+    let Some(entry) = entry.as_object_mut() else { return false };
+    // The note on an earlier run of that name is not about this one.
+    let another = entry.get("run_id").is_some_and(|id| id.as_str() != Some(view.run_id));
+    let mut changed = set_facts(entry, view, project, marked);
+    if another || !entry.contains_key("note") {
+        changed |= set(entry, "note", Value::Null);
+    }
+    changed | set_extras(entry, view)
+}
+
+fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, marked: bool) -> bool {
+    let (plan, run) = (view.plan, view.run);
+    let mut changed = set(entry, "type", plan.kind.to_string());
+    match plan.kind {
+        RunKind::Loop => changed |= set(entry, "loop_type", plan.title.as_str()),
+        RunKind::Pipeline => {
+            let file = plan.pipeline_file.clone().unwrap_or_else(|| format!("{}.yaml", plan.title));
+            changed |= set(entry, "pipeline_file", file);
+        }
+    }
+    changed |= set(entry, "started_at", clock::to_rfc3339(run.started_at_ms));
+    changed |= set(entry, "project_path", project);
+    if plan.kind == RunKind::Loop {
+        changed |= set(entry, "max_iterations", max_iterations(view));
+    }
+    if marked {
+        return changed;
+    }
+    let ended = run.completed_at_ms.map(clock::to_rfc3339);
+    let (killed_at, completed_at) = match run.status {
+        RunStatus::Killed => (entry.get("killed_at").and_then(Value::as_str).map(str::to_owned).or(ended), None),
+        RunStatus::Completed | RunStatus::Failed => (None, ended),
+        RunStatus::Running | RunStatus::UnknownTermination => (None, None),
+    };
+    changed |= set(entry, "status", run.status.to_string());
+    changed |= set(entry, "killed_at", killed_at);
+    changed | set(entry, "completed_at", completed_at)
+}
+
+fn set_extras(entry: &mut Map<String, Value>, view: &View<'_>) -> bool {
+    let run = view.run;
+    let pid = view.pid.filter(|_| run.status == RunStatus::Running);
+    set(entry, "reason", run.reason.clone())
+        | set(entry, "tokens", run.tokens)
+        | set(entry, "cost_usd", usd(run.cost_micros))
+        | set(entry, "pid", pid)
+        | set(entry, "run_id", view.run_id)
+}
+
+/// Everything the registry lists.
+pub(super) fn entries(registry: &Value) -> Vec<RegistryEntry> {
+    let Some(sessions) = registry.get(SESSIONS).and_then(Value::as_object) else { return Vec::new() };
+    sessions.iter().map(|(key, entry)| read_entry(key, entry)).collect()
+}
+
+fn read_entry(key: &str, entry: &Value) -> RegistryEntry {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+    let from_key = || key.split_once('-').and_then(|(kind, _)| kind.parse().ok());
+    RegistryEntry {
+        key: key.to_owned(),
+        kind: text("type").and_then(|kind| kind.parse().ok()).or_else(from_key),
+        status: text("status").unwrap_or_default(),
+        started_at: text("started_at"),
+        project_path: text("project_path"),
+        note: text("note"),
+        run_id: text("run_id"),
+    }
+}
+
+/// What people did, given that we wrote the entry `key` as running before.
+pub(super) fn edits(registry: &Value, key: &str, wrote_running: bool, removed: bool) -> Edits {
+    let own = entry(registry, key);
+    let killed = own.filter(|own| own.get("status").and_then(Value::as_str) == Some("killed"));
+    let text = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
+    Edits {
+        stop: killed
+            .filter(|_| wrote_running)
+            .map(|own| StopEdit { killed_at: text(own, "killed_at"), note: text(own, "note") }),
+        removed: removed && own.is_none(),
+        added: entries(registry).into_iter().filter(|entry| entry.key != key && entry.run_id.is_none()).collect(),
+    }
+}

@@ -1,0 +1,367 @@
+//! The public files against a real directory: what they say, what survives in them, and what people do to them.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use steadfast_core::clock::Millis;
+use steadfast_core::run::machine;
+use steadfast_core::run::{
+    AgentKind, AgentPlan, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, StageState, StageStatus,
+};
+use tempfile::TempDir;
+
+use super::*;
+
+mod edits;
+mod trouble;
+
+/// 2025-01-10T10:00:00Z, as in the documented examples.
+const START: Millis = 1_736_503_200_000;
+const MINUTE: Millis = 60_000;
+
+struct World {
+    directory: TempDir,
+    plan: Plan,
+    run: Run,
+    committed: Vec<Committed>,
+}
+
+fn stage(name: &str, runs: u32, completion: Rule) -> StagePlan {
+    StagePlan {
+        name: name.into(),
+        loop_type: Some(name.into()),
+        prompt: "Work.".into(),
+        runs,
+        min_iterations: 1,
+        completion,
+        check_before: false,
+        delay_ms: 0,
+        agent: AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false },
+        timeout_ms: 1_000,
+        perspectives: Vec::new(),
+        items: Vec::new(),
+        parallel: false,
+        output_parse: Vec::new(),
+        inputs: Vec::new(),
+        judge: None,
+    }
+}
+
+impl World {
+    fn new(kind: RunKind, name: &str, title: &str, stages: Vec<StagePlan>) -> Self {
+        let mut begun: Vec<StageState> = stages.iter().map(|_| StageState::default()).collect();
+        begun[0] = StageState { status: StageStatus::Running, started_at_ms: Some(START), ..StageState::default() };
+        let pipeline_file = (kind == RunKind::Pipeline).then(|| format!("{title}.yaml"));
+        let limits = RunLimits::default();
+        let plan = Plan { name: name.into(), kind, title: title.into(), pipeline_file, stages, limits };
+        let run = Run { stages: begun, ..machine::begin(&plan, START) };
+        Self { directory: tempfile::tempdir().unwrap(), plan, run, committed: Vec::new() }
+    }
+
+    fn a_loop() -> Self {
+        Self::new(RunKind::Loop, "myfeature", "work", vec![stage("work", 50, Rule::Plateau(2))])
+    }
+
+    fn a_pipeline() -> Self {
+        let stages = ["improve-plan", "refine-beads"].map(|name| stage(name, 5, Rule::Plateau(2)));
+        Self::new(RunKind::Pipeline, "myrefine", "full-refine", stages.to_vec())
+    }
+
+    fn open(&self) -> PublicFiles {
+        PublicFiles::open(self.directory.path(), self.plan.kind, &self.plan.name).unwrap()
+    }
+
+    fn view(&self) -> View<'_> {
+        View { run_id: "run-1", plan: &self.plan, run: &self.run, pid: Some(4711) }
+    }
+
+    fn publish(&self, files: &mut PublicFiles) -> Published {
+        files.publish(&self.view(), &self.committed).unwrap()
+    }
+
+    /// Commits the next iteration of the stage under way, a minute after the last.
+    fn commit(&mut self, plateau: Option<bool>, reasoning: Option<&str>) {
+        let minutes = Millis::try_from(self.committed.len()).unwrap() + 1;
+        let state = &mut self.run.stages[self.run.stage as usize - 1];
+        state.iterations += 1;
+        self.committed.push(Committed {
+            stage: self.run.stage,
+            iteration: state.iterations,
+            attempts: 1,
+            plateau,
+            reasoning: reasoning.map(str::to_owned),
+            tokens: 1_000,
+            cost_micros: 250_000,
+            started_at_ms: START + (minutes - 1) * MINUTE,
+            committed_at_ms: START + minutes * MINUTE,
+            ..Committed::default()
+        });
+        self.run.tokens += 1_000;
+        self.run.cost_micros += 250_000;
+    }
+
+    fn end(&mut self, status: RunStatus, reason: &str) {
+        self.run.status = status;
+        self.run.reason = Some(reason.into());
+        self.run.completed_at_ms = Some(START + 60 * MINUTE);
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(".claude").join(name)
+    }
+
+    fn json(&self, name: &str) -> Value {
+        serde_json::from_slice(&fs_err::read(self.path(name)).unwrap()).unwrap()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        fs_err::write(path, text).unwrap();
+    }
+
+    /// Changes a file by hand, as `jq … > tmp && mv tmp FILE` does.
+    fn edit(&self, name: &str, change: impl FnOnce(&mut Value)) {
+        let mut value = self.json(name);
+        change(&mut value);
+        self.write("tmp", &value.to_string());
+        fs_err::rename(self.path("tmp"), self.path(name)).unwrap();
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs_err::read_dir(self.path("")).unwrap();
+        let mut names: Vec<_> = entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn project(&self) -> String {
+        self.directory.path().canonicalize().unwrap().display().to_string()
+    }
+}
+
+const REGISTRY: &str = "loop-sessions.json";
+const LOOP_STATE: &str = "loop-state-myfeature.json";
+
+#[test]
+fn a_loop_has_the_documented_fields_and_keeps_them_in_order() {
+    let mut world = World::a_loop();
+    let mut files = world.open();
+    world.commit(None, None);
+    world.commit(Some(true), Some("No significant improvements found"));
+    world.publish(&mut files);
+    let entry = json!({
+        "type": "loop", "loop_type": "work", "started_at": "2025-01-10T10:00:00Z", "project_path": world.project(),
+        "max_iterations": 50, "status": "running", "killed_at": null, "completed_at": null, "note": null,
+        "reason": null, "tokens": 2_000, "cost_usd": 0.5, "pid": 4711, "run_id": "run-1",
+    });
+    assert_eq!(world.json(REGISTRY), json!({"sessions": {"loop-myfeature": entry}}));
+    let extras = |entry: Value| {
+        let mut entry = entry;
+        for (name, value) in [("duration_seconds", json!(60)), ("attempts", json!(1)), ("tokens", json!(1_000))] {
+            entry[name] = value;
+        }
+        entry["cost_usd"] = json!(0.25);
+        entry["summary"] = Value::Null;
+        entry
+    };
+    let first = json!({"iteration": 1, "timestamp": "2025-01-10T10:01:00Z", "plateau": false, "reasoning": null});
+    let second = json!({"iteration": 2, "timestamp": "2025-01-10T10:02:00Z", "plateau": true,
+                        "reasoning": "No significant improvements found"});
+    let state = json!({
+        "session": "myfeature", "type": "loop", "loop_type": "work", "started_at": "2025-01-10T10:00:00Z",
+        "status": "running", "iteration": 2, "history": [extras(first), extras(second)], "completed_at": null,
+        "reason": null, "max_iterations": 50, "tokens": 2_000, "cost_usd": 0.5, "run_id": "run-1",
+    });
+    assert_eq!(world.json(LOOP_STATE), state);
+    let written = fs_err::read_to_string(world.path(LOOP_STATE)).unwrap();
+    let keys: Vec<_> = world.json(LOOP_STATE).as_object().unwrap().keys().cloned().collect();
+    assert_eq!(keys[..7], ["session", "type", "loop_type", "started_at", "status", "iteration", "history"]);
+    assert!(written.starts_with("{\n  \"session\": \"myfeature\",\n") && written.ends_with("}\n"), "{written}");
+
+    world.end(RunStatus::Completed, "plateau");
+    world.publish(&mut files);
+    let entry = world.json(REGISTRY)["sessions"]["loop-myfeature"].clone();
+    let ended = |value: &Value| json!([value["status"], value["completed_at"], value["reason"]]);
+    assert_eq!(ended(&entry), json!(["completed", "2025-01-10T11:00:00Z", "plateau"]));
+    assert_eq!((&entry["pid"], &entry["killed_at"]), (&Value::Null, &Value::Null));
+    assert_eq!(ended(&world.json(LOOP_STATE)), json!(["completed", "2025-01-10T11:00:00Z", "plateau"]));
+    let completions = json!([{
+        "session": "myfeature", "type": "loop", "status": "completed", "completed_at": "2025-01-10T11:00:00Z",
+        "reason": "plateau", "loop_type": "work", "run_id": "run-1",
+    }]);
+    assert_eq!(world.json("loop-completions.json"), completions);
+}
+
+#[test]
+fn a_pipeline_has_the_documented_fields_and_counts_stages_from_one() {
+    let mut world = World::a_pipeline();
+    let mut files = world.open();
+    files.begin(&world.view(), Some("name: full-refine\n"), &world.committed).unwrap();
+    world.commit(Some(true), None);
+    let quarter = START + 15 * MINUTE;
+    let running = StageState { status: StageStatus::Running, started_at_ms: Some(quarter), ..StageState::default() };
+    world.run.stages[0].status = StageStatus::Completed;
+    world.run.stages[0].completed_at_ms = Some(quarter);
+    world.run.stages[0].reason = Some("plateau".into());
+    world.run.stages[1] = running;
+    world.run.stage = 2;
+    world.publish(&mut files);
+    let mut state = world.json("pipeline-runs/myrefine/state.json");
+    let history = state.as_object_mut().unwrap().remove("history").unwrap();
+    assert_eq!((history[0]["stage"].clone(), history[0]["iteration"].clone()), (json!(1), json!(1)));
+    let stages = json!([
+        {"name": "improve-plan", "loop": "improve-plan", "runs": 5, "status": "completed",
+         "started_at": "2025-01-10T10:00:00Z", "completed_at": "2025-01-10T10:15:00Z", "iterations_run": 1,
+         "reason": "plateau"},
+        {"name": "refine-beads", "loop": "refine-beads", "runs": 5, "status": "running",
+         "started_at": "2025-01-10T10:15:00Z", "iterations_run": 0},
+    ]);
+    let expected = json!({
+        "session": "myrefine", "pipeline": "full-refine", "started_at": "2025-01-10T10:00:00Z", "status": "running",
+        "current_stage": 2, "stages": stages, "completed_at": null, "reason": null, "type": "pipeline",
+        "total_stages": 2, "iteration": 0, "tokens": 1_000, "cost_usd": 0.25, "run_id": "run-1",
+    });
+    assert_eq!(state, expected);
+    let entry = world.json(REGISTRY)["sessions"]["pipeline-myrefine"].clone();
+    assert_eq!((&entry["type"], &entry["pipeline_file"]), (&json!("pipeline"), &json!("full-refine.yaml")));
+    assert_eq!(entry.get("max_iterations"), None);
+    let copy = fs_err::read_to_string(world.path("pipeline-runs/myrefine/pipeline.yaml")).unwrap();
+    assert_eq!(copy, "name: full-refine\n");
+    assert!(world.path("pipeline-runs/myrefine/stage-2-refine-beads/progress.md").is_file());
+}
+
+#[test]
+fn the_progress_file_begins_as_documented_and_is_the_agents_from_then_on() {
+    let mut world = World::a_loop();
+    let verify = Rule::Verify(vec!["npm test".into(), "npm run\nbuild".into()]);
+    world.plan.stages[0].completion = Rule::All(vec![Rule::Plateau(2), verify]);
+    let mut files = world.open();
+    files.begin(&world.view(), None, &world.committed).unwrap();
+    let path = world.path("loop-progress/progress-myfeature.txt");
+    assert_eq!(files.progress_file(&world.plan, 1).unwrap(), path.canonicalize().unwrap());
+    let head = "# Progress: myfeature\n\nVerify: npm test && npm run build\n\n## Codebase Patterns\n\
+                (Patterns discovered during implementation)\n\n---\n";
+    assert_eq!(fs_err::read_to_string(&path).unwrap(), head);
+    fs_err::write(&path, "mine").unwrap();
+    files.begin(&world.view(), None, &world.committed).unwrap();
+    assert_eq!(fs_err::read_to_string(&path).unwrap(), "mine");
+}
+
+#[test]
+fn outputs_of_stages_are_kept_and_the_last_one_is_output_md() {
+    let mut world = World::a_pipeline();
+    world.plan.stages[1].runs = 1;
+    world.plan.stages[0].parallel = true;
+    let mut files = world.open();
+    files.begin(&world.view(), None, &world.committed).unwrap();
+    let read = |name: &str| fs_err::read_to_string(world.path("pipeline-runs/myrefine").join(name)).unwrap();
+    files.save_output(&world.plan, 1, 2, "two").unwrap();
+    files.save_output(&world.plan, 1, 1, "one").unwrap();
+    let all = ["run-1.md", "run-2.md", "output.md"].map(|name| read(&format!("stage-1-improve-plan/{name}")));
+    assert_eq!(all, ["one", "two", "two"]);
+    let own = files.output_file(&world.plan, 2, 1).unwrap().unwrap();
+    assert!(own.ends_with("stage-2-refine-beads/output.md"));
+    fs_err::write(&own, "by the agent itself").unwrap();
+    files.save_output(&world.plan, 2, 1, "its terminal").unwrap();
+    assert_eq!(read("stage-2-refine-beads/output.md"), "by the agent itself");
+    assert_eq!(files.read_output(&world.plan, 2, 1, 6).as_deref(), Some("by the"));
+    assert_eq!(files.read_output(&world.plan, 1, 3, 6), None);
+    assert!(files.save_output(&world.plan, 3, 1, "").is_err());
+}
+
+#[test]
+fn writing_again_what_is_there_changes_nothing() {
+    let mut world = World::a_loop();
+    world.commit(Some(false), None);
+    world.end(RunStatus::Failed, "no_progress");
+    world.publish(&mut world.open());
+    let look = |name: &str| {
+        let metadata = fs_err::metadata(world.path(name)).unwrap();
+        (metadata.modified().unwrap(), std::os::unix::fs::MetadataExt::ino(&metadata))
+    };
+    let all = [REGISTRY, LOOP_STATE, "loop-completions.json"];
+    let before = all.map(look);
+    let mut files = world.open();
+    world.publish(&mut files);
+    world.publish(&mut files);
+    assert_eq!(all.map(look), before);
+}
+
+/// Counts what is asked of the store.
+struct Counting<'a>(&'a [Committed], RefCell<Vec<(u32, u32)>>);
+
+impl History for Counting<'_> {
+    fn after(&self, stage: u32, after: u32) -> Result<Vec<Committed>, HistoryError> {
+        self.1.borrow_mut().push((stage, after));
+        self.0.after(stage, after)
+    }
+}
+
+#[test]
+fn a_long_history_is_extended_without_reading_the_old_one() {
+    let mut world = World::a_loop();
+    for _ in 0..10_000 {
+        world.commit(Some(false), Some("still going"));
+    }
+    let mut files = world.open();
+    world.publish(&mut files);
+    world.commit(Some(true), None);
+    let asked = Counting(&world.committed, RefCell::default());
+    files.publish(&world.view(), &asked).unwrap();
+    files.publish(&world.view(), &asked).unwrap();
+    assert_eq!(*asked.1.borrow(), [(1, 10_000)]);
+    let state = world.json(LOOP_STATE);
+    let numbers: Vec<_> = state["history"].as_array().unwrap().iter().map(|it| it["iteration"].as_u64()).collect();
+    assert_eq!(numbers, (1..=10_001).map(Some).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_crash_between_two_files_is_repaired_by_publishing_again() {
+    let mut world = World::a_loop();
+    world.commit(Some(false), None);
+    let mut files = world.open();
+    world.publish(&mut files);
+    let old = fs_err::read(world.path(LOOP_STATE)).unwrap();
+    world.commit(Some(true), None);
+    world.end(RunStatus::Completed, "plateau");
+    world.publish(&mut files);
+    let all = || [REGISTRY, LOOP_STATE, "loop-completions.json"].map(|name| world.json(name));
+    let whole = all();
+    // Killed after the registry and the log, before the state.
+    fs_err::write(world.path(LOOP_STATE), &old).unwrap();
+    world.publish(&mut world.open());
+    assert_eq!(all(), whole);
+    // Killed before anything but the registry.
+    fs_err::write(world.path(LOOP_STATE), &old).unwrap();
+    fs_err::remove_file(world.path("loop-completions.json")).unwrap();
+    fs_err::write(world.path(".steadfast-abc.tmp"), "unfinished").unwrap();
+    world.open().begin(&world.view(), None, &world.committed).unwrap();
+    assert_eq!(all(), whole);
+    assert!(!world.path(".steadfast-abc.tmp").exists());
+}
+
+#[test]
+fn many_runs_publish_at_once_and_none_is_lost() {
+    let world = World::a_loop();
+    let project: &Path = world.directory.path();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let (mut plan, run) = (world.plan.clone(), world.run.clone());
+            plan.name = format!("n{number}");
+            scope.spawn(move || {
+                let mut run = run;
+                let mut files = PublicFiles::open(project, RunKind::Loop, &plan.name).unwrap();
+                for tokens in 1..=5 {
+                    run.tokens = tokens;
+                    let view = View { run_id: &plan.name, plan: &plan, run: &run, pid: None };
+                    files.publish(&view, &Vec::new()).unwrap();
+                }
+            });
+        }
+    });
+    let sessions = world.json(REGISTRY)["sessions"].clone();
+    let tokens: Vec<_> = (0..8).map(|number| sessions[format!("loop-n{number}")]["tokens"].as_i64()).collect();
+    assert_eq!(tokens, [Some(5); 8]);
+}

@@ -1,0 +1,136 @@
+//! What people do to the registry by hand, and what we make of it.
+
+use super::*;
+
+const KEY: &str = "loop-myfeature";
+
+fn own(world: &World) -> Value {
+    world.json(REGISTRY)["sessions"][KEY].clone()
+}
+
+#[test]
+fn an_entry_marked_as_killed_is_a_request_to_stop_and_stays_marked() {
+    let mut world = World::a_loop();
+    let mut files = world.open();
+    assert_eq!(world.publish(&mut files).edits, Edits::default());
+    assert_eq!(files.edits().unwrap(), Edits::default());
+    world.edit(REGISTRY, |registry| {
+        registry["sessions"][KEY]["status"] = json!("killed");
+        registry["sessions"][KEY]["killed_at"] = json!("2025-01-10T10:30:00Z");
+        registry["sessions"][KEY]["note"] = json!("enough");
+    });
+    let stop = StopEdit { killed_at: Some("2025-01-10T10:30:00Z".into()), note: Some("enough".into()) };
+    let edits = Edits { stop: Some(stop), ..Edits::default() };
+    assert_eq!(files.edits().unwrap(), edits);
+    world.commit(None, None);
+    assert_eq!(world.publish(&mut files).edits, edits, "an iteration that was under way ends");
+    assert_eq!(files.edits().unwrap(), edits, "still wanted");
+    assert_eq!((&own(&world)["status"], &own(&world)["tokens"]), (&json!("killed"), &json!(1_000)));
+
+    world.end(RunStatus::Killed, "marked as killed");
+    world.publish(&mut files);
+    let entry = own(&world);
+    assert_eq!(
+        (&entry["status"], &entry["killed_at"], &entry["completed_at"], &entry["note"]),
+        (&json!("killed"), &json!("2025-01-10T10:30:00Z"), &Value::Null, &json!("enough"))
+    );
+    assert_eq!(files.edits().unwrap(), Edits::default(), "it has been obeyed");
+
+    world.run.status = RunStatus::Running;
+    (world.run.reason, world.run.completed_at_ms) = (None, None);
+    let mut resumed = world.open();
+    assert_eq!(world.publish(&mut resumed).edits, Edits::default(), "whoever resumes a run wants it to go on");
+    assert_eq!((&own(&world)["status"], &own(&world)["killed_at"]), (&json!("running"), &Value::Null));
+}
+
+#[test]
+fn a_removed_entry_stays_removed_and_the_run_goes_on() {
+    let mut world = World::a_loop();
+    let mut files = world.open();
+    world.publish(&mut files);
+    let remove = |registry: &mut Value| {
+        registry["sessions"].as_object_mut().unwrap().remove(KEY);
+    };
+    world.edit(REGISTRY, remove);
+    let removed = Edits { removed: true, ..Edits::default() };
+    assert_eq!(files.edits().unwrap(), removed);
+    world.commit(None, None);
+    assert_eq!(world.publish(&mut files).edits, removed);
+    assert_eq!(world.publish(&mut world.open()).edits, removed, "another process of ours knows it from the state");
+    assert_eq!(world.json(REGISTRY), json!({"sessions": {}}));
+    assert_eq!(world.json(LOOP_STATE)["iteration"], json!(1));
+
+    world.end(RunStatus::Killed, "stopped");
+    world.publish(&mut files);
+    assert_eq!(world.json(REGISTRY), json!({"sessions": {}}));
+    world.run.status = RunStatus::Running;
+    world.run.completed_at_ms = None;
+    world.publish(&mut world.open());
+    assert_eq!(own(&world)["status"], json!("running"), "a run that is opened again is listed again");
+}
+
+#[test]
+fn a_registry_that_vanished_or_broke_tells_nothing_about_the_entry() {
+    let world = World::a_loop();
+    let mut files = world.open();
+    world.publish(&mut files);
+    fs_err::remove_file(world.path(REGISTRY)).unwrap();
+    assert_eq!(files.edits().unwrap(), Edits::default());
+    world.publish(&mut files);
+    assert_eq!(own(&world)["status"], json!("running"));
+}
+
+#[test]
+fn foreign_entries_and_unknown_fields_survive_in_their_places() {
+    let world = World::a_loop();
+    let by_hand = json!({"type": "loop", "status": "running", "started_at": "2025-01-09T00:00:00Z", "mood": 0.1});
+    let before = json!({"version": 7, "sessions": {
+        "zeta": by_hand, KEY: {"colour": "blue", "type": "loop", "note": "my run"}, "alpha": 1}, "tail": [1.5e300]});
+    world.write(REGISTRY, &before.to_string());
+    let mut files = world.open();
+    let edits = world.publish(&mut files).edits;
+    let registry = world.json(REGISTRY);
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&registry), ["version", "sessions", "tail"]);
+    assert_eq!(keys(&registry["sessions"]), ["zeta", KEY, "alpha"]);
+    assert_eq!((&registry["sessions"]["zeta"], &registry["tail"]), (&by_hand, &before["tail"]));
+    let entry = own(&world);
+    assert_eq!(keys(&entry)[..3], ["colour", "type", "note"]);
+    assert_eq!((&entry["note"], &entry["status"]), (&json!("my run"), &json!("running")));
+    let named = |key: &str| RegistryEntry {
+        key: key.into(),
+        kind: None,
+        status: String::new(),
+        started_at: None,
+        project_path: None,
+        note: None,
+        run_id: None,
+    };
+    let zeta = RegistryEntry {
+        kind: Some(RunKind::Loop),
+        status: "running".into(),
+        started_at: Some("2025-01-09T00:00:00Z".into()),
+        ..named("zeta")
+    };
+    assert_eq!(edits.added, [zeta, named("alpha")]);
+    assert_eq!(super::super::registry(world.directory.path()).unwrap().len(), 3);
+    world.edit(LOOP_STATE, |state| state["mine"] = json!("kept"));
+    world.publish(&mut files);
+    assert_eq!(world.json(LOOP_STATE)["mine"], json!("kept"));
+}
+
+#[test]
+fn a_completion_that_somebody_took_away_is_not_written_again() {
+    let mut world = World::a_loop();
+    world.end(RunStatus::Completed, "beads-empty");
+    let mut files = world.open();
+    world.publish(&mut files);
+    fs_err::remove_file(world.path("loop-completions.json")).unwrap();
+    world.publish(&mut files);
+    world.publish(&mut world.open());
+    assert!(!world.path("loop-completions.json").exists());
+    world.run.completed_at_ms = Some(START + 90 * MINUTE);
+    world.publish(&mut world.open());
+    let log = world.json("loop-completions.json");
+    assert_eq!((log.as_array().unwrap().len(), &log[0]["completed_at"]), (1, &json!("2025-01-10T11:30:00Z")));
+}

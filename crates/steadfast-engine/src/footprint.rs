@@ -1,0 +1,134 @@
+//! What an iteration left behind, as one fingerprint: its words, its summary, the progress file, and the names, sizes
+//! and times of the files it works on. Two that are equal mean that nothing moved.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use steadfast_core::text::Fingerprint;
+
+use crate::agent::result::tail_of;
+use crate::process;
+
+/// More files than this are not looked at; a change beyond them still shows in the words.
+const MOST_FILES: usize = 50_000;
+const DEEPEST: usize = 24;
+const PROGRESS_BYTES: u64 = 1 << 20;
+const GIT_LIMIT: Duration = Duration::from_secs(20);
+/// Left by tools, not by anybody's work.
+const NOISE: [&str; 6] = [".git", "node_modules", "target", "__pycache__", ".venv", ".pytest_cache"];
+
+/// Where to look.
+#[derive(Debug, Clone, Copy)]
+pub struct Tree<'a> {
+    pub directory: &'a Path,
+    pub progress: Option<&'a Path>,
+}
+
+pub(crate) fn of(said: &str, summary: Option<&str>, tree: &Tree<'_>) -> String {
+    let mut print = Fingerprint::default();
+    let mut add = |bytes: &[u8]| {
+        print.add(bytes);
+        print.add(&[0]);
+    };
+    add(even(said).as_bytes());
+    add(even(summary.unwrap_or_default()).as_bytes());
+    let progress = tree.progress.and_then(|path| tail_of(path, PROGRESS_BYTES));
+    add(progress.unwrap_or_default().as_bytes());
+    let head = git(&["git", "rev-parse", "HEAD"], tree.directory);
+    add(head.as_deref().unwrap_or_default());
+    let mut files = Vec::new();
+    if let Some(names) = git(&["git", "ls-files", "-co", "--exclude-standard", "-z"], tree.directory) {
+        let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).take(MOST_FILES);
+        files.extend(names.map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned())));
+    } else {
+        walk(tree.directory, Path::new(""), 0, &mut files);
+    }
+    files.sort_unstable();
+    for file in files.iter().filter(|file| !is_ours(file) && !is_noise(file)) {
+        let Ok(metadata) = fs_err::symlink_metadata(tree.directory.join(file)) else { continue };
+        let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+        add(file.as_os_str().as_encoded_bytes());
+        add(&metadata.len().to_le_bytes());
+        add(&modified.as_nanos().to_le_bytes());
+    }
+    format!("{:032x}", print.value())
+}
+
+/// Without case, numbers and spacing: a new date or counter is nothing new.
+fn even(said: &str) -> String {
+    let mut even = String::with_capacity(said.len());
+    for character in said.chars().flat_map(char::to_lowercase) {
+        let kept = match character {
+            digit if digit.is_numeric() => '#',
+            space if space.is_whitespace() => ' ',
+            other => other,
+        };
+        if !(matches!(kept, '#' | ' ') && even.ends_with(kept)) {
+            even.push(kept);
+        }
+    }
+    even
+}
+
+/// What the run itself keeps in the project changes with every iteration.
+fn is_ours(file: &Path) -> bool {
+    let Ok(inside) = file.strip_prefix(".claude") else { return false };
+    let first = inside.iter().next().and_then(|name| name.to_str()).unwrap_or_default();
+    first.starts_with("loop-") || first.starts_with("pipeline-runs") || first.starts_with(".steadfast")
+}
+
+fn is_noise(file: &Path) -> bool {
+    file.iter().any(|name| name.to_str().is_some_and(|name| NOISE.contains(&name)))
+}
+
+fn git(argv: &[&str], directory: &Path) -> Option<Vec<u8>> {
+    let captured = process::capture(argv, directory, GIT_LIMIT, 16 << 20).ok()?;
+    (captured.exit_code == Some(0)).then_some(captured.stdout)
+}
+
+fn walk(root: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs_err::read_dir(root.join(below)) else { return };
+    let mut entries: Vec<_> = entries.flatten().collect();
+    entries.sort_by_key(fs_err::DirEntry::file_name);
+    for entry in entries {
+        if files.len() >= MOST_FILES {
+            return;
+        }
+        let path = below.join(entry.file_name());
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && !is_noise(&path) && depth < DEEPEST => walk(root, &path, depth + 1, files),
+            Ok(kind) if kind.is_dir() => {}
+            _ => files.push(path),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_footprint_moves_with_words_files_and_progress_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let progress = directory.path().join(".claude/loop-progress/progress-x.txt");
+        fs_err::create_dir_all(progress.parent().unwrap()).unwrap();
+        fs_err::create_dir_all(directory.path().join("target")).unwrap();
+        fs_err::write(directory.path().join("a.txt"), "one").unwrap();
+        let tree = Tree { directory: directory.path(), progress: Some(&progress) };
+        let first = of("Done in 3 steps", None, &tree);
+        assert_eq!(of("done  in 14 steps", None, &tree), first);
+        fs_err::write(directory.path().join(".claude/loop-state-x.json"), "{}").unwrap();
+        fs_err::write(directory.path().join("target/out"), "built").unwrap();
+        assert_eq!(of("Done in 3 steps", None, &tree), first);
+
+        let mut seen = vec![first];
+        seen.push(of("Something else", None, &tree));
+        seen.push(of("Done in 3 steps", Some("a summary"), &tree));
+        fs_err::write(&progress, "- learned something").unwrap();
+        seen.push(of("Done in 3 steps", None, &tree));
+        fs_err::write(directory.path().join("a.txt"), "three").unwrap();
+        seen.push(of("Done in 3 steps", None, &tree));
+        let different: std::collections::BTreeSet<&String> = seen.iter().collect();
+        assert_eq!(different.len(), seen.len(), "{seen:?}");
+    }
+}

@@ -1,0 +1,215 @@
+//! From definitions to plans: loop types and pipelines are YAML with prompts, looked up in the project, the user's home
+//! and what is built in (`plan/catalogue.rs`), read key by key (`plan/stage.rs`, `plan/pipeline.rs`) and checked as a
+//! whole, so that every fault is told at once with file, line and fix. Flags of the command line come last.
+
+use std::path::PathBuf;
+
+use steadfast_core::clock::{self, Millis};
+use steadfast_core::run::name::{NameError, RunName};
+use steadfast_core::run::{AgentKind, Plan, RunKind};
+
+mod agents;
+mod builtin;
+mod catalogue;
+pub mod dry_run;
+mod fault;
+mod fields;
+mod limits;
+mod loop_type;
+mod pipeline;
+mod rules;
+pub mod scaffold;
+mod stage;
+#[cfg(test)]
+mod tests;
+mod variables;
+mod yaml;
+
+pub use agents::agent_kind;
+pub use catalogue::{Catalogue, Listed, Located, Origin};
+pub use fault::{Fault, Level};
+
+use fault::{Faults, did_you_mean};
+use stage::{LOOP_RUNS, StageContext, plan_stage};
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    #[error("{}", told(.0))]
+    Faults(Vec<Fault>),
+    #[error("there is no loop type `{name}`")]
+    NoLoopType { name: String, known: Vec<String> },
+    #[error("there is no pipeline `{name}`")]
+    NoPipeline { name: String, known: Vec<String> },
+    #[error("`{}` is not a file", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("`{}` is there already", path.display())]
+    Exists { path: PathBuf },
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+}
+
+impl PlanError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Faults(_) => "mend the lines above, then check with `steadfast pipeline validate FILE`".into(),
+            Self::NoLoopType { name, known } => {
+                format!("{}see `steadfast loop types`", did_you_mean(name, known.iter().map(String::as_str)))
+            }
+            Self::NoPipeline { name, known } => {
+                format!("{}see `steadfast pipeline types`", did_you_mean(name, known.iter().map(String::as_str)))
+            }
+            Self::NotAFile { path } => format!("put a file at `{}`", path.display()),
+            Self::Exists { .. } => "choose another name, or remove it first".into(),
+            Self::Name(error) => error.hint().into(),
+            Self::Io(_) => "check that the file exists and can be read".into(),
+        }
+    }
+}
+
+fn told(faults: &[Fault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+/// What the command line says; it wins over definitions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Overrides {
+    /// Of a loop, its maximum; of a pipeline, the most that any stage may run.
+    pub max: Option<u32>,
+    pub agent: Option<AgentKind>,
+    pub model: Option<String>,
+    pub effort: Option<String>,
+    pub user_hooks: Option<bool>,
+    /// Has to pass before a loop, or a pipeline's last stage, is over. Instead of the definition's own.
+    pub verify: Vec<String>,
+    pub items: Vec<String>,
+    pub timeout_ms: Option<Millis>,
+    pub delay_ms: Option<Millis>,
+    pub tokens: Option<i64>,
+    pub cost_micros: Option<i64>,
+    pub wall_ms: Option<Millis>,
+    pub errors: Option<u32>,
+    pub idle: Option<u32>,
+    pub parallel: Option<u32>,
+}
+
+/// A plan, and what the user should know about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    pub plan: Plan,
+    pub warnings: Vec<Fault>,
+    /// Where it was read from.
+    pub file: String,
+    /// A pipeline's own text, for the copy among the public files.
+    pub definition: Option<String>,
+}
+
+/// Plans a loop. Without a name it has its type's.
+pub fn plan_loop(
+    catalogue: &Catalogue,
+    loop_type: &str,
+    name: Option<&str>,
+    flags: &Overrides,
+) -> Result<Planned, PlanError> {
+    let source = catalogue.find_loop(loop_type)?;
+    let run: RunName = name.unwrap_or(&source.name).parse()?;
+    let mut faults = Faults::default();
+    let def = loop_type::read(&source, &mut faults);
+    let plan = def.map(|mut def| {
+        if let Some(prompt) = def.stage.prompt.as_on() {
+            variables::check(prompt, None, &mut faults);
+        }
+        def.stage.runs = flags.max.or(def.stage.runs);
+        let context = StageContext {
+            run: run.as_str(),
+            name: source.name.clone(),
+            loop_type: Some(source.name.clone()),
+            inputs: Vec::new(),
+            default_runs: LOOP_RUNS,
+            verified: true,
+            at: def.at,
+        };
+        let stage = plan_stage(def.stage, context, flags, &mut faults);
+        Plan {
+            name: run.to_string(),
+            kind: RunKind::Loop,
+            title: source.name.clone(),
+            pipeline_file: None,
+            stages: vec![stage],
+            limits: def.limits.into_limits(flags),
+        }
+    });
+    finish(plan, faults, source.file, None)
+}
+
+/// Plans a pipeline. Without a name it has its own with date and time.
+pub fn plan_pipeline(
+    catalogue: &Catalogue,
+    file: &str,
+    name: Option<&str>,
+    flags: &Overrides,
+    now: Millis,
+) -> Result<Planned, PlanError> {
+    let source = catalogue.find_pipeline(file)?;
+    let mut faults = Faults::default();
+    let def = pipeline::read(&source, catalogue, &mut faults);
+    let title = def.as_ref().and_then(|def| def.title.clone()).unwrap_or_else(|| source.name.clone());
+    let run: RunName = match name {
+        Some(name) => name.parse()?,
+        None => default_name(&title, now).parse()?,
+    };
+    let plan = def.map(|mut def| Plan {
+        name: run.to_string(),
+        kind: RunKind::Pipeline,
+        limits: std::mem::take(&mut def.limits).into_limits(flags),
+        stages: def.plan(run.as_str(), flags, &mut faults),
+        title,
+        pipeline_file: Some(file_name(&source.file)),
+    });
+    let definition = String::from_utf8(source.bytes).ok();
+    finish(plan, faults, source.file, definition)
+}
+
+fn finish(plan: Option<Plan>, faults: Faults, file: String, definition: Option<String>) -> Result<Planned, PlanError> {
+    let failed = faults.has_errors();
+    let list = faults.into_list();
+    match plan.filter(|_| !failed) {
+        Some(plan) => Ok(Planned { plan, warnings: list, file, definition }),
+        None => Err(PlanError::Faults(list)),
+    }
+}
+
+/// Everything that is wrong or doubtful in a loop type.
+pub fn validate_loop(catalogue: &Catalogue, loop_type: &str) -> Result<Vec<Fault>, PlanError> {
+    // Folders may have names that no run could have.
+    faults_of(plan_loop(catalogue, loop_type, Some("name"), &Overrides::default()))
+}
+
+/// Everything that is wrong or doubtful in a pipeline and in the loop types that it uses.
+pub fn validate_pipeline(catalogue: &Catalogue, file: &str) -> Result<Vec<Fault>, PlanError> {
+    faults_of(plan_pipeline(catalogue, file, Some("name"), &Overrides::default(), 0))
+}
+
+fn faults_of(planned: Result<Planned, PlanError>) -> Result<Vec<Fault>, PlanError> {
+    match planned {
+        Ok(planned) => Ok(planned.warnings),
+        Err(PlanError::Faults(faults)) => Ok(faults),
+        Err(error) => Err(error),
+    }
+}
+
+/// `NAME-YYYYMMDD-HHMMSS`, in UTC.
+fn default_name(title: &str, now: Millis) -> String {
+    let plain: String = title.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let plain: String = plain.trim_matches('-').chars().take(40).collect();
+    let time: String = clock::to_rfc3339(now).chars().filter(char::is_ascii_digit).collect();
+    let (day, clock) = time.split_at_checked(8).unwrap_or((&time, ""));
+    let plain = if plain.is_empty() { "pipeline" } else { &plain };
+    format!("{plain}-{day}-{clock}")
+}
+
+fn file_name(file: &str) -> String {
+    file.rsplit('/').next().unwrap_or(file).to_owned()
+}

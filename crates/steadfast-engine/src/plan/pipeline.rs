@@ -1,0 +1,283 @@
+//! Pipelines: stages one after the other, each with a loop type's prompt or one of its own. The older `steps:` and
+//! `loops:` and the newer `nodes:` are understood; what they can and we cannot is refused with a way out.
+
+use std::collections::BTreeMap;
+
+use steadfast_core::run::StagePlan;
+
+use super::agents::AgentDef;
+use super::catalogue::{Catalogue, Source};
+use super::fault::{At, Faults, did_you_mean};
+use super::fields::{Fields, Setting, Value};
+use super::limits::LimitsDef;
+use super::loop_type;
+use super::stage::{Prompt, StageContext, StageDef, plan_stage};
+use super::variables;
+use super::yaml::{self, Yaml};
+use super::{Overrides, PlanError};
+use steadfast_core::run::name::RunName;
+
+const LISTS: [&str; 4] = ["stages", "nodes", "steps", "loops"];
+const MOST_STAGES: usize = 100;
+
+/// A pipeline, read and checked as far as that goes without its run's name.
+#[derive(Debug)]
+pub(super) struct PipelineDef {
+    pub(super) title: Option<String>,
+    pub(super) limits: LimitsDef,
+    stages: Vec<Stage>,
+}
+
+#[derive(Debug)]
+struct Stage {
+    at: At,
+    name: String,
+    loop_type: Option<String>,
+    /// `None` for the stage before.
+    inputs: Option<Vec<(String, At)>>,
+    def: StageDef,
+}
+
+pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &mut Faults) -> Option<PipelineDef> {
+    let at = At::new(&source.file, 1);
+    let node = match yaml::parse(&source.bytes) {
+        Ok(node) => node,
+        Err(fault) => {
+            faults.error(&at.line(fault.line), fault.what, "mend the YAML");
+            return None;
+        }
+    };
+    let mut fields = Fields::of(&node, &at, "a pipeline", faults)?;
+    let title = fields.text(&["name"], faults);
+    fields.text(&["description"], faults);
+    for name in ["version", "commands", "inputs", "context"] {
+        if let Some(value) = fields.take(&[name], faults)
+            && name != "version"
+        {
+            faults.warning(&value.at, format!("`{name}` of a pipeline has no effect"), "remove it");
+        }
+    }
+    let defaults = match fields.take(&["defaults"], faults) {
+        Some(value) if !value.is_off() => read_defaults(&value, faults),
+        _ => StageDef::default(),
+    };
+    let limits = LimitsDef::read(&mut fields, faults);
+    let list = fields.take(&LISTS, faults);
+    fields.finish("a pipeline", faults);
+    let nodes = match &list {
+        Some(Value { node: yaml::Node { value: Yaml::List(nodes), .. }, .. }) if !nodes.is_empty() => nodes,
+        _ => {
+            let at = list.as_ref().map_or(&at, |list| &list.at);
+            let fix = "list them: `stages:` and under it `- name: plan` with `loop:` or `prompt:`";
+            faults.error(at, "the pipeline has no stages", fix);
+            return None;
+        }
+    };
+    if nodes.len() > MOST_STAGES {
+        faults.error(&at, format!("{} stages", nodes.len()), format!("use at most {MOST_STAGES}"));
+        return None;
+    }
+    let of_steps = list.as_ref().is_some_and(|list| list.key == "steps" || list.key == "loops");
+    let mut reader = StageReader { catalogue, defaults, of_steps, loops: BTreeMap::new(), names: Vec::new() };
+    let stages = nodes.iter().filter_map(|node| reader.read(node, &at, faults)).collect();
+    let def = PipelineDef { title, limits, stages };
+    def.check_inputs(faults);
+    Some(def)
+}
+
+fn read_defaults(value: &Value<'_>, faults: &mut Faults) -> StageDef {
+    let Some(mut fields) = Fields::of(value.node, &value.at, "`defaults`", faults) else { return StageDef::default() };
+    let agent = AgentDef::read(&mut fields, faults);
+    let span = |value: Option<Value<'_>>, faults: &mut Faults| value.and_then(|value| value.span(faults));
+    let timeout = fields.take(&["timeout"], faults);
+    let timeout_ms = span(timeout, faults);
+    let delay = fields.take(&["delay"], faults);
+    let delay_ms = span(delay, faults);
+    fields.finish("`defaults`", faults);
+    StageDef { delay_ms, timeout_ms, agent, ..StageDef::default() }
+}
+
+struct StageReader<'a> {
+    catalogue: &'a Catalogue,
+    defaults: StageDef,
+    of_steps: bool,
+    /// Loop types that were read before; their faults are told once.
+    loops: BTreeMap<String, Option<StageDef>>,
+    names: Vec<String>,
+}
+
+impl StageReader<'_> {
+    fn read(&mut self, node: &yaml::Node, at: &At, faults: &mut Faults) -> Option<Stage> {
+        let mut fields = Fields::of(node, at, "a stage", faults)?;
+        let at = fields.at.clone();
+        if let Some(nested) = fields.take(&["pipeline"], faults) {
+            let fix = "copy the stages of that pipeline to here";
+            faults.error(&nested.at, "a pipeline inside a pipeline is not supported", fix);
+        }
+        let name = fields.take(&["name", "id"], faults);
+        let loop_type = fields.take(&["loop", "stage"], faults);
+        fields.text(&["description"], faults);
+        let prompt = fields.take(&["prompt"], faults);
+        let inputs = fields.take(&["inputs"], faults).and_then(|value| read_inputs(&value, faults));
+        let mut def = StageDef::read(&mut fields, faults);
+        fields.finish("a stage", faults);
+        def.prompt = prompt.map_or(Setting::Absent, |value| read_inline(&value, faults));
+        let loop_name = loop_type.as_ref().and_then(|value| value.text(faults));
+        let name = self.name(name.as_ref(), loop_name.as_deref(), &at, faults);
+        let base = match (&loop_name, &loop_type) {
+            (Some(loop_name), Some(value)) => self.loop_def(loop_name, &value.at, faults),
+            _ => Some(StageDef::default()),
+        };
+        // A loop type that cannot be read has been told; its missing prompt need not be.
+        let base = base.unwrap_or_else(|| StageDef { prompt: Setting::Off, ..StageDef::default() });
+        let def = def.or(self.defaults.clone()).or(base);
+        Some(Stage { at, name: name?, loop_type: loop_name, inputs, def })
+    }
+
+    fn name(
+        &mut self,
+        value: Option<&Value<'_>>,
+        loop_name: Option<&str>,
+        at: &At,
+        faults: &mut Faults,
+    ) -> Option<String> {
+        let given = value.and_then(|value| value.text(faults));
+        let at = value.map_or(at, |value| &value.at);
+        let Some(mut name) = given.clone().or_else(|| loop_name.map(str::to_owned)) else {
+            faults.error(at, "a stage has no name", "add `name:`");
+            return None;
+        };
+        if let Err(error) = name.parse::<RunName>() {
+            let fix = slug(&name).map_or_else(|| error.hint().to_owned(), |slug| format!("write `name: {slug}`"));
+            faults.error(at, format!("{error}; it becomes the name of a folder"), fix);
+            return None;
+        }
+        if self.names.contains(&name) {
+            // Old files had no names; the same loop twice was normal there.
+            if given.is_none() && self.of_steps {
+                let number =
+                    (2..=MOST_STAGES).find(|number| !self.names.contains(&format!("{name}-{number}"))).unwrap_or(2);
+                name = format!("{name}-{number}");
+            } else {
+                let fix = if given.is_some() { "choose another name" } else { "add `name:` with another one" };
+                faults.error(at, format!("two stages are named `{name}`"), fix);
+            }
+        }
+        self.names.push(name.clone());
+        Some(name)
+    }
+
+    fn loop_def(&mut self, name: &str, at: &At, faults: &mut Faults) -> Option<StageDef> {
+        if let Some(known) = self.loops.get(name) {
+            return known.clone();
+        }
+        let def = match self.catalogue.find_loop(name) {
+            Ok(source) => loop_type::read(&source, faults).map(|def| def.stage),
+            Err(PlanError::NoLoopType { known, .. }) => {
+                let meant = did_you_mean(name, known.iter().map(String::as_str));
+                let fix = format!("{meant}Known are {}", known.join(", "));
+                faults.error(at, format!("there is no loop type `{name}`"), fix);
+                None
+            }
+            Err(error) => {
+                faults.error(at, error.to_string(), error.hint());
+                None
+            }
+        };
+        self.loops.insert(name.to_owned(), def.clone());
+        def
+    }
+}
+
+/// The prompt of a stage is written where the stage is.
+fn read_inline(value: &Value<'_>, faults: &mut Faults) -> Setting<Prompt> {
+    if value.is_off() {
+        return Setting::Absent;
+    }
+    let Yaml::Text(text) = &value.node.value else {
+        faults.error(&value.at, "the prompt has to be a text", "write `prompt: |` and the text below it, indented");
+        return Setting::Off;
+    };
+    if text.trim().is_empty() {
+        faults.error(&value.at, "the prompt is empty", "say what the agent is to do");
+        return Setting::Off;
+    }
+    let is_file = std::path::Path::new(text.trim()).extension().is_some_and(|end| end == "md");
+    if is_file && !text.trim().contains(char::is_whitespace) {
+        let fix = "write the prompt itself, or make a loop type and name it with `loop:`";
+        faults.warning(&value.at, format!("`{}` is taken as the prompt, not as a file", text.trim()), fix);
+    }
+    Setting::On(Prompt { text: text.clone(), at: value.at.line(value.node.line) })
+}
+
+/// Names, one name, or `{from: name}` as later versions write it.
+fn read_inputs(value: &Value<'_>, faults: &mut Faults) -> Option<Vec<(String, At)>> {
+    if value.is_off() {
+        return None;
+    }
+    if matches!(value.node.value, Yaml::Map(_)) {
+        let mut fields = Fields::of(value.node, &value.at, "`inputs`", faults)?;
+        let from = fields.take(&["from"], faults);
+        if let Some(select) = fields.take(&["select"], faults)
+            && select.text(faults).as_deref() != Some("latest")
+        {
+            faults.warning(&select.at, "`select` has no effect: the last output is given", "remove it");
+        }
+        for name in ["from_initial", "from_parallel"] {
+            if let Some(value) = fields.take(&[name], faults) {
+                faults.warning(&value.at, format!("`{name}` has no effect"), "name the stage with `from:`");
+            }
+        }
+        fields.finish("`inputs`", faults);
+        return from.map(|from| name_list(&from, faults));
+    }
+    Some(name_list(value, faults))
+}
+
+fn name_list(value: &Value<'_>, faults: &mut Faults) -> Vec<(String, At)> {
+    value.nodes().filter_map(|part| Some((part.text(faults)?, part.at.clone()))).collect()
+}
+
+/// A name for a folder made of what somebody wrote.
+fn slug(text: &str) -> Option<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let slug = words.collect::<Vec<_>>().join("-").to_lowercase();
+    let slug: String = slug.chars().take(64).collect();
+    slug.parse::<RunName>().is_ok().then_some(slug)
+}
+
+impl PipelineDef {
+    /// Every input has to be an earlier stage.
+    fn check_inputs(&self, faults: &mut Faults) {
+        let names: Vec<&str> = self.stages.iter().map(|stage| stage.name.as_str()).collect();
+        for (number, stage) in self.stages.iter().enumerate() {
+            let (earlier, others) = names.split_at(number);
+            for (input, at) in stage.inputs.iter().flatten() {
+                variables::check_input(input, earlier, others, at, faults);
+            }
+            if let Some(prompt) = stage.def.prompt.as_on() {
+                variables::check(prompt, Some((earlier, others)), faults);
+            }
+        }
+    }
+
+    pub(super) fn plan(self, run: &str, flags: &Overrides, faults: &mut Faults) -> Vec<StagePlan> {
+        let last = self.stages.len();
+        let stages = (1..).zip(self.stages);
+        let plans = stages.map(|(number, stage)| {
+            let context = StageContext {
+                run,
+                name: stage.name,
+                loop_type: stage.loop_type,
+                inputs: stage.inputs.into_iter().flatten().map(|(input, _)| input).collect(),
+                default_runs: 1,
+                verified: number == last,
+                at: stage.at,
+            };
+            let mut plan = plan_stage(stage.def, context, flags, faults);
+            plan.runs = plan.runs.min(flags.max.unwrap_or(u32::MAX));
+            plan
+        });
+        plans.collect()
+    }
+}

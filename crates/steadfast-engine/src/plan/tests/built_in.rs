@@ -1,0 +1,92 @@
+//! What comes with the program: built-in loop types and pipelines, new ones to begin from, and how a plan is shown.
+
+use super::*;
+use crate::plan::dry_run::dry_run;
+use crate::plan::scaffold::{new_loop, new_pipeline};
+
+#[test]
+fn everything_built_in_is_valid() {
+    let world = World::new();
+    let loops: Vec<_> = world.catalogue.loop_types().into_iter().map(|listed| listed.name).collect();
+    assert_eq!(loops, ["work", "improve-plan", "refine-beads", "idea-wizard"]);
+    for name in &loops {
+        assert_eq!(validate_loop(&world.catalogue, name).unwrap(), [], "{name}");
+        let planned = plan_loop(&world.catalogue, name, None, &Overrides::default()).unwrap();
+        let prompt = &planned.plan.stages[0].prompt;
+        assert!(prompt.contains("${PROGRESS}") && prompt.contains("${RESULT}"), "{name}");
+    }
+    let pipelines = world.catalogue.pipelines();
+    assert_eq!(pipelines.len(), 6);
+    for listed in pipelines {
+        assert_eq!(validate_pipeline(&world.catalogue, &listed.name).unwrap(), [], "{}", listed.name);
+        assert!(listed.description.is_some(), "{}", listed.name);
+    }
+    let rules = loops.iter().map(|name| {
+        let planned = plan_loop(&world.catalogue, name, Some("auth"), &Overrides::default()).unwrap();
+        let stage = &planned.plan.stages[0];
+        (stage.completion.clone(), stage.check_before, stage.min_iterations, stage.runs)
+    });
+    let expected = [
+        (Rule::BeadsEmpty("loop/auth".into()), true, 1, 25),
+        (Rule::Plateau(2), false, 2, 25),
+        (Rule::Plateau(2), false, 2, 25),
+        (Rule::FixedN, false, 1, 5),
+    ];
+    assert_eq!(rules.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn new_definitions_are_valid_and_overwrite_nothing() {
+    let world = World::new();
+    let loops = world.catalogue.project.join(".claude/loops");
+    let files = new_loop(&loops, "polish").unwrap();
+    assert_eq!(files, [loops.join("polish/loop.yaml"), loops.join("polish/prompt.md")]);
+    assert_eq!(validate_loop(&world.catalogue, "polish").unwrap(), []);
+    assert!(matches!(new_loop(&loops, "polish"), Err(PlanError::Exists { .. })));
+    assert!(matches!(new_loop(&loops, "../polish"), Err(PlanError::Name(_))));
+    let path = world.catalogue.project.join(".claude/pipelines/mine.yaml");
+    new_pipeline(&path, "mine").unwrap();
+    assert_eq!(validate_pipeline(&world.catalogue, "mine").unwrap(), []);
+    let before = fs_err::read(&path).unwrap();
+    assert!(matches!(new_pipeline(&path, "other"), Err(PlanError::Exists { .. })));
+    assert_eq!(fs_err::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_dry_run_shows_settings_files_and_first_prompts() {
+    let world = World::new();
+    let plan = world.pipeline(
+        "name: full\nlimits: {usd: 3}\nstages:\n  - name: plan\n    prompt: \"Plan into ${OUTPUT}, ${NOBODY}.\"\n    agent: ./run 'a b'\n\
+         \x20 - name: look\n    runs: 2\n    completion: {any: [plateau, {command: make}]}\n    perspectives: [user]\n\
+         \x20   prompt: |\n      As ${PERSPECTIVE}, ${ITERATION}:\n      ${INPUTS.plan}\n",
+    );
+    let expected = "\
+pipeline auth (full)
+  limits     $3.00, 5 errors in a row, 3 iterations without progress
+
+stage 1: plan
+  loop type  -
+  agent      ./run a b
+  at most    1
+  over when  1 iterations are done
+  timing     2h 00m for an agent, 3s between iterations
+  progress   .claude/pipeline-runs/auth/stage-1-plan/progress.md
+  output     .claude/pipeline-runs/auth/stage-1-plan/output.md
+  unknown    ${NOBODY}
+  first prompt:
+    | Plan into .claude/pipeline-runs/auth/stage-1-plan/output.md, ${NOBODY}.
+
+stage 2: look
+  loop type  -
+  agent      claude
+  at most    2
+  over when  (2 iterations in a row find nothing left to improve) or (`make` exits with 0)
+  timing     2h 00m for an agent, 3s between iterations
+  progress   .claude/pipeline-runs/auth/stage-2-look/progress.md
+  output     .claude/pipeline-runs/auth/stage-2-look/run-1.md
+  first prompt:
+    | As user, 1:
+    | [output of stage plan]
+";
+    assert_eq!(dry_run(&plan), expected);
+}

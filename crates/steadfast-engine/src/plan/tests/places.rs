@@ -1,0 +1,77 @@
+//! Where definitions are looked for, and from where nothing is read.
+
+use super::*;
+
+#[test]
+fn the_project_comes_before_the_home_and_that_before_what_is_built_in() {
+    let world = World::new();
+    let origin = |name: &str| world.catalogue.find_loop(name).unwrap().origin;
+    assert_eq!(origin("work"), Origin::BuiltIn);
+    world.write("home/loops/work/stage.yaml", "description: mine at home");
+    assert_eq!(origin("work"), Origin::User);
+    world.add_loop("work", "description: of the project");
+    assert_eq!(origin("work"), Origin::Project);
+    assert_eq!(world.catalogue.find_loop("./.claude/loops/work").unwrap().origin, Origin::Path);
+    let listed = world.catalogue.loop_types();
+    let work: Vec<_> = listed.iter().filter(|listed| listed.name == "work").collect();
+    assert_eq!(work.len(), 1);
+    assert_eq!(work[0].description.as_deref(), Some("of the project"));
+
+    let origin = |file: &str| world.catalogue.find_pipeline(file).map(|source| source.origin).ok();
+    assert_eq!((origin("full-refine"), origin("full-refine.yaml")), (Some(Origin::BuiltIn), Some(Origin::BuiltIn)));
+    world.write("home/pipelines/full-refine.yaml", "");
+    assert_eq!((origin("full-refine"), origin("full-refine.yaml")), (Some(Origin::User), Some(Origin::User)));
+    world.write("project/.claude/pipelines/full-refine.yml", "description: d");
+    assert_eq!((origin("full-refine"), origin("full-refine.yaml")), (Some(Origin::Project), Some(Origin::User)));
+    world.write("project/full-refine", "");
+    assert_eq!((origin("full-refine"), origin("nobody"), origin("")), (Some(Origin::Path), None, None));
+    let listed = world.catalogue.pipelines();
+    assert_eq!(listed.iter().filter(|listed| listed.name == "full-refine").count(), 1);
+}
+
+#[test]
+fn an_unknown_name_is_told_with_what_was_meant() {
+    let world = World::new();
+    let error = plan_loop(&world.catalogue, "wrok", None, &Overrides::default()).unwrap_err();
+    assert_eq!(error.to_string(), "there is no loop type `wrok`");
+    assert_eq!(error.hint(), "did you mean `work`? see `steadfast loop types`");
+    for name in ["", "..", "../../etc", "a/../../b", "x\0y"] {
+        assert!(plan_loop(&world.catalogue, name, None, &Overrides::default()).is_err(), "{name:?}");
+    }
+    let named = plan_loop(&world.catalogue, "work", Some("../x"), &Overrides::default());
+    assert!(matches!(named, Err(PlanError::Name(_))), "{named:?}");
+}
+
+#[test]
+fn a_prompt_is_read_from_its_own_folder_only() {
+    let world = World::new();
+    let secret = world.write("secret.md", "key");
+    world.add_loop("mine", "prompt: linked");
+    let folder = world.catalogue.project.join(".claude/loops/mine");
+    std::os::unix::fs::symlink(&secret, folder.join("linked.md")).unwrap();
+    let told = |yaml: &str| {
+        fs_err::write(folder.join("loop.yaml"), yaml).unwrap();
+        let faults = validate_loop(&world.catalogue, "mine").unwrap();
+        faults.into_iter().map(|fault| fault.what).collect::<Vec<_>>().join("; ")
+    };
+    assert!(told("prompt: linked").ends_with("is a link that leaves its folder"));
+    for name in ["../../../../../secret", "/etc/passwd", "prompts/../../x"] {
+        assert!(told(&format!("prompt: {name}")).ends_with("is not in the loop type's folder"), "{name}");
+    }
+    assert_eq!(told("prompt: nowhere"), "there is no prompt `nowhere`");
+    assert_eq!(told("prompt: prompt.md"), "");
+    assert_eq!(told("prompt: |\n  several\n  lines\n"), "");
+    fs_err::write(folder.join("prompt.md"), [0xff, 0xfe]).unwrap();
+    assert!(told("x: 1").contains("is not UTF-8 text"));
+    fs_err::remove_file(folder.join("prompt.md")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", folder.join("prompt.md")).unwrap();
+    assert!(told("description: x").contains("leaves its folder"));
+    // A folder of loop types that is itself a link is the user's own choice.
+    fs_err::rename(world.catalogue.project.join(".claude/loops"), world.catalogue.home.join("shared")).unwrap();
+    std::os::unix::fs::symlink("../../home/shared", world.catalogue.project.join(".claude/loops")).unwrap();
+    let shared = world.catalogue.home.join("shared/mine");
+    fs_err::remove_file(shared.join("prompt.md")).unwrap();
+    fs_err::write(shared.join("prompt.md"), "fine").unwrap();
+    fs_err::write(shared.join("loop.yaml"), "description: x").unwrap();
+    assert_eq!(validate_loop(&world.catalogue, "mine").unwrap(), []);
+}

@@ -1,0 +1,67 @@
+//! The variables of prompts, checked before anything runs: `${INPUTS.name}` has to name an earlier stage, and a name
+//! that nobody knows is probably a typing mistake.
+
+use steadfast_core::run::template::{self, Variables};
+
+use super::fault::{At, Faults, did_you_mean};
+use super::stage::Prompt;
+
+const KNOWN: [&str; 14] = [
+    "SESSION",
+    "SESSION_NAME",
+    "ITERATION",
+    "INDEX",
+    "PERSPECTIVE",
+    "OUTPUT",
+    "PROGRESS",
+    "PROGRESS_FILE",
+    "INPUTS",
+    "ITEM",
+    "CURRENT_ITEM",
+    "RESULT",
+    "OBJECTIVE",
+    "INPUTS.",
+];
+
+/// Checks a prompt. `stages` are the names before the stage, and its own with those after it; `None` for a loop alone.
+pub(super) fn check(prompt: &Prompt, stages: Option<(&[&str], &[&str])>, faults: &mut Faults) {
+    for name in template::render(&prompt.text, &Variables::default()).unknown {
+        let at = place_of(prompt, &name);
+        match (name.strip_prefix("INPUTS."), stages) {
+            (Some(input), Some((earlier, others))) => check_input(input, earlier, others, &at, faults),
+            (Some(_), None) => {
+                let what = format!("`${{{name}}}` has no value: a loop alone has no earlier stages");
+                faults.warning(&at, what, "use this loop type in a pipeline, or remove it");
+            }
+            (None, _) => {
+                let meant = did_you_mean(&name, KNOWN.iter().copied().filter(|known| !known.ends_with('.')));
+                let fix = format!("{meant}Write `$${{{name}}}` if it is meant to stay as it is");
+                faults.warning(&at, format!("there is no variable `${{{name}}}`: it stays as it is"), fix);
+            }
+        }
+    }
+}
+
+pub(super) fn check_input(input: &str, earlier: &[&str], others: &[&str], at: &At, faults: &mut Faults) {
+    if earlier.contains(&input) {
+        return;
+    }
+    let what = match others {
+        [own, ..] if *own == input => format!("the stage `{input}` cannot be its own input"),
+        others if others.contains(&input) => format!("the stage `{input}` comes later: it has no output yet"),
+        _ => format!("there is no stage `{input}`"),
+    };
+    let fix = if earlier.is_empty() {
+        "remove it: the first stage has no inputs".to_owned()
+    } else {
+        format!("{}Earlier stages are {}", did_you_mean(input, earlier.iter().copied()), earlier.join(", "))
+    };
+    faults.error(at, what, fix);
+}
+
+/// Where a variable stands: as far below the prompt's beginning as in its text.
+fn place_of(prompt: &Prompt, name: &str) -> At {
+    let before = prompt.text.find(&format!("${{{name}}}")).and_then(|at| prompt.text.get(..at)).unwrap_or_default();
+    let lines = u32::try_from(before.matches('\n').count()).unwrap_or(0);
+    prompt.at.line(prompt.at.line.saturating_add(lines))
+}

@@ -1,0 +1,262 @@
+//! Attempts with real processes: whoever is killed, the agent is found, waited for or ended, and never doubled.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use steadfast_core::run::AttemptId;
+use steadfast_engine::attempt::{Attempt, Sighting};
+use steadfast_engine::shim::{Exit, Spec};
+use tempfile::TempDir;
+
+const LONG: Duration = Duration::from_mins(2);
+const GRACE: Duration = Duration::from_millis(300);
+
+struct World {
+    home: TempDir,
+    attempt: Attempt,
+}
+
+impl World {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let attempt = Attempt::at(home.path(), "run-1", AttemptId { stage: 1, iteration: 1, attempt: 1 });
+        Self { home, attempt }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn prepare(&self, argv: &[&str], limit: Duration) {
+        let spec = Spec {
+            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+            directory: self.home.path().to_owned(),
+            env: vec![("STEADFAST_RUN".into(), "r".into())],
+            env_remove: vec!["LEAKED".into()],
+            limit_ms: u64::try_from(limit.as_millis()).unwrap(),
+            grace_ms: u64::try_from(GRACE.as_millis()).unwrap(),
+            ordinal: 1,
+        };
+        self.attempt.prepare(&spec, "the prompt\n", &[]).unwrap();
+    }
+
+    fn start(&self) -> std::process::Child {
+        self.attempt.start(env!("CARGO_BIN_EXE_steadfast").as_ref()).unwrap()
+    }
+
+    /// Prepares a shell script, starts its keeper and lets somebody else wait for that, as `init` would.
+    fn run(&self, script: &str, limit: Duration) {
+        self.prepare(&["sh", "-c", script], limit);
+        let mut keeper = self.start();
+        std::thread::spawn(move || keeper.wait());
+    }
+
+    fn appears(&self, name: &str) -> String {
+        let path = self.path(name);
+        eventually(|| std::fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n')))
+    }
+
+    fn exit(&self) -> Exit {
+        self.attempt.wait(LONG, GRACE).unwrap().unwrap()
+    }
+
+    fn keeper_pid(&self) -> i32 {
+        eventually(|| self.attempt.keeper().unwrap()).identity.pid
+    }
+}
+
+pub(crate) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let patience = Instant::now() + Duration::from_mins(1);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < patience, "it never happened");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn kill(pid: i32) {
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+pub(crate) fn is_alive(pid: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).is_ok_and(|stat| !stat.contains(") Z"))
+}
+
+#[test]
+fn the_agent_gets_prompt_and_environment_and_its_end_is_kept() {
+    let world = World::new();
+    world.run("cat; echo $STEADFAST_RUN $STEADFAST_ATTEMPT; echo oops >&2; exit 7", LONG);
+    world.keeper_pid();
+    let exit = world.exit();
+    assert_eq!(
+        exit,
+        Exit {
+            exit_code: Some(7),
+            signal: None,
+            timed_out: false,
+            stopped: false,
+            cannot_start: None,
+            started_at_ms: exit.started_at_ms,
+            ended_at_ms: exit.ended_at_ms,
+        }
+    );
+    assert!(exit.ended_at_ms >= exit.started_at_ms && exit.started_at_ms > 0);
+    let output = std::fs::read_to_string(world.attempt.output()).unwrap();
+    assert_eq!(output, format!("the prompt\nr {}\n", world.attempt.directory().display()));
+    assert_eq!(std::fs::read_to_string(world.attempt.errors()).unwrap(), "oops\n");
+}
+
+#[test]
+fn only_the_owner_can_read_an_attempt() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    world.run("true", LONG);
+    world.keeper_pid();
+    world.exit();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(world.attempt.directory()), 0o700);
+    for entry in std::fs::read_dir(world.attempt.directory()).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_cannot_start() {
+    let world = World::new();
+    world.prepare(&["steadfast-no-such-program"], LONG);
+    world.start().wait().unwrap();
+    let reason = world.exit().cannot_start.unwrap();
+    assert!(reason.contains("steadfast-no-such-program"), "{reason}");
+}
+
+#[test]
+fn a_second_keeper_starts_nothing() {
+    let world = World::new();
+    world.run("echo once >> count; sleep 0.3", LONG);
+    world.appears("count");
+    assert!(!world.start().wait().unwrap().success());
+    world.exit();
+    assert!(!world.start().wait().unwrap().success());
+    assert_eq!(std::fs::read_to_string(world.path("count")).unwrap(), "once\n");
+}
+
+#[test]
+fn a_keeper_that_comes_late_starts_nothing() {
+    let world = World::new();
+    world.prepare(&["sh", "-c", "touch started"], LONG);
+    assert_eq!(world.attempt.look().unwrap(), Sighting::NeverBegan);
+    assert!(!world.start().wait().unwrap().success());
+    assert!(!world.path("started").exists());
+    assert_eq!(world.attempt.wait(LONG, GRACE).unwrap(), None);
+}
+
+#[test]
+fn the_keeper_ends_an_agent_that_ignores_term_when_its_time_is_over() {
+    let world = World::new();
+    world.run(
+        "trap '' TERM; (trap '' TERM; echo $$ > /dev/null; sleep 60 & echo $! > child; wait) & sleep 60",
+        LONG / 400,
+    );
+    let child = world.appears("child");
+    let exit = world.exit();
+    assert_eq!((exit.timed_out, exit.stopped, exit.signal), (true, false, Some(9)));
+    assert!(!is_alive(&child), "the group goes with its leader");
+}
+
+#[test]
+fn stopping_ends_the_agent_and_what_it_put_into_sessions_of_their_own() {
+    let world = World::new();
+    world.run(
+        "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > stray; sleep 60' & echo $$ > agent; sleep 60",
+        LONG,
+    );
+    let (agent, stray) = (world.appears("agent"), world.appears("stray"));
+    world.attempt.stop(GRACE).unwrap();
+    let Sighting::Ended(exit) = world.attempt.look().unwrap() else { panic!("{:?}", world.attempt.look()) };
+    assert_eq!((exit.stopped, exit.timed_out), (true, false));
+    assert!(!is_alive(&agent) && !is_alive(&stray));
+}
+
+#[test]
+fn ten_megabytes_of_output_are_streamed_to_the_file() {
+    let world = World::new();
+    world.run("head -c 10000000 /dev/zero; echo END", LONG);
+    world.keeper_pid();
+    assert_eq!(world.exit().exit_code, Some(0));
+    assert_eq!(std::fs::metadata(world.attempt.output()).unwrap().len(), 10_000_004);
+}
+
+#[test]
+fn an_agent_whose_keeper_was_killed_is_found_and_waited_for() {
+    let world = World::new();
+    world.run("echo $$ > agent; while [ ! -e go ]; do sleep 0.05; done; echo done > done", LONG);
+    let agent = world.appears("agent");
+    kill(world.keeper_pid());
+    let family = eventually(|| match world.attempt.look().unwrap() {
+        Sighting::Orphaned { family, .. } => Some(family),
+        Sighting::Kept => None,
+        other => panic!("{other:?}"),
+    });
+    assert!(family.session.contains(&agent.trim().parse().unwrap()), "{family:?} {agent}");
+    let waiting = std::thread::spawn({
+        let attempt = world.attempt.clone();
+        move || attempt.wait(LONG, GRACE).unwrap()
+    });
+    std::fs::write(world.path("go"), "").unwrap();
+    assert_eq!(waiting.join().unwrap(), None);
+    assert_eq!(world.appears("done"), "done\n");
+    assert_eq!(world.attempt.look().unwrap(), Sighting::Gone);
+}
+
+#[test]
+fn an_agent_whose_keeper_was_killed_still_has_its_time_limit() {
+    let world = World::new();
+    world.run("trap '' TERM; echo $$ > agent; while :; do sleep 0.05; done", LONG);
+    let agent = world.appears("agent");
+    kill(world.keeper_pid());
+    assert_eq!(world.attempt.wait(Duration::ZERO, GRACE).unwrap(), None);
+    assert!(!is_alive(&agent));
+}
+
+#[test]
+fn an_agent_whose_keeper_was_killed_can_be_stopped() {
+    let world = World::new();
+    world.run("trap '' TERM; echo $$ > agent; while :; do sleep 0.05; done", LONG);
+    let agent = world.appears("agent");
+    kill(world.keeper_pid());
+    eventually(|| (world.attempt.look().unwrap() != Sighting::Kept).then_some(()));
+    world.attempt.stop(GRACE).unwrap();
+    assert!(!is_alive(&agent));
+    assert_eq!(world.attempt.look().unwrap(), Sighting::Gone);
+}
+
+#[test]
+fn an_attempt_outlives_who_started_it_and_a_hang_up() {
+    let world = World::new();
+    world.prepare(&["sh", "-c", "echo $$ > agent; while [ ! -e go ]; do sleep 0.05; done; exit 5"], LONG);
+    // The engine is this shell: it starts the keeper, hangs up on its group and dies.
+    let engine = format!(
+        "'{}' __exec '{}' & while [ ! -e '{}' ]; do sleep 0.05; done; kill -HUP 0; kill -9 $$",
+        env!("CARGO_BIN_EXE_steadfast"),
+        world.attempt.directory().display(),
+        world.path("agent").display()
+    );
+    std::process::Command::new("setsid").args(["--wait", "sh", "-c", &engine]).status().unwrap();
+    assert_eq!(world.attempt.look().unwrap(), Sighting::Kept);
+    std::fs::write(world.path("go"), "").unwrap();
+    assert_eq!(world.exit().exit_code, Some(5));
+}
+
+#[test]
+fn everything_killed_at_once_leaves_nothing_to_wait_for() {
+    let world = World::new();
+    world.run("echo $$ > agent; sleep 60", LONG);
+    let agent = world.appears("agent");
+    world.attempt.kill().unwrap();
+    assert!(!is_alive(&agent));
+    assert_eq!(world.attempt.wait(LONG, GRACE).unwrap(), None);
+}

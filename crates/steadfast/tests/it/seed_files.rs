@@ -1,0 +1,208 @@
+//! The promises of "State files": every recipe of the documentation, run with the real bash and jq against files that
+//! our code wrote, and what its edits do to a run.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use steadfast_core::run::machine;
+use steadfast_core::run::{Plan, Run, RunKind, RunStatus, StageStatus};
+use steadfast_engine::files::{Committed, Edits, PublicFiles, View};
+use steadfast_engine::plan::{Catalogue, Overrides, plan_loop, plan_pipeline};
+
+use crate::env::Env;
+
+const RECIPES: &str = include_str!("seed_003_recipes.sh");
+/// 2025-01-10T10:00:00Z.
+const START: i64 = 1_736_503_200_000;
+
+/// The text of one recipe.
+fn recipe(name: &str) -> &'static str {
+    let (_, rest) = RECIPES.split_once(&format!("#: {name}\n")).unwrap_or_else(|| panic!("no recipe {name}"));
+    rest.split("\n#: ").next().unwrap()
+}
+
+/// A project in which a loop and a pipeline run.
+struct World {
+    env: Env,
+    runs: Vec<(Plan, Run, Vec<Committed>)>,
+}
+
+impl World {
+    fn new() -> Self {
+        let jq = Command::new("jq").arg("--version").output();
+        assert!(jq.is_ok(), "the jq command is needed; ./test installs it");
+        let env = Env::new();
+        let catalogue = Catalogue { project: env.project(), home: env.home() };
+        let flags = Overrides { max: Some(50), verify: vec!["npm test".into()], ..Overrides::default() };
+        let a_loop = plan_loop(&catalogue, "work", Some("myfeature"), &flags).unwrap();
+        let flags = Overrides::default();
+        let pipeline = plan_pipeline(&catalogue, "full-refine", Some("myrefine"), &flags, START).unwrap();
+        let mut runs = Vec::new();
+        for planned in [a_loop, pipeline] {
+            let mut run = machine::begin(&planned.plan, START);
+            run.stages[0].status = StageStatus::Running;
+            run.stages[0].started_at_ms = Some(START);
+            run.stages[0].iterations = 1;
+            let first =
+                Committed { stage: 1, iteration: 1, attempts: 1, committed_at_ms: START, ..Committed::default() };
+            let history = vec![first];
+            let mut files = PublicFiles::open(&env.project(), planned.plan.kind, &planned.plan.name).unwrap();
+            let view = View { run_id: &planned.plan.name, plan: &planned.plan, run: &run, pid: None };
+            files.begin(&view, planned.definition.as_deref(), &history).unwrap();
+            runs.push((planned.plan, run, history));
+        }
+        Self { env, runs }
+    }
+
+    fn open(&self, at: usize) -> PublicFiles {
+        let plan = &self.runs[at].0;
+        let mut files = PublicFiles::open(&self.env.project(), plan.kind, &plan.name).unwrap();
+        self.publish(at, &mut files);
+        files
+    }
+
+    fn publish(&self, at: usize, files: &mut PublicFiles) -> Edits {
+        let (plan, run, history) = &self.runs[at];
+        files.publish(&View { run_id: &plan.name, plan, run, pid: None }, history).unwrap().edits
+    }
+
+    fn end(&mut self, at: usize, status: RunStatus, reason: &str, when: i64) {
+        let run = &mut self.runs[at].1;
+        (run.status, run.reason, run.completed_at_ms) = (status, Some(reason.into()), Some(when));
+        self.open(at);
+    }
+
+    /// Runs a recipe in the project and gives what it printed.
+    fn run(&self, name: &str) -> String {
+        let mut command = Command::new("bash");
+        command.args(["-euo", "pipefail", "-c", recipe(name)]).current_dir(self.env.project());
+        let output = command.output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{name}: {output:?}");
+        assert!(!self.env.project().join("tmp").exists(), "{name} left its file behind");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn registry(&self) -> Value {
+        read(&self.env.project().join(".claude/loop-sessions.json"))["sessions"].clone()
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.registry().as_object().unwrap().keys().cloned().collect()
+    }
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn the_fixture_has_every_recipe() {
+    let names: Vec<_> = RECIPES.lines().filter_map(|line| line.strip_prefix("#: ")).collect();
+    assert_eq!(names.len(), 11, "{names:?}");
+}
+
+#[test]
+fn reading_recipes_print_what_the_documentation_says() {
+    let mut world = World::new();
+    let whole: Value = serde_json::from_str(&world.run("Read current state")).unwrap();
+    assert_eq!(whole["sessions"], world.registry());
+    assert_eq!(world.run("List running sessions"), "loop-myfeature\npipeline-myrefine\n");
+    assert_eq!(world.run("Reading Loop State"), "\"running\"\n1\n\"running\"\nnull\n");
+    let stages = "{\n  \"name\": \"improve-plan\",\n  \"status\": \"running\"\n}\n";
+    assert_eq!(world.run("Reading Pipeline State"), format!("1\n{stages}\"running\"\n"));
+    let progress = world.env.project().join(".claude/loop-progress/progress-myfeature.txt");
+    let entry = "\n## 2025-01-10 - beads-123\n- Implemented\n";
+    let head = std::fs::read_to_string(&progress).unwrap();
+    assert!(head.starts_with("# Progress: myfeature\n\nVerify: npm test\n\n## Codebase Patterns\n"), "{head}");
+    std::fs::write(&progress, format!("{head}{entry}")).unwrap();
+    assert_eq!(world.run("Reading Progress"), format!("{head}{entry}{entry}"));
+
+    world.end(0, RunStatus::Completed, "beads-empty", START + 60_000);
+    assert_eq!(world.run("Reading Loop State"), "\"completed\"\n1\n\"done\"\n\"beads-empty\"\n");
+    assert_eq!(world.run("List running sessions"), "pipeline-myrefine\n");
+}
+
+#[test]
+fn a_session_added_by_hand_is_kept_and_listed() {
+    let world = World::new();
+    let other = recipe("Add a new session").replace("loop-myfeature", "loop-byhand");
+    let added = Command::new("bash").args(["-euc", &other]).current_dir(world.env.project()).status().unwrap();
+    assert!(added.success());
+    let mut files = world.open(0);
+    let edits = files.edits().unwrap();
+    assert_eq!(edits.added.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["loop-byhand"]);
+    assert_eq!(world.keys(), ["loop-myfeature", "pipeline-myrefine", "loop-byhand"]);
+    // The recipe as printed names our own run: it loses what we added, and gets it back.
+    world.run("Add a new session");
+    assert_eq!(world.registry()["loop-myfeature"].get("run_id"), None);
+    assert_eq!(world.publish(0, &mut files).stop, None);
+    assert_eq!(world.registry()["loop-myfeature"]["started_at"], json!("2025-01-10T10:00:00Z"));
+    assert_eq!(world.registry()["loop-byhand"]["status"], json!("running"));
+}
+
+#[test]
+fn a_session_marked_as_killed_asks_its_run_to_stop() {
+    let mut world = World::new();
+    let mut files = world.open(0);
+    assert_eq!(files.edits().unwrap(), Edits::default());
+    world.run("Update status");
+    let stop = files.edits().unwrap().stop.unwrap();
+    assert_eq!(stop.killed_at.as_deref(), world.registry()["loop-myfeature"]["killed_at"].as_str());
+    assert!(stop.killed_at.is_some());
+    world.end(0, RunStatus::Killed, "marked as killed", START + 60_000);
+    assert_eq!(world.registry()["loop-myfeature"]["killed_at"].as_str(), stop.killed_at.as_deref());
+    assert_eq!(world.run("Reading Loop State"), "\"killed\"\n1\n\"running\"\n\"marked as killed\"\n");
+}
+
+#[test]
+fn a_session_removed_by_hand_stays_removed_and_leaves_an_orphaned_state_file() {
+    let world = World::new();
+    let mut files = world.open(0);
+    assert_eq!(world.run("Find orphaned state files (no matching session)"), "");
+    world.run("Remove a session entry");
+    assert!(files.edits().unwrap().removed);
+    assert!(world.publish(0, &mut files).removed);
+    assert_eq!(world.keys(), ["pipeline-myrefine"]);
+    let orphans = world.run("Find orphaned state files (no matching session)");
+    assert_eq!(orphans, "Orphaned: .claude/loop-state-myfeature.json\n");
+}
+
+#[test]
+fn cleaning_up_keeps_what_runs_and_what_ended_lately() {
+    let mut world = World::new();
+    let now = steadfast_core::clock::now();
+    world.end(0, RunStatus::Completed, "plateau", now);
+    world.run("Remove completed entries older than 7 days");
+    assert_eq!(world.keys(), ["loop-myfeature", "pipeline-myrefine"]);
+    world.end(0, RunStatus::Completed, "plateau", now - 8 * 86_400_000);
+    world.run("Remove completed entries older than 7 days");
+    assert_eq!(world.keys(), ["pipeline-myrefine"]);
+    world.end(1, RunStatus::Killed, "stopped", now);
+    world.run("Remove all killed/completed entries");
+    assert_eq!(world.keys(), Vec::<String>::new());
+    world.open(0);
+    assert_eq!(world.keys(), Vec::<String>::new(), "what was cleaned up does not come back");
+}
+
+#[test]
+fn the_directory_has_the_documented_structure() {
+    let mut world = World::new();
+    let (plan, ..) = &world.runs[1];
+    let files = PublicFiles::open(&world.env.project(), RunKind::Pipeline, "myrefine").unwrap();
+    files.save_output(plan, 1, 1, "out").unwrap();
+    world.end(0, RunStatus::Completed, "beads-empty", START + 60_000);
+    for name in [
+        "loop-sessions.json",
+        "loop-state-myfeature.json",
+        "loop-progress/progress-myfeature.txt",
+        "loop-completions.json",
+        "pipeline-runs/myrefine/state.json",
+        "pipeline-runs/myrefine/pipeline.yaml",
+        "pipeline-runs/myrefine/stage-1-improve-plan/progress.md",
+        "pipeline-runs/myrefine/stage-1-improve-plan/output.md",
+        "pipeline-runs/myrefine/stage-2-refine-beads/progress.md",
+    ] {
+        assert!(world.env.project().join(".claude").join(name).is_file(), "{name}");
+    }
+}

@@ -1,0 +1,156 @@
+//! Runs whose agents are the real clients: how they are called, what comes back, and that a user's own hooks stay out.
+
+use crate::client::Client;
+use crate::codex::{self, LabHooks};
+use crate::model::ScriptedModel;
+use crate::reply::{Reply, Usage};
+use crate::workspace::Workspace;
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use steadfast_core::clock;
+use steadfast_core::config::{AgentConfig, AgentsConfig, Config};
+use steadfast_core::run::{
+    AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, machine,
+};
+use steadfast_core::store::{IterationRow, Store};
+use steadfast_engine::dispatcher::{self, Engine};
+
+const RUN: &str = "real-run";
+
+fn plan(kind: AgentKind, user_hooks: bool) -> Plan {
+    let stage = StagePlan {
+        name: "work".into(),
+        loop_type: None,
+        prompt: "Do the work of ${SESSION}, please.\n".into(),
+        runs: 1,
+        min_iterations: 1,
+        completion: Rule::Promise("DONE".into()),
+        check_before: false,
+        delay_ms: 0,
+        agent: AgentPlan { kind, model: None, effort: None, user_hooks },
+        timeout_ms: 100_000,
+        perspectives: vec![],
+        items: vec![],
+        parallel: false,
+        output_parse: vec![],
+        inputs: vec![],
+        judge: None,
+    };
+    let limits = RunLimits { errors: 1, ..RunLimits::default() };
+    Plan {
+        name: "real".into(),
+        kind: RunKind::Loop,
+        title: "work".into(),
+        pipeline_file: None,
+        stages: vec![stage],
+        limits,
+    }
+}
+
+fn store(root: &Path) -> Store {
+    Store::open(&root.join("goals.db")).expect("store")
+}
+
+/// Drives the plan in a process that has the client's environment, and says how it ended.
+fn drive(workspace: &Workspace, plan: &Plan) -> (Run, Vec<IterationRow>, AttemptUsage) {
+    let root = workspace.root();
+    let project = workspace.project().display().to_string();
+    let now = clock::now();
+    store(&root).write(|db| db.create_run(RUN, &project, plan, &machine::begin(plan, now), now)).expect("run");
+    let mut engine = workspace.command(std::env::current_exe().expect("test binary"));
+    engine.args(["--exact", "runs::drives_in_the_environment_of_a_client", "--ignored", "--nocapture"]);
+    engine.env("STEADFAST_TEST_ROOT", &root);
+    for name in ["STEADFAST_CLAUDE", "STEADFAST_CODEX"] {
+        engine.env(name, std::env::var_os(name).unwrap_or_default());
+    }
+    // Claude Code lets nobody be root and do everything, unless it is told that it is in a sandbox: here it is.
+    engine.env("IS_SANDBOX", "1");
+    let output = workspace.run_to_end(&mut engine, "the engine");
+    assert!(output.status.success(), "{output:?}");
+    let store = store(&root);
+    let run = store.read().run(RUN).expect("store").expect("run").run;
+    let rows = store.read().run_history(RUN, None, 10).expect("history");
+    let usage = store.read().run_totals(Some(RUN)).expect("totals").usage;
+    (run, rows, usage)
+}
+
+#[test]
+#[ignore = "other tests start it as their engine"]
+fn drives_in_the_environment_of_a_client() {
+    let Some(root) = std::env::var_os("STEADFAST_TEST_ROOT").map(PathBuf::from) else { return };
+    let program = |name: &str| AgentConfig { program: std::env::var(name).ok(), ..AgentConfig::default() };
+    let agents = AgentsConfig { claude: program("STEADFAST_CLAUDE"), codex: program("STEADFAST_CODEX") };
+    let engine = Engine {
+        home: root.join("steadfast"),
+        program: env!("CARGO_BIN_EXE_steadfast").into(),
+        config: Config { agents, ..Config::default() },
+        grace: Duration::from_secs(2),
+        worktree: false,
+    };
+    dispatcher::drive(&mut store(&root), &engine, RUN, &mut ()).expect("driven");
+}
+
+fn hook_that_touches(file: &Path) -> serde_json::Value {
+    json!({"Stop": [{"hooks": [{"type": "command", "command": format!("cat > '{}'", file.display())}]}]})
+}
+
+#[test]
+fn claude_does_an_iteration_without_the_users_hooks() {
+    for user_hooks in [false, true] {
+        let model = ScriptedModel::start(|request| {
+            if let Some(result) = request.tool_result("toolu_result") {
+                assert!(result.contains("from the settings"), "{result}");
+                return Reply::text("All done.\n<promise>DONE</promise>").usage(Usage::new(10, 20, 30, 40));
+            }
+            assert!(request.last_user_text().starts_with("Do the work of real, please.\n\n---"), "{request:?}");
+            let bash = request.tool_named("Bash").expect("Bash is offered");
+            let command = r#"echo "$LAB_WORD"; echo '{"summary": "did it", "plateau": true}' > "$STEADFAST_RESULT""#;
+            let input = json!({"command": command, "description": "Leave the result"});
+            Reply::text("Writing.").and_tool_with_id("toolu_result", bash, input).usage(Usage::new(1, 2, 3, 4))
+        });
+        let client = Client::new(&model);
+        let (users, projects) = (client.root().join("user-hook"), client.root().join("project-hook"));
+        client.write_user_settings(
+            &json!({"env": {"LAB_WORD": "from the settings"}, "hooks": hook_that_touches(&users)}),
+        );
+        fs::create_dir_all(client.project().join(".claude")).expect("directory");
+        let settings = json!({"hooks": hook_that_touches(&projects)});
+        fs::write(client.project().join(".claude/settings.json"), settings.to_string()).expect("settings");
+
+        let (run, rows, usage) = drive(&client, &plan(AgentKind::Claude, user_hooks));
+
+        model.check_script();
+        assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Completed, Some("promise")), "{run:?}");
+        assert_eq!((rows[0].summary.as_deref(), rows[0].plateau), (Some("did it"), Some(true)));
+        let counts = (usage.input_tokens, usage.output_tokens, usage.cache_creation_tokens, usage.cache_read_tokens);
+        assert_eq!(counts, (11, 22, 33, 44));
+        assert_eq!((users.exists(), projects.exists()), (user_hooks, true));
+    }
+}
+
+#[test]
+fn codex_does_an_iteration_without_hooks() {
+    for user_hooks in [false, true] {
+        let model = codex::ScriptedResponses::start(|request| {
+            if request.tool_result("call_result").is_some() {
+                return codex::Reply::text("All done.\n<promise>DONE</promise>")
+                    .usage(codex::Usage::new(1000, 200, 50, 20));
+            }
+            assert!(request.last_user_text().starts_with("Do the work of real, please.\n\n---"), "{request:?}");
+            let command = r#"echo '{"summary": "did it", "decision": "stop"}' > "$STEADFAST_RESULT""#;
+            codex::Reply::shell("call_result", command).usage(codex::Usage::new(100, 0, 5, 0))
+        });
+        let (client, hooks) = LabHooks::install(codex::Codex::new(&model));
+
+        let (run, rows, usage) = drive(&client, &plan(AgentKind::Codex, user_hooks));
+
+        model.check_script();
+        assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Completed, Some("promise")), "{run:?}");
+        assert_eq!(rows[0].summary.as_deref(), Some("did it"));
+        let counts = (usage.input_tokens, usage.output_tokens, usage.cache_creation_tokens, usage.cache_read_tokens);
+        assert_eq!(counts, (900, 55, 0, 200));
+        assert_eq!(!hooks.names().is_empty(), user_hooks);
+    }
+}
