@@ -203,6 +203,8 @@ pub(super) fn plan_stage(
             "add `prompt:`, or name a loop type with `loop:`",
         );
     }
+    // The documented rest is a loop type's; a prompt written into a pipeline goes on at once.
+    let delay_ms = if context.loop_type.is_some() { DELAY_MS } else { 0 };
     StagePlan {
         name: context.name,
         loop_type: context.loop_type,
@@ -211,7 +213,7 @@ pub(super) fn plan_stage(
         min_iterations,
         completion,
         check_before: def.check_before.unwrap_or(false),
-        delay_ms: flags.delay_ms.or(def.delay_ms).unwrap_or(DELAY_MS),
+        delay_ms: flags.delay_ms.or(def.delay_ms).unwrap_or(delay_ms),
         agent: plan_agent(def.agent, flags, at, faults),
         timeout_ms: flags.timeout_ms.or(def.timeout_ms).unwrap_or(TIMEOUT_MS),
         perspectives,
