@@ -118,7 +118,7 @@ impl<'a> Publisher<'a> {
     }
 
     fn publish(&mut self, plan: &Plan, run: &steadfast_core::run::Run) -> Result<Vec<String>, FilesError> {
-        let view = View { run_id: &self.run_id, plan, run, pid: Some(std::process::id()) };
+        let view = View { run_id: &self.run_id, plan, run, pid: Some(std::process::id().into()) };
         let history = StoredHistory { db: self.store.read(), run_id: &self.run_id };
         let published = if self.has_begun {
             self.files.publish(&view, &history)?

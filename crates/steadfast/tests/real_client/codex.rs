@@ -21,3 +21,4 @@ pub(crate) use self::client::Codex;
 pub(crate) use self::lab_hooks::LabHooks;
 pub(crate) use self::model::ScriptedResponses;
 pub(crate) use self::reply::{Reply, Usage};
+pub(crate) use self::request::Request;
