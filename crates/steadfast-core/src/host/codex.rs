@@ -3,6 +3,7 @@
 
 pub(super) mod exec;
 pub mod hook;
+pub(super) mod reset;
 pub mod rollout;
 
 use std::path::{Path, PathBuf};

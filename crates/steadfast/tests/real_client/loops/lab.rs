@@ -107,7 +107,7 @@ impl Lab {
     }
 
     /// What agents and engines printed, for failure messages.
-    fn logs(&self) -> String {
+    pub(super) fn logs(&self) -> String {
         let find = "for f in $(find \"$STEADFAST_HOME/runs\" -name '*.log' -o -name exit.json); do \
                     echo \"== $f\"; tail -c 1500 \"$f\"; done";
         let output = self.client.command("sh").args(["-c", find]).output().expect("sh");
