@@ -9,6 +9,8 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use steadfast_core::price::Table;
 use steadfast_core::store::Store;
@@ -106,8 +108,15 @@ impl Lab {
         self.client.root().join(format!("{name}.txt"))
     }
 
+    /// Where an attempt of the newest run of this name is kept.
+    pub(super) fn attempt_directory(&self, name: &str, attempt: &str) -> PathBuf {
+        let status = self.json(&["loop", "status", name]);
+        let run_id = status["run_id"].as_str().expect("run_id");
+        self.client.root().join("steadfast/runs").join(run_id).join(attempt)
+    }
+
     /// What agents and engines printed, for failure messages.
-    pub(super) fn logs(&self) -> String {
+    fn logs(&self) -> String {
         let find = "for f in $(find \"$STEADFAST_HOME/runs\" -name '*.log' -o -name exit.json); do \
                     echo \"== $f\"; tail -c 1500 \"$f\"; done";
         let output = self.client.command("sh").args(["-c", find]).output().expect("sh");
@@ -176,4 +185,18 @@ fn program(variable: &str) -> PathBuf {
 
 fn directory(program: &Path) -> &Path {
     program.parent().expect("directory of the program")
+}
+
+/// Holds a script back until the test lets it go on.
+#[derive(Clone, Default)]
+pub(super) struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    pub(super) fn open(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn pass(&self) {
+        eventually("the gate opens", || self.0.load(Ordering::SeqCst));
+    }
 }
