@@ -1,5 +1,5 @@
-//! `kill -9` of the engine while a real client works: its answer is collected by the next engine, and no second client is
-//! started.
+//! Runs that end in the middle of a real client's work. After `kill -9` of the engine the client's answer is collected by
+//! the next one and no second client is started; after `kill` nothing is left of the client and of what it started.
 
 use super::lab::{Gate, Lab, PATIENCE, eventually, no_claude, no_codex, wait};
 use crate::codex;
@@ -79,4 +79,49 @@ fn the_answer_of_a_client_that_ended_without_an_engine_is_collected() {
     model.check_script();
     assert_eq!(model.requests_of(Kind::Main).len(), 1);
     assert_done_once(&lab, 111);
+}
+
+/// Whether a process with these words in its command line lives.
+fn is_running(words: &str) -> bool {
+    let output = std::process::Command::new("ps").args(["-eo", "stat=,args="]).output().expect("ps");
+    let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+    listed.lines().any(|line| line.contains(words) && !line.starts_with('Z'))
+}
+
+/// Starts a run whose agent sleeps in a tool, kills it from another terminal, and looks what is left.
+fn kill_while_asleep(lab: &Lab, agent: &str, sleep: &str) {
+    loop_type(lab);
+    let run = lab.start("run", &[RUN, &[agent]].concat());
+    eventually("the tool sleeps", || is_running(sleep));
+
+    lab.expect(0, &["loop", "kill", "walk"]);
+
+    assert_eq!(wait(run, "the engine"), Some(130), "{}", lab.printed("run"));
+    assert!(!is_running(sleep), "the tool sleeps on");
+    let directory = lab.attempt_directory("walk", "1-1-1");
+    assert!(!is_running(&directory.to_string_lossy()), "the client or its keeper is left");
+    let status = lab.json(&["loop", "status", "walk"]);
+    assert_eq!(json!([status["status"], status["history"]]), json!(["killed", []]), "{status:#}");
+}
+
+#[test]
+fn killing_a_run_ends_claude_and_what_it_started() {
+    let sleep = format!("sleep 1{:07}.25", std::process::id());
+    let command = sleep.clone();
+    let model = ScriptedModel::start(move |_| {
+        Reply::tool("Bash", json!({"command": command, "description": "Sleep", "timeout": 600_000}))
+    });
+    let codex = no_codex();
+    kill_while_asleep(&Lab::new(&model, &codex), "claude", &sleep);
+    model.check_script();
+}
+
+#[test]
+fn killing_a_run_ends_codex_and_what_it_started() {
+    let sleep = format!("sleep 2{:07}.25", std::process::id());
+    let command = sleep.clone();
+    let claude = no_claude();
+    let model = codex::ScriptedResponses::start(move |_| codex::Reply::shell("call_sleep", &command));
+    kill_while_asleep(&Lab::new(&claude, &model), "codex", &sleep);
+    model.check_script();
 }

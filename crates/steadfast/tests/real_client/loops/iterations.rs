@@ -219,7 +219,17 @@ fn codex_polishes_three_times_and_every_token_is_counted() {
 #[test]
 fn with_user_hooks_codex_runs_the_users_and_ours_stand_aside() {
     let claude = no_claude();
-    let model = codex::ScriptedResponses::start(codex_polisher);
+    let model = codex::ScriptedResponses::start(|request| match request.tool_result("call_goal") {
+        None => {
+            let ours = |tool: &codex::Tool| tool.name == "create_goal" && tool.namespace.is_some();
+            let tool = request.tools().into_iter().find(ours).expect("our tools are offered");
+            codex::Reply::tool("call_goal", tool, json!({"objective": "Polish everything"}))
+        }
+        Some(result) => {
+            assert!(result.contains("is an iteration of a run"), "{result}");
+            codex_polisher(request)
+        }
+    });
     let lab = Lab::new(&claude, &model);
     let touched = install_users_codex_things(&lab);
     lab.loop_type("polish", POLISH, PROMPT);

@@ -32,7 +32,8 @@ impl Lab {
     pub(super) fn with_codex(claude: &ScriptedModel, codex: Codex) -> Self {
         let client = Client::new(claude);
         let home = client.root().join("steadfast");
-        let (_, store) = (fs::create_dir(&home).expect("directory"), home.join("goals.db"));
+        let store = home.join("goals.db");
+        fs::create_dir(&home).expect("directory");
         // A real pause between attempts would only make the tests slow.
         fs::write(home.join("config.toml"), "[runs]\nback_off_ms = 0\n").expect("config");
         let client = client
