@@ -8,3 +8,4 @@ mod iterations;
 mod lab;
 mod limits;
 mod pipelines;
+mod subagents;

@@ -17,10 +17,12 @@ const EVENTS: [&str; 9] = [
     "SessionEnd",
 ];
 
-/// Answers with `answer-EVENT` and removes the file, so that it answers once.
+/// Answers with `answer-EVENT` and removes the file, so that it answers once. Hooks of a thread and its subagent run side
+/// by side, so each line is appended in one piece.
 const SCRIPT: &str = r#"dir=$(dirname "$0")
 echo "$PATH" >"$dir/path"
-{ cat; echo; } >>"$dir/log"
+{ cat; echo; } >"$dir/input.$$"
+cat "$dir/input.$$" >>"$dir/log"
 if mv "$dir/answer-$1" "$dir/answered-$1" 2>/dev/null; then cat "$dir/answered-$1"; fi
 "#;
 
