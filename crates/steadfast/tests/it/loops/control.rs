@@ -91,6 +91,26 @@ fn ctrl_c_ends_agent_and_run_with_exit_130_and_a_hint() {
 }
 
 #[test]
+fn a_second_ctrl_c_ends_an_agent_that_does_not_want_to_end() {
+    let world = World::new();
+    // Its time to end itself would be a minute.
+    let config = world.env.home().join("config.toml");
+    let text = std::fs::read_to_string(&config).unwrap().replace("grace_ms = 300", "grace_ms = 60000");
+    std::fs::write(&config, text).unwrap();
+    world.loop_type("open", "completion: {promise: NEVER}");
+    let script = world.agent(&format!("trap 'echo asked >> asked' TERM INT; {ENDLESS}"));
+    let run = world.spawn(&["loop", "run", "open", "--agent", &script]);
+    let agent = eventually(|| world.lines("agent").pop());
+    signal(&run, Signal::INT);
+    eventually(|| world.lines("asked").pop());
+    assert!(is_alive(&agent));
+    signal(&run, Signal::INT);
+    assert_eq!(wait(run).code, 130);
+    assert!(!is_alive(&agent));
+    assert_eq!(world.status("loop", "open")["reason"], json!("interrupted"));
+}
+
+#[test]
 fn marking_the_entry_killed_by_jq_stops_the_run() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}");
