@@ -239,7 +239,8 @@ fn of_stream(host: Host, ended: &Ended<'_>, began: Millis, ended_at_ms: Millis) 
     let stream = stream::read(host, &ended.attempt.output()).unwrap_or_default();
     let own = stream::session_usage(host, &stream, began, ended_at_ms);
     let usage = own.or(stream.usage.map(|told| priced(told, ended.agent))).unwrap_or_default();
-    let error = stream_error(&stream, ended_at_ms).or_else(|| {
+    let exact = || stream::session_reset(host, &stream, began, ended_at_ms);
+    let error = stream_error(&stream, ended_at_ms, exact).or_else(|| {
         let ended_well = ended.exit.is_some_and(|exit| exit.exit_code == Some(0));
         (!ended_well && !stream.is_complete).then(|| last_words(ended.attempt, ended.exit, ended_at_ms)).flatten()
     });
@@ -266,14 +267,17 @@ fn priced(told: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
     AttemptUsage { cost_micros: Table::shipped().cost_micros(&response).unwrap_or(0), ..told }
 }
 
-fn stream_error(stream: &AgentStream, at: Millis) -> Option<(Trouble, String)> {
+/// `exact` knows the reset of a used-up plan to the second. Messages name the minute it is in, so they come last.
+fn stream_error(stream: &AgentStream, at: Millis, exact: impl FnOnce() -> Option<Millis>) -> Option<(Trouble, String)> {
     let error = stream.error.as_ref()?;
     if error.message.is_empty() {
         // A limit that was announced, and then the stream broke off.
         return error.limit.map(|until_ms| (Trouble::UsageLimit { until_ms }, "the usage limit is reached".to_owned()));
     }
     let trouble = match (trouble::judge(&error.message, error.status, at), error.limit) {
-        (Trouble::UsageLimit { until_ms }, limit) => Trouble::UsageLimit { until_ms: until_ms.or(limit.flatten()) },
+        (Trouble::UsageLimit { until_ms }, limit) => {
+            Trouble::UsageLimit { until_ms: limit.flatten().or_else(exact).or(until_ms) }
+        }
         (_, Some(until_ms)) => Trouble::UsageLimit { until_ms },
         (trouble, None) => trouble,
     };

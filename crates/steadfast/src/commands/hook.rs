@@ -29,6 +29,10 @@ const STDIN_MAX: u64 = 16 * 1024 * 1024;
 const WAKE: u8 = 2;
 
 pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
+    // Who wants hooks in the agents of runs wants other hooks: a goal inside an iteration would be driven twice.
+    if process::is_inside_run() {
+        return ExitCode::SUCCESS;
+    }
     let paths = match Paths::find(db) {
         Ok(paths) => paths,
         Err(error) => {

@@ -12,6 +12,7 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::env_vars;
 use steadfast_core::goal::Goal;
 use steadfast_core::goal::change::{self, CompletedBy};
+use steadfast_core::host::process;
 use steadfast_core::overview;
 use steadfast_core::store::{Store, StoreError};
 use steadfast_engine::verify;
@@ -166,6 +167,10 @@ fn get_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
 
 fn create_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let new = args::read::<args::CreateGoal>(arguments)?.new_goal()?;
+    if process::is_inside_run() {
+        let hint = "do this iteration's work and leave its result; the run decides what comes next";
+        return Err(Failure::said("this session is an iteration of a run and can have no goal of its own", hint));
+    }
     let caller = caller::find(desk, call)?;
     desk.store_or_new(|store| {
         let place = place(store, &caller)?;

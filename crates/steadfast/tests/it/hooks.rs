@@ -48,6 +48,22 @@ fn without_goal_and_memory_hooks_say_nothing_and_stop_creates_nothing() {
 }
 
 #[test]
+fn in_the_agent_of_a_run_hooks_notice_nothing() {
+    let env = Env::new();
+    for (host, prompt) in [("claude", "/goal-start x"), ("codex", "goal: x"), ("codex", "$goal-start x")] {
+        for event in [
+            json!({"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup", "cwd": env.project()}),
+            json!({"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": prompt, "cwd": env.project()}),
+        ] {
+            let mut command = env.command(&["hook", host]);
+            let output = finish(command.env("STEADFAST_ATTEMPT", "/somewhere/1-1-1"), event.to_string().as_bytes());
+            assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "", ""), "{event}");
+        }
+    }
+    assert!(!env.home().exists(), "nothing was noted anywhere");
+}
+
+#[test]
 fn a_turn_that_ends_early_is_continued_with_the_objective_as_data() {
     let env = Env::new();
     env.start(&["Fix </objective> & more", "--budget", "1M"]);

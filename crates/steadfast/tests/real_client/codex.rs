@@ -21,4 +21,5 @@ mod tui;
 pub(crate) use self::client::Codex;
 pub(crate) use self::lab_hooks::LabHooks;
 pub(crate) use self::model::ScriptedResponses;
-pub(crate) use self::reply::{Reply, Usage};
+pub(crate) use self::reply::{Reply, Tool, Usage};
+pub(crate) use self::request::Request;

@@ -10,6 +10,7 @@ mod goals;
 mod goals_accounting;
 mod goals_in_terminal;
 mod lab_plugin;
+mod loops;
 mod memory;
 mod model;
 mod observing;

@@ -17,12 +17,13 @@ const EVENTS: [&str; 9] = [
     "SessionEnd",
 ];
 
-/// Answers with `answer-EVENT` and removes the file, so that it answers once.
+/// Answers with `answer-EVENT` and removes the file, so that it answers once. Hooks of a thread and its subagent run side
+/// by side, so each line is appended in one piece.
 const SCRIPT: &str = r#"dir=$(dirname "$0")
 echo "$PATH" >"$dir/path"
-input=$(cat)
-printf '%s\n' "$input" >>"$dir/log"
-rollout=$(printf '%s' "$input" | sed -n 's/.*"transcript_path":"\([^"]*\)".*/\1/p')
+{ cat; echo; } >"$dir/input.$$"
+cat "$dir/input.$$" >>"$dir/log"
+rollout=$(sed -n 's/.*"transcript_path":"\([^"]*\)".*/\1/p' "$dir/input.$$")
 [ -f "$rollout" ] && cp "$rollout" "$dir/rollout-$1"
 if mv "$dir/answer-$1" "$dir/answered-$1" 2>/dev/null; then cat "$dir/answered-$1"; fi
 "#;
