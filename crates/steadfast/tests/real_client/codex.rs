@@ -4,6 +4,7 @@
 mod app_server;
 mod basics;
 mod client;
+mod exactly_once;
 mod goals;
 mod in_terminal;
 mod lab_hooks;
@@ -12,6 +13,7 @@ mod model;
 mod output;
 mod plugin;
 mod plugins;
+mod remembering;
 mod reply;
 mod request;
 mod rollout;

@@ -5,6 +5,7 @@
 mod basics;
 mod client;
 mod codex;
+mod exactly_once;
 mod facts;
 mod goals;
 mod goals_accounting;
@@ -15,6 +16,7 @@ mod memory;
 mod model;
 mod observing;
 mod process;
+mod remembering;
 mod reply;
 mod request;
 mod runs;

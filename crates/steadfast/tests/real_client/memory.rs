@@ -1,5 +1,5 @@
-//! What Claude Code sends the model again after a compaction, a resume and both: prompts, what hooks said, and with
-//! Steadfast's own hooks the goal. `holds_text` must never claim more than the next request really has.
+//! What Claude Code sends the model again after a compaction, a resume and both: prompts and what hooks said.
+//! `holds_text` must never claim more than the next request really has.
 
 use crate::client::Client;
 use crate::lab_plugin::LabPlugin;
@@ -7,7 +7,7 @@ use crate::model::ScriptedModel;
 use crate::reply::{Reply, Usage};
 use crate::request::{Kind, Request};
 use crate::tui::Tui;
-use crate::with_steadfast::{client as with_steadfast, work};
+use crate::with_steadfast::work;
 use std::path::Path;
 use steadfast_core::host::{Host, Since, holds_text};
 
@@ -23,7 +23,7 @@ case "$event" in
 esac
 exit 0"#;
 
-fn talking() -> ScriptedModel {
+pub(crate) fn talking() -> ScriptedModel {
     ScriptedModel::start(|request| Reply::text(format!("Answer {}.", request.seq)))
 }
 
@@ -137,24 +137,4 @@ fn a_compaction_in_the_terminal_is_the_same() {
     assert_eq!(statements.map(|text| in_last_request(&model, text)), [0, 0, 1, 1]);
     let session = client.session_ids().pop().expect("a session");
     assert_eq!(resumed(&client, &model, &session, &statements), [(false, 0), (false, 0), (true, 1), (true, 1)]);
-}
-
-/// How many times the model reads a stated goal: at first, resumed, compacted, compacted and resumed.
-pub(crate) fn readings_of_a_stated_goal(client: &Client, model: &ScriptedModel, goal: &str) -> [usize; 4] {
-    let session = begin(client, &format!("goal: {goal}"));
-    let first = in_last_request(model, goal);
-    resume(client, &session, "Second.");
-    let second = in_last_request(model, goal);
-    compact(client, &session);
-    resume(client, &session, "Third.");
-    let third = in_last_request(model, goal);
-    resume(client, &session, "Fourth.");
-    [first, second, third, in_last_request(model, goal)]
-}
-
-#[test]
-fn a_stated_goal_is_read_once_until_a_compaction_loses_it() {
-    let model = talking();
-    let client = with_steadfast(&model);
-    assert_eq!(readings_of_a_stated_goal(&client, &model, GOAL), [1, 1, 0, 0]);
 }

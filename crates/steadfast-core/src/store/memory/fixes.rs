@@ -78,7 +78,7 @@ fn story(subject: &str, error: &str, times: i64, steps: &Steps) -> String {
     let mut text = format!(
         "{} failed{times}: {}; works now",
         text::headline(subject, STEP_TOLD),
-        text::headline(error, ERROR_TOLD)
+        text::headline(words_of(error), ERROR_TOLD)
     );
     let mut done = Vec::new();
     if !steps.files.is_empty() {
@@ -92,6 +92,15 @@ fn story(subject: &str, error: &str, times: i64, steps: &Steps) -> String {
         text.push_str(&done.join(" and "));
     }
     text
+}
+
+/// Claude Code puts the exit code on a line of its own before the output, which tells more.
+fn words_of(error: &str) -> &str {
+    let output = error.split_once('\n').filter(|(first, output)| {
+        let code = first.strip_prefix("Exit code ");
+        !output.trim().is_empty() && code.is_some_and(|code| code.trim_end().bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    output.map_or(error, |(_, output)| output.trim_start())
 }
 
 /// The last few of a list: they are nearest to the success.

@@ -1,8 +1,7 @@
-//! What Codex sends the model again after a compaction, a resume, both, and in a fork: prompts, what hooks said, and with
-//! Steadfast's own hooks the goal. `holds_text` must never claim more than the next request really has.
+//! What Codex sends the model again after a compaction, a resume, both, and in a fork: prompts and what hooks said.
+//! `holds_text` must never claim more than the next request really has.
 
 use super::client::Codex;
-use super::goals::trusted;
 use super::lab_hooks::LabHooks;
 use super::model::ScriptedResponses;
 use super::reply::{Reply, Usage};
@@ -15,11 +14,11 @@ use steadfast_core::host::{Host, Since, holds_text};
 
 const GOAL: &str = "Keep <this> & \"that\", word for word";
 /// Context that makes the client compact before the next request.
-const FULL: Usage = Usage { input: 60_000, cached: 0, output: 10, reasoning: 0 };
-const SMALL: Usage = Usage { input: 100, cached: 0, output: 10, reasoning: 0 };
+pub(crate) const FULL: Usage = Usage { input: 60_000, cached: 0, output: 10, reasoning: 0 };
+pub(crate) const SMALL: Usage = Usage { input: 100, cached: 0, output: 10, reasoning: 0 };
 
 /// Compacts when a response was [`FULL`].
-fn compacting(model: &ScriptedResponses) -> Codex {
+pub(crate) fn compacting(model: &ScriptedResponses) -> Codex {
     Codex::new(model).setting("model_auto_compact_token_limit", "50000")
 }
 
@@ -122,32 +121,4 @@ fn a_compaction_by_hand_is_the_same() {
     let statements = ["Keep this", "START 1"];
     assert_eq!(statements.map(|text| in_last_request(&model, text)), [1, 0]);
     assert_eq!(statements.map(|text| held_after_compaction(&hooks, text)), [true, false]);
-}
-
-/// How many times the model reads a stated goal: at first, compacted in mid-turn, resumed, resumed again.
-pub(crate) fn readings_of_a_stated_goal(codex: &Codex, model: &ScriptedResponses, goal: &str) -> [usize; 4] {
-    let thread = codex.exec(&[], &format!("goal: {goal}")).thread_id();
-    let requests = model.requests_of(Kind::Main);
-    let [first, second] = [&requests[0], &requests[1]].map(|request| occurrences(request, goal));
-    codex.exec(&["resume", &thread], "Second.");
-    let third = in_last_request(model, goal);
-    codex.exec(&["resume", &thread], "Third.");
-    [first, second, third, in_last_request(model, goal)]
-}
-
-/// The model that [`readings_of_a_stated_goal`] needs.
-pub(crate) fn compacted_in_its_first_turn() -> ScriptedResponses {
-    ScriptedResponses::start(|r| match r.seq {
-        1 => Reply::shell("call_big", "echo big").usage(FULL),
-        n => Reply::text(format!("Step {n}.")).usage(SMALL),
-    })
-}
-
-/// The marker starts a durable goal, whose own prompts repeat it: when it starts, at each of three continuations, and
-/// at each resume.
-#[test]
-fn a_stated_goal_is_read_once_and_again_from_each_prompt_of_ours() {
-    let model = compacted_in_its_first_turn();
-    let codex = trusted(compacting(&model));
-    assert_eq!(readings_of_a_stated_goal(&codex, &model, "Keep this"), [2, 2, 6, 7]);
 }

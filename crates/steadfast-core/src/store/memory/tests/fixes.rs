@@ -77,6 +77,22 @@ fn several_errors_about_one_thing_end_together() {
 }
 
 #[test]
+fn a_story_begins_with_the_words_of_the_error_and_not_with_its_code() {
+    for (error, told) in [
+        ("Exit code 1\ncat: a: No such file", "cat: a: No such file"),
+        ("Exit code 101\n\n  error: no\nmore", "error: no …"),
+        ("Exit code 3", "Exit code 3"),
+        ("Exit code 3\n \n", "Exit code 3 …"),
+        ("Exit code of the thing\nx", "Exit code of the thing …"),
+    ] {
+        let mut world = World::new();
+        world.remember(vec![failed("make", error)]);
+        world.worked(vec![], &["make"]);
+        assert_eq!(world.texts_of(Category::Fix), [format!("make failed: {told}; works now")], "{error:?}");
+    }
+}
+
+#[test]
 fn what_failed_and_worked_within_one_call_stays_open() {
     let mut world = World::new();
     world.worked(vec![failed("make", "no rule")], &["make"]);
