@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::run::RunKind;
@@ -121,6 +122,8 @@ impl Store {
 
     fn prepare(&mut self) -> Result<(), StoreError> {
         self.db.busy_timeout(BUSY_TIMEOUT)?;
+        // A plan must not depend on the values that are bound: SQLite would make it anew at each execution.
+        self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let version = migrate::version(&self.db)?;
         if version > SCHEMA_VERSION {
             return Err(StoreError::FromTheFuture { path: self.path.clone(), found: version });

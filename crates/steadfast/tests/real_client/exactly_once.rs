@@ -164,7 +164,8 @@ fn a_fork_keeps_its_memory_by_lineage() {
     resume(&client, &session, "goal: Paint the tower");
     resume(&client, &fork, "Third.");
     assert_read_once(&model, 5, 1, "the fork after its parent went on");
-    let shown = |id: &str| steadfast_json(&client, &["session", "show", id, "--json"])["stated_goal"]["objective"].clone();
+    let shown =
+        |id: &str| steadfast_json(&client, &["session", "show", id, "--json"])["stated_goal"]["objective"].clone();
     assert_eq!([shown(&session), shown(&fork)], ["Paint the tower", GOAL]);
 }
 

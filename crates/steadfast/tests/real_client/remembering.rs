@@ -63,9 +63,12 @@ fn what_the_client_did_is_counted_and_found() {
     assert_eq!(shown["events"], counted, "{shown:#}");
     assert_eq!(shown["tasks"], json!([{"id": "1", "subject": "Polish the lens", "status": "in_progress"}]));
 
-    for (words, category) in [("harbour", "prompt"), ("lamp.txt", "file"), ("\"No such file\"", "fix"), ("\"Light the lamp\"", "git")] {
+    for (words, category) in
+        [("harbour", "prompt"), ("lamp.txt", "file"), ("\"No such file\"", "fix"), ("\"Light the lamp\"", "git")]
+    {
         let found = session_json(&client, &["search", words]);
-        let categories: Vec<&str> = found["hits"].as_array().expect("hits").iter().filter_map(|hit| hit["category"].as_str()).collect();
+        let categories: Vec<&str> =
+            found["hits"].as_array().expect("hits").iter().filter_map(|hit| hit["category"].as_str()).collect();
         assert!(categories.contains(&category), "{words}: {found:#}");
     }
 

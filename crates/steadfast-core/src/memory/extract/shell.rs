@@ -4,6 +4,8 @@
 
 pub(super) mod line;
 
+use std::cell::LazyCell;
+
 use super::{LINE_MAX, Notes, environment, evidence, git};
 use crate::memory::observation::{Outcome, Place, Shell, attempt};
 use crate::memory::{Category, Importance};
@@ -148,7 +150,8 @@ fn name_of_failed(commands: &[Command]) -> Option<String> {
 /// Everything that worked if the whole did. How a command ended is lost behind `;` and in a pipe: there it counts
 /// unless its output shows a failure. Of two alternatives nobody knows which one did it.
 fn names_of_worked(commands: &[Command], output: &str) -> Vec<String> {
-    let doubtful = evidence::shows_failure(output);
+    // Most lines are one command, and then nobody needs to know.
+    let doubtful = LazyCell::new(|| evidence::shows_failure(output));
     let chains = chains(commands);
     let last = chains.len().saturating_sub(1);
     let mut worked = Vec::new();
@@ -158,7 +161,7 @@ fn names_of_worked(commands: &[Command], output: &str) -> Vec<String> {
     for (at, chain) in chains.iter().enumerate().filter(|(at, _)| !alternative(*at) && !alternative(at + 1)) {
         let names: Vec<String> = chain
             .iter()
-            .filter(|(_, through)| !doubtful || (at == last && *through == 0))
+            .filter(|(_, through)| (at == last && *through == 0) || !*doubtful)
             .filter_map(|(command, _)| name(command))
             .collect();
         for length in 1..=NAMED_MAX.min(names.len()) {

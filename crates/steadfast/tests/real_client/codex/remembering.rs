@@ -49,7 +49,9 @@ fn what_the_client_did_is_counted_and_found() {
     let counted = json!({"intent": 1, "prompt": 1, "file": 1, "git": 2, "error": 1, "fix": 1});
     assert_eq!(shown["events"], counted, "{shown:#}");
 
-    for (words, category) in [("lighthouse", "prompt"), ("light.sh", "file"), ("No such file", "fix"), ("Harbour", "git")] {
+    for (words, category) in
+        [("lighthouse", "prompt"), ("light.sh", "file"), ("No such file", "fix"), ("Harbour", "git")]
+    {
         let found = session_json(&codex, &["search", words]);
         let hits = found["hits"].as_array().expect("hits");
         assert!(hits.iter().any(|hit| hit["category"] == category), "{words}: {found:#}");

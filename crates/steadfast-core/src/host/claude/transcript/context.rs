@@ -101,6 +101,10 @@ impl Chain {
 }
 
 fn message_states(line: &[u8], statement: &Statement) -> bool {
+    // What tools answered is most of a file and states nothing; the words of a short goal may be all over it.
+    if memmem::find(line, br#""type":"tool_result""#).is_some() && memmem::find(line, br#""type":"text""#).is_none() {
+        return false;
+    }
     let Ok(line) = serde_json::from_slice::<Value>(line) else {
         return false;
     };

@@ -88,6 +88,11 @@ fn only_what_is_sent_to_the_model_counts() {
         (hook("hook_blocking_error"), false),
         (blocks(json!({"type": "tool_result", "content": ours})), false),
         (blocks(json!({"type": "tool_result", "content": [{"type": "text", "text": ours}]})), false),
+        (
+            json!({"type": "user", "message": {"role": "user", "content": [
+                {"type": "tool_result", "content": "Ship it"}, {"type": "text", "text": "goal: Ship it"}]}}),
+            true,
+        ),
         (json!({"type": "system", "subtype": "informational", "content": "goal: Ship it"}), false),
         (json!({"type": "assistant", "message": {"content": [{"type": "text", "text": ours}]}}), false),
         (json!({"type": "user", "isCompactSummary": true, "message": {"content": ours}}), false),
