@@ -120,7 +120,7 @@ def wall(command, inputs=None):
         folder = work / "inputs"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        for at, number in enumerate(numbers(RUNS + 8)):
+        for at, number in enumerate(numbers(RUNS + 3)):
             (folder / f"{at:04}").write_text(json.dumps(inputs(number)))
         script = work / "next.sh"
         script.write_text(f'set -- {folder}/*\nmv "$1" {work}/input.json\n')

@@ -91,11 +91,13 @@ pub(super) fn one_line(text: &str) -> String {
     let mut characters = text.chars().peekable();
     let mut space = false;
     while let Some(character) = characters.next() {
+        // Most characters are of this kind, and a thousand events have many.
+        let plain = character.is_ascii_graphic();
         if character == '\u{1b}' {
             skip_sequence(&mut characters);
-        } else if character.is_whitespace() {
+        } else if !plain && character.is_whitespace() {
             space = !line.is_empty();
-        } else if !character.is_control() {
+        } else if plain || !character.is_control() {
             if std::mem::take(&mut space) {
                 line.push(' ');
             }
