@@ -104,6 +104,16 @@ pub(super) fn adoption_hint(call: &Call<'_>, goal: &Goal, after: After) -> Strin
     format!("steadfast: the session {when} has a goal ({}): {objective}\n{adopt} takes it over here.", goal.status)
 }
 
+/// A fork has the words about its parent's goal in its conversation; this takes the order out of them.
+pub(super) fn not_of_this_session(call: &Call<'_>, goal: &Goal) -> String {
+    let id: String = goal.goal_id.chars().take(8).collect();
+    let adopt = call.host().spell(&format!("/goal-adopt {id}"));
+    format!(
+        "Steadfast: the durable goal in the conversation above belongs to the session that this one was forked from, not to \
+         this one. Do not work on it unless the user asks. {adopt} takes it over here."
+    )
+}
+
 pub(super) fn live_goal(db: Db<'_>, session_id: &str) -> Result<Option<Goal>, HookError> {
     Ok(db.goal(session_id)?.filter(|goal| goal.status.is_live()))
 }

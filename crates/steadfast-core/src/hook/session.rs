@@ -138,8 +138,9 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
     if let Some(parent) = &session.parent_session_id {
         // The conversation came along with the fork; only its goal did not.
         let goal = restore::live_goal(store.read(), parent)?;
+        let context = goal.as_ref().map(|goal| restore::not_of_this_session(call, goal));
         let message = goal.map(|goal| restore::adoption_hint(call, &goal, After::Fork)).or(noted.message);
-        return Ok(HookReply { message, ..HookReply::default() });
+        return Ok(HookReply { context, message, ..HookReply::default() });
     }
     if !typed {
         return Ok(noted);

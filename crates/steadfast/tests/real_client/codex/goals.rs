@@ -167,7 +167,7 @@ fn the_objective_survives_a_compaction_in_mid_turn_a_resume_and_a_fork() {
         2 => {
             let text = r.all_text();
             assert!(text.contains("SCRIPTED SUMMARY"), "{text}");
-            let restored = text.split("This session has a durable goal").nth(1).unwrap_or_default();
+            let restored = text.split("<session_goal>").nth(1).unwrap_or_default();
             assert!(restored.contains("Outlive the summary"), "{text}");
             Reply::text("Step 2.").usage(Usage::new(100, 0, 10, 0))
         }
