@@ -108,6 +108,24 @@ fn a_cleared_sessions_goal_is_orphaned_noted_and_offered() {
     assert_eq!(world.store.read().goal(SESSION).unwrap(), None);
 }
 
+/// Claude Code starts a fork under its parent's id; the fork's own comes with its first prompt.
+#[test]
+fn a_fork_is_told_once_that_the_goal_is_not_its_own() {
+    let world = running_goal();
+    world.session_start(StartSource::Resume, START);
+    let prompt = || HookInput {
+        session_id: "fork".into(),
+        ..world.input("UserPromptSubmit", HookEvent::Prompt { typed: true })
+    };
+    let said = handle(&prompt(), &world.paths(), at(6));
+    let context = said.context.unwrap();
+    let adopt = format!("/goal-adopt {}", &world.goal().goal_id[..8]);
+    assert!(context.contains("not to this one") && context.contains(&adopt), "{context}");
+    assert!(!context.contains("Make every test pass"), "it is in the conversation: {context}");
+    assert!(said.message.unwrap().contains(&adopt));
+    assert_eq!(handle(&prompt(), &world.paths(), at(7)), HookReply::default());
+}
+
 #[test]
 fn an_interrupted_goal_is_paused_at_the_next_prompt() {
     let world = running_goal();
