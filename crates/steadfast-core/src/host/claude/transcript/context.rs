@@ -61,14 +61,15 @@ struct Link<'a> {
 impl<'a> Link<'a> {
     /// `None` for lines that are no part of a conversation, and for a subagent's.
     fn of(line: &'a [u8]) -> Option<Self> {
-        let (mut uuid, mut parent, mut subtype) = (None, None, None);
+        let (mut uuid, mut parent, mut subtype, mut is_sidechain) = (None, None, None, false);
         Skim::new(line).object(|skim, key| match key {
             b"uuid" => skim.string_into(&mut uuid),
             b"parentUuid" => skim.string_into(&mut parent),
             b"subtype" if skim.is_string() => skim.string_into(&mut subtype),
+            b"isSidechain" => skim.truth().map(|truth| is_sidechain = truth),
             _ => skim.skip(),
         })?;
-        if memmem::find(line, br#""isSidechain":true"#).is_some() {
+        if is_sidechain {
             return None;
         }
         Some(Self { uuid: uuid?, parent, is_boundary: subtype == Some(b"compact_boundary") })
