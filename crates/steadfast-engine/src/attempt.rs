@@ -111,7 +111,7 @@ impl Attempt {
         for (name, content) in files {
             durable::replace(&self.directory.join(name), content.as_bytes())?;
         }
-        crash::point("engine.prompt_written");
+        crash::point(crash::Point::PromptWritten);
         durable::replace(&self.directory.join(SPEC), shim::json(&spec).as_bytes())
     }
 
@@ -140,7 +140,7 @@ impl Attempt {
         }
         let Some(keeper) = read::<Keeper>(&self.directory.join(IDENTITY))? else {
             durable::mark(&self.directory.join(ABANDONED))?;
-            crash::point("engine.abandoned");
+            crash::point(crash::Point::Abandoned);
             return Ok(Sighting::NeverBegan);
         };
         let family = keeper.identity.family(&self.mark());

@@ -177,7 +177,7 @@ pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dy
     let own = Identity::own();
     let own = ProcessId { pid: i64::from(own.pid), started: own.started.parse().unwrap_or(0) };
     store.write(|db| db.set_engine(run_id, Some(own)))?;
-    crash::point("engine.locked");
+    crash::point(crash::Point::Locked);
     let (sender, news) = mpsc::channel();
     let listening = signals::listen(sender.clone())?;
     let mut dispatcher = Dispatcher {
@@ -287,12 +287,12 @@ impl Dispatcher<'_> {
             let until_wake = self.wake.map(|wake| Duration::from_millis(u64::try_from(wake - now).unwrap_or(0)));
             match news.recv_timeout(until_wake.map_or(LOOK_AROUND, |wait| wait.min(LOOK_AROUND))) {
                 Ok(News::Ended { id, outcome }) => {
-                    crash::point("engine.attempt_ended");
+                    crash::point(crash::Point::AttemptEnded);
                     self.flying.remove(&id);
                     self.apply(RunEvent::Ended { id, outcome: *outcome })?;
                 }
                 Ok(News::Checked { id, facts }) => {
-                    crash::point("engine.checked");
+                    crash::point(crash::Point::Checked);
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
                 Ok(News::Signal) => self.signalled()?,
@@ -308,13 +308,13 @@ impl Dispatcher<'_> {
         let now = clock::now();
         let step = machine::step(&self.plan, self.run.clone(), event, now);
         if step.run != self.run || !step.records.is_empty() {
-            crash::point("engine.before_save");
+            crash::point(crash::Point::BeforeSave);
             let (run_id, version) = (&self.run_id, self.version);
             self.version = self.store.write(|db| db.save_step(run_id, version, &step, now))?;
-            crash::point("engine.saved");
+            crash::point(crash::Point::Saved);
             self.run = step.run;
             self.show(&step.records);
-            crash::point("engine.shown");
+            crash::point(crash::Point::Shown);
         }
         for act in step.acts {
             match act {

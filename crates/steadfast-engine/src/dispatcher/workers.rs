@@ -77,9 +77,9 @@ impl Dispatcher<'_> {
         let spec = Spec::of(&invoked, &directory, limit_of(stage), self.engine.grace, ordinal);
         let failed = |error: std::io::Error| format!("the attempt cannot be started: {error}");
         attempt.prepare(&spec, &invoked.prompt, &invoked.files).map_err(failed)?;
-        crash::point("engine.prepared");
+        crash::point(crash::Point::Prepared);
         let keeper = attempt.start(&self.engine.program).map_err(failed)?;
-        crash::point("engine.started");
+        crash::point(crash::Point::Started);
         self.follow(id, Some(keeper));
         Ok(())
     }
