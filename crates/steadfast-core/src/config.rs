@@ -14,6 +14,31 @@ pub struct Config {
     pub accounting: AccountingConfig,
     pub limits: SharedLimits,
     pub agents: AgentsConfig,
+    pub runs: RunsConfig,
+    pub notify: NotifyConfig,
+}
+
+/// How loops and pipelines are driven.
+#[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct RunsConfig {
+    /// What the rest after a failed attempt grows from.
+    pub back_off_ms: i64,
+    /// How long an agent may take to end itself when it is stopped.
+    pub grace_ms: u64,
+}
+
+impl Default for RunsConfig {
+    fn default() -> Self {
+        Self { back_off_ms: 2_000, grace_ms: 5_000 }
+    }
+}
+
+#[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct NotifyConfig {
+    /// Whether the end of a run shows on the desktop; absent means: if nobody was looking.
+    pub desktop: Option<bool>,
 }
 
 /// How the agents of runs are started.

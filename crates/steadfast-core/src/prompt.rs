@@ -88,6 +88,14 @@ pub fn iteration_result(file: &str, wants_vote: bool, promises: &[String]) -> Re
     render(include_str!("../prompts/iteration_result.md"), context! { file, wants_vote, promises })
 }
 
+/// The template of a headless goal's iterations. `${OBJECTIVE}`, `${PROGRESS}` and `${ITERATION}` are filled in by
+/// each of them, see `run/template.rs`; commands of the user are quoted here, and nothing in them is filled in.
+pub fn headless_goal(verify: &[String], promise: &str) -> Result<String, PromptError> {
+    let quoted = |command: &String| text::escape_xml(&text::cut(command, 500)).replace("${", "$${");
+    let verify: Vec<String> = verify.iter().map(quoted).collect();
+    render(include_str!("../prompts/headless_goal.md"), context! { verify, promise })
+}
+
 /// What another agent is asked about an iteration: whether the work has levelled off.
 pub fn judge(asked: &str, answer: &str, earlier: &str, file: &str) -> Result<String, PromptError> {
     const MOST: usize = 20_000;
@@ -244,6 +252,15 @@ mod tests {
                 assert!(host.start_cap().fits(&restore_native(host, &goal.objective).unwrap()));
             }
         }
+    }
+
+    #[test]
+    fn a_headless_goal_names_its_checks_or_asks_for_a_promise_and_fills_in_nothing_of_a_command() {
+        let with = headless_goal(&["test -f ${PROGRESS} && echo <ok>".into()], "DONE").unwrap();
+        assert!(with.contains("test -f $${PROGRESS} &amp;&amp; echo &lt;ok&gt;"), "{with}");
+        assert!(with.contains("${OBJECTIVE}") && with.contains("${ITERATION}") && !with.contains("DONE"), "{with}");
+        let without = headless_goal(&[], "DONE").unwrap();
+        assert!(without.contains("<promise>DONE</promise>"), "{without}");
     }
 
     #[test]

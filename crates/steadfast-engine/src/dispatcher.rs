@@ -30,6 +30,8 @@ use crate::{crash, durable};
 
 /// How often requests to stop are looked for.
 const LOOK_AROUND: Duration = Duration::from_millis(300);
+/// Where the run works, in its directory.
+const PLACE: &str = "place";
 /// The reason of a run that was ended by a signal.
 pub const INTERRUPTED: &str = "interrupted";
 
@@ -210,9 +212,14 @@ pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dy
     Ok(run)
 }
 
+/// Says before the first start that the run works in a worktree.
+pub(crate) fn choose_worktree(run: &Path) -> std::io::Result<()> {
+    durable::replace(&run.join(PLACE), b"worktree\n")
+}
+
 /// The word of the first start counts: a run cannot change the place it works in half-way.
 fn in_worktree(engine: &Engine, run_id: &str) -> std::io::Result<bool> {
-    let path = run_directory(&engine.home, run_id).join("place");
+    let path = run_directory(&engine.home, run_id).join(PLACE);
     match fs_err::read_to_string(&path) {
         Ok(text) => Ok(text.trim() == "worktree"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

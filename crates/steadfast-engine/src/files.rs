@@ -27,8 +27,10 @@ mod progress;
 mod registry;
 #[cfg(test)]
 mod tests;
+mod tidy;
 
 pub use registry::{Edits, RegistryEntry, StopEdit, registry_key};
+pub use tidy::{Tidied, Tidy, tidy};
 
 use document::{CLAUDE, Document, Found, Lock};
 use place::Place;

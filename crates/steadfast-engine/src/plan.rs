@@ -26,7 +26,7 @@ mod variables;
 mod yaml;
 
 pub use agents::agent_kind;
-pub use catalogue::{Catalogue, Listed, Origin};
+pub use catalogue::{Catalogue, Listed, Located, Origin};
 pub use fault::{Fault, Level};
 
 use fault::{Faults, did_you_mean};

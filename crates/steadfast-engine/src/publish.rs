@@ -9,7 +9,8 @@ use steadfast_core::run::{AttemptId, Plan, Record, RunKind, RunStatus, Stopping}
 use steadfast_core::store::{RunRow, Store, StoreError};
 
 use crate::attempt::{Attempt, run_directory};
-use crate::dispatcher::{Observer, Places, Saved};
+use crate::dispatcher::{self, Observer, Places, Saved};
+use crate::durable;
 use crate::files::{FilesError, PublicFiles, StoredHistory, View};
 
 /// The reason of a run whose entry in the registry was marked as killed.
@@ -58,21 +59,23 @@ pub enum PublishError {
     Io(#[from] std::io::Error),
 }
 
-/// Keeps what a run needs besides its plan: a pipeline's own text, and what its first stage gets as input.
+/// Keeps what a run needs besides its plan: a pipeline's own text, what its first stage gets as input, and whether it
+/// works in a worktree.
 pub fn keep_sources(
     home: &Path,
     run_id: &str,
     definition: Option<&str>,
     inputs: Option<&str>,
+    worktree: bool,
 ) -> Result<(), std::io::Error> {
     let directory = run_directory(home, run_id);
     steadfast_core::paths::create_private_dir(&directory)?;
     for (name, text) in [(DEFINITION, definition), (INPUTS, inputs)] {
         if let Some(text) = text {
-            crate::durable::replace(&directory.join(name), text.as_bytes())?;
+            durable::replace(&directory.join(name), text.as_bytes())?;
         }
     }
-    Ok(())
+    if worktree { dispatcher::choose_worktree(&directory) } else { Ok(()) }
 }
 
 /// Publishes one run.

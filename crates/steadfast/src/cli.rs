@@ -1,8 +1,15 @@
 //! The command line, as clap types. What a flag means is in the command's own file.
 
+mod runs;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use runs::{
+    AgentArgs, LimitArgs, LogsArgs, LoopArgs, LoopRunArgs, LoopVerb, PipelineArgs, PipelineRunArgs, PipelineVerb,
+    ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
+};
 
 const ABOUT: &str = "Keeps coding agents on the job: durable goals, budgets that hold, completion that is checked";
 
@@ -18,6 +25,8 @@ const ABOUT: &str = "Keeps coding agents on the job: durable goals, budgets that
   steadfast setup claude         hook it into Claude Code; then type /goal-start there
   steadfast setup codex          hook it into Codex; then type $goal-start there
   steadfast goal status          the goal of the session in this directory
+  steadfast run \"All tests pass\" --verify \"cargo test\"
+  steadfast loop run work        a fresh agent for each task until none is left
   steadfast doctor               everything in order?"
 )]
 pub(crate) struct Cli {
@@ -33,6 +42,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start, watch and steer the goal of a session
     Goal(GoalArgs),
+    /// Pursue an objective with fresh agents, headless, until it is verified or a limit is reached
+    Run(RunArgs),
+    /// Run an agent again and again until a rule holds: start, watch, kill, resume
+    Loop(LoopArgs),
+    /// Run several loops one after the other, each with what the last one put out
+    Pipeline(PipelineArgs),
     /// Show what all sessions on this machine used: tokens and money, by day, month, session, block or model
     Usage(UsageArgs),
     /// Answer a hook of an agent (JSON on stdin); agents call this
@@ -54,6 +69,16 @@ pub(crate) enum Command {
     Exec {
         /// The directory of the attempt
         directory: PathBuf,
+    },
+    /// Drive one run in the background; `--detach` starts this
+    #[command(name = "__engine", hide = true)]
+    Engine {
+        /// Steadfast's home
+        home: PathBuf,
+        /// The store
+        store: PathBuf,
+        /// The run
+        run_id: String,
     },
 }
 

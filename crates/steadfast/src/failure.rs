@@ -7,8 +7,12 @@ use steadfast_core::goal::change::Refusal;
 use steadfast_core::host::install::InstallError;
 use steadfast_core::paths::PathError;
 use steadfast_core::prompt::PromptError;
+use steadfast_core::run::name::NameError;
 use steadfast_core::session::SessionError;
 use steadfast_core::store::StoreError;
+use steadfast_engine::files::FilesError;
+use steadfast_engine::plan::PlanError;
+use steadfast_engine::publish::PublishError;
 
 /// Exit codes of the whole program.
 pub(crate) mod code {
@@ -18,6 +22,7 @@ pub(crate) mod code {
     pub(crate) const ENVIRONMENT: u8 = 4;
     pub(crate) const LIMIT: u8 = 5;
     pub(crate) const VERIFICATION: u8 = 6;
+    pub(crate) const INTERRUPTED: u8 = 130;
 }
 
 #[derive(Debug)]
@@ -37,6 +42,7 @@ impl Failure {
             code::ENVIRONMENT => "environment",
             code::LIMIT => "limit_reached",
             code::VERIFICATION => "verification_failed",
+            code::INTERRUPTED => "interrupted",
             _ => "failed",
         };
         Self { code, kind, message: message.into(), hint: hint.into() }
@@ -80,7 +86,8 @@ impl From<ActionError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::new(code::ENVIRONMENT, error.to_string(), error.hint())
+        let code = if matches!(error, StoreError::RunIsLive { .. }) { code::WRONG_STATE } else { code::ENVIRONMENT };
+        Self::new(code, error.to_string(), error.hint())
     }
 }
 
@@ -132,5 +139,38 @@ impl From<BudgetError> for Failure {
             error.to_string(),
             "for example: --budget standard, --budget 10M, --usd 5, --max-hours 2",
         )
+    }
+}
+
+impl From<NameError> for Failure {
+    fn from(error: NameError) -> Self {
+        Self::new(code::USAGE, error.to_string(), error.hint())
+    }
+}
+
+impl From<FilesError> for Failure {
+    fn from(error: FilesError) -> Self {
+        let code = if matches!(error, FilesError::Name(_) | FilesError::Part { .. }) {
+            code::USAGE
+        } else {
+            code::ENVIRONMENT
+        };
+        Self::new(code, error.to_string(), error.hint())
+    }
+}
+
+impl From<PublishError> for Failure {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Files(error) => error.into(),
+            PublishError::Store(error) => error.into(),
+            PublishError::Io(error) => error.into(),
+        }
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        Self::new(code::USAGE, error.to_string(), error.hint())
     }
 }

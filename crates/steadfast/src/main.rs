@@ -28,6 +28,9 @@ fn main() -> ExitCode {
     silence_panics(matches!(cli.command, Command::Hook(_) | Command::Statusline(_)));
     let done = match cli.command {
         Command::Goal(arguments) => commands::goal::from_terminal(cli.db.as_deref(), arguments),
+        Command::Run(arguments) => commands::run::run(cli.db.as_deref(), arguments),
+        Command::Loop(arguments) => commands::loops::run(cli.db.as_deref(), arguments),
+        Command::Pipeline(arguments) => commands::pipelines::run(cli.db.as_deref(), arguments),
         Command::Usage(arguments) => commands::usage::run(&arguments),
         Command::Hook(arguments) => return commands::hook::run(cli.db.as_deref(), &arguments),
         Command::Statusline(arguments) => return commands::statusline::run(cli.db.as_deref(), &arguments),
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Db(arguments) => commands::db::run(cli.db.as_deref(), &arguments),
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Exec { directory } => commands::keep_attempt(&directory),
+        Command::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
     match done {
         Ok(done) => {

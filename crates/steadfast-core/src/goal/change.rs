@@ -2,6 +2,7 @@
 //! written to its event log. Nothing here reads a clock, a file or a database.
 
 mod extend;
+mod run;
 mod session;
 
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 
 pub use extend::{Extension, extend, reconcile};
+pub use run::follow_run;
 pub use session::{prompted, session_ended, session_resumed};
 
 /// A line of the event log, before the store adds who, when and the versions.

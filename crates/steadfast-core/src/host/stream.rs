@@ -2,6 +2,8 @@
 //! `host/codex/exec.rs`), reduced to what an iteration needs to know. Also which session files such an agent left
 //! behind, so that its tokens are counted where they are exact.
 
+mod readable;
+
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +14,8 @@ use crate::clock::Millis;
 use crate::price::Table;
 use crate::run::AttemptUsage;
 use crate::usage::{Position, Reading};
+
+pub use readable::readable;
 
 /// The session is named at the start of a stream, and how it ended at its end.
 const HEAD_BYTES: u64 = 1 << 20;

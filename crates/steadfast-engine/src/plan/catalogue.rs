@@ -4,6 +4,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest as _, Sha256};
 use steadfast_core::run::name::RunName;
 
 use super::builtin;
@@ -41,6 +42,15 @@ pub struct Listed {
     pub origin: Origin,
     /// The file; for built-in ones a name in angle brackets.
     pub file: String,
+}
+
+/// A definition as it was found, for those who have to trust it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    pub origin: Origin,
+    pub file: String,
+    /// Of its content, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// A definition before it is read.
@@ -125,6 +135,16 @@ impl Catalogue {
         Err(PlanError::NoPipeline { name: file.to_owned(), known: names(self.pipelines()) })
     }
 
+    /// Where a loop type is, and what its definition says.
+    pub fn locate_loop(&self, name: &str) -> Result<Located, PlanError> {
+        self.find_loop(name).map(Located::from)
+    }
+
+    /// Where a pipeline is, and what its definition says.
+    pub fn locate_pipeline(&self, file: &str) -> Result<Located, PlanError> {
+        self.find_pipeline(file).map(Located::from)
+    }
+
     /// All loop types; of several with one name, the one that is used.
     pub fn loop_types(&self) -> Vec<Listed> {
         let mut listed = Vec::new();
@@ -156,6 +176,13 @@ impl Catalogue {
             add(&mut listed, (*name).to_owned(), &source);
         }
         listed
+    }
+}
+
+impl From<Source> for Located {
+    fn from(source: Source) -> Self {
+        let sha256 = Sha256::digest(&source.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { origin: source.origin, file: source.file, sha256 }
     }
 }
 

@@ -1,0 +1,171 @@
+//! A goal that a run pursues: its numbers are the run's, and so is its end. Derived from the run alone, so that doing
+//! it again, or after a crash, changes nothing.
+
+use serde_json::json;
+
+use super::{Change, Event, Span, pause_for};
+use crate::clock::Millis;
+use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::run::machine::{BUDGET_TOKENS, BUDGET_USD, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
+use crate::run::{Plan, Run, RunStatus};
+
+/// Brings the goal up to date with its run. `is_taken_up` says that an engine takes the run in hand just now, which is
+/// somebody's wish that the goal goes on.
+pub fn follow_run(goal: &Goal, plan: &Plan, run: &Run, is_taken_up: bool, now: Millis) -> Option<Change> {
+    if !goal.status.is_live() {
+        return None;
+    }
+    let mut change = count(goal, plan, run, now);
+    if run.status == RunStatus::Running {
+        if is_taken_up && change.goal.status != GoalStatus::Active {
+            change.goal.enter_active(now);
+            change.goal.budget_limit_reported = false;
+            change.events.push(Event::new("goal_resumed", json!({"from": goal.state(), "by": "run"})));
+            change.span = Span::Open;
+        }
+    } else {
+        end(&mut change, run, now);
+    }
+    let is_new =
+        !change.events.is_empty() || Goal { updated_at_ms: goal.updated_at_ms, ..change.goal.clone() } != *goal;
+    is_new.then_some(change)
+}
+
+/// The numbers. Limits may have been raised when the run went on.
+fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
+    let iterations = i64::from(run.stages.iter().map(|stage| stage.iterations).sum::<u32>());
+    let most = i64::from(run.max_iterations(plan, run.stage));
+    let mut after = goal.changed(now);
+    after.tokens_used = run.tokens;
+    after.cost_micros = run.cost_micros;
+    after.continuations_used = iterations;
+    after.continuations_remaining = (most - iterations).max(0);
+    after.token_budget = plan.limits.tokens;
+    after.usd_budget_micros = plan.limits.cost_micros;
+    if let Some(wall) = plan.limits.wall_ms {
+        after.max_wall_clock_seconds = wall / 1_000;
+    }
+    let mut events = Vec::new();
+    let tokens = run.tokens - goal.tokens_used;
+    if tokens != 0 || iterations > goal.continuations_used {
+        let payload = json!({"iterations": iterations, "cost_micros": run.cost_micros - goal.cost_micros});
+        events.push(Event { tokens_delta: Some(tokens), ..Event::new("run_iteration", payload) });
+        after.last_continuation_at_ms = Some(now);
+    }
+    Change { goal: after, events, span: Span::Keep }
+}
+
+/// The end of the run is an end of the goal, or a pause that says why.
+fn end(change: &mut Change, run: &Run, now: Millis) {
+    let reason = run.reason.as_deref().unwrap_or_default();
+    let why = match (run.status, reason) {
+        (RunStatus::Completed, BUDGET_TOKENS | BUDGET_USD) => {
+            if change.goal.status != GoalStatus::BudgetLimited {
+                change.goal.leave_active(GoalStatus::BudgetLimited, None, now);
+                change.goal.budget_limit_reported = true;
+                change.events.push(Event::new("budget_limited", json!({"limit": reason})));
+                change.span = Span::Close;
+            }
+            return;
+        }
+        (RunStatus::Completed, MAX_ITERATIONS) => PausedReason::ContinuationCap,
+        (RunStatus::Completed, MAX_HOURS) => PausedReason::WallClockCap,
+        (RunStatus::Completed, _) => {
+            let by = if change.goal.verify.is_empty() { "self_update" } else { "verification" };
+            change.goal.leave_active(GoalStatus::Complete, None, now);
+            change.goal.accounting_uncertain = false;
+            let payload = json!({"completed_by": by, "reason": reason});
+            change.events.push(Event::new("goal_completed_by_self_update", payload));
+            change.span = Span::Close;
+            return;
+        }
+        (RunStatus::Failed, NO_PROGRESS) => PausedReason::NoProgress,
+        (RunStatus::Killed, _) => PausedReason::User,
+        _ => PausedReason::Degraded,
+    };
+    // A person may have paused or blocked it before, for a reason of their own.
+    if change.goal.status == GoalStatus::Active {
+        let kind = if why == PausedReason::Degraded { "paused_degraded" } else { "goal_paused" };
+        let event = Event::new(kind, json!({"reason": why, "cause": reason, "run": run.status}));
+        let paused = pause_for(&change.goal, why, event, now);
+        change.goal = paused.goal;
+        change.events.extend(paused.events);
+        change.span = paused.span;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::NewGoal;
+    use crate::host::Host;
+    use crate::run::Rule;
+    use crate::run::machine;
+    use crate::testing::runs::{loop_of, stage};
+
+    fn goal(verify: &[&str]) -> Goal {
+        let verify = verify.iter().map(|command| (*command).to_owned()).collect();
+        let new = NewGoal { objective: "ship".into(), verify, ..NewGoal::default() };
+        Goal::start(new, "run-1", Host::Claude, None, 0)
+    }
+
+    fn ended(status: RunStatus, reason: &str) -> (Plan, Run) {
+        let plan = loop_of(stage(Rule::FixedN, 2));
+        let mut run = machine::begin(&plan, 0);
+        run.status = status;
+        run.reason = Some(reason.to_owned());
+        run.tokens = 70;
+        run.stages[0].iterations = 2;
+        (plan, run)
+    }
+
+    fn kinds(change: &Change) -> Vec<&str> {
+        change.events.iter().map(|event| event.kind).collect()
+    }
+
+    #[test]
+    fn every_end_of_a_run_says_what_became_of_its_goal() {
+        for (status, reason, expected) in [
+            (RunStatus::Completed, "verify", "complete"),
+            (RunStatus::Completed, "max_iterations", "paused (continuation_cap)"),
+            (RunStatus::Completed, "budget_tokens", "budget_limited"),
+            (RunStatus::Completed, "budget_usd", "budget_limited"),
+            (RunStatus::Completed, "max_hours", "paused (wall_clock_cap)"),
+            (RunStatus::Failed, "no_progress", "paused (no_progress)"),
+            (RunStatus::Failed, "errors: exit code 1", "paused (degraded)"),
+            (RunStatus::Killed, "interrupted", "paused (user)"),
+            (RunStatus::UnknownTermination, "engine_gone", "paused (degraded)"),
+        ] {
+            let (plan, run) = ended(status, reason);
+            let change = follow_run(&goal(&["true"]), &plan, &run, false, 5_000).unwrap();
+            assert_eq!(change.goal.state(), expected, "{reason}");
+            assert_eq!(change.goal.resume_at_ms, None, "its clock stands: {reason}");
+            assert_eq!((change.goal.tokens_used, change.goal.continuations_used), (70, 2));
+            assert_eq!(change.events[0].tokens_delta, Some(70));
+            // Once more, and nothing is new.
+            assert_eq!(follow_run(&change.goal, &plan, &run, false, 6_000), None, "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_taken_up_again_takes_its_goal_along_and_a_running_one_does_not_undo_a_pause() {
+        let (plan, mut run) = ended(RunStatus::Completed, "max_iterations");
+        let paused = follow_run(&goal(&[]), &plan, &run, false, 5_000).unwrap().goal;
+        run.status = RunStatus::Running;
+        run.stages[0].max = Some(9);
+        let counted = follow_run(&paused, &plan, &run, false, 6_000).unwrap();
+        assert_eq!(
+            (counted.goal.state(), counted.goal.continuations_remaining),
+            ("paused (continuation_cap)".into(), 7)
+        );
+        let change = follow_run(&paused, &plan, &run, true, 7_000).unwrap();
+        assert_eq!((change.goal.status, kinds(&change)), (GoalStatus::Active, vec!["goal_resumed"]));
+    }
+
+    #[test]
+    fn a_goal_that_is_over_stays_as_it_is() {
+        let (plan, run) = ended(RunStatus::Completed, "verify");
+        let over = Goal { status: GoalStatus::Abandoned, ..goal(&[]) };
+        assert_eq!(follow_run(&over, &plan, &run, true, 1), None);
+    }
+}

@@ -1,0 +1,115 @@
+//! Old and dead entries of the registry: a `running` one behind which nothing runs is marked, and finished ones are
+//! forgotten after a while. What is unknown about an entry counts in its favour.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use steadfast_core::clock::{self, Millis};
+
+use super::document::{Found, Lock, set};
+use super::{CLAUDE, Document, FilesError, Place, RegistryEntry, registry};
+
+/// What was done, by the keys of entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tidied {
+    /// Said `running` although nothing runs.
+    pub marked: Vec<String>,
+    /// Ended long ago.
+    pub pruned: Vec<String>,
+}
+
+/// What to look for.
+#[derive(Clone, Copy)]
+pub struct Tidy<'a> {
+    /// Whether anything runs behind an entry that says so.
+    pub is_alive: &'a dyn Fn(&RegistryEntry) -> bool,
+    /// Finished entries that ended before this are forgotten.
+    pub before_ms: Millis,
+    pub now: Millis,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// Tidies a project's registry. One that is missing stays missing; a broken one is for whoever writes to it next.
+pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
+    let place = Place::of(project)?;
+    let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
+    if document.peek(&place)?.is_none() {
+        return Ok(Tidied::default());
+    }
+    let lock = Lock::take(&place)?;
+    let Found::Value(mut value) = document.take(&place, &lock)? else { return Ok(Tidied::default()) };
+    let tidied = tidy_value(&mut value, how);
+    if !how.dry_run {
+        document.put(&place, &lock, value, tidied != Tidied::default())?;
+    }
+    Ok(tidied)
+}
+
+fn tidy_value(value: &mut Value, how: Tidy<'_>) -> Tidied {
+    let mut tidied = Tidied::default();
+    let entries = registry::entries(value);
+    let Some(sessions) = value.get_mut("sessions").and_then(Value::as_object_mut) else { return tidied };
+    for entry in entries {
+        let Some(object) = sessions.get_mut(&entry.key).and_then(Value::as_object_mut) else { continue };
+        if entry.status == "running" {
+            if !(how.is_alive)(&entry) {
+                set(object, "status", "unknown_termination");
+                set(object, "cleaned_at", clock::to_rfc3339(how.now));
+                tidied.marked.push(entry.key);
+            }
+        } else if ended_at(object).is_some_and(|ended| ended < how.before_ms) {
+            sessions.shift_remove(&entry.key);
+            tidied.pruned.push(entry.key);
+        }
+    }
+    tidied
+}
+
+/// As the documented recipe has it: `.completed_at // .killed_at // .started_at`.
+fn ended_at(entry: &Map<String, Value>) -> Option<Millis> {
+    let text = ["completed_at", "killed_at", "started_at"]
+        .iter()
+        .find_map(|name| entry.get(*name).filter(|value| **value != json!(null)));
+    text.and_then(Value::as_str).and_then(clock::parse_rfc3339)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dead_entries_are_marked_old_ones_forgotten_and_the_rest_is_left_alone() {
+        let mut value = json!({"sessions": {
+            "loop-alive": {"status": "running", "started_at": "2025-01-01T00:00:00Z"},
+            "loop-dead": {"status": "running", "started_at": "2025-01-01T00:00:00Z", "mine": 1},
+            "loop-old": {"status": "completed", "started_at": "2025-01-01T00:00:00Z", "completed_at": "2025-01-02T00:00:00Z"},
+            "loop-killed": {"status": "killed", "completed_at": null, "killed_at": "2025-01-02T00:00:00Z"},
+            "loop-new": {"status": "completed", "completed_at": "2025-02-01T00:00:00Z"},
+            "loop-odd": {"status": "completed", "completed_at": "yesterday"},
+            "loop-bare": 7,
+        }, "more": true});
+        let at = |text| clock::parse_rfc3339(text).unwrap();
+        let how = Tidy {
+            is_alive: &|entry| entry.key == "loop-alive",
+            before_ms: at("2025-01-20T00:00:00Z"),
+            now: at("2025-02-02T00:00:00Z"),
+            dry_run: false,
+        };
+        let tidied = tidy_value(&mut value, how);
+        let marked = vec!["loop-dead".to_owned()];
+        assert_eq!(tidied, Tidied { marked, pruned: vec!["loop-old".into(), "loop-killed".into()] });
+        assert_eq!(
+            value,
+            json!({"sessions": {
+                "loop-alive": {"status": "running", "started_at": "2025-01-01T00:00:00Z"},
+                "loop-dead": {"status": "unknown_termination", "started_at": "2025-01-01T00:00:00Z", "mine": 1,
+                              "cleaned_at": "2025-02-02T00:00:00Z"},
+                "loop-new": {"status": "completed", "completed_at": "2025-02-01T00:00:00Z"},
+                "loop-odd": {"status": "completed", "completed_at": "yesterday"},
+                "loop-bare": 7,
+            }, "more": true})
+        );
+        assert_eq!(tidy_value(&mut value, how), Tidied::default());
+    }
+}

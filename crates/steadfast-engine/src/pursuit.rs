@@ -1,0 +1,158 @@
+//! `steadfast run`: a goal that a loop pursues. The goal is a record like every other, under a session of its own
+//! (`run-ID`); after every saved step it is brought up to date with the run, with the evidence of the checks. Pausing
+//! or completing the goal by hand ends the run.
+
+use std::path::{Path, PathBuf};
+
+use steadfast_core::action::{self, ActionError};
+use steadfast_core::clock::Millis;
+use steadfast_core::goal::{Actor, Goal, GoalStatus, change};
+use steadfast_core::host::Host;
+use steadfast_core::host::process::ProcessId;
+use steadfast_core::run::{AgentKind, AttemptId, Plan, Rule, RunKind, RunStatus, Stopping};
+use steadfast_core::store::{Origin, RunRow, Session, Store, StoreError, Verification};
+use steadfast_core::text;
+
+use crate::attempt::Attempt;
+use crate::dispatcher::Saved;
+use crate::processes::Identity;
+
+/// What loops of this kind are called where others show their type.
+pub const TITLE: &str = "goal";
+const ORIGIN: Origin = Origin { actor: Actor::Steadfast, place: "run" };
+
+/// Keeps the goal of a run up to date.
+pub struct Pursuit {
+    store: Store,
+    home: PathBuf,
+    session_id: String,
+    has_begun: bool,
+}
+
+/// The session that the goal of a run belongs to; also the run's name.
+pub fn session_of(run_id: &str) -> String {
+    let short: String = run_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    format!("run-{short}")
+}
+
+/// Whose words a goal's hints are in.
+pub fn host_of(agent: &AgentKind) -> Host {
+    match agent {
+        AgentKind::Codex => Host::Codex,
+        AgentKind::Claude | AgentKind::Command(_) => Host::Claude,
+    }
+}
+
+/// Loop types have names; the loop behind a goal is of none.
+fn is_goal(plan: &Plan) -> bool {
+    plan.kind == RunKind::Loop && plan.title == TITLE && plan.stages.iter().all(|stage| stage.loop_type.is_none())
+}
+
+impl Pursuit {
+    /// The goal of a run, if it pursues one.
+    pub fn of_run(home: &Path, store: &Path, row: &RunRow) -> Result<Option<Self>, StoreError> {
+        if !is_goal(&row.plan) {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            store: Store::open_existing(store)?,
+            home: home.to_owned(),
+            session_id: session_of(&row.run_id),
+            has_begun: false,
+        }))
+    }
+
+    /// Whether a plan is that of a goal with checks.
+    pub fn is_verified_goal(plan: &Plan) -> bool {
+        is_goal(plan) && plan.stages.iter().any(|stage| matches!(stage.completion, Rule::Verify(_)))
+    }
+
+    /// The objective as prompts may show it.
+    pub fn objective(&self) -> String {
+        let goal = self.store.read().goal(&self.session_id).ok().flatten();
+        goal.map(|goal| text::escape_xml(&goal.objective)).unwrap_or_default()
+    }
+
+    /// Brings the goal up to date with a step. Doing it again changes nothing.
+    pub fn stepped(&mut self, saved: &Saved<'_>) -> Result<(), ActionError> {
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let is_over = saved.run.status != RunStatus::Running;
+        if is_first || is_over {
+            self.put_session(saved, is_over)?;
+        }
+        self.add_evidence(saved)?;
+        let (session_id, now) = (&self.session_id, saved.now);
+        self.store.write(|db| {
+            let Some(goal) = db.goal(session_id)? else { return Ok(()) };
+            if let Some(change) = change::follow_run(&goal, saved.plan, saved.run, is_first && !is_over, now) {
+                db.save(&goal, change, ORIGIN)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// While the engine lives, so does the goal's session: it is nobody's orphan.
+    fn put_session(&mut self, saved: &Saved<'_>, is_over: bool) -> Result<(), StoreError> {
+        let own = Identity::own();
+        let project = saved.project.display().to_string();
+        let agent = saved.plan.stages.first().map(|stage| &stage.agent.kind);
+        let session = Session {
+            session_id: self.session_id.clone(),
+            host: agent.map_or(Host::Claude, host_of),
+            cwd: project.clone(),
+            project_dir: project,
+            transcript_path: String::new(),
+            client: Some(ProcessId { pid: i64::from(own.pid), started: own.started.parse().unwrap_or(0) }),
+            parent_session_id: None,
+            last_prompt_ms: None,
+            started_at_ms: saved.run.started_at_ms,
+            last_seen_ms: saved.now,
+            ended_at_ms: is_over.then_some(saved.now),
+            end_reason: saved.run.reason.clone().filter(|_| is_over),
+        };
+        self.store.write(|db| db.put_session(&session))
+    }
+
+    /// The evidence of iterations that the goal has not counted yet.
+    fn add_evidence(&mut self, saved: &Saved<'_>) -> Result<(), ActionError> {
+        let Some(goal) = self.store.read().goal(&self.session_id)? else { return Ok(()) };
+        let counted = u32::try_from(goal.continuations_used).unwrap_or(u32::MAX);
+        let committed = saved.run.stages.first().map_or(0, |stage| stage.iterations);
+        if goal.verify.is_empty() || committed <= counted {
+            return Ok(());
+        }
+        let new = self.store.read().run_history(saved.run_id, Some((1, counted)), usize::MAX)?;
+        for row in new {
+            let runs = self.evidence(saved.run_id, row.id);
+            if !runs.is_empty() {
+                self.add(&goal, &runs, saved.now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn evidence(&self, run_id: &str, id: AttemptId) -> Vec<Verification> {
+        let kept = fs_err::read(Attempt::at(&self.home, run_id, id).evidence()).ok();
+        kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
+    fn add(&mut self, goal: &Goal, runs: &[Verification], now: Millis) -> Result<(), ActionError> {
+        match action::add_evidence(&mut self.store, goal, runs, ORIGIN, now) {
+            // That the checks fail is why there is a next iteration.
+            Ok(()) | Err(ActionError::VerificationFailed(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A goal that a person paused, gave up or completed is not pursued any more.
+    pub fn stop_requested(&mut self) -> Option<Stopping> {
+        let goal = self.store.read().goal(&self.session_id).ok().flatten()?;
+        let (status, reason) = match goal.status {
+            GoalStatus::Active => return None,
+            GoalStatus::Complete => (RunStatus::Completed, "goal_completed"),
+            GoalStatus::Abandoned => (RunStatus::Killed, "goal_abandoned"),
+            GoalStatus::Paused | GoalStatus::Blocked | GoalStatus::BudgetLimited => (RunStatus::Killed, "goal_paused"),
+        };
+        Some(Stopping { status, reason: reason.to_owned() })
+    }
+}

@@ -1,0 +1,122 @@
+//! `steadfast loop`: making loops, their types, and bringing in those of older tools. What is done with a loop that
+//! exists is in `runs.rs`.
+
+mod importing;
+
+use std::path::Path;
+
+use serde_json::json;
+use steadfast_core::run::RunKind;
+use steadfast_engine::plan::{Catalogue, Fault, Level, Listed, Origin, PlanError, plan_loop, scaffold, validate_loop};
+
+use super::runs::{self, Here, How, NewRun};
+use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};
+use crate::failure::{Failure, code};
+use crate::output::{self, Done};
+
+pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<Done, Failure> {
+    let here = Here::new(db, RunKind::Loop)?;
+    match arguments.verb {
+        LoopVerb::Run(arguments) => start(&here, &arguments),
+        LoopVerb::OnRun(verb) => runs::on_run(&here, &verb),
+        LoopVerb::Types => Ok(listed(&catalogue(&here).loop_types(), "loop types")),
+        LoopVerb::New { name, user } => {
+            let base = if user { here.paths.home.clone() } else { here.project.join(".claude") };
+            let files = scaffold::new_loop(&base.join("loops"), &name)?;
+            Ok(made(&files, &format!("try it: steadfast loop run {name} --dry-run")))
+        }
+        LoopVerb::Validate { name } => {
+            let faults = validate_loop(&catalogue(&here), &name)?;
+            Ok(judged(&faults, &name))
+        }
+        LoopVerb::Import { dry_run } => importing::import(&here, dry_run),
+    }
+}
+
+pub(super) fn catalogue(here: &Here) -> Catalogue {
+    Catalogue { project: here.project.clone(), home: here.paths.home.clone() }
+}
+
+fn start(here: &Here, arguments: &LoopRunArgs) -> Result<Done, Failure> {
+    let catalogue = catalogue(here);
+    let mut overrides = runs::run_overrides(arguments.max, &arguments.how)?;
+    overrides.items.clone_from(&arguments.items);
+    let planned = plan_loop(&catalogue, &arguments.loop_type, arguments.name.as_deref(), &overrides);
+    let planned = planned.map_err(|error| refused(error, &arguments.loop_type))?;
+    if !arguments.how.dry_run {
+        let definition = runs::Definition::Loop(&arguments.loop_type);
+        runs::require_trust(here, &catalogue, definition, arguments.how.trust)?;
+    }
+    runs::start(here, &new_run(planned, &arguments.how)?, |_| Ok(()))
+}
+
+pub(super) fn new_run(planned: steadfast_engine::plan::Planned, how: &RunHow) -> Result<NewRun, Failure> {
+    Ok(NewRun {
+        run_id: uuid::Uuid::new_v4().to_string(),
+        planned,
+        inputs: runs::inputs_text(&how.input)?,
+        worktree: how.worktree,
+        how: match (how.tmux, how.agent.detach) {
+            (true, _) => How::Tmux,
+            (false, true) => How::Detached,
+            (false, false) => How::Here,
+        },
+        dry_run: how.dry_run,
+    })
+}
+
+/// All faults on stderr, and one line that says so.
+pub(super) fn refused(error: PlanError, what: &str) -> Failure {
+    match &error {
+        PlanError::Faults(faults) => {
+            output::note(&runs::told(faults));
+            let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
+            let message = format!("{what} cannot be run: {errors} error{}", if errors == 1 { "" } else { "s" });
+            Failure::new(code::USAGE, message, error.hint())
+        }
+        _ => error.into(),
+    }
+}
+
+pub(super) fn judged(faults: &[Fault], what: &str) -> Done {
+    let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
+    let warnings = faults.len() - errors;
+    let verdict = match (errors, warnings) {
+        (0, 0) => format!("{what} is fine"),
+        (0, _) => format!("{what} can be run; {warnings} to look at"),
+        _ => format!("{what} cannot be run: {errors} to mend"),
+    };
+    let text = if faults.is_empty() { verdict } else { format!("{}\n{verdict}", runs::told(faults)) };
+    let json = json!({"valid": errors == 0, "faults": runs::faults_json(faults)});
+    Done { text, json, code: if errors == 0 { 0 } else { code::USAGE } }
+}
+
+pub(super) fn listed(types: &[Listed], what: &str) -> Done {
+    let origin = |listed: &Listed| match listed.origin {
+        Origin::Path | Origin::Project => "project",
+        Origin::User => "user",
+        Origin::BuiltIn => "built in",
+    };
+    let width = types.iter().map(|listed| listed.name.chars().count()).max().unwrap_or(0);
+    let lines: Vec<String> = types
+        .iter()
+        .map(|listed| {
+            let about = listed.description.as_deref().unwrap_or_default();
+            format!("{:<width$}  {:<8}  {about}", listed.name, origin(listed)).trim_end().to_owned()
+        })
+        .collect();
+    let objects: Vec<_> = types
+        .iter()
+        .map(|listed| {
+            json!({"name": listed.name, "description": listed.description, "origin": origin(listed), "file": listed.file})
+        })
+        .collect();
+    let text = if lines.is_empty() { format!("no {what}") } else { lines.join("\n") };
+    Done { text, json: json!({"types": objects}), code: 0 }
+}
+
+pub(super) fn made(files: &[std::path::PathBuf], next: &str) -> Done {
+    let mut lines: Vec<String> = files.iter().map(|path| format!("made {}", path.display())).collect();
+    lines.push(next.to_owned());
+    Done { text: lines.join("\n"), json: json!({"files": files}), code: 0 }
+}

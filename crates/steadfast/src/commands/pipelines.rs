@@ -1,0 +1,43 @@
+//! `steadfast pipeline`: making pipelines and checking their files. What is done with one that exists is in `runs.rs`.
+
+use std::path::Path;
+
+use steadfast_core::run::RunKind;
+use steadfast_engine::plan::{plan_pipeline, scaffold, validate_pipeline};
+
+use super::loops::{catalogue, judged, listed, made, new_run, refused};
+use super::runs::{self, Here};
+use crate::cli::{PipelineArgs, PipelineRunArgs, PipelineVerb};
+use crate::failure::Failure;
+use crate::output::Done;
+
+pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<Done, Failure> {
+    let here = Here::new(db, RunKind::Pipeline)?;
+    match arguments.verb {
+        PipelineVerb::Run(arguments) => start(&here, &arguments),
+        PipelineVerb::OnRun(verb) => runs::on_run(&here, &verb),
+        PipelineVerb::Types => Ok(listed(&catalogue(&here).pipelines(), "pipelines")),
+        PipelineVerb::New { name, user } => {
+            let base = if user { here.paths.home.clone() } else { here.project.join(".claude") };
+            let path = base.join("pipelines").join(format!("{name}.yaml"));
+            scaffold::new_pipeline(&path, &name)?;
+            Ok(made(&[path], &format!("check it: steadfast pipeline validate {name}")))
+        }
+        PipelineVerb::Validate { file } => {
+            let faults = validate_pipeline(&catalogue(&here), &file)?;
+            Ok(judged(&faults, &file))
+        }
+    }
+}
+
+fn start(here: &Here, arguments: &PipelineRunArgs) -> Result<Done, Failure> {
+    let catalogue = catalogue(here);
+    let overrides = runs::run_overrides(arguments.max, &arguments.how)?;
+    let planned = plan_pipeline(&catalogue, &arguments.file, arguments.name.as_deref(), &overrides, here.now);
+    let planned = planned.map_err(|error| refused(error, &arguments.file))?;
+    if !arguments.how.dry_run {
+        let definition = runs::Definition::Pipeline(&arguments.file);
+        runs::require_trust(here, &catalogue, definition, arguments.how.trust)?;
+    }
+    runs::start(here, &new_run(planned, &arguments.how)?, |_| Ok(()))
+}

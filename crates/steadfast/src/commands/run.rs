@@ -1,0 +1,111 @@
+//! `steadfast run "OBJECTIVE"`: a durable goal, pursued headless by fresh agents until it is verified or limited. It is
+//! a loop of no type, and a goal under a session of its own.
+
+use std::path::Path;
+
+use steadfast_core::action::{self, Place};
+use steadfast_core::goal::budget::Budget;
+use steadfast_core::goal::{self, Actor, NewGoal};
+use steadfast_core::host::process;
+use steadfast_core::prompt;
+use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
+use steadfast_core::store::Origin;
+use steadfast_engine::plan::{Overrides, Planned};
+use steadfast_engine::pursuit;
+
+use super::runs::{self, Here, How, NewRun};
+use crate::cli::RunArgs;
+use crate::failure::{Failure, code};
+use crate::output::Done;
+
+const MOST_ITERATIONS: u32 = 25;
+const TIMEOUT_MS: i64 = 2 * 3_600_000;
+/// What an agent says when it is done and nothing else can tell.
+const PROMISE: &str = "OBJECTIVE MET";
+
+pub(crate) fn run(db: Option<&Path>, arguments: RunArgs) -> Result<Done, Failure> {
+    let here = Here::new(db, RunKind::Loop)?;
+    let objective = goal::objective(&arguments.objective.join(" "))?;
+    runs::check_commands(&arguments.verify)?;
+    let overrides = Overrides { max: arguments.max, ..runs::agent_overrides(&arguments.agent)? };
+    let overrides = runs::apply_limits(overrides, &arguments.limits, &objective)?;
+    let run_id = uuid::Uuid::new_v4().to_string();
+    let plan = plan(&run_id, &arguments.verify, &overrides)?;
+    let mut budget = match &arguments.limits.budget {
+        Some(text) => Budget::parse(text, &objective)?,
+        None => Budget::default(),
+    };
+    budget.usd_micros = plan.limits.cost_micros;
+    budget.seconds = plan.limits.wall_ms.map(|ms| ms / 1_000);
+    budget.turns = plan.stages.first().map(|stage| i64::from(stage.runs));
+    let host =
+        plan.stages.first().map_or(steadfast_core::host::Host::Claude, |stage| pursuit::host_of(&stage.agent.kind));
+    let place = Place {
+        session_id: pursuit::session_of(&run_id),
+        host,
+        project_dir: Some(here.project_dir()),
+        transcript: None,
+    };
+    if process::is_inside_agent() && !arguments.verify.is_empty() {
+        let hint = "run it in a terminal of your own";
+        return Err(Failure::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
+    }
+    let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
+    let new = NewRun {
+        run_id,
+        planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), definition: None },
+        inputs: None,
+        worktree: arguments.worktree,
+        how: if arguments.agent.detach { How::Detached } else { How::Here },
+        dry_run: false,
+    };
+    runs::start(&here, &new, |store| {
+        let actor = if process::is_inside_agent() { Actor::Worker } else { Actor::User };
+        let origin = Origin { actor, place: "run" };
+        action::start(store, &place, new_goal, origin, here.now)?;
+        Ok(())
+    })
+}
+
+fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, Failure> {
+    let completion = match verify {
+        [] => Rule::Promise(PROMISE.to_owned()),
+        commands => Rule::Verify(commands.to_vec()),
+    };
+    let stage = StagePlan {
+        name: pursuit::TITLE.to_owned(),
+        loop_type: None,
+        prompt: prompt::headless_goal(verify, PROMISE)?,
+        runs: overrides.max.unwrap_or(MOST_ITERATIONS),
+        min_iterations: 1,
+        completion,
+        check_before: false,
+        delay_ms: 0,
+        agent: AgentPlan {
+            kind: overrides.agent.clone().unwrap_or(AgentKind::Claude),
+            model: overrides.model.clone(),
+            effort: None,
+            user_hooks: overrides.user_hooks.unwrap_or(false),
+        },
+        timeout_ms: overrides.timeout_ms.unwrap_or(TIMEOUT_MS),
+        perspectives: Vec::new(),
+        items: Vec::new(),
+        parallel: false,
+        output_parse: Vec::new(),
+        inputs: Vec::new(),
+        judge: None,
+    };
+    Ok(Plan {
+        name: pursuit::session_of(run_id),
+        kind: RunKind::Loop,
+        title: pursuit::TITLE.to_owned(),
+        pipeline_file: None,
+        stages: vec![stage],
+        limits: RunLimits {
+            tokens: overrides.tokens,
+            cost_micros: overrides.cost_micros,
+            wall_ms: overrides.wall_ms,
+            ..RunLimits::default()
+        },
+    })
+}

@@ -1,0 +1,69 @@
+//! `attach`: what the agents of a run print, with the progress line, until the run is over. Leaving changes nothing.
+
+use steadfast_core::run::RunStatus;
+use steadfast_core::store::{RunRow, Store};
+use steadfast_engine::interrupt;
+
+use super::finding::called;
+use super::logs::{Follower, LOOK_EVERY};
+use super::progress::Progress;
+use super::{Here, driving};
+use crate::failure::{Failure, code};
+use crate::output::{self, Done};
+
+/// What is shown of the iteration under way when somebody comes late.
+const LINES_BEFORE: usize = 20;
+
+pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
+    let (store, row) = here.find(name)?;
+    let (kind, name) = (row.plan.kind, row.plan.name.clone());
+    if row.run.status != RunStatus::Running {
+        return Err(Failure::new(
+            code::WRONG_STATE,
+            format!("{} is over ({})", called(kind, &name), row.run.status),
+            format!("`steadfast {kind} status {name}` or `logs {name}` shows what it did"),
+        ));
+    }
+    let interrupted = interrupt::flag()?;
+    let mut follower = Follower::new(here, &row, false);
+    follower.begin_at_last(LINES_BEFORE);
+    let mut progress = Progress::new();
+    loop {
+        let now = current(&store, &row)?;
+        let is_live = now.run.status == RunStatus::Running;
+        let is_driven = here.is_driven(&row.run_id)?;
+        let mut lines = Vec::new();
+        while follower.step(|line| lines.push(line.to_owned())) {}
+        if !lines.is_empty() {
+            progress.clear();
+            lines.iter().for_each(|line| output::line(line));
+        }
+        progress.show(&now.plan, &now.run);
+        if !is_live && !is_driven {
+            drop(progress);
+            return driving::ended(here, &row.run_id);
+        }
+        if is_live && !is_driven {
+            drop(progress);
+            return Err(Failure::new(
+                code::WRONG_STATE,
+                format!("the engine of {} is gone", called(kind, &name)),
+                format!("`steadfast {kind} resume {name}` goes on, `kill {name}` ends it"),
+            ));
+        }
+        if interrupted.is_set() {
+            drop(progress);
+            output::note(&format!(
+                "detached; {} goes on (`steadfast {kind} kill {name}` ends it)",
+                called(kind, &name)
+            ));
+            return Ok(Done::default());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn current(store: &Store, row: &RunRow) -> Result<RunRow, Failure> {
+    let gone = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
+    store.read().run(&row.run_id)?.ok_or_else(gone)
+}

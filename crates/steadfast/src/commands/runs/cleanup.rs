@@ -1,0 +1,160 @@
+//! `cleanup`: runs that died unseen are marked and what they left running is stopped; entries and outputs that nobody
+//! needs any more go. Says what it did, and only that with `--dry-run`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use steadfast_core::clock::{self, Millis};
+use steadfast_core::run::{Phase, RunStatus};
+use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
+use steadfast_engine::attempt::{Attempt, Sighting, run_directory};
+use steadfast_engine::files::{self, RegistryEntry, Tidy};
+use steadfast_engine::process;
+use steadfast_engine::publish::Publisher;
+
+use super::finding::called;
+use super::{Here, logs};
+use crate::cli::RunCleanupArgs;
+use crate::failure::Failure;
+use crate::output::{self, Done};
+
+const DAY_MS: Millis = 86_400_000;
+/// How long finished entries stay in the registry.
+const REGISTRY_DAYS: Millis = 7;
+const ENGINE_GONE: &str = "engine_gone";
+const TMUX_LIMIT: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+struct Report {
+    zombies: Vec<String>,
+    stopped: Vec<String>,
+    marked: Vec<String>,
+    pruned: Vec<String>,
+    removed: Vec<PathBuf>,
+}
+
+pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<Done, Failure> {
+    let mut report = Report::default();
+    let mut lines = Vec::new();
+    if let Some(mut store) = here.existing_store()? {
+        let project = here.project_dir();
+        let filter = RunFilter { project_dir: Some(&project), kind: Some(here.kind), status: None };
+        lines = store.read().runs(filter, usize::MAX)?;
+        for line in &lines {
+            clean_run(here, &mut store, line, arguments, &mut report)?;
+        }
+    }
+    let is_alive = |entry: &RegistryEntry| entry.kind != Some(here.kind) || is_alive(here, &lines, entry);
+    let how = Tidy {
+        is_alive: &is_alive,
+        before_ms: here.now - REGISTRY_DAYS * DAY_MS,
+        now: here.now,
+        dry_run: arguments.dry_run,
+    };
+    let tidied = files::tidy(&here.project, how)?;
+    report.marked = tidied.marked.into_iter().filter(|key| !report.zombies.iter().any(|name| key == name)).collect();
+    report.pruned = tidied.pruned;
+    Ok(told(&report, arguments.dry_run))
+}
+
+fn clean_run(
+    here: &Here,
+    store: &mut Store,
+    line: &RunLine,
+    arguments: &RunCleanupArgs,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    if here.is_driven(&line.run_id)? {
+        return Ok(());
+    }
+    if matches!(line.status, RunStatus::Running | RunStatus::UnknownTermination) {
+        let Some(row) = store.read().run(&line.run_id)? else { return Ok(()) };
+        stop_agents(here, &row, arguments.dry_run, report)?;
+        if line.status == RunStatus::Running {
+            report.zombies.push(files::registry_key(line.kind, &line.name));
+            if !arguments.dry_run {
+                let row = store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
+                show(here, &row)?;
+            }
+        }
+    }
+    let ended = line.completed_at_ms.filter(|_| line.status != RunStatus::Running);
+    if ended.is_some_and(|ended| ended < here.now - Millis::from(arguments.older_than) * DAY_MS) {
+        remove_attempts(&here.paths.home, &line.run_id, arguments.dry_run, report)?;
+    }
+    Ok(())
+}
+
+/// Agents whose engine is gone and that nobody will wait for.
+fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
+    let running = row.run.flights.iter().filter(|flight| flight.phase == Phase::Running);
+    for flight in running {
+        let attempt = Attempt::at(&here.paths.home, &row.run_id, flight.id);
+        if !attempt.directory().is_dir() {
+            continue;
+        }
+        if matches!(attempt.look()?, Sighting::Kept | Sighting::Orphaned { .. }) {
+            let iteration = flight.id.iteration;
+            report.stopped.push(format!("{}, iteration {iteration}", called(row.plan.kind, &row.plan.name)));
+            if !dry_run {
+                attempt.stop(Duration::from_millis(here.paths.config.runs.grace_ms))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn show(here: &Here, row: &RunRow) -> Result<(), Failure> {
+    Publisher::open(&here.paths.home, &here.paths.store, row, &mut ())?.show(row)?;
+    Ok(())
+}
+
+/// Whether anything is behind an entry that says `running`: our engine, or a tmux session of an older tool.
+fn is_alive(here: &Here, lines: &[RunLine], entry: &RegistryEntry) -> bool {
+    let of_entry = |line: &&RunLine| Some(&line.run_id) == entry.run_id.as_ref();
+    if let Some(line) = lines.iter().find(of_entry) {
+        // What could not be found out counts as alive.
+        return line.status == RunStatus::Running && here.is_driven(&line.run_id).unwrap_or(true);
+    }
+    let session = format!("={}", entry.key);
+    let found = process::run(&["tmux", "has-session", "-t", &session], Path::new("/"), TMUX_LIMIT);
+    found.is_ok_and(|outcome| outcome.exit_code == Some(0))
+}
+
+fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
+    let directory = run_directory(home, run_id);
+    if logs::attempts(home, run_id).is_empty() {
+        return Ok(());
+    }
+    if !dry_run {
+        for id in logs::attempts(home, run_id) {
+            fs_err::remove_dir_all(Attempt::at(home, run_id, id).directory())?;
+        }
+    }
+    report.removed.push(directory);
+    Ok(())
+}
+
+fn told(report: &Report, dry_run: bool) -> Done {
+    let would = if dry_run { "would be " } else { "" };
+    let mut lines = Vec::new();
+    for key in report.zombies.iter().chain(&report.marked) {
+        lines.push(format!("{key}: {would}marked unknown_termination (nothing runs behind it)"));
+    }
+    lines.extend(report.stopped.iter().map(|what| format!("{what}: orphan agent {would}stopped")));
+    lines.extend(report.pruned.iter().map(|key| format!("{key}: {would}removed from the registry (ended long ago)")));
+    lines.extend(report.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
+    if lines.is_empty() {
+        lines.push("nothing to clean up".into());
+    }
+    let zombies: Vec<&String> = report.zombies.iter().chain(&report.marked).collect();
+    let json = json!({
+        "dry_run": dry_run, "zombies": zombies, "stopped": report.stopped, "pruned": report.pruned,
+        "removed": report.removed,
+    });
+    if dry_run {
+        output::note("nothing was changed (--dry-run)");
+    }
+    Done { text: lines.join("\n"), json, code: 0 }
+}

@@ -1,0 +1,66 @@
+//! Which run a name means: the newest one of this directory, or none. Runs of other directories are only mentioned.
+
+use std::collections::BTreeSet;
+
+use steadfast_core::run::RunKind;
+use steadfast_core::run::name::RunName;
+use steadfast_core::store::{RunFilter, RunLine, RunRow, Store, StoreError};
+use steadfast_engine::dispatcher;
+
+use super::Here;
+use crate::failure::{Failure, code};
+
+/// More places than these are not listed.
+const MOST_PLACES: usize = 5;
+
+impl Here {
+    /// The store, if there is one.
+    pub(super) fn existing_store(&self) -> Result<Option<Store>, Failure> {
+        match Store::open_existing(&self.paths.store) {
+            Ok(store) => Ok(Some(store)),
+            Err(StoreError::Missing(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The run that a name means, with the store it is in.
+    pub(super) fn find(&self, name: &str) -> Result<(Store, RunRow), Failure> {
+        let name: RunName = name.parse()?;
+        let Some(store) = self.existing_store()? else { return Err(self.no_run(name.as_str(), &[])) };
+        let project = self.project_dir();
+        if let Some(row) = store.read().newest_run(&project, self.kind, name.as_str())? {
+            return Ok((store, row));
+        }
+        let everywhere = store.read().runs(RunFilter::default(), usize::MAX)?;
+        let of_name: Vec<RunLine> = everywhere.into_iter().filter(|line| line.name == name.as_str()).collect();
+        Err(self.no_run(name.as_str(), &of_name))
+    }
+
+    fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> Failure {
+        let kind = self.kind;
+        let project = self.project_dir();
+        let message = format!("there is no {kind} named {name} in {project}");
+        let of_other_kind = elsewhere.iter().find(|line| line.project_dir == project && line.kind != kind);
+        let places: BTreeSet<&str> =
+            elsewhere.iter().filter(|line| line.kind == kind).map(|line| line.project_dir.as_str()).collect();
+        let hint = if let Some(line) = of_other_kind {
+            format!("there is a {0} of that name: `steadfast {0} status {name}`", line.kind)
+        } else if places.is_empty() {
+            format!("`steadfast {kind} list` shows what there is")
+        } else {
+            let places: Vec<&str> = places.into_iter().take(MOST_PLACES).collect();
+            format!("one of that name is in {}: go there first", places.join(", "))
+        };
+        Failure::new(code::NOT_FOUND, message, hint)
+    }
+
+    /// Whether somebody drives the run now.
+    pub(super) fn is_driven(&self, run_id: &str) -> Result<bool, Failure> {
+        Ok(dispatcher::is_driven(&self.paths.home, run_id)?)
+    }
+}
+
+/// `loop NAME`, for people.
+pub(super) fn called(kind: RunKind, name: &str) -> String {
+    format!("{kind} {name}")
+}

@@ -1,0 +1,259 @@
+//! `logs`: what agents printed, from the files of their attempts; the end of it, or as it comes. Event streams are
+//! shown as words unless somebody wants them raw, and nothing in them reaches the terminal as a control character.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use steadfast_core::host::stream;
+use steadfast_core::run::{AgentKind, AttemptId, Plan, RunStatus};
+use steadfast_core::store::RunRow;
+use steadfast_core::{host::Host, text};
+use steadfast_engine::attempt::{Attempt, run_directory};
+
+use super::Here;
+use super::finding::called;
+use crate::cli::LogsArgs;
+use crate::failure::{Failure, code};
+use crate::output::{self, Done};
+
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The most of a file's end that is looked through for its last lines.
+const TAIL_BYTES: u64 = 1 << 20;
+/// The most that is read of a growing file at a time.
+const CHUNK_BYTES: u64 = 256 * 1024;
+/// A line without an end is shown in pieces.
+const LONGEST_LINE: usize = 64 * 1024;
+
+pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<Done, Failure> {
+    let (_, row) = here.find(&arguments.name)?;
+    if arguments.engine {
+        let path = run_directory(&here.paths.home, &row.run_id).join("engine.log");
+        let lines = last_lines(&path, arguments.lines);
+        return Ok(Done { text: lines.join("\n"), json: json!({"lines": lines}), code: 0 });
+    }
+    let attempts = attempts(&here.paths.home, &row.run_id);
+    let wanted = |id: &&AttemptId| {
+        arguments.stage.is_none_or(|stage| id.stage == stage)
+            && arguments.iteration.is_none_or(|iteration| id.iteration == iteration)
+    };
+    let Some(id) = attempts.iter().rfind(wanted).copied() else {
+        let (kind, name) = (row.plan.kind, &row.plan.name);
+        return Err(Failure::new(
+            code::NOT_FOUND,
+            format!("{} has no output of that iteration (yet)", called(kind, name)),
+            format!("`steadfast {kind} status {name}` shows its iterations"),
+        ));
+    };
+    if arguments.follow && arguments.iteration.is_none() {
+        let mut follower = Follower::new(here, &row, arguments.raw);
+        follower.begin_at(id, arguments.lines);
+        follow(here, &row.run_id, &mut follower)?;
+        return Ok(Done::default());
+    }
+    let attempt = Attempt::at(&here.paths.home, &row.run_id, id);
+    let host = host_of(&row.plan, id).filter(|_| !arguments.raw);
+    let shown = shown_lines(&last_lines(&attempt.output(), arguments.lines), host);
+    let errors = shown_lines(&last_lines(&attempt.errors(), arguments.lines), None);
+    let mut lines = shown.clone();
+    if !errors.is_empty() {
+        lines.push("--- stderr".into());
+        lines.extend(errors.iter().cloned());
+    }
+    let json = json!({
+        "stage": id.stage, "iteration": id.iteration, "attempt": id.attempt, "lines": shown, "stderr": errors,
+        "file": attempt.output(),
+    });
+    Ok(Done { text: lines.join("\n"), json, code: 0 })
+}
+
+/// Follows until the run is over and everything is shown, or nobody drives it any more.
+fn follow(here: &Here, run_id: &str, follower: &mut Follower) -> Result<(), Failure> {
+    loop {
+        let store = here.existing_store()?;
+        let row = match &store {
+            Some(store) => store.read().run(run_id)?,
+            None => None,
+        };
+        let is_live = row.as_ref().is_some_and(|row| row.run.status == RunStatus::Running);
+        let is_driven = is_live && here.is_driven(run_id)?;
+        // Looked at first, so that what is printed in between is not lost.
+        while follower.step(|line| output::line(line)) {}
+        if !is_driven {
+            if is_live {
+                output::note("its engine is gone; `resume` goes on with it");
+            }
+            return Ok(());
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// All attempts of a run that have a directory, in order.
+pub(super) fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
+    let Ok(entries) = fs_err::read_dir(run_directory(home, run_id)) else { return Vec::new() };
+    let mut ids: Vec<AttemptId> = entries
+        .flatten()
+        .filter_map(|entry| attempt_id(entry.file_name().to_str()?))
+        .filter(|id| id.attempt > 0)
+        .collect();
+    ids.sort_unstable();
+    ids
+}
+
+fn attempt_id(name: &str) -> Option<AttemptId> {
+    let mut numbers = name.split('-').map(|number| number.parse::<u32>().ok());
+    let id = AttemptId { stage: numbers.next()??, iteration: numbers.next()??, attempt: numbers.next()?? };
+    numbers.next().is_none().then_some(id)
+}
+
+/// Whose event stream an attempt's output is; `None` for plain text.
+fn host_of(plan: &Plan, id: AttemptId) -> Option<Host> {
+    match plan.stage(id.stage)?.agent.kind {
+        AgentKind::Claude => Some(Host::Claude),
+        AgentKind::Codex => Some(Host::Codex),
+        AgentKind::Command(_) => None,
+    }
+}
+
+fn shown_lines(lines: &[String], host: Option<Host>) -> Vec<String> {
+    lines.iter().filter_map(|line| shown(line, host)).collect()
+}
+
+fn shown(line: &str, host: Option<Host>) -> Option<String> {
+    match host {
+        Some(host) => stream::readable(host, line),
+        None => Some(text::printable(line)),
+    }
+}
+
+fn last_lines(path: &Path, most: usize) -> Vec<String> {
+    let tail = || -> std::io::Result<Vec<u8>> {
+        let mut file = fs_err::File::open(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let text = String::from_utf8_lossy(&tail().unwrap_or_default()).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(most);
+    lines.iter().skip(from).map(|line| text::cut(line, LONGEST_LINE)).collect()
+}
+
+/// Reads the outputs of a run's attempts one after the other as they grow.
+pub(super) struct Follower {
+    home: PathBuf,
+    run_id: String,
+    plan: Plan,
+    raw: bool,
+    current: Option<AttemptId>,
+    offset: u64,
+    /// The beginning of a line whose end has not come.
+    partial: Vec<u8>,
+}
+
+impl Follower {
+    pub(super) fn new(here: &Here, row: &RunRow, raw: bool) -> Self {
+        Self {
+            home: here.paths.home.clone(),
+            run_id: row.run_id.clone(),
+            plan: row.plan.clone(),
+            raw,
+            current: None,
+            offset: 0,
+            partial: Vec::new(),
+        }
+    }
+
+    /// Begins with the last lines of an attempt.
+    fn begin_at(&mut self, id: AttemptId, lines: usize) {
+        let path = Attempt::at(&self.home, &self.run_id, id).output();
+        let size = fs_err::metadata(&path).map_or(0, |metadata| metadata.len());
+        let length: usize = last_lines(&path, lines).iter().map(|line| line.len() + 1).sum();
+        self.current = Some(id);
+        self.offset = size.saturating_sub(length as u64);
+    }
+
+    /// Begins with the attempt that is under way now.
+    pub(super) fn begin_at_last(&mut self, lines: usize) {
+        if let Some(id) = attempts(&self.home, &self.run_id).last().copied() {
+            self.begin_at(id, lines);
+        }
+    }
+
+    /// Hands over what is new; tells whether there may be more at once.
+    pub(super) fn step(&mut self, mut line: impl FnMut(&str)) -> bool {
+        let Some(id) = self.current else { return self.turn_to_next() };
+        let attempt = Attempt::at(&self.home, &self.run_id, id);
+        // Asked before reading: what was printed before the end is read.
+        let has_ended = attempt.directory().join("exit.json").exists()
+            || self.next_after(id).is_some_and(|next| (next.stage, next.iteration) == (id.stage, id.iteration));
+        let host = host_of(&self.plan, id).filter(|_| !self.raw);
+        let mut bytes = Vec::new();
+        if let Ok(mut file) = fs_err::File::open(attempt.output())
+            && file.seek(SeekFrom::Start(self.offset)).is_ok()
+        {
+            // A file that cannot be read now may be readable the next time.
+            let _ = file.take(CHUNK_BYTES).read_to_end(&mut bytes);
+        }
+        self.offset += bytes.len() as u64;
+        let is_more = !bytes.is_empty();
+        self.partial.extend(bytes);
+        while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
+            let whole: Vec<u8> = self.partial.drain(..=end).collect();
+            if let Some(text) = shown(String::from_utf8_lossy(&whole).trim_end_matches(['\n', '\r']), host) {
+                line(&text);
+            }
+        }
+        if self.partial.len() > LONGEST_LINE || (has_ended && !is_more && !self.partial.is_empty()) {
+            let rest = std::mem::take(&mut self.partial);
+            if let Some(text) = shown(&String::from_utf8_lossy(&rest), host) {
+                line(&text);
+            }
+        }
+        is_more || (has_ended && self.turn_to_next())
+    }
+
+    fn next_after(&self, id: AttemptId) -> Option<AttemptId> {
+        attempts(&self.home, &self.run_id).into_iter().find(|next| *next > id)
+    }
+
+    fn turn_to_next(&mut self) -> bool {
+        let next = match self.current {
+            Some(id) => self.next_after(id),
+            None => attempts(&self.home, &self.run_id).first().copied(),
+        };
+        if next.is_some() {
+            self.current = next;
+            self.offset = 0;
+        }
+        next.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_directories_of_attempts_are_attempts() {
+        let id = |stage, iteration, attempt| Some(AttemptId { stage, iteration, attempt });
+        for (name, expected) in
+            [("1-2-3", id(1, 2, 3)), ("1-2", None), ("1-2-3-4", None), ("lock", None), ("1-x-3", None), ("", None)]
+        {
+            assert_eq!(attempt_id(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_file_is_its_last_lines_whatever_its_size() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.log");
+        fs_err::write(&path, format!("{}\none\ntwo", "x".repeat(3 << 20))).unwrap();
+        assert_eq!(last_lines(&path, 2), ["one", "two"]);
+        assert_eq!(last_lines(&directory.path().join("none"), 2), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,60 @@
+//! `resume`: going on with a run that was killed, failed, died with its engine, or came to a limit that is larger now.
+
+use steadfast_core::clock;
+use steadfast_core::run::RunStatus;
+use steadfast_core::store::{RunRow, Store, StoreError};
+use steadfast_engine::dispatcher;
+
+use super::starting::{How, launch};
+use super::{Here, driving, limits};
+use crate::cli::ResumeArgs;
+use crate::failure::{Failure, code};
+use crate::output::Done;
+
+/// The reason of a run whose engine died, while it is being opened again with other limits.
+const ENGINE_GONE: &str = "engine_gone";
+
+pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failure> {
+    let (mut store, row) = here.find(&arguments.name)?;
+    let (kind, name) = (row.plan.kind, row.plan.name.clone());
+    if here.is_driven(&row.run_id)? {
+        let error = dispatcher::DriveError::Driven { name, pid: row.engine.map(|engine| engine.pid) };
+        return Err(driving::refused(&row, error));
+    }
+    if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
+        let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
+        return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
+    }
+    let row = raise_limits(&mut store, row, arguments)?;
+    if row.run.status == RunStatus::Running && arguments.max.is_none() {
+        // The engine died, and whatever it was asked to do with it.
+        store.write(|db| db.request_stop(&row.run_id, None))?;
+    } else {
+        if row.run.status == RunStatus::Running {
+            store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
+        }
+        let engine = driving::engine_of(&here.paths)?;
+        dispatcher::reopen(&mut store, &engine, &row.run_id, arguments.max).map_err(|error| match error {
+            dispatcher::DriveError::Store(StoreError::RunIsLive { .. }) => Failure::new(
+                code::WRONG_STATE,
+                format!("a newer {kind} named {name} is running"),
+                format!("`steadfast {kind} attach {name}` watches it"),
+            ),
+            other => driving::refused(&row, other),
+        })?;
+    }
+    let gone = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
+    let row = store.read().run(&row.run_id)?.ok_or_else(gone)?;
+    drop(store);
+    launch(here, &row, if arguments.detach { How::Detached } else { How::Here })
+}
+
+fn raise_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, Failure> {
+    let mut plan = row.plan.clone();
+    if !limits::raise(&mut plan.limits, &arguments.limits)? {
+        return Ok(row);
+    }
+    let now = clock::now();
+    let version = store.write(|db| db.change_plan(&row.run_id, row.version, &plan, now))?;
+    Ok(RunRow { plan, version, ..row })
+}

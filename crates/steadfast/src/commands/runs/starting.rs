@@ -1,0 +1,144 @@
+//! Making a run of a plan: refused while one of that name lives, kept in the store, then driven here, in the
+//! background or in tmux.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+use steadfast_core::run::RunStatus;
+use steadfast_core::run::machine;
+use steadfast_core::store::{RunRow, Store, StoreError};
+use steadfast_core::text;
+use steadfast_engine::attempt::run_directory;
+use steadfast_engine::files::PublicFiles;
+use steadfast_engine::plan::{Planned, dry_run};
+use steadfast_engine::publish;
+
+use super::finding::called;
+use super::{Here, detaching, driving, view};
+use crate::failure::{Failure, code};
+use crate::output::{self, Done};
+
+/// The most bytes of `--input` files together.
+const MOST_INPUT: usize = 400_000;
+
+/// Who drives a new run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::commands) enum How {
+    Here,
+    Detached,
+    Tmux,
+}
+
+pub(in crate::commands) struct NewRun {
+    pub(in crate::commands) run_id: String,
+    pub(in crate::commands) planned: Planned,
+    pub(in crate::commands) inputs: Option<String>,
+    pub(in crate::commands) worktree: bool,
+    pub(in crate::commands) how: How,
+    pub(in crate::commands) dry_run: bool,
+}
+
+/// Makes a run and lets it run. `before` may add to the store what the run needs besides its plan.
+pub(in crate::commands) fn start(
+    here: &Here,
+    new: &NewRun,
+    before: impl FnOnce(&mut Store) -> Result<(), Failure>,
+) -> Result<Done, Failure> {
+    let mut plan = new.planned.plan.clone();
+    plan.limits.back_off_ms = here.paths.config.runs.back_off_ms.max(0);
+    if !new.planned.warnings.is_empty() {
+        output::note(&view::told(&new.planned.warnings));
+    }
+    if new.dry_run {
+        let text = format!("{}\n(read from {})", dry_run::dry_run(&plan).trim_end(), new.planned.file);
+        let json =
+            json!({"plan": plan, "file": new.planned.file, "warnings": view::faults_json(&new.planned.warnings)});
+        return Ok(Done { text, json, code: 0 });
+    }
+    if new.how == How::Tmux {
+        detaching::refuse_taken_tmux(plan.kind, &plan.name)?;
+    }
+    // Nothing is made for a project whose files cannot be written.
+    let files = PublicFiles::open(&here.project, plan.kind, &plan.name)?;
+    files.progress_file(&plan, 1)?;
+    let mut store = Store::open(&here.paths.store)?;
+    let home = &here.paths.home;
+    publish::keep_sources(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
+    let project = here.project_dir();
+    let run = machine::begin(&plan, here.now);
+    let made = store.write(|db| db.create_run(&new.run_id, &project, &plan, &run, here.now));
+    let row = match made {
+        Ok(row) => row,
+        Err(error) => {
+            // It was made a moment ago, and nobody knows of it.
+            let _ = fs_err::remove_dir_all(run_directory(home, &new.run_id));
+            return Err(match error {
+                StoreError::RunIsLive { .. } => is_live(here, &store, &plan.name),
+                other => other.into(),
+            });
+        }
+    };
+    before(&mut store)?;
+    drop(store);
+    launch(here, &row, new.how)
+}
+
+/// Drives a run that is in the store.
+pub(super) fn launch(here: &Here, row: &RunRow, how: How) -> Result<Done, Failure> {
+    match how {
+        How::Here => driving::in_foreground(here, row),
+        How::Detached => detaching::detach(here, row),
+        How::Tmux => detaching::in_tmux(here, row),
+    }
+}
+
+/// Why a second run of a name is refused, with what can be done about the first.
+fn is_live(here: &Here, store: &Store, name: &str) -> Failure {
+    let kind = here.kind;
+    let row = store.read().newest_run(&here.project_dir(), kind, name).ok().flatten();
+    let row = row.filter(|row| row.run.status == RunStatus::Running);
+    let is_gone = row.as_ref().is_some_and(|row| matches!(here.is_driven(&row.run_id), Ok(false)));
+    if is_gone {
+        return Failure::new(
+            code::WRONG_STATE,
+            format!("{} has not ended, but its engine is gone", called(kind, name)),
+            format!("`steadfast {kind} resume {name}` goes on with it, `kill {name}` ends it; or choose another name"),
+        );
+    }
+    let pid = row.and_then(|row| row.engine).map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
+    Failure::new(
+        code::WRONG_STATE,
+        format!("{} is running already{pid}", called(kind, name)),
+        format!("`steadfast {kind} attach {name}` watches it, `kill {name}` ends it; or choose another name"),
+    )
+}
+
+/// The text of `--input` files: one as it is, several under their names.
+pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<String>, Failure> {
+    let mut parts = Vec::new();
+    for path in files {
+        let bytes = fs_err::read(path).map_err(|error| {
+            Failure::new(code::USAGE, error.to_string(), "--input FILE, a text file that can be read")
+        })?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        parts.push((name, String::from_utf8_lossy(&bytes).into_owned()));
+    }
+    let text = match parts.as_slice() {
+        [] => return Ok(None),
+        [(_, only)] => only.clone(),
+        several => {
+            let parts: Vec<String> =
+                several.iter().map(|(name, text)| format!("## {name}\n\n{}\n", text.trim_end())).collect();
+            parts.join("\n")
+        }
+    };
+    if text.len() > MOST_INPUT {
+        let message = format!("the input has {} bytes, and {MOST_INPUT} are the most", text::thousands(len(&text)));
+        return Err(Failure::new(code::USAGE, message, "name the file in the prompt instead: agents read files"));
+    }
+    Ok(Some(text))
+}
+
+fn len(text: &str) -> i64 {
+    i64::try_from(text.len()).unwrap_or(i64::MAX)
+}
