@@ -8,7 +8,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use steadfast_core::clock;
 use steadfast_core::config::Config;
 use steadfast_core::run::machine;
-use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping};
+use steadfast_core::run::{
+    AgentKind, AgentPlan, AttemptId, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping,
+};
 use steadfast_core::store::Store;
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::dispatcher::{self, DriveError, Engine};
