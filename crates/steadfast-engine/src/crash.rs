@@ -40,6 +40,13 @@ points! {
     AttemptEnded = "engine.attempt_ended",
     /// The rule was tested, and not yet written down.
     Checked = "engine.checked",
+    /// It is written down which branch a worktree gets.
+    WorktreeChosen = "engine.worktree_chosen",
+    /// Git has made the worktree, and nobody has worked in it.
+    WorktreeMade = "engine.worktree_made",
+    /// Everything in it is committed, and it is about to go.
+    WorktreeKept = "engine.worktree_kept",
+    WorktreeRemoved = "engine.worktree_removed",
     KeeperStarted = "shim.started",
     KeeperLocked = "shim.locked",
     IdentityWritten = "shim.identity_written",

@@ -62,7 +62,8 @@ pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<
 pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
     let mut output = tempfile::tempfile()?;
     let started = Instant::now();
-    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, output.try_clone()?, output.try_clone()?)?;
+    let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
+    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, Stdio::null(), stdout, stderr)?;
     let duration = started.elapsed();
     let (output_sha256, output_tail) = digest(&mut output)?;
     Ok(Outcome { exit_code, timed_out, duration, output_sha256, output_tail })
@@ -70,9 +71,21 @@ pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Durat
 
 /// Runs a program for what it prints: at most `most` bytes of stdout are kept.
 pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
+    capture_with(Stdio::null(), argv, directory, limit, most)
+}
+
+/// Like [`capture`], with something for its stdin: a file whose lock it is to share, even if we are killed.
+pub(crate) fn capture_with(
+    stdin: Stdio,
+    argv: &[&str],
+    directory: &Path,
+    limit: Duration,
+    most: u64,
+) -> std::io::Result<Captured> {
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let never = Cancel::default();
-    let (exit_code, timed_out) = wait(argv, directory, limit, &never, output.try_clone()?, errors.try_clone()?)?;
+    let (stdout, stderr) = (output.try_clone()?, errors.try_clone()?);
+    let (exit_code, timed_out) = wait(argv, directory, limit, &never, stdin, stdout, stderr)?;
     output.seek(SeekFrom::Start(0))?;
     let mut stdout = Vec::new();
     output.take(most).read_to_end(&mut stdout)?;
@@ -86,6 +99,7 @@ fn wait(
     directory: &Path,
     mut limit: Duration,
     cancel: &Cancel,
+    stdin: Stdio,
     stdout: std::fs::File,
     stderr: std::fs::File,
 ) -> std::io::Result<(Option<i32>, bool)> {
@@ -96,7 +110,7 @@ fn wait(
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir(directory)
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(stdout)
         .stderr(stderr)
         .process_group(0)

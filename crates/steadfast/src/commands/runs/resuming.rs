@@ -25,7 +25,14 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
         return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
     }
+    let limits = row.plan.limits.clone();
     let row = raise_limits(&mut store, row, arguments)?;
+    let asks_for_more = arguments.max.is_some() || row.plan.limits != limits;
+    // Its engine saved the end and died before it could show it: what is left to do is that, and to say how it ended.
+    if row.run.status == RunStatus::Completed && row.engine.is_some() && !asks_for_more {
+        drop(store);
+        return launch(here, &row, if arguments.detach { How::Detached } else { How::Here });
+    }
     if row.run.status == RunStatus::Running && arguments.max.is_none() {
         // The engine died, and whatever it was asked to do with it.
         store.write(|db| db.request_stop(&row.run_id, None))?;

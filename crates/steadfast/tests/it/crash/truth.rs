@@ -102,9 +102,17 @@ impl Truth {
     pub(super) fn difference(&self, other: &Self) -> String {
         let names: std::collections::BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         let different = names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name));
-        let shown = different.map(|name| format!("{name}:\n  {:?}\n  {:?}", self.0.get(name), other.0.get(name)));
+        let shown = different.map(|name| format!("{name}:\n{}", apart(self.0.get(name), other.0.get(name))));
         shown.collect::<Vec<_>>().join("\n")
     }
+}
+
+/// Where two texts begin to differ.
+fn apart(left: Option<&String>, right: Option<&String>) -> String {
+    let (Some(left), Some(right)) = (left, right) else { return format!("  {left:?}\n  {right:?}") };
+    let same = left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count();
+    let part = |text: &str| text.chars().skip(same.saturating_sub(60)).take(200).collect::<String>();
+    format!("  {:?}\n  {:?}", part(left), part(right))
 }
 
 fn rows(db: &rusqlite::Connection, sql: &str) -> Vec<Value> {

@@ -280,7 +280,8 @@ impl World {
             attempts.sort();
             for attempt in attempts.iter().filter(|path| path.is_dir()) {
                 let names: Vec<_> = std::fs::read_dir(attempt).unwrap().flatten().map(|it| it.file_name()).collect();
-                logs.push(format!("{}: {names:?} {}", attempt.display(), read(attempt.join("exit.json"))));
+                let exit = read(attempt.join("exit.json")).replace('\n', "");
+                logs.push(format!("{}: {names:?} {exit}", attempt.display()));
             }
         }
         logs.join("\n")
