@@ -2,6 +2,9 @@
 //! `STEADFAST_CRASH_AT=point[:nth[:hold]]`. Every place is listed here, so that tests which go through all of them find
 //! new ones by themselves. In release builds nothing happens at any of them.
 
+/// A process that is held writes its number into this file of the home.
+pub const HELD: &str = "held";
+
 macro_rules! points {
     ($($(#[doc = $why:literal])* $point:ident = $name:literal,)+) => {
         /// A moment at which everything may end.
@@ -94,11 +97,19 @@ fn die_at(point: Point, count: u32) {
     let Some(wanted) = env_vars::text(env_vars::CRASH_AT) else { return };
     let mut words = wanted.split(':');
     let is_here = words.next() == Some(point.name()) && words.next().unwrap_or("1").parse() == Ok(count);
-    if is_here {
-        // Nothing else ends or holds a process without running a single line more of it.
-        let signal = if words.next() == Some("hold") { Signal::STOP } else { Signal::KILL };
-        let _ = kill_process(getpid(), signal);
+    if !is_here {
+        return;
     }
+    // Nothing else ends a process without running a single line more of it.
+    if words.next() != Some("hold") {
+        let _ = kill_process(getpid(), Signal::KILL);
+    }
+    if let Some(home) = env_vars::path(env_vars::HOME) {
+        let _ = fs_err::write(home.join(HELD), getpid().as_raw_nonzero().to_string());
+    }
+    let _ = kill_process(getpid(), Signal::STOP);
+    // All threads stop, but not in the same instant.
+    std::thread::sleep(std::time::Duration::from_millis(20));
 }
 
 #[cfg(not(debug_assertions))]

@@ -97,7 +97,7 @@ impl Worktree {
     /// Commits what is left uncommitted, then removes the worktree; its branch stays. Where there is none any more,
     /// nothing is done.
     pub(crate) fn leave(&self, message: &str) -> Result<(), WorktreeError> {
-        if !self.is(READY) {
+        if !self.is(READY) && !self.is(KEPT) {
             return Ok(());
         }
         let guard = self.lock()?;
@@ -339,6 +339,7 @@ mod tests {
         worktree.commit_all(&worktree.lock().unwrap(), "Work").unwrap();
         // Killed while it was being removed.
         durable::mark(&worktree.beside(KEPT)).unwrap();
+        forget(&worktree.beside(READY)).unwrap();
         fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
         worktree.leave("Work").unwrap();
         let log =

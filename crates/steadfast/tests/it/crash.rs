@@ -38,27 +38,25 @@ fn kill_at(truth: &Truth, scenario: Scenario, point: Point, nth: u32, victims: V
     }
     let ended = engine.wait().unwrap();
     assert!(ended.success() || is_held, "{what}: {ended}\n{}", world.story());
-    assert_same(truth, &world.to_its_end(), &world, &what);
+    let found = if ended.success() { Truth::of(&world) } else { world.to_its_end() };
+    assert_same(truth, &found, &world, &what);
     is_held
 }
 
-/// Every point each time it is reached, and at every point every victim.
-fn kill_everywhere(scenario: Scenario) {
+/// Every point as often as it is reached, up to `most` times, and at every point every victim.
+fn kill_everywhere(scenario: Scenario, most: u32) {
     let truth = undisturbed(scenario);
     for (at, point) in Point::ALL.iter().enumerate() {
+        let mut victims = Victims::EACH.iter().cycle().skip(at);
         let mut often = 0;
-        let mut rounds = 0;
         let mut nth = 1;
-        while rounds < Victims::EACH.len() || nth > 1 {
-            let victims = Victims::EACH[(at + rounds) % Victims::EACH.len()];
-            let was_reached = kill_at(&truth, scenario, *point, nth, victims);
-            often += usize::from(was_reached);
-            if !was_reached && nth == 1 {
+        while let Some(victims) = victims.next() {
+            let is_reached = kill_at(&truth, scenario, *point, nth, *victims);
+            often += usize::from(is_reached);
+            if !is_reached && nth == 1 || !(is_reached && nth < most) && often >= Victims::EACH.len() {
                 break;
             }
-            // Killing somebody may change how often a point is reached, but it does not go on for ever.
-            nth = if was_reached { nth + 1 } else { 1 };
-            rounds += usize::from(was_reached);
+            nth = if is_reached && nth < most { nth + 1 } else { 1 };
         }
         let is_possible = match point {
             Point::Checked => scenario == Scenario::Plateau,
@@ -71,15 +69,15 @@ fn kill_everywhere(scenario: Scenario) {
 
 #[test]
 fn a_loop_survives_every_crash_point() {
-    kill_everywhere(Scenario::Fixed);
+    kill_everywhere(Scenario::Fixed, u32::MAX);
 }
 
 #[test]
 fn a_loop_with_a_rule_survives_every_crash_point() {
-    kill_everywhere(Scenario::Plateau);
+    kill_everywhere(Scenario::Plateau, 4);
 }
 
 #[test]
 fn a_pipeline_survives_every_crash_point() {
-    kill_everywhere(Scenario::Pipeline);
+    kill_everywhere(Scenario::Pipeline, 4);
 }
