@@ -238,6 +238,13 @@ pub fn run_directory(home: &Path, run_id: &str) -> PathBuf {
     home.join("runs").join(run_id)
 }
 
+/// Until when to believe in a keeper that began now: one that was stopped or hangs cannot hold its agent to the limit.
+/// Measured on the keeper's own clock, which stands still while the machine sleeps.
+pub(crate) fn patience(limit: Duration, grace: Duration) -> Option<Instant> {
+    let longest = limit.checked_add(grace.checked_mul(2)?)?.checked_add(KEEPER_GRACE)?;
+    Instant::now().checked_add(longest)
+}
+
 fn is_over(keeper: &Keeper, limit: Duration, now: Millis) -> bool {
     let limit = Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
     now.saturating_sub(keeper.started_at_ms) >= limit

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::config::Config;
@@ -241,6 +241,15 @@ fn cannot_start(message: String) -> Outcome {
     })
 }
 
+/// An attempt that somebody waits for.
+struct Flying {
+    attempt: Attempt,
+    /// Until when its keeper is believed in.
+    patience: Option<Instant>,
+    /// Set once it is not any more.
+    overdue: Cancel,
+}
+
 struct Dispatcher<'a> {
     store: &'a mut Store,
     engine: &'a Engine,
@@ -253,7 +262,7 @@ struct Dispatcher<'a> {
     in_worktree: bool,
     sender: mpsc::Sender<News>,
     /// Attempts that somebody waits for.
-    flying: BTreeMap<AttemptId, Attempt>,
+    flying: BTreeMap<AttemptId, Flying>,
     /// Set once what runs is being stopped.
     stopping: Cancel,
     /// For checks, when nobody wants to know any more.
@@ -284,7 +293,15 @@ impl Dispatcher<'_> {
                 self.follow(id, None);
             }
         }
+        let mut looked = Instant::now();
         while !self.is_over {
+            // Also while there is news all the time.
+            let until_look = LOOK_AROUND.saturating_sub(looked.elapsed());
+            if until_look.is_zero() {
+                looked = Instant::now();
+                self.look_around()?;
+                continue;
+            }
             let now = clock::now();
             if self.wake.is_some_and(|wake| wake <= now) {
                 self.wake = None;
@@ -292,7 +309,7 @@ impl Dispatcher<'_> {
                 continue;
             }
             let until_wake = self.wake.map(|wake| Duration::from_millis(u64::try_from(wake - now).unwrap_or(0)));
-            match news.recv_timeout(until_wake.map_or(LOOK_AROUND, |wait| wait.min(LOOK_AROUND))) {
+            match news.recv_timeout(until_wake.map_or(until_look, |wait| wait.min(until_look))) {
                 Ok(News::Ended { id, outcome }) => {
                     crash::point(crash::Point::AttemptEnded);
                     self.flying.remove(&id);
@@ -304,7 +321,7 @@ impl Dispatcher<'_> {
                 }
                 Ok(News::Signal) => self.signalled()?,
                 // We hold a sender ourselves, so this is only ever the time.
-                Err(_) => self.look_around()?,
+                Err(_) => {}
             }
         }
         Ok(())
@@ -348,6 +365,7 @@ impl Dispatcher<'_> {
     }
 
     fn look_around(&mut self) -> Result<(), DriveError> {
+        self.end_overdue();
         if self.run.cut_short {
             return Ok(());
         }
@@ -358,13 +376,29 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// Ends attempts whose keepers should have done that long ago.
+    fn end_overdue(&mut self) {
+        let now = Instant::now();
+        for flying in self.flying.values_mut() {
+            if flying.patience.take_if(|until| *until <= now).is_some() {
+                flying.overdue.cancel();
+                let attempt = flying.attempt.clone();
+                let log = attempt.directory().with_file_name("engine.log");
+                self.threads.push(std::thread::spawn(move || {
+                    let done = attempt.kill().map_or_else(|error| error.to_string(), |()| "ended".to_owned());
+                    log::line(&log, &format!("the keeper of {} hangs: {done}", attempt.directory().display()));
+                }));
+            }
+        }
+    }
+
     /// The first signal asks for an orderly end, the next one ends everything at once.
     fn signalled(&mut self) -> Result<(), DriveError> {
         self.signals += 1;
         if self.signals > 1 {
             self.stopping.cancel();
-            for attempt in self.flying.values() {
-                attempt.kill()?;
+            for flying in self.flying.values() {
+                flying.attempt.kill()?;
             }
             return Ok(());
         }

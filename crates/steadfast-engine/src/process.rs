@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -15,6 +16,8 @@ use sha2::{Digest as _, Sha256};
 const TAIL_BYTES: u64 = 4_096;
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
+/// How often limits and cancellation are looked at.
+const LOOK_AROUND: Duration = Duration::from_millis(20);
 
 /// How a child ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,10 +126,13 @@ fn wait(
         }
     };
     let mut timed_out = false;
-    let mut pause = Duration::from_millis(1);
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait()));
     let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
+        match ended.recv_timeout(LOOK_AROUND) {
+            Ok(status) => break status?,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(error) => return Err(std::io::Error::other(error)),
         }
         let elapsed = started.elapsed();
         if cancel.is_cancelled() {
@@ -138,8 +144,6 @@ fn wait(
             timed_out = true;
             signal(Signal::TERM);
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
     };
     // Whatever the command left running in its group goes with it.
     signal(Signal::KILL);

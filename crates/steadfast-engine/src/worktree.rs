@@ -78,12 +78,18 @@ impl Worktree {
         if self.is(READY) && !self.is(KEPT) && self.path.join(".git").exists() {
             return Ok(inside);
         }
-        // Nobody has worked in it, or all of it is committed.
-        self.clear(&guard)?;
-        let branch = self.choose(&guard)?;
+        let (branch, is_there) = match self.chosen()? {
+            Some(branch) => {
+                // Nobody has worked in what is there, or all of it is committed.
+                self.clear(&guard)?;
+                let is_there = self.has_branch(&guard, &branch);
+                (branch, is_there)
+            }
+            None => (self.choose(&guard)?, false),
+        };
         crash::point(Point::WorktreeChosen);
         let path = self.path.display().to_string();
-        let arguments: &[&str] = if self.has_branch(&guard, &branch) {
+        let arguments: &[&str] = if is_there {
             &["worktree", "add", &path, &branch]
         } else {
             &["worktree", "add", "-b", &branch, &path, "HEAD"]
@@ -126,24 +132,26 @@ impl Worktree {
         self.git_despite_locks(guard, &self.path, "commit", &commit).or_else(|_| {
             let nobody =
                 ["-c", "user.name=Steadfast", "-c", "user.email=steadfast@localhost", "-c", "commit.gpgsign=false"];
-            git(Some(guard), &self.path, "commit", &[&nobody[..], &commit].concat())
+            self.git_despite_locks(guard, &self.path, "commit", &[&nobody[..], &commit].concat())
         })?;
         Ok(())
     }
 
-    /// The branch is chosen once: one that was made and not used yet looks like that of an earlier run.
-    fn choose(&self, guard: &Guard) -> Result<String, WorktreeError> {
-        let note = self.beside("branch");
-        match fs_err::read_to_string(&note) {
-            Ok(branch) => Ok(branch.trim().to_owned()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let is_taken = self.has_branch(guard, &self.branch);
-                let branch = if is_taken { &self.other_branch } else { &self.branch };
-                durable::replace(&note, format!("{branch}\n").as_bytes())?;
-                Ok(branch.clone())
-            }
+    /// The branch that was chosen when the worktree was made for the first time.
+    fn chosen(&self) -> Result<Option<String>, WorktreeError> {
+        match fs_err::read_to_string(self.beside(BRANCH)) {
+            Ok(branch) => Ok(Some(branch.trim().to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Chooses a branch that is not there, once: one that was made and not used yet looks like that of an earlier run.
+    fn choose(&self, guard: &Guard) -> Result<String, WorktreeError> {
+        let is_taken = self.has_branch(guard, &self.branch);
+        let branch = if is_taken { &self.other_branch } else { &self.branch };
+        durable::replace(&self.beside(BRANCH), format!("{branch}\n").as_bytes())?;
+        Ok(branch.clone())
     }
 
     fn has_branch(&self, guard: &Guard, branch: &str) -> bool {
@@ -154,14 +162,20 @@ impl Worktree {
     /// Removes the worktree, whole or in parts, from the disk and from git's books.
     fn clear(&self, guard: &Guard) -> Result<(), WorktreeError> {
         forget(&self.beside(READY))?;
-        match fs_err::remove_dir_all(&self.path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
+        let path = self.path.display().to_string();
+        let remove = ["worktree", "remove", "--force", "--force", &path];
+        let is_removed = self.path.join(".git").exists()
+            && git(Some(guard), &self.project, "worktree remove", &remove).is_ok()
+            && !self.path.exists();
+        if !is_removed {
+            match fs_err::remove_dir_all(&self.path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+            // One that was being made is locked, and if there is none, that is what we want.
+            let _ = git(Some(guard), &self.project, "worktree unlock", &["worktree", "unlock", &path]);
+            git(Some(guard), &self.project, "worktree prune", &["worktree", "prune"])?;
         }
-        // Unlike `worktree remove`, this also knows what to do with halves; one that was being made is locked.
-        let entry = self.path.display().to_string();
-        let _ = git(Some(guard), &self.project, "worktree unlock", &["worktree", "unlock", &entry]);
-        git(Some(guard), &self.project, "worktree prune", &["worktree", "prune"])?;
         Ok(forget(&self.beside(KEPT))?)
     }
 
@@ -206,8 +220,7 @@ impl Worktree {
         if !message.contains(".lock") {
             return done;
         }
-        let branch = fs_err::read_to_string(self.beside("branch")).unwrap_or_default();
-        let of_branch = format!("refs/heads/{}.lock", branch.trim());
+        let of_branch = format!("refs/heads/{}.lock", self.chosen()?.unwrap_or_default());
         let mut stale = vec![(&self.project, of_branch.as_str())];
         // Elsewhere they would be those of a repository that is not ours.
         if self.path.join(".git").exists() {
@@ -223,6 +236,8 @@ impl Worktree {
     }
 }
 
+/// Which branch it has.
+const BRANCH: &str = "branch";
 /// Whoever works in it may begin.
 const READY: &str = "ready";
 /// All that was worked in it is committed.

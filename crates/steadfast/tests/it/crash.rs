@@ -1,6 +1,7 @@
 //! Whatever is killed with `kill -9`, and whenever: the run goes on, and its rows, files and work are in the end the same
 //! as if nothing had happened. No iteration is lost or counted twice, and no agent gets a second one beside it.
 
+mod random;
 mod truth;
 mod world;
 
