@@ -9,6 +9,7 @@ use crate::goal::limit;
 use crate::goal::{Goal, GoalStatus, PausedReason};
 use crate::host::Host;
 use crate::native;
+use crate::run::name;
 use crate::spend;
 use crate::store::{Db, EventRow, StoreError};
 use crate::text;
@@ -152,7 +153,27 @@ pub fn event_view(event: &EventRow) -> Value {
 
 /// What happens next, or what the user can type to make it happen.
 fn next(goal: &Goal, now: Millis) -> String {
+    if name::is_of_goal(&goal.session_id) {
+        return next_of_run(goal);
+    }
     goal.host.spell(&next_in_words(goal, now))
+}
+
+/// A run drives this goal, not a client's session.
+fn next_of_run(goal: &Goal) -> String {
+    let name = &goal.session_id;
+    match (goal.status, goal.paused_reason) {
+        (GoalStatus::Active, _) => format!("its run goes on: `steadfast loop attach {name}`"),
+        (GoalStatus::Complete | GoalStatus::Abandoned, _) => "over; `steadfast run` begins another".into(),
+        (GoalStatus::BudgetLimited, _) => format!("`steadfast loop resume {name} --budget N` (or --usd X) goes on"),
+        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => {
+            format!("`steadfast loop resume {name} --max N` goes on")
+        }
+        (GoalStatus::Paused, Some(PausedReason::WallClockCap)) => {
+            format!("`steadfast loop resume {name} --max-hours H` goes on")
+        }
+        (GoalStatus::Paused | GoalStatus::Blocked, _) => format!("`steadfast loop resume {name}` goes on"),
+    }
 }
 
 fn next_in_words(goal: &Goal, now: Millis) -> String {

@@ -14,8 +14,10 @@ use steadfast_core::config::AgentsConfig;
 use steadfast_core::host::Host;
 use steadfast_core::host::stream::{self, AgentStream};
 use steadfast_core::host::trouble::{self, Trouble};
+use steadfast_core::price::Table;
 use steadfast_core::prompt::{self, PromptError};
 use steadfast_core::run::{AgentKind, AgentPlan, AttemptUsage, Failure, FailureKind, Outcome, Success};
+use steadfast_core::usage::Response;
 use steadfast_core::{env_vars, text};
 
 use crate::attempt::Attempt;
@@ -203,7 +205,8 @@ fn failure(ended: &Ended<'_>, answer: &Answer) -> Option<Why> {
         } else if ended.overdue {
             (FailureKind::TimedOut, "the time limit was reached, and its keeper did not answer".to_owned())
         } else {
-            (FailureKind::Lost, "nobody saw how it ended".to_owned())
+            let why = result::tail_of(&ended.attempt.keeper_log(), ERROR_BYTES).unwrap_or_default();
+            (FailureKind::Lost, format!("nobody saw how it ended {}", newest_line(&why)))
         });
     };
     if let Some(reason) = &exit.cannot_start {
@@ -240,7 +243,7 @@ fn failure(ended: &Ended<'_>, answer: &Answer) -> Option<Why> {
 fn of_stream(host: Host, ended: &Ended<'_>, began: Millis, ended_at_ms: Millis) -> Answer {
     let stream = stream::read(host, &ended.attempt.output()).unwrap_or_default();
     let own = stream::session_usage(host, &stream, began, ended_at_ms);
-    let usage = own.or(stream.usage).unwrap_or_default();
+    let usage = own.or(stream.usage.map(|told| priced(told, ended.agent))).unwrap_or_default();
     let error = stream_error(&stream, ended_at_ms).or_else(|| {
         let ended_well = ended.exit.is_some_and(|exit| exit.exit_code == Some(0));
         (!ended_well && !stream.is_complete).then(|| last_words(ended.attempt, ended.exit, ended_at_ms)).flatten()
@@ -252,6 +255,20 @@ fn of_stream(host: Host, ended: &Ended<'_>, began: Millis, ended_at_ms: Millis) 
         error,
         is_complete: stream.is_complete,
     }
+}
+
+/// Codex tells tokens and no money; with the model's name the table of prices knows it.
+fn priced(told: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
+    let Some(model) = agent.model.clone().filter(|_| told.cost_micros == 0) else { return told };
+    let response = Response {
+        model,
+        input: told.input_tokens,
+        output: told.output_tokens,
+        cache_creation: told.cache_creation_tokens,
+        cache_read: told.cache_read_tokens,
+        ..Response::default()
+    };
+    AttemptUsage { cost_micros: Table::shipped().cost_micros(&response).unwrap_or(0), ..told }
 }
 
 fn stream_error(stream: &AgentStream, at: Millis) -> Option<(Trouble, String)> {

@@ -68,6 +68,11 @@ impl Attempt {
         self.directory.join(RESULT)
     }
 
+    /// What the keeper itself complains of.
+    pub(crate) fn keeper_log(&self) -> PathBuf {
+        self.directory.join("keeper.log")
+    }
+
     pub fn prompt(&self) -> PathBuf {
         self.directory.join(PROMPT)
     }
@@ -117,7 +122,7 @@ impl Attempt {
 
     /// Starts the keeper: `program __exec DIR`. It outlives us.
     pub fn start(&self, program: &Path) -> std::io::Result<Child> {
-        let log = durable::open_to_append(&self.directory.join("keeper.log"))?.into_parts().0;
+        let log = durable::open_to_append(&self.keeper_log())?.into_parts().0;
         Command::new(program)
             .arg("__exec")
             .arg(&self.directory)

@@ -3,6 +3,7 @@
 //! what follows; that is saved in one transaction, shown to the observer, and only then acted upon.
 
 mod inputs;
+mod observer;
 mod signals;
 mod workers;
 
@@ -28,6 +29,8 @@ use crate::process::Cancel;
 use crate::processes::Identity;
 use crate::{crash, durable};
 
+pub use self::observer::{Observer, Places, Saved};
+
 /// How often requests to stop are looked for.
 const LOOK_AROUND: Duration = Duration::from_millis(300);
 /// Where the run works, in its directory.
@@ -48,61 +51,6 @@ pub struct Engine {
     /// All iterations of the run in one git worktree. Said at the first start; later ones go by that.
     pub worktree: bool,
 }
-
-/// What was saved, for those who show it.
-#[derive(Debug, Clone, Copy)]
-pub struct Saved<'a> {
-    pub run_id: &'a str,
-    pub project: &'a Path,
-    pub plan: &'a Plan,
-    pub run: &'a Run,
-    pub records: &'a [Record],
-    pub now: Millis,
-    home: &'a Path,
-}
-
-impl Saved<'_> {
-    /// The last words of an attempt's agent.
-    pub fn answer(&self, id: AttemptId) -> Option<String> {
-        fs_err::read_to_string(Attempt::at(self.home, self.run_id, id).answer()).ok()
-    }
-}
-
-/// The files that prompts name, as far as there are any.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places {
-    pub output: Option<PathBuf>,
-    pub progress: Option<PathBuf>,
-    pub objective: String,
-    /// What the first stage gets as its input.
-    pub inputs: String,
-}
-
-/// Sees every saved step, knows the public files, and may want the run to end.
-pub trait Observer {
-    /// Called after each saved step, and once at the start with no records.
-    fn saved(&mut self, _saved: &Saved<'_>) {}
-
-    /// Whether somebody wants the run to end, in a way that only the observer sees.
-    fn stop_requested(&mut self) -> Option<Stopping> {
-        None
-    }
-
-    fn places(&self, _plan: &Plan, _id: AttemptId) -> Places {
-        Places::default()
-    }
-
-    /// The output of an iteration, where it is kept elsewhere than in the agent's last words.
-    fn output(&self, _plan: &Plan, _id: AttemptId) -> Option<String> {
-        None
-    }
-
-    /// Something that people should know and that changes nothing.
-    fn note(&mut self, _message: &str) {}
-}
-
-/// Nobody looks.
-impl Observer for () {}
 
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
@@ -354,6 +302,7 @@ impl Dispatcher<'_> {
 
     fn show(&mut self, records: &[Record]) {
         self.observer.saved(&Saved {
+            store: self.store,
             run_id: &self.run_id,
             project: &self.project,
             plan: &self.plan,

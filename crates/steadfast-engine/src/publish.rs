@@ -69,7 +69,9 @@ pub fn keep_sources(
     worktree: bool,
 ) -> Result<(), std::io::Error> {
     let directory = run_directory(home, run_id);
-    steadfast_core::paths::create_private_dir(&directory)?;
+    for private in [home, &home.join("runs"), &directory] {
+        steadfast_core::paths::create_private_dir(private)?;
+    }
     for (name, text) in [(DEFINITION, definition), (INPUTS, inputs)] {
         if let Some(text) = text {
             durable::replace(&directory.join(name), text.as_bytes())?;
@@ -118,7 +120,7 @@ impl<'a> Publisher<'a> {
     }
 
     fn publish(&mut self, plan: &Plan, run: &steadfast_core::run::Run) -> Result<Vec<String>, FilesError> {
-        let view = View { run_id: &self.run_id, plan, run, pid: Some(std::process::id()) };
+        let view = View { run_id: &self.run_id, plan, run, pid: Some(i64::from(std::process::id())) };
         let history = StoredHistory { db: self.store.read(), run_id: &self.run_id };
         let published = if self.has_begun {
             self.files.publish(&view, &history)?

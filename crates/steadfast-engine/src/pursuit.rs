@@ -9,7 +9,8 @@ use steadfast_core::clock::Millis;
 use steadfast_core::goal::{Actor, Goal, GoalStatus, change};
 use steadfast_core::host::Host;
 use steadfast_core::host::process::ProcessId;
-use steadfast_core::run::{AgentKind, AttemptId, Plan, Rule, RunKind, RunStatus, Stopping};
+use steadfast_core::run::name;
+use steadfast_core::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunStatus, Stopping};
 use steadfast_core::store::{Origin, RunRow, Session, Store, StoreError, Verification};
 use steadfast_core::text;
 
@@ -27,12 +28,6 @@ pub struct Pursuit {
     home: PathBuf,
     session_id: String,
     has_begun: bool,
-}
-
-/// The session that the goal of a run belongs to; also the run's name.
-pub fn session_of(run_id: &str) -> String {
-    let short: String = run_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
-    format!("run-{short}")
 }
 
 /// Whose words a goal's hints are in.
@@ -57,7 +52,7 @@ impl Pursuit {
         Ok(Some(Self {
             store: Store::open_existing(store)?,
             home: home.to_owned(),
-            session_id: session_of(&row.run_id),
+            session_id: name::of_goal(&row.run_id),
             has_begun: false,
         }))
     }
@@ -80,11 +75,27 @@ impl Pursuit {
         if is_first || is_over {
             self.put_session(saved, is_over)?;
         }
-        self.add_evidence(saved)?;
-        let (session_id, now) = (&self.session_id, saved.now);
+        self.follow(saved.run_id, saved.plan, saved.run, is_first && !is_over, saved.now)
+    }
+
+    /// Brings the goal up to date with a run that nobody drives any more.
+    pub fn show(&mut self, row: &RunRow, now: Millis) -> Result<(), ActionError> {
+        self.follow(&row.run_id, &row.plan, &row.run, false, now)
+    }
+
+    fn follow(
+        &mut self,
+        run_id: &str,
+        plan: &Plan,
+        run: &Run,
+        is_taken_up: bool,
+        now: Millis,
+    ) -> Result<(), ActionError> {
+        self.add_evidence(run_id, run, now)?;
+        let session_id = &self.session_id;
         self.store.write(|db| {
             let Some(goal) = db.goal(session_id)? else { return Ok(()) };
-            if let Some(change) = change::follow_run(&goal, saved.plan, saved.run, is_first && !is_over, now) {
+            if let Some(change) = change::follow_run(&goal, plan, run, is_taken_up, now) {
                 db.save(&goal, change, ORIGIN)?;
             }
             Ok(())
@@ -114,18 +125,17 @@ impl Pursuit {
     }
 
     /// The evidence of iterations that the goal has not counted yet.
-    fn add_evidence(&mut self, saved: &Saved<'_>) -> Result<(), ActionError> {
+    fn add_evidence(&mut self, run_id: &str, run: &Run, now: Millis) -> Result<(), ActionError> {
         let Some(goal) = self.store.read().goal(&self.session_id)? else { return Ok(()) };
         let counted = u32::try_from(goal.continuations_used).unwrap_or(u32::MAX);
-        let committed = saved.run.stages.first().map_or(0, |stage| stage.iterations);
+        let committed = run.stages.first().map_or(0, |stage| stage.iterations);
         if goal.verify.is_empty() || committed <= counted {
             return Ok(());
         }
-        let new = self.store.read().run_history(saved.run_id, Some((1, counted)), usize::MAX)?;
-        for row in new {
-            let runs = self.evidence(saved.run_id, row.id);
+        for row in self.store.read().run_history(run_id, Some((1, counted)), usize::MAX)? {
+            let runs = self.evidence(run_id, row.id);
             if !runs.is_empty() {
-                self.add(&goal, &runs, saved.now)?;
+                self.add(&goal, &runs, now)?;
             }
         }
         Ok(())

@@ -38,6 +38,19 @@ impl NameError {
     }
 }
 
+const GOAL_PREFIX: &str = "run-";
+
+/// The name of a run that pursues a goal, which is also the session of that goal.
+pub fn of_goal(run_id: &str) -> String {
+    let short: String = run_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    format!("{GOAL_PREFIX}{short}")
+}
+
+/// Whether a session is none of a client's, but a run that pursues a goal. The clients' own ids are UUIDs.
+pub fn is_of_goal(session_id: &str) -> bool {
+    session_id.strip_prefix(GOAL_PREFIX).is_some_and(|rest| rest.len() == 8)
+}
+
 impl RunName {
     pub fn as_str(&self) -> &str {
         &self.0

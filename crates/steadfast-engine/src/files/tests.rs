@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use steadfast_core::clock::Millis;
 use steadfast_core::run::machine;
 use steadfast_core::run::{
     AgentKind, AgentPlan, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, StageState, StageStatus,

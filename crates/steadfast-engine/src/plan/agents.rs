@@ -39,6 +39,9 @@ impl AgentDef {
 
     /// `claude`, `codex`, a command line, its words, or keys of their own.
     pub(super) fn of_value(value: &Value<'_>, faults: &mut Faults) -> Self {
+        if value.is_off() {
+            return Self::default();
+        }
         match &value.node.value {
             Yaml::Map(_) => {
                 let Some(mut fields) = Fields::of(value.node, &value.at, "an agent", faults) else {

@@ -1,6 +1,7 @@
 //! Where loop types and pipelines come from: the project's `.claude`, the user's home, and what is built in, in that
 //! order. Files are read bounded, and a prompt never from outside of its loop type's folder, since it is sent to a model.
 
+use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -181,7 +182,11 @@ impl Catalogue {
 
 impl From<Source> for Located {
     fn from(source: Source) -> Self {
-        let sha256 = Sha256::digest(&source.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut sha256 = String::new();
+        for byte in Sha256::digest(&source.bytes) {
+            // Writing to a string cannot fail.
+            let _ = write!(sha256, "{byte:02x}");
+        }
         Self { origin: source.origin, file: source.file, sha256 }
     }
 }
@@ -232,12 +237,12 @@ fn pipeline_at(path: &Path, origin: Origin) -> Result<Source, PlanError> {
 
 /// Reads at most one byte more than allowed, so that the reader can tell; only regular files.
 fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PlanError> {
-    let file = fs_err::File::open(path)?;
-    if !file.metadata()?.is_file() {
+    // Looked at before it is opened: opening a pipe would wait for a writer.
+    if !fs_err::metadata(path)?.is_file() {
         return Err(PlanError::NotAFile { path: path.to_owned() });
     }
     let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes)?;
+    fs_err::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

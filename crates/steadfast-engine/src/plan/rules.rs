@@ -58,6 +58,22 @@ impl Arguments {
     }
 }
 
+impl Arguments {
+    /// Only what a rule asks for by name; the verification stands for itself.
+    pub(super) fn used_by(self, completion: &Setting<RuleDef>) -> Self {
+        let kept = |word: &str, argument: Setting<String>| match completion.as_on() {
+            Some(rule) if names(rule, word) => argument,
+            _ => Setting::Absent,
+        };
+        Self {
+            command: kept("command", self.command),
+            promise: kept("promise", self.promise),
+            checklist: kept("checklist", self.checklist),
+            ..self
+        }
+    }
+}
+
 impl RuleDef {
     /// Reads the value of `completion`.
     pub(super) fn read(value: &Value<'_>, faults: &mut Faults) -> Option<Self> {
@@ -179,6 +195,7 @@ impl Resolver<'_> {
             (None, [(_, kind)]) => {
                 parts.extend(self.resolve(&RuleDef { at: self.at.clone(), kind: kind.clone() }, faults));
             }
+            (None, []) if matches!(completion, Setting::Off) => parts.push(Rule::FixedN),
             (None, []) => {}
             (_, [(word, _), ..]) => {
                 let fix = format!("combine them: `completion: {{any: [{word}, …]}}`, or remove `{word}`");

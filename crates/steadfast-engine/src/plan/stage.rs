@@ -118,7 +118,11 @@ impl StageDef {
     }
 
     /// This, and where it is silent, the loop type it names.
-    pub(super) fn or(self, other: Self) -> Self {
+    pub(super) fn or(self, mut other: Self) -> Self {
+        // Arguments of a rule that this one replaces are not this one's.
+        if !matches!(self.completion, Setting::Absent) {
+            other.arguments = other.arguments.used_by(&self.completion);
+        }
         Self {
             prompt: self.prompt.or(other.prompt),
             runs: self.runs.or(other.runs),

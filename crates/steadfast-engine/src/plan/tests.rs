@@ -172,6 +172,7 @@ fn completion_rules_as_people_write_them() {
         ("completion: false", Rule::FixedN),
         ("completion: null", Rule::FixedN),
         ("completion: ~\nverify: false", Rule::FixedN),
+        ("completion: false\nverify: a", Rule::All(vec![Rule::FixedN, verify(&["a"])])),
         ("termination: {type: judgment, consensus: 3, min_iterations: 2}", Rule::Plateau(3)),
         ("termination: {type: queue}", Rule::BeadsEmpty("loop/auth".into())),
         ("termination:\n  type: fixed\n  iterations: 7", Rule::FixedN),
@@ -204,6 +205,26 @@ fn a_stage_says_only_what_differs_from_its_loop_type() {
     assert_eq!((three.runs, three.parallel, three.inputs.len()), (3, true, 2));
     assert_eq!((&three.agent.kind, &three.agent.model), (&AgentKind::Codex, &None), "sonnet is no model of Codex");
     assert_eq!(three.loop_type, None);
+}
+
+#[test]
+fn a_rule_that_replaces_another_does_not_inherit_its_argument() {
+    let world = World::new();
+    world.add_loop("mine", "completion: command\ncommand: make\nverify: t");
+    let rule = |keys: &str| {
+        let yaml = format!("stages:\n  - {{name: a, loop: mine, {keys}}}\n");
+        world.pipeline(&yaml).stages.remove(0).completion
+    };
+    let and_verified = |rule: Rule| Rule::All(vec![rule, Rule::Verify(vec!["t".into()])]);
+    assert_eq!(rule("runs: 1"), and_verified(Rule::Command("make".into())));
+    assert_eq!(rule("completion: plateau"), and_verified(Rule::Plateau(2)));
+    assert_eq!(rule("completion: false"), and_verified(Rule::FixedN));
+    assert_eq!(rule("completion: false, verify: false"), Rule::FixedN);
+    let any = Rule::Any(vec![Rule::Command("make".into()), Rule::Plateau(2)]);
+    assert_eq!(rule("completion: {any: [command, plateau]}"), and_verified(any));
+    let faults = world.faults("stages:\n  - {name: a, loop: mine, promise: X}\n");
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(faults[0].starts_with("2: `promise` is given, but `completion` does not use it"), "{faults:?}");
 }
 
 #[test]

@@ -235,6 +235,13 @@ pub(crate) struct LimitArgs {
     pub(crate) max_hours: Option<String>,
 }
 
+impl LimitArgs {
+    /// Whether any limit is named.
+    pub(crate) fn is_given(&self) -> bool {
+        self.budget.is_some() || self.usd.is_some() || self.max_hours.is_some()
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
     /// The run's name

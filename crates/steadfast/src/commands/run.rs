@@ -8,6 +8,7 @@ use steadfast_core::goal::budget::Budget;
 use steadfast_core::goal::{self, Actor, NewGoal};
 use steadfast_core::host::process;
 use steadfast_core::prompt;
+use steadfast_core::run::name;
 use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
 use steadfast_core::store::Origin;
 use steadfast_engine::plan::{Overrides, Planned};
@@ -15,7 +16,7 @@ use steadfast_engine::pursuit;
 
 use super::runs::{self, Here, How, NewRun};
 use crate::cli::RunArgs;
-use crate::failure::{Failure, code};
+use crate::failure::Failure;
 use crate::output::Done;
 
 const MOST_ITERATIONS: u32 = 25;
@@ -23,7 +24,7 @@ const TIMEOUT_MS: i64 = 2 * 3_600_000;
 /// What an agent says when it is done and nothing else can tell.
 const PROMISE: &str = "OBJECTIVE MET";
 
-pub(crate) fn run(db: Option<&Path>, arguments: RunArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failure> {
     let here = Here::new(db, RunKind::Loop)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;
@@ -40,16 +41,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: RunArgs) -> Result<Done, Failure
     budget.turns = plan.stages.first().map(|stage| i64::from(stage.runs));
     let host =
         plan.stages.first().map_or(steadfast_core::host::Host::Claude, |stage| pursuit::host_of(&stage.agent.kind));
-    let place = Place {
-        session_id: pursuit::session_of(&run_id),
-        host,
-        project_dir: Some(here.project_dir()),
-        transcript: None,
-    };
-    if process::is_inside_agent() && !arguments.verify.is_empty() {
-        let hint = "run it in a terminal of your own";
-        return Err(Failure::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
-    }
+    let place =
+        Place { session_id: name::of_goal(&run_id), host, project_dir: Some(here.project_dir()), transcript: None };
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
     let new = NewRun {
         run_id,
@@ -96,7 +89,7 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         judge: None,
     };
     Ok(Plan {
-        name: pursuit::session_of(run_id),
+        name: name::of_goal(run_id),
         kind: RunKind::Loop,
         title: pursuit::TITLE.to_owned(),
         pipeline_file: None,

@@ -9,7 +9,7 @@ use steadfast_engine::attempt::{Attempt, Sighting};
 use steadfast_engine::shim::{Exit, Spec};
 use tempfile::TempDir;
 
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_mins(2);
 const GRACE: Duration = Duration::from_millis(300);
 
 struct World {
@@ -58,7 +58,7 @@ impl World {
     }
 
     fn exit(&self) -> Exit {
-        self.attempt.wait(LONG, GRACE).unwrap().expect("an exit")
+        self.attempt.wait(LONG, GRACE).unwrap().unwrap()
     }
 
     fn keeper_pid(&self) -> i32 {
@@ -67,7 +67,7 @@ impl World {
 }
 
 pub(crate) fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let patience = Instant::now() + Duration::from_secs(60);
+    let patience = Instant::now() + Duration::from_mins(1);
     loop {
         if let Some(found) = look() {
             return found;

@@ -9,11 +9,11 @@ use steadfast_core::clock;
 use steadfast_core::config::Config;
 use steadfast_core::run::machine;
 use steadfast_core::run::{
-    AgentKind, AgentPlan, AttemptId, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping,
+    AgentKind, AgentPlan, AttemptId, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping,
 };
 use steadfast_core::store::Store;
 use steadfast_engine::attempt::Attempt;
-use steadfast_engine::dispatcher::{self, DriveError, Engine};
+use steadfast_engine::dispatcher::{self, DriveError, Engine, Observer, Places, Saved};
 use tempfile::TempDir;
 
 use crate::attempts::{eventually, is_alive};
@@ -71,6 +71,14 @@ impl World {
             .stderr(Stdio::null())
             .spawn()
             .unwrap()
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let identity = ["-c", "user.name=T", "-c", "user.email=t@example.org"];
+        let mut command = Command::new("git");
+        let output = command.current_dir(self.path("project")).args(identity).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
     }
 
     fn state(&self) -> Run {
@@ -200,16 +208,63 @@ fn another_agent_judges_where_the_plan_names_one() {
     assert!(asked.contains("Iteration 2: done") && asked.contains("<answer>\ndone"), "{asked}");
 }
 
+/// Notes what it is shown, and wants the run to end after two iterations.
+#[derive(Default)]
+struct Watcher {
+    seen: Vec<String>,
+    committed: u32,
+}
+
+impl Observer for Watcher {
+    fn saved(&mut self, saved: &Saved<'_>) {
+        let kept = saved.store.read().run(saved.run_id).unwrap().unwrap();
+        assert_eq!(&kept.run, saved.run, "what is shown was saved before");
+        for record in saved.records {
+            if let Record::Committed { id, .. } = record {
+                self.committed += 1;
+                self.seen.push(format!("{}: {}", id.iteration, saved.answer(*id).unwrap().trim()));
+            }
+        }
+    }
+
+    fn stop_requested(&mut self) -> Option<Stopping> {
+        (self.committed >= 2).then(|| Stopping { status: RunStatus::Killed, reason: "enough".into() })
+    }
+
+    fn places(&self, _plan: &Plan, id: AttemptId) -> Places {
+        Places { output: Some(format!("/out/{}", id.iteration).into()), ..Places::default() }
+    }
+}
+
+#[test]
+fn an_observer_sees_what_is_saved_names_files_and_may_end_the_run() {
+    let world = World::new();
+    let mut work = stage("work", "cat; [ $STEADFAST_ITERATION -lt 3 ] || sleep 60", 9, Rule::FixedN);
+    work.prompt = "to ${OUTPUT}\n".into();
+    world.create(&plan(vec![work]));
+    let mut watcher = Watcher::default();
+    let run = dispatcher::drive(&mut world.store(), &engine(world.root.path()), RUN, &mut watcher).unwrap();
+    assert_eq!(ended(&run), (RunStatus::Killed, "enough"));
+    assert_eq!(watcher.seen, ["1: to /out/1", "2: to /out/2"]);
+}
+
+#[test]
+fn a_loop_can_work_in_a_worktree_of_its_own() {
+    let world = World::new();
+    world.git(&["init", "-q", "-b", "main"]);
+    world.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+    world.create(&plan(vec![stage("work", "echo $STEADFAST_ITERATION >> lines", 2, Rule::FixedN)]));
+    let apart = Engine { worktree: true, ..engine(world.root.path()) };
+    let run = dispatcher::drive(&mut world.store(), &apart, RUN, &mut ()).unwrap();
+    assert_eq!(ended(&run), (RunStatus::Completed, "fixed-n"));
+    assert_eq!(world.git(&["show", "steadfast/test/run:lines"]), "1\n2\n");
+    assert!(!world.in_project("lines").exists());
+}
+
 #[test]
 fn parallel_iterations_work_on_branches_of_their_own() {
     let world = World::new();
-    let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        let identity = ["-c", "user.name=T", "-c", "user.email=t@example.org"];
-        let output = command.current_dir(world.path("project")).args(identity).args(arguments).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let git = |arguments: &[&str]| world.git(arguments);
     git(&["init", "-q", "-b", "main"]);
     git(&["commit", "-q", "--allow-empty", "-m", "first"]);
     let mut apart = stage("apart", "echo $STEADFAST_ITERATION > mine; ls", 3, Rule::FixedN);
@@ -257,6 +312,27 @@ fn a_request_to_stop_ends_agent_and_run() {
         assert!(!is_alive(&agent));
     });
     assert_eq!(world.summaries(), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_where_it_was() {
+    let world = World::new();
+    let script = "echo $STEADFAST_ITERATION >> began; [ $STEADFAST_ITERATION = 1 ] || [ -e go ] || sleep 60";
+    world.create(&plan(vec![stage("work", script, 2, Rule::FixedN)]));
+    let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
+    std::thread::scope(|scope| {
+        let driving = scope.spawn(|| world.go_on());
+        eventually(|| (world.lines("began").len() == 2).then_some(()));
+        world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
+        assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Killed, "killed"));
+    });
+    std::fs::write(world.in_project("go"), "").unwrap();
+    let engine = engine(world.root.path());
+    dispatcher::reopen(&mut world.store(), &engine, RUN, None).unwrap();
+    let again = dispatcher::reopen(&mut world.store(), &engine, RUN, None);
+    assert!(matches!(again, Err(DriveError::Refused(_))), "{again:?}");
+    assert_eq!(ended(&world.go_on()), (RunStatus::Completed, "fixed-n"));
+    assert_eq!(world.lines("began"), ["1", "2", "2"]);
 }
 
 #[test]

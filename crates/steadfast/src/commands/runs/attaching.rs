@@ -36,7 +36,9 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
         while follower.step(|line| lines.push(line.to_owned())) {}
         if !lines.is_empty() {
             progress.clear();
-            lines.iter().for_each(|line| output::line(line));
+            for line in &lines {
+                output::line(line);
+            }
         }
         progress.show(&now.plan, &now.run);
         if !is_live && !is_driven {

@@ -79,6 +79,13 @@ fn clean_run(
             }
         }
     }
+    if line.status != RunStatus::Running
+        && !arguments.dry_run
+        && let Some(row) = store.read().newest_run(&line.project_dir, line.kind, &line.name)?
+        && row.run_id == line.run_id
+    {
+        here.catch_up(&row)?;
+    }
     let ended = line.completed_at_ms.filter(|_| line.status != RunStatus::Running);
     if ended.is_some_and(|ended| ended < here.now - Millis::from(arguments.older_than) * DAY_MS) {
         remove_attempts(&here.paths.home, &line.run_id, arguments.dry_run, report)?;

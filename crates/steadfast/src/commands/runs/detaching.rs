@@ -49,9 +49,18 @@ fn wait_for_engine(here: &Here, row: &RunRow, mut child: Option<Child>, log: &Pa
     let deadline = Instant::now() + PATIENCE;
     let store = Store::open_existing(&here.paths.store)?;
     loop {
+        let now = store.read().run(&row.run_id)?;
         // Short runs may be over before anybody looks.
-        let is_over = store.read().run(&row.run_id)?.is_none_or(|row| row.run.status != RunStatus::Running);
-        if is_over || here.is_driven(&row.run_id)? {
+        if now.as_ref().is_none_or(|now| now.run.status != RunStatus::Running) {
+            return Ok(());
+        }
+        // The number of an engine that died may still be there.
+        let pid = now.and_then(|now| now.engine).map(|engine| engine.pid);
+        let is_new = match &child {
+            Some(child) => pid == Some(i64::from(child.id())),
+            None => pid.is_some(),
+        };
+        if is_new && here.is_driven(&row.run_id)? {
             return Ok(());
         }
         let has_ended = match child.as_mut() {
@@ -77,7 +86,8 @@ fn started(here: &Here, row: &RunRow, how: &str) -> Result<Done, Failure> {
     let row = store.read().run(&row.run_id)?.ok_or_else(gone)?;
     let (kind, name) = (row.plan.kind, &row.plan.name);
     if row.run.status != RunStatus::Running {
-        return driving::ended(here, &row.run_id);
+        // It was started, which is all that was asked for; how it ended is told.
+        return Ok(Done { code: 0, ..driving::ended(here, &row.run_id)? });
     }
     let is_live = here.is_driven(&row.run_id)?;
     let pid = row.engine.map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();

@@ -43,7 +43,7 @@ pub(super) fn kill(here: &Here, name: &str) -> Result<Done, Failure> {
             }
         }
         if Instant::now() > deadline {
-            let pid = row.engine.map(|engine| engine.pid.to_string()).unwrap_or_else(|| "PID".to_owned());
+            let pid = row.engine.map_or_else(|| "PID".to_owned(), |engine| engine.pid.to_string());
             return Err(Failure::new(
                 code::USAGE,
                 format!("the engine of {} (pid {pid}) has not stopped yet", called(kind, name)),

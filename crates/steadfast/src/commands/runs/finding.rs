@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use steadfast_core::run::RunKind;
 use steadfast_core::run::name::RunName;
+use steadfast_core::run::{RunKind, RunStatus};
 use steadfast_core::store::{RunFilter, RunLine, RunRow, Store, StoreError};
 use steadfast_engine::dispatcher;
+use steadfast_engine::files::{self, RegistryEntry};
+use steadfast_engine::publish::Publisher;
+use steadfast_engine::pursuit::Pursuit;
 
 use super::Here;
 use crate::failure::{Failure, code};
@@ -29,11 +32,31 @@ impl Here {
         let Some(store) = self.existing_store()? else { return Err(self.no_run(name.as_str(), &[])) };
         let project = self.project_dir();
         if let Some(row) = store.read().newest_run(&project, self.kind, name.as_str())? {
+            self.catch_up(&row)?;
             return Ok((store, row));
         }
         let everywhere = store.read().runs(RunFilter::default(), usize::MAX)?;
         let of_name: Vec<RunLine> = everywhere.into_iter().filter(|line| line.name == name.as_str()).collect();
         Err(self.no_run(name.as_str(), &of_name))
+    }
+
+    /// Shows the end of a run whose engine was killed after saving it and before telling anybody.
+    pub(super) fn catch_up(&self, row: &RunRow) -> Result<(), Failure> {
+        if row.run.status == RunStatus::Running || self.is_driven(&row.run_id)? {
+            return Ok(());
+        }
+        // A registry that cannot be read is told by those who have to write it.
+        let entries = files::registry(&self.project).unwrap_or_default();
+        let is_behind = |entry: &RegistryEntry| {
+            entry.run_id.as_ref() == Some(&row.run_id) && entry.status == RunStatus::Running.to_string()
+        };
+        if entries.iter().any(is_behind) {
+            Publisher::open(&self.paths.home, &self.paths.store, row, &mut ())?.show(row)?;
+        }
+        if let Some(mut pursuit) = Pursuit::of_run(&self.paths.home, &self.paths.store, row)? {
+            pursuit.show(row, self.now)?;
+        }
+        Ok(())
     }
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> Failure {

@@ -79,7 +79,7 @@ fn follow(here: &Here, run_id: &str, follower: &mut Follower) -> Result<(), Fail
         let is_live = row.as_ref().is_some_and(|row| row.run.status == RunStatus::Running);
         let is_driven = is_live && here.is_driven(run_id)?;
         // Looked at first, so that what is printed in between is not lost.
-        while follower.step(|line| output::line(line)) {}
+        while follower.step(output::line) {}
         if !is_driven {
             if is_live {
                 output::note("its engine is gone; `resume` goes on with it");

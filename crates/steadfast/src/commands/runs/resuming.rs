@@ -1,6 +1,7 @@
 //! `resume`: going on with a run that was killed, failed, died with its engine, or came to a limit that is larger now.
 
 use steadfast_core::clock;
+use steadfast_core::env_vars;
 use steadfast_core::run::RunStatus;
 use steadfast_core::store::{RunRow, Store, StoreError};
 use steadfast_engine::dispatcher;
@@ -20,6 +21,11 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
     if here.is_driven(&row.run_id)? {
         let error = dispatcher::DriveError::Driven { name, pid: row.engine.map(|engine| engine.pid) };
         return Err(driving::refused(&row, error));
+    }
+    let raises = arguments.max.is_some() || arguments.limits.is_given();
+    if raises && env_vars::text(env_vars::ATTEMPT).is_some() {
+        let hint = "the user can do it, in a terminal of their own";
+        return Err(Failure::new(code::WRONG_STATE, "the agent of a run may not raise limits of runs", hint));
     }
     if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");

@@ -1,0 +1,67 @@
+//! Who watches a run: the public files, a terminal, a test. An observer sees every step after it was saved, so whatever
+//! it does can be done again after a crash, and it may say that somebody wants the run to end.
+
+use std::path::{Path, PathBuf};
+
+use steadfast_core::clock::Millis;
+use steadfast_core::run::{AttemptId, Plan, Record, Run, Stopping};
+use steadfast_core::store::Store;
+
+use crate::attempt::Attempt;
+
+/// What was saved, for those who show it.
+#[derive(Clone, Copy)]
+pub struct Saved<'a> {
+    /// For what was committed earlier.
+    pub store: &'a Store,
+    pub run_id: &'a str,
+    pub project: &'a Path,
+    pub plan: &'a Plan,
+    pub run: &'a Run,
+    pub records: &'a [Record],
+    pub now: Millis,
+    pub(super) home: &'a Path,
+}
+
+impl Saved<'_> {
+    /// The last words of an attempt's agent.
+    pub fn answer(&self, id: AttemptId) -> Option<String> {
+        fs_err::read_to_string(Attempt::at(self.home, self.run_id, id).answer()).ok()
+    }
+}
+
+/// The files that prompts name, as far as there are any.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    pub output: Option<PathBuf>,
+    pub progress: Option<PathBuf>,
+    pub objective: String,
+    /// What the first stage gets as its input.
+    pub inputs: String,
+}
+
+/// Sees every saved step, knows the public files, and may want the run to end.
+pub trait Observer {
+    /// Called after each saved step, and once at the start with no records.
+    fn saved(&mut self, _saved: &Saved<'_>) {}
+
+    /// Whether somebody wants the run to end, in a way that only the observer sees.
+    fn stop_requested(&mut self) -> Option<Stopping> {
+        None
+    }
+
+    fn places(&self, _plan: &Plan, _id: AttemptId) -> Places {
+        Places::default()
+    }
+
+    /// The output of an iteration, where it is kept elsewhere than in the agent's last words.
+    fn output(&self, _plan: &Plan, _id: AttemptId) -> Option<String> {
+        None
+    }
+
+    /// Something that people should know and that changes nothing.
+    fn note(&mut self, _message: &str) {}
+}
+
+/// Nobody looks.
+impl Observer for () {}

@@ -1,0 +1,130 @@
+//! What comes from outside — names, links, outputs, definitions of a repository — changes nothing that it should not.
+
+use serde_json::json;
+
+use crate::runs::{COUNTING, World};
+
+#[test]
+fn names_that_leave_their_place_are_refused_everywhere() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    for name in ["../x", "a/b", "..", "-x", "a b", "a\nb", "x\u{1b}[0m"] {
+        for arguments in [
+            &["loop", "run", "once", "--agent", "true", "--", name][..],
+            &["loop", "status", "--", name],
+            &["loop", "kill", "--", name],
+            &["loop", "logs", "--", name],
+            &["pipeline", "status", "--", name],
+        ] {
+            let output = world.run(arguments);
+            assert_eq!(output.code, 1, "{name:?}: {output:?}");
+            assert!(output.stderr.starts_with("error: the name ") && !output.stderr.contains('\u{1b}'), "{output:?}");
+        }
+    }
+    assert!(!world.claude("").exists() && !world.env.store().exists());
+    let unknown = world.run(&["loop", "run", "../../etc"]);
+    assert!([1, 2].contains(&unknown.code), "{unknown:?}");
+}
+
+#[test]
+fn a_link_that_leaves_the_project_is_refused_before_anything_starts() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    std::fs::create_dir_all(world.env.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(world.env.path("elsewhere"), world.claude("").parent().unwrap().join(".claude"))
+        .unwrap();
+    let output = world.loop_run(&["once"], COUNTING, &[]);
+    output.fails_with(4, "is a link that leaves the project");
+    assert_eq!(world.lines("tries").len(), 0);
+    assert_eq!(std::fs::read_dir(world.env.path("elsewhere")).unwrap().count(), 0);
+    assert_eq!(world.run(&["loop", "list", "--json"]).json(), json!({"runs": []}));
+}
+
+#[test]
+fn ten_megabytes_of_output_and_control_characters_harm_nobody() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    let script = "head -c 10000000 /dev/zero | tr '\\0' 'x'; printf '\\nred \\033[31m\\007\\000 end\\n'";
+    let output = world.loop_run(&["once"], script, &["--json"]);
+    let history = output.succeeds().json()["history"].clone();
+    assert!(history[0]["summary"].as_str().unwrap().len() < 10_000);
+    let logs = world.run(&["loop", "logs", "once"]).succeeds().stdout.clone();
+    assert!(logs.ends_with("red [31m end\n") && logs.len() < 2_000_000, "{}", logs.len());
+    let size = std::fs::metadata(world.claude("loop-state-once.json")).unwrap().len();
+    assert!(size < 10_000, "{size}");
+}
+
+#[test]
+fn commands_of_the_repository_run_only_after_the_user_said_so_and_only_unchanged() {
+    let world = World::new();
+    let folder = world.claude("loops");
+    world.loop_type_in(&folder, "fix", "completion: {command: 'touch ran; true'}");
+    let run = |more: &[&str]| world.loop_run(&["fix"], "true", more);
+    let refused = run(&[]);
+    let told = refused.fails_with(3, "runs commands (`touch ran; true`)").stderr.clone();
+    assert!(told.contains("--trust"), "{told}");
+    assert!(!world.in_project("ran").exists());
+    run(&["--dry-run"]).succeeds();
+    run(&["--trust"]).succeeds();
+    assert!(world.in_project("ran").exists());
+    run(&[]).succeeds();
+    world.loop_type_in(&folder, "fix", "completion: {command: 'touch more; true'}");
+    run(&[]).fails_with(3, "has changed since you trusted it");
+    assert!(!world.in_project("more").exists());
+
+    // An agent of the repository is a command as well; a prompt is none.
+    world.loop_type_in(&folder, "own", "completion: fixed-n\nruns: 1\nagent: sh -c 'touch own'");
+    world.run(&["loop", "run", "own"]).fails_with(3, "sh -c touch own");
+    world.loop_type_in(&folder, "plain", "completion: fixed-n\nruns: 1");
+    world.loop_run(&["plain"], COUNTING, &["--verify", "true"]).succeeds();
+}
+
+#[test]
+fn a_pipeline_is_trusted_with_the_loop_types_that_it_uses() {
+    let world = World::new();
+    world.loop_type_in(&world.claude("loops"), "fix", "completion: {command: 'true'}");
+    let agent = world.agent("true");
+    let run =
+        |file: &str, more: &[&str]| world.run(&[&["pipeline", "run", file, "p", "--agent", &agent], more].concat());
+    world.write(&world.claude("pipelines/both.yaml"), "stages:\n  - {name: a, loop: fix}\n  - {name: b, prompt: hi}\n");
+    run("both", &[]).fails_with(3, "loops/fix/loop.yaml");
+    run("both", &["--trust"]).succeeds();
+    run("both", &[]).succeeds();
+    world.write(
+        &world.claude("pipelines/own.yaml"),
+        "stages:\n  - {name: a, prompt: hi, completion: {verify: ['true']}}\n",
+    );
+    run("own", &[]).fails_with(3, "pipelines/own.yaml");
+    // A file that the user names is chosen, like a script.
+    std::fs::copy(world.claude("pipelines/own.yaml"), world.in_project("mine.yaml")).unwrap();
+    run("mine.yaml", &[]).succeeds();
+}
+
+#[test]
+fn a_name_belongs_to_its_directory_and_is_never_guessed() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    world.loop_run(&["once", "here"], "true", &[]).succeeds();
+    let elsewhere = world.env.path("another");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let there = |arguments: &[&str]| crate::env::finish(world.env.command(arguments).current_dir(&elsewhere), b"");
+    let output = there(&["loop", "status", "here"]);
+    assert!(output.fails_with(2, "no loop named here").stderr.contains(&*world.env.project().to_string_lossy()));
+    assert_eq!(there(&["loop", "list", "--json"]).json(), json!({"runs": []}));
+    assert_eq!(there(&["loop", "list", "--all", "--json"]).json()["runs"][0]["name"], json!("here"));
+    let output = world.run(&["pipeline", "status", "here"]);
+    assert!(output.fails_with(2, "no pipeline named here").stderr.contains("steadfast loop status here"));
+}
+
+#[test]
+fn the_agent_of_a_run_cannot_raise_limits_and_no_agent_can_trust() {
+    let world = World::new();
+    world.loop_type("open", "completion: {promise: NEVER}\nlimits: {idle: 0}");
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    let script = format!("{program} loop resume open --max 99 2> told; echo \"$?\" > code");
+    assert_eq!(world.loop_run(&["open"], &script, &["--max", "1"]).code, 5);
+    assert_eq!(world.lines("code"), ["3"]);
+    world.loop_type_in(&world.claude("loops"), "fix", "completion: {command: 'true'}");
+    let mut command = world.env.command(&["loop", "run", "fix", "--agent", "true", "--trust"]);
+    crate::env::finish(command.env("CLAUDECODE", "1"), b"").fails_with(3, "an agent may not trust commands");
+}

@@ -1,0 +1,177 @@
+//! What people and scripts see: dry runs, types, scaffolds, faults, help, JSON.
+
+use serde_json::{Value, json};
+
+use crate::attempts::eventually;
+use crate::runs::{COUNTING, World};
+use crate::schemas::check;
+
+#[test]
+fn a_dry_run_shows_the_first_prompt_and_makes_nothing() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 4");
+    let output = world.loop_run(&["once", "dry"], COUNTING, &["--dry-run"]);
+    let text = &output.succeeds().stdout;
+    for part in ["loop dry (once)", "4 iterations are done", ".claude/loop-progress/progress-dry.txt", "| dry 1 []"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!world.claude("").exists() && !world.env.store().exists());
+}
+
+#[test]
+fn progress_is_one_line_an_event_where_nobody_has_a_terminal() {
+    let world = World::new();
+    world.loop_type("two", "completion: fixed-n\nruns: 2");
+    let script = "echo '{\"summary\":\"did '$STEADFAST_ITERATION'\"}' > $STEADFAST_RESULT";
+    let output = world.loop_run(&["two"], script, &[]);
+    let expected = "iteration 1/2 started\niteration 1/2 done (0 tokens, $0.0000): did 1\niteration 2/2 started\n\
+                    iteration 2/2 done (0 tokens, $0.0000): did 2\nloop two completed: fixed-n\n";
+    assert_eq!(output.succeeds().stderr, expected);
+    assert!(output.stdout.starts_with("loop two (two): completed (fixed-n)\niteration 2/2 · "), "{output:?}");
+}
+
+#[test]
+fn new_types_can_be_run_as_they_are_and_are_never_overwritten() {
+    let world = World::new();
+    world.run(&["loop", "new", "mine"]).succeeds();
+    world.run(&["loop", "new", "mine"]).fails_with(1, "is there already");
+    world.run(&["loop", "validate", "mine"]).succeeds();
+    world.run(&["loop", "new", "ours", "--user"]).succeeds();
+    world.run(&["pipeline", "new", "ship"]).succeeds();
+    world.run(&["pipeline", "validate", "ship"]).succeeds();
+    let types = world.run(&["loop", "types", "--json"]).succeeds().json();
+    let names: Vec<&Value> = types["types"].as_array().unwrap().iter().map(|listed| &listed["name"]).collect();
+    assert_eq!(names, ["mine", "ours", "work", "improve-plan", "refine-beads", "idea-wizard"]);
+    world.loop_run(&["mine"], "echo 'PLATEAU: true'", &[]).succeeds();
+    world.run(&["loop", "run", "wrok"]).fails_with(1, "no loop type `wrok`").fails_with(1, "");
+}
+
+#[test]
+fn every_fault_of_a_definition_is_told_with_its_line() {
+    let world = World::new();
+    let yaml =
+        "name: x\nstages:\n  - name: a\n    lop: work\n    prompt: hi\n    runs: many\n  - name: b\n    loop: wrok\n";
+    world.write(&world.in_project("bad.yaml"), yaml);
+    let output = world.run(&["pipeline", "validate", "bad.yaml"]);
+    assert_eq!(output.code, 1, "{output:?}");
+    for part in ["bad.yaml:4: warning", "bad.yaml:6: error", "bad.yaml:8: error", "did you mean `work`?", "fix: "] {
+        assert!(output.stdout.contains(part), "{part}: {output:?}");
+    }
+    let json = world.run(&["pipeline", "validate", "bad.yaml", "--json"]).json();
+    assert_eq!((&json["valid"], &json["faults"][0]["line"]), (&json!(false), &json!(4)));
+    let run = world.run(&["pipeline", "run", "bad.yaml"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stderr.contains("bad.yaml:6: error") && run.stderr.contains("cannot be run: 2 errors"), "{run:?}");
+}
+
+#[test]
+fn flags_that_make_no_sense_are_usage_errors() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    for flags in [
+        &["--max", "0"][..],
+        &["--max", "x"],
+        &["--budget", "much"],
+        &["--usd", "-1"],
+        &["--timeout", "soon"],
+        &["--agent", "cluade"],
+        &["--verify", ""],
+        &["--input", "nowhere.txt"],
+        &["--tmux", "--detach"],
+    ] {
+        let output = world.run(&[&["loop", "run", "once"], flags].concat());
+        assert_eq!(output.code, 1, "{flags:?}: {output:?}");
+        assert!(output.stderr.contains("error: ") && output.stderr.contains("hint: "), "{output:?}");
+    }
+    assert!(!world.env.store().exists());
+}
+
+#[test]
+fn help_has_examples() {
+    let world = World::new();
+    for command in [
+        &["loop"][..],
+        &["loop", "run"],
+        &["loop", "logs"],
+        &["loop", "resume"],
+        &["pipeline"],
+        &["pipeline", "run"],
+        &["run"],
+    ] {
+        let output = world.run(&[command, &["--help"]].concat());
+        assert!(output.succeeds().stdout.contains("Example"), "{command:?}");
+    }
+}
+
+#[test]
+fn runs_of_older_tools_are_brought_in_once_and_shown() {
+    let world = World::new();
+    let old = json!({"session": "old", "loop_type": "work", "started_at": "2025-01-10T10:00:00Z", "status": "complete",
+        "completed_at": "2025-01-10T11:00:00Z", "completion_reason": "beads-empty",
+        "history": [{"iteration": 1, "timestamp": "2025-01-10T10:30:00Z", "plateau": "false"},
+                    {"iteration": 2, "timestamp": "2025-01-10T10:40:00Z", "plateau": "true", "reasoning": "fine"}]});
+    world.write(&world.claude("loop-state-old.json"), &old.to_string());
+    let dry = world.run(&["loop", "import", "--dry-run"]);
+    assert!(dry.succeeds().stdout.contains("would be brought in"), "{dry:?}");
+    assert_eq!(world.run(&["loop", "import", "--json"]).succeeds().json()["runs"][0]["imported"], json!(true));
+    assert_eq!(world.run(&["loop", "import", "--json"]).succeeds().json()["runs"][0]["imported"], json!(false));
+    let status = world.status("loop", "old");
+    assert_eq!((&status["status"], &status["reason"]), (&json!("completed"), &json!("beads-empty")));
+    let votes: Vec<&Value> = status["history"].as_array().unwrap().iter().map(|entry| &entry["plateau"]).collect();
+    assert_eq!(votes, [&json!(false), &json!(true)]);
+    assert_eq!(status["started_at"], json!("2025-01-10T10:00:00Z"));
+    assert_eq!(world.json("loop-state-old.json"), old);
+}
+
+#[test]
+fn lists_and_pages_have_the_forms_that_scripts_rely_on() {
+    let world = World::new();
+    let listed = |kind: &str| check("run-list.schema.json", &world.run(&[kind, "list", "--json"]).succeeds().json());
+    listed("loop");
+    world.loop_type("two", "completion: {promise: DONE}\nlimits: {errors: 1}");
+    let script = "[ $STEADFAST_ITERATION = 1 ] && echo fine || { sleep 0.2; exit 1; }";
+    let output = world.loop_run(&["two"], script, &["--json", "--usd", "3"]);
+    assert_eq!(output.code, 1);
+    check("run-status.schema.json", &output.json());
+    check("run-status.schema.json", &world.loop_run(&["two", "bg"], "sleep 60", &["--json", "-d"]).json());
+    check("run-status.schema.json", &world.status("loop", "bg"));
+    world.jq(".sessions[\"loop-mine\"] = {type: \"loop\", status: \"running\"}");
+    listed("loop");
+    check("run-status.schema.json", &world.run(&["loop", "kill", "bg", "--json"]).json());
+    listed("pipeline");
+    check("error.schema.json", &world.run(&["loop", "status", "nobody", "--json"]).json());
+}
+
+#[test]
+fn the_end_of_a_run_shows_on_the_desktop_when_nobody_was_looking() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    let shown = world.env.path("shown");
+    let program = world.env.path("bin/notify-send");
+    world.write(&program, &format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >> '{}'\n", shown.display()));
+    std::process::Command::new("chmod").arg("+x").arg(&program).status().unwrap();
+    let path = format!("{}:{}", world.env.path("bin").display(), std::env::var("PATH").unwrap());
+    let config = world.env.home().join("config.toml");
+    let quiet = std::fs::read_to_string(&config).unwrap();
+    let run = |name: &str, more: &[&str]| {
+        let mut command = world.env.command(&[&["loop", "run", "once", name, "--agent", "true"], more].concat());
+        crate::env::finish(command.env("PATH", &path), b"").succeeds();
+        world.ends("loop", name);
+    };
+    run("quiet", &["-d"]);
+    std::fs::write(&config, quiet.replace("[notify]\ndesktop = false\n", "")).unwrap();
+    run("here", &[]);
+    run("away", &["-d"]);
+    let told = eventually(|| std::fs::read_to_string(&shown).ok().filter(|told| told.lines().count() == 4));
+    assert_eq!(told, "--app-name=Steadfast\n--\nloop away completed\nfixed-n · project\n");
+}
+
+#[test]
+fn flags_about_the_agent_are_in_the_plan() {
+    let world = World::new();
+    let flags = ["--agent", "codex", "--model", "gpt-5", "--timeout", "90s", "--user-hooks", "--items", "a,b"];
+    let output = world.run(&[&["loop", "run", "idea-wizard", "--dry-run", "--json"], &flags[..]].concat());
+    let stage = output.succeeds().json()["plan"]["stages"][0].clone();
+    assert_eq!(stage["agent"], json!({"kind": "codex", "model": "gpt-5", "effort": null, "user_hooks": true}));
+    assert_eq!((&stage["timeout_ms"], &stage["items"]), (&json!(90_000), &json!(["a", "b"])));
+}

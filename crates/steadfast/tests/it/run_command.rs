@@ -1,0 +1,137 @@
+//! `steadfast run "OBJECTIVE"`: a goal pursued headless, with its record, its evidence and its limits.
+
+use serde_json::{Value, json};
+
+use crate::attempts::eventually;
+use crate::runs::World;
+
+fn run(world: &World, script: &str, more: &[&str]) -> crate::env::Output {
+    let agent = world.agent(script);
+    world.run(&[&["run", "Ship <it> & ${ITERATION} now", "--agent", &agent], more].concat())
+}
+
+fn goal(world: &World, session: &str) -> Value {
+    world.run(&["goal", "status", "--session", session, "--json"]).json()["goal"].clone()
+}
+
+fn kinds(world: &World) -> Vec<String> {
+    world.env.event_kinds()
+}
+
+#[test]
+fn a_goal_is_pursued_until_its_checks_pass_and_the_evidence_is_kept() {
+    let world = World::new();
+    let output = run(
+        &world,
+        "cat > prompt; echo x >> tries; wc -l < tries",
+        &["--verify", "test $(wc -l < tries) -ge 2", "--json"],
+    );
+    let status = output.succeeds().json();
+    let name = status["name"].as_str().unwrap();
+    assert!(name.starts_with("run-"), "{name}");
+    assert_eq!((&status["reason"], &status["iteration"]), (&json!("verify"), &json!(2)));
+    let goal = goal(&world, name);
+    assert_eq!((&goal["status"], &goal["continuations_used"]), (&json!("complete"), &json!(2)));
+    assert_eq!(goal["objective"], json!("Ship <it> & ${ITERATION} now"));
+    assert_eq!(goal["last_verification"]["exit_code"], json!(0));
+    let evidence = world.env.sql("SELECT exit_code, command FROM verifications ORDER BY id");
+    assert_eq!(evidence.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["1", "0"]);
+    assert_eq!(
+        kinds(&world),
+        [
+            "goal_created",
+            "verification_failed",
+            "run_iteration",
+            "verification_passed",
+            "run_iteration",
+            "goal_completed_by_self_update"
+        ]
+    );
+    let payload = world.env.sql("SELECT payload FROM goal_events ORDER BY id DESC LIMIT 1");
+    assert!(payload[0][0].contains("\"verification\""), "{payload:?}");
+    // The objective is data: escaped, and nothing in it is filled in.
+    let prompt = std::fs::read_to_string(world.in_project("prompt")).unwrap();
+    assert!(prompt.contains("Ship &lt;it&gt; &amp; ${ITERATION} now") && prompt.contains("iteration 2 of"), "{prompt}");
+    let history = world.run(&["goal", "history", "--all", "--format=json"]).json();
+    assert_eq!(history["goals"][0]["session_id"], json!(name));
+}
+
+#[test]
+fn without_checks_the_agents_promise_counts() {
+    let world = World::new();
+    let script = "cat > prompt; [ $STEADFAST_ITERATION -ge 2 ] && sed -n 's/.*\\(<promise>.*<\\/promise>\\).*/\\1/p' prompt || echo not yet";
+    let status = run(&world, script, &["--json"]).succeeds().json();
+    assert_eq!((&status["reason"], &status["iteration"]), (&json!("promise"), &json!(2)));
+    assert_eq!(goal(&world, status["name"].as_str().unwrap())["status"], json!("complete"));
+}
+
+#[test]
+fn a_limit_is_exit_5_and_getting_nowhere_with_failing_checks_is_exit_6() {
+    let world = World::new();
+    let moving = "echo x >> tries; wc -l < tries";
+    let output = run(&world, moving, &["--verify", "false", "--max", "2", "--json"]);
+    assert_eq!(output.code, 5, "{output:?}");
+    let limited = goal(&world, output.json()["name"].as_str().unwrap());
+    assert_eq!((&limited["status"], &limited["paused_reason"]), (&json!("paused"), &json!("continuation_cap")));
+    let output = run(&world, "echo the same", &["--verify", "false", "--json"]);
+    assert_eq!((output.code, &output.json()["reason"]), (6, &json!("no_progress")), "{output:?}");
+    let stuck = goal(&world, output.json()["name"].as_str().unwrap());
+    assert_eq!(stuck["paused_reason"], json!("no_progress"));
+    let output = run(&world, "exit 7", &["--json"]);
+    assert_eq!((output.code, &output.json()["status"]), (1, &json!("failed")), "{output:?}");
+}
+
+#[test]
+fn a_limited_goal_goes_on_with_its_run() {
+    let world = World::new();
+    let moving = "echo x >> tries; wc -l < tries";
+    let output = run(&world, moving, &["--verify", "test $(wc -l < tries) -ge 3", "--max", "2", "--json"]);
+    let name = output.json()["name"].as_str().unwrap().to_owned();
+    world.run(&["loop", "resume", &name, "--max", "5"]).succeeds();
+    let goal = goal(&world, &name);
+    assert_eq!((&goal["status"], &goal["continuations_used"]), (&json!("complete"), &json!(3)));
+    assert!(kinds(&world).contains(&"goal_resumed".to_owned()));
+}
+
+#[test]
+fn pausing_the_goal_ends_its_run_and_completing_it_too() {
+    for (verb, code, reason) in [("pause", "killed", "goal_paused"), ("complete", "completed", "goal_completed")] {
+        let world = World::new();
+        let started = run(&world, "echo $$ > agent; sleep 60", &["--detach", "--json"]);
+        let name = started.succeeds().json()["name"].as_str().unwrap().to_owned();
+        eventually(|| world.lines("agent").pop());
+        assert_eq!(goal(&world, &name)["status"], json!("active"));
+        // It is nobody's orphan while its engine lives.
+        assert_eq!(world.run(&["goal", "cleanup", "--list", "--older-than", "0", "--json"]).json()["goals"], json!([]));
+        world.run(&["goal", verb, "--session", &name]).succeeds();
+        let ended = world.ends("loop", &name);
+        assert_eq!((&ended["status"], &ended["reason"]), (&json!(code), &json!(reason)));
+    }
+}
+
+#[test]
+fn what_an_engine_did_not_get_to_tell_the_goal_is_told_by_the_next() {
+    // The third step commits the first iteration; the fifth commits the second and ends the run.
+    for (point, counted, code) in [("engine.saved:3", 0, 0), ("engine.saved:5", 1, 3)] {
+        let world = World::new();
+        let agent = world.agent("echo x >> tries; wc -l < tries");
+        let arguments = ["run", "Count", "--agent", &agent, "--verify", "test $(wc -l < tries) -ge 2"];
+        let mut command = world.env.command(&arguments);
+        crate::env::finish(command.env("STEADFAST_CRASH_AT", point), b"");
+        let name = world.run(&["loop", "list", "--json"]).json()["runs"][0]["name"].as_str().unwrap().to_owned();
+        assert_eq!(goal(&world, &name)["continuations_used"], json!(counted), "{point}");
+        assert_eq!(world.run(&["loop", "resume", &name]).code, code, "{point}");
+        let goal = goal(&world, &name);
+        assert_eq!((&goal["status"], &goal["continuations_used"]), (&json!("complete"), &json!(2)), "{point}");
+        assert_eq!(world.env.sql("SELECT exit_code FROM verifications ORDER BY id"), [["1"], ["0"]], "{point}");
+    }
+}
+
+#[test]
+fn objectives_and_checks_that_are_none_are_refused() {
+    let world = World::new();
+    world.run(&["run", "  "]).fails_with(1, "the objective is empty");
+    world.run(&["run", &"x".repeat(4_001)]).fails_with(1, "4001 characters");
+    world.run(&["run", "x", "--verify", " "]).fails_with(1, "is no command");
+    assert!(!world.env.store().exists());
+}
