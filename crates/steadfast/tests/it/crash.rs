@@ -2,6 +2,7 @@
 //! as if nothing had happened. No iteration is lost or counted twice, and no agent gets a second one beside it.
 
 mod random;
+mod trouble;
 mod truth;
 mod world;
 

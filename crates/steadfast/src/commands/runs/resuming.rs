@@ -31,11 +31,9 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
         return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
     }
-    let limits = row.plan.limits.clone();
     let row = raise_limits(&mut store, row, arguments)?;
-    let asks_for_more = arguments.max.is_some() || row.plan.limits != limits;
     // Its engine saved the end and died before it could show it: what is left to do is that, and to say how it ended.
-    if row.run.status == RunStatus::Completed && row.engine.is_some() && !asks_for_more {
+    if row.run.status == RunStatus::Completed && row.engine.is_some() && !raises {
         drop(store);
         return launch(here, &row, if arguments.detach { How::Detached } else { How::Here });
     }

@@ -16,7 +16,7 @@ use crate::env::{Output, finish};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Each time something was killed; a run that needs more goes in circles.
 const MOST_RESUMES: usize = 30;
-const NAME: &str = "r";
+pub(super) const NAME: &str = "r";
 
 /// What is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,10 +177,16 @@ impl World {
         finish(&mut self.command(&[self.scenario.kind(), "resume", NAME], ""), b"")
     }
 
+    /// The first column of what the store answers.
+    pub(super) fn sql(&self, sql: &str) -> Vec<String> {
+        let db = rusqlite::Connection::open(self.path("home/goals.db")).unwrap();
+        let Ok(mut statement) = db.prepare(sql) else { return Vec::new() };
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
     /// Whether the store says that the run is over.
     fn is_over(&self) -> bool {
-        let db = rusqlite::Connection::open(self.path("home/goals.db")).unwrap();
-        db.query_row("SELECT status <> 'running' FROM runs", [], |row| row.get(0)).unwrap()
+        self.sql("SELECT status FROM runs").iter().all(|status| status != "running")
     }
 
     /// Goes on after whatever was killed, as a user would, until the run is over.
