@@ -112,12 +112,13 @@ impl Attempt {
         }
         let mut spec = spec.clone();
         spec.env.push((env_vars::ATTEMPT.to_owned(), self.directory.display().to_string()));
-        durable::replace(&self.prompt(), prompt.as_bytes())?;
+        // Whoever starts after a power cut starts another attempt, so nothing of this has to outlive one.
+        durable::hand_over(&self.prompt(), prompt.as_bytes())?;
         for (name, content) in files {
-            durable::replace(&self.directory.join(name), content.as_bytes())?;
+            durable::hand_over(&self.directory.join(name), content.as_bytes())?;
         }
         crash::point(crash::Point::PromptWritten);
-        durable::replace(&self.directory.join(SPEC), shim::json(&spec).as_bytes())
+        durable::hand_over(&self.directory.join(SPEC), shim::json(&spec).as_bytes())
     }
 
     /// Starts the keeper: `program __exec DIR`. It outlives us.

@@ -2,6 +2,7 @@
 //! ended, a check came back, the clock, a request to stop, a signal — becomes an event in one order; the machine says
 //! what follows; that is saved in one transaction, shown to the observer, and only then acted upon.
 
+mod attention;
 mod inputs;
 mod observer;
 mod signals;
@@ -19,7 +20,6 @@ use steadfast_core::host::process::ProcessId;
 use steadfast_core::run::machine::{self, Refusal};
 use steadfast_core::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
-    Stopping,
 };
 use steadfast_core::store::{Store, StoreError};
 use steadfast_core::{log, paths};
@@ -311,48 +311,6 @@ impl Dispatcher<'_> {
             now: clock::now(),
             home: &self.engine.home,
         });
-    }
-
-    fn look_around(&mut self) -> Result<(), DriveError> {
-        self.end_overdue();
-        if self.run.cut_short {
-            return Ok(());
-        }
-        let asked = self.store.read().stop_request(&self.run_id)?.or_else(|| self.observer.stop_requested());
-        match asked {
-            Some(stopping) => self.apply(RunEvent::StopRequested(stopping)),
-            None => Ok(()),
-        }
-    }
-
-    /// Ends attempts whose keepers should have done that long ago.
-    fn end_overdue(&mut self) {
-        let now = Instant::now();
-        for flying in self.flying.values_mut() {
-            if flying.patience.take_if(|until| *until <= now).is_some() {
-                flying.overdue.cancel();
-                let attempt = flying.attempt.clone();
-                let log = attempt.directory().with_file_name("engine.log");
-                self.threads.push(std::thread::spawn(move || {
-                    let done = attempt.kill().map_or_else(|error| error.to_string(), |()| "ended".to_owned());
-                    log::line(&log, &format!("the keeper of {} hangs: {done}", attempt.directory().display()));
-                }));
-            }
-        }
-    }
-
-    /// The first signal asks for an orderly end, the next one ends everything at once.
-    fn signalled(&mut self) -> Result<(), DriveError> {
-        self.signals += 1;
-        if self.signals > 1 {
-            self.stopping.cancel();
-            for flying in self.flying.values() {
-                flying.attempt.kill()?;
-            }
-            return Ok(());
-        }
-        let stopping = Stopping { status: RunStatus::Killed, reason: INTERRUPTED.to_owned() };
-        self.apply(RunEvent::StopRequested(stopping))
     }
 
     /// Everything that a start needs may fail; the run is told then that its agent cannot be started.

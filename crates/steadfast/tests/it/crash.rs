@@ -49,10 +49,9 @@ fn kill_at(truth: &Truth, scenario: Scenario, point: Point, nth: u32, victims: V
 fn kill_everywhere(scenario: Scenario, most: u32) {
     let truth = undisturbed(scenario);
     for (at, point) in Point::ALL.iter().enumerate() {
-        let mut victims = Victims::EACH.iter().cycle().skip(at);
         let mut often = 0;
         let mut nth = 1;
-        while let Some(victims) = victims.next() {
+        for victims in Victims::EACH.iter().cycle().skip(at) {
             let is_reached = kill_at(&truth, scenario, *point, nth, *victims);
             often += usize::from(is_reached);
             if !is_reached && nth == 1 || !(is_reached && nth < most) && often >= Victims::EACH.len() {

@@ -73,10 +73,8 @@ impl Truth {
                 continue;
             }
             let text = std::fs::read_to_string(entry.path()).unwrap();
-            let text = match serde_json::from_str(&text) {
-                Ok(value) if name.ends_with(".json") => even(value).to_string(),
-                _ => text,
-            };
+            let is_json = entry.path().extension().is_some_and(|end| end == "json");
+            let text = if is_json { even(serde_json::from_str(&text).unwrap()).to_string() } else { text };
             self.add(world, name, &text);
         }
     }
@@ -118,7 +116,7 @@ fn apart(left: Option<&String>, right: Option<&String>) -> String {
 fn rows(db: &rusqlite::Connection, sql: &str) -> Vec<Value> {
     use rusqlite::types::Value as Sql;
     let mut statement = db.prepare(sql).unwrap();
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let rows = statement.query_map([], |row| {
         let mut object = serde_json::Map::new();
         for (at, name) in names.iter().enumerate() {

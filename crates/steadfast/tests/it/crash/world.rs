@@ -13,7 +13,7 @@ use super::truth::Truth;
 use crate::env::{Output, finish};
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Each time something was killed; a run that needs more goes in circles.
 const MOST_RESUMES: usize = 30;
 pub(super) const NAME: &str = "r";
