@@ -53,6 +53,8 @@ pub enum StoreError {
     CannotOpen { path: PathBuf, message: String },
     #[error("the store {0} is read-only")]
     ReadOnly(PathBuf),
+    #[error("there is no room left on the disk of the store {0}")]
+    Full(PathBuf),
     #[error("the store {0} is locked by another process")]
     Busy(PathBuf),
     #[error("another process changed it first")]
@@ -81,6 +83,7 @@ impl StoreError {
             }
             Self::NetworkFileSystem(_) => "set STEADFAST_HOME or STEADFAST_DB to a directory on a local disk",
             Self::ReadOnly(_) | Self::CannotOpen { .. } => "check that the file and its directory can be written",
+            Self::Full(_) => "free some space there; nothing was half written",
             Self::Busy(_) => "try again in a moment; `steadfast doctor` shows who may hold it",
             Self::Stale => "run the command again",
             Self::RunIsLive { .. } => "choose another name, or end the one that is running",
@@ -262,7 +265,8 @@ fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
         }
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path),
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::DiskFull) => {
+        Some(ErrorCode::DiskFull) => StoreError::Full(path),
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::CannotOpen { path, message: error.to_string() }
         }
         _ => StoreError::Sql { path, source: error },

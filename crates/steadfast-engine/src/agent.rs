@@ -135,7 +135,10 @@ pub struct Ended<'a> {
     pub exit: Option<&'a Exit>,
     /// Whether the run is being stopped, so that an end by our hand is none of the agent's doing.
     pub stopping: bool,
-    pub tree: &'a Tree<'a>,
+    /// Whether it had to be ended because its keeper let it run past its time limit.
+    pub overdue: bool,
+    /// What to take a fingerprint of, if anybody wants to know whether it moves.
+    pub tree: Option<&'a Tree<'a>>,
     pub now: Millis,
 }
 
@@ -184,7 +187,7 @@ fn succeeded(
     }
     let result = result.unwrap_or_default();
     Ok(Outcome::Succeeded(Box::new(Success {
-        footprint: footprint::of(text, result.summary.as_deref(), ended.tree),
+        footprint: ended.tree.map(|tree| footprint::of(text, result.summary.as_deref(), tree)).unwrap_or_default(),
         promises: result::promises(text),
         result,
         usage: answer.usage,
@@ -199,6 +202,8 @@ fn failure(ended: &Ended<'_>, answer: &Answer) -> Option<Why> {
     let Some(exit) = ended.exit else {
         return Some(if ended.stopping {
             (FailureKind::Stopped, "stopped".to_owned())
+        } else if ended.overdue {
+            (FailureKind::TimedOut, "the time limit was reached, and its keeper did not answer".to_owned())
         } else {
             let why = result::tail_of(&ended.attempt.keeper_log(), ERROR_BYTES).unwrap_or_default();
             (FailureKind::Lost, format!("nobody saw how it ended {}", newest_line(&why)))

@@ -112,12 +112,13 @@ impl Attempt {
         }
         let mut spec = spec.clone();
         spec.env.push((env_vars::ATTEMPT.to_owned(), self.directory.display().to_string()));
-        durable::replace(&self.prompt(), prompt.as_bytes())?;
+        // Whoever starts after a power cut starts another attempt, so nothing of this has to outlive one.
+        durable::hand_over(&self.prompt(), prompt.as_bytes())?;
         for (name, content) in files {
-            durable::replace(&self.directory.join(name), content.as_bytes())?;
+            durable::hand_over(&self.directory.join(name), content.as_bytes())?;
         }
-        crash::point("engine.prompt_written");
-        durable::replace(&self.directory.join(SPEC), shim::json(&spec).as_bytes())
+        crash::point(crash::Point::PromptWritten);
+        durable::hand_over(&self.directory.join(SPEC), shim::json(&spec).as_bytes())
     }
 
     /// Starts the keeper: `program __exec DIR`. It outlives us.
@@ -145,7 +146,7 @@ impl Attempt {
         }
         let Some(keeper) = read::<Keeper>(&self.directory.join(IDENTITY))? else {
             durable::mark(&self.directory.join(ABANDONED))?;
-            crash::point("engine.abandoned");
+            crash::point(crash::Point::Abandoned);
             return Ok(Sighting::NeverBegan);
         };
         let family = keeper.identity.family(&self.mark());
@@ -241,6 +242,13 @@ impl Attempt {
 /// The directory of a run.
 pub fn run_directory(home: &Path, run_id: &str) -> PathBuf {
     home.join("runs").join(run_id)
+}
+
+/// Until when to believe in a keeper that began now: one that was stopped or hangs cannot hold its agent to the limit.
+/// Measured on the keeper's own clock, which stands still while the machine sleeps.
+pub(crate) fn patience(limit: Duration, grace: Duration) -> Option<Instant> {
+    let longest = limit.checked_add(grace.checked_mul(2)?)?.checked_add(KEEPER_GRACE)?;
+    Instant::now().checked_add(longest)
 }
 
 fn is_over(keeper: &Keeper, limit: Duration, now: Millis) -> bool {

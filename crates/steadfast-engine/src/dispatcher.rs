@@ -2,6 +2,7 @@
 //! ended, a check came back, the clock, a request to stop, a signal — becomes an event in one order; the machine says
 //! what follows; that is saved in one transaction, shown to the observer, and only then acted upon.
 
+mod attention;
 mod inputs;
 mod observer;
 mod signals;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::config::Config;
@@ -19,7 +20,6 @@ use steadfast_core::host::process::ProcessId;
 use steadfast_core::run::machine::{self, Refusal};
 use steadfast_core::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
-    Stopping,
 };
 use steadfast_core::store::{Store, StoreError};
 use steadfast_core::{log, paths};
@@ -127,7 +127,7 @@ pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dy
     let own = Identity::own();
     let own = ProcessId { pid: i64::from(own.pid), started: own.started.parse().unwrap_or(0) };
     store.write(|db| db.set_engine(run_id, Some(own)))?;
-    crash::point("engine.locked");
+    crash::point(crash::Point::Locked);
     let (sender, news) = mpsc::channel();
     let listening = signals::listen(sender.clone())?;
     let mut dispatcher = Dispatcher {
@@ -189,6 +189,15 @@ fn cannot_start(message: String) -> Outcome {
     })
 }
 
+/// An attempt that somebody waits for.
+struct Flying {
+    attempt: Attempt,
+    /// Until when its keeper is believed in.
+    patience: Option<Instant>,
+    /// Set once it is not any more.
+    overdue: Cancel,
+}
+
 struct Dispatcher<'a> {
     store: &'a mut Store,
     engine: &'a Engine,
@@ -201,7 +210,7 @@ struct Dispatcher<'a> {
     in_worktree: bool,
     sender: mpsc::Sender<News>,
     /// Attempts that somebody waits for.
-    flying: BTreeMap<AttemptId, Attempt>,
+    flying: BTreeMap<AttemptId, Flying>,
     /// Set once what runs is being stopped.
     stopping: Cancel,
     /// For checks, when nobody wants to know any more.
@@ -232,7 +241,15 @@ impl Dispatcher<'_> {
                 self.follow(id, None);
             }
         }
+        let mut looked = Instant::now();
         while !self.is_over {
+            // Also while there is news all the time.
+            let until_look = LOOK_AROUND.saturating_sub(looked.elapsed());
+            if until_look.is_zero() {
+                looked = Instant::now();
+                self.look_around()?;
+                continue;
+            }
             let now = clock::now();
             if self.wake.is_some_and(|wake| wake <= now) {
                 self.wake = None;
@@ -240,19 +257,19 @@ impl Dispatcher<'_> {
                 continue;
             }
             let until_wake = self.wake.map(|wake| Duration::from_millis(u64::try_from(wake - now).unwrap_or(0)));
-            match news.recv_timeout(until_wake.map_or(LOOK_AROUND, |wait| wait.min(LOOK_AROUND))) {
+            match news.recv_timeout(until_wake.map_or(until_look, |wait| wait.min(until_look))) {
                 Ok(News::Ended { id, outcome }) => {
-                    crash::point("engine.attempt_ended");
+                    crash::point(crash::Point::AttemptEnded);
                     self.flying.remove(&id);
                     self.apply(RunEvent::Ended { id, outcome: *outcome })?;
                 }
                 Ok(News::Checked { id, facts }) => {
-                    crash::point("engine.checked");
+                    crash::point(crash::Point::Checked);
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
                 Ok(News::Signal) => self.signalled()?,
                 // We hold a sender ourselves, so this is only ever the time.
-                Err(_) => self.look_around()?,
+                Err(_) => {}
             }
         }
         Ok(())
@@ -263,13 +280,13 @@ impl Dispatcher<'_> {
         let now = clock::now();
         let step = machine::step(&self.plan, self.run.clone(), event, now);
         if step.run != self.run || !step.records.is_empty() {
-            crash::point("engine.before_save");
+            crash::point(crash::Point::BeforeSave);
             let (run_id, version) = (&self.run_id, self.version);
             self.version = self.store.write(|db| db.save_step(run_id, version, &step, now))?;
-            crash::point("engine.saved");
+            crash::point(crash::Point::Saved);
             self.run = step.run;
             self.show(&step.records);
-            crash::point("engine.shown");
+            crash::point(crash::Point::Shown);
         }
         for act in step.acts {
             match act {
@@ -294,31 +311,6 @@ impl Dispatcher<'_> {
             now: clock::now(),
             home: &self.engine.home,
         });
-    }
-
-    fn look_around(&mut self) -> Result<(), DriveError> {
-        if self.run.cut_short {
-            return Ok(());
-        }
-        let asked = self.store.read().stop_request(&self.run_id)?.or_else(|| self.observer.stop_requested());
-        match asked {
-            Some(stopping) => self.apply(RunEvent::StopRequested(stopping)),
-            None => Ok(()),
-        }
-    }
-
-    /// The first signal asks for an orderly end, the next one ends everything at once.
-    fn signalled(&mut self) -> Result<(), DriveError> {
-        self.signals += 1;
-        if self.signals > 1 {
-            self.stopping.cancel();
-            for attempt in self.flying.values() {
-                attempt.kill()?;
-            }
-            return Ok(());
-        }
-        let stopping = Stopping { status: RunStatus::Killed, reason: INTERRUPTED.to_owned() };
-        self.apply(RunEvent::StopRequested(stopping))
     }
 
     /// Everything that a start needs may fail; the run is told then that its agent cannot be started.

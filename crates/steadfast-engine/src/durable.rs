@@ -7,6 +7,16 @@ use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 /// Replaces a file: written beside it, brought to the disk, renamed.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    write_beside(path, content, true)?;
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Replaces a file that only processes of this run of the machine need: after a power cut nobody asks for it.
+pub(crate) fn hand_over(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    write_beside(path, content, false)
+}
+
+fn write_beside(path: &Path, content: &[u8], forced: bool) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", std::process::id()));
@@ -14,9 +24,10 @@ pub(crate) fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut options = fs_err::OpenOptions::new();
     let mut file = options.create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
     file.write_all(content)?;
-    file.sync_all()?;
-    fs_err::rename(&beside, path)?;
-    sync_directory(directory)
+    if forced {
+        file.sync_all()?;
+    }
+    fs_err::rename(&beside, path)
 }
 
 /// Creates an empty file that says something by being there.

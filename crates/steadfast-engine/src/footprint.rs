@@ -34,10 +34,12 @@ pub(crate) fn of(said: &str, summary: Option<&str>, tree: &Tree<'_>) -> String {
     add(even(summary.unwrap_or_default()).as_bytes());
     let progress = tree.progress.and_then(|path| tail_of(path, PROGRESS_BYTES));
     add(progress.unwrap_or_default().as_bytes());
-    let head = git(&["git", "rev-parse", "HEAD"], tree.directory);
-    add(head.as_deref().unwrap_or_default());
+    // Asking git costs a process, even for the answer that there is nothing to tell.
+    let is_in_repository = tree.directory.ancestors().any(|place| place.join(".git").exists());
+    let ask = |argv: &[&str]| if is_in_repository { git(argv, tree.directory) } else { None };
+    add(ask(&["git", "rev-parse", "HEAD"]).as_deref().unwrap_or_default());
     let mut files = Vec::new();
-    if let Some(names) = git(&["git", "ls-files", "-co", "--exclude-standard", "-z"], tree.directory) {
+    if let Some(names) = ask(&["git", "ls-files", "-co", "--exclude-standard", "-z"]) {
         let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).take(MOST_FILES);
         files.extend(names.map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned())));
     } else {

@@ -5,7 +5,7 @@ pub mod agent;
 pub mod attempt;
 mod checks;
 pub mod codex;
-mod crash;
+pub mod crash;
 pub mod dispatcher;
 mod durable;
 pub mod files;

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -15,6 +16,8 @@ use sha2::{Digest as _, Sha256};
 const TAIL_BYTES: u64 = 4_096;
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
+/// How often limits and cancellation are looked at.
+const LOOK_AROUND: Duration = Duration::from_millis(20);
 
 /// How a child ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +65,8 @@ pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<
 pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
     let mut output = tempfile::tempfile()?;
     let started = Instant::now();
-    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, output.try_clone()?, output.try_clone()?)?;
+    let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
+    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, Stdio::null(), stdout, stderr)?;
     let duration = started.elapsed();
     let (output_sha256, output_tail) = digest(&mut output)?;
     Ok(Outcome { exit_code, timed_out, duration, output_sha256, output_tail })
@@ -70,9 +74,21 @@ pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Durat
 
 /// Runs a program for what it prints: at most `most` bytes of stdout are kept.
 pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
+    capture_with(Stdio::null(), argv, directory, limit, most)
+}
+
+/// Like [`capture`], with something for its stdin: a file whose lock it is to share, even if we are killed.
+pub(crate) fn capture_with(
+    stdin: Stdio,
+    argv: &[&str],
+    directory: &Path,
+    limit: Duration,
+    most: u64,
+) -> std::io::Result<Captured> {
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let never = Cancel::default();
-    let (exit_code, timed_out) = wait(argv, directory, limit, &never, output.try_clone()?, errors.try_clone()?)?;
+    let (stdout, stderr) = (output.try_clone()?, errors.try_clone()?);
+    let (exit_code, timed_out) = wait(argv, directory, limit, &never, stdin, stdout, stderr)?;
     output.seek(SeekFrom::Start(0))?;
     let mut stdout = Vec::new();
     output.take(most).read_to_end(&mut stdout)?;
@@ -86,6 +102,7 @@ fn wait(
     directory: &Path,
     mut limit: Duration,
     cancel: &Cancel,
+    stdin: Stdio,
     stdout: std::fs::File,
     stderr: std::fs::File,
 ) -> std::io::Result<(Option<i32>, bool)> {
@@ -96,7 +113,7 @@ fn wait(
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir(directory)
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(stdout)
         .stderr(stderr)
         .process_group(0)
@@ -109,10 +126,13 @@ fn wait(
         }
     };
     let mut timed_out = false;
-    let mut pause = Duration::from_millis(1);
+    let (sender, ended) = mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait()));
     let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
+        match ended.recv_timeout(LOOK_AROUND) {
+            Ok(status) => break status?,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(error) => return Err(std::io::Error::other(error)),
         }
         let elapsed = started.elapsed();
         if cancel.is_cancelled() {
@@ -124,8 +144,6 @@ fn wait(
             timed_out = true;
             signal(Signal::TERM);
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(20));
     };
     // Whatever the command left running in its group goes with it.
     signal(Signal::KILL);

@@ -107,14 +107,14 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
     let path = directory.join(SPEC);
     let spec: Spec =
         serde_json::from_slice(&fs_err::read(&path)?).map_err(|source| ShimError::Spec { path, source })?;
-    let here = |point: &str| crash::point_of(point, spec.ordinal);
-    here("shim.started");
+    let here = |point: crash::Point| crash::point_of(point, spec.ordinal);
+    here(crash::Point::KeeperStarted);
     // Held until this process is gone, however it goes.
     let lock = durable::open_lock(&directory.join(LOCK))?;
     if lock.try_lock().is_err() {
         return Err(ShimError::Kept(directory.to_owned()));
     }
-    here("shim.locked");
+    here(crash::Point::KeeperLocked);
     if directory.join(ABANDONED).exists() {
         return Err(ShimError::Abandoned(directory.to_owned()));
     }
@@ -126,10 +126,10 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
     listen(sender.clone())?;
     let keeper = Keeper { identity: Identity::own(), started_at_ms: clock::now() };
     durable::replace(&directory.join(IDENTITY), json(&keeper).as_bytes())?;
-    here("shim.identity_written");
+    here(crash::Point::IdentityWritten);
     let exit = match start(&spec, directory) {
         Ok(child) => {
-            here("shim.spawned");
+            here(crash::Point::Spawned);
             keep(child, &spec, keeper.started_at_ms, sender, &news)?
         }
         Err(error) => Exit {
@@ -142,7 +142,7 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
             ended_at_ms: clock::now(),
         },
     };
-    here("shim.agent_ended");
+    here(crash::Point::AgentEnded);
     // Who sees `exit.json` after a power cut must see the output too.
     for name in [OUTPUT, ERRORS, RESULT] {
         if let Ok(file) = fs_err::File::open(directory.join(name)) {
@@ -150,7 +150,7 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
         }
     }
     durable::replace(&directory.join(EXIT), json(&exit).as_bytes())?;
-    here("shim.exit_written");
+    here(crash::Point::ExitWritten);
     drop(lock);
     Ok(())
 }

@@ -1,13 +1,17 @@
 //! Git worktrees for agents that must not get in each other's way. A worktree belongs to one iteration of a run (or to
 //! a whole run), lives below our home, and has a branch of its own that stays; what an agent forgot to commit is
-//! committed there before the worktree goes.
+//! committed there before the worktree goes. Beside each worktree it is written down how far it is, so that one which
+//! was half made or half removed when everything died is never taken for somebody's work.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
-use crate::process;
+use crate::crash::{self, Point};
+use crate::{durable, process};
 
 const GIT_LIMIT: Duration = Duration::from_mins(2);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
@@ -15,6 +19,8 @@ pub enum WorktreeError {
     NoRepository(PathBuf),
     #[error("git {what} failed: {message}")]
     Git { what: &'static str, message: String },
+    #[error("a git of an earlier engine still works on {0}")]
+    Busy(PathBuf),
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
@@ -24,6 +30,7 @@ impl WorktreeError {
         match self {
             Self::NoRepository(_) => "run `git init` and make a first commit, or do without parallel stages",
             Self::Git { .. } => "look at `git worktree list` and `git branch --list 'steadfast/*'`",
+            Self::Busy(_) => "wait for it to end, then go on with `resume`",
             Self::Io(_) => "check the rights on the directory",
         }
     }
@@ -40,6 +47,10 @@ pub(crate) struct Worktree {
     other_branch: String,
 }
 
+/// Held while git works on the worktrees of a run. Git holds it too, as its stdin: when we are killed and git is not,
+/// whoever comes next waits for it.
+struct Guard(std::fs::File);
+
 impl Worktree {
     /// `part` is `<stage>-<iteration>`, or a word for the whole run.
     pub(crate) fn new(home: &Path, project: &Path, run_id: &str, name: &str, part: &str) -> Self {
@@ -54,76 +65,213 @@ impl Worktree {
 
     /// The place in the worktree that the project has in its repository, whether it is there or not.
     pub(crate) fn inside(&self) -> Result<PathBuf, WorktreeError> {
-        let prefix = git(&self.project, "rev-parse", &["rev-parse", "--verify", "--quiet", "HEAD"])
-            .and_then(|_| git(&self.project, "rev-parse", &["rev-parse", "--show-prefix"]))
+        let answer = git(None, &self.project, "rev-parse", &["rev-parse", "HEAD", "--show-prefix"])
             .map_err(|_| WorktreeError::NoRepository(self.project.clone()))?;
+        let prefix = answer.lines().nth(1).unwrap_or_default();
         Ok(self.path.join(prefix.trim_end_matches('/')))
     }
 
     /// Makes the worktree if it is not there, and says where to work in it.
     pub(crate) fn enter(&self) -> Result<PathBuf, WorktreeError> {
         let inside = self.inside()?;
-        if self.path.join(".git").exists() {
+        let guard = self.lock()?;
+        if self.is(READY) && !self.is(KEPT) && self.path.join(".git").exists() {
             return Ok(inside);
         }
-        if let Some(parent) = self.path.parent() {
-            steadfast_core::paths::create_private_dir(parent)?;
-        }
-        // One that was removed by hand is still in git's books.
-        git(&self.project, "worktree prune", &["worktree", "prune"])?;
-        let path = self.path.display().to_string();
-        let exists = |branch: &str| {
-            git(&self.project, "show-ref", &["show-ref", "--verify", "--quiet", &format!("refs/heads/{branch}")])
-                .is_ok()
+        let (branch, is_there) = match self.chosen()? {
+            Some(branch) => {
+                // Nobody has worked in what is there, or all of it is committed.
+                self.clear(&guard)?;
+                let is_there = self.has_branch(&guard, &branch);
+                (branch, is_there)
+            }
+            None => (self.choose(&guard)?, false),
         };
-        let what = "worktree add";
-        if !exists(&self.branch) {
-            git(&self.project, what, &["worktree", "add", "-b", &self.branch, &path, "HEAD"])?;
-        } else if !exists(&self.other_branch) {
-            git(&self.project, what, &["worktree", "add", "-b", &self.other_branch, &path, "HEAD"])?;
+        crash::point(Point::WorktreeChosen);
+        let path = self.path.display().to_string();
+        let arguments: &[&str] = if is_there {
+            &["worktree", "add", &path, &branch]
         } else {
-            git(&self.project, what, &["worktree", "add", &path, &self.other_branch])?;
-        }
+            &["worktree", "add", "-b", &branch, &path, "HEAD"]
+        };
+        self.git_despite_locks(&guard, &self.project, "worktree add", arguments)?;
+        crash::point(Point::WorktreeMade);
+        durable::mark(&self.beside(READY))?;
         Ok(inside)
     }
 
     /// Commits what is left uncommitted, then removes the worktree; its branch stays. Where there is none any more,
     /// nothing is done.
     pub(crate) fn leave(&self, message: &str) -> Result<(), WorktreeError> {
-        if !self.path.join(".git").exists() {
+        if !self.is(READY) && !self.is(KEPT) {
             return Ok(());
         }
-        self.commit(message)?;
-        // Refused while anything in it would be lost.
-        git(&self.project, "worktree remove", &["worktree", "remove", &self.path.display().to_string()])?;
+        let guard = self.lock()?;
+        if !self.is(KEPT) {
+            self.commit_all(&guard, message)?;
+            durable::mark(&self.beside(KEPT))?;
+        }
+        crash::point(Point::WorktreeKept);
+        self.clear(&guard)?;
+        crash::point(Point::WorktreeRemoved);
         Ok(())
     }
 
     /// Commits everything that is not ignored.
     pub(crate) fn commit(&self, message: &str) -> Result<(), WorktreeError> {
-        if git(&self.path, "status", &["status", "--porcelain"])?.is_empty() {
+        self.commit_all(&self.lock()?, message)
+    }
+
+    fn commit_all(&self, guard: &Guard, message: &str) -> Result<(), WorktreeError> {
+        if git(Some(guard), &self.path, "status", &["status", "--porcelain"])?.is_empty() {
             return Ok(());
         }
-        git(&self.path, "add", &["add", "-A"])?;
+        self.git_despite_locks(guard, &self.path, "add", &["add", "-A"])?;
         // The commit keeps work safe; whether it is good is not for the project's hooks to say here.
         let commit = ["commit", "--no-verify", "--quiet", "-m", message];
-        git(&self.path, "commit", &commit).or_else(|_| {
+        self.git_despite_locks(guard, &self.path, "commit", &commit).or_else(|_| {
             let nobody =
                 ["-c", "user.name=Steadfast", "-c", "user.email=steadfast@localhost", "-c", "commit.gpgsign=false"];
-            git(&self.path, "commit", &[&nobody[..], &commit].concat())
+            self.git_despite_locks(guard, &self.path, "commit", &[&nobody[..], &commit].concat())
         })?;
         Ok(())
     }
+
+    /// The branch that was chosen when the worktree was made for the first time.
+    fn chosen(&self) -> Result<Option<String>, WorktreeError> {
+        match fs_err::read_to_string(self.beside(BRANCH)) {
+            Ok(branch) => Ok(Some(branch.trim().to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Chooses a branch that is not there, once: one that was made and not used yet looks like that of an earlier run.
+    fn choose(&self, guard: &Guard) -> Result<String, WorktreeError> {
+        let is_taken = self.has_branch(guard, &self.branch);
+        let branch = if is_taken { &self.other_branch } else { &self.branch };
+        durable::replace(&self.beside(BRANCH), format!("{branch}\n").as_bytes())?;
+        Ok(branch.clone())
+    }
+
+    fn has_branch(&self, guard: &Guard, branch: &str) -> bool {
+        let name = format!("refs/heads/{branch}");
+        git(Some(guard), &self.project, "show-ref", &["show-ref", "--verify", "--quiet", &name]).is_ok()
+    }
+
+    /// Removes the worktree, whole or in parts, from the disk and from git's books.
+    fn clear(&self, guard: &Guard) -> Result<(), WorktreeError> {
+        forget(&self.beside(READY))?;
+        let path = self.path.display().to_string();
+        let remove = ["worktree", "remove", "--force", "--force", &path];
+        let is_removed = self.path.join(".git").exists()
+            && git(Some(guard), &self.project, "worktree remove", &remove).is_ok()
+            && !self.path.exists();
+        if !is_removed {
+            match fs_err::remove_dir_all(&self.path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
+            // One that was being made is locked, and if there is none, that is what we want.
+            let _ = git(Some(guard), &self.project, "worktree unlock", &["worktree", "unlock", &path]);
+            git(Some(guard), &self.project, "worktree prune", &["worktree", "prune"])?;
+        }
+        Ok(forget(&self.beside(KEPT))?)
+    }
+
+    fn beside(&self, what: &str) -> PathBuf {
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{what}"));
+        self.path.with_file_name(name)
+    }
+
+    fn is(&self, what: &str) -> bool {
+        self.beside(what).exists()
+    }
+
+    fn lock(&self) -> Result<Guard, WorktreeError> {
+        let path = self.path.with_file_name("lock");
+        if let Some(parent) = path.parent() {
+            steadfast_core::paths::create_private_dir(parent)?;
+        }
+        let file = durable::open_lock(&path)?;
+        let patience = Instant::now() + GIT_LIMIT;
+        while let Err(error) = file.try_lock() {
+            match error {
+                std::fs::TryLockError::WouldBlock if Instant::now() < patience => std::thread::sleep(LOCK_PAUSE),
+                std::fs::TryLockError::WouldBlock => return Err(WorktreeError::Busy(self.path.clone())),
+                std::fs::TryLockError::Error(error) => return Err(error.into()),
+            }
+        }
+        Ok(Guard(file))
+    }
+
+    /// A git that was killed leaves its locks. We hold the run's own, and no agent works here now: those of this
+    /// worktree and of its branch are nobody's.
+    fn git_despite_locks(
+        &self,
+        guard: &Guard,
+        directory: &Path,
+        what: &'static str,
+        arguments: &[&str],
+    ) -> Result<String, WorktreeError> {
+        let done = git(Some(guard), directory, what, arguments);
+        let Err(WorktreeError::Git { message, .. }) = &done else { return done };
+        if !message.contains(".lock") {
+            return done;
+        }
+        let of_branch = format!("refs/heads/{}.lock", self.chosen()?.unwrap_or_default());
+        let mut stale = vec![(&self.project, of_branch.as_str())];
+        // Elsewhere they would be those of a repository that is not ours.
+        if self.path.join(".git").exists() {
+            stale.extend([(&self.path, "index.lock"), (&self.path, "HEAD.lock")]);
+        }
+        for (place, name) in stale {
+            if let Ok(path) = git(Some(guard), place, "rev-parse", &["rev-parse", "--git-path", name]) {
+                // Usually only one of them is there.
+                let _ = fs_err::remove_file(place.join(path));
+            }
+        }
+        git(Some(guard), directory, what, arguments)
+    }
 }
 
-fn git(directory: &Path, what: &'static str, arguments: &[&str]) -> Result<String, WorktreeError> {
-    let argv: Vec<&str> = ["git"].into_iter().chain(arguments.iter().copied()).collect();
-    let captured = process::capture(&argv, directory, GIT_LIMIT, 1 << 20)?;
-    if captured.exit_code == Some(0) {
-        return Ok(String::from_utf8_lossy(&captured.stdout).trim().to_owned());
+/// Which branch it has.
+const BRANCH: &str = "branch";
+/// Whoever works in it may begin.
+const READY: &str = "ready";
+/// All that was worked in it is committed.
+const KEPT: &str = "kept";
+
+fn forget(mark: &Path) -> std::io::Result<()> {
+    match fs_err::remove_file(mark) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
-    let message = captured.stderr_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message").to_owned();
-    Err(WorktreeError::Git { what, message })
+}
+
+fn git(
+    guard: Option<&Guard>,
+    directory: &Path,
+    what: &'static str,
+    arguments: &[&str],
+) -> Result<String, WorktreeError> {
+    // Nothing of it goes on in the background once it has ended.
+    let argv: Vec<&str> = ["git", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
+        .into_iter()
+        .chain(arguments.iter().copied())
+        .collect();
+    let stdin = match guard {
+        Some(Guard(file)) => Stdio::from(file.try_clone()?),
+        None => Stdio::null(),
+    };
+    let captured = process::capture_with(stdin, &argv, directory, GIT_LIMIT, 1 << 20)?;
+    if captured.exit_code == Some(0) {
+        return Ok(String::from_utf8_lossy(&captured.stdout).trim_end().to_owned());
+    }
+    let mut lines = captured.stderr_tail.lines().filter(|line| !line.trim().is_empty());
+    let message = lines.clone().find(|line| line.contains(".lock")).or_else(|| lines.next_back());
+    Err(WorktreeError::Git { what, message: message.unwrap_or("no message").to_owned() })
 }
 
 #[cfg(test)]
@@ -143,7 +291,7 @@ mod tests {
             &["add", "-A"],
             &["commit", "-q", "-m", "first"],
         ] {
-            git(&project, "set up", arguments).unwrap();
+            git(None, &project, "set up", arguments).unwrap();
         }
         directory
     }
@@ -163,9 +311,10 @@ mod tests {
         worktree.leave("Work of iteration 1").unwrap();
         assert!(!inside.exists());
         assert_eq!(fs_err::read_to_string(project.join("part/a.txt")).unwrap(), "one\n");
-        let show = |what: &str| git(&project, "show", &["show", &format!("steadfast/fix/2-1:part/{what}")]).unwrap();
+        let show =
+            |what: &str| git(None, &project, "show", &["show", &format!("steadfast/fix/2-1:part/{what}")]).unwrap();
         assert_eq!((show("a.txt").as_str(), show("new.txt").as_str()), ("two", "new"));
-        let subject = git(&project, "log", &["log", "-1", "--format=%s", "steadfast/fix/2-1"]).unwrap();
+        let subject = git(None, &project, "log", &["log", "-1", "--format=%s", "steadfast/fix/2-1"]).unwrap();
         assert_eq!(subject, "Work of iteration 1");
     }
 
@@ -179,7 +328,7 @@ mod tests {
             worktree.leave("nothing to commit").unwrap();
         }
         let branches =
-            git(&project, "branch", &["branch", "--list", "steadfast/*", "--format=%(refname:short)"]).unwrap();
+            git(None, &project, "branch", &["branch", "--list", "steadfast/*", "--format=%(refname:short)"]).unwrap();
         assert_eq!(branches.lines().collect::<Vec<_>>(), ["steadfast/fix/1-1", "steadfast/fix/1-1-bbbbbbbb"]);
     }
 
@@ -188,5 +337,49 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let worktree = Worktree::new(&directory.path().join("home"), directory.path(), "r", "n", "1-1");
         assert!(matches!(worktree.enter(), Err(WorktreeError::NoRepository(_))));
+    }
+
+    #[test]
+    fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
+        let world = repository();
+        let (home, project) = (world.path().join("home"), world.path().join("project"));
+        let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
+        worktree.enter().unwrap();
+        // Killed while git was checking files out, with the branch made already.
+        forget(&worktree.beside(READY)).unwrap();
+        fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
+        let inside = worktree.enter().unwrap();
+        assert_eq!(fs_err::read_to_string(inside.join("part/a.txt")).unwrap(), "one\n");
+        fs_err::write(inside.join("new.txt"), "new\n").unwrap();
+        worktree.commit_all(&worktree.lock().unwrap(), "Work").unwrap();
+        // Killed while it was being removed.
+        durable::mark(&worktree.beside(KEPT)).unwrap();
+        forget(&worktree.beside(READY)).unwrap();
+        fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
+        worktree.leave("Work").unwrap();
+        let log =
+            git(None, &project, "log", &["log", "--format=%s", "--name-status", "main..steadfast/fix/1-1"]).unwrap();
+        assert_eq!(log, "Work\n\nA\tnew.txt");
+        assert_eq!(git(None, &project, "worktree list", &["worktree", "list"]).unwrap().lines().count(), 1);
+        // Going on is going on with the work.
+        assert!(worktree.enter().unwrap().join("new.txt").exists());
+    }
+
+    #[test]
+    fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
+        let world = repository();
+        let (home, project) = (world.path().join("home"), world.path().join("project"));
+        let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
+        fs_err::create_dir_all(project.join(".git/refs/heads/steadfast/fix")).unwrap();
+        fs_err::write(project.join(".git/refs/heads/steadfast/fix/1-1.lock"), "").unwrap();
+        let inside = worktree.enter().unwrap();
+        fs_err::write(inside.join("new.txt"), "new\n").unwrap();
+        fs_err::write(project.join(".git/index.lock"), "").unwrap();
+        for name in ["index.lock", "HEAD.lock"] {
+            fs_err::write(project.join(".git/worktrees/1-1").join(name), "").unwrap();
+        }
+        worktree.leave("Work").unwrap();
+        assert_eq!(git(None, &project, "show", &["show", "steadfast/fix/1-1:new.txt"]).unwrap(), "new");
+        assert!(project.join(".git/index.lock").exists(), "it is the user's");
     }
 }

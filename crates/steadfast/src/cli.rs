@@ -14,6 +14,9 @@ pub(crate) use runs::{
 
 const ABOUT: &str = "Keeps coding agents on the job: durable goals, budgets that hold, completion that is checked";
 
+/// How the engine calls us to keep an attempt.
+pub(crate) const KEEPER: &str = "__exec";
+
 #[derive(Debug, Parser)]
 #[command(
     name = "steadfast",
@@ -68,7 +71,7 @@ pub(crate) enum Command {
     /// Watch a scripted agent pursue a goal through everything that can go wrong
     Demo(DemoArgs),
     /// Keep one attempt of a run; the engine calls this
-    #[command(name = "__exec", hide = true)]
+    #[command(name = KEEPER, hide = true)]
     Exec {
         /// The directory of the attempt
         directory: PathBuf,

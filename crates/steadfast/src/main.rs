@@ -21,6 +21,13 @@ fn main() -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
     let json = arguments.iter().any(|argument| argument == "--json" || argument == "--format=json");
     let format = if json { Format::Json } else { Format::Text };
+    // Keepers are started once an iteration, and the command line is large.
+    if let [_, verb, directory] = arguments.as_slice()
+        && verb == cli::KEEPER
+    {
+        silence_panics(false);
+        return finished(commands::keep_attempt(std::path::Path::new(directory)), format);
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, format),
@@ -43,6 +50,10 @@ fn main() -> ExitCode {
         Command::Exec { directory } => commands::keep_attempt(&directory),
         Command::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
+    finished(done, format)
+}
+
+fn finished(done: Result<output::Done, Failure>, format: Format) -> ExitCode {
     match done {
         Ok(done) => {
             output::print(&done, format);

@@ -48,7 +48,8 @@ impl Left {
             attempt: &self.attempt,
             exit: self.exit.as_ref(),
             stopping: self.stopping,
-            tree: &tree,
+            overdue: false,
+            tree: Some(&tree),
             now: NOON,
         })
         .outcome

@@ -2,7 +2,7 @@
 //! engine and is never asked twice at the same time; what it said is collected after a crash.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use steadfast_core::clock;
 use steadfast_core::config::AgentsConfig;
@@ -11,8 +11,7 @@ use steadfast_core::run::{AgentPlan, Outcome};
 
 use super::{Finding, Surroundings};
 use crate::agent::{self, Call, Ended};
-use crate::attempt::{Attempt, Sighting};
-use crate::footprint::Tree;
+use crate::attempt::{Attempt, Sighting, patience};
 use crate::shim::Spec;
 
 /// A judge that was lost is asked again this often.
@@ -62,6 +61,7 @@ fn try_once(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::i
         }
         start(request, here, attempt)?;
     }
+    let patience = patience(request.limit, request.grace);
     let exit = loop {
         match attempt.look()? {
             Sighting::Ended(exit) => break exit,
@@ -74,17 +74,18 @@ fn try_once(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::i
                 attempt.stop(request.grace)?;
                 return Ok(None);
             }
+            Sighting::Kept if patience.is_some_and(|until| Instant::now() >= until) => attempt.kill()?,
             Sighting::Kept => std::thread::sleep(Duration::from_millis(50)),
         }
     };
-    let tree = Tree { directory: &here.directory, progress: None };
     let report = agent::report(&Ended {
         agent: &request.agent,
         markers: &[],
         attempt,
         exit: Some(&exit),
         stopping: false,
-        tree: &tree,
+        overdue: false,
+        tree: None,
         now: clock::now(),
     });
     attempt.tidy(&agent::PRIVATE_FILES);

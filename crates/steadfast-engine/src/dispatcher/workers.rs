@@ -10,9 +10,9 @@ use steadfast_core::clock;
 use steadfast_core::log;
 use steadfast_core::run::{AgentPlan, AttemptId, Check, Outcome, Rule, StagePlan, template};
 
-use super::{Dispatcher, DriveError, News, cannot_start};
+use super::{Dispatcher, DriveError, Flying, News, cannot_start};
 use crate::agent::{self, Call, Ended};
-use crate::attempt::Attempt;
+use crate::attempt::{self, Attempt};
 use crate::checks::judge;
 use crate::checks::{self, Surroundings};
 use crate::crash;
@@ -77,9 +77,9 @@ impl Dispatcher<'_> {
         let spec = Spec::of(&invoked, &directory, limit_of(stage), self.engine.grace, ordinal);
         let failed = |error: std::io::Error| format!("the attempt cannot be started: {error}");
         attempt.prepare(&spec, &invoked.prompt, &invoked.files).map_err(failed)?;
-        crash::point("engine.prepared");
+        crash::point(crash::Point::Prepared);
         let keeper = attempt.start(&self.engine.program).map_err(failed)?;
-        crash::point("engine.started");
+        crash::point(crash::Point::Started);
         self.follow(id, Some(keeper));
         Ok(())
     }
@@ -89,7 +89,9 @@ impl Dispatcher<'_> {
         let plan = self.plan.clone();
         let Some(stage) = plan.stage(id.stage) else { return };
         let attempt = self.attempt(id);
-        self.flying.insert(id, attempt.clone());
+        let overdue = Cancel::default();
+        let patience = attempt::patience(limit_of(stage), self.engine.grace);
+        self.flying.insert(id, Flying { attempt: attempt.clone(), patience, overdue: overdue.clone() });
         let worktree = self.worktree(stage, id);
         let place = worktree.as_ref().and_then(|worktree| worktree.inside().ok());
         let follower = Follower {
@@ -101,7 +103,9 @@ impl Dispatcher<'_> {
             directory: place.unwrap_or_else(|| self.project.clone()),
             worktree,
             progress: self.observer.places(&plan, id).progress,
+            is_watched: plan.limits.idle > 0 && !stage.parallel && !stage.completion.only_counts(),
             stopping: self.stopping.clone(),
+            overdue,
             grace: self.engine.grace,
             git: self.git.clone(),
         };
@@ -183,7 +187,10 @@ struct Follower {
     directory: PathBuf,
     worktree: Option<Worktree>,
     progress: Option<PathBuf>,
+    /// Whether iterations without progress end the stage.
+    is_watched: bool,
     stopping: Cancel,
+    overdue: Cancel,
     grace: Duration,
     git: Arc<Mutex<()>>,
     log: PathBuf,
@@ -200,13 +207,15 @@ impl Follower {
             // Its agent may be alive; to start another one now would be worse than to stop here.
             Err(error) => return cannot_start(format!("what became of the attempt cannot be told: {error}")),
         };
+        let tree = Tree { directory: &self.directory, progress: self.progress.as_deref() };
         let report = agent::report(&Ended {
             agent: &self.stage.agent,
             markers: &self.stage.output_parse,
             attempt: &self.attempt,
             exit: exit.as_ref(),
             stopping: self.stopping.is_cancelled(),
-            tree: &Tree { directory: &self.directory, progress: self.progress.as_deref() },
+            overdue: self.overdue.is_cancelled(),
+            tree: self.is_watched.then_some(&tree),
             now: clock::now(),
         });
         self.attempt.tidy(&agent::PRIVATE_FILES);

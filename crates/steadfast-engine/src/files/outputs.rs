@@ -16,6 +16,7 @@ const DEFINITION: &str = "pipeline.yaml";
 pub(super) fn prepare(place: &Place, plan: &Plan, definition: Option<&str>, lock: &Lock) -> Result<(), FilesError> {
     if plan.kind == RunKind::Loop {
         let path = place.file_to_write(&as_parts(&loop_progress(plan)))?;
+        sweep_beside(&path, lock);
         create(&path, progress::of_loop(plan).as_bytes())?;
         return Ok(());
     }
@@ -27,9 +28,16 @@ pub(super) fn prepare(place: &Place, plan: &Plan, definition: Option<&str>, lock
     }
     for (number, stage) in (1_u32..).zip(&plan.stages) {
         let path = place.file_to_write(&as_parts(&in_stage(plan, number, stage, progress::STAGE_FILE)))?;
+        sweep_beside(&path, lock);
         create(&path, progress::of_stage(plan, stage).as_bytes())?;
     }
     Ok(())
+}
+
+fn sweep_beside(path: &Path, lock: &Lock) {
+    if let Some(directory) = path.parent() {
+        sweep(directory, lock);
+    }
 }
 
 pub(super) fn progress_file(place: &Place, plan: &Plan, stage: u32) -> Result<PathBuf, FilesError> {

@@ -32,6 +32,11 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
     }
     let row = raise_limits(&mut store, row, arguments)?;
+    // Its engine saved the end and died before it could show it: what is left to do is that, and to say how it ended.
+    if row.run.status == RunStatus::Completed && row.engine.is_some() && !raises {
+        drop(store);
+        return launch(here, &row, if arguments.detach { How::Detached } else { How::Here });
+    }
     if row.run.status == RunStatus::Running && arguments.max.is_none() {
         // The engine died, and whatever it was asked to do with it.
         store.write(|db| db.request_stop(&row.run_id, None))?;

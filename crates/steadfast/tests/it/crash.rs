@@ -1,0 +1,84 @@
+//! Whatever is killed with `kill -9`, and whenever: the run goes on, and its rows, files and work are in the end the same
+//! as if nothing had happened. No iteration is lost or counted twice, and no agent gets a second one beside it.
+
+mod random;
+mod trouble;
+mod truth;
+mod world;
+
+use steadfast_engine::crash::Point;
+
+use truth::Truth;
+use world::{Scenario, Victims, World};
+
+fn undisturbed(scenario: Scenario) -> Truth {
+    let world = World::new(scenario);
+    assert!(world.start("").wait().unwrap().success(), "{}", world.story());
+    Truth::of(&world)
+}
+
+#[track_caller]
+fn assert_same(truth: &Truth, found: &Truth, world: &World, what: &str) {
+    assert!(truth == found, "{what}\n{}\n{}", truth.difference(found), world.story());
+}
+
+/// Kills at one point. Whether it was reached.
+fn kill_at(truth: &Truth, scenario: Scenario, point: Point, nth: u32, victims: Victims) -> bool {
+    let what = format!("{scenario:?}, {victims:?} killed at {}:{nth}", point.name());
+    let world = World::new(scenario);
+    let crash_at = format!("{}:{nth}:hold", point.name());
+    // Only an engine that finds an attempt of another one can give it up.
+    let mut engine = if point == Point::Abandoned {
+        world.start("engine.prepared:2").wait().unwrap();
+        world.go_on(&crash_at)
+    } else {
+        world.start(&crash_at)
+    };
+    let is_held = world.is_held(&mut engine);
+    if is_held {
+        world.kill_victims(&mut engine, victims);
+    }
+    let ended = engine.wait().unwrap();
+    assert!(ended.success() || is_held, "{what}: {ended}\n{}", world.story());
+    let found = if ended.success() { Truth::of(&world) } else { world.to_its_end() };
+    assert_same(truth, &found, &world, &what);
+    is_held
+}
+
+/// Every point as often as it is reached, up to `most` times, and at every point every victim.
+fn kill_everywhere(scenario: Scenario, most: u32) {
+    let truth = undisturbed(scenario);
+    for (at, point) in Point::ALL.iter().enumerate() {
+        let mut often = 0;
+        let mut nth = 1;
+        for victims in Victims::EACH.iter().cycle().skip(at) {
+            let is_reached = kill_at(&truth, scenario, *point, nth, *victims);
+            often += usize::from(is_reached);
+            if !is_reached && nth == 1 || !(is_reached && nth < most) && often >= Victims::EACH.len() {
+                break;
+            }
+            nth = if is_reached && nth < most { nth + 1 } else { 1 };
+        }
+        let is_possible = match point {
+            Point::Checked => scenario == Scenario::Plateau,
+            point if point.name().starts_with("engine.worktree") => scenario == Scenario::Pipeline,
+            _ => true,
+        };
+        assert_eq!(often > 0, is_possible, "{scenario:?}: {} is reached or not", point.name());
+    }
+}
+
+#[test]
+fn a_loop_survives_every_crash_point() {
+    kill_everywhere(Scenario::Fixed, u32::MAX);
+}
+
+#[test]
+fn a_loop_with_a_rule_survives_every_crash_point() {
+    kill_everywhere(Scenario::Plateau, 4);
+}
+
+#[test]
+fn a_pipeline_survives_every_crash_point() {
+    kill_everywhere(Scenario::Pipeline, 4);
+}

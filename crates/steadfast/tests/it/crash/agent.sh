@@ -1,0 +1,45 @@
+#!/bin/sh
+# The agent of the crash tests. What it leaves behind depends on its iteration alone, however often it is run: a line in
+# the work file, a result, and its input as output. It tells when two of it work on the same iteration. Whatever matters
+# is done by the shell itself: a helper program that is killed a moment before the shell would be taken for an answer.
+set -u
+book=${0%/*}/book
+id=$STEADFAST_STAGE-$STEADFAST_ITERATION
+exec 9>>"$book/$id.lock"
+flock -n 9
+[ $? -ne 1 ] || echo "$id" >>"$book/doubled"
+echo "start $id" >>"$book/log"
+
+IFS= read -r output || output=
+case $id in
+*-2) # Fails once.
+  if mkdir "$book/$id.failed" 2>/dev/null; then
+    echo "connection reset by peer" >&2
+    exit 1
+  fi
+  ;;
+fixed-3 | plateau-3) # Prints a lot.
+  head -c 200000 /dev/zero | tr '\0' 'x'
+  ;;
+esac
+
+here=no
+while IFS= read -r line; do
+  [ "$line" != "$id" ] || here=yes
+done 2>/dev/null <work.txt
+[ $here = yes ] || echo "$id" >>work.txt
+sleep 0.005
+
+said=
+while IFS= read -r line; do
+  said="$said$line
+"
+done
+# Some write their output themselves, some only say it.
+case $id in
+build-1) printf '%s' "$said" >"$output" ;;
+*) printf '%s' "$said" ;;
+esac
+[ "$STEADFAST_ITERATION" -ge 3 ] && plateau=true || plateau=false
+echo "{\"summary\": \"did $id\", \"plateau\": $plateau, \"reasoning\": \"as told\"}" >"$STEADFAST_RESULT"
+echo "end $id" >>"$book/log"

@@ -1,0 +1,95 @@
+//! Kills at any moment of whatever lives then, several in a row, until the run is over all the same. Moments and victims
+//! come from a seed that a failure prints; `STEADFAST_CRASH_SEED` repeats it, as far as a machine can be repeated.
+
+use std::time::{Duration, Instant};
+
+use super::world::{Part, Scenario, World};
+use super::{assert_same, undisturbed};
+
+/// More kills than this in one run, and the rest of it goes undisturbed.
+const MOST_IN_ONE_RUN: usize = 8;
+
+/// Numbers that look random and are the same for the same seed (splitmix64).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+}
+
+fn seed() -> u64 {
+    let chosen = std::env::var("STEADFAST_CRASH_SEED").ok().and_then(|seed| seed.parse().ok());
+    chosen.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        u64::from(now.subsec_nanos()) ^ now.as_secs()
+    })
+}
+
+/// Kills so many processes or groups of them, in as many runs as it takes.
+fn kill_at_random(scenario: Scenario, kills: usize) {
+    let truth = undisturbed(scenario);
+    let begun = Instant::now();
+    undisturbed(scenario);
+    let usual = u64::try_from(begun.elapsed().as_micros()).unwrap();
+    let seed = seed();
+    println!("STEADFAST_CRASH_SEED={seed}");
+    let mut done = 0;
+    for run in 0_u64.. {
+        if done >= kills {
+            break;
+        }
+        let mut dice = Dice(seed.wrapping_add(run.wrapping_mul(1_000_003)));
+        let world = World::new(scenario);
+        let killed = disturb(&world, &mut dice, usual);
+        let found = world.to_its_end();
+        let what = format!("STEADFAST_CRASH_SEED={seed}, run {run} of {scenario:?}: {killed:?}");
+        assert_same(&truth, &found, &world, &what);
+        done += killed.len();
+    }
+}
+
+/// What was killed, and when.
+fn disturb(world: &World, dice: &mut Dice, usual: u64) -> Vec<(Duration, Vec<Part>)> {
+    let begun = Instant::now();
+    let mut killed = Vec::new();
+    let mut engine = world.start("");
+    while killed.len() < MOST_IN_ONE_RUN {
+        std::thread::sleep(Duration::from_micros(dice.roll(usual)));
+        if engine.try_wait().unwrap().is_some() {
+            return killed;
+        }
+        let parts = [Part::Engine, Part::Keeper, Part::Agent, Part::Other];
+        let chosen = 1 + dice.roll(15);
+        let victims: Vec<Part> =
+            parts.into_iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1).map(|(_, part)| part).collect();
+        if world.kill(&mut engine, |part| victims.contains(&part)) > 0 {
+            killed.push((begun.elapsed(), victims.clone()));
+        }
+        if victims.contains(&Part::Engine) {
+            engine.wait().unwrap();
+            engine = world.go_on("");
+        }
+    }
+    engine.wait().unwrap();
+    killed
+}
+
+#[test]
+fn a_loop_survives_kills_at_random() {
+    kill_at_random(Scenario::Fixed, 80);
+}
+
+#[test]
+fn a_loop_with_a_rule_survives_kills_at_random() {
+    kill_at_random(Scenario::Plateau, 80);
+}
+
+#[test]
+fn a_pipeline_survives_kills_at_random() {
+    kill_at_random(Scenario::Pipeline, 60);
+}

@@ -1,0 +1,154 @@
+//! What is left of a run: its rows, the public files and the work. Everything that differs between two runs that went
+//! the same way — times, process numbers, ids, how many attempts it took — is made the same.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::world::{Scenario, World};
+
+/// Fields whose value says when, who and how often, but not what.
+const CIRCUMSTANCES: [&str; 18] = [
+    "started_at",
+    "completed_at",
+    "timestamp",
+    "updated_at",
+    "last_updated",
+    "duration_seconds",
+    "pid",
+    "run_id",
+    "attempts",
+    "attempt",
+    "started_at_ms",
+    "completed_at_ms",
+    "updated_at_ms",
+    "committed_at_ms",
+    "closed_ms",
+    "footprint",
+    "version",
+    "tmux_session",
+];
+
+/// One line for each thing, so that a difference is easy to see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Truth(pub(super) BTreeMap<String, String>);
+
+impl Truth {
+    pub(super) fn of(world: &World) -> Self {
+        let mut truth = Self::default();
+        truth.read_tables(world);
+        truth.read_files(world, &world.path("project/.claude"), "public");
+        truth.read_work(world);
+        truth
+    }
+
+    fn add(&mut self, world: &World, name: String, text: &str) {
+        // Every world has a place of its own.
+        let root = world.path("").display().to_string();
+        self.0.insert(name, text.replace(root.trim_end_matches('/'), "ROOT"));
+    }
+
+    fn read_tables(&mut self, world: &World) {
+        let db = rusqlite::Connection::open(world.path("home/goals.db")).unwrap();
+        for (table, order) in [("runs", "name"), ("run_stages", "stage"), ("run_iterations", "stage, iteration")] {
+            for (at, row) in rows(&db, &format!("SELECT * FROM {table} ORDER BY {order}")).into_iter().enumerate() {
+                self.add(world, format!("{table} {at}"), &row.to_string());
+            }
+        }
+        // How often an iteration was tried is chance; that one attempt of it came through and none hangs is not.
+        let attempts = "SELECT stage, iteration, count(*) FILTER (WHERE status = 'succeeded') AS succeeded,
+            count(*) FILTER (WHERE status = 'starting') AS starting FROM run_attempts
+            GROUP BY stage, iteration ORDER BY stage, iteration";
+        for (at, row) in rows(&db, attempts).into_iter().enumerate() {
+            self.add(world, format!("attempts {at}"), &row.to_string());
+        }
+    }
+
+    fn read_files(&mut self, world: &World, directory: &Path, name: &str) {
+        for entry in std::fs::read_dir(directory).unwrap().flatten() {
+            let name = format!("{name}/{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                self.read_files(world, &entry.path(), &name);
+                continue;
+            }
+            let text = std::fs::read_to_string(entry.path()).unwrap();
+            let is_json = entry.path().extension().is_some_and(|end| end == "json");
+            let text = if is_json { even(serde_json::from_str(&text).unwrap()).to_string() } else { text };
+            self.add(world, name, &text);
+        }
+    }
+
+    fn read_work(&mut self, world: &World) {
+        let work = std::fs::read_to_string(world.path("project/work.txt")).unwrap();
+        self.add(world, "work".into(), &work);
+        let doubled = std::fs::read_to_string(world.path("book/doubled")).unwrap_or_default();
+        self.add(world, "two agents on one iteration".into(), &doubled);
+        if world.scenario() == Scenario::Pipeline {
+            let branches = world.git(&["branch", "--format=%(refname:short)"]);
+            for branch in branches.lines() {
+                let content = world.git(&["show", &format!("{branch}:work.txt")]);
+                self.add(world, format!("branch {branch}"), &content);
+                let commits = world.git(&["log", "--format=%s", branch]);
+                self.add(world, format!("commits of {branch}"), &commits);
+            }
+            self.add(world, "worktrees".into(), &world.git(&["worktree", "list"]).lines().count().to_string());
+        }
+    }
+
+    /// The things that are not the same, for people.
+    pub(super) fn difference(&self, other: &Self) -> String {
+        let names: std::collections::BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
+        let different = names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name));
+        let shown = different.map(|name| format!("{name}:\n{}", apart(self.0.get(name), other.0.get(name))));
+        shown.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Where two texts begin to differ.
+fn apart(left: Option<&String>, right: Option<&String>) -> String {
+    let (Some(left), Some(right)) = (left, right) else { return format!("  {left:?}\n  {right:?}") };
+    let same = left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count();
+    let part = |text: &str| text.chars().skip(same.saturating_sub(60)).take(200).collect::<String>();
+    format!("  {:?}\n  {:?}", part(left), part(right))
+}
+
+fn rows(db: &rusqlite::Connection, sql: &str) -> Vec<Value> {
+    use rusqlite::types::Value as Sql;
+    let mut statement = db.prepare(sql).unwrap();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let rows = statement.query_map([], |row| {
+        let mut object = serde_json::Map::new();
+        for (at, name) in names.iter().enumerate() {
+            let value = match row.get::<_, Sql>(at)? {
+                Sql::Null | Sql::Blob(_) => Value::Null,
+                Sql::Integer(number) => json!(number),
+                Sql::Real(number) => json!(number),
+                Sql::Text(text) if name.ends_with("_json") => serde_json::from_str(&text).unwrap(),
+                Sql::Text(text) => json!(text),
+            };
+            object.insert(name.clone(), value);
+        }
+        Ok(even(Value::Object(object)))
+    });
+    rows.unwrap().map(Result::unwrap).collect()
+}
+
+/// Circumstances keep their kind and lose their value, so that one that is missing is still seen.
+fn even(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| {
+                let value = match value {
+                    Value::String(_) if CIRCUMSTANCES.contains(&name.as_str()) => json!("…"),
+                    Value::Number(_) if CIRCUMSTANCES.contains(&name.as_str()) => json!(0),
+                    other => even(other),
+                };
+                (name, value)
+            })
+            .collect(),
+        Value::Array(items) => items.into_iter().map(even).collect(),
+        other => other,
+    }
+}
