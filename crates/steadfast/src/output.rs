@@ -26,14 +26,14 @@ pub(crate) fn print(done: &Done, format: Format) {
         Format::Text if done.text.is_empty() => {}
         Format::Text => line(&done.text),
         Format::Json if done.json.is_null() => {}
-        Format::Json => line(&format!("{:#}", done.json)),
+        Format::Json => data(&done.json),
     }
 }
 
 pub(crate) fn print_failure(failure: &Failure, format: Format) {
     if format == Format::Json {
         let error = json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint});
-        line(&format!("{:#}", json!({"error": error})));
+        data(&json!({"error": error}));
         return;
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
@@ -45,6 +45,14 @@ pub(crate) fn print_failure(failure: &Failure, format: Format) {
 pub(crate) fn line(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let _ = writeln!(stdout, "{}", text.trim_end_matches('\n'));
+}
+
+/// Writes JSON as it is: there are no colours in it that a pipe would not want, and it may be long.
+fn data(json: &Value) {
+    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+    // A reader that went away is not an error.
+    let _ = serde_json::to_writer_pretty(&mut stdout, json).map_err(std::io::Error::from);
+    let _ = stdout.write_all(b"\n").and_then(|()| stdout.flush());
 }
 
 /// Writes a line for people.

@@ -39,13 +39,15 @@ pub(super) struct Here {
     /// Without links, since it is a part of a run's name.
     pub(super) project: PathBuf,
     pub(super) now: Millis,
+    /// Whether the answer is for a script, which gets everything, or for a person.
+    pub(super) json: bool,
 }
 
 impl Here {
-    pub(super) fn new(db: Option<&Path>, kind: RunKind) -> Result<Self, Failure> {
+    pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, Failure> {
         let paths = Paths::find(db)?;
         let project = fs_err::canonicalize(std::env::current_dir()?)?;
-        Ok(Self { paths, kind, project, now: clock::now() })
+        Ok(Self { paths, kind, project, now: clock::now(), json })
     }
 
     pub(super) fn project_dir(&self) -> String {

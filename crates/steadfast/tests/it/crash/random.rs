@@ -30,6 +30,11 @@ fn seed() -> u64 {
     })
 }
 
+#[expect(clippy::print_stdout, reason = "shown with a failure")]
+fn tell(seed: u64) {
+    println!("STEADFAST_CRASH_SEED={seed}");
+}
+
 /// Kills so many processes or groups of them, in as many runs as it takes.
 fn kill_at_random(scenario: Scenario, kills: usize) {
     let truth = undisturbed(scenario);
@@ -37,7 +42,7 @@ fn kill_at_random(scenario: Scenario, kills: usize) {
     undisturbed(scenario);
     let usual = u64::try_from(begun.elapsed().as_micros()).unwrap();
     let seed = seed();
-    println!("STEADFAST_CRASH_SEED={seed}");
+    tell(seed);
     let mut done = 0;
     for run in 0_u64.. {
         if done >= kills {

@@ -19,13 +19,21 @@ const ITERATIONS_SHOWN: usize = 15;
 pub(in crate::commands::runs) fn status(here: &Here, name: &str) -> Result<Done, Failure> {
     let (store, row) = here.find(name)?;
     let is_live = row.run.status == RunStatus::Running && here.is_driven(&row.run_id)?;
-    let json = status_json(store.read(), &row, is_live)?;
+    let json = status_json(here, store.read(), &row, is_live)?;
     let text = status_text(here, store.read(), &row, is_live)?;
     Ok(Done { text, json, code: 0 })
 }
 
-/// One run with its stages and iterations.
-pub(in crate::commands::runs) fn status_json(db: Db<'_>, row: &RunRow, is_live: bool) -> Result<Value, StoreError> {
+/// One run with its stages and iterations, if somebody wants to read all that.
+pub(in crate::commands::runs) fn status_json(
+    here: &Here,
+    db: Db<'_>,
+    row: &RunRow,
+    is_live: bool,
+) -> Result<Value, StoreError> {
+    if !here.json {
+        return Ok(Value::Null);
+    }
     let mut object = line_json(&line_of(row), is_live);
     let history: Vec<Value> =
         db.run_history(&row.run_id, None, usize::MAX)?.iter().map(|iteration| iteration_json(row, iteration)).collect();
