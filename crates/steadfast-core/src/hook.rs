@@ -89,14 +89,14 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
     if call.input.event == HookEvent::Seen && call.found == Findings::default() {
         return Ok(HookReply::default());
     }
-    let registers = matches!(
-        call.input.event,
-        HookEvent::SessionStart(_)
-            | HookEvent::Prompt { .. }
-            | HookEvent::Command { .. }
-            | HookEvent::Directive { .. }
-            | HookEvent::Seen
-    );
+    let registers = call.found != Findings::default()
+        || matches!(
+            call.input.event,
+            HookEvent::SessionStart(_)
+                | HookEvent::Prompt { .. }
+                | HookEvent::Command { .. }
+                | HookEvent::Directive { .. }
+        );
     let opened = if registers { Store::open(&call.paths.store) } else { Store::open_existing(&call.paths.store) };
     let mut store = match opened {
         Ok(store) => store,

@@ -36,6 +36,7 @@ pub enum Host {
 /// How much text a host takes at the start of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {
+    /// As Claude Code counts them: UTF-16 units.
     Characters(usize),
     /// As Codex counts them without asking the model: four bytes each.
     Tokens(usize),
@@ -44,7 +45,7 @@ pub enum Cap {
 impl Cap {
     pub fn fits(self, text: &str) -> bool {
         match self {
-            Self::Characters(most) => text.chars().count() <= most,
+            Self::Characters(most) => text.encode_utf16().count() <= most,
             Self::Tokens(most) => text.len().div_ceil(4) <= most,
         }
     }
@@ -60,7 +61,7 @@ impl Cap {
     /// How much of the room a text takes. The measures of pieces add up to that of the whole.
     pub fn measure(self, text: &str) -> usize {
         match self {
-            Self::Characters(_) => text.chars().count(),
+            Self::Characters(_) => text.encode_utf16().count(),
             Self::Tokens(_) => text.len(),
         }
     }
@@ -68,7 +69,8 @@ impl Cap {
     /// A length in characters that fits whatever the characters are.
     pub fn safe_characters(self) -> usize {
         match self {
-            Self::Characters(most) | Self::Tokens(most) => most,
+            Self::Characters(most) => most / 2,
+            Self::Tokens(most) => most,
         }
     }
 }

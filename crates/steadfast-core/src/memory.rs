@@ -160,6 +160,8 @@ pub struct KeptGoal {
     pub standing: String,
     /// Whether the model should work on it now.
     pub active: bool,
+    /// When it was set.
+    pub set_at_ms: Millis,
 }
 
 /// All that is known about a session and those it continues, ready to be told.

@@ -52,9 +52,11 @@ pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>,
         return Ok(None);
     };
     let clean = match directive {
-        Directive::State(text) | Directive::Edit(Some(text)) => redact::redact(text),
-        _ => "".into(),
+        // Cut before anything looks at all of it.
+        Directive::State(text) | Directive::Edit(Some(text)) => text::printable(&stated::shortened(text)),
+        _ => String::new(),
     };
+    let clean = redact::redact(&clean);
     let directive = match directive {
         Directive::State(_) => Directive::State(&clean),
         Directive::Edit(Some(_)) => Directive::Edit(Some(&clean)),

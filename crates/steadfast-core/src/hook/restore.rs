@@ -35,9 +35,12 @@ pub(super) fn resumed(call: &Call<'_>, store: &mut Store, known: Option<&Session
     tell(call, store, After::Resume)
 }
 
-pub(super) fn compacted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+pub(super) fn compacted(call: &Call<'_>, store: &mut Store, known: Option<&Session>) -> Result<HookReply, HookError> {
     let accounted = account(call, store)?;
-    if was_just_told(call, store)? {
+    store.write(|db| db.note_compaction(call.session_id(), call.now))?;
+    if was_just_told(call, store, known)? {
+        // Only this once: whatever comes next is another compaction.
+        store.write(|db| db.note_injection(call.session_id(), After::Compaction.into(), call.now))?;
         return Ok(HookReply::default());
     }
     let mut message = None;
@@ -53,13 +56,12 @@ pub(super) fn compacted(call: &Call<'_>, store: &mut Store) -> Result<HookReply,
             message = Some(call.host().spell(UNCERTAIN));
         }
     }
-    store.write(|db| db.note_compaction(call.session_id(), call.now))?;
     Ok(HookReply { message, ..tell(call, store, After::Compaction)? })
 }
 
 /// Codex may announce a resumed session twice, as resumed and then as compacted: what the first start told is still
-/// there, unless a compaction or a prompt came in between.
-fn was_just_told(call: &Call<'_>, store: &Store) -> Result<bool, HookError> {
+/// there, unless anything came in between. `known` is the session as it was before this start.
+fn was_just_told(call: &Call<'_>, store: &Store, known: Option<&Session>) -> Result<bool, HookError> {
     const SAME_START: i64 = 60_000;
     let Some(told) = store.read().snapshot(call.session_id())? else {
         return Ok(false);
@@ -67,9 +69,10 @@ fn was_just_told(call: &Call<'_>, store: &Store) -> Result<bool, HookError> {
     let Some(at) = told.injected_at_ms.filter(|_| told.injected_by.as_deref() == Some(After::Resume.into())) else {
         return Ok(false);
     };
-    let prompted = store.read().session(call.session_id())?.and_then(|session| session.last_prompt_ms);
-    let nothing_since = |moment: Option<i64>| moment.is_none_or(|moment| moment <= at);
-    Ok(nothing_since(prompted) && nothing_since(told.compacting_at_ms) && call.now - at < SAME_START)
+    let newest = store.read().newest_event_ms(call.session_id())?;
+    let seen = known.map(|session| session.last_seen_ms);
+    let nothing_since = [seen, newest, told.compacting_at_ms].into_iter().flatten().all(|moment| moment <= at);
+    Ok(nothing_since && call.now - at < SAME_START)
 }
 
 /// Tells the model what it must know to go on.
@@ -179,7 +182,7 @@ fn native_goal(call: &Call<'_>, db: Db<'_>) -> Result<Option<KeptGoal>, HookErro
     }
     let objective = native::of_session(db, call.session_id())?;
     let standing = format!("pursued by {}'s own goal feature", call.host().product());
-    Ok(objective.map(|objective| KeptGoal { objective, standing, active: true }))
+    Ok(objective.map(|objective| KeptGoal { objective, standing, active: true, set_at_ms: 0 }))
 }
 
 /// Reads everything there is, and writes the snapshot of this moment.

@@ -8,6 +8,7 @@ use crate::action;
 use crate::goal::change::{self, Change, Event, Span};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::hook::{HookReply, StartSource};
+use crate::host::process::ProcessId;
 use crate::host::{self, Host, process};
 use crate::memory::snapshot::After;
 use crate::store::{ParentLink, Session, Store};
@@ -61,7 +62,7 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
     match source {
         StartSource::Startup => forget_old_sessions(call, store),
         StartSource::Resume => restore::resumed(call, store, known.as_ref()),
-        StartSource::Compact => restore::compacted(call, store),
+        StartSource::Compact => restore::compacted(call, store, known.as_ref()),
         StartSource::Clear => match &session.parent_session_id {
             Some(parent) => restore::offer(call, store, parent, After::Clear),
             None => Ok(HookReply::default()),
@@ -186,9 +187,7 @@ fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<(Session,
         && call.host() == Host::Claude
         && let Some(client) = session.client
     {
-        let parent = store.read().previous_session(client, call.session_id())?;
-        session.parent_session_id =
-            parent.filter(|parent| parent.ended_at_ms.is_none()).map(|parent| parent.session_id);
+        session.parent_session_id = fork_parent(call, store, &session, client)?;
         session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Fork);
     }
     let noted = store.write(|db| {
@@ -197,6 +196,26 @@ fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<(Session,
         remember::keep_stated(call, db)
     })?;
     Ok((session, noted))
+}
+
+/// A fork's first prompt follows the start of its parent, which the client has just resumed in the same place. One
+/// process may drive several sessions that have nothing to do with each other.
+fn fork_parent(
+    call: &Call<'_>,
+    store: &Store,
+    session: &Session,
+    client: ProcessId,
+) -> Result<Option<String>, HookError> {
+    let Some(parent) = store.read().previous_session(client, call.session_id())? else {
+        return Ok(None);
+    };
+    let told = store.read().snapshot(&parent.session_id)?;
+    let resumed = told
+        .filter(|told| told.injected_by.as_deref() == Some(After::Resume.into()))
+        .and_then(|told| told.injected_at_ms)
+        .is_some_and(|at| parent.last_prompt_ms.is_none_or(|prompt| prompt <= at));
+    let same_place = parent.host == session.host && parent.project_dir == session.project_dir;
+    Ok((resumed && same_place && parent.ended_at_ms.is_none()).then_some(parent.session_id))
 }
 
 /// Reads and records what is new, when the session has a goal whose time may be running.

@@ -177,7 +177,12 @@ pub fn kept_goal(goal: &Goal, now: Millis) -> Option<KeptGoal> {
         goal.continuations_used,
         text::duration(goal.active_seconds(now)),
     );
-    Some(KeptGoal { objective: goal.objective.clone(), standing, active: goal.status == GoalStatus::Active })
+    Some(KeptGoal {
+        objective: goal.objective.clone(),
+        standing,
+        active: goal.status == GoalStatus::Active,
+        set_at_ms: goal.created_at_ms,
+    })
 }
 
 fn host(session: Option<&Session>, goal: Option<&Goal>) -> Host {

@@ -124,10 +124,10 @@ impl Db<'_> {
         }
         match goal.status {
             GoalStatus::Complete if before.status.is_live() => {
-                self.finish_stated(&goal.goal_id, StatedStatus::Done, goal.updated_at_ms)?;
+                self.finish_stated(&goal, StatedStatus::Done)?;
             }
             GoalStatus::Abandoned if before.status.is_live() => {
-                self.finish_stated(&goal.goal_id, StatedStatus::Cleared, goal.updated_at_ms)?;
+                self.finish_stated(&goal, StatedStatus::Cleared)?;
             }
             _ => {}
         }

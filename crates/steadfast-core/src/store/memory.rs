@@ -147,7 +147,7 @@ impl Db<'_> {
     }
 
     /// When the newest event of a session was stored.
-    fn newest_event_ms(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
+    pub(crate) fn newest_event_ms(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
         let sql = "SELECT created_at_ms FROM session_events WHERE session_id = ?1 ORDER BY id DESC LIMIT 1";
         Ok(self.0.prepare_cached(sql)?.query_row([session_id], |row| row.get(0)).optional()?)
     }

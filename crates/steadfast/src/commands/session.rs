@@ -60,7 +60,11 @@ impl Asked {
     fn session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, Failure> {
         match &which.id {
             Some(id) => by_beginning(db, id),
-            None => Ok(session::resolve(Some(db), None, &self.directory)?),
+            None => session::resolve(Some(db), None, &self.directory).map_err(|error| {
+                // Here the session is the argument itself.
+                let failure = Failure::from(error);
+                Failure { hint: failure.hint.replace("--session ID", "give its ID"), ..failure }
+            }),
         }
     }
 }
@@ -82,7 +86,7 @@ fn by_beginning(db: Db<'_>, id: &str) -> Result<String, Failure> {
 
 fn not_found(id: &str) -> Failure {
     let message = if id.is_empty() {
-        "there is no session yet".to_owned()
+        "an empty id names no session".to_owned()
     } else {
         format!("no session `{}` is known", shown(id))
     };

@@ -177,11 +177,70 @@ fn after_clear_the_work_is_offered_in_the_same_directory_only() {
 fn a_claude_fork_remembers_what_its_parent_did_before_it() {
     let env = Env::new();
     state(&env, Client::Claude);
-    // The fork's first prompt is the first that is heard of it.
+    // The client resumes the parent, under its own id; the fork's first prompt is the first that is heard of the fork.
+    Client::Claude.start(&env, THREAD, "resume", &json!({}));
     Client::Claude.prompt(&env, "the-fork", "go on over here");
     env.execute("UPDATE sessions SET started_at_ms = started_at_ms + 1000 WHERE session_id = 'the-fork'");
     let told = Client::Claude.start(&env, "the-fork", "compact", &json!({}));
     assert!(told.contains(ESCAPED) && told.contains("go on over here"), "{told}");
+}
+
+#[test]
+fn sessions_that_one_process_drives_are_strangers_to_each_other() {
+    let env = Env::new();
+    state(&env, Client::Claude);
+    Client::Claude.prompt(&env, "the-stranger", "hello");
+    let told = Client::Claude.start(&env, "the-stranger", "compact", &json!({}));
+    assert!(!told.contains("ship v2") && told.contains("hello"), "{told}");
+}
+
+#[test]
+fn work_after_a_resume_makes_the_next_compaction_tell_again() {
+    for client in CLIENTS {
+        let env = Env::new();
+        state(&env, client);
+        assert!(client.start(&env, THREAD, "resume", &json!({})).contains(ESCAPED));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        match client {
+            Client::Claude => env.hook(
+                THREAD,
+                &json!({"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_use_id": "t",
+                "tool_input": {"file_path": "/p/a.rs"}, "tool_response": {"filePath": "/p/a.rs"}}),
+            ),
+            Client::Codex => env.codex(THREAD, "PostToolUse.apply_patch.code-mode", &json!({})),
+        };
+        assert!(client.start(&env, THREAD, "compact", &json!({})).contains(ESCAPED), "{client:?}");
+    }
+}
+
+#[test]
+fn what_is_stated_after_a_durable_goal_outlives_it_and_what_came_before_is_told_so() {
+    let env = Env::new();
+    let claude = Client::Claude;
+    claude.prompt(&env, "s1", "goal: first words");
+    env.start(&["the durable one"]);
+    let told = claude.start(&env, "s1", "compact", &json!({}));
+    assert!(told.contains("Stated by the user before that"), "{told}");
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    claude.prompt(&env, "s1", "goal: brand new aim");
+    let told = claude.start(&env, "s1", "compact", &json!({}));
+    assert!(told.contains("newer words") && told.contains("brand new aim"), "{told}");
+    env.goal(&["abandon"]).succeeds();
+    let told = claude.start(&env, "s1", "compact", &json!({}));
+    assert!(told.contains("brand new aim") && !told.contains("the durable one"), "{told}");
+    let shown = env.run(&["session", "show", "s1", "--json"]).succeeds().json();
+    assert_eq!(shown["stated_goal"]["objective"], "brand new aim");
+}
+
+#[test]
+fn a_huge_or_coloured_goal_is_cut_clean_and_within_the_cap_as_the_client_counts() {
+    let env = Env::new();
+    let claude = Client::Claude;
+    claude.prompt(&env, "s1", &format!("/goal {}", "a://b:".repeat(160_000)));
+    claude.prompt(&env, "s1", &format!("goal: \u{1b}[31mred\u{1b}]0;t\u{7} {}", "🚀".repeat(3_900)));
+    let told = claude.start(&env, "s1", "compact", &json!({}));
+    assert!(told.contains("red 🚀") && !told.contains("[31m"), "{told}");
+    assert!(told.encode_utf16().count() <= 9_500, "{}", told.encode_utf16().count());
 }
 
 #[test]
@@ -239,10 +298,6 @@ fn forty_eight_tool_calls_at_once_are_all_remembered_even_by_a_new_store() {
                         "tool_input": {"command": format!("*** Begin Patch\n*** Update File: file-{number}.rs\n@@\n-a\n+b\n*** End Patch")},
                         "tool_response": "Exit code: 0\nOutput:\nSuccess."}),
                 };
-                if client == Client::Codex && number == 0 {
-                    // Codex announces a session before its first tool call.
-                    client.start(&env, THREAD, "startup", &json!({}));
-                }
                 let mut child = env.command(&["hook", host]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
                 child.stdin.take().unwrap().write_all(event.to_string().as_bytes()).unwrap();
                 child

@@ -108,8 +108,7 @@ fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>>
             in_context: framing.stated_in_context,
             role: match durable {
                 None => "goal",
-                // It was stated while the durable goal was there already.
-                Some(_) if stated.goal_id.is_some() => "newer",
+                Some(goal) if stated.set_at_ms > goal.set_at_ms => "newer",
                 Some(_) => "earlier",
             },
             mode: match (stated.status, offered) {
@@ -119,7 +118,7 @@ fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>>
             },
             durable: false,
             standing: String::new(),
-            whole: format!("`steadfast session show {}`", phrase(&recollection.session_id)),
+            whole: format!("`steadfast session show {} --json`", phrase(&recollection.session_id)),
         });
     }
     goals

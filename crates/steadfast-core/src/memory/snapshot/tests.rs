@@ -39,7 +39,7 @@ pub(super) fn stated(objective: &str) -> StatedGoal {
 fn durable(objective: &str, active: bool) -> KeptGoal {
     let standing =
         if active { "active, 1,200 of 10,000 tokens, 3m 04s" } else { "paused (user), 1,200 tokens, 3m 04s" };
-    KeptGoal { objective: objective.into(), standing: standing.into(), active }
+    KeptGoal { objective: objective.into(), standing: standing.into(), active, set_at_ms: 10 }
 }
 
 pub(super) fn nothing(host: Host) -> Recollection {
@@ -75,7 +75,7 @@ fn full(host: Host) -> Recollection {
     again.repeats = 3;
     Recollection {
         goal: Some(durable("Ship v2 of the parser", true)),
-        stated: Some(StatedGoal { goal_id: Some("g-1".into()), ..stated("Ship v2 by Friday, docs too") }),
+        stated: Some(StatedGoal { set_at_ms: 20, ..stated("Ship v2 by Friday, docs too") }),
         events: vec![
             event(1, Category::Prompt, "prompt", "", "Hello"),
             event(2, Category::Intent, "investigate", "", ""),
@@ -209,9 +209,9 @@ fn nothing_remembered_is_nothing_told() {
 fn a_goal_that_does_not_fit_is_cut_and_says_where_the_rest_is() {
     for (host, text, goal, rest) in [
         (Host::Codex, "目", true, "mcp__steadfast__get_goal has the whole text]"),
-        (Host::Codex, "目", false, "`steadfast session show s-1` has the whole text]"),
+        (Host::Codex, "目", false, "`steadfast session show s-1 --json` has the whole text]"),
         (Host::Claude, "&", true, "; get_goal has the whole text]"),
-        (Host::Claude, "<", false, "`steadfast session show s-1` has the whole text]"),
+        (Host::Claude, "<", false, "`steadfast session show s-1 --json` has the whole text]"),
     ] {
         let objective = text.repeat(4_000);
         let mut recollection = overfull(host, 200);

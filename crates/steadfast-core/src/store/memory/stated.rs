@@ -5,6 +5,7 @@ use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Db, StoreError, lossy, understood, whole};
 use crate::clock::Millis;
+use crate::goal::Goal;
 use crate::memory::stated::{LENGTH_KEPT, StatedChange, StatedGoal, StatedStatus};
 use crate::text;
 
@@ -102,14 +103,20 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// A durable goal is over, and so is what was stated for it.
-    pub(crate) fn finish_stated(self, goal_id: &str, status: StatedStatus, now: Millis) -> Result<(), StoreError> {
+    /// A durable goal is over, and so is what was stated for it. What the user stated later and differently still holds.
+    pub(crate) fn finish_stated(self, goal: &Goal, status: StatedStatus) -> Result<(), StoreError> {
         self.0
             .prepare_cached(
                 "UPDATE stated_goals SET status = ?2, changed_at_ms = ?3
-                 WHERE goal_id = ?1 AND status IN ('active', 'paused')",
+                 WHERE goal_id = ?1 AND status IN ('active', 'paused') AND (set_at_ms <= ?4 OR objective = ?5)",
             )?
-            .execute(params![goal_id, <&str>::from(status), now])?;
+            .execute(params![
+                goal.goal_id,
+                <&str>::from(status),
+                goal.updated_at_ms,
+                goal.created_at_ms,
+                goal.objective
+            ])?;
         Ok(())
     }
 

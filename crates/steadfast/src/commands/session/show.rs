@@ -22,7 +22,12 @@ pub(super) fn show(asked: &Asked, which: &WhichSession) -> Result<Done, Failure>
     let id = asked.session(store.read(), which)?;
     let view = session_view(store.read(), &id, asked.now)?.ok_or_else(|| not_found(&id))?;
     let text = describe(&view);
-    Ok(Done { text, json: json!(view), code: 0 })
+    let mut json = json!(view);
+    // Scripts ask for the goal, whichever way it came about.
+    if let (None, Some(stated)) = (&view.goal, &view.stated_goal) {
+        json["goal"] = json!({"stated": true, "objective": stated.objective, "status": stated.status});
+    }
+    Ok(Done { text, json, code: 0 })
 }
 
 fn describe(view: &SessionView) -> String {

@@ -50,7 +50,7 @@ prop_compose! {
         Recollection {
             session_id,
             host,
-            goal: goal.map(|(objective, standing, active)| KeptGoal { objective, standing, active }),
+            goal: goal.map(|(objective, standing, active)| KeptGoal { objective, standing, active, set_at_ms: 10 }),
             stated: told.map(|(objective, goal_id, active)| {
                 let status = if active { StatedStatus::Active } else { StatedStatus::Paused };
                 StatedGoal { status, goal_id, ..stated(&objective) }

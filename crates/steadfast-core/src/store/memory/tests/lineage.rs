@@ -48,7 +48,7 @@ fn a_recollection_has_everything_in_one_place() {
         let found = Findings { tasks, ..Findings::default() };
         world.store.write(|db| db.remember(session, &found, START + at)).unwrap();
     }
-    let goal = KeptGoal { objective: "ship".into(), standing: "active".into(), active: true };
+    let goal = KeptGoal { objective: "ship".into(), standing: "active".into(), active: true, set_at_ms: 1 };
     let known = world.store.read().recollect("b", Host::Claude, Some(goal.clone())).unwrap();
     let task = |id: &str, subject: &str, status| Task { id: id.into(), subject: subject.into(), status };
     let expected = Recollection {
