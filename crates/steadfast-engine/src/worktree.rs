@@ -78,14 +78,20 @@ impl Worktree {
         if self.is(READY) && !self.is(KEPT) && self.path.join(".git").exists() {
             return Ok(inside);
         }
+        // Once more if git was killed, or met the remains of one that was: the second time begins by removing them.
+        self.make(&guard).or_else(|_| self.make(&guard))?;
+        Ok(inside)
+    }
+
+    fn make(&self, guard: &Guard) -> Result<(), WorktreeError> {
         let (branch, is_there) = match self.chosen()? {
             Some(branch) => {
                 // Nobody has worked in what is there, or all of it is committed.
-                self.clear(&guard)?;
-                let is_there = self.has_branch(&guard, &branch);
+                self.clear(guard)?;
+                let is_there = self.has_branch(guard, &branch);
                 (branch, is_there)
             }
-            None => (self.choose(&guard)?, false),
+            None => (self.choose(guard)?, false),
         };
         crash::point(Point::WorktreeChosen);
         let path = self.path.display().to_string();
@@ -94,10 +100,9 @@ impl Worktree {
         } else {
             &["worktree", "add", "-b", &branch, &path, "HEAD"]
         };
-        self.git_despite_locks(&guard, &self.project, "worktree add", arguments)?;
+        self.git_despite_locks(guard, &self.project, "worktree add", arguments)?;
         crash::point(Point::WorktreeMade);
-        durable::mark(&self.beside(READY))?;
-        Ok(inside)
+        Ok(durable::mark(&self.beside(READY))?)
     }
 
     /// Commits what is left uncommitted, then removes the worktree; its branch stays. Where there is none any more,

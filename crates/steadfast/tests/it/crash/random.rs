@@ -64,14 +64,18 @@ fn disturb(world: &World, dice: &mut Dice, usual: u64) -> Vec<(Duration, Vec<Par
     let mut killed = Vec::new();
     let mut engine = world.start("");
     while killed.len() < MOST_IN_ONE_RUN {
-        std::thread::sleep(Duration::from_micros(dice.roll(usual)));
+        std::thread::sleep(Duration::from_micros(dice.roll(usual / 2)));
         if engine.try_wait().unwrap().is_some() {
             return killed;
         }
-        let parts = [Part::Engine, Part::Keeper, Part::Agent, Part::Other];
-        let chosen = 1 + dice.roll(15);
-        let victims: Vec<Part> =
+        let parts = [Part::Engine, Part::Keeper, Part::Agent];
+        let chosen = 1 + dice.roll(7);
+        let mut victims: Vec<Part> =
             parts.into_iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1).map(|(_, part)| part).collect();
+        if victims == parts {
+            // As when the machine goes down.
+            victims.push(Part::Other);
+        }
         if world.kill(&mut engine, |part| victims.contains(&part)) > 0 {
             killed.push((begun.elapsed(), victims.clone()));
         }
@@ -86,15 +90,15 @@ fn disturb(world: &World, dice: &mut Dice, usual: u64) -> Vec<(Duration, Vec<Par
 
 #[test]
 fn a_loop_survives_kills_at_random() {
-    kill_at_random(Scenario::Fixed, 80);
+    kill_at_random(Scenario::Fixed, 90);
 }
 
 #[test]
 fn a_loop_with_a_rule_survives_kills_at_random() {
-    kill_at_random(Scenario::Plateau, 80);
+    kill_at_random(Scenario::Plateau, 90);
 }
 
 #[test]
 fn a_pipeline_survives_kills_at_random() {
-    kill_at_random(Scenario::Pipeline, 60);
+    kill_at_random(Scenario::Pipeline, 30);
 }
