@@ -30,6 +30,7 @@ mod tests;
 mod tidy;
 
 pub use history::{Committed, History, HistoryError, StoredHistory};
+pub use outputs::OutputOf;
 pub use registry::{Edits, RegistryEntry, StopEdit, registry_key};
 pub use tidy::{Tidied, Tidy, tidy};
 
@@ -255,26 +256,25 @@ impl PublicFiles {
     }
 
     /// Where the output of an iteration belongs: `output.md` of a stage with one run, else `run-N.md`. Loops have none.
-    pub fn output_file(&self, plan: &Plan, stage: u32, iteration: u32) -> Result<Option<PathBuf>, FilesError> {
-        outputs::output_file(&self.place, plan, stage, iteration)
+    pub fn output_file(&self, of: OutputOf<'_>) -> Result<Option<PathBuf>, FilesError> {
+        outputs::output_file(&self.place, of)
     }
 
     /// The output of an iteration, for the stages after it; at most `most` bytes from its beginning.
-    pub fn read_output(&self, plan: &Plan, stage: u32, iteration: u32, most: u64) -> Option<String> {
-        let path = self.output_file(plan, stage, iteration).ok()??;
+    pub fn read_output(&self, of: OutputOf<'_>, most: u64) -> Option<String> {
+        let path = self.output_file(of).ok()??;
         outputs::read(&path, most)
+    }
+
+    /// Removes what a failed attempt left as the output of an iteration, before the next one starts.
+    pub fn clear_output(&self, of: OutputOf<'_>) -> Result<(), FilesError> {
+        outputs::clear(&self.place, of)
     }
 
     /// Keeps the output of a committed iteration. What the agent itself wrote to its output file wins over `text`.
     /// Of several runs, `output.md` is the one with the highest number. Returns the file, or nothing for a loop.
-    pub fn save_output(
-        &self,
-        plan: &Plan,
-        stage: u32,
-        iteration: u32,
-        text: &str,
-    ) -> Result<Option<PathBuf>, FilesError> {
-        outputs::save(&self.place, plan, stage, iteration, text)
+    pub fn save_output(&self, of: OutputOf<'_>, text: &str) -> Result<Option<PathBuf>, FilesError> {
+        outputs::save(&self.place, of, text)
     }
 }
 

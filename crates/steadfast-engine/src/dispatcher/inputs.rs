@@ -18,7 +18,7 @@ const MOST_ITERATIONS: usize = 200;
 
 impl Dispatcher<'_> {
     pub(super) fn variables(&mut self, stage: &StagePlan, id: AttemptId, attempt: &Attempt) -> Variables {
-        let places = self.observer.places(&self.plan, id);
+        let places = self.observer.places(&self.plan, &self.run, id);
         let shown = |path: Option<&Path>| path.map(|path| path.display().to_string()).unwrap_or_default();
         let at = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
         let named_inputs = self.inputs_before(id.stage);
@@ -73,7 +73,7 @@ impl Dispatcher<'_> {
 
     fn output_of(&self, id: AttemptId) -> Option<String> {
         let own = || fs_err::read_to_string(Attempt::at(&self.engine.home, &self.run_id, id).answer()).ok();
-        let output = self.observer.output(&self.plan, id).or_else(own)?;
+        let output = self.observer.output(&self.plan, &self.run, id).or_else(own)?;
         Some(text::cut(output.trim(), LONGEST_OUTPUT)).filter(|output| !output.is_empty())
     }
 }

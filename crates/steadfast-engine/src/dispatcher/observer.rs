@@ -50,12 +50,17 @@ pub trait Observer {
         None
     }
 
-    fn places(&self, _plan: &Plan, _id: AttemptId) -> Places {
+    /// Called before each attempt, to make room for what it leaves; an error keeps it from starting.
+    fn starting(&mut self, _plan: &Plan, _run: &Run, _id: AttemptId) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn places(&self, _plan: &Plan, _run: &Run, _id: AttemptId) -> Places {
         Places::default()
     }
 
     /// The output of an iteration, where it is kept elsewhere than in the agent's last words.
-    fn output(&self, _plan: &Plan, _id: AttemptId) -> Option<String> {
+    fn output(&self, _plan: &Plan, _run: &Run, _id: AttemptId) -> Option<String> {
         None
     }
 
