@@ -110,6 +110,12 @@ impl<'a> Publisher<'a> {
         })
     }
 
+    /// Whether the public files do not show how a run ended.
+    pub fn is_behind(&mut self, row: &RunRow) -> Result<bool, PublishError> {
+        let view = View { run_id: &row.run_id, plan: &row.plan, run: &row.run, pid: None };
+        Ok(self.files.is_behind(&view)?)
+    }
+
     /// Shows a run as the store has it, for those who change it without driving it.
     pub fn show(&mut self, row: &RunRow) -> Result<(), PublishError> {
         let warnings = self.publish(&row.plan, &row.run)?;
