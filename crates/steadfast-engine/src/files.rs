@@ -335,12 +335,6 @@ impl PublicFiles {
         outputs::output_file(&self.place, of)
     }
 
-    /// The output of an iteration, for the stages after it; at most `most` bytes from its beginning.
-    pub fn read_output(&self, of: OutputOf<'_>, most: u64) -> Option<String> {
-        let path = self.output_file(of).ok()??;
-        outputs::read(&path, most)
-    }
-
     /// Removes what a failed attempt left as the output of an iteration, before the next one starts.
     pub fn clear_output(&self, of: OutputOf<'_>) -> Result<(), FilesError> {
         outputs::clear(&self.place, of)

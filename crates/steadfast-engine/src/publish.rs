@@ -9,14 +9,12 @@ use steadfast_core::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, Stop
 use steadfast_core::store::{RunRow, Store, StoreError};
 
 use crate::attempt::{Attempt, run_directory};
-use crate::dispatcher::{self, Observer, Places, Saved};
+use crate::dispatcher::{self, KeptOutput, Observer, Places, Saved};
 use crate::durable;
 use crate::files::{FilesError, OutputOf, PublicFiles, StoredHistory, View};
 
 /// The reason of a run whose entry in the registry was marked as killed.
 pub const KILLED_IN_REGISTRY: &str = "killed_in_registry";
-/// The most bytes of an output that a later stage gets to see.
-const MOST_OUTPUT: u64 = 400_000;
 /// More iterations of a pipeline than these are not looked through for outputs that are missing.
 const MOST_REPAIRED: usize = 10_000;
 
@@ -232,8 +230,8 @@ impl Observer for Publisher<'_> {
         }
     }
 
-    fn output(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<String> {
-        self.files.read_output(output_of(plan, run, id), MOST_OUTPUT).filter(|text| !text.trim().is_empty())
+    fn output(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<KeptOutput> {
+        KeptOutput::read(self.files.output_file(output_of(plan, run, id)).ok()??, dispatcher::MOST_READ)
     }
 
     fn note(&mut self, message: &str) {

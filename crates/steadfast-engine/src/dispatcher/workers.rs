@@ -223,7 +223,7 @@ impl Follower {
             now: clock::now(),
         });
         self.attempt.tidy(&agent::PRIVATE_FILES);
-        if let Err(error) = self.attempt.keep_answer(&report.text) {
+        if let Err(error) = self.attempt.keep_answer(&report.to_keep(&self.attempt)) {
             self.log(&format!("the answer cannot be kept: {error}"));
         }
         if let (Outcome::Succeeded(_), Some(worktree)) = (&report.outcome, &self.worktree) {

@@ -1,6 +1,5 @@
 //! Files that agents read and write themselves: progress, outputs of stages, and the copy of a pipeline's definition.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use steadfast_core::run::{Plan, Run, RunKind, StagePlan};
@@ -93,12 +92,6 @@ pub(super) fn output_file(place: &Place, of: OutputOf<'_>) -> Result<Option<Path
         return Ok(None);
     }
     of.file(place, &of.name()?).map(Some)
-}
-
-pub(super) fn read(path: &Path, most: u64) -> Option<String> {
-    let mut bytes = Vec::new();
-    fs_err::File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Makes room for an attempt: what an earlier one left where the output belongs is not its own.

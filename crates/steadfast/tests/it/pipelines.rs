@@ -165,6 +165,34 @@ fn a_stage_that_is_resumed_with_more_runs_has_an_output_of_each() {
 }
 
 #[test]
+fn a_large_output_is_kept_as_far_as_it_fits_and_says_what_is_missing() {
+    let world = World::new();
+    pipeline(
+        &world,
+        "defaults: {delay: 0}\nstages:\n  - {name: fits, prompt: go}\n  - {name: large, prompt: '${INPUTS}'}\n",
+    );
+    let script = "cat > asked-$STEADFAST_STAGE
+        case $STEADFAST_STAGE in fits) bytes=1000000;; *) bytes=3000000;; esac
+        head -c $bytes /dev/zero | tr '\\0' 'x'; echo ' end'";
+    let agent = world.agent(script);
+    world.run(&["pipeline", "run", "p.yaml", "l", "--agent", &agent]).succeeds();
+    let folder = world.claude("pipeline-runs/l");
+    let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
+    assert_eq!(read("stage-1-fits/output.md"), format!("{} end\n", "x".repeat(1_000_000)));
+    let asked = std::fs::read_to_string(world.in_project("asked-large")).unwrap();
+    let file = folder.join("stage-1-fits/output.md").canonicalize().unwrap();
+    let told = format!("x…\n\n[cut here: the whole output is in {} (1,000,005 bytes)]", file.display());
+    assert!(asked.ends_with(&told), "{}", &asked[asked.len() - 200..]);
+    let large = read("stage-2-large/output.md");
+    let (told, rest) = large.split_once("\n\n").unwrap();
+    assert!(told.starts_with("[cut: the first 1,951,429 bytes are left out; the whole output is in /"), "{told}");
+    let whole = told.rsplit_once(" in ").unwrap().1.trim_end_matches(']');
+    assert!(whole.ends_with("/2-1-1/out.log"), "{told}");
+    assert_eq!(std::fs::metadata(whole).unwrap().len(), 3_000_005);
+    assert!(rest.len() == 1 << 20 && rest.ends_with("x end\n"));
+}
+
+#[test]
 fn a_verification_for_a_parallel_last_stage_is_a_usage_error() {
     let world = World::new();
     pipeline(&world, "stages:\n  - {name: apart, runs: 2, parallel: true, prompt: go}\n");
