@@ -29,7 +29,8 @@ use crate::process::Cancel;
 use crate::processes::Identity;
 use crate::{crash, durable};
 
-pub use self::observer::{Observer, Places, Saved};
+pub(crate) use self::inputs::MOST_READ;
+pub use self::observer::{KeptOutput, Observer, Places, Saved};
 
 /// How often requests to stop are looked for.
 const LOOK_AROUND: Duration = Duration::from_millis(300);

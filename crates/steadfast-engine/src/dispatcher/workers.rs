@@ -53,6 +53,10 @@ impl Dispatcher<'_> {
         let stage = plan.stage(id.stage).ok_or("the plan has no such stage")?;
         let attempt = self.attempt(id);
         let directory = self.directory(stage, id)?;
+        // One that began already may have left its output.
+        if attempt.keeper().map_err(|error| error.to_string())?.is_none() {
+            self.observer.starting(&plan, &self.run, id)?;
+        }
         let variables = self.variables(stage, id, &attempt);
         let rendered = template::render(&stage.prompt, &variables);
         if !rendered.unknown.is_empty() {
@@ -102,7 +106,7 @@ impl Dispatcher<'_> {
             attempt,
             directory: place.unwrap_or_else(|| self.project.clone()),
             worktree,
-            progress: self.observer.places(&plan, id).progress,
+            progress: self.observer.places(&plan, &self.run, id).progress,
             is_watched: plan.limits.idle > 0 && !stage.parallel && !stage.completion.only_counts(),
             stopping: self.stopping.clone(),
             overdue,
@@ -219,7 +223,7 @@ impl Follower {
             now: clock::now(),
         });
         self.attempt.tidy(&agent::PRIVATE_FILES);
-        if let Err(error) = self.attempt.keep_answer(&report.text) {
+        if let Err(error) = self.attempt.keep_answer(&report.to_keep(&self.attempt)) {
             self.log(&format!("the answer cannot be kept: {error}"));
         }
         if let (Outcome::Succeeded(_), Some(worktree)) = (&report.outcome, &self.worktree) {

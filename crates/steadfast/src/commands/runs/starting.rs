@@ -60,7 +60,7 @@ pub(in crate::commands) fn start(
     }
     // Nothing is made for a project whose files cannot be written.
     let files = PublicFiles::open(&here.project, plan.kind, &plan.name)?;
-    files.progress_file(&plan, 1)?;
+    files.check(&plan)?;
     let mut store = Store::open(&here.paths.store)?;
     let home = &here.paths.home;
     publish::keep_sources(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;

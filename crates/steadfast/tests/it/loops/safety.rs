@@ -41,6 +41,46 @@ fn a_link_that_leaves_the_project_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn a_bad_state_file_is_refused_before_anything_starts() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    std::fs::create_dir_all(world.claude("")).unwrap();
+    std::fs::write(world.env.path("outside.json"), "{}").unwrap();
+    for name in ["loop-sessions.json", "loop-completions.json", "loop-state-once.json"] {
+        std::os::unix::fs::symlink(world.env.path("outside.json"), world.claude(name)).unwrap();
+        let output = world.loop_run(&["once"], COUNTING, &[]);
+        let told = output.fails_with(4, "is a link that leaves the project").stderr.clone();
+        assert!(told.contains("hint: remove the link"), "{told}");
+        std::fs::remove_file(world.claude(name)).unwrap();
+        std::fs::create_dir(world.claude(name)).unwrap();
+        world.loop_run(&["once"], COUNTING, &[]).fails_with(4, "is not a file");
+        std::fs::remove_dir(world.claude(name)).unwrap();
+    }
+    assert_eq!(world.lines("tries").len(), 0);
+    assert!(!world.env.store().exists());
+    assert_eq!(std::fs::read_to_string(world.env.path("outside.json")).unwrap(), "{}");
+}
+
+#[test]
+fn a_state_file_that_could_not_be_written_is_written_by_the_next_look() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    // The agent makes two files unusable while its run goes on.
+    let script = "ln -s /etc/hostname .claude/loop-completions.json
+        mv .claude/loop-state-once.json kept; mkdir .claude/loop-state-once.json; echo done";
+    world.loop_run(&["once"], script, &[]).succeeds();
+    assert_eq!(world.entry("loop-once")["status"], json!("completed"), "one bad file does not block the others");
+    let told = world.run(&["loop", "status", "once"]).succeeds().stderr.clone();
+    assert!(told.contains("are not up to date"), "{told}");
+    std::fs::remove_file(world.claude("loop-completions.json")).unwrap();
+    std::fs::remove_dir(world.claude("loop-state-once.json")).unwrap();
+    std::fs::rename(world.in_project("kept"), world.claude("loop-state-once.json")).unwrap();
+    world.run(&["loop", "status", "once"]).succeeds();
+    assert_eq!(world.json("loop-state-once.json")["status"], json!("completed"));
+    assert_eq!(world.json("loop-completions.json")[0]["session"], json!("once"));
+}
+
+#[test]
 fn ten_megabytes_of_output_and_control_characters_harm_nobody() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
