@@ -36,6 +36,14 @@ impl WorktreeError {
     }
 }
 
+/// Whether worktrees can be made of a project at all.
+pub fn require_repository(project: &Path) -> Result<(), WorktreeError> {
+    match git(None, project, "rev-parse", &["rev-parse", "HEAD"]) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(WorktreeError::NoRepository(project.to_owned())),
+    }
+}
+
 /// Which part of a run a worktree is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Worktree {

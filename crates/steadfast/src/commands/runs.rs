@@ -10,6 +10,7 @@ mod ending;
 mod finding;
 mod limits;
 mod logs;
+mod preflight;
 mod progress;
 mod resuming;
 mod starting;

@@ -31,7 +31,7 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
     loop {
         let now = current(&store, &row)?;
         let is_live = now.run.status == RunStatus::Running;
-        let is_driven = here.is_driven(&row.run_id)?;
+        let is_driven = here.is_live(&now)? || here.is_driven(&row.run_id)?;
         let mut lines = Vec::new();
         while follower.step(|line| lines.push(line.to_owned())) {}
         if !lines.is_empty() {

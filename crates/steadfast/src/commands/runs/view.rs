@@ -11,6 +11,7 @@ use steadfast_engine::files::{self, RegistryEntry};
 use steadfast_engine::plan::{Fault, Level};
 
 use super::Here;
+use super::finding::is_starting;
 use crate::failure::Failure;
 use crate::output::Done;
 
@@ -43,7 +44,8 @@ pub(super) fn list(here: &Here, all: bool) -> Result<Done, Failure> {
     let mut rows = Vec::new();
     let mut objects = Vec::new();
     for line in &lines {
-        let is_live = line.status == RunStatus::Running && here.is_driven(&line.run_id)?;
+        let is_starting = is_starting(line.status, line.engine, line.updated_at_ms, clock::now());
+        let is_live = line.status == RunStatus::Running && (is_starting || here.is_driven(&line.run_id)?);
         objects.push(line_json(line, is_live));
         rows.push(line_row(line, is_live, all));
     }

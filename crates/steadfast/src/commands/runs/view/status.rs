@@ -9,6 +9,7 @@ use steadfast_core::text;
 
 use super::{dollars, line_json, status_words};
 use crate::commands::runs::finding::called;
+use crate::commands::runs::progress::doubts;
 use crate::commands::runs::{Here, driving};
 use crate::failure::Failure;
 use crate::output::Done;
@@ -18,7 +19,7 @@ const ITERATIONS_SHOWN: usize = 15;
 
 pub(in crate::commands::runs) fn status(here: &Here, name: &str) -> Result<Done, Failure> {
     let (store, row) = here.find(name)?;
-    let is_live = row.run.status == RunStatus::Running && here.is_driven(&row.run_id)?;
+    let is_live = here.is_live(&row)?;
     let json = status_json(store.read(), &row, is_live)?;
     let text = status_text(here, store.read(), &row, is_live)?;
     Ok(Done { text, json, code: 0 })
@@ -194,10 +195,11 @@ fn iteration_line(plan: &Plan, iteration: &IterationRow) -> String {
     let said = iteration.summary.as_deref().or(iteration.reasoning.as_deref()).unwrap_or("");
     let vote = if iteration.plateau == Some(true) { " [nothing left]" } else { "" };
     let line = format!(
-        "  #{number}  {:>7}  {:>7}  {}{vote}",
+        "  #{number}  {:>7}  {:>7}  {}{vote}{}",
         text::duration(seconds(iteration)),
         text::short_number(iteration.tokens),
-        text::headline(said, 90)
+        text::headline(said, 90),
+        doubts(&iteration.facts)
     );
     line.trim_end().to_owned()
 }
