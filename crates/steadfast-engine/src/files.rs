@@ -31,7 +31,7 @@ mod tidy;
 
 pub use history::{Committed, History, HistoryError, StoredHistory};
 pub use registry::{Edits, RegistryEntry, StopEdit, registry_key};
-pub use tidy::{Tidied, Tidy, tidy};
+pub use tidy::{Tidied, Tidy, mark_killed, tidy};
 
 use document::{CLAUDE, Document, Found, Lock};
 use place::Place;
