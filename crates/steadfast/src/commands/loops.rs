@@ -15,7 +15,7 @@ use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
 pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<Done, Failure> {
-    let here = Here::new(db, RunKind::Loop)?;
+    let here = Here::new(db, RunKind::Loop, arguments.json)?;
     match arguments.verb {
         LoopVerb::Run(arguments) => start(&here, &arguments),
         LoopVerb::OnRun(verb) => runs::on_run(&here, &verb),

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::output::Done;
 
 pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<Done, Failure> {
-    let here = Here::new(db, RunKind::Pipeline)?;
+    let here = Here::new(db, RunKind::Pipeline, arguments.json)?;
     match arguments.verb {
         PipelineVerb::Run(arguments) => start(&here, &arguments),
         PipelineVerb::OnRun(verb) => runs::on_run(&here, &verb),

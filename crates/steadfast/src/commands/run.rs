@@ -25,7 +25,7 @@ const TIMEOUT_MS: i64 = 2 * 3_600_000;
 const PROMISE: &str = "OBJECTIVE MET";
 
 pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failure> {
-    let here = Here::new(db, RunKind::Loop)?;
+    let here = Here::new(db, RunKind::Loop, arguments.json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;
     let overrides = Overrides { max: arguments.max, ..runs::agent_overrides(&arguments.agent)? };

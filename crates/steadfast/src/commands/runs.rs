@@ -40,13 +40,15 @@ pub(super) struct Here {
     /// Without links, since it is a part of a run's name.
     pub(super) project: PathBuf,
     pub(super) now: Millis,
+    /// Whether stdout is for scripts.
+    pub(super) json: bool,
 }
 
 impl Here {
-    pub(super) fn new(db: Option<&Path>, kind: RunKind) -> Result<Self, Failure> {
+    pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, Failure> {
         let paths = Paths::find(db)?;
         let project = fs_err::canonicalize(std::env::current_dir()?)?;
-        Ok(Self { paths, kind, project, now: clock::now() })
+        Ok(Self { paths, kind, project, now: clock::now(), json })
     }
 
     pub(super) fn project_dir(&self) -> String {
@@ -56,6 +58,14 @@ impl Here {
 
 /// A verb about runs that exist.
 pub(super) fn on_run(here: &Here, verb: &RunVerb) -> Result<Done, Failure> {
+    let is_look = match verb {
+        RunVerb::List { .. } | RunVerb::Status { .. } => true,
+        RunVerb::Cleanup(arguments) => !arguments.dry_run,
+        _ => false,
+    };
+    if is_look {
+        ending::obey_marks(here);
+    }
     match verb {
         RunVerb::List { all } => view::list(here, *all),
         RunVerb::Status { name } => view::status(here, name),

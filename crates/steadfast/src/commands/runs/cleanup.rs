@@ -13,6 +13,7 @@ use steadfast_engine::dispatcher;
 use steadfast_engine::files::{self, RegistryEntry, Tidy};
 use steadfast_engine::process;
 use steadfast_engine::publish::Publisher;
+use steadfast_engine::worktree;
 
 use super::finding::{called, is_starting};
 use super::{Here, logs};
@@ -33,6 +34,7 @@ struct Report {
     marked: Vec<String>,
     pruned: Vec<String>,
     removed: Vec<PathBuf>,
+    worktrees: Vec<PathBuf>,
 }
 
 pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<Done, Failure> {
@@ -77,6 +79,13 @@ fn clean_run(
         && row.run_id == line.run_id
     {
         here.catch_up(&row)?;
+    }
+    if line.status != RunStatus::Running {
+        let (home, project) = (&here.paths.home, Path::new(&line.project_dir));
+        match worktree::remove_clean(home, project, &line.run_id, &line.name, arguments.dry_run) {
+            Ok(removed) => report.worktrees.extend(removed),
+            Err(error) => output::note(&format!("{}: {error}", called(line.kind, &line.name))),
+        }
     }
     let ended = line.completed_at_ms.filter(|_| line.status != RunStatus::Running);
     if ended.is_some_and(|ended| ended < here.now - Millis::from(arguments.older_than) * DAY_MS) {
@@ -174,13 +183,15 @@ fn told(report: &Report, dry_run: bool) -> Done {
     lines.extend(report.stopped.iter().map(|what| format!("{what}: orphan agent {would}stopped")));
     lines.extend(report.pruned.iter().map(|key| format!("{key}: {would}removed from the registry (ended long ago)")));
     lines.extend(report.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
+    let worktrees = report.worktrees.iter();
+    lines.extend(worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display())));
     if lines.is_empty() {
         lines.push("nothing to clean up".into());
     }
     let zombies: Vec<&String> = report.zombies.iter().chain(&report.marked).collect();
     let json = json!({
         "dry_run": dry_run, "zombies": zombies, "stopped": report.stopped, "pruned": report.pruned,
-        "removed": report.removed,
+        "removed": report.removed, "worktrees": report.worktrees,
     });
     if dry_run {
         output::note("nothing was changed (--dry-run)");

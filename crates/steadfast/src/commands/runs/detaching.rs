@@ -96,7 +96,7 @@ fn started(here: &Here, row: &RunRow, how: &str) -> Result<Done, Failure> {
          stop:   steadfast {kind} kill {name}",
         called(kind, name)
     );
-    Ok(Done { text, json: view::status_json(store.read(), &row, is_live)?, code: 0 })
+    Ok(Done { text, json: view::status_json(&here.paths.home, store.read(), &row, is_live)?, code: 0 })
 }
 
 /// tmux has its own meaning for dots and colons.

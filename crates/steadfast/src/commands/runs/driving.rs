@@ -111,7 +111,7 @@ pub(super) fn ended(here: &Here, run_id: &str) -> Result<Done, Failure> {
     let row = store.read().run(run_id)?.ok_or_else(missing)?;
     Ok(Done {
         text: view::status_text(here, store.read(), &row, false)?,
-        json: view::status_json(store.read(), &row, false)?,
+        json: view::status_json(&here.paths.home, store.read(), &row, false)?,
         code: exit_code(&row),
     })
 }

@@ -14,7 +14,7 @@ use steadfast_engine::plan::{Planned, dry_run};
 use steadfast_engine::publish;
 
 use super::finding::called;
-use super::{Here, detaching, driving, preflight, view};
+use super::{Here, detaching, driving, ending, preflight, view};
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
@@ -58,6 +58,7 @@ pub(in crate::commands) fn start(
     if new.how == How::Tmux {
         detaching::refuse_taken_tmux(plan.kind, &plan.name)?;
     }
+    ending::obey_marks(here);
     preflight::prepare(here, &mut plan, new.worktree)?;
     // Nothing is made for a project whose files cannot be written.
     let files = PublicFiles::open(&here.project, plan.kind, &plan.name)?;

@@ -6,7 +6,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use crate::attempts::{eventually, is_alive};
-use crate::runs::{COUNTING, World};
+use crate::runs::{COUNTING, World, wait};
 
 const ENDLESS: &str = "echo $$ > agent; while :; do sleep 0.05; done";
 
@@ -89,4 +89,72 @@ fn checks_that_do_not_hold_are_told() {
         assert!(shown.contains("; not yet: 1 of 2 boxes are ticked"), "{shown}");
         assert!(shown.contains("; cannot be told: the checklist cannot be read"), "{shown}");
     }
+}
+
+#[test]
+fn a_mark_that_no_engine_saw_is_obeyed_by_the_next_command() {
+    for arguments in [&["loop", "list"][..], &["loop", "status", "it"], &["loop", "cleanup"]] {
+        let world = World::new();
+        let agent = orphaned(&world);
+        world.jq(".sessions[\"loop-it\"].status = \"killed\"");
+        world.run(arguments).succeeds();
+        let status = world.status("loop", "it");
+        assert_eq!((&status["status"], &status["reason"]), (&json!("killed"), &json!("killed_in_registry")));
+        assert_eq!((is_alive(&agent), &world.entry("loop-it")["status"]), (false, &json!("killed")));
+    }
+}
+
+#[test]
+fn an_entry_made_by_hand_is_shown_and_can_be_killed() {
+    let world = World::new();
+    let entry = json!({"type": "loop", "loop_type": "work", "status": "running", "max_iterations": 7, "mine": 1});
+    let registry = json!({"sessions": {"loop-hand": entry}});
+    world.write(&world.claude("loop-sessions.json"), &registry.to_string());
+    for shown in [world.status("loop", "hand"), world.run(&["loop", "list", "--json"]).json()["runs"][0].clone()] {
+        let facts = (&shown["type"], &shown["max_iterations"], &shown["status"], &shown["by_hand"]);
+        assert_eq!(facts, (&json!("work"), &json!(7), &json!("running"), &json!(true)));
+    }
+    let killed = world.run(&["loop", "kill", "hand", "--json"]).succeeds().json();
+    assert_eq!(killed["status"], json!("killed"));
+    let entry = world.entry("loop-hand");
+    assert_eq!((&entry["status"], &entry["mine"]), (&json!("killed"), &json!(1)));
+    assert!(entry["killed_at"].is_string(), "{entry}");
+    world.run(&["loop", "kill", "hand"]).fails_with(2, "no loop named hand");
+}
+
+#[test]
+fn following_begins_before_the_first_output_and_json_is_json() {
+    let world = World::new();
+    world.loop_type("two", "completion: fixed-n\nruns: 2");
+    let script = "while [ ! -e go ]; do sleep 0.02; done; echo \"said $STEADFAST_ITERATION\"";
+    world.loop_run(&["two"], script, &["-d"]).succeeds();
+    let logs = world.spawn(&["loop", "logs", "two", "-f", "--json"]);
+    let attached = world.spawn(&["loop", "attach", "two", "--json"]);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::fs::write(world.in_project("go"), "").unwrap();
+    let logs = wait(logs);
+    let lines: Vec<serde_json::Value> =
+        logs.succeeds().stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let line = |number: u32| json!({"stage": 1, "iteration": number, "attempt": 1, "line": format!("said {number}")});
+    assert_eq!(lines, [line(1), line(2)]);
+    assert_eq!(wait(attached).succeeds().json()["status"], json!("completed"));
+}
+
+#[test]
+fn branches_are_named_and_clean_worktrees_go() {
+    let world = World::new();
+    world.repository();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    let output = world.loop_run(&["once", "w"], COUNTING, &["--worktree"]);
+    assert!(output.succeeds().stdout.contains("branch steadfast/w/run (worktree "), "{output:?}");
+    let place = |world: &World| world.status("loop", "w")["history"][0].clone();
+    let worktree = place(&world)["worktree"].as_str().unwrap().to_owned();
+    assert_eq!(place(&world)["branch"], json!("steadfast/w/run"));
+    std::fs::write(std::path::Path::new(&worktree).join("new"), "").unwrap();
+    assert_eq!(world.run(&["loop", "cleanup", "--json"]).json()["worktrees"], json!([]));
+    std::fs::remove_file(std::path::Path::new(&worktree).join("new")).unwrap();
+    assert_eq!(world.run(&["loop", "cleanup", "--json"]).json()["worktrees"], json!([worktree]));
+    assert!(!std::path::Path::new(&worktree).exists());
+    assert_eq!((&place(&world)["branch"], &place(&world)["worktree"]), (&json!("steadfast/w/run"), &json!(null)));
+    assert!(world.git(&["branch", "--list", "steadfast/*"]).contains("steadfast/w/run"));
 }
