@@ -32,7 +32,7 @@ mod tidy;
 pub use history::{Committed, History, HistoryError, StoredHistory};
 pub use outputs::OutputOf;
 pub use registry::{Edits, RegistryEntry, StopEdit, registry_key};
-pub use tidy::{Tidied, Tidy, tidy};
+pub use tidy::{Tidied, Tidy, mark_killed, tidy};
 
 use document::{CLAUDE, Document, Found, Lock};
 use place::Place;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use steadfast_core::clock;
 use steadfast_core::log;
+use steadfast_core::run::machine;
 use steadfast_core::run::{AgentPlan, AttemptId, Check, Outcome, Rule, StagePlan, template};
 
 use super::{Dispatcher, DriveError, Flying, News, cannot_start};
@@ -78,7 +79,9 @@ impl Dispatcher<'_> {
         })
         .map_err(|error| error.to_string())?;
         let ordinal = crash::ordinal(attempt.directory());
-        let spec = Spec::of(&invoked, &directory, limit_of(stage), self.engine.grace, ordinal);
+        let left = machine::time_left(&plan, &self.run, clock::now()).and_then(|left| u64::try_from(left).ok());
+        let limit = left.map_or(Duration::MAX, Duration::from_millis).min(limit_of(stage));
+        let spec = Spec::of(&invoked, &directory, limit, self.engine.grace, ordinal);
         let failed = |error: std::io::Error| format!("the attempt cannot be started: {error}");
         attempt.prepare(&spec, &invoked.prompt, &invoked.files).map_err(failed)?;
         crash::point(crash::Point::Prepared);

@@ -66,11 +66,17 @@ fn without_checks_the_agents_promise_counts() {
 }
 
 #[test]
-fn a_limit_is_exit_5_and_getting_nowhere_with_failing_checks_is_exit_6() {
+fn a_limit_is_exit_5_and_an_end_with_failing_checks_is_exit_6() {
     let world = World::new();
+    // Repeating the prompt is no promise.
+    let output = run(&world, "cat; echo $STEADFAST_ITERATION", &["--max", "2", "--json"]);
+    assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_iterations")), "{output:?}");
+    // Time ends a run in the middle of an attempt.
+    let output = run(&world, "sleep 60", &["--max-hours", "0.0005", "--json"]);
+    assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_hours")), "{output:?}");
     let moving = "echo x >> tries; wc -l < tries";
     let output = run(&world, moving, &["--verify", "false", "--max", "2", "--json"]);
-    assert_eq!(output.code, 5, "{output:?}");
+    assert_eq!((output.code, &output.json()["reason"]), (6, &json!("max_iterations")), "{output:?}");
     let limited = goal(&world, output.json()["name"].as_str().unwrap());
     assert_eq!((&limited["status"], &limited["paused_reason"]), (&json!("paused"), &json!("continuation_cap")));
     let output = run(&world, "echo the same", &["--verify", "false", "--json"]);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use steadfast_core::clock::{self, Millis};
+use steadfast_core::host::process::ProcessId;
 use steadfast_core::run::name::RunName;
 use steadfast_core::run::{RunKind, RunStatus};
 use steadfast_core::store::{RunFilter, RunLine, RunRow, Store, StoreError};
@@ -13,6 +15,8 @@ use super::Here;
 use crate::failure::{Failure, code};
 use crate::output;
 
+/// How long an engine may take to come to a new run.
+const STARTING_MS: Millis = 10_000;
 /// More places than these are not listed.
 const MOST_PLACES: usize = 5;
 
@@ -83,6 +87,22 @@ impl Here {
     pub(super) fn is_driven(&self, run_id: &str) -> Result<bool, Failure> {
         Ok(dispatcher::is_driven(&self.paths.home, run_id)?)
     }
+
+    /// Whether somebody drives the run now, or is about to.
+    pub(super) fn is_live(&self, row: &RunRow) -> Result<bool, Failure> {
+        let (status, engine) = (row.run.status, row.engine);
+        if status != RunStatus::Running {
+            return Ok(false);
+        }
+        Ok(is_starting(status, engine, row.updated_at_ms, clock::now()) || self.is_driven(&row.run_id)?)
+    }
+}
+
+/// Whether a run was made or opened a moment ago and its engine has not come to it yet. An engine that died has left
+/// its number behind.
+pub(super) fn is_starting(status: RunStatus, engine: Option<ProcessId>, updated_at_ms: Millis, now: Millis) -> bool {
+    let age = now.saturating_sub(updated_at_ms);
+    status == RunStatus::Running && engine.is_none() && (0..STARTING_MS).contains(&age)
 }
 
 /// `loop NAME`, for people.
