@@ -196,7 +196,7 @@ pub(crate) struct RunHow {
     /// Show what would be run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Allow the commands of this project's own definition from now on, as long as it does not change
+    /// Allow the commands of a definition of this project that takes the place of another, as long as it does not change
     #[arg(long)]
     pub(crate) trust: bool,
 }
