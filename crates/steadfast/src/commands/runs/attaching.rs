@@ -60,7 +60,7 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
                 "detached; {} goes on (`steadfast {kind} kill {name}` ends it)",
                 called(kind, &name)
             ));
-            let json = view::status_json(&here.paths.home, store.read(), &now, is_live)?;
+            let json = view::status_json(here, store.read(), &now, is_live)?;
             return Ok(Done { json, ..Done::default() });
         }
         std::thread::sleep(LOOK_EVERY);
