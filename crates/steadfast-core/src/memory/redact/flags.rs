@@ -145,7 +145,7 @@ fn value(text: &str, from: usize, holds: Holds, spaced: bool) -> Option<Range<us
     };
     let skipped = match holds {
         Holds::Password => 0,
-        Holds::Cookies => return cookies(text, start, |c| ends(c)),
+        Holds::Cookies => return cookies(text, start, ends),
         Holds::UserAndPassword => {
             let user = window(rest, 0, USER_MAX);
             user.get(..user.find(ends).unwrap_or(user.len()))?.find(':')? + 1
