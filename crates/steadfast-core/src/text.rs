@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 /// Escapes text that a prompt quotes inside an XML-like element, so that it cannot close the element, and drops
-/// control characters other than newline and tab.
+/// control characters other than newline and tab, also those that turn the direction of what follows.
 pub fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -15,7 +15,7 @@ pub fn escape_xml(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '\n' | '\t' => escaped.push(character),
-            control if control.is_control() => {}
+            control if control.is_control() || turns_direction(control) => {}
             other => escaped.push(other),
         }
     }
@@ -23,7 +23,7 @@ pub fn escape_xml(text: &str) -> String {
 }
 
 /// Drops control characters but newline and tab, and the escape sequences of terminals whole, so that stored text
-/// cannot drive one.
+/// cannot drive one or look other than it is.
 pub fn printable(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -54,11 +54,17 @@ pub fn printable(text: &str) -> String {
             },
             '\u{9b}' => skip_sequence(&mut characters),
             '\n' | '\t' => kept.push(character),
-            control if control.is_control() => {}
+            control if control.is_control() || turns_direction(control) => {}
             other => kept.push(other),
         }
     }
     kept
+}
+
+/// Embeddings, overrides and isolates of bidirectional text: with them a text reads other than it is. The two marks
+/// U+200E and U+200F only say how one place is to be read, and stay.
+fn turns_direction(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The parameters of a control sequence and the character that ends it.
@@ -218,6 +224,13 @@ mod tests {
         ] {
             assert_eq!(printable(text), kept, "{text:?}");
         }
+    }
+
+    #[test]
+    fn text_reads_as_it_is_written() {
+        let turned = "a\u{202a}b\u{202e}c\u{2066}d\u{2069}e\u{200e}\u{200f}";
+        assert_eq!(printable(turned), "abcde\u{200e}\u{200f}");
+        assert_eq!(escape_xml(turned), "abcde\u{200e}\u{200f}");
     }
 
     #[test]

@@ -6,9 +6,9 @@ pub(super) mod line;
 
 use std::cell::LazyCell;
 
-use super::{LINE_MAX, Notes, environment, evidence, git};
+use super::{LINE_MAX, Notes, environment, evidence, git, head};
 use crate::memory::observation::{Outcome, Place, Shell, attempt};
-use crate::memory::{Category, Importance};
+use crate::memory::{Category, Importance, redact};
 use line::{Command, Joint};
 
 /// The most commands of one chain that give it its name.
@@ -24,7 +24,9 @@ const VIEWERS: [&str; 24] = [
 ];
 
 pub(super) fn note(notes: &mut Notes, shell: &Shell) {
-    let commands = line::commands(&shell.command);
+    // Before it is taken apart: a word alone does not tell that a password was behind its flag.
+    let safe = redact::redact(head(&shell.command, line::LINE_MAX));
+    let commands = line::commands(&safe);
     let failed = match shell.outcome {
         Outcome::Unfinished => return,
         Outcome::Failed => true,
@@ -171,27 +173,87 @@ fn names_of_worked(commands: &[Command], output: &str) -> Vec<String> {
     worked
 }
 
-/// A stable name of a command: the program and what tells it from its other uses, without flags.
+/// Flags that take no value: the word behind one of them is an argument.
+const WITHOUT_VALUE: [&str; 49] = [
+    "--",
+    "-v",
+    "-vv",
+    "-vvv",
+    "-q",
+    "-s",
+    "-x",
+    "-la",
+    "-al",
+    "-rf",
+    "-fr",
+    "-rn",
+    "-it",
+    "-ti",
+    "-sS",
+    "-fsSL",
+    "-sSL",
+    "-sL",
+    "--all",
+    "--release",
+    "--workspace",
+    "--all-targets",
+    "--all-features",
+    "--verbose",
+    "--quiet",
+    "--silent",
+    "--force",
+    "--yes",
+    "--watch",
+    "--ci",
+    "--coverage",
+    "--frozen",
+    "--locked",
+    "--offline",
+    "--frozen-lockfile",
+    "--dry-run",
+    "--check",
+    "--fix",
+    "--write",
+    "--json",
+    "--debug",
+    "--recursive",
+    "--global",
+    "--rm",
+    "--staged",
+    "--cached",
+    "--amend",
+    "--if-present",
+    "--bail",
+];
+
+/// A stable name of a command: the program and what tells it from its other uses, without flags. What follows a flag
+/// may be its value, and nobody knows what that is; only behind a flag that takes none is it part of the name.
 fn name(command: &Command) -> Option<String> {
-    /// Flags whose value stands behind them.
-    const WITH_VALUE: [&str; 8] =
-        ["-C", "-c", "--prefix", "--manifest-path", "--cwd", "--dir", "--directory", "--git-dir"];
-    /// Words that need the next one: `npm run build`, `docker compose up`, `python -m pytest`.
-    const LEADING: [&str; 9] = ["run", "exec", "compose", "x", "tool", "pip", "workspace", "-m", "nextest"];
+    /// Words that need the next one: `npm run build`, `docker compose up`.
+    const LEADING: [&str; 8] = ["run", "exec", "compose", "x", "tool", "pip", "workspace", "nextest"];
     let program = command.program()?;
     if SETUP.contains(&program) {
         return None;
     }
     let mut name = program.to_owned();
     let mut taken = 0;
-    let mut words = command.words.iter().skip(1).map(String::as_str);
+    let mut words = command.words.iter().skip(1).map(String::as_str).peekable();
     while let Some(word) = words.next() {
-        if WITH_VALUE.contains(&word) {
-            words.next();
+        // `python -m pytest`.
+        let leads = LEADING.contains(&word) || (word == "-m" && program.starts_with("py"));
+        if word.starts_with('-') && !leads {
+            // One letter means many things: what is behind it must look like a word, too.
+            let letter = word.len() == 2 && word != "--";
+            let alone = word.contains('=')
+                || word.contains(redact::MARK)
+                || word.starts_with("--no-")
+                || (WITHOUT_VALUE.contains(&word) && (!letter || words.peek().is_none_or(|next| is_lower(next))));
+            if !alone {
+                words.next_if(|next| !next.starts_with('-'));
+            }
             continue;
         }
-        let leads = LEADING.contains(&word);
-        if (word.starts_with(['-', '+']) && !leads) || !is_plain(word) {
+        if word.starts_with('+') || !is_plain(word) {
             continue;
         }
         name.push(' ');
@@ -202,6 +264,10 @@ fn name(command: &Command) -> Option<String> {
         }
     }
     Some(name)
+}
+
+fn is_lower(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_lowercase() || b"._-/".contains(&byte))
 }
 
 /// A word that names something, not an expression.

@@ -14,6 +14,8 @@ pub(super) enum Grade {
     Query,
     /// `Authorization`: a scheme, then the secret.
     Header,
+    /// `Cookie`: pairs of names and secrets.
+    Cookie,
 }
 
 /// Names longer than this are text that happens to have no blanks.
@@ -73,7 +75,7 @@ const KEYS: [&str; 19] = [
 ];
 
 pub(super) fn grade(name: &str) -> Option<Grade> {
-    if name.len() < 3 || name.len() > NAME_MAX || matches!(name, "PWD" | "OLDPWD") {
+    if name.len() < 2 || name.len() > NAME_MAX || matches!(name, "PWD" | "OLDPWD") {
         return None;
     }
     // Most names have none of these letters together; taking them apart is left to the few that do.
@@ -90,15 +92,22 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
     let qualified = last + 1 < words.len();
     match word {
         "password" | "passwords" | "passwd" | "passphrase" | "passcode" | "secret" | "secrets" | "credential"
-        | "credentials" | "apikey" => Some(Grade::Strong),
+        | "credentials" | "apikey" | "pw" | "passwort" | "kennwort" | "wachtwoord" | "senha" | "contrasena" => {
+            Some(Grade::Strong)
+        }
         "token" if qualified && words.last().is_some_and(|word| word == "id") => None,
         "token" | "jwt" => Some(if word == "jwt" && words.len() == 1 { Grade::Query } else { Grade::Token }),
         "authorization" => Some(Grade::Header),
+        "cookie" | "cookies" if !qualified => Some(Grade::Cookie),
         "key" if KEYS.contains(&before) => Some(Grade::Strong),
         "auth" | "pass" | "pwd" if !qualified => Some(Grade::Weak),
         "sig" | "signature" | "key" | "code" | "sas" if !qualified => Some(Grade::Query),
         glued if glued.ends_with("token") => Some(Grade::Token),
-        glued if ["password", "passwd", "passphrase", "secret", "apikey"].iter().any(|end| glued.ends_with(end)) => {
+        glued
+            if ["password", "passwd", "passphrase", "passwort", "secret", "apikey"]
+                .iter()
+                .any(|end| glued.ends_with(end)) =>
+        {
             Some(Grade::Strong)
         }
         glued => {
@@ -108,13 +117,18 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
     }
 }
 
-/// `API key: …`: a name of two words, as people write it.
+/// `API key: …`, `mot de passe : …`: a name of several words, as people write it.
 pub(super) fn spaced_key(text: &str, at: usize, name: &str) -> Option<Grade> {
+    let spaced = || super::before(text, at, 24).strip_suffix(' ');
+    if name.eq_ignore_ascii_case("passe") {
+        let ends = spaced()?.as_bytes();
+        let words = ends.get(ends.len().checked_sub(6)?..)?;
+        return words.eq_ignore_ascii_case(b"mot de").then_some(Grade::Strong);
+    }
     if !name.eq_ignore_ascii_case("key") {
         return None;
     }
-    let before = super::line_before(text, at).strip_suffix(' ')?;
-    let word = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
+    let word = spaced()?.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
     KEYS.iter().any(|kind| word.eq_ignore_ascii_case(kind)).then_some(Grade::Strong)
 }
 
@@ -122,12 +136,33 @@ fn is_qualifier(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit()) || QUALIFIERS.contains(&word)
 }
 
+/// One quick look at every three letters; it may say yes too often.
 fn may_matter(name: &str) -> bool {
-    const PARTS: [&[u8]; 10] =
-        [b"pass", b"pwd", b"secret", b"token", b"cred", b"auth", b"key", b"sig", b"jwt", b"code"];
     let name = name.as_bytes();
-    name.eq_ignore_ascii_case(b"sas")
-        || PARTS.iter().any(|part| name.windows(part.len()).any(|window| window.eq_ignore_ascii_case(part)))
+    let ends_in_pw = name.last_chunk::<2>().is_some_and(|end| end.eq_ignore_ascii_case(b"pw"));
+    ends_in_pw
+        || name.windows(3).any(|letters| {
+            let &[a, b, c] = letters else { return false };
+            matches!(
+                &[a | 0x20, b | 0x20, c | 0x20],
+                b"pas"
+                    | b"pwd"
+                    | b"sec"
+                    | b"tok"
+                    | b"cre"
+                    | b"aut"
+                    | b"key"
+                    | b"sig"
+                    | b"jwt"
+                    | b"cod"
+                    | b"sas"
+                    | b"coo"
+                    | b"ken"
+                    | b"wac"
+                    | b"sen"
+                    | b"con"
+            )
+        })
 }
 
 /// The words of a name in lower case: split at `_`, `-`, `.`, and where the case or the kind of character changes.

@@ -1,7 +1,13 @@
 //! What is no secret although it stands where one might: references to variables, types, calls, and plain words.
 
+/// References and code are short. What is longer is taken for a secret, so that nothing long is ever looked at twice.
+const SHORT_MAX: usize = 256;
+
 /// Not the secret itself, but where it comes from, or a place left for it.
 pub(super) fn is_reference(value: &str) -> bool {
+    if value.len() > SHORT_MAX {
+        return false;
+    }
     let value = value.trim();
     let name = |text: &str| {
         text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
@@ -118,6 +124,9 @@ pub(super) fn is_sentence(word: &str) -> bool {
 
 /// A call, a type or the path of a variable, as programs have them.
 pub(super) fn is_code(word: &str, rest: &str) -> bool {
+    if word.len() > SHORT_MAX {
+        return false;
+    }
     let path = word.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'.' | b':' | b'?'));
     let dotted = word.contains('.') || word.contains("::");
     let called = word.find('(').is_some_and(|at| {

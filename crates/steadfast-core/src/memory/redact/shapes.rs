@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::after;
+use super::{after, window};
 
 /// A kind of key: how it begins, what follows, and how much of that there is at least.
 struct Key {
@@ -20,13 +20,19 @@ enum Alphabet {
     Uppercase,
     /// With `-` and `_`.
     Url,
+    /// With `-`, `_` and `.`.
+    Dotted,
+    /// With `+`, `/` and `=`.
+    Base64,
+    /// Lower-case hexadecimal digits, exactly as many as there must be.
+    Hex,
 }
 
 const fn key(prefix: &'static str, made_of: Alphabet, least: usize, needs_digit: bool) -> Key {
     Key { prefix, made_of, least, needs_digit }
 }
 
-const KEYS: [Key; 30] = [
+const KEYS: [Key; 46] = [
     key("sk-ant-", Alphabet::Url, 8, false),
     key("sk-proj-", Alphabet::Url, 8, false),
     key("sk-", Alphabet::Url, 8, true),
@@ -57,6 +63,22 @@ const KEYS: [Key; 30] = [
     key("xai-", Alphabet::Alphanumeric, 20, true),
     key("shpat_", Alphabet::Alphanumeric, 16, true),
     key("dop_v1_", Alphabet::Alphanumeric, 16, true),
+    key("dckr_pat_", Alphabet::Url, 16, false),
+    key("ya29.", Alphabet::Dotted, 20, false),
+    key("whsec_", Alphabet::Base64, 16, false),
+    key("hvs.", Alphabet::Url, 16, false),
+    key("hvb.", Alphabet::Url, 16, false),
+    key("AGE-SECRET-KEY-", Alphabet::Uppercase, 20, false),
+    key("lin_api_", Alphabet::Alphanumeric, 16, false),
+    key("dapi", Alphabet::Hex, 32, false),
+    key("glptt-", Alphabet::Url, 16, false),
+    key("gldt-", Alphabet::Url, 16, true),
+    key("dp.st.", Alphabet::Dotted, 16, false),
+    key("dp.pt.", Alphabet::Dotted, 16, false),
+    key("SK", Alphabet::Hex, 32, false),
+    key("rk_test_", Alphabet::Alphanumeric, 8, false),
+    key("xoxc-", Alphabet::Url, 8, true),
+    key("xoxd-", Alphabet::Url, 8, true),
 ];
 
 /// The first key in a run of characters, wherever in it a word begins.
@@ -70,7 +92,8 @@ pub(super) fn known_key(text: &str, from: usize, to: usize) -> Option<Range<usiz
         .filter(|at| at.checked_sub(1).and_then(|at| bytes.get(at)).is_none_or(|b| !b.is_ascii_alphanumeric()))
         .find_map(|at| {
             let end = match bytes.get(at)? {
-                b's' | b'r' | b'g' | b'x' | b'A' | b'n' | b'h' | b'p' | b'd' => key_end(text, at),
+                b's' | b'r' | b'g' | b'x' | b'A' | b'n' | b'h' | b'p' | b'd' | b'y' | b'w' | b'l' => key_end(text, at),
+                b'S' => key_end(text, at).or_else(|| two_parts_end(text, at)),
                 b'e' => signed_token_end(text, at),
                 _ => None,
             };
@@ -82,12 +105,20 @@ fn key_end(text: &str, at: usize) -> Option<usize> {
     let rest = after(text, at);
     KEYS.iter().find_map(|key| {
         let body = rest.strip_prefix(key.prefix)?;
-        let length = body.bytes().take_while(|byte| key.made_of.has(*byte)).count();
+        let mut length = body.bytes().take_while(|byte| key.made_of.has(*byte)).count();
+        if matches!(key.made_of, Alphabet::Dotted) {
+            // The end of a sentence is not the key's.
+            length = body.get(..length)?.trim_end_matches('.').len();
+        }
         let digits = body.bytes().take(length).any(|byte| byte.is_ascii_digit());
         let key_like = digits || !key.needs_digit || length >= 40;
-        // An upper-case word that goes on in another way is a name.
-        let whole = !matches!(key.made_of, Alphabet::Uppercase)
-            || body.as_bytes().get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+        // A word of few letters that goes on in another way is a name.
+        let ended = || body.as_bytes().get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+        let whole = match key.made_of {
+            Alphabet::Uppercase => ended(),
+            Alphabet::Hex => length == key.least && ended(),
+            _ => true,
+        };
         (length >= key.least && key_like && whole).then_some(at + key.prefix.len() + length)
     })
 }
@@ -98,8 +129,21 @@ impl Alphabet {
             Self::Alphanumeric => byte.is_ascii_alphanumeric(),
             Self::Uppercase => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
             Self::Url => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'),
+            Self::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'),
+            Self::Base64 => byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='),
+            Self::Hex => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
         }
     }
+}
+
+/// `SG.….…`: two parts, each of them long.
+fn two_parts_end(text: &str, at: usize) -> Option<usize> {
+    const PART_MAX: usize = 128;
+    let part = |text: &str| text.bytes().take(PART_MAX).take_while(|byte| Alphabet::Url.has(*byte)).count();
+    let body = after(text, at).strip_prefix("SG.")?;
+    let first = part(body);
+    let second = part(after(body, first).strip_prefix('.')?);
+    (first >= 16 && second >= 16).then_some(at + 3 + first + 1 + second)
 }
 
 /// `eyJ….….…`: JSON in base64, then at least one more part.
@@ -131,7 +175,7 @@ pub(super) fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
         (_, Some(label)) => (false, label),
         _ => return None,
     };
-    let label_end = label.find("-----").filter(|end| *end < 60)?;
+    let label_end = window(label, 0, 64).find("-----")?;
     if !label.get(..label_end)?.contains("PRIVATE KEY") {
         return None;
     }

@@ -31,6 +31,17 @@ fn keys_are_known_by_their_shape() {
         "hf_abcdefghijklmnopqrstuvwx",
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
         "sk_live_51H8abcdefgh",
+        "dckr_pat_AbCdEfGh-IjKlMnOpQrStUvWxYz0",
+        "ya29.a0AfH6SMBx-abcdefghij.klmnopqr_stuv",
+        "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",
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "hvs.CAESIJlWh6fMZ9vGd5Jx0123456789",
+        "AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQPZRY9X8GF2TVDW0S3JN54",
+        "lin_api_abcdefghijklmnopqrstuvwxyz0123456789ABCD",
+        "dapi0123456789abcdef0123456789abcdef",
+        "glptt-0123456789abcdef0123456789abcdef01234567",
+        "dp.st.dev.abcdefghijklmnopqrstuvwxyz0123456789ABCD",
+        "SK0123456789abcdef0123456789abcdef",
     ] {
         for (before, after) in
             [("", ""), ("use ", " now"), ("(", ")"), ("\"", "\","), ("x=", "\n"), ("https://h/", "?a")]
@@ -128,6 +139,121 @@ fn flags_headers_and_urls() {
 }
 
 #[test]
+fn flags_of_programs() {
+    becomes(&[
+        ("mysql -u root -pHunter2 db", "mysql -u root -p[redacted] db"),
+        ("mysqldump -uroot -p'Hun ter2' db > x", "mysqldump -uroot -p'[redacted]' db > x"),
+        ("sudo docker exec db mariadb -pH!2 app", "sudo docker exec db mariadb -p[redacted] app"),
+        ("mysqldump --password Hunter2 db", "mysqldump --password [redacted] db"),
+        ("sshpass -pHunter2 ssh h", "sshpass -p[redacted] ssh h"),
+        ("redis-cli -h h -a swordfish ping", "redis-cli -h h -a [redacted] ping"),
+        ("zip -P swordfish out.zip a", "zip -P [redacted] out.zip a"),
+        ("7z x -pswordfish a.7z", "7z x -p[redacted] a.7z"),
+        ("ldapsearch -x -D cn=a -w swordfish", "ldapsearch -x -D cn=a -w [redacted]"),
+        ("http -a bob:swordfish https://x", "http -a bob:[redacted] https://x"),
+        ("openssl enc -aes-256-cbc -k swordfish -in a", "openssl enc -aes-256-cbc -k [redacted] -in a"),
+        ("openssl enc -pass pass:swordfish -in a", "openssl enc -pass pass:[redacted] -in a"),
+        ("openssl rsa -passin 'pass:sword fish' -in a", "openssl rsa -passin 'pass:[redacted]' -in a"),
+        ("mongosh -u bob -p swordfish", "mongosh -u bob -p [redacted]"),
+        ("docker login -u bob -p swordfish r.io", "docker login -u bob -p [redacted] r.io"),
+        ("curl -sSu bob:swordfish https://x", "curl -sSu bob:[redacted] https://x"),
+        ("curl \\\n  -u bob:swordfish x", "curl \\\n  -u bob:[redacted] x"),
+        ("curl -b \"sid=abc; b=2\" https://x", "curl -b \"[redacted]\" https://x"),
+        ("curl -b sid=abc https://x", "curl -b [redacted] https://x"),
+        ("curl --cookie 'sid=abc' https://x", "curl --cookie '[redacted]' https://x"),
+    ]);
+}
+
+#[test]
+fn cookies_webhooks_and_bots() {
+    becomes(&[
+        ("Cookie: a=b1; c=d2\nnext", "Cookie: [redacted]\nnext"),
+        ("< Set-Cookie: sid=abc; Path=/; HttpOnly\r\nnext", "< Set-Cookie: [redacted]\r\nnext"),
+        ("curl -H 'Cookie: sid=abc; t=1' https://x", "curl -H 'Cookie: [redacted]' https://x"),
+        (r#"{"set-cookie": ["sid=abc; Path=/"], "n": 1}"#, r#"{"set-cookie": ["[redacted]"], "n": 1}"#),
+        (r#"{\"Cookie\": \"sid=abc\"}"#, r#"{\"Cookie\": \"[redacted]\"}"#),
+        ("to https://hooks.slack.com/services/T0/B0/XyZ now", "to https://hooks.slack.com/services/[redacted] now"),
+        ("https://discord.com/api/webhooks/12/aB-c_D.", "https://discord.com/api/webhooks/[redacted]."),
+        ("https://discordapp.com/api/v10/webhooks/12/aB", "https://discordapp.com/api/v10/webhooks/[redacted]"),
+        ("123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1 x", "123456789:[redacted] x"),
+        (
+            "https://api.telegram.org/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1/getMe",
+            "https://api.telegram.org/bot123456789:[redacted]/getMe",
+        ),
+    ]);
+}
+
+#[test]
+fn sentences_and_other_languages() {
+    becomes(&[
+        ("the password is hunter2, use it", "the password is [redacted], use it"),
+        ("The token is: aB3dE5", "The token is: [redacted]"),
+        ("the password is `swordfish`.", "the password is `[redacted]`."),
+        ("my password is 123456", "my password is [redacted]"),
+        ("the API key is abc123 today", "the API key is [redacted] today"),
+        ("machine h login me password swordfish", "machine h login me password [redacted]"),
+        ("machine h\n  login me\n  password swordfish\n", "machine h\n  login me\n  password [redacted]\n"),
+        ("pw: swordfish", "pw: [redacted]"),
+        ("DB_PW=abc", "DB_PW=[redacted]"),
+        ("Passwort: Schwertfisch", "Passwort: [redacted]"),
+        ("das Passwort ist hunter2.", "das Passwort ist [redacted]."),
+        ("contraseña: pezespada", "contraseña: [redacted]"),
+        ("Contraseña=x1", "Contraseña=[redacted]"),
+        ("mot de passe : espadon", "mot de passe : [redacted]"),
+        ("Mot de passe\u{a0}: espadon", "Mot de passe\u{a0}: [redacted]"),
+        ("密码：hunter2 用", "密码：[redacted] 用"),
+        ("密码是hunter2", "密码是[redacted]"),
+        ("パスワード: hunter2", "パスワード: [redacted]"),
+        ("пароль: меч", "пароль: [redacted]"),
+    ]);
+}
+
+#[test]
+fn hostile_repetitions_come_to_an_end() {
+    // Whatever looks far ahead or back at each of these takes minutes, and the suite with it.
+    let long = ["a://b:", "-p ", "token=", "\"password\": \"", "eyJ", "<private", "-----BEGIN ", "sk-"];
+    let others = [
+        "a://1@",
+        "a://b:c/",
+        "curl -u/",
+        "curl -u a",
+        "mysql -p",
+        "token=a(",
+        "token=<",
+        "token: ",
+        "token=\"${",
+        "eyJ.",
+        "eyJ.eyJhbGciOiJIUzI1NiJ9.",
+        "<private>",
+        "-----END ",
+        "xoxb-",
+        "SG.",
+        "key ",
+        "Authorization: ",
+        "Authorization:a ",
+        "Authorization: Bearer ",
+        "Cookie: a=$",
+        "Cookie:",
+        "bearer ",
+        "login a password ",
+        "password is ",
+        "1:",
+        "密码",
+        "?token=",
+        ",a",
+        "plain words ",
+        "hooks.slack.com/services/",
+    ];
+    for (piece, length) in
+        long.iter().map(|piece| (piece, 1_000_000)).chain(others.iter().map(|piece| (piece, 200_000)))
+    {
+        let text = piece.repeat(length / piece.len());
+        let clean = redact(&text);
+        assert!(clean.len() <= text.len() + GROWTH_MAX + MARK.len(), "{piece}");
+    }
+}
+
+#[test]
 fn what_the_user_marked_is_not_kept() {
     becomes(&[
         ("a <private>b\nc</private> d", "a [redacted] d"),
@@ -184,6 +310,25 @@ fn ordinary_text_stays() {
         "signature: fn(a) -> b",
         "eyJ is how it begins",
         "目標: パスワード 変更",
+        "the password is wrong",
+        "the password is 12 characters long",
+        "the token is expired",
+        "the token is user_id or DB_TOKEN",
+        "the login page password reset",
+        "-p 8080",
+        "docker run -p 80:80 mysql -p80:80",
+        "docker exec login-db run -p 8080",
+        "mkdir -p src/a",
+        "mysql -u root -p db",
+        "mysql x && mkdir -psrc",
+        "git clone https://x -a bob:y",
+        "openssl rsa -key a.pem -passin env:PASS",
+        "curl -b cookies.txt -u bob https://x",
+        "cookie recipe: flour",
+        "Cookie: chocolate",
+        "if (cookie == other) {}",
+        "SG.x and dapi docs, SKIP, SKU0123, ya29.x",
+        "12:34:56 and 123456:7",
         "[redacted] password=[redacted], --token [redacted]",
     ] {
         assert!(matches!(redact(text), Cow::Borrowed(same) if same == text), "{text:?} became {:?}", redact(text));
@@ -207,7 +352,8 @@ fn pieces() -> impl Strategy<Value = String> {
             ":", ": ", " = ", "\"", "'", "\\\"", "`", "<private>", "</private>", "-----BEGIN PRIVATE KEY-----",
             "-----END PRIVATE KEY-----", "sk-ant-", "ghp_", "eyJ", ".", "AKIA", "?", "&", "sig", ",", ";", "\n", " ",
             "[redacted]", "[", "]", "$", "{", "}", "(", ")", "<", ">", "\\", "：", "目", "secret", "x1", "abc",
-            "hunter2", "key", "api ", "sshpass -p ", "Digest ", "%", "#", "_", "-",
+            "hunter2", "key", "api ", "Cookie", "mysql -p", "openssl -pass pass:", "redis-cli -a ", " is ", "login me ",
+            "密码", "contraseña", "mot de passe", "hooks.slack.com/services/", "curl -b ", "a=", "SG.", "ya29.", "pw", "sshpass -p ", "Digest ", "%", "#", "_", "-",
         ]).prop_map(str::to_owned),
         1 => "[a-zA-Z0-9]{1,24}",
         1 => "\\PC{0,4}",

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::names::Grade;
 use super::plain::{is_code, is_ordinary, is_reference, is_sentence, looks_random};
-use super::{MARK, after};
+use super::{MARK, after, window};
 
 /// The farthest that the end of a quotation is looked for.
 const QUOTED_MAX: usize = 8_192;
@@ -53,7 +53,8 @@ pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<Value> {
     };
     // The name may be quoted, or an index: `"token": …`, `env['TOKEN'] = …`.
     let closed = skip(end, b"\"'`\\]").min(end + 4);
-    let separator = skip(closed, b" \t");
+    // French has a blank of its own before the colon.
+    let separator = text.len() - after(text, closed).trim_start_matches([' ', '\t', '\u{a0}', '\u{202f}']).len();
     let (joint, from) = match bytes.get(separator) {
         Some(b'=') if bytes.get(separator + 1) == Some(&b'>') => (Joint::Assigned, separator + 2),
         Some(b'=') if matches!(bytes.get(separator + 1), Some(b'=' | b'~')) => return None,
@@ -66,7 +67,7 @@ pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<Value> {
         _ if after(text, separator).starts_with('：') => (Joint::Tight, separator + '：'.len_utf8()),
         _ => return None,
     };
-    let start = skip(from, b" \t");
+    let start = text.len() - after(text, from).trim_start_matches([' ', '\t', '\u{a0}', '\u{202f}', '\u{3000}']).len();
     let joint = match joint {
         Joint::Tight if start > from && bytes.get(separator) == Some(&b'=') => Joint::Assigned,
         Joint::Tight if start > from => Joint::Colon,
@@ -79,6 +80,11 @@ pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<Value> {
     let listed = joint == Joint::Flag && closed > end;
     let value = quoted(text, start, joint).or_else(|| (!listed).then(|| unquoted(text, start, joint)).flatten())?;
     Some(value)
+}
+
+/// The value that begins at a place of a sentence.
+pub(super) fn value_at(text: &str, start: usize) -> Option<Value> {
+    quoted(text, start, Joint::Colon).or_else(|| unquoted(text, start, Joint::Colon))
 }
 
 fn quoted(text: &str, start: usize, joint: Joint) -> Option<Value> {
@@ -110,7 +116,7 @@ fn closing(body: &str, mark: &str) -> Option<usize> {
 
 fn unquoted(text: &str, start: usize, joint: Joint) -> Option<Value> {
     let rest = after(text, start);
-    if let Some(end) = rest.strip_prefix('<').and_then(|inner| inner.find(['>', '\n'])).filter(|end| *end < 60)
+    if let Some(end) = window(rest, 0, 64).strip_prefix('<').and_then(|inner| inner.find(['>', '\n']))
         && rest.get(end + 1..=end + 1) == Some(">")
     {
         return Some(Value { range: start..start + end + 2, quoted: false, joint });
@@ -146,6 +152,12 @@ fn begins_pair(text: &str) -> bool {
     length > 0 && name.get(length..).is_some_and(|rest| rest.starts_with(['=', ':']))
 }
 
+/// Whether a clause ends before `rest`.
+pub(super) fn ends_clause(rest: &str) -> bool {
+    let last = rest.trim_start_matches([',', ';', ')', ']', '}', '>', '.', '"', '\'', ' ', '\t', '\r']);
+    last.is_empty() || last.starts_with('\n') || rest.starts_with([',', '.', ')', '"', '\''])
+}
+
 fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
     let Some(word) = text.get(value.range.clone()) else {
         return false;
@@ -167,8 +179,6 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
     if is_code(word, rest) {
         return false;
     }
-    let last = rest.trim_start_matches([',', ';', ')', ']', '}', '>', '.', '"', '\'', ' ', '\t', '\r']);
-    let ends_clause = last.is_empty() || last.starts_with('\n') || rest.starts_with([',', '.', ')', '"', '\'']);
     match (value.joint, grade) {
         (Joint::Flag, _) => !is_sentence(word),
         (Joint::Tight, Grade::Weak) => {
@@ -176,6 +186,6 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
         }
         (Joint::Tight, _) => true,
         (Joint::Assigned | Joint::Colon, Grade::Weak) => looks_random(word),
-        (Joint::Assigned | Joint::Colon, _) => looks_random(word) || ends_clause,
+        (Joint::Assigned | Joint::Colon, _) => looks_random(word) || ends_clause(rest),
     }
 }

@@ -8,7 +8,7 @@ pub(in crate::memory::extract) use heredoc::unwrapped;
 use heredoc::{heredoc_body, heredoc_mark, substitution_length};
 
 /// Nothing behind this many bytes is read, and no more commands than this.
-const LINE_MAX: usize = 16 * 1024;
+pub(in crate::memory::extract) const LINE_MAX: usize = 16 * 1024;
 const COMMANDS_MAX: usize = 64;
 
 /// How a command is joined to the one before it.

@@ -106,6 +106,39 @@ fn what_failed_has_a_stable_name() {
 }
 
 #[test]
+fn no_password_becomes_a_name() {
+    for (command, name) in [
+        ("curl -u admin:S3cretPw1 https://x", "curl https://x"),
+        ("curl -X POST -u admin:S3cretPw1 https://x", "curl https://x"),
+        ("sshpass -p S3cretPw1 ssh h", "sshpass ssh"),
+        ("redis-cli -a S3cretPw1 ping", "redis-cli ping"),
+        ("zip -P S3cretPw1 out.zip a", "zip out.zip"),
+        ("ldapsearch -w S3cretPw1 uid=a", "ldapsearch uid=a"),
+        ("mysqldump --password S3cretPw1 db", "mysqldump db"),
+        ("mysql -pS3cretPw1 db", "mysql db"),
+        ("http -a u:S3cretPw1 https://x", "http https://x"),
+        // Nobody knows this program; what follows its flag is not told.
+        ("deployer -z S3cretPw1 up", "deployer up"),
+        ("deployer --phrase S3cretPw1", "deployer"),
+        ("deployer -s S3cretPw1", "deployer"),
+    ] {
+        assert_eq!(error_of(command), format!("shell: {name}"), "{command}");
+    }
+}
+
+#[test]
+fn the_word_behind_a_flag_without_a_value_is_a_name() {
+    for (command, name) in [
+        ("pytest -x tests/a.py", "pytest tests/a.py"),
+        ("npm --silent run build", "npm run build"),
+        ("git --no-pager push", "git push"),
+        ("make --jobs=4 check", "make check"),
+    ] {
+        assert_eq!(error_of(command), format!("shell: {name}"), "{command}");
+    }
+}
+
+#[test]
 fn whatever_surely_worked_is_told() {
     for (command, output, names) in [
         ("cargo test", "", vec!["cargo test"]),
