@@ -186,8 +186,8 @@ fn finish(
     let list = faults.into_list();
     match plan.filter(|_| !failed) {
         Some(plan) => match plan.stages.last() {
-            Some(last) if last.parallel && !flags.verify.is_empty() => {
-                Err(PlanError::VerifiesParallel { stage: last.name.clone() })
+            Some(stage) if stage.parallel && !flags.verify.is_empty() => {
+                Err(PlanError::VerifiesParallel { stage: stage.name.clone() })
             }
             _ => Ok(Planned { plan, warnings: list, file, definition }),
         },

@@ -132,6 +132,6 @@ fn a_verification_is_never_dropped_from_a_parallel_stage() {
     let planned = plan(&Overrides::default()).unwrap();
     assert_eq!((&planned.plan.stages[0].completion, planned.plan.stages[0].runs), (&Rule::AllItems, 2));
     assert_eq!(planned.warnings, []);
-    world.write("project/p.yaml", &format!("{apart}  - {{name: check, prompt: x}}\n"));
+    world.write("project/p.yaml", format!("{apart}  - {{name: check, prompt: x}}\n"));
     assert_eq!(plan(&flags).unwrap().plan.stages[1].completion, Rule::Verify(flags.verify.clone()));
 }
