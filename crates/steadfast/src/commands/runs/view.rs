@@ -95,7 +95,7 @@ pub(super) fn entry_page(here: &Here, entry: &RegistryEntry) -> Done {
     let heads = ["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];
     let mut text = table(&heads, &[entry_row(here, entry, false)]);
     if let Some(note) = &entry.note {
-        text.push_str(&format!("\nnote: {}", text::headline(note, 200)));
+        text = format!("{text}\nnote: {}", text::headline(note, 200));
     }
     Done { text, json: entry_json(here, entry), code: 0 }
 }
