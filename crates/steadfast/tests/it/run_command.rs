@@ -118,7 +118,7 @@ fn pausing_the_goal_ends_its_run_and_completing_it_too() {
 #[test]
 fn what_an_engine_did_not_get_to_tell_the_goal_is_told_by_the_next() {
     // The third step commits the first iteration; the fifth commits the second and ends the run.
-    for (point, counted, code) in [("engine.saved:3", 0, 0), ("engine.saved:5", 1, 3)] {
+    for (point, counted) in [("engine.saved:3", 0), ("engine.saved:5", 1)] {
         let world = World::new();
         let agent = world.agent("echo x >> tries; wc -l < tries");
         let arguments = ["run", "Count", "--agent", &agent, "--verify", "test $(wc -l < tries) -ge 2"];
@@ -126,7 +126,7 @@ fn what_an_engine_did_not_get_to_tell_the_goal_is_told_by_the_next() {
         crate::env::finish(command.env("STEADFAST_CRASH_AT", point), b"");
         let name = world.run(&["loop", "list", "--json"]).json()["runs"][0]["name"].as_str().unwrap().to_owned();
         assert_eq!(goal(&world, &name)["continuations_used"], json!(counted), "{point}");
-        assert_eq!(world.run(&["loop", "resume", &name]).code, code, "{point}");
+        assert_eq!(world.run(&["loop", "resume", &name]).code, 0, "{point}");
         let goal = goal(&world, &name);
         assert_eq!((&goal["status"], &goal["continuations_used"]), (&json!("complete"), &json!(2)), "{point}");
         assert_eq!(world.env.sql("SELECT exit_code FROM verifications ORDER BY id"), [["1"], ["0"]], "{point}");

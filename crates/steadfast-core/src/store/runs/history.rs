@@ -76,21 +76,23 @@ fn read_usage(row: &Row<'_>) -> rusqlite::Result<AttemptUsage> {
     })
 }
 
+/// Reads the columns of [`ITERATIONS`] by their places: a long run has many rows, and names would be looked up in each.
 fn read_iteration(row: &Row<'_>) -> rusqlite::Result<IterationRow> {
-    let decision: Option<String> = row.get("decision")?;
+    let is_empty = |at: usize| row.get_ref(at).map(|value| value.as_str().is_ok_and(|text| text == "[]"));
+    let has_decision = row.get_ref(4)?.as_str_or_null()?.is_some();
     Ok(IterationRow {
-        id: read_id(row)?,
-        plateau: row.get("plateau")?,
-        decision: decision.map(|_| word(row, "decision")).transpose()?,
-        summary: row.get("summary")?,
-        reasoning: row.get("reasoning")?,
-        fields: from_json(row, "fields_json")?,
-        facts: from_json(row, "facts_json")?,
-        exit_code: row.get("exit_code")?,
-        tokens: row.get("tokens")?,
-        cost_micros: row.get("cost_micros")?,
-        started_at_ms: row.get("started_at_ms")?,
-        committed_at_ms: row.get("committed_at_ms")?,
+        id: AttemptId { stage: row.get(0)?, iteration: row.get(1)?, attempt: row.get(2)? },
+        plateau: row.get(3)?,
+        decision: if has_decision { Some(word(row, "decision")?) } else { None },
+        summary: row.get(5)?,
+        reasoning: row.get(6)?,
+        fields: if is_empty(7)? { Vec::new() } else { from_json(row, "fields_json")? },
+        facts: if is_empty(8)? { Vec::new() } else { from_json(row, "facts_json")? },
+        exit_code: row.get(9)?,
+        tokens: row.get(10)?,
+        cost_micros: row.get(11)?,
+        started_at_ms: row.get(12)?,
+        committed_at_ms: row.get(13)?,
     })
 }
 

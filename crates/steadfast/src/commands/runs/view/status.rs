@@ -61,7 +61,7 @@ pub(in crate::commands::runs) fn status_json(
         ("waiting_for", json!(row.run.wait.as_ref().map(|wait| wait.why))),
         ("under_way", json!(now)),
         ("stages", json!(stages)),
-        ("history", json!(history)),
+        ("history", Value::Array(history)),
     ];
     if let Some(object) = object.as_object_mut() {
         object.extend(more.map(|(name, value)| (name.to_owned(), value)));
@@ -158,7 +158,8 @@ fn phase(flight: &Flight) -> &'static str {
 
 fn iteration_json(home: &Path, row: &RunRow, iteration: &IterationRow) -> Value {
     let kept = kept(home, row, iteration.id);
-    let mut object = Map::new();
+    // There may be thousands of them.
+    let mut object = Map::with_capacity(18);
     let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
     set("stage", json!(iteration.id.stage));
     set("stage_name", json!(row.plan.stage(iteration.id.stage).map(|stage| stage.name.as_str())));
@@ -175,7 +176,7 @@ fn iteration_json(home: &Path, row: &RunRow, iteration: &IterationRow) -> Value 
     set("branch", json!(kept.as_ref().map(|kept| &kept.branch)));
     set("worktree", json!(kept.as_ref().map(|kept| &kept.worktree)));
     let facts = iteration.facts.iter().map(|fact| json!({"holds": fact.holds, "detail": fact.detail}));
-    set("checks", json!(facts.collect::<Vec<_>>()));
+    set("checks", facts.collect());
     let fields: Map<String, Value> =
         iteration.fields.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     set("fields", Value::Object(fields));
