@@ -137,7 +137,8 @@ fn a_program_that_is_not_there_cannot_start() {
 fn a_pipe_in_place_of_the_result_keeps_nobody_waiting() {
     let world = World::new();
     let result = world.attempt.result().display().to_string();
-    world.run(&format!("mkfifo '{result}'"), LONG);
+    world.run(&format!("mkfifo '{result}'; echo done > made"), LONG);
+    world.appears("made");
     assert_eq!(world.exit().exit_code, Some(0));
 }
 
