@@ -90,7 +90,7 @@ fn a_stated_goal_is_read_once_in_the_terminal_and_after_it() {
     let mut prompt = |text: &str| {
         tui.submit(text);
         answers += 1;
-        tui.wait_for_text(&format!("Answer {answers}."));
+        tui.wait_for_answer(&format!("Answer {answers}."));
     };
     // The screen of the first compaction looks like that of the second.
     let compact = |times: usize| {
@@ -113,11 +113,11 @@ fn a_stated_goal_is_read_once_in_the_terminal_and_after_it() {
     let session = client.session_ids().pop().expect("a session");
     let tui = Tui::start(&client, &["--resume", &session]);
     tui.submit("Sixth.");
-    tui.wait_for_text("Answer 6.");
+    tui.wait_for_answer("Answer 6.");
     tui.submit("/compact");
     tui.wait_for_text("Compacted (ctrl+o");
     tui.submit("Seventh.");
-    tui.wait_for_text("Answer 7.");
+    tui.wait_for_answer("Answer 7.");
     tui.exit();
     assert_read_once(&model, 5, 2, "resumed and compacted in another");
     resume(&client, &session, "Eighth.");
@@ -130,13 +130,13 @@ fn after_clear_the_goal_is_offered_once_and_nothing_drives() {
     let client = client(&model);
     let tui = Tui::start(&client, &[]);
     tui.submit(&format!("goal: {GOAL}"));
-    tui.wait_for_text("Answer 1.");
+    tui.wait_for_answer("Answer 1.");
     tui.submit("/clear");
     tui.wait_for("an empty conversation", LIMIT, |screen| !screen.contains("Answer 1."));
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(asked(&model), 1, "nobody asked");
     tui.submit("What now?");
-    tui.wait_for_text("Answer 2.");
+    tui.wait_for_answer("Answer 2.");
     std::thread::sleep(Duration::from_secs(1));
     tui.exit();
     assert_read_once(&model, 1, 1, "offered");

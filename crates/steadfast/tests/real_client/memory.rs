@@ -125,13 +125,13 @@ fn a_compaction_in_the_terminal_is_the_same() {
     let client = stating(Client::new(&model));
     let tui = Tui::start(&client, &[]);
     tui.submit("goal: Keep this");
-    tui.wait_for_text("Answer 2.");
+    tui.wait_for_answer("Answer 2.");
     tui.submit("Second.");
-    tui.wait_for_text("Answer 3.");
+    tui.wait_for_answer("Answer 3.");
     tui.submit("/compact");
     tui.wait_for_text("Compacted (ctrl+o");
     tui.submit("Third.");
-    tui.wait_for_text("Answer 4.");
+    tui.wait_for_answer("Answer 4.");
     tui.exit();
     let statements = ["Keep this", "START 1", "START 2", "PROMPT 3"];
     assert_eq!(statements.map(|text| in_last_request(&model, text)), [0, 0, 1, 1]);
