@@ -13,8 +13,16 @@ CREATE TABLE session_events (
   resolved INTEGER NOT NULL DEFAULT 0 CHECK (resolved IN (0, 1)),
   created_at_ms INTEGER NOT NULL
 );
+CREATE INDEX idx_session_events_session ON session_events (session_id, id);
+-- Who goes first when a session has too many.
 CREATE INDEX idx_session_events_eviction ON session_events (session_id, importance, id);
+-- The newest of a category (they are kept longest), and of a kind (a repetition is not stored again).
 CREATE INDEX idx_session_events_category ON session_events (session_id, category, id);
+CREATE INDEX idx_session_events_kind ON session_events (session_id, category, kind, id);
+-- Errors that wait for the same thing to work.
+CREATE INDEX idx_session_events_unresolved ON session_events (session_id, id) WHERE category = 'error' AND resolved = 0;
+CREATE INDEX idx_session_events_failing ON session_events (session_id, subject, id)
+  WHERE category = 'error' AND resolved = 0;
 
 CREATE VIRTUAL TABLE session_events_fts USING fts5 (
   text, subject, content = 'session_events', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
@@ -25,6 +33,12 @@ END;
 CREATE TRIGGER session_events_dropped AFTER DELETE ON session_events BEGIN
   INSERT INTO session_events_fts (session_events_fts, rowid, text, subject)
   VALUES ('delete', old.id, old.text, old.subject);
+END;
+
+CREATE TRIGGER session_events_rewritten AFTER UPDATE OF text, subject ON session_events BEGIN
+  INSERT INTO session_events_fts (session_events_fts, rowid, text, subject)
+  VALUES ('delete', old.id, old.text, old.subject);
+  INSERT INTO session_events_fts (rowid, text, subject) VALUES (new.id, new.text, new.subject);
 END;
 
 CREATE TABLE stated_goals (
@@ -57,7 +71,10 @@ CREATE TABLE session_snapshots (
   written_at_ms INTEGER NOT NULL,
   -- When it last reached a model, and by which kind of start.
   injected_at_ms INTEGER,
-  injected_by TEXT
+  injected_by TEXT,
+  -- The last compaction that announced itself: when, and how long the session's file was.
+  compacting_at_ms INTEGER,
+  compacting_bytes INTEGER
 ) WITHOUT ROWID;
 
 -- How a session came from its parent: a fork continues it, `/clear` only follows it.

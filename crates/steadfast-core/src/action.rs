@@ -1,17 +1,22 @@
 //! What people, hooks and tools do to goals: each function is one transaction, shared by the command line, the
 //! slash commands and the MCP server.
 
+mod completion;
+mod orphan;
+
 use std::path::PathBuf;
 
 use serde_json::json;
 
 use crate::accounting;
 use crate::clock::Millis;
-use crate::goal::change::{self, Change, CompletedBy, Event, Extension, Refusal, Span};
+use crate::goal::change::{self, Change, Event, Extension, Refusal, Span};
 use crate::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason};
 use crate::host::Host;
-use crate::store::{Db, Origin, Session, Store, StoreError, Verification};
+use crate::store::{Db, Origin, Session, Store, StoreError};
 use crate::text;
+pub use completion::{add_evidence, complete};
+pub use orphan::{adopt, delete_orphans, find_goal, is_orphaned, orphans};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {
@@ -199,172 +204,6 @@ pub fn reconcile(store: &mut Store, session_id: &str, origin: Origin, now: Milli
             None => goal.last_accounted_byte_offset,
         };
         Ok(db.save(&goal, change::reconcile(&goal, offset, now)?, origin)?)
-    })
-}
-
-/// Stores evidence and says whether all of it is good.
-pub fn add_evidence(
-    store: &mut Store,
-    goal: &Goal,
-    runs: &[Verification],
-    origin: Origin,
-    now: Millis,
-) -> Result<(), ActionError> {
-    store.write(|db| {
-        let Some(current) = db.goal(&goal.session_id)?.filter(|current| current.goal_id == goal.goal_id) else {
-            return Err(ActionError::NoGoal(goal.session_id.clone()));
-        };
-        for run in runs {
-            db.add_verification(&goal.goal_id, run)?;
-        }
-        let results: Vec<_> = runs
-            .iter()
-            .map(|run| json!({"command": run.command, "exit_code": run.exit_code, "timed_out": run.timed_out, "duration_ms": run.duration_ms}))
-            .collect();
-        let kind = if runs.iter().all(Verification::passed) { "verification_passed" } else { "verification_failed" };
-        let mut after = current.clone();
-        after.updated_at_ms = now;
-        let change = Change { goal: after, events: vec![Event::new(kind, json!({"results": results}))], span: Span::Keep };
-        db.save(&current, change, origin)?;
-        Ok(())
-    })?;
-    match runs.iter().find(|run| !run.passed()) {
-        None => Ok(()),
-        Some(run) => {
-            let how = match (run.timed_out, run.exit_code) {
-                (true, _) => "took longer than its time limit".to_owned(),
-                (false, Some(code)) => format!("exited with {code}"),
-                (false, None) => "was ended by a signal".to_owned(),
-            };
-            let tail = text::tail(run.output_tail.trim_end(), 1_500);
-            let shown = if tail.is_empty() { String::new() } else { format!("\n{tail}") };
-            Err(ActionError::VerificationFailed(format!("`{}` {how}{shown}", run.command)))
-        }
-    }
-}
-
-/// Completes the goal of a session. Verification commands have passed before this is called.
-pub fn complete(
-    store: &mut Store,
-    session_id: &str,
-    by: CompletedBy,
-    origin: Origin,
-    now: Millis,
-) -> Result<Goal, ActionError> {
-    if by == CompletedBy::Evaluator {
-        let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
-        require_verdict(store.read(), &goal)?;
-    }
-    apply(store, session_id, origin, now, |goal| {
-        // Commands of the user that just passed weigh as much as the evaluator's word.
-        let verified = by == CompletedBy::SelfUpdate && !goal.verify.is_empty();
-        change::complete(goal, if verified { CompletedBy::Verification } else { by }, now)
-    })
-}
-
-/// The newest verdict must say `complete`, about this goal and this text of its objective.
-fn require_verdict(db: Db<'_>, goal: &Goal) -> Result<(), ActionError> {
-    let not_proven = |message: &str| {
-        let hint = "let the goal-evaluator subagent judge the goal and record its verdict";
-        ActionError::Refused(Refusal::NotProven { message: message.to_owned(), hint: hint.to_owned() })
-    };
-    let verdict = db
-        .last_event(&goal.goal_id, "evaluator_verdict")?
-        .ok_or_else(|| not_proven("the evaluator has given no verdict on this goal"))?;
-    if verdict.payload["objective_hash"] != json!(text::fingerprint(&goal.objective)) {
-        return Err(not_proven("the newest verdict is about an earlier text of the objective"));
-    }
-    if verdict.payload["verdict"] != json!("complete") {
-        let said = verdict.payload["verdict"].as_str().unwrap_or("unknown").to_owned();
-        return Err(not_proven(&format!("the newest verdict is '{said}'")));
-    }
-    Ok(())
-}
-
-/// Finds a goal by its id or the beginning of it.
-pub fn find_goal(db: Db<'_>, id: &str) -> Result<Goal, ActionError> {
-    let mut found = if id.is_empty() { Vec::new() } else { db.goals_by_id(id)? };
-    match found.len() {
-        0 => Err(ActionError::UnknownGoal(id.to_owned())),
-        1 => Ok(found.remove(0)),
-        _ => Err(ActionError::AmbiguousGoal(id.to_owned())),
-    }
-}
-
-/// Whether no client drives the goal's session any more.
-pub fn is_orphaned(db: Db<'_>, goal: &Goal) -> Result<bool, StoreError> {
-    Ok(!db.session(&goal.session_id)?.is_some_and(|session| session.is_alive()))
-}
-
-/// Moves an orphaned goal to this session, with its budget, history and events.
-pub fn adopt(
-    store: &mut Store,
-    goal_id: &str,
-    place: &Place,
-    origin: Origin,
-    now: Millis,
-) -> Result<Goal, ActionError> {
-    store.write(|db| {
-        let goal = find_goal(db, goal_id)?;
-        if goal.session_id == place.session_id {
-            return Ok(goal);
-        }
-        if !goal.status.is_live() {
-            let hint = "it is over; start a new one with `steadfast goal start`".to_owned();
-            return Err(Refusal::WrongState { status: goal.status, reason: goal.paused_reason, hint }.into());
-        }
-        if !is_orphaned(db, &goal)? {
-            return Err(ActionError::NotOrphaned(goal.session_id));
-        }
-        if let Some(own) = db.goal(&place.session_id)? {
-            if own.status.is_live() {
-                return Err(ActionError::GoalExists {
-                    status: own.status,
-                    objective: text::headline(&own.objective, 80),
-                });
-            }
-            db.archive_goal(&own)?;
-        }
-        db.move_span(&goal, Span::Close, now)?;
-        let mut after = goal.clone();
-        after.updated_at_ms = now;
-        after.session_id.clone_from(&place.session_id);
-        after.host = place.host;
-        after.project_dir = place.project_dir.clone().or(after.project_dir);
-        after.resume_at_ms = (goal.status == GoalStatus::Active).then_some(now);
-        after.idle_continuations = 0;
-        after.blocks_in_row = 0;
-        if let Some(transcript) = &place.transcript {
-            after.last_accounted_byte_offset =
-                accounting::skip_to_end(db, place.host, &place.session_id, transcript, now)?;
-            after.last_accounted_uuid = None;
-        }
-        let span = if goal.status == GoalStatus::Active { Span::Open } else { Span::Keep };
-        let event = Event::new("goal_adopted", json!({"from_session": goal.session_id, "from_host": goal.host}));
-        Ok(db.save(&goal, Change { goal: after, events: vec![event], span }, origin)?)
-    })
-}
-
-/// Goals whose session is gone and that were not touched for a while, oldest first.
-pub fn orphans(db: Db<'_>, older_than: Millis, now: Millis) -> Result<Vec<Goal>, StoreError> {
-    let mut orphans = Vec::new();
-    for goal in db.goals()? {
-        if goal.status.is_live() && now - goal.updated_at_ms >= older_than && is_orphaned(db, &goal)? {
-            orphans.push(goal);
-        }
-    }
-    orphans.reverse();
-    Ok(orphans)
-}
-
-/// Deletes orphans. A goal that came back to life in between stays.
-pub fn delete_orphans(store: &mut Store, older_than: Millis, now: Millis) -> Result<Vec<Goal>, ActionError> {
-    store.write(|db| {
-        let orphans = orphans(db, older_than, now)?;
-        for goal in &orphans {
-            db.delete_goal(goal)?;
-        }
-        Ok(orphans)
     })
 }
 

@@ -13,9 +13,26 @@ pub struct Config {
     pub goal: GoalConfig,
     pub accounting: AccountingConfig,
     pub limits: SharedLimits,
+    pub memory: MemoryConfig,
     pub agents: AgentsConfig,
     pub runs: RunsConfig,
     pub notify: NotifyConfig,
+}
+
+/// What is remembered of sessions.
+#[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct MemoryConfig {
+    /// Whether hooks remember anything at all.
+    pub enabled: bool,
+    /// Days without activity after which a session is forgotten; 0 keeps everything.
+    pub retention_days: u32,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> Self {
+        Self { enabled: true, retention_days: 30 }
+    }
 }
 
 /// How loops and pipelines are driven.
@@ -122,5 +139,24 @@ impl Config {
             path: path.to_owned(),
             message: error.to_string().trim_end().to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_on_and_kept_for_a_month_unless_the_file_says_otherwise() {
+        for (text, enabled, retention_days) in [
+            ("", true, 30),
+            ("[memory]\nretention_days = 7", true, 7),
+            ("[memory]\nenabled = false\nunknown = 1", false, 30),
+            ("[memory]\nretention_days = 0", true, 0),
+        ] {
+            let config: Config = toml::from_str(text).unwrap();
+            assert_eq!(config.memory, MemoryConfig { enabled, retention_days }, "{text}");
+        }
+        assert!(toml::from_str::<Config>("[memory]\nretention_days = -1").is_err());
     }
 }

@@ -45,7 +45,8 @@ pub fn marked_goal(prompt: &str) -> Option<&str> {
 
 fn after_slash(text: &str) -> Directive<'_> {
     let word = |word: &str| text.eq_ignore_ascii_case(word);
-    if word("clear") {
+    // Claude Code's own command ends its goal at any of these.
+    if ["clear", "stop", "off", "reset", "none", "cancel"].iter().any(|ending| word(ending)) {
         Directive::Clear
     } else if word("pause") {
         Directive::Pause
@@ -105,6 +106,11 @@ mod tests {
     fn words_after_the_command_are_commands() {
         for (prompt, directive) in [
             ("/goal clear", Directive::Clear),
+            ("/goal stop", Directive::Clear),
+            ("/goal Off", Directive::Clear),
+            ("/goal reset", Directive::Clear),
+            ("/goal none", Directive::Clear),
+            ("/goal cancel", Directive::Clear),
             ("/goal  PAUSE ", Directive::Pause),
             ("/goal resume", Directive::Resume),
             ("/goal status", Directive::Status),

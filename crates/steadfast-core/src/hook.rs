@@ -3,6 +3,7 @@
 //! logged and a live goal is paused as `degraded` instead of running blind.
 
 mod failure;
+mod remember;
 mod restore;
 mod rewake;
 mod session;
@@ -18,6 +19,7 @@ use crate::goal::{Actor, Goal};
 use crate::host::Host;
 use crate::host::hook::{HookEvent, HookInput, HookReply};
 use crate::log;
+use crate::memory::Findings;
 use crate::paths::Paths;
 use crate::prompt::PromptError;
 use crate::store::{Origin, Store, StoreError};
@@ -38,6 +40,8 @@ struct Call<'a> {
     paths: &'a Paths,
     now: Millis,
     origin: Origin,
+    /// What the hook saw that is worth remembering.
+    found: Findings,
 }
 
 impl Call<'_> {
@@ -53,7 +57,8 @@ impl Call<'_> {
 /// Handles one hook call. Of a command or a stated goal only the session is noted; the command line's own code answers it.
 pub fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
     let origin = Origin { actor: Actor::Steadfast, place: place(&input.event) };
-    let call = Call { input, paths, now, origin };
+    let found = remember::findings(&input.observations, paths.config.memory.enabled);
+    let call = Call { input, paths, now, origin, found };
     run(&call).unwrap_or_else(|error| fail_open(&call, &error))
 }
 
@@ -73,6 +78,7 @@ fn place(event: &HookEvent) -> &'static str {
         HookEvent::SubagentStart { .. } => "subagent-start",
         HookEvent::SubagentStop { .. } => "subagent-stop",
         HookEvent::PreCompact => "pre-compact",
+        HookEvent::Seen => "post-tool-use",
     }
 }
 
@@ -80,10 +86,17 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
     if call.input.event == HookEvent::OwnToolAsked {
         return Ok(HookReply { allow_tool: true, ..HookReply::default() });
     }
-    let registers = matches!(
-        call.input.event,
-        HookEvent::SessionStart(_) | HookEvent::Prompt { .. } | HookEvent::Command { .. } | HookEvent::Directive { .. }
-    );
+    if call.input.event == HookEvent::Seen && call.found == Findings::default() {
+        return Ok(HookReply::default());
+    }
+    let registers = call.found != Findings::default()
+        || matches!(
+            call.input.event,
+            HookEvent::SessionStart(_)
+                | HookEvent::Prompt { .. }
+                | HookEvent::Command { .. }
+                | HookEvent::Directive { .. }
+        );
     let opened = if registers { Store::open(&call.paths.store) } else { Store::open_existing(&call.paths.store) };
     let mut store = match opened {
         Ok(store) => store,
@@ -108,6 +121,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             Ok(HookReply { allow_tool: true, ..HookReply::default() })
         }
         HookEvent::OwnToolAsked => Ok(HookReply::default()),
+        HookEvent::Seen => remember::seen(call, store),
         HookEvent::NativeGoal(goal) => {
             turn::note_native_goal(call, store, goal)?;
             turn::batch(call, store)

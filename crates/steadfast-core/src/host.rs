@@ -1,11 +1,15 @@
 //! The interactive agents we hook into. What differs between them is data here and wire types in the modules
 //! below; foreign JSON never leaves those.
 
+mod backwards;
 pub mod claude;
 pub mod codex;
+mod context;
 pub mod hook;
 pub mod install;
+mod observe;
 pub mod process;
+mod repair;
 mod skim;
 pub mod stream;
 pub mod tree;
@@ -19,6 +23,8 @@ use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::usage::{Position, Reading};
 
+pub use context::{Since, holds_text};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -30,6 +36,7 @@ pub enum Host {
 /// How much text a host takes at the start of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cap {
+    /// As Claude Code counts them: UTF-16 units.
     Characters(usize),
     /// As Codex counts them without asking the model: four bytes each.
     Tokens(usize),
@@ -38,15 +45,32 @@ pub enum Cap {
 impl Cap {
     pub fn fits(self, text: &str) -> bool {
         match self {
-            Self::Characters(most) => text.chars().count() <= most,
+            Self::Characters(most) => text.encode_utf16().count() <= most,
             Self::Tokens(most) => text.len().div_ceil(4) <= most,
+        }
+    }
+
+    /// How much fits, in the unit of [`Cap::measure`].
+    pub fn room(self) -> usize {
+        match self {
+            Self::Characters(most) => most,
+            Self::Tokens(most) => most.saturating_mul(4),
+        }
+    }
+
+    /// How much of the room a text takes. The measures of pieces add up to that of the whole.
+    pub fn measure(self, text: &str) -> usize {
+        match self {
+            Self::Characters(_) => text.encode_utf16().count(),
+            Self::Tokens(_) => text.len(),
         }
     }
 
     /// A length in characters that fits whatever the characters are.
     pub fn safe_characters(self) -> usize {
         match self {
-            Self::Characters(most) | Self::Tokens(most) => most,
+            Self::Characters(most) => most / 2,
+            Self::Tokens(most) => most,
         }
     }
 }
@@ -83,6 +107,14 @@ impl Host {
         match self {
             Self::Claude => "",
             Self::Codex => codex::hook::OWN_TOOLS,
+        }
+    }
+
+    /// The whole name of the tool that searches session memory, as the model must call it.
+    pub fn recall_tool(self) -> &'static str {
+        match self {
+            Self::Claude => claude::RECALL_TOOL,
+            Self::Codex => codex::hook::RECALL_TOOL,
         }
     }
 

@@ -19,6 +19,7 @@ pub mod native;
 pub mod overview;
 pub mod paths;
 pub mod price;
+pub mod project;
 pub mod prompt;
 pub mod run;
 pub mod session;

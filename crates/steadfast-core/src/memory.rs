@@ -1,9 +1,13 @@
 //! What a session did, kept for when its context is gone: what is worth remembering, how much it matters, and how
-//! long it stays. Hooks see things happen ([`Observation`], in our own words), [`extract`] makes findings of them, the
+//! long it stays. Hooks see things happen ([`observation`], in our own words), [`extract`] makes findings of them, the
 //! store keeps those within bounds, and [`snapshot`] tells a model what it must know to go on.
 //!
 //! Everything in here is text from outside: redacted before it is stored, bounded, escaped when it is shown.
 
+pub mod extract;
+pub mod observation;
+pub mod redact;
+pub mod snapshot;
 pub mod stated;
 
 use serde::Serialize;
@@ -156,6 +160,8 @@ pub struct KeptGoal {
     pub standing: String,
     /// Whether the model should work on it now.
     pub active: bool,
+    /// When it was set.
+    pub set_at_ms: Millis,
 }
 
 /// All that is known about a session and those it continues, ready to be told.

@@ -1,6 +1,8 @@
 //! The one read model behind status, statusline, history and the hosts' tools. Field names are what scripts
 //! rely on; `docs/schema/` describes them.
 
+pub mod session;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 

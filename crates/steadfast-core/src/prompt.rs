@@ -5,7 +5,7 @@ use minijinja::{Environment, UndefinedBehavior, context};
 use crate::clock::Millis;
 use crate::goal::limit::Limit;
 use crate::goal::{Goal, GoalStatus};
-use crate::host::{Cap, Host};
+use crate::host::Cap;
 use crate::text;
 
 /// Longest prompt that comes with every turn, in characters.
@@ -16,10 +16,19 @@ const REST: &str = "get_goal has the whole text)";
 #[error("prompt template: {0}")]
 pub struct PromptError(#[from] minijinja::Error);
 
+/// How a prompt speaks of the objective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wording {
+    /// Word for word.
+    Quoted,
+    /// The user stated it in the conversation, and it is still there: saying it again would only make it longer.
+    InConversation,
+}
+
 /// The prompt that keeps the agent going.
-pub fn continuation(goal: &Goal, warnings: &[Limit], now: Millis) -> Result<String, PromptError> {
+pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Limit], now: Millis) -> Result<String, PromptError> {
     let warnings: Vec<String> = warnings.iter().map(|limit| describe_near(goal, *limit, now)).collect();
-    capped(goal, TURN_CAP, |objective| {
+    capped(goal, wording, TURN_CAP, |objective| {
         render(
             include_str!("../prompts/continuation.md"),
             context! {
@@ -32,8 +41,8 @@ pub fn continuation(goal: &Goal, warnings: &[Limit], now: Millis) -> Result<Stri
 }
 
 /// The prompt of the one turn a goal gets after a limit.
-pub fn wind_down(goal: &Goal, limit: Limit, now: Millis) -> Result<String, PromptError> {
-    capped(goal, TURN_CAP, |objective| {
+pub fn wind_down(goal: &Goal, wording: Wording, limit: Limit, now: Millis) -> Result<String, PromptError> {
+    capped(goal, wording, TURN_CAP, |objective| {
         render(
             include_str!("../prompts/wind_down.md"),
             context! {
@@ -46,10 +55,10 @@ pub fn wind_down(goal: &Goal, limit: Limit, now: Millis) -> Result<String, Promp
     })
 }
 
-/// What a session must know after compaction, resume or adoption.
+/// What a session must know when its goal was changed or taken over.
 pub fn restore(goal: &Goal, after: &str, now: Millis) -> Result<String, PromptError> {
     let uncertain = goal.host.spell("the user must run /goal-reconcile --accept-reset before the goal can go on.");
-    capped(goal, goal.host.start_cap(), |objective| {
+    capped(goal, Wording::Quoted, goal.host.start_cap(), |objective| {
         render(
             include_str!("../prompts/restore.md"),
             context! {
@@ -63,8 +72,8 @@ pub fn restore(goal: &Goal, after: &str, now: Millis) -> Result<String, PromptEr
 }
 
 /// What the model is told when the user starts a goal.
-pub fn started(goal: &Goal) -> Result<String, PromptError> {
-    capped(goal, goal.host.start_cap(), |objective| {
+pub fn started(goal: &Goal, wording: Wording) -> Result<String, PromptError> {
+    capped(goal, wording, goal.host.start_cap(), |objective| {
         render(
             include_str!("../prompts/started.md"),
             context! {
@@ -72,13 +81,6 @@ pub fn started(goal: &Goal) -> Result<String, PromptError> {
                 objective, limits => limits(goal), verify => commands(goal),
             },
         )
-    })
-}
-
-/// The client's own goal, put back where the client lost its text.
-pub fn restore_native(host: Host, objective: &str) -> Result<String, PromptError> {
-    capped_text(objective, "", host.start_cap(), |objective| {
-        render(include_str!("../prompts/restore_native.md"), context! { objective })
     })
 }
 
@@ -106,23 +108,23 @@ pub fn judge(asked: &str, answer: &str, earlier: &str, file: &str) -> Result<Str
     )
 }
 
-fn render(template: &str, values: minijinja::Value) -> Result<String, PromptError> {
+pub(crate) fn render(template: &str, values: minijinja::Value) -> Result<String, PromptError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     Ok(environment.render_str(template, values)?.trim_end().to_owned())
 }
 
 /// Renders with the whole objective if that fits, else with as much of it as does.
-fn capped(goal: &Goal, cap: Cap, render: impl Fn(&str) -> Result<String, PromptError>) -> Result<String, PromptError> {
-    capped_text(&goal.objective, goal.host.tool_prefix(), cap, render)
-}
-
-fn capped_text(
-    objective: &str,
-    tools: &str,
+fn capped(
+    goal: &Goal,
+    wording: Wording,
     cap: Cap,
     render: impl Fn(&str) -> Result<String, PromptError>,
 ) -> Result<String, PromptError> {
+    if wording == Wording::InConversation {
+        return render("");
+    }
+    let (objective, tools) = (&goal.objective, goal.host.tool_prefix());
     let whole = render(&text::escape_xml(objective))?;
     if cap.fits(&whole) {
         return Ok(whole);
@@ -143,7 +145,8 @@ fn capped_text(
     }
 }
 
-fn commands(goal: &Goal) -> String {
+/// The verify commands, bounded and escaped.
+pub(crate) fn commands(goal: &Goal) -> String {
     let quoted: Vec<String> = goal.verify.iter().map(|command| format!("`{}`", text::headline(command, 120))).collect();
     text::cut(&text::escape_xml(&quoted.join(", ")), 300)
 }
@@ -230,6 +233,7 @@ fn limit_name(limit: Limit) -> &'static str {
 mod tests {
     use super::*;
     use crate::goal::{NewGoal, OBJECTIVE_MAX};
+    use crate::host::Host;
 
     fn goal(objective: String) -> Goal {
         let new = NewGoal { objective, verify: vec!["cargo test".into()], ..NewGoal::default() };
@@ -241,15 +245,17 @@ mod tests {
         for filler in ["a", "<", "目", "&\n"] {
             let goal = goal(filler.repeat(OBJECTIVE_MAX / filler.chars().count()));
             let warned = [Limit::Tokens, Limit::Hours];
-            for prompt in [continuation(&goal, &warned, 0).unwrap(), wind_down(&goal, Limit::Tokens, 0).unwrap()] {
+            for prompt in [
+                continuation(&goal, Wording::Quoted, &warned, 0).unwrap(),
+                wind_down(&goal, Wording::Quoted, Limit::Tokens, 0).unwrap(),
+            ] {
                 assert!(TURN_CAP.fits(&prompt), "{}", prompt.chars().count());
                 assert!(prompt.contains("get_goal has the whole text"));
             }
             for host in [Host::Claude, Host::Codex] {
                 let goal = Goal { host, ..goal.clone() };
                 assert!(host.start_cap().fits(&restore(&goal, "", 0).unwrap()));
-                assert!(host.start_cap().fits(&started(&goal).unwrap()));
-                assert!(host.start_cap().fits(&restore_native(host, &goal.objective).unwrap()));
+                assert!(host.start_cap().fits(&started(&goal, Wording::Quoted).unwrap()));
             }
         }
     }
@@ -265,7 +271,7 @@ mod tests {
 
     #[test]
     fn an_objective_cannot_close_its_element_or_reach_the_template() {
-        let prompt = continuation(&goal("</objective> {{ usage }} ${HOME}".into()), &[], 0).unwrap();
+        let prompt = continuation(&goal("</objective> {{ usage }} ${HOME}".into()), Wording::Quoted, &[], 0).unwrap();
         assert!(prompt.contains("&lt;/objective&gt; {{ usage }} ${HOME}"), "{prompt}");
         assert_eq!(prompt.matches("</objective>").count(), 1);
     }

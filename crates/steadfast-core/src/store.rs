@@ -6,6 +6,7 @@ mod codex_goals;
 mod goals;
 mod import;
 mod ledger;
+mod memory;
 mod migrate;
 mod runs;
 mod sessions;
@@ -15,6 +16,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::run::RunKind;
@@ -24,8 +26,9 @@ pub use goals::{EventFilter, EventRow, Origin};
 pub use import::ImportReport;
 pub(crate) use ledger::Source;
 pub use ledger::{Cursor, Recorded};
+pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use runs::{AttemptRow, IterationRow, RunFilter, RunLine, RunRow, RunTotals};
-pub use sessions::{Session, ToolCall};
+pub use sessions::{ParentLink, Session, ToolCall};
 pub use verifications::Verification;
 
 /// The schema this binary writes.
@@ -122,6 +125,8 @@ impl Store {
 
     fn prepare(&mut self) -> Result<(), StoreError> {
         self.db.busy_timeout(BUSY_TIMEOUT)?;
+        // A plan must not depend on the values that are bound: SQLite would make it anew at each execution.
+        self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let version = migrate::version(&self.db)?;
         if version > SCHEMA_VERSION {
             return Err(StoreError::FromTheFuture { path: self.path.clone(), found: version });
@@ -192,6 +197,11 @@ impl Store {
         }
         copy.as_file().sync_all()?;
         Ok(copy)
+    }
+
+    /// Moves all pages of the log into the file and empties it, as far as other processes let go of it.
+    pub fn empty_log(&self) -> Result<(), StoreError> {
+        Ok(self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
     /// Asks SQLite for faults in the file; empty when there are none.

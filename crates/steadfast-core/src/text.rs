@@ -2,9 +2,11 @@
 //! fingerprints, and numbers as people read them.
 
 use std::fmt::Write as _;
+use std::iter::Peekable;
+use std::str::Chars;
 
 /// Escapes text that a prompt quotes inside an XML-like element, so that it cannot close the element, and drops
-/// control characters other than newline and tab.
+/// control characters other than newline and tab, also those that turn the direction of what follows.
 pub fn escape_xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -13,16 +15,62 @@ pub fn escape_xml(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '\n' | '\t' => escaped.push(character),
-            control if control.is_control() => {}
+            control if control.is_control() || turns_direction(control) => {}
             other => escaped.push(other),
         }
     }
     escaped
 }
 
-/// Drops control characters but newline and tab, so that stored text cannot drive a terminal.
+/// Drops control characters but newline and tab, and the escape sequences of terminals whole, so that stored text
+/// cannot drive one or look other than it is.
 pub fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    let mut kept = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\u{1b}' => match characters.peek() {
+                Some('[') => {
+                    characters.next();
+                    skip_sequence(&mut characters);
+                }
+                // Titles and links: up to a bell or a string terminator, but never over the line.
+                Some(']' | 'P' | '_' | '^') => {
+                    while let Some(inside) = characters.next_if(|c| *c != '\n') {
+                        if inside == '\u{7}' || inside == '\u{9c}' {
+                            break;
+                        }
+                        if inside == '\u{1b}' {
+                            characters.next_if_eq(&'\\');
+                            break;
+                        }
+                    }
+                }
+                Some('(' | ')') => {
+                    characters.next();
+                    characters.next_if(char::is_ascii_alphanumeric);
+                }
+                _ => {}
+            },
+            '\u{9b}' => skip_sequence(&mut characters),
+            '\n' | '\t' => kept.push(character),
+            control if control.is_control() || turns_direction(control) => {}
+            other => kept.push(other),
+        }
+    }
+    kept
+}
+
+/// Embeddings, overrides and isolates of bidirectional text: with them a text reads other than it is. The two marks
+/// U+200E and U+200F only say how one place is to be read, and stay.
+fn turns_direction(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The parameters of a control sequence and the character that ends it.
+fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
+    while characters.next_if(|c| ('\u{20}'..='\u{3f}').contains(c)).is_some() {}
+    characters.next_if(|c| ('\u{40}'..='\u{7e}').contains(c));
 }
 
 /// The first line of a text, printable, at most `most` characters.
@@ -161,6 +209,28 @@ mod tests {
     #[test]
     fn quoted_text_cannot_leave_its_element() {
         assert_eq!(escape_xml("a </objective> & \u{1b}[31m\u{0}b"), "a &lt;/objective&gt; &amp; [31mb");
+    }
+
+    #[test]
+    fn nothing_is_left_that_drives_a_terminal() {
+        for (text, kept) in [
+            ("a\tb\r\nc\u{0}\u{7}", "a\tb\nc"),
+            ("\u{1b}[1;31merror\u{1b}[0m: x\u{1b}[K", "error: x"),
+            ("\u{1b}]8;;https://h\u{1b}\\link\u{1b}]8;;\u{7} x", "link x"),
+            ("\u{1b}]0;title\nnext", "\nnext"),
+            ("\u{9b}31mred\u{1b}(B", "red"),
+            ("目\u{1b}[", "目"),
+            ("[31m stays", "[31m stays"),
+        ] {
+            assert_eq!(printable(text), kept, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn text_reads_as_it_is_written() {
+        let turned = "a\u{202a}b\u{202e}c\u{2066}d\u{2069}e\u{200e}\u{200f}";
+        assert_eq!(printable(turned), "abcde\u{200e}\u{200f}");
+        assert_eq!(escape_xml(turned), "abcde\u{200e}\u{200f}");
     }
 
     #[test]

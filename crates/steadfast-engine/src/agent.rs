@@ -7,6 +7,7 @@ mod codex;
 mod command;
 pub mod result;
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use steadfast_core::clock::Millis;
@@ -26,8 +27,8 @@ use crate::shim::Exit;
 
 /// Files of an invocation that hold what should not lie around once the agent has ended.
 pub(crate) const PRIVATE_FILES: [&str; 1] = [claude::SETTINGS];
-/// The most of an agent's plain output that is read as its answer.
-const ANSWER_BYTES: u64 = 64 * 1024;
+/// The most of an agent's answer that is kept, from its end.
+const ANSWER_BYTES: usize = 1 << 20;
 /// The last lines of an agent that ended badly.
 const ERROR_BYTES: u64 = 4 * 1024;
 const LAST_LINES: usize = 4;
@@ -109,6 +110,8 @@ fn append_result(prompt: &mut String, call: &Call<'_>) -> Result<(), PromptError
 struct Answer {
     /// The last thing it said.
     text: Option<String>,
+    /// How many bytes before that were too many.
+    left_out: u64,
     structured: Option<String>,
     usage: AttemptUsage,
     /// Why it failed, in its own words.
@@ -122,6 +125,24 @@ struct Answer {
 pub struct Report {
     pub outcome: Outcome,
     pub text: String,
+    /// How many bytes before the text were left out.
+    pub left_out: u64,
+}
+
+impl Report {
+    /// The last words as they are kept, with a word about what is missing and where it is.
+    pub fn to_keep(&self, attempt: &Attempt) -> Cow<'_, str> {
+        if self.left_out == 0 {
+            return Cow::Borrowed(&self.text);
+        }
+        let bytes = text::thousands(i64::try_from(self.left_out).unwrap_or(i64::MAX));
+        let whole = attempt.output();
+        Cow::Owned(format!(
+            "[cut: the first {bytes} bytes are left out; the whole output is in {}]\n\n{}",
+            whole.display(),
+            self.text
+        ))
+    }
 }
 
 /// What an attempt is judged by.
@@ -164,7 +185,7 @@ pub fn report(ended: &Ended<'_>) -> Report {
             ended_at_ms,
         })
     });
-    Report { outcome, text }
+    Report { outcome, text, left_out: answer.left_out }
 }
 
 /// Why an attempt failed.
@@ -186,9 +207,11 @@ fn succeeded(
         return Err((FailureKind::NoResult, "the agent ended without a result".to_owned()));
     }
     let result = result.unwrap_or_default();
+    let prompt = fs_err::read(ended.attempt.prompt()).unwrap_or_default();
+    let prompt = text::printable(&String::from_utf8_lossy(&prompt));
     Ok(Outcome::Succeeded(Box::new(Success {
         footprint: ended.tree.map(|tree| footprint::of(text, result.summary.as_deref(), tree)).unwrap_or_default(),
-        promises: result::promises(text),
+        promises: result::promises(&result::without_echo(text, &prompt)),
         result,
         usage: answer.usage,
         exit_code: 0,
@@ -244,12 +267,17 @@ fn of_stream(host: Host, ended: &Ended<'_>, began: Millis, ended_at_ms: Millis) 
     let stream = stream::read(host, &ended.attempt.output()).unwrap_or_default();
     let own = stream::session_usage(host, &stream, began, ended_at_ms);
     let usage = own.or(stream.usage.map(|told| priced(told, ended.agent))).unwrap_or_default();
-    let error = stream_error(&stream, ended_at_ms).or_else(|| {
+    let exact = || stream::session_reset(host, &stream, began, ended_at_ms);
+    let error = stream_error(&stream, ended_at_ms, exact).or_else(|| {
         let ended_well = ended.exit.is_some_and(|exit| exit.exit_code == Some(0));
         (!ended_well && !stream.is_complete).then(|| last_words(ended.attempt, ended.exit, ended_at_ms)).flatten()
     });
+    let said = stream.final_text.map(|text| text::printable(&text));
+    let text = said.as_deref().map(|said| text::tail(said, ANSWER_BYTES).to_owned());
+    let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
     Answer {
-        text: stream.final_text.map(|text| text::printable(&text)),
+        left_out: length(&said) - length(&text),
+        text,
         structured: stream.structured,
         usage,
         error,
@@ -271,14 +299,17 @@ fn priced(told: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
     AttemptUsage { cost_micros: Table::shipped().cost_micros(&response).unwrap_or(0), ..told }
 }
 
-fn stream_error(stream: &AgentStream, at: Millis) -> Option<(Trouble, String)> {
+/// `exact` knows the reset of a used-up plan to the second. Messages name the minute it is in, so they come last.
+fn stream_error(stream: &AgentStream, at: Millis, exact: impl FnOnce() -> Option<Millis>) -> Option<(Trouble, String)> {
     let error = stream.error.as_ref()?;
     if error.message.is_empty() {
         // A limit that was announced, and then the stream broke off.
         return error.limit.map(|until_ms| (Trouble::UsageLimit { until_ms }, "the usage limit is reached".to_owned()));
     }
     let trouble = match (trouble::judge(&error.message, error.status, at), error.limit) {
-        (Trouble::UsageLimit { until_ms }, limit) => Trouble::UsageLimit { until_ms: until_ms.or(limit.flatten()) },
+        (Trouble::UsageLimit { until_ms }, limit) => {
+            Trouble::UsageLimit { until_ms: limit.flatten().or_else(exact).or(until_ms) }
+        }
         (_, Some(until_ms)) => Trouble::UsageLimit { until_ms },
         (trouble, None) => trouble,
     };

@@ -29,8 +29,12 @@ use crate::process::Cancel;
 use crate::processes::Identity;
 use crate::{crash, durable};
 
-pub use self::observer::{Observer, Places, Saved};
+pub(crate) use self::inputs::MOST_READ;
+pub use self::observer::{KeptOutput, Observer, Places, Saved};
 
+/// Who only looks whether a run is driven holds its lock for an instant; an engine waits for that.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// How often requests to stop are looked for.
 const LOOK_AROUND: Duration = Duration::from_millis(300);
 /// Where the run works, in its directory.
@@ -93,6 +97,18 @@ pub fn is_driven(home: &Path, run_id: &str) -> std::io::Result<bool> {
     Ok(durable::open_lock(&path)?.try_lock().is_err())
 }
 
+/// Keeps engines away from a run for as long as the value lives; `None` if one has it in hand.
+pub fn hold(home: &Path, run_id: &str) -> std::io::Result<Option<std::fs::File>> {
+    let directory = run_directory(home, run_id);
+    paths::create_private_dir(&directory)?;
+    let lock = durable::open_lock(&directory.join("lock"))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(Some(lock)),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+        Err(std::fs::TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// Opens a run that is over, so that [`drive`] goes on with it; `max` is its new maximum of iterations.
 pub fn reopen(store: &mut Store, engine: &Engine, run_id: &str, max: Option<u32>) -> Result<(), DriveError> {
     let _lock = take_lock(store, engine, run_id)?;
@@ -107,15 +123,15 @@ pub fn reopen(store: &mut Store, engine: &Engine, run_id: &str, max: Option<u32>
 
 fn take_lock(store: &Store, engine: &Engine, run_id: &str) -> Result<std::fs::File, DriveError> {
     let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
-    let directory = run_directory(&engine.home, run_id);
-    paths::create_private_dir(&directory)?;
-    let lock = durable::open_lock(&directory.join("lock"))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(std::fs::TryLockError::WouldBlock) => {
-            Err(DriveError::Driven { name: row.plan.name, pid: row.engine.map(|engine| engine.pid) })
+    let patience = Instant::now() + LOCK_PATIENCE;
+    loop {
+        if let Some(lock) = hold(&engine.home, run_id)? {
+            return Ok(lock);
         }
-        Err(std::fs::TryLockError::Error(error)) => Err(error.into()),
+        if Instant::now() > patience {
+            return Err(DriveError::Driven { name: row.plan.name, pid: row.engine.map(|engine| engine.pid) });
+        }
+        std::thread::sleep(LOCK_PAUSE);
     }
 }
 

@@ -30,8 +30,9 @@ mod tests;
 mod tidy;
 
 pub use history::{Committed, History, HistoryError, StoredHistory};
+pub use outputs::OutputOf;
 pub use registry::{Edits, RegistryEntry, StopEdit, registry_key};
-pub use tidy::{Tidied, Tidy, tidy};
+pub use tidy::{Tidied, Tidy, mark_killed, tidy};
 
 use document::{CLAUDE, Document, Found, Lock};
 use place::Place;
@@ -147,23 +148,96 @@ impl PublicFiles {
         Ok(published)
     }
 
-    /// Brings all files up to date with a run. Doing it again changes nothing.
+    /// Brings all files up to date with a run. Doing it again changes nothing. A file that cannot be written does not
+    /// keep the others from being: the first error is told once they are, and the state says what is still owed.
     pub fn publish(&mut self, view: &View<'_>, history: &dyn History) -> Result<Published, FilesError> {
         let lock = Lock::take(&self.place)?;
         let mut published = Published::default();
-        let before = self.state.take(&self.place, &lock)?;
-        let mut state = self.state_of_run(before, view, &mut published.warnings)?;
-        let shown = Shown::of(&state);
-        published.edits = self.publish_entry(view, &shown, &lock, &mut published.warnings)?;
-        if view.run.status != RunStatus::Running && !shown.is_end_of(view) {
-            self.publish_end(view, &lock, &mut published.warnings)?;
+        let mut owed = Vec::new();
+        let mut first_error = None;
+        let before = match self.state.take(&self.place, &lock) {
+            Ok(found) => self.state_of_run(found, view, &mut published.warnings),
+            Err(error) => Err(error),
+        };
+        // Without a state, what it would have said is not known; it is not written then, either.
+        let (state, shown) = match before {
+            Ok(state) => {
+                let shown = Shown::of(&state);
+                (Some(state), shown)
+            }
+            Err(error) => {
+                first_error = Some(error);
+                (None, Shown::default())
+            }
+        };
+        match self.publish_entry(view, &shown, &lock, &mut published.warnings) {
+            Ok(edits) => published.edits = edits,
+            Err(error) => {
+                owed.push(registry::FILE);
+                first_error.get_or_insert(error);
+            }
         }
-        let changed = match self.kind {
+        let is_told = shown.is_end_of(view) && !shown.owes(completions::FILE);
+        if view.run.status != RunStatus::Running
+            && !is_told
+            && let Err(error) = self.publish_end(view, &lock, &mut published.warnings)
+        {
+            owed.push(completions::FILE);
+            first_error.get_or_insert(error);
+        }
+        if let Some(state) = state
+            && let Err(error) = self.publish_state(state, view, history, &owed, &lock)
+        {
+            first_error.get_or_insert(error);
+        }
+        first_error.map_or(Ok(published), Err)
+    }
+
+    fn publish_state(
+        &mut self,
+        mut state: Value,
+        view: &View<'_>,
+        history: &dyn History,
+        owed: &[&str],
+        lock: &Lock,
+    ) -> Result<(), FilesError> {
+        let updated = match self.kind {
             RunKind::Loop => loop_state::update(&mut state, view, history)?,
             RunKind::Pipeline => pipeline_state::update(&mut state, view, history)?,
         };
-        self.state.put(&self.place, &lock, state, changed)?;
-        Ok(published)
+        let changed = set_owed(&mut state, owed) | updated;
+        self.state.put(&self.place, lock, state, changed)
+    }
+
+    /// Whether the files do not show how a run ended, so that they have to be written again. What a person removed is
+    /// not missed.
+    pub fn is_behind(&mut self, view: &View<'_>) -> Result<bool, FilesError> {
+        // A registry that cannot be read says nothing, and the state may say that it is owed.
+        let listed = self.registry.peek(&self.place).ok().flatten().map(registry::entries).unwrap_or_default();
+        let own = listed.iter().find(|entry| entry.run_id.as_deref() == Some(view.run_id));
+        if own.is_some_and(|entry| entry.status == RunStatus::Running.to_string()) {
+            return Ok(true);
+        }
+        let state = self.state.peek(&self.place)?;
+        let shown = state.map(Shown::of).unwrap_or_default();
+        if shown.run_id.as_deref() != Some(view.run_id) {
+            return Ok(own.is_some());
+        }
+        let status = view.run.status.to_string();
+        let shows_status = state.and_then(|state| state.get("status")).and_then(Value::as_str) == Some(&status);
+        Ok(!shows_status || !shown.is_end_of(view) || !shown.owed.is_empty())
+    }
+
+    /// Refuses links that leave the project, and whatever else is not a file where one belongs. Nothing is made.
+    pub fn check(&self, plan: &Plan) -> Result<(), FilesError> {
+        for document in [&self.registry, &self.completions, &self.state] {
+            document.path(&self.place)?;
+        }
+        document::check_lock(&self.place)?;
+        for (stage, _) in (1..).zip(&plan.stages) {
+            self.progress_file(plan, stage)?;
+        }
+        Ok(())
     }
 
     /// The state as the file has it, if it is this run's; anything else makes room.
@@ -210,7 +284,9 @@ impl PublicFiles {
         };
         let present = registry::entry(&value, &key).is_some();
         let reopened = view.run.status == RunStatus::Running && shown.ended;
-        let known = shown.run_id.as_deref() == Some(view.run_id) || self.wrote.is_some();
+        // An entry that we still owe was never there to be removed.
+        let was_shown = shown.run_id.as_deref() == Some(view.run_id) && !shown.owes(registry::FILE);
+        let known = was_shown || self.wrote.is_some();
         self.removed = was_there && !present && known && !reopened;
         let wrote_running = self.wrote == Some(RunStatus::Running);
         let edits = registry::edits(&value, &key, wrote_running, self.removed);
@@ -255,44 +331,53 @@ impl PublicFiles {
     }
 
     /// Where the output of an iteration belongs: `output.md` of a stage with one run, else `run-N.md`. Loops have none.
-    pub fn output_file(&self, plan: &Plan, stage: u32, iteration: u32) -> Result<Option<PathBuf>, FilesError> {
-        outputs::output_file(&self.place, plan, stage, iteration)
+    pub fn output_file(&self, of: OutputOf<'_>) -> Result<Option<PathBuf>, FilesError> {
+        outputs::output_file(&self.place, of)
     }
 
-    /// The output of an iteration, for the stages after it; at most `most` bytes from its beginning.
-    pub fn read_output(&self, plan: &Plan, stage: u32, iteration: u32, most: u64) -> Option<String> {
-        let path = self.output_file(plan, stage, iteration).ok()??;
-        outputs::read(&path, most)
+    /// Removes what a failed attempt left as the output of an iteration, before the next one starts.
+    pub fn clear_output(&self, of: OutputOf<'_>) -> Result<(), FilesError> {
+        outputs::clear(&self.place, of)
     }
 
     /// Keeps the output of a committed iteration. What the agent itself wrote to its output file wins over `text`.
     /// Of several runs, `output.md` is the one with the highest number. Returns the file, or nothing for a loop.
-    pub fn save_output(
-        &self,
-        plan: &Plan,
-        stage: u32,
-        iteration: u32,
-        text: &str,
-    ) -> Result<Option<PathBuf>, FilesError> {
-        outputs::save(&self.place, plan, stage, iteration, text)
+    pub fn save_output(&self, of: OutputOf<'_>, text: &str) -> Result<Option<PathBuf>, FilesError> {
+        outputs::save(&self.place, of, text)
     }
 }
 
+/// The files that could not be written when the state was: its own field, there only as long as there are any.
+const OWED: &str = "unpublished";
+
+fn set_owed(state: &mut Value, owed: &[&str]) -> bool {
+    let Some(state) = state.as_object_mut() else { return false };
+    if owed.is_empty() { state.shift_remove(OWED).is_some() } else { document::set(state, OWED, json!(owed)) }
+}
+
 /// What the state file showed before.
+#[derive(Default)]
 struct Shown {
     run_id: Option<String>,
     ended: bool,
     completed_at: Value,
+    owed: Vec<String>,
 }
 
 impl Shown {
     fn of(state: &Value) -> Self {
         let text = |name: &str| state.get(name).and_then(Value::as_str);
+        let owed = state.get(OWED).and_then(Value::as_array).into_iter().flatten();
         Self {
             run_id: text("run_id").map(str::to_owned),
             ended: text("status").is_some_and(|status| status != "running"),
             completed_at: state.get("completed_at").cloned().unwrap_or_default(),
+            owed: owed.filter_map(|file| file.as_str().map(str::to_owned)).collect(),
         }
+    }
+
+    fn owes(&self, file: &str) -> bool {
+        self.owed.iter().any(|owed| owed == file)
     }
 
     /// Whether it showed this end already, and so the log of completions had it.

@@ -30,7 +30,7 @@ pub use catalogue::{Catalogue, Listed, Located, Origin};
 pub use fault::{Fault, Level};
 
 use fault::{Faults, did_you_mean};
-use stage::{LOOP_RUNS, StageContext, plan_stage};
+use stage::{LOOP_RUNS, StageContext, VERIFY_AFTER, plan_stage};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -42,6 +42,8 @@ pub enum PlanError {
     NoPipeline { name: String, known: Vec<String> },
     #[error("`{}` is not a file", path.display())]
     NotAFile { path: PathBuf },
+    #[error("--verify is for the last stage, and `{stage}` is parallel: nothing verifies parallel runs")]
+    VerifiesParallel { stage: String },
     #[error("`{}` is there already", path.display())]
     Exists { path: PathBuf },
     #[error(transparent)]
@@ -62,6 +64,7 @@ impl PlanError {
                 format!("{}see `steadfast pipeline types`", did_you_mean(name, known.iter().map(String::as_str)))
             }
             Self::NotAFile { path } => format!("put a file at `{}`", path.display()),
+            Self::VerifiesParallel { .. } => format!("{VERIFY_AFTER}, or leave --verify out"),
             Self::Exists { .. } => "choose another name, or remove it first".into(),
             Self::Name(error) => error.hint().into(),
             Self::Io(_) => "check that the file exists and can be read".into(),
@@ -141,7 +144,7 @@ pub fn plan_loop(
             limits: def.limits.into_limits(flags),
         }
     });
-    finish(plan, faults, source.file, None)
+    finish(plan, faults, source.file, None, flags)
 }
 
 /// Plans a pipeline. Without a name it has its own with date and time.
@@ -169,14 +172,25 @@ pub fn plan_pipeline(
         pipeline_file: Some(file_name(&source.file)),
     });
     let definition = String::from_utf8(source.bytes).ok();
-    finish(plan, faults, source.file, definition)
+    finish(plan, faults, source.file, definition, flags)
 }
 
-fn finish(plan: Option<Plan>, faults: Faults, file: String, definition: Option<String>) -> Result<Planned, PlanError> {
+fn finish(
+    plan: Option<Plan>,
+    faults: Faults,
+    file: String,
+    definition: Option<String>,
+    flags: &Overrides,
+) -> Result<Planned, PlanError> {
     let failed = faults.has_errors();
     let list = faults.into_list();
     match plan.filter(|_| !failed) {
-        Some(plan) => Ok(Planned { plan, warnings: list, file, definition }),
+        Some(plan) => match plan.stages.last() {
+            Some(final_stage) if final_stage.parallel && !flags.verify.is_empty() => {
+                Err(PlanError::VerifiesParallel { stage: final_stage.name.clone() })
+            }
+            _ => Ok(Planned { plan, warnings: list, file, definition }),
+        },
         None => Err(PlanError::Faults(list)),
     }
 }

@@ -5,18 +5,16 @@
 use std::path::{Path, PathBuf};
 
 use steadfast_core::log;
-use steadfast_core::run::{AttemptId, Plan, Record, RunKind, RunStatus, Stopping};
+use steadfast_core::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, Stopping};
 use steadfast_core::store::{RunRow, Store, StoreError};
 
 use crate::attempt::{Attempt, run_directory};
-use crate::dispatcher::{self, Observer, Places, Saved};
+use crate::dispatcher::{self, KeptOutput, Observer, Places, Saved};
 use crate::durable;
-use crate::files::{FilesError, PublicFiles, StoredHistory, View};
+use crate::files::{FilesError, OutputOf, PublicFiles, StoredHistory, View};
 
 /// The reason of a run whose entry in the registry was marked as killed.
 pub const KILLED_IN_REGISTRY: &str = "killed_in_registry";
-/// The most bytes of an output that a later stage gets to see.
-const MOST_OUTPUT: u64 = 400_000;
 /// More iterations of a pipeline than these are not looked through for outputs that are missing.
 const MOST_REPAIRED: usize = 10_000;
 
@@ -110,6 +108,12 @@ impl<'a> Publisher<'a> {
         })
     }
 
+    /// Whether the public files do not show how a run ended.
+    pub fn is_behind(&mut self, row: &RunRow) -> Result<bool, PublishError> {
+        let view = View { run_id: &row.run_id, plan: &row.plan, run: &row.run, pid: None };
+        Ok(self.files.is_behind(&view)?)
+    }
+
     /// Shows a run as the store has it, for those who change it without driving it.
     pub fn show(&mut self, row: &RunRow) -> Result<(), PublishError> {
         let warnings = self.publish(&row.plan, &row.run)?;
@@ -119,7 +123,7 @@ impl<'a> Publisher<'a> {
         Ok(())
     }
 
-    fn publish(&mut self, plan: &Plan, run: &steadfast_core::run::Run) -> Result<Vec<String>, FilesError> {
+    fn publish(&mut self, plan: &Plan, run: &Run) -> Result<Vec<String>, FilesError> {
         let view = View { run_id: &self.run_id, plan, run, pid: Some(i64::from(std::process::id())) };
         let history = StoredHistory { db: self.store.read(), run_id: &self.run_id };
         let published = if self.has_begun {
@@ -140,20 +144,20 @@ impl<'a> Publisher<'a> {
         fs_err::read_to_string(Attempt::at(&self.home, &self.run_id, id).answer()).ok()
     }
 
-    fn keep_output(&mut self, plan: &Plan, id: AttemptId) {
+    fn keep_output(&mut self, plan: &Plan, run: &Run, id: AttemptId) {
         let text = self.answer(id).unwrap_or_default();
-        if let Err(error) = self.files.save_output(plan, id.stage, id.iteration, &text) {
+        if let Err(error) = self.files.save_output(output_of(plan, run, id), &text) {
             self.trouble(&format!("the output of stage {} cannot be kept: {error}", id.stage));
         }
     }
 
     /// What an engine that was killed after saving a step did not get to.
-    fn repair_outputs(&mut self, plan: &Plan) {
+    fn repair_outputs(&mut self, plan: &Plan, run: &Run) {
         if plan.kind != RunKind::Pipeline {
             return;
         }
         match self.store.read().run_history(&self.run_id, None, MOST_REPAIRED) {
-            Ok(rows) => rows.iter().for_each(|row| self.keep_output(plan, row.id)),
+            Ok(rows) => rows.iter().for_each(|row| self.keep_output(plan, run, row.id)),
             Err(error) => self.trouble(&format!("outputs of earlier iterations cannot be looked at: {error}")),
         }
     }
@@ -171,6 +175,10 @@ impl<'a> Publisher<'a> {
     }
 }
 
+fn output_of<'a>(plan: &'a Plan, run: &'a Run, id: AttemptId) -> OutputOf<'a> {
+    OutputOf { plan, run, stage: id.stage, iteration: id.iteration }
+}
+
 impl Observer for Publisher<'_> {
     fn saved(&mut self, saved: &Saved<'_>) {
         let is_first = !self.has_begun;
@@ -178,7 +186,7 @@ impl Observer for Publisher<'_> {
         if !is_first {
             for record in saved.records {
                 if let Record::Committed { id, .. } = record {
-                    self.keep_output(saved.plan, *id);
+                    self.keep_output(saved.plan, saved.run, *id);
                 }
             }
         }
@@ -187,7 +195,7 @@ impl Observer for Publisher<'_> {
             Err(error) => self.trouble(&format!("the public files cannot be written: {error} ({})", error.hint())),
         }
         if is_first && self.has_begun {
-            self.repair_outputs(saved.plan);
+            self.repair_outputs(saved.plan, saved.run);
         }
         self.watch.stepped(saved);
     }
@@ -208,17 +216,22 @@ impl Observer for Publisher<'_> {
         }
     }
 
-    fn places(&self, plan: &Plan, id: AttemptId) -> Places {
+    fn starting(&mut self, plan: &Plan, run: &Run, id: AttemptId) -> Result<(), String> {
+        let cleared = self.files.clear_output(output_of(plan, run, id));
+        cleared.map_err(|error| format!("there is no room for its output: {error} ({})", error.hint()))
+    }
+
+    fn places(&self, plan: &Plan, run: &Run, id: AttemptId) -> Places {
         Places {
-            output: self.files.output_file(plan, id.stage, id.iteration).ok().flatten(),
+            output: self.files.output_file(output_of(plan, run, id)).ok().flatten(),
             progress: self.files.progress_file(plan, id.stage).ok(),
             objective: self.watch.objective(),
             inputs: self.kept(INPUTS).unwrap_or_default(),
         }
     }
 
-    fn output(&self, plan: &Plan, id: AttemptId) -> Option<String> {
-        self.files.read_output(plan, id.stage, id.iteration, MOST_OUTPUT).filter(|text| !text.trim().is_empty())
+    fn output(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<KeptOutput> {
+        KeptOutput::read(self.files.output_file(output_of(plan, run, id)).ok()??, dispatcher::MOST_READ)
     }
 
     fn note(&mut self, message: &str) {

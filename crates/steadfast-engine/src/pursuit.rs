@@ -115,6 +115,7 @@ impl Pursuit {
             transcript_path: String::new(),
             client: Some(ProcessId { pid: i64::from(own.pid), started: own.started.parse().unwrap_or(0) }),
             parent_session_id: None,
+            parent_link: None,
             last_prompt_ms: None,
             started_at_ms: saved.run.started_at_ms,
             last_seen_ms: saved.now,

@@ -145,7 +145,10 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
     here(crash::Point::AgentEnded);
     // Who sees `exit.json` after a power cut must see the output too.
     for name in [OUTPUT, ERRORS, RESULT] {
-        if let Ok(file) = fs_err::File::open(directory.join(name)) {
+        let path = directory.join(name);
+        // The agent may have left anything there; to open a pipe would wait for ever.
+        let is_file = fs_err::symlink_metadata(&path).is_ok_and(|it| it.is_file());
+        if is_file && let Ok(file) = fs_err::File::open(&path) {
             file.sync_all()?;
         }
     }

@@ -1,6 +1,7 @@
 //! The command line, as clap types. What a flag means is in the command's own file.
 
 mod runs;
+pub(crate) mod session;
 
 use std::path::PathBuf;
 
@@ -45,6 +46,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Start, watch and steer the goal of a session
     Goal(GoalArgs),
+    /// Look at, search and forget what is remembered of sessions
+    Session(session::SessionArgs),
     /// Pursue an objective with fresh agents, headless, until it is verified or a limit is reached
     Run(RunArgs),
     /// Run an agent again and again until a rule holds: start, watch, kill, resume

@@ -9,6 +9,7 @@ pub(crate) mod loops;
 pub(crate) mod pipelines;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod session;
 pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;

@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     silence_panics(matches!(cli.command, Command::Hook(_) | Command::Statusline(_)));
     let done = match cli.command {
         Command::Goal(arguments) => commands::goal::from_terminal(cli.db.as_deref(), arguments),
+        Command::Session(arguments) => commands::session::run(cli.db.as_deref(), &arguments),
         Command::Run(arguments) => commands::run::run(cli.db.as_deref(), &arguments),
         Command::Loop(arguments) => commands::loops::run(cli.db.as_deref(), arguments),
         Command::Pipeline(arguments) => commands::pipelines::run(cli.db.as_deref(), arguments),

@@ -5,6 +5,7 @@
 mod args;
 mod caller;
 mod desk;
+mod recall;
 mod tools;
 
 use std::sync::Arc;
@@ -64,7 +65,14 @@ impl Server {
         let origin = caller::CallMeta { tool_use_id, codex_session };
         let work = move || (tool.call)(&desk, &arguments, &origin);
         Ok(match tokio::task::spawn_blocking(work).await {
-            Ok(Ok(value)) => CallToolResult::structured(value),
+            Ok(Ok(value)) => {
+                let words = tool.in_words.map(|in_words| in_words(&value));
+                let mut result = CallToolResult::structured(value);
+                if let Some(words) = words {
+                    result.content = vec![ContentBlock::text(words)];
+                }
+                result
+            }
             Ok(Err(failure)) => refusal(&failure),
             Err(_) => refusal(&Failure::said("the tool failed inside steadfast", "run `steadfast doctor`")),
         })

@@ -51,6 +51,7 @@ impl World {
             transcript_path: self.transcript.to_string_lossy().into_owned(),
             client: None,
             parent_session_id: None,
+            parent_link: None,
             last_prompt_ms: None,
             started_at_ms: START,
             last_seen_ms: START,

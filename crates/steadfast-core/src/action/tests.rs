@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::goal::budget::Budget;
+use crate::goal::change::CompletedBy;
 use crate::testing::{HOUR, SECOND, SESSION, START, USER, WORKER, World, new_goal};
 
 fn at(seconds: i64) -> Millis {
@@ -23,6 +24,7 @@ fn session(id: &str, ended_at_ms: Option<Millis>) -> Session {
         transcript_path: String::new(),
         client: None,
         parent_session_id: None,
+        parent_link: None,
         last_prompt_ms: None,
         started_at_ms: START,
         last_seen_ms: START,

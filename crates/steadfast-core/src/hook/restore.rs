@@ -1,124 +1,201 @@
-//! What is lost to the model comes back: the goal after a resume or a compaction, and the text of Codex's own goal.
-
-use serde_json::json;
+//! What is lost to the model comes back after a resume, a compaction or `/clear`: the goal and the working state, by
+//! lineage only, and told once.
 
 use super::session::account;
 use super::{Call, HookError, turn};
 use crate::accounting;
 use crate::config::OnCompact;
-use crate::goal::change::{self, Change, Event, Span};
+use crate::goal::change;
 use crate::goal::{Goal, GoalStatus};
-use crate::host::Host;
 use crate::host::hook::HookReply;
+use crate::host::{self, Host, Since};
+use crate::memory::KeptGoal;
+use crate::memory::snapshot::{self, After, Framing};
 use crate::native;
-use crate::prompt;
-use crate::store::{Session, Store};
+use crate::overview::session::kept_goal;
+use crate::prompt::{self, Wording};
+use crate::store::{Db, Session, Store};
+use crate::text;
 
 const UNCERTAIN: &str =
     "⚠ /compact event detected: token accounting is uncertain. Run /goal-reconcile --accept-reset to go on.";
 
 pub(super) fn resumed(call: &Call<'_>, store: &mut Store, known: Option<&Session>) -> Result<HookReply, HookError> {
-    let goal = store.write(|db| {
+    store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
-            return Ok(None);
+            return Ok::<_, HookError>(());
         };
         // A goal from before the upgrade was last seen when it was last written.
         let last_seen = known.map_or(goal.updated_at_ms, |session| session.last_seen_ms);
-        let last_seen = last_seen.min(call.now);
-        match change::session_resumed(&goal, last_seen, call.now) {
-            Some(change) => db.save(&goal, change, call.origin).map(Some),
-            None => Ok(Some(goal)),
+        if let Some(change) = change::session_resumed(&goal, last_seen.min(call.now), call.now) {
+            db.save(&goal, change, call.origin)?;
         }
+        Ok(())
     })?;
-    let reply = restore(call, goal.as_ref(), " and resumed with this session")?;
-    if let Some(goal) = goal.filter(|_| call.host() == Host::Codex && reply.context.is_some()) {
-        note(call, store, &goal, RESTORED)?;
+    tell(call, store, After::Resume)
+}
+
+pub(super) fn compacted(call: &Call<'_>, store: &mut Store, known: Option<&Session>) -> Result<HookReply, HookError> {
+    let accounted = account(call, store)?;
+    store.write(|db| db.note_compaction(call.session_id(), call.now))?;
+    if was_just_told(call, store, known)? {
+        // Only this once: whatever comes next is another compaction.
+        store.write(|db| db.note_injection(call.session_id(), After::Compaction.into(), call.now))?;
+        return Ok(HookReply::default());
     }
-    Ok(reply)
+    let mut message = None;
+    if let Some((goal, facts)) = accounted.filter(|(goal, _)| goal.status.is_live()) {
+        message = turn::pause_notice(call.host(), &facts);
+        let running = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
+        let mut became_uncertain = facts.became_uncertain;
+        if call.paths.config.accounting.on_compact == OnCompact::Pause && running && !goal.accounting_uncertain {
+            store.write(|db| accounting::flag_uncertain(db, &goal, "compact", call.origin, call.now))?;
+            became_uncertain = true;
+        }
+        if became_uncertain {
+            message = Some(call.host().spell(UNCERTAIN));
+        }
+    }
+    Ok(HookReply { message, ..tell(call, store, After::Compaction)? })
 }
 
-/// The goal was put before the model when its session was resumed.
-const RESTORED: &str = "goal_restored";
-const COMPACTING: &str = "compaction_started";
-
-/// Writes an event that changes nothing.
-fn note(call: &Call<'_>, store: &mut Store, goal: &Goal, kind: &'static str) -> Result<(), HookError> {
-    store.write(|db| {
-        let Some(goal) = db.goal(&goal.session_id)? else {
-            return Ok(());
-        };
-        let mut after = goal.clone();
-        after.updated_at_ms = call.now;
-        let change = Change { goal: after, events: vec![Event::new(kind, json!({}))], span: Span::Keep };
-        db.save(&goal, change, call.origin)?;
-        Ok::<(), HookError>(())
-    })
-}
-
-/// Codex may announce a resumed session twice, as resumed and then as compacted: what the first start injected
-/// after the compaction is still there.
-fn was_just_restored(call: &Call<'_>, store: &Store, goal: &Goal) -> Result<bool, HookError> {
+/// Codex may announce a resumed session twice, as resumed and then as compacted: what the first start told is still
+/// there, unless anything came in between. `known` is the session as it was before this start.
+fn was_just_told(call: &Call<'_>, store: &Store, known: Option<&Session>) -> Result<bool, HookError> {
     const SAME_START: i64 = 60_000;
-    let Some(restored) = store.read().last_event(&goal.goal_id, RESTORED)? else {
+    let Some(told) = store.read().snapshot(call.session_id())? else {
         return Ok(false);
     };
-    let compacting = store.read().last_event(&goal.goal_id, COMPACTING)?.map_or(0, |event| event.id);
-    Ok(restored.id > compacting && compacting > 0 && call.now - restored.created_at_ms < SAME_START)
+    let Some(at) = told.injected_at_ms.filter(|_| told.injected_by.as_deref() == Some(After::Resume.into())) else {
+        return Ok(false);
+    };
+    let newest = store.read().newest_event_ms(call.session_id())?;
+    let seen = known.map(|session| session.last_seen_ms);
+    let nothing_since = [seen, newest, told.compacting_at_ms].into_iter().flatten().all(|moment| moment <= at);
+    Ok(nothing_since && call.now - at < SAME_START)
 }
 
-pub(super) fn compacted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    let Some((mut goal, facts)) = account(call, store)? else {
-        return restore_native(call, store);
-    };
-    if call.host() == Host::Codex && was_just_restored(call, store, &goal)? {
+/// Tells the model what it must know to go on.
+pub(super) fn tell(call: &Call<'_>, store: &mut Store, after: After) -> Result<HookReply, HookError> {
+    let framing = Framing { note: note(call, store.read())?, ..Framing::after(after) };
+    let text = snapshot_of(call, store.read(), call.session_id(), framing)?;
+    if text.is_empty() {
         return Ok(HookReply::default());
     }
-    if !goal.status.is_live() {
-        return restore_native(call, store);
-    }
-    let mut became_uncertain = facts.became_uncertain;
-    let running = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
-    if call.paths.config.accounting.on_compact == OnCompact::Pause && running && !goal.accounting_uncertain {
-        goal = store.write(|db| accounting::flag_uncertain(db, &goal, "compact", call.origin, call.now))?;
-        became_uncertain = true;
-    }
-    let mut reply = restore(call, Some(&goal), "; the conversation was just compacted")?;
-    reply.message = turn::pause_notice(call.host(), &facts);
-    if became_uncertain {
-        reply.message = Some(call.host().spell(UNCERTAIN));
-    }
-    Ok(reply)
+    store.write(|db| {
+        db.put_snapshot(call.session_id(), &text, call.now)?;
+        db.note_injection(call.session_id(), after.into(), call.now)
+    })?;
+    Ok(HookReply { context: Some(text), ..HookReply::default() })
 }
 
-fn restore(call: &Call<'_>, goal: Option<&Goal>, after: &str) -> Result<HookReply, HookError> {
-    let Some(goal) = goal.filter(|goal| goal.status.is_live()) else {
-        return Ok(HookReply::default());
+/// The session before `/clear`, or the one this session was forked from: say what it was about and how to take its goal
+/// over, and do nothing unasked.
+pub(super) fn offer(call: &Call<'_>, store: &mut Store, parent: &str, after: After) -> Result<HookReply, HookError> {
+    let goal = live_goal(store.read(), parent)?;
+    let adopt = goal.as_ref().map(|goal| goal.goal_id.clone());
+    let text = snapshot_of(call, store.read(), parent, Framing { adopt, ..Framing::after(after) })?;
+    let message = goal.map(|goal| adoption_hint(call, &goal, after));
+    Ok(HookReply { context: Some(text).filter(|text| !text.is_empty()), message, ..HookReply::default() })
+}
+
+pub(super) fn adoption_hint(call: &Call<'_>, goal: &Goal, after: After) -> String {
+    let when = if after == After::Clear { "before /clear" } else { "this one was forked from" };
+    let id: String = goal.goal_id.chars().take(8).collect();
+    let objective = text::headline(&goal.objective, 80);
+    let adopt = call.host().spell(&format!("/goal-adopt {id}"));
+    format!("steadfast: the session {when} has a goal ({}): {objective}\n{adopt} takes it over here.", goal.status)
+}
+
+/// A fork has the words about its parent's goal in its conversation; this takes the order out of them.
+pub(super) fn not_of_this_session(call: &Call<'_>, goal: &Goal) -> String {
+    let id: String = goal.goal_id.chars().take(8).collect();
+    let adopt = call.host().spell(&format!("/goal-adopt {id}"));
+    format!(
+        "Steadfast: the durable goal in the conversation above belongs to the session that this one was forked from, not to \
+         this one. Do not work on it unless the user asks. {adopt} takes it over here."
+    )
+}
+
+pub(super) fn live_goal(db: Db<'_>, session_id: &str) -> Result<Option<Goal>, HookError> {
+    Ok(db.goal(session_id)?.filter(|goal| goal.status.is_live()))
+}
+
+/// What is left to say about the goal: how completion is checked, and that its accounting is in doubt.
+fn note(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>, HookError> {
+    let Some(goal) = live_goal(db, call.session_id())? else {
+        return Ok(None);
     };
-    Ok(HookReply { context: Some(prompt::restore(goal, after, call.now)?), ..HookReply::default() })
+    let mut notes = Vec::new();
+    if !goal.verify.is_empty() {
+        notes.push(format!("Completion is checked by running: {}.", prompt::commands(&goal)));
+    }
+    if goal.accounting_uncertain {
+        let way_on = "Token accounting became uncertain: the user must run /goal-reconcile --accept-reset before the goal can go on.";
+        notes.push(call.host().spell(way_on));
+    }
+    Ok(Some(notes.join(" ")).filter(|notes| !notes.is_empty()))
+}
+
+/// The text about a session, without the goals that the model has in its conversation anyway.
+fn snapshot_of(call: &Call<'_>, db: Db<'_>, session_id: &str, framing: Framing) -> Result<String, HookError> {
+    let goal = match live_goal(db, session_id)? {
+        Some(goal) => kept_goal(&goal, call.now),
+        None if framing.after == After::Compaction => native_goal(call, db)?,
+        None => None,
+    };
+    let recollection = db.recollect(session_id, call.host(), goal)?;
+    let since = match framing.after {
+        After::Compaction => {
+            let noted = db.snapshot(session_id)?.and_then(|told| told.compacting_bytes);
+            Since::Compaction { noted_at: noted.and_then(|bytes| u64::try_from(bytes).ok()) }
+        }
+        After::Resume | After::Fork | After::Clear => Since::Resume,
+    };
+    let in_context = |objective: &str| {
+        let file = call.input.transcript.as_deref().filter(|_| framing.after != After::Clear);
+        file.is_some_and(|file| host::holds_text(call.host(), file, objective, since))
+    };
+    // The user's own words are still theirs where the client kept them. What only we said is said again.
+    let stated_in_context = recollection.stated.as_ref().is_some_and(|stated| in_context(&stated.objective));
+    let same = |goal: &KeptGoal| recollection.stated.as_ref().is_some_and(|stated| stated.objective == goal.objective);
+    let goal_in_context = stated_in_context && recollection.goal.as_ref().is_some_and(same);
+    let framing = Framing { goal_in_context, stated_in_context, ..framing };
+    Ok(snapshot::render(&recollection, call.host().start_cap(), &framing))
+}
+
+/// Whether a prompt must quote the objective. In Codex a goal may have been stated in a prompt, which the client keeps
+/// even through a compaction; then the model has it anyway.
+pub(super) fn wording(call: &Call<'_>, db: Db<'_>, goal: &Goal) -> Result<Wording, HookError> {
+    let Some(file) = call.input.transcript.as_deref().filter(|_| call.host() == Host::Codex) else {
+        return Ok(Wording::Quoted);
+    };
+    let stated = db.stated_goal(call.session_id())?.is_some_and(|stated| stated.objective == goal.objective);
+    let kept = stated && host::holds_text(call.host(), file, &goal.objective, Since::Resume);
+    Ok(if kept { Wording::InConversation } else { Wording::Quoted })
 }
 
 /// Codex's own goal loses its text when a turn is compacted in the middle; it is put back.
-fn restore_native(call: &Call<'_>, store: &Store) -> Result<HookReply, HookError> {
+fn native_goal(call: &Call<'_>, db: Db<'_>) -> Result<Option<KeptGoal>, HookError> {
     if call.host() != Host::Codex {
-        return Ok(HookReply::default());
+        return Ok(None);
     }
-    let Some(objective) = native::of_session(store.read(), call.session_id())? else {
-        return Ok(HookReply::default());
-    };
-    Ok(HookReply { context: Some(prompt::restore_native(call.host(), &objective)?), ..HookReply::default() })
+    let objective = native::of_session(db, call.session_id())?;
+    let standing = format!("pursued by {}'s own goal feature", call.host().product());
+    Ok(objective.map(|objective| KeptGoal { objective, standing, active: true, set_at_ms: 0 }))
 }
 
+/// Reads everything there is, and writes the snapshot of this moment.
 pub(super) fn before_compaction(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     let accounted = account(call, store)?;
-    if let Some((goal, _)) = accounted.as_ref().filter(|(goal, _)| call.host() == Host::Codex && goal.status.is_live())
-    {
-        note(call, store, goal, COMPACTING)?;
-    }
-    if accounted.is_some()
-        && let Some(transcript) = &call.input.transcript
-    {
-        store
-            .write(|db| accounting::mark_before_compaction(db, call.host(), call.session_id(), transcript, call.now))?;
-    }
-    Ok(HookReply::default())
+    let text = snapshot_of(call, store.read(), call.session_id(), Framing::after(After::Compaction))?;
+    let file = call.input.transcript.as_deref();
+    let bytes = file.and_then(|file| fs_err::metadata(file).ok()).and_then(|file| i64::try_from(file.len()).ok());
+    store.write(|db| {
+        if let Some(file) = file.filter(|_| accounted.is_some()) {
+            accounting::mark_before_compaction(db, call.host(), call.session_id(), file, call.now)?;
+        }
+        db.put_snapshot_before_compaction(call.session_id(), &text, bytes, call.now)?;
+        Ok::<_, HookError>(HookReply::default())
+    })
 }

@@ -100,7 +100,9 @@ fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<Str
         db.save(&goal, change, origin).map(Some)
     })?;
     match woken {
-        Some(goal) if goal.status == GoalStatus::Active => Ok(Some(prompt::continuation(&goal, &[], now)?)),
+        Some(goal) if goal.status == GoalStatus::Active => {
+            Ok(Some(prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?))
+        }
         _ => Ok(None),
     }
 }
@@ -133,6 +135,7 @@ mod tests {
             cwd: "/".into(),
             project_dir: "/".into(),
             event: HookEvent::PreCompact,
+            observations: Vec::new(),
         };
         let origin = Origin { actor: Actor::Worker, place: "test" };
         let now = clock::now();
@@ -144,6 +147,7 @@ mod tests {
             transcript_path: String::new(),
             client: None,
             parent_session_id: None,
+            parent_link: None,
             last_prompt_ms: None,
             started_at_ms: now,
             last_seen_ms: now,

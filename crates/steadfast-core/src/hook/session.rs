@@ -2,18 +2,20 @@
 
 use serde_json::json;
 
-use super::{Call, HookError, restore, turn};
+use super::{Call, HookError, remember, restore, turn};
 use crate::accounting;
 use crate::action;
 use crate::goal::change::{self, Change, Event, Span};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::hook::{HookReply, StartSource};
+use crate::host::process::ProcessId;
 use crate::host::{self, Host, process};
-use crate::store::{Session, Store};
+use crate::memory::snapshot::After;
+use crate::store::{ParentLink, Session, Store};
 use crate::text;
 
 /// What this hook call tells about its session.
-fn session_record(call: &Call<'_>) -> Session {
+pub(super) fn session_record(call: &Call<'_>) -> Session {
     Session {
         session_id: call.session_id().to_owned(),
         host: call.host(),
@@ -27,6 +29,7 @@ fn session_record(call: &Call<'_>) -> Session {
             .unwrap_or_default(),
         client: process::client_of_hook(),
         parent_session_id: None,
+        parent_link: None,
         last_prompt_ms: None,
         started_at_ms: call.now,
         last_seen_ms: call.now,
@@ -46,39 +49,50 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
                 leave(call, store, parent)?;
             }
             session.parent_session_id = parent.map(|parent| parent.session_id);
+            session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Clear);
         }
         StartSource::Fork => {
             session.parent_session_id =
                 call.input.transcript.as_deref().and_then(|file| host::fork_parent(call.host(), file));
+            session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Fork);
         }
         StartSource::Startup | StartSource::Resume | StartSource::Compact => {}
     }
     store.write(|db| db.put_session(&session))?;
     match source {
-        StartSource::Startup => Ok(HookReply::default()),
+        StartSource::Startup => forget_old_sessions(call, store),
         StartSource::Resume => restore::resumed(call, store, known.as_ref()),
-        StartSource::Compact => restore::compacted(call, store),
+        StartSource::Compact => restore::compacted(call, store, known.as_ref()),
         StartSource::Clear => match &session.parent_session_id {
-            Some(parent) => offer_adoption(call, store, parent, "before /clear"),
+            Some(parent) => restore::offer(call, store, parent, After::Clear),
             None => Ok(HookReply::default()),
         },
         StartSource::Fork => match &session.parent_session_id {
-            Some(parent) => offer_adoption(call, store, parent, "this one was forked from"),
+            Some(parent) => restore::offer(call, store, parent, After::Fork),
             None => Ok(HookReply::default()),
         },
     }
 }
 
-/// The session that this client ran before. One process of Codex may run several at once, so there it must also
-/// be of this directory.
+/// The session that this client ran before, in this directory: one process of Codex may run several at once.
 fn session_before_clear(call: &Call<'_>, store: &Store, session: &Session) -> Result<Option<Session>, HookError> {
     let Some(client) = session.client else {
         return Ok(None);
     };
     let previous = store.read().previous_session(client, call.session_id())?;
     Ok(previous.filter(|previous| {
-        previous.host == call.host() && (call.host() == Host::Claude || previous.cwd == session.cwd)
+        let here = [&session.cwd, &session.project_dir].contains(&&previous.project_dir) || previous.cwd == session.cwd;
+        previous.host == call.host() && here
     }))
+}
+
+/// A new session is the time to let go of those that nobody came back to.
+fn forget_old_sessions(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    let days = call.paths.config.memory.retention_days;
+    if days > 0 {
+        store.write(|db| db.forget_old(call.now, days))?;
+    }
+    Ok(HookReply::default())
 }
 
 /// The client moved on from a session without telling that it ended.
@@ -87,24 +101,6 @@ fn leave(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<(), Ho
         action::refresh(store, &goal, call.origin, call.now)?;
     }
     end_session(call, store, session.clone(), "clear")
-}
-
-/// The same client ran another session with a goal before: say how to take it over, and do nothing unasked.
-fn offer_adoption(call: &Call<'_>, store: &Store, parent: &str, when: &str) -> Result<HookReply, HookError> {
-    let Some(goal) = store.read().goal(parent)?.filter(|goal| goal.status.is_live()) else {
-        return Ok(HookReply::default());
-    };
-    let id: String = goal.goal_id.chars().take(8).collect();
-    let objective = text::headline(&goal.objective, 80);
-    let adopt = call.host().spell(&format!("/goal-adopt {id}"));
-    let message =
-        format!("steadfast: the session {when} has a goal ({}): {objective}\n{adopt} takes it over here.", goal.status);
-    let context = format!(
-        "The session {when} has a goal that is not this session's. The user can take it over with {adopt}; \
-         do not work on it unless the user asks. Its objective begins: {}",
-        text::escape_xml(&objective)
-    );
-    Ok(HookReply { message: Some(message), context: Some(context), ..HookReply::default() })
 }
 
 pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<HookReply, HookError> {
@@ -138,16 +134,21 @@ fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason:
 }
 
 pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<HookReply, HookError> {
-    let session = register(call, store, typed)?;
+    let (session, noted) = register(call, store, typed)?;
+    let noted = HookReply { message: noted, ..HookReply::default() };
     if let Some(parent) = &session.parent_session_id {
-        return offer_adoption(call, store, parent, "this one was forked from");
+        // The conversation came along with the fork; only its goal did not.
+        let goal = restore::live_goal(store.read(), parent)?;
+        let context = goal.as_ref().map(|goal| restore::not_of_this_session(call, goal));
+        let message = goal.map(|goal| restore::adoption_hint(call, &goal, After::Fork)).or(noted.message);
+        return Ok(HookReply { context, message, ..HookReply::default() });
     }
     if !typed {
-        return Ok(HookReply::default());
+        return Ok(noted);
     }
     let tokens_before = store.read().goal(call.session_id())?.map_or(0, |goal| goal.total_tokens());
     let Some((goal, facts)) = account(call, store)? else {
-        return Ok(HookReply::default());
+        return Ok(noted);
     };
     let driving = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
     if !driving && store.read().has_open_span(&goal.goal_id)? {
@@ -165,18 +166,19 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
     if let Some(change) = woken.or_else(|| change::prompted(&goal, call.now)) {
         store.write(|db| db.save(&goal, change, call.origin))?;
     }
-    Ok(HookReply::default())
+    Ok(noted)
 }
 
 /// A slash command is a person's word, like a prompt.
 pub(super) fn typed_command(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    register(call, store, true)?;
-    Ok(HookReply::default())
+    let (_, message) = register(call, store, true)?;
+    Ok(HookReply { message, ..HookReply::default() })
 }
 
-/// Notes a session that takes a prompt. A fork announces itself under its parent's id; its own id appears only
-/// here, and then its parent is the session that the same client ran before.
-fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<Session, HookError> {
+/// Notes a session that takes a prompt and what the prompt says that is worth keeping, and gives the words for the user.
+/// A fork announces itself under its parent's id; its own id appears only here, and then its parent is the session that
+/// the same client ran before.
+fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<(Session, Option<String>), HookError> {
     let known = store.read().session(call.session_id())?;
     let mut session = session_record(call);
     session.last_prompt_ms = typed.then_some(call.now);
@@ -185,12 +187,35 @@ fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<Session, 
         && call.host() == Host::Claude
         && let Some(client) = session.client
     {
-        let parent = store.read().previous_session(client, call.session_id())?;
-        session.parent_session_id =
-            parent.filter(|parent| parent.ended_at_ms.is_none()).map(|parent| parent.session_id);
+        session.parent_session_id = fork_parent(call, store, &session, client)?;
+        session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Fork);
     }
-    store.write(|db| db.put_session(&session))?;
-    Ok(session)
+    let noted = store.write(|db| {
+        db.put_session(&session)?;
+        remember::keep(call, db)?;
+        remember::keep_stated(call, db)
+    })?;
+    Ok((session, noted))
+}
+
+/// A fork's first prompt follows the start of its parent, which the client has just resumed in the same place. One
+/// process may drive several sessions that have nothing to do with each other.
+fn fork_parent(
+    call: &Call<'_>,
+    store: &Store,
+    session: &Session,
+    client: ProcessId,
+) -> Result<Option<String>, HookError> {
+    let Some(parent) = store.read().previous_session(client, call.session_id())? else {
+        return Ok(None);
+    };
+    let told = store.read().snapshot(&parent.session_id)?;
+    let resumed = told
+        .filter(|told| told.injected_by.as_deref() == Some(After::Resume.into()))
+        .and_then(|told| told.injected_at_ms)
+        .is_some_and(|at| parent.last_prompt_ms.is_none_or(|prompt| prompt <= at));
+    let same_place = parent.host == session.host && parent.project_dir == session.project_dir;
+    Ok((resumed && same_place && parent.ended_at_ms.is_none()).then_some(parent.session_id))
 }
 
 /// Reads and records what is new, when the session has a goal whose time may be running.

@@ -1,13 +1,14 @@
 //! Hooks of subagents: their tokens count, and nothing they do drives the goal.
 
 use super::turn::{message_only, pause_notice};
-use super::{Call, HookError};
+use super::{Call, HookError, remember};
 use crate::accounting;
 use crate::host::hook::{Agent, HookReply};
 use crate::store::{Store, StoreError};
 
 /// A subagent called tools or ended: its tokens count, its turn is its own.
 pub(super) fn worked(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
+    remember::seen(call, store)?;
     let Some(goal) = store.read().goal(call.session_id())? else {
         return Ok(HookReply::default());
     };
@@ -36,6 +37,7 @@ pub(super) fn worked(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Resul
 
 /// A subagent begins: its file is remembered, since only hooks tell where Codex keeps it.
 pub(super) fn started(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {
+    remember::seen(call, store)?;
     if let Some(path) = &agent.transcript {
         store.write(|db| db.remember_subagent_file(call.session_id(), &agent.id, path, call.now))?;
     }

@@ -36,6 +36,7 @@ impl World {
             cwd: "/p".into(),
             project_dir: "/p".into(),
             event,
+            observations: Vec::new(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Call, HookError};
+use super::{Call, HookError, remember, restore};
 use crate::accounting::{self, Facts, FileReading};
 use crate::config::OnCompact;
 use crate::goal::change::{Change, Event, Span, pause_for};
@@ -14,7 +14,7 @@ use crate::goal::{Goal, GoalStatus, PausedReason};
 use crate::host::Host;
 use crate::host::hook::HookReply;
 use crate::native;
-use crate::prompt;
+use crate::prompt::{self, Wording};
 use crate::spend;
 use crate::store::{Db, Store, StoreError};
 use crate::text;
@@ -118,7 +118,8 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
     if let Some(notice) = notice {
         return Ok(message_only(notice));
     }
-    reply(&goal, decision, &warnings, call)
+    let wording = restore::wording(call, store.read(), &goal)?;
+    reply(&goal, wording, decision, &warnings, call)
 }
 
 /// The turn that ended the goal is over: from here on nothing is charged to it.
@@ -151,7 +152,13 @@ fn wait_for_last_message(
     }
 }
 
-fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -> Result<HookReply, HookError> {
+fn reply(
+    goal: &Goal,
+    wording: Wording,
+    decision: Decision,
+    warnings: &[Limit],
+    call: &Call<'_>,
+) -> Result<HookReply, HookError> {
     let now = call.now;
     let mut messages: Vec<String> =
         warnings.iter().map(|limit| format!("steadfast: {}", prompt::describe_near(goal, *limit, now))).collect();
@@ -161,10 +168,10 @@ fn reply(goal: &Goal, decision: Decision, warnings: &[Limit], call: &Call<'_>) -
         Decision::NativeGoalDrives => {
             messages.push("steadfast: the client's own /goal is driving; /goal clear lets this goal go on.".into());
         }
-        Decision::Continue => block = Some(prompt::continuation(goal, warnings, now)?),
+        Decision::Continue => block = Some(prompt::continuation(goal, wording, warnings, now)?),
         Decision::WindDown(limit) => {
             messages.push(format!("steadfast: limit reached ({}); one turn to wind down.", prompt::describe_reached(goal, limit, now)));
-            block = Some(prompt::wind_down(goal, limit, now)?);
+            block = Some(prompt::wind_down(goal, wording, limit, now)?);
         }
         Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
         Decision::NoProgress => messages.push(call.host().spell(&format!(
@@ -203,7 +210,7 @@ fn limited(goal: &Goal, limit: Limit, call: &Call<'_>) -> String {
 /// Between two rounds of tool calls: charge, warn, and hold a long turn to its limits.
 pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     let Some(readings) = readings_of_running_goal(call, store)? else {
-        return Ok(HookReply::default());
+        return remember::seen(call, store);
     };
     let (goal, decision, warnings, notice) = store.write(|db| {
         let Some(goal) = db.goal(call.session_id())? else {
@@ -211,6 +218,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         };
         let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
+        remember::keep(call, db)?;
         let shared = spend::shared(db, &call.paths.config.limits, call.now)?;
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
@@ -239,7 +247,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             }
         }
         BatchDecision::WindDown(limit) => HookReply {
-            context: Some(prompt::wind_down(&goal, limit, call.now)?),
+            context: Some(prompt::wind_down(&goal, restore::wording(call, store.read(), &goal)?, limit, call.now)?),
             message: Some(format!(
                 "steadfast: limit reached ({}); the turn winds down.",
                 prompt::describe_reached(&goal, limit, call.now)

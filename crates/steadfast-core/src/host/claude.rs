@@ -2,12 +2,14 @@
 //! and fields are ignored, since the client adds some every few weeks; nothing is printed that the client does
 //! not know for that event.
 
+mod observe;
 pub(super) mod stream;
 pub mod transcript;
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::Host;
@@ -20,10 +22,12 @@ const DEFAULT_BLOCK_CAP: i64 = 8;
 const EVALUATOR_AGENT: &str = "steadfast:goal-evaluator";
 /// How the client names the tools of our MCP server, from the plugin or added by hand.
 const OWN_TOOLS: [&str; 2] = ["mcp__plugin_steadfast_steadfast__", "mcp__steadfast__"];
+/// The tool that searches session memory, by the name it has with the plugin.
+pub(super) const RECALL_TOOL: &str = "mcp__plugin_steadfast_steadfast__recall";
 
 /// The fields of all events together, exactly as sent.
 #[derive(Deserialize)]
-struct HookWire {
+struct HookWire<'a> {
     hook_event_name: String,
     session_id: String,
     transcript_path: Option<PathBuf>,
@@ -42,6 +46,17 @@ struct HookWire {
     last_assistant_message: Option<String>,
     background_tasks: Option<Vec<BackgroundTaskWire>>,
     error: Option<String>,
+    is_interrupt: Option<bool>,
+    task_id: Option<String>,
+    task_subject: Option<String>,
+    file_path: Option<String>,
+    // These can be long; they are stepped over until somebody asks.
+    #[serde(borrow)]
+    tool_input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -51,9 +66,10 @@ struct BackgroundTaskWire {
 
 /// Reads a hook's stdin. `None` is a well-formed event that is not for us.
 pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
-    let wire: HookWire = match serde_json::from_slice(stdin) {
+    let stdin = super::repair::well_formed(stdin);
+    let wire: HookWire<'_> = match serde_json::from_slice(&stdin) {
         Ok(wire) => wire,
-        Err(error) if error.is_data() && super::is_json_object(stdin) => return Ok(None),
+        Err(error) if error.is_data() && super::is_json_object(&stdin) => return Ok(None),
         Err(error) => return Err(error),
     };
     if !acceptable_id(&wire.session_id) {
@@ -64,6 +80,7 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
         .clone()
         .filter(|id| !id.is_empty())
         .map(|id| Agent { id, transcript: wire.agent_transcript_path.clone() });
+    let observations = observe::observe(&wire);
     let event = match wire.hook_event_name.as_str() {
         "SessionStart" => HookEvent::SessionStart(match wire.source.as_deref() {
             Some("resume") => StartSource::Resume,
@@ -114,6 +131,12 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
             None => return Ok(None),
         },
         "PreCompact" => HookEvent::PreCompact,
+        "PostToolUse" | "PostToolUseFailure" | "TaskCreated" | "TaskCompleted" | "SubagentStart"
+        | "InstructionsLoaded"
+            if !observations.is_empty() =>
+        {
+            HookEvent::Seen
+        }
         _ => return Ok(None),
     };
     let cwd = wire.cwd.unwrap_or_default();
@@ -126,6 +149,7 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
         project_dir: env_vars::text(env_vars::CLAUDE_PROJECT_DIR).unwrap_or_else(|| cwd.clone()),
         cwd,
         event,
+        observations,
     }))
 }
 
@@ -135,6 +159,14 @@ fn own_command(name: &str) -> Option<&str> {
 
 fn own_tool(name: &str) -> Option<&str> {
     OWN_TOOLS.iter().find_map(|prefix| name.strip_prefix(prefix))
+}
+
+/// What the user typed, of a message that records a command of the client's own: `/goal TEXT`.
+pub(super) fn typed_command(message: &str) -> Option<String> {
+    let between = |from: &str, to: &str| message.split_once(from)?.1.rsplit_once(to).map(|(inside, _)| inside);
+    let name = between("<command-name>", "</command-name>")?;
+    let arguments = between("<command-args>", "</command-args>")?;
+    message.trim_start().starts_with("<command-").then(|| format!("{name} {arguments}"))
 }
 
 /// Whether the hook input proves that the evaluator made a call.

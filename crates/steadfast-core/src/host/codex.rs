@@ -3,6 +3,8 @@
 
 pub(super) mod exec;
 pub mod hook;
+mod observe;
+pub(super) mod reset;
 pub mod rollout;
 
 use std::path::{Path, PathBuf};

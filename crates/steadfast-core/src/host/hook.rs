@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use super::Host;
+use crate::memory::observation::Observation;
 use crate::usage::NativeGoal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct HookInput {
     /// The turn it happened in, where the host names it.
     pub turn_id: Option<String>,
     pub event: HookEvent,
+    /// What the call shows of the work, to be remembered whatever the event does.
+    pub observations: Vec<Observation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +78,8 @@ pub enum HookEvent {
         agent: Agent,
     },
     PreCompact,
+    /// Nothing happens at this; it is only to be remembered.
+    Seen,
 }
 
 /// A subagent and the file it writes.

@@ -90,6 +90,12 @@ pub fn is_inside_agent() -> bool {
     nearest_agent().is_some()
 }
 
+/// Whether a run's agent started this: hooks and tools are then the run's to leave alone, since it drives that agent,
+/// counts its tokens and knows its end.
+pub fn is_inside_run() -> bool {
+    env_vars::text(env_vars::ATTEMPT).is_some()
+}
+
 /// The nearest ancestor that is an agent.
 fn nearest_agent() -> Option<Host> {
     let mut pid = rustix::process::getppid().map_or(0, |parent| i64::from(parent.as_raw_nonzero().get()));

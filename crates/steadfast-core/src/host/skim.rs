@@ -83,6 +83,13 @@ impl<'a> Skim<'a> {
         self.peek() == Some(b'{')
     }
 
+    /// Whether the value here is `true`; any other counts as false.
+    pub(super) fn truth(&mut self) -> Option<bool> {
+        let is_true = self.peek()? == b't';
+        self.skip()?;
+        Some(is_true)
+    }
+
     /// Steps over any value.
     pub(super) fn skip(&mut self) -> Option<()> {
         match self.peek()? {

@@ -95,14 +95,29 @@ pub fn session_usage(
     started_at_ms: Millis,
     ended_at_ms: Millis,
 ) -> Option<AttemptUsage> {
-    let session = stream.session_id.as_deref()?;
-    let files: Vec<PathBuf> = match host {
+    usage_of(host, &session_files(host, stream, started_at_ms, ended_at_ms), started_at_ms)
+}
+
+/// When the plan that a session used up comes back, where its files tell that better than its messages.
+pub fn session_reset(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Option<Millis> {
+    match host {
+        // It tells with an event.
+        Host::Claude => None,
+        Host::Codex => {
+            let files = session_files(host, stream, started_at_ms, ended_at_ms);
+            files.iter().filter_map(|file| codex::reset::reset_of(file)).max()
+        }
+    }
+}
+
+fn session_files(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Vec<PathBuf> {
+    let Some(session) = stream.session_id.as_deref() else { return Vec::new() };
+    match host {
         Host::Claude => tree::claude_session_files(&tree::roots(host), session),
         Host::Codex => {
             tree::codex_session_files(&tree::roots(host), session, &stream.subagents, started_at_ms, ended_at_ms)
         }
-    };
-    usage_of(host, &files, started_at_ms)
+    }
 }
 
 fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<AttemptUsage> {

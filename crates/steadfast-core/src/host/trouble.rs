@@ -9,6 +9,7 @@ use crate::clock::{self, Millis};
 
 /// No plan is used up for longer than this; a later time is a misreading.
 const FARTHEST_RESET: Millis = 40 * 24 * 3_600_000;
+const MINUTE: Millis = 60_000;
 /// Words after "resets" or "try again" that can belong to the time.
 const WORDS_OF_A_TIME: usize = 10;
 
@@ -231,8 +232,13 @@ fn moment(words: &[&str], message: &str, now: Millis) -> Option<Millis> {
     let first = words.first()?;
     let joined = words.get(1).map(|second| format!("{first}{second}"));
     let time = joined.as_deref().and_then(clock::parse_time_of_day).or_else(|| clock::parse_time_of_day(first))?;
+    // A time without seconds that has only just come means the rest of this minute, and not tomorrow's.
+    let named = at(date.unwrap_or(here.date()), time, &here)?;
+    if (named..named + MINUTE).contains(&now) {
+        return Some(named + MINUTE);
+    }
     match date {
-        Some(date) => at(date, time, &here),
+        Some(_) => Some(named),
         None => clock::next_occurrence(&here, time),
     }
 }
@@ -280,6 +286,10 @@ mod tests {
             ("You've hit your weekly limit · resets Nov 20, 9am (UTC)", "2026-11-20T09:00:00Z".to_owned()),
             ("You've hit your weekly limit · resets Nov 20 at 9:05am (UTC)", "2026-11-20T09:05:00Z".to_owned()),
             ("5-hour limit reached ∙ resets 11:30am (UTC)", "2026-11-16T11:30:00Z".to_owned()),
+            // It is noon now, and these resets come in the minute that has begun.
+            ("You've hit your session limit · resets 12pm (UTC)", "2026-11-15T12:01:00Z".to_owned()),
+            ("You've hit your weekly limit · resets Nov 15 at 12pm (UTC)", "2026-11-15T12:01:00Z".to_owned()),
+            ("You've hit your session limit · resets 11:59am (UTC)", "2026-11-16T11:59:00Z".to_owned()),
             ("limit reached, resets at 15:00 (Europe/Berlin)", "2026-11-15T14:00:00Z".to_owned()),
             ("usage limit: try again in 2 hours 3 minutes.", "2026-11-15T14:03:00Z".to_owned()),
             ("You've hit your usage limit. Try again in 1 day 3 hours.", "2026-11-16T15:00:00Z".to_owned()),

@@ -78,7 +78,8 @@ pub fn decide(holding: Option<&StatedGoal>, directive: Directive<'_>) -> StatedC
     }
 }
 
-fn shortened(objective: &str) -> String {
+/// As much of an objective as is kept, with a mark where it was cut.
+pub fn shortened(objective: &str) -> String {
     let length = objective.chars().count();
     if length <= LENGTH_KEPT {
         return objective.to_owned();

@@ -92,6 +92,11 @@ pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<&'static str
     limits.wall_ms.is_some_and(|most| open_for(run, now) >= most).then_some(MAX_HOURS)
 }
 
+/// How long the run may still take, if that is limited. An attempt gets no more than that.
+pub fn time_left(plan: &Plan, run: &Run, now: Millis) -> Option<Millis> {
+    plan.limits.wall_ms.map(|most| most.saturating_sub(open_for(run, now)).max(0))
+}
+
 fn open_for(run: &Run, now: Millis) -> Millis {
     now.saturating_sub(run.started_at_ms).saturating_sub(run.closed_ms)
 }

@@ -1,11 +1,24 @@
 //! Sessions of the hosts, and the calls of our own tools that a hook announced.
 
 use rusqlite::{OptionalExtension as _, Row, params};
+use serde::Serialize;
+use strum::{Display, EnumString, IntoStaticStr};
 
 use super::{Db, StoreError};
 use crate::clock::Millis;
 use crate::host::Host;
 use crate::host::process::ProcessId;
+
+/// How a session came from its parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum ParentLink {
+    /// It continues the conversation, and with it the memory.
+    Fork,
+    /// It only follows in the same client.
+    Clear,
+}
 
 /// What hooks told about a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +30,7 @@ pub struct Session {
     pub transcript_path: String,
     pub client: Option<ProcessId>,
     pub parent_session_id: Option<String>,
+    pub parent_link: Option<ParentLink>,
     pub last_prompt_ms: Option<Millis>,
     pub started_at_ms: Millis,
     pub last_seen_ms: Millis,
@@ -42,7 +56,7 @@ pub struct ToolCall {
 }
 
 const SELECT: &str = "SELECT session_id, host, cwd, project_dir, transcript_path, host_pid, host_pid_started,
-    parent_session_id, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason FROM sessions";
+    parent_session_id, parent_link, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason FROM sessions";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
     let host: String = row.get("host")?;
@@ -57,6 +71,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
         transcript_path: row.get("transcript_path")?,
         client: pid.zip(started).map(|(pid, started)| ProcessId { pid, started }),
         parent_session_id: row.get("parent_session_id")?,
+        parent_link: row.get::<_, Option<String>>("parent_link")?.and_then(|link| link.parse().ok()),
         last_prompt_ms: row.get("last_prompt_ms")?,
         started_at_ms: row.get("started_at_ms")?,
         last_seen_ms: row.get("last_seen_ms")?,
@@ -90,14 +105,15 @@ impl Db<'_> {
         self.0
             .prepare_cached(
                 "INSERT INTO sessions (session_id, host, cwd, project_dir, transcript_path, host_pid, host_pid_started,
-                   parent_session_id, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+                   parent_session_id, parent_link, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
                  ON CONFLICT (session_id) DO UPDATE SET
                    cwd = excluded.cwd, project_dir = excluded.project_dir,
                    transcript_path = coalesce(nullif(excluded.transcript_path, ''), transcript_path),
                    host_pid = coalesce(excluded.host_pid, host_pid),
                    host_pid_started = coalesce(excluded.host_pid_started, host_pid_started),
                    parent_session_id = coalesce(excluded.parent_session_id, parent_session_id),
+                   parent_link = coalesce(excluded.parent_link, parent_link),
                    last_prompt_ms = coalesce(excluded.last_prompt_ms, last_prompt_ms),
                    last_seen_ms = excluded.last_seen_ms,
                    ended_at_ms = excluded.ended_at_ms, end_reason = excluded.end_reason",
@@ -111,6 +127,7 @@ impl Db<'_> {
                 session.client.map(|client| client.pid),
                 session.client.map(|client| client.started),
                 session.parent_session_id,
+                session.parent_link.map(<&str>::from),
                 session.last_prompt_ms,
                 session.started_at_ms,
                 session.last_seen_ms,

@@ -26,7 +26,9 @@ pub(super) fn argv(words: &[String], directory: &Path) -> Vec<String> {
 }
 
 pub(super) fn answer(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Answer {
-    let text = result::tail_of(&attempt.output(), ANSWER_BYTES).map(|text| text::printable(&text));
+    let most = ANSWER_BYTES as u64;
+    let text = result::tail_of(&attempt.output(), most).map(|text| text::printable(&text));
+    let left_out = fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(most));
     let failed = exit.is_some_and(|exit| exit.exit_code != Some(0));
     let mut error = if failed { last_words(attempt, exit, at) } else { None };
     if let (Some((trouble, _)), Some(code)) = (&mut error, exit.and_then(|exit| exit.exit_code))
@@ -35,5 +37,5 @@ pub(super) fn answer(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Answ
     {
         *trouble = Trouble::Hopeless;
     }
-    Answer { text, error, is_complete: true, ..Answer::default() }
+    Answer { text, left_out, error, is_complete: true, ..Answer::default() }
 }

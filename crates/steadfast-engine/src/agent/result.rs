@@ -145,6 +145,24 @@ fn last_lines(said: &str) -> Option<String> {
     (!kept.is_empty()).then(|| text::cut(&kept.join("\n"), LONGEST_SUMMARY))
 }
 
+/// What was said without lines of the prompt that tell what to promise: who repeats them has promised nothing. A line
+/// that is the promise and nothing else counts unless the line before it is repeated, too.
+pub fn without_echo(said: &str, prompt: &str) -> String {
+    let is_bare = |line: &str| line.starts_with("<promise>") && line.ends_with("</promise>");
+    let lines = |text| -> Vec<(String, String)> {
+        let mut before = String::new();
+        let pair = |line: &str| (std::mem::replace(&mut before, line.to_owned()), line.to_owned());
+        str::lines(text).map(str::trim).filter(|line| !line.is_empty()).map(pair).collect()
+    };
+    let asked: Vec<(String, String)> =
+        lines(prompt).into_iter().filter(|(_, line)| line.contains("<promise>")).collect();
+    let is_echo = |(before, line): &(String, String)| {
+        asked.iter().any(|(context, asked)| asked == line && (!is_bare(line) || context == before))
+    };
+    let kept: Vec<String> = lines(said).into_iter().filter(|it| !is_echo(it)).map(|(_, line)| line).collect();
+    kept.join("\n")
+}
+
 /// What stands between `<promise>` and `</promise>`, with spaces and line breaks made even.
 pub fn promises(said: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();

@@ -179,6 +179,10 @@ fn claude_is_judged_by_its_final_event() {
         json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1_794_751_200}});
     let cut = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(OUTPUT, &format!("{rejected}\n"));
     assert_eq!(cut.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });
+    // The message names the hour or the minute, the event the second.
+    let both = format!("{rejected}\n{}", claude_result(&refused));
+    let limited = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(OUTPUT, &both);
+    assert_eq!(limited.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });
     let root = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n";
     let refused = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(ERRORS, root);
     assert_eq!(refused.failure().0, FailureKind::CannotStart);

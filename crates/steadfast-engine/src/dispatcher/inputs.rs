@@ -7,29 +7,32 @@ use steadfast_core::run::template::Variables;
 use steadfast_core::run::{AttemptId, StagePlan};
 use steadfast_core::text;
 
-use super::Dispatcher;
+use super::{Dispatcher, KeptOutput};
 use crate::attempt::Attempt;
 
 /// The most text of one output, and of all outputs of a stage together.
 const LONGEST_OUTPUT: usize = 100_000;
 const LONGEST_INPUT: usize = 400_000;
+/// The most bytes of an output that are read: as many characters as prompts show, however wide.
+pub(crate) const MOST_READ: u64 = 400_000;
 /// The most iterations of a stage whose outputs are looked at.
 const MOST_ITERATIONS: usize = 200;
 
 impl Dispatcher<'_> {
     pub(super) fn variables(&mut self, stage: &StagePlan, id: AttemptId, attempt: &Attempt) -> Variables {
-        let places = self.observer.places(&self.plan, id);
+        let places = self.observer.places(&self.plan, &self.run, id);
         let shown = |path: Option<&Path>| path.map(|path| path.display().to_string()).unwrap_or_default();
         let at = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
-        let named_inputs = self.inputs_before(id.stage);
+        let kept = self.outputs_before(id.stage);
+        let named_inputs: BTreeMap<String, String> =
+            kept.iter().map(|(name, outputs)| (name.clone(), together(outputs, LONGEST_INPUT))).collect();
         let inputs = if id.stage <= 1 {
             text::cut(places.inputs.trim_end(), LONGEST_INPUT)
         } else if stage.inputs.is_empty() {
             let before = id.stage.checked_sub(1).and_then(|before| self.plan.stage(before));
             before.and_then(|before| named_inputs.get(&before.name)).cloned().unwrap_or_default()
         } else {
-            let chosen = stage.inputs.iter().filter_map(|name| Some((name.as_str(), named_inputs.get(name)?.as_str())));
-            together(&chosen.collect::<Vec<_>>())
+            chosen(&stage.inputs, &kept)
         };
         Variables {
             session: self.plan.name.clone(),
@@ -47,7 +50,7 @@ impl Dispatcher<'_> {
 
     /// The outputs of all earlier stages, by name. Only those that the prompt or the stage asks for are worth reading,
     /// but pipelines are short and outputs are capped.
-    fn inputs_before(&mut self, stage: u32) -> BTreeMap<String, String> {
+    fn outputs_before(&mut self, stage: u32) -> BTreeMap<String, Vec<Named>> {
         let plan = self.plan.clone();
         let mut inputs = BTreeMap::new();
         for (number, earlier) in (1..stage).zip(&plan.stages) {
@@ -59,42 +62,102 @@ impl Dispatcher<'_> {
                     continue;
                 }
             };
-            let outputs: Vec<(String, String)> = rows
+            let outputs = rows
                 .iter()
                 .filter(|row| row.id.stage == number)
                 .filter_map(|row| Some((format!("{} {}", earlier.name, row.id.iteration), self.output_of(row.id)?)))
                 .collect();
-            let borrowed: Vec<(&str, &str)> =
-                outputs.iter().map(|(name, output)| (name.as_str(), output.as_str())).collect();
-            inputs.insert(earlier.name.clone(), together(&borrowed));
+            inputs.insert(earlier.name.clone(), outputs);
         }
         inputs
     }
 
-    fn output_of(&self, id: AttemptId) -> Option<String> {
-        let own = || fs_err::read_to_string(Attempt::at(&self.engine.home, &self.run_id, id).answer()).ok();
-        let output = self.observer.output(&self.plan, id).or_else(own)?;
-        Some(text::cut(output.trim(), LONGEST_OUTPUT)).filter(|output| !output.is_empty())
+    fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {
+        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer(), MOST_READ);
+        self.observer.output(&self.plan, &self.run, id).or_else(own)
     }
 }
 
-/// One output as it is; several under their names.
-fn together(outputs: &[(&str, &str)]) -> String {
-    if let [(_, only)] = outputs {
-        return (*only).to_owned();
+/// An output and what it is called where there are several.
+type Named = (String, KeptOutput);
+
+/// The outputs of the stages that a stage asks for.
+fn chosen(names: &[String], kept: &BTreeMap<String, Vec<Named>>) -> String {
+    let found: Vec<(&str, &[Named])> =
+        names.iter().filter_map(|name| Some((name.as_str(), kept.get(name)?.as_slice()))).collect();
+    let each = |most: usize| -> Vec<(&str, String)> {
+        found.iter().map(|(name, outputs)| (*name, together(outputs, most))).collect()
+    };
+    let mut parts = each(LONGEST_INPUT);
+    if parts.iter().map(|(_, text)| text.chars().count()).sum::<usize>() > LONGEST_INPUT {
+        parts = each(LONGEST_INPUT / found.len().max(1));
     }
-    let parts: Vec<String> = outputs.iter().map(|(name, output)| format!("## {name}\n\n{output}\n")).collect();
-    text::cut(parts.join("\n").trim_end(), LONGEST_INPUT)
+    under_names(&parts)
+}
+
+/// The outputs of one stage in at most about `most` characters. If that is not enough for all, each gets its share.
+fn together(outputs: &[Named], most: usize) -> String {
+    let wanted = outputs.iter().map(|(_, output)| output.text.chars().count().min(LONGEST_OUTPUT)).sum::<usize>();
+    let share = if wanted <= most { LONGEST_OUTPUT } else { most / outputs.len().max(1) };
+    let parts: Vec<(&str, String)> =
+        outputs.iter().map(|(name, output)| (name.as_str(), shortened(output, share.min(LONGEST_OUTPUT)))).collect();
+    under_names(&parts)
+}
+
+/// An output with at most `most` characters. One that is cut says so, and where the whole of it is.
+fn shortened(output: &KeptOutput, most: usize) -> String {
+    let is_whole = output.text.chars().count() <= most && output.bytes <= MOST_READ;
+    if is_whole {
+        return output.text.clone();
+    }
+    let bytes = text::thousands(i64::try_from(output.bytes).unwrap_or(i64::MAX));
+    let start = text::cut(&output.text, most);
+    format!("{start}\n\n[cut here: the whole output is in {} ({bytes} bytes)]", output.file.display())
+}
+
+/// One text as it is; several under their names.
+fn under_names(parts: &[(&str, String)]) -> String {
+    if let [(_, only)] = parts {
+        return only.clone();
+    }
+    let parts: Vec<String> = parts.iter().map(|(name, text)| format!("## {name}\n\n{text}\n")).collect();
+    parts.join("\n").trim_end().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn named(name: &str, text: &str, bytes: u64) -> Named {
+        (name.into(), KeptOutput { text: text.into(), file: format!("/p/{name}.md").into(), bytes })
+    }
+
     #[test]
     fn one_output_stands_alone_and_several_under_their_names() {
-        assert_eq!(together(&[]), "");
-        assert_eq!(together(&[("plan 1", "do ${INPUTS}")]), "do ${INPUTS}");
-        assert_eq!(together(&[("plan 1", "a"), ("plan 2", "b")]), "## plan 1\n\na\n\n## plan 2\n\nb");
+        assert_eq!(together(&[], 100), "");
+        assert_eq!(together(&[named("plan 1", "do ${INPUTS}", 12)], 100), "do ${INPUTS}");
+        let two = [named("plan 1", "a", 1), named("plan 2", "b", 1)];
+        assert_eq!(together(&two, 100), "## plan 1\n\na\n\n## plan 2\n\nb");
+        let kept = BTreeMap::from([("x".to_owned(), vec![named("x 1", "a", 1)]), ("y".to_owned(), two.to_vec())]);
+        let names = ["y".to_owned(), "none".to_owned()];
+        assert_eq!(chosen(&names, &kept), "## plan 1\n\na\n\n## plan 2\n\nb");
+        assert_eq!(chosen(&["x".to_owned(), "x".to_owned()], &kept), "## x\n\na\n\n## x\n\na");
+    }
+
+    #[test]
+    fn an_output_that_is_cut_names_its_file_and_size() {
+        let long = "ü".repeat(LONGEST_OUTPUT + 1);
+        let cut = together(&[named("a", &long, 200_002)], LONGEST_INPUT);
+        assert!(cut.ends_with("ü…\n\n[cut here: the whole output is in /p/a.md (200,002 bytes)]"));
+        assert_eq!(cut.chars().filter(|c| *c == 'ü').count(), LONGEST_OUTPUT - 1);
+        // Where all of them do not fit, each has its share and its word.
+        let two = [named("a", "aaaaa", 5), named("b", "bbbbb", 5)];
+        let whole = |name: &str| format!("[cut here: the whole output is in /p/{name}.md (5 bytes)]");
+        assert_eq!(together(&two, 8), format!("## a\n\naaa…\n\n{}\n\n## b\n\nbbb…\n\n{}", whole("a"), whole("b")));
+        let many: Vec<Named> = (0..9).map(|_| named("c", &"c".repeat(LONGEST_OUTPUT), 100_000)).collect();
+        let kept = BTreeMap::from([("x".to_owned(), many.clone()), ("y".to_owned(), many)]);
+        let text = chosen(&["x".to_owned(), "y".to_owned()], &kept);
+        assert_eq!(text.matches("[cut here: the whole output is in /p/c.md (100,000 bytes)]").count(), 18);
+        assert!(text.chars().filter(|c| *c == 'c').count() < LONGEST_INPUT + 1_000);
     }
 }

@@ -1,6 +1,7 @@
 //! Who watches a run: the public files, a terminal, a test. An observer sees every step after it was saved, so whatever
 //! it does can be done again after a crash, and it may say that somebody wants the run to end.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use steadfast_core::clock::Millis;
@@ -40,6 +41,27 @@ pub struct Places {
     pub inputs: String,
 }
 
+/// What an iteration put out, as far as it was read, and the file it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptOutput {
+    pub text: String,
+    pub file: PathBuf,
+    /// Of the whole file.
+    pub bytes: u64,
+}
+
+impl KeptOutput {
+    /// Reads the beginning of a file; nothing if there is only white space, or no file.
+    pub(crate) fn read(file: PathBuf, most: u64) -> Option<Self> {
+        let opened = fs_err::File::open(&file).ok()?;
+        let bytes = opened.metadata().ok()?.len();
+        let mut read = Vec::new();
+        opened.take(most).read_to_end(&mut read).ok()?;
+        let text = String::from_utf8_lossy(&read).trim().to_owned();
+        (!text.is_empty()).then_some(Self { text, file, bytes })
+    }
+}
+
 /// Sees every saved step, knows the public files, and may want the run to end.
 pub trait Observer {
     /// Called after each saved step, and once at the start with no records.
@@ -50,12 +72,17 @@ pub trait Observer {
         None
     }
 
-    fn places(&self, _plan: &Plan, _id: AttemptId) -> Places {
+    /// Called before each attempt, to make room for what it leaves; an error keeps it from starting.
+    fn starting(&mut self, _plan: &Plan, _run: &Run, _id: AttemptId) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn places(&self, _plan: &Plan, _run: &Run, _id: AttemptId) -> Places {
         Places::default()
     }
 
     /// The output of an iteration, where it is kept elsewhere than in the agent's last words.
-    fn output(&self, _plan: &Plan, _id: AttemptId) -> Option<String> {
+    fn output(&self, _plan: &Plan, _run: &Run, _id: AttemptId) -> Option<KeptOutput> {
         None
     }
 

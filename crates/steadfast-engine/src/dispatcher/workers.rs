@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use steadfast_core::clock;
 use steadfast_core::log;
+use steadfast_core::run::machine;
 use steadfast_core::run::{AgentPlan, AttemptId, Check, Outcome, Rule, StagePlan, template};
 
 use super::{Dispatcher, DriveError, Flying, News, cannot_start};
@@ -53,6 +54,10 @@ impl Dispatcher<'_> {
         let stage = plan.stage(id.stage).ok_or("the plan has no such stage")?;
         let attempt = self.attempt(id);
         let directory = self.directory(stage, id)?;
+        // One that began already may have left its output.
+        if attempt.keeper().map_err(|error| error.to_string())?.is_none() {
+            self.observer.starting(&plan, &self.run, id)?;
+        }
         let variables = self.variables(stage, id, &attempt);
         let rendered = template::render(&stage.prompt, &variables);
         if !rendered.unknown.is_empty() {
@@ -74,7 +79,9 @@ impl Dispatcher<'_> {
         })
         .map_err(|error| error.to_string())?;
         let ordinal = crash::ordinal(attempt.directory());
-        let spec = Spec::of(&invoked, &directory, limit_of(stage), self.engine.grace, ordinal);
+        let left = machine::time_left(&plan, &self.run, clock::now()).and_then(|left| u64::try_from(left).ok());
+        let limit = left.map_or(Duration::MAX, Duration::from_millis).min(limit_of(stage));
+        let spec = Spec::of(&invoked, &directory, limit, self.engine.grace, ordinal);
         let failed = |error: std::io::Error| format!("the attempt cannot be started: {error}");
         attempt.prepare(&spec, &invoked.prompt, &invoked.files).map_err(failed)?;
         crash::point(crash::Point::Prepared);
@@ -102,7 +109,7 @@ impl Dispatcher<'_> {
             attempt,
             directory: place.unwrap_or_else(|| self.project.clone()),
             worktree,
-            progress: self.observer.places(&plan, id).progress,
+            progress: self.observer.places(&plan, &self.run, id).progress,
             is_watched: plan.limits.idle > 0 && !stage.parallel && !stage.completion.only_counts(),
             stopping: self.stopping.clone(),
             overdue,
@@ -219,7 +226,7 @@ impl Follower {
             now: clock::now(),
         });
         self.attempt.tidy(&agent::PRIVATE_FILES);
-        if let Err(error) = self.attempt.keep_answer(&report.text) {
+        if let Err(error) = self.attempt.keep_answer(&report.to_keep(&self.attempt)) {
             self.log(&format!("the answer cannot be kept: {error}"));
         }
         if let (Outcome::Succeeded(_), Some(worktree)) = (&report.outcome, &self.worktree) {

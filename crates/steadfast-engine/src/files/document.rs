@@ -41,6 +41,11 @@ impl Lock {
     }
 }
 
+/// Whether the lock can be taken as far as its path is concerned.
+pub(super) fn check_lock(place: &Place) -> Result<(), FilesError> {
+    place.file(&[CLAUDE, LOCK]).map(|_| ())
+}
+
 /// Whether a file is still the one we know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {

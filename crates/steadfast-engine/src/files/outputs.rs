@@ -1,9 +1,8 @@
 //! Files that agents read and write themselves: progress, outputs of stages, and the copy of a pipeline's definition.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use steadfast_core::run::{Plan, RunKind, StagePlan};
+use steadfast_core::run::{Plan, Run, RunKind, StagePlan};
 
 use super::document::{CLAUDE, Lock, create, replace, sweep};
 use super::place::Place;
@@ -48,63 +47,87 @@ pub(super) fn progress_file(place: &Place, plan: &Plan, stage: u32) -> Result<Pa
     place.file(&as_parts(&parts))
 }
 
-pub(super) fn output_file(
-    place: &Place,
-    plan: &Plan,
-    stage: u32,
-    iteration: u32,
-) -> Result<Option<PathBuf>, FilesError> {
-    if plan.kind == RunKind::Loop {
-        return Ok(None);
-    }
-    let definition = stage_plan(plan, stage)?;
-    place.file(&as_parts(&in_stage(plan, stage, definition, &output_name(definition, iteration)))).map(Some)
+/// Which iteration an output is of. The run knows how many there may be: it can have been opened again with more.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputOf<'a> {
+    pub plan: &'a Plan,
+    pub run: &'a Run,
+    pub stage: u32,
+    pub iteration: u32,
 }
 
-pub(super) fn read(path: &Path, most: u64) -> Option<String> {
-    let mut bytes = Vec::new();
-    fs_err::File::open(path).ok()?.take(most).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+impl OutputOf<'_> {
+    /// Its parts, beside other files of the stage.
+    fn parts(&self, file: &str) -> Result<Vec<String>, FilesError> {
+        Ok(in_stage(self.plan, self.stage, stage_plan(self.plan, self.stage)?, file))
+    }
+
+    fn name(&self) -> Result<String, FilesError> {
+        let planned = stage_plan(self.plan, self.stage)?.runs;
+        let several = planned.max(self.run.max_iterations(self.plan, self.stage)) > 1;
+        Ok(if several { format!("run-{}.md", self.iteration) } else { OUTPUT.to_owned() })
+    }
+
+    fn file(&self, place: &Place, name: &str) -> Result<PathBuf, FilesError> {
+        place.file(&as_parts(&self.parts(name)?))
+    }
+
+    /// `output.md`, where it is still this iteration's: the only one of a stage that was opened again for more.
+    fn when_it_was_the_only_one(&self, place: &Place) -> Result<Option<PathBuf>, FilesError> {
+        let was_single = stage_plan(self.plan, self.stage)?.runs <= 1 && self.iteration == 1;
+        let path = self.file(place, OUTPUT)?;
+        Ok(Some(path).filter(|path| was_single && !has_later(path, self.iteration)))
+    }
 }
 
-pub(super) fn save(
-    place: &Place,
-    plan: &Plan,
-    stage: u32,
-    iteration: u32,
-    text: &str,
-) -> Result<Option<PathBuf>, FilesError> {
-    if plan.kind == RunKind::Loop {
+/// Whether the folder of an output has one with a higher number. Parallel iterations end in any order.
+fn has_later(path: &Path, iteration: u32) -> bool {
+    let Some(entries) = path.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else { return false };
+    let number = |name: &str| name.strip_prefix("run-")?.strip_suffix(".md")?.parse::<u32>().ok();
+    entries.flatten().any(|entry| entry.file_name().to_str().and_then(number).is_some_and(|it| it > iteration))
+}
+
+pub(super) fn output_file(place: &Place, of: OutputOf<'_>) -> Result<Option<PathBuf>, FilesError> {
+    if of.plan.kind == RunKind::Loop {
         return Ok(None);
     }
-    let definition = stage_plan(plan, stage)?;
-    let file = |name: &str| place.file_to_write(&as_parts(&in_stage(plan, stage, definition, name)));
+    of.file(place, &of.name()?).map(Some)
+}
+
+/// Makes room for an attempt: what an earlier one left where the output belongs is not its own.
+pub(super) fn clear(place: &Place, of: OutputOf<'_>) -> Result<(), FilesError> {
+    let Some(path) = output_file(place, of)? else { return Ok(()) };
+    for path in [Some(path), of.when_it_was_the_only_one(place)?].into_iter().flatten() {
+        match fs_err::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn save(place: &Place, of: OutputOf<'_>, text: &str) -> Result<Option<PathBuf>, FilesError> {
+    if of.plan.kind == RunKind::Loop {
+        return Ok(None);
+    }
     let _lock = Lock::take(place)?;
-    let path = file(&output_name(definition, iteration))?;
-    if path.metadata().is_ok_and(|metadata| metadata.len() > 0) {
-        // The agent was told this path, and wrote there what it wanted to hand on.
-    } else {
-        replace(&path, text.as_bytes())?;
+    let path = place.file_to_write(&as_parts(&of.parts(&of.name()?)?))?;
+    let last = of.file(place, OUTPUT)?;
+    let is_there = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.len() > 0);
+    // What the agent wrote to the path that it was told is what it wanted to hand on.
+    if !is_there(&path) {
+        match of.when_it_was_the_only_one(place)?.filter(|single| *single != path && is_there(single)) {
+            Some(single) => replace(&path, &fs_err::read(&single)?)?,
+            None => replace(&path, text.as_bytes())?,
+        };
     }
-    let last = file(OUTPUT)?;
-    if last == path {
-        return Ok(Some(path));
-    }
-    // Parallel iterations end in any order.
-    let mut later = iteration.saturating_add(1)..=definition.runs;
-    let is_last = !definition.parallel
-        || !later.any(|later| file(&output_name(definition, later)).is_ok_and(|path| path.exists()));
-    if is_last {
+    if last != path && !has_later(&path, of.iteration) {
         let content = fs_err::read(&path)?;
         if fs_err::read(&last).ok().as_ref() != Some(&content) {
             replace(&last, &content)?;
         }
     }
     Ok(Some(path))
-}
-
-fn output_name(stage: &StagePlan, iteration: u32) -> String {
-    if stage.runs <= 1 { OUTPUT.to_owned() } else { format!("run-{iteration}.md") }
 }
 
 fn stage_plan(plan: &Plan, stage: u32) -> Result<&StagePlan, FilesError> {

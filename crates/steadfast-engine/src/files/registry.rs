@@ -23,6 +23,9 @@ pub struct RegistryEntry {
     pub started_at: Option<String>,
     pub project_path: Option<String>,
     pub note: Option<String>,
+    /// The loop type, or the pipeline's file.
+    pub title: Option<String>,
+    pub max_iterations: Option<u64>,
     /// Set on entries that Steadfast wrote.
     pub run_id: Option<String>,
 }
@@ -139,6 +142,8 @@ fn read_entry(key: &str, entry: &Value) -> RegistryEntry {
         started_at: text("started_at"),
         project_path: text("project_path"),
         note: text("note"),
+        title: text("loop_type").or_else(|| text("pipeline_file")),
+        max_iterations: entry.get("max_iterations").and_then(Value::as_u64),
         run_id: text("run_id"),
     }
 }

@@ -76,6 +76,10 @@ impl World {
         View { run_id: "run-1", plan: &self.plan, run: &self.run, pid: Some(4711) }
     }
 
+    fn output(&self, stage: u32, iteration: u32) -> OutputOf<'_> {
+        OutputOf { plan: &self.plan, run: &self.run, stage, iteration }
+    }
+
     fn publish(&self, files: &mut PublicFiles) -> Published {
         files.publish(&self.view(), &self.committed).unwrap()
     }
@@ -257,18 +261,65 @@ fn outputs_of_stages_are_kept_and_the_last_one_is_output_md() {
     let mut files = world.open();
     files.begin(&world.view(), None, &world.committed).unwrap();
     let read = |name: &str| fs_err::read_to_string(world.path("pipeline-runs/myrefine").join(name)).unwrap();
-    files.save_output(&world.plan, 1, 2, "two").unwrap();
-    files.save_output(&world.plan, 1, 1, "one").unwrap();
+    files.save_output(world.output(1, 2), "two").unwrap();
+    files.save_output(world.output(1, 1), "one").unwrap();
     let all = ["run-1.md", "run-2.md", "output.md"].map(|name| read(&format!("stage-1-improve-plan/{name}")));
     assert_eq!(all, ["one", "two", "two"]);
-    let own = files.output_file(&world.plan, 2, 1).unwrap().unwrap();
+    let own = files.output_file(world.output(2, 1)).unwrap().unwrap();
     assert!(own.ends_with("stage-2-refine-beads/output.md"));
     fs_err::write(&own, "by the agent itself").unwrap();
-    files.save_output(&world.plan, 2, 1, "its terminal").unwrap();
+    files.save_output(world.output(2, 1), "its terminal").unwrap();
     assert_eq!(read("stage-2-refine-beads/output.md"), "by the agent itself");
-    assert_eq!(files.read_output(&world.plan, 2, 1, 6).as_deref(), Some("by the"));
-    assert_eq!(files.read_output(&world.plan, 1, 3, 6), None);
-    assert!(files.save_output(&world.plan, 3, 1, "").is_err());
+    assert!(files.save_output(world.output(3, 1), "").is_err());
+}
+
+#[test]
+fn a_stage_that_grew_keeps_all_its_outputs() {
+    let mut world = World::a_pipeline();
+    world.plan.stages[0].runs = 1;
+    let files = world.open();
+    fs_err::create_dir_all(world.path("pipeline-runs/myrefine/stage-1-improve-plan")).unwrap();
+    let own = files.output_file(world.output(1, 1)).unwrap().unwrap();
+    fs_err::write(&own, "by the agent itself").unwrap();
+    files.save_output(world.output(1, 1), "its terminal").unwrap();
+
+    world.run.stages[0].max = Some(3);
+    let read = || {
+        ["run-1.md", "run-2.md", "run-3.md", "output.md"].map(|name| fs_err::read_to_string(own.with_file_name(name)))
+    };
+    let texts = || read().map(Result::unwrap_or_default);
+    // A new engine looks after the outputs of what was committed before.
+    files.save_output(world.output(1, 1), "its terminal").unwrap();
+    assert_eq!(texts(), ["by the agent itself", "", "", "by the agent itself"]);
+    for iteration in [2, 3] {
+        files.clear_output(world.output(1, iteration)).unwrap();
+        files.save_output(world.output(1, iteration), &format!("said {iteration}")).unwrap();
+    }
+    files.save_output(world.output(1, 1), "its terminal").unwrap();
+    assert_eq!(texts(), ["by the agent itself", "said 2", "said 3", "said 3"]);
+}
+
+#[test]
+fn what_a_failed_attempt_left_is_not_the_output() {
+    let mut world = World::a_pipeline();
+    world.plan.stages[1].runs = 1;
+    let files = world.open();
+    for of in [world.output(1, 2), world.output(2, 1)] {
+        let path = files.output_file(of).unwrap().unwrap();
+        fs_err::create_dir_all(path.parent().unwrap()).unwrap();
+        files.clear_output(of).unwrap();
+        fs_err::write(&path, "PARTIAL").unwrap();
+        files.clear_output(of).unwrap();
+        files.save_output(of, "whole").unwrap();
+        assert_eq!(fs_err::read_to_string(&path).unwrap(), "whole");
+    }
+    // It was the only run of its stage when it failed, and is one of several when it is tried again.
+    let path = files.output_file(world.output(2, 1)).unwrap().unwrap();
+    fs_err::write(&path, "PARTIAL").unwrap();
+    world.run.stages[1].max = Some(2);
+    files.clear_output(world.output(2, 1)).unwrap();
+    files.save_output(world.output(2, 1), "whole").unwrap();
+    assert_eq!(fs_err::read_to_string(path).unwrap(), "whole");
 }
 
 #[test]

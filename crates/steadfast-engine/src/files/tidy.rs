@@ -46,6 +46,23 @@ pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
     Ok(tidied)
 }
 
+/// Marks an entry that no run of ours stands behind as killed; whether there was one that was not over.
+pub fn mark_killed(project: &Path, key: &str, now: Millis) -> Result<bool, FilesError> {
+    let place = Place::of(project)?;
+    let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
+    let lock = Lock::take(&place)?;
+    let Found::Value(mut value) = document.take(&place, &lock)? else { return Ok(false) };
+    let entry = value.get_mut("sessions").and_then(|sessions| sessions.get_mut(key)).and_then(Value::as_object_mut);
+    let is_open = |entry: &&mut Map<String, Value>| {
+        !entry.contains_key("run_id") && entry.get("status").and_then(Value::as_str) == Some("running")
+    };
+    let Some(entry) = entry.filter(is_open) else { return Ok(false) };
+    set(entry, "status", "killed");
+    set(entry, "killed_at", clock::to_rfc3339(now));
+    document.put(&place, &lock, value, true)?;
+    Ok(true)
+}
+
 fn tidy_value(value: &mut Value, how: Tidy<'_>) -> Tidied {
     let mut tidied = Tidied::default();
     let entries = registry::entries(value);

@@ -48,6 +48,8 @@ pub struct Listed {
 /// A definition as it was found, for those who have to trust it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
+    /// Its name among definitions, however it was asked for.
+    pub name: String,
     pub origin: Origin,
     pub file: String,
     /// Of its content, in hexadecimal digits.
@@ -146,6 +148,20 @@ impl Catalogue {
         self.find_pipeline(file).map(Located::from)
     }
 
+    /// Whether a loop type of the project would take the place of the user's or of a built-in one.
+    pub fn shadows_loop(&self, name: &str) -> bool {
+        let own = self.home.join("loops").join(name);
+        LOOP_FILES.iter().any(|file| own.join(file).is_file()) || builtin::LOOPS.iter().any(|found| found.name == name)
+    }
+
+    /// Whether a pipeline of the project would take the place of the user's or of a built-in one.
+    pub fn shadows_pipeline(&self, name: &str) -> bool {
+        let own = self.home.join("pipelines");
+        let ends = || std::iter::once("").chain(PIPELINE_ENDS);
+        ends().any(|end| own.join(format!("{name}{end}")).is_file())
+            || builtin::PIPELINES.iter().any(|(found, _)| *found == name)
+    }
+
     /// All loop types; of several with one name, the one that is used.
     pub fn loop_types(&self) -> Vec<Listed> {
         let mut listed = Vec::new();
@@ -187,7 +203,7 @@ impl From<Source> for Located {
             // Writing to a string cannot fail.
             let _ = write!(sha256, "{byte:02x}");
         }
-        Self { origin: source.origin, file: source.file, sha256 }
+        Self { name: source.name, origin: source.origin, file: source.file, sha256 }
     }
 }
 

@@ -18,6 +18,9 @@ const TIMEOUT_MS: Millis = 2 * 3_600_000;
 const NO_TIMEOUT_MS: Millis = 365 * 86_400_000;
 const MOST_PARALLEL: u32 = 64;
 
+/// What to do about a verification that parallel runs cannot have: each works on a branch of its own.
+pub(super) const VERIFY_AFTER: &str = "put verify on a stage of its own after it";
+
 /// The template of a prompt and where it begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Prompt {
@@ -166,19 +169,23 @@ pub(super) fn plan_stage(
     if !flags.items.is_empty() {
         def.items = Some(flags.items.clone());
     }
-    if context.verified && !flags.verify.is_empty() {
+    let parallel = def.parallel.unwrap_or(false);
+    // Of a parallel stage that is refused as a whole, when all faults are known.
+    if context.verified && !flags.verify.is_empty() && !parallel {
         def.arguments.verify = Setting::On(flags.verify.clone());
     }
     let items = def.items.unwrap_or_default();
     let perspectives = def.perspectives.unwrap_or_default();
     let resolver = Resolver { arguments: &def.arguments, run: context.run, items: items.len(), at: at.clone() };
     let mut completion = resolver.rule(&def.completion, faults);
-    let parallel = def.parallel.unwrap_or(false);
     let one_each = if completion == Rule::AllItems { items.len() } else { perspectives.len() };
     let one_each = u32::try_from(one_each).ok().filter(|count| *count > 0);
     let runs = def.runs.or(one_each).unwrap_or(context.default_runs);
     if parallel {
-        if completion != Rule::FixedN {
+        if has_verification(&completion) {
+            let what = format!("the stage `{}` is parallel, and nothing verifies parallel runs", context.name);
+            faults.error(at, what, VERIFY_AFTER);
+        } else if !matches!(completion, Rule::FixedN | Rule::AllItems) {
             let fix = "remove `parallel`, or the rule: all runs of a parallel stage are always done";
             faults.warning(at, "the completion rule of a parallel stage is never asked", fix);
             completion = Rule::FixedN;
@@ -203,6 +210,8 @@ pub(super) fn plan_stage(
             "add `prompt:`, or name a loop type with `loop:`",
         );
     }
+    // The documented rest is a loop type's; a prompt written into a pipeline goes on at once.
+    let delay_ms = if context.loop_type.is_some() { DELAY_MS } else { 0 };
     StagePlan {
         name: context.name,
         loop_type: context.loop_type,
@@ -211,7 +220,7 @@ pub(super) fn plan_stage(
         min_iterations,
         completion,
         check_before: def.check_before.unwrap_or(false),
-        delay_ms: flags.delay_ms.or(def.delay_ms).unwrap_or(DELAY_MS),
+        delay_ms: flags.delay_ms.or(def.delay_ms).unwrap_or(delay_ms),
         agent: plan_agent(def.agent, flags, at, faults),
         timeout_ms: flags.timeout_ms.or(def.timeout_ms).unwrap_or(TIMEOUT_MS),
         perspectives,
@@ -220,6 +229,14 @@ pub(super) fn plan_stage(
         output_parse: def.output_parse.unwrap_or_default(),
         inputs: context.inputs,
         judge,
+    }
+}
+
+fn has_verification(rule: &Rule) -> bool {
+    match rule {
+        Rule::Verify(_) => true,
+        Rule::Any(rules) | Rule::All(rules) => rules.iter().any(has_verification),
+        _ => false,
     }
 }
 

@@ -196,7 +196,7 @@ pub(crate) struct RunHow {
     /// Show what would be run, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Allow the commands of this project's own definition from now on, as long as it does not change
+    /// Allow the commands of a definition of this project that takes the place of another, as long as it does not change
     #[arg(long)]
     pub(crate) trust: bool,
 }
@@ -298,7 +298,8 @@ Budgets (tokens / iterations / hours): quick 2M/50/2, standard 10M/200/8, deep 1
 Examples:
   steadfast run \"All tests pass\" --verify \"cargo test\" --budget standard
   steadfast run \"Port the parser to Rust\" --agent codex --usd 10 --detach
-Exit codes: 0 verified, 5 a limit was reached, 6 ended with verification failing, 1 failed, 130 interrupted"
+Exit codes: 0 verified, 5 a limit was reached, 6 stuck or at --max with
+verification failing, 1 failed, 130 interrupted"
 )]
 pub(crate) struct RunArgs {
     /// What must be true at the end, in 1 to 4000 characters

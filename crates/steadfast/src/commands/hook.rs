@@ -14,7 +14,7 @@ use steadfast_core::host::hook::{HookEvent, HookInput, HookReply};
 use steadfast_core::host::{Host, process};
 use steadfast_core::log;
 use steadfast_core::paths::Paths;
-use steadfast_core::prompt;
+use steadfast_core::prompt::{self, Wording};
 use steadfast_core::store::Origin;
 
 use super::goal::{self, Caller};
@@ -29,6 +29,10 @@ const STDIN_MAX: u64 = 16 * 1024 * 1024;
 const WAKE: u8 = 2;
 
 pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
+    // Who wants hooks in the agents of runs wants other hooks: a goal inside an iteration would be driven twice.
+    if process::is_inside_run() {
+        return ExitCode::SUCCESS;
+    }
     let paths = match Paths::find(db) {
         Ok(paths) => paths,
         Err(error) => {
@@ -119,23 +123,18 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
     ran.unwrap_or_else(|failure| answer(input.host.spell(&describe(&failure))))
 }
 
-/// Starts the goal that a prompt states. A live goal is not replaced by the way: the user is told how to do it.
+/// Starts the goal that a prompt states. A live goal is not replaced by the way.
 fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
     let start = StartArgs { objective: vec![objective.to_owned()], ..StartArgs::default() };
     let arguments = GoalArgs { session: None, json: false, verb: GoalVerb::Start(start) };
     let started = goal::run(&caller(input, paths), arguments).and_then(|outcome| {
-        let context = outcome.goal.as_ref().map(|goal| work_on(goal, "start")).transpose()?;
+        let context = outcome.goal.as_ref().map(|goal| work_on(goal, "state")).transpose()?;
         Ok(HookReply { context, message: Some(outcome.done.text), ..HookReply::default() })
     });
     match started {
         Ok(reply) => reply,
-        Err(failure) if failure.code == code::WRONG_STATE => {
-            let way_on = input
-                .host
-                .spell("/goal-edit TEXT changes its objective; /goal-abandon ends it, then state the new one again");
-            let text = format!("error: {}\nhint: {way_on}", failure.message);
-            HookReply { block: Some(text), ..HookReply::default() }
-        }
+        // A live goal stays; what was stated is noted beside it, and the user is told so.
+        Err(failure) if failure.code == code::WRONG_STATE => HookReply::default(),
         // The prompt is still a prompt.
         Err(failure) => HookReply {
             message: Some(format!("steadfast: no goal started. {}", describe(&failure))),
@@ -166,7 +165,8 @@ fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
 fn work_on(goal: &Goal, verb: &str) -> Result<String, Failure> {
     let now = clock::now();
     Ok(match verb {
-        "start" => prompt::started(goal)?,
+        "start" => prompt::started(goal, Wording::Quoted)?,
+        "state" => prompt::started(goal, Wording::InConversation)?,
         "adopt" => prompt::restore(goal, ", taken over from another session", now)?,
         _ => prompt::restore(goal, "; the user has just changed its objective", now)?,
     })

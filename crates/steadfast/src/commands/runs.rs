@@ -10,6 +10,7 @@ mod ending;
 mod finding;
 mod limits;
 mod logs;
+mod preflight;
 mod progress;
 mod resuming;
 mod starting;
@@ -57,6 +58,14 @@ impl Here {
 
 /// A verb about runs that exist.
 pub(super) fn on_run(here: &Here, verb: &RunVerb) -> Result<Done, Failure> {
+    let is_look = match verb {
+        RunVerb::List { .. } | RunVerb::Status { .. } => true,
+        RunVerb::Cleanup(arguments) => !arguments.dry_run,
+        _ => false,
+    };
+    if is_look {
+        ending::obey_marks(here);
+    }
     match verb {
         RunVerb::List { all } => view::list(here, *all),
         RunVerb::Status { name } => view::status(here, name),

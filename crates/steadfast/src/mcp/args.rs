@@ -16,7 +16,6 @@ const REASON_MAX: usize = 1_000;
 const EVIDENCE_MAX: usize = 20;
 const EVIDENCE_LENGTH: usize = 500;
 const WAIT_MAX: i64 = 86_400;
-const RECALL_MAX: i64 = 100;
 /// Far more money than any goal spends, and still exact in millionths.
 const USD_MAX: f64 = 1_000_000_000.0;
 
@@ -145,17 +144,6 @@ pub(super) struct WaitGoal {
     pub(super) goal_id: Option<String>,
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Recall {
-    /// Words to look for.
-    #[schemars(length(min = 1))]
-    query: String,
-    /// At most this many results, from 1 to 100.
-    #[schemars(range(min = 1, max = 100))]
-    limit: Option<i64>,
-}
-
 /// Reads a call's arguments; the sentence of a failure names the argument.
 pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, Failure> {
     let error = match T::deserialize(arguments) {
@@ -185,11 +173,11 @@ pub(super) fn not_an_object() -> Failure {
     wrong("`arguments` must be an object")
 }
 
-fn wrong(sentence: impl Into<String>) -> Failure {
+pub(super) fn wrong(sentence: impl Into<String>) -> Failure {
     Failure::said(sentence, "the tool's input schema says what it takes")
 }
 
-fn at_most(name: &str, text: &str, most: usize) -> Result<(), Failure> {
+pub(super) fn at_most(name: &str, text: &str, most: usize) -> Result<(), Failure> {
     let length = text.chars().count();
     if length > most {
         return Err(wrong(format!("`{name}` has {length} characters, more than {most}")));
@@ -197,7 +185,7 @@ fn at_most(name: &str, text: &str, most: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn between(name: &str, number: i64, most: i64) -> Result<i64, Failure> {
+pub(super) fn between(name: &str, number: i64, most: i64) -> Result<i64, Failure> {
     if (1..=most).contains(&number) {
         return Ok(number);
     }
@@ -334,15 +322,5 @@ impl WaitGoal {
             },
             _ => Err(wrong("exactly one of `seconds` and `until` is needed")),
         }
-    }
-}
-
-impl Recall {
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        if self.query.trim().is_empty() {
-            return Err(wrong("`query` is empty"));
-        }
-        between("limit", self.limit.unwrap_or(1), RECALL_MAX)?;
-        Ok(())
     }
 }

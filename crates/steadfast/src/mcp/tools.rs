@@ -12,6 +12,7 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::env_vars;
 use steadfast_core::goal::Goal;
 use steadfast_core::goal::change::{self, CompletedBy};
+use steadfast_core::host::process;
 use steadfast_core::overview;
 use steadfast_core::store::{Store, StoreError};
 use steadfast_engine::verify;
@@ -19,8 +20,9 @@ use steadfast_engine::verify;
 use super::args;
 use super::caller::{self, CallMeta, Caller};
 use super::desk::{Desk, Failure};
+use super::recall;
 
-type Answer = Result<Value, Failure>;
+pub(super) type Answer = Result<Value, Failure>;
 
 /// A tool by its name.
 pub(super) struct Entry {
@@ -29,6 +31,8 @@ pub(super) struct Entry {
     schema: fn() -> Arc<JsonObject>,
     effect: Effect,
     pub(super) call: fn(&Desk, &JsonObject, &CallMeta) -> Answer,
+    /// The text of an answer that reads better than its JSON.
+    pub(super) in_words: Option<fn(&Value) -> String>,
 }
 
 /// What clients that ask before a call should know.
@@ -47,6 +51,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::GetGoal>,
         effect: Effect::Reads,
         call: get_goal,
+        in_words: None,
     },
     Entry {
         name: "create_goal",
@@ -55,6 +60,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::CreateGoal>,
         effect: Effect::Changes,
         call: create_goal,
+        in_words: None,
     },
     Entry {
         name: "update_goal",
@@ -65,6 +71,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::UpdateGoal>,
         effect: Effect::Changes,
         call: update_goal,
+        in_words: None,
     },
     Entry {
         name: "record_verdict",
@@ -73,6 +80,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::RecordVerdict>,
         effect: Effect::Changes,
         call: record_verdict,
+        in_words: None,
     },
     Entry {
         name: "update_objective",
@@ -81,6 +89,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::UpdateObjective>,
         effect: Effect::Changes,
         call: update_objective,
+        in_words: None,
     },
     Entry {
         name: "resume_goal",
@@ -88,6 +97,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::WhichGoal>,
         effect: Effect::Changes,
         call: resume_goal,
+        in_words: None,
     },
     Entry {
         name: "abandon_goal",
@@ -95,6 +105,7 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::WhichGoal>,
         effect: Effect::Ends,
         call: abandon_goal,
+        in_words: None,
     },
     Entry {
         name: "wait_goal",
@@ -104,13 +115,17 @@ const TOOLS: [Entry; 9] = [
         schema: schema::<args::WaitGoal>,
         effect: Effect::Changes,
         call: wait_goal,
+        in_words: None,
     },
     Entry {
         name: "recall",
-        description: "Searches what was remembered of sessions: prompts, decisions, files, errors and their fixes.",
-        schema: schema::<args::Recall>,
+        description: "Searches what is remembered of this session, also from before a compaction: prompts, decisions, \
+            rules, files, tasks, errors and their fixes, git operations. Use it when something that was said or done \
+            earlier is not in the context any more.",
+        schema: schema::<recall::Recall>,
         effect: Effect::Reads,
-        call: recall,
+        call: recall::recall,
+        in_words: Some(recall::in_words),
     },
 ];
 
@@ -152,6 +167,10 @@ fn get_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
 
 fn create_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let new = args::read::<args::CreateGoal>(arguments)?.new_goal()?;
+    if process::is_inside_run() {
+        let hint = "do this iteration's work and leave its result; the run decides what comes next";
+        return Err(Failure::said("this session is an iteration of a run and can have no goal of its own", hint));
+    }
     let caller = caller::find(desk, call)?;
     desk.store_or_new(|store| {
         let place = place(store, &caller)?;
@@ -241,11 +260,6 @@ fn wait_goal(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
     let wake_at = arguments.wake_at(clock::now())?;
     let change = |goal: &Goal, now| change::wait(goal, wake_at, now);
     change_goal(desk, call, arguments.goal_id.as_deref(), change)
-}
-
-fn recall(_desk: &Desk, arguments: &JsonObject, _call: &CallMeta) -> Answer {
-    args::read::<args::Recall>(arguments)?.check()?;
-    Ok(json!({"results": [], "note": "nothing stored yet"}))
 }
 
 /// Finds out who calls, and applies one change to their goal.

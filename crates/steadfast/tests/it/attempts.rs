@@ -134,6 +134,15 @@ fn a_program_that_is_not_there_cannot_start() {
 }
 
 #[test]
+fn a_pipe_in_place_of_the_result_keeps_nobody_waiting() {
+    let world = World::new();
+    let result = world.attempt.result().display().to_string();
+    world.run(&format!("mkfifo '{result}'; echo done > made"), LONG);
+    world.appears("made");
+    assert_eq!(world.exit().exit_code, Some(0));
+}
+
+#[test]
 fn a_second_keeper_starts_nothing() {
     let world = World::new();
     world.run("echo once >> count; sleep 0.3", LONG);

@@ -231,7 +231,7 @@ impl Observer for Watcher {
         (self.committed >= 2).then(|| Stopping { status: RunStatus::Killed, reason: "enough".into() })
     }
 
-    fn places(&self, _plan: &Plan, id: AttemptId) -> Places {
+    fn places(&self, _plan: &Plan, _run: &Run, id: AttemptId) -> Places {
         Places { output: Some(format!("/out/{}", id.iteration).into()), ..Places::default() }
     }
 }

@@ -27,10 +27,12 @@ fn input_that_is_no_event_is_ignored_with_a_line_in_the_log() {
 }
 
 #[test]
-fn without_a_goal_hooks_say_nothing_and_stop_creates_nothing() {
+fn without_goal_and_memory_hooks_say_nothing_and_stop_creates_nothing() {
     let env = Env::new();
     assert_eq!(env.stop("s1", "hi", false), Value::Null);
     assert!(!env.store().exists());
+    std::fs::create_dir_all(env.home()).unwrap();
+    std::fs::write(env.home().join("config.toml"), "[memory]\nenabled = false\n").unwrap();
     for event in [
         json!({"hook_event_name": "SessionStart", "source": "startup"}),
         json!({"hook_event_name": "UserPromptSubmit", "prompt": "hello"}),
@@ -43,6 +45,22 @@ fn without_a_goal_hooks_say_nothing_and_stop_creates_nothing() {
         assert_eq!(env.hook("s1", &event), Value::Null, "{event}");
     }
     assert_eq!(env.sql("SELECT session_id, ended_at_ms IS NOT NULL FROM sessions"), [["s1", "1"]]);
+}
+
+#[test]
+fn in_the_agent_of_a_run_hooks_notice_nothing() {
+    let env = Env::new();
+    for (host, prompt) in [("claude", "/goal-start x"), ("codex", "goal: x"), ("codex", "$goal-start x")] {
+        for event in [
+            json!({"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup", "cwd": env.project()}),
+            json!({"hook_event_name": "UserPromptSubmit", "session_id": "s1", "prompt": prompt, "cwd": env.project()}),
+        ] {
+            let mut command = env.command(&["hook", host]);
+            let output = finish(command.env("STEADFAST_ATTEMPT", "/somewhere/1-1-1"), event.to_string().as_bytes());
+            assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (0, "", ""), "{event}");
+        }
+    }
+    assert!(!env.home().exists(), "nothing was noted anywhere");
 }
 
 #[test]

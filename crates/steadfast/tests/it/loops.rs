@@ -4,4 +4,5 @@ mod control;
 mod predecessor;
 mod rules;
 mod safety;
+mod starting;
 mod views;

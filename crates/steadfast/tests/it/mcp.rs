@@ -5,6 +5,7 @@
 
 mod goals;
 mod protocol;
+mod recall;
 mod sessions;
 mod store;
 mod verdicts;

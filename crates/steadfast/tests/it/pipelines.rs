@@ -133,6 +133,76 @@ fn outputs_that_a_killed_engine_did_not_write_are_written_by_the_next() {
 }
 
 #[test]
+fn what_a_failed_attempt_left_is_not_handed_on() {
+    let world = World::new();
+    pipeline(
+        &world,
+        "defaults: {delay: 0}\nstages:\n  - {name: one, prompt: '${OUTPUT}'}\n  - {name: two, prompt: 'got ${INPUTS}'}\n",
+    );
+    let script = "asked=$(cat); echo \"$asked\" > asked-$STEADFAST_STAGE
+        if [ $STEADFAST_STAGE = one ] && [ ! -e tried ]; then touch tried; echo PARTIAL > \"$asked\"; exit 1; fi
+        echo \"whole $STEADFAST_STAGE\"";
+    let agent = world.agent(script);
+    world.run(&["pipeline", "run", "p.yaml", "f", "--agent", &agent]).succeeds();
+    let output = world.claude("pipeline-runs/f/stage-1-one/output.md");
+    assert_eq!(std::fs::read_to_string(output).unwrap(), "whole one\n");
+    assert_eq!(world.lines("asked-two"), ["got whole one"]);
+}
+
+#[test]
+fn a_stage_that_is_resumed_with_more_runs_has_an_output_of_each() {
+    let world = World::new();
+    pipeline(
+        &world,
+        "defaults: {delay: 0}\nlimits: {idle: 0}\nstages:\n  - {name: one, prompt: '${OUTPUT}', promise: NEVER}\n",
+    );
+    let agent = world.agent("echo \"own $STEADFAST_ITERATION\" > \"$(cat)\"; echo said");
+    assert_eq!(world.run(&["pipeline", "run", "p.yaml", "g", "--agent", &agent]).code, 5);
+    assert_eq!(world.run(&["pipeline", "resume", "g", "--max", "3"]).code, 5);
+    let read = |name: &str| std::fs::read_to_string(world.claude("pipeline-runs/g/stage-1-one").join(name)).unwrap();
+    let outputs = ["run-1.md", "run-2.md", "run-3.md", "output.md"].map(read);
+    assert_eq!(outputs, ["own 1\n", "own 2\n", "own 3\n", "own 3\n"]);
+}
+
+#[test]
+fn a_large_output_is_kept_as_far_as_it_fits_and_says_what_is_missing() {
+    let world = World::new();
+    pipeline(
+        &world,
+        "defaults: {delay: 0}\nstages:\n  - {name: fits, prompt: go}\n  - {name: large, prompt: '${INPUTS}'}\n",
+    );
+    let script = "cat > asked-$STEADFAST_STAGE
+        case $STEADFAST_STAGE in fits) bytes=1000000;; *) bytes=3000000;; esac
+        head -c $bytes /dev/zero | tr '\\0' 'x'; echo ' end'";
+    let agent = world.agent(script);
+    world.run(&["pipeline", "run", "p.yaml", "l", "--agent", &agent]).succeeds();
+    let folder = world.claude("pipeline-runs/l");
+    let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
+    assert_eq!(read("stage-1-fits/output.md"), format!("{} end\n", "x".repeat(1_000_000)));
+    let asked = std::fs::read_to_string(world.in_project("asked-large")).unwrap();
+    let file = folder.join("stage-1-fits/output.md").canonicalize().unwrap();
+    let told = format!("x…\n\n[cut here: the whole output is in {} (1,000,005 bytes)]", file.display());
+    assert!(asked.ends_with(&told), "{}", &asked[asked.len() - 200..]);
+    let large = read("stage-2-large/output.md");
+    let (told, rest) = large.split_once("\n\n").unwrap();
+    assert!(told.starts_with("[cut: the first 1,951,429 bytes are left out; the whole output is in /"), "{told}");
+    let whole = told.rsplit_once(" in ").unwrap().1.trim_end_matches(']');
+    assert!(whole.ends_with("/2-1-1/out.log"), "{told}");
+    assert_eq!(std::fs::metadata(whole).unwrap().len(), 3_000_005);
+    assert!(rest.len() == 1 << 20 && rest.ends_with("x end\n"));
+}
+
+#[test]
+fn a_verification_for_a_parallel_last_stage_is_a_usage_error() {
+    let world = World::new();
+    pipeline(&world, "stages:\n  - {name: apart, runs: 2, parallel: true, prompt: go}\n");
+    let output = world.run(&["pipeline", "run", "p.yaml", "v", "--agent", "true", "--verify", "false"]);
+    let told = output.fails_with(1, "`apart` is parallel").stderr.clone();
+    assert!(told.contains("hint: put verify on a stage of its own after it"), "{told}");
+    assert!(!world.claude("").exists() && !world.env.store().exists());
+}
+
+#[test]
 fn a_pipeline_without_a_name_gets_its_own_with_the_time_and_can_be_killed() {
     let world = World::new();
     pipeline(&world, "name: ship it\nstages:\n  - {name: one, prompt: go}\n");

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use steadfast_core::run::machine;
 use steadfast_core::run::{Plan, Run, RunKind, RunStatus, StageStatus};
-use steadfast_engine::files::{Committed, Edits, PublicFiles, View};
+use steadfast_engine::files::{Committed, Edits, OutputOf, PublicFiles, View};
 use steadfast_engine::plan::{Catalogue, Overrides, plan_loop, plan_pipeline};
 
 use crate::env::Env;
@@ -188,9 +188,9 @@ fn cleaning_up_keeps_what_runs_and_what_ended_lately() {
 #[test]
 fn the_directory_has_the_documented_structure() {
     let mut world = World::new();
-    let (plan, ..) = &world.runs[1];
+    let (plan, run, _) = &world.runs[1];
     let files = PublicFiles::open(&world.env.project(), RunKind::Pipeline, "myrefine").unwrap();
-    files.save_output(plan, 1, 1, "out").unwrap();
+    files.save_output(OutputOf { plan, run, stage: 1, iteration: 1 }, "out").unwrap();
     world.end(0, RunStatus::Completed, "beads-empty", START + 60_000);
     for name in [
         "loop-sessions.json",

@@ -86,7 +86,8 @@ fn the_objective_comes_back_after_compaction_and_resume() {
     let request =
         model.requests_of(Kind::Main).into_iter().find(|r| r.last_user_text().contains("And now?")).expect("resumed");
     let restored = request.all_text();
-    assert!(restored.contains("resumed with this session"), "{}", request.summary());
+    let told = restored.split("after=\"resume\"").nth(1).unwrap_or_default();
+    assert!(told.contains("Remember the milk, word for word"), "{}", request.summary());
     model.check_script();
     let kinds = event_kinds(&client);
     assert!(
@@ -180,7 +181,7 @@ fn a_fork_is_offered_the_goal_and_its_copies_are_not_counted_again() {
     );
     assert_ne!(fork.session_id(), first.session_id());
     let offered = model.requests().pop().expect("a request").all_text();
-    assert!(offered.contains("/goal-adopt"), "{offered}");
+    assert!(offered.contains("not to this one") && offered.contains("/goal-adopt"), "{offered}");
     let after = goal(&client);
     assert_eq!((&after["session_id"], &after["tokens_used"]), (&before["session_id"], &before["tokens_used"]));
     model.check_script();

@@ -65,7 +65,8 @@ async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: B
         tokio::time::sleep(reply.delay).await;
     }
     if let Some(error) = &reply.error {
-        return respond(error.status, "application/json", error.body().to_string());
+        let response = respond(error.status, "application/json", error.body().to_string());
+        return scripted::with_headers(response, &error.headers);
     }
     let id = next_id("msg");
     let usage = reply.usage.unwrap_or(Usage::new(11, 7, 5, 3));

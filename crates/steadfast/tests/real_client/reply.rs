@@ -80,6 +80,7 @@ enum Block {
 pub(crate) struct HttpError {
     pub(crate) status: u16,
     pub(crate) message: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
 }
 
 impl HttpError {
@@ -116,7 +117,21 @@ impl Reply {
 
     /// The client is told not to retry, so the turn fails at once.
     pub(crate) fn error(status: u16, message: impl Into<String>) -> Self {
-        let error = HttpError { status, message: message.into() };
+        let error = HttpError { status, message: message.into(), headers: vec![] };
+        Self { error: Some(error), ..Self::default() }
+    }
+
+    /// The five hours of a plan are used up; they begin again at the time given (Unix seconds). Only a client that is
+    /// logged in to a plan reads the headers.
+    pub(crate) fn usage_limit(resets_at: u64) -> Self {
+        let headers = [
+            ("anthropic-ratelimit-unified-status", "rejected".to_owned()),
+            ("anthropic-ratelimit-unified-representative-claim", "five_hour".to_owned()),
+            ("anthropic-ratelimit-unified-reset", resets_at.to_string()),
+            ("anthropic-ratelimit-unified-fallback", "unavailable".to_owned()),
+        ];
+        let message = "This request would exceed your account's rate limit. Please try again later.".to_owned();
+        let error = HttpError { status: 429, message, headers: headers.into() };
         Self { error: Some(error), ..Self::default() }
     }
 

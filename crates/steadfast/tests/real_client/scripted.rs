@@ -5,7 +5,7 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -256,6 +256,13 @@ pub(crate) fn respond(status: u16, content_type: &str, id_header: &str, body: St
         .header(id_header, next_id("req"))
         .body(Body::from(body))
         .expect("response")
+}
+
+pub(crate) fn with_headers(mut response: Response, headers: &[(&'static str, String)]) -> Response {
+    for (name, value) in headers {
+        response.headers_mut().insert(*name, HeaderValue::from_str(value).expect("header"));
+    }
+    response
 }
 
 /// Unique over all models of this test process: the product may dedupe by id over several sessions, which must not

@@ -13,6 +13,8 @@ const LINES: &str = "50";
 /// How long the client may take to show something. Generous, as the machine may be busy with other tests; nothing
 /// waits longer than it has to.
 const LIMIT: Duration = Duration::from_mins(1);
+/// After this time a line that was sent and is still in the input box is not going to leave it.
+const LEFT_BEHIND: Duration = Duration::from_secs(3);
 
 /// How to tell from the screen what is in the input box of a client.
 pub(crate) struct InputBox {
@@ -97,13 +99,24 @@ impl Tui {
         self.tmux_ok(&["send-keys", name]);
     }
 
-    /// Types a line, sends it off and waits until the input box let go of it.
+    /// Types a line, sends it off and waits until the input box let go of it. On a busy machine Claude Code may send a
+    /// line and yet show it in the box for good; then the box is emptied by hand.
     pub(crate) fn submit(&self, text: &str) {
         self.send(text);
+        let sent_before = self.screen().matches(text).count();
         self.enter();
-        let end = Instant::now() + LIMIT;
-        while self.is_running() && (self.input_box.holds)(&self.screen(), text) {
-            assert!(Instant::now() < end, "{text:?} is not taken; screen:\n{}", self.screen());
+        let start = Instant::now();
+        loop {
+            let screen = self.screen();
+            if !self.is_running() || !(self.input_box.holds)(&screen, text) {
+                return;
+            }
+            assert!(start.elapsed() < LIMIT, "{text:?} is not taken; screen:\n{screen}");
+            if screen.matches(text).count() > sent_before && start.elapsed() > LEFT_BEHIND {
+                self.key("C-u");
+                std::thread::sleep(LEFT_BEHIND);
+                return;
+            }
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -131,6 +144,13 @@ impl Tui {
             assert!(Instant::now() < end, "waited {limit:?} for {what}; last screen:\n{screen}");
             std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Waits for the last words of a turn and for its end: a prompt sent in between is queued and may come back.
+    pub(crate) fn wait_for_answer(&self, text: &str) -> String {
+        self.wait_for(&format!("the answer {text:?}"), LIMIT, |screen| {
+            screen.contains(text) && !screen.contains("esc to interrupt")
+        })
     }
 
     pub(crate) fn wait_for_text(&self, text: &str) -> String {

@@ -27,6 +27,7 @@ fn the_first_prompt_registers_the_session() {
         transcript_path: world.transcript.to_string_lossy().into_owned(),
         client: session.client,
         parent_session_id: None,
+        parent_link: None,
         last_prompt_ms: Some(START),
         started_at_ms: START,
         last_seen_ms: START,
@@ -94,13 +95,35 @@ fn a_cleared_sessions_goal_is_orphaned_noted_and_offered() {
     let said = handle(&input, &world.paths(), at(6));
     let id = &orphan.goal_id[..8];
     assert!(said.message.unwrap().contains(&format!("/goal-adopt {id}")));
-    assert!(said.context.unwrap().contains("do not work on it unless the user asks"));
+    let context = said.context.unwrap();
+    assert!(
+        context.contains("an offer, not an order") && context.contains("do not work on it unless asked"),
+        "{context}"
+    );
     assert_eq!(world.goal(), orphan, "an offer changes nothing");
 
     let place = action::Place { session_id: "after-clear".into(), ..world.place() };
     let adopted = action::adopt(&mut world.store, id, &place, USER, at(9)).unwrap();
     assert_eq!((&*adopted.session_id, adopted.resume_at_ms), ("after-clear", Some(at(9))));
     assert_eq!(world.store.read().goal(SESSION).unwrap(), None);
+}
+
+/// Claude Code starts a fork under its parent's id; the fork's own comes with its first prompt.
+#[test]
+fn a_fork_is_told_once_that_the_goal_is_not_its_own() {
+    let world = running_goal();
+    world.session_start(StartSource::Resume, START);
+    let prompt = || HookInput {
+        session_id: "fork".into(),
+        ..world.input("UserPromptSubmit", HookEvent::Prompt { typed: true })
+    };
+    let said = handle(&prompt(), &world.paths(), at(6));
+    let context = said.context.unwrap();
+    let adopt = format!("/goal-adopt {}", &world.goal().goal_id[..8]);
+    assert!(context.contains("not to this one") && context.contains(&adopt), "{context}");
+    assert!(!context.contains("Make every test pass"), "it is in the conversation: {context}");
+    assert!(said.message.unwrap().contains(&adopt));
+    assert_eq!(handle(&prompt(), &world.paths(), at(7)), HookReply::default());
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Claude Code's session files: one JSON object a line. Only lines that can matter are parsed; the rest, most
 //! of the bytes, is skipped by searching for a few words.
 
+mod context;
 mod counts;
 
+pub(in crate::host) use context::holds;
 pub use counts::read_counts;
 
 use std::path::Path;

@@ -4,15 +4,20 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::observe::observe;
 use crate::directive;
 use crate::host::Host;
 use crate::host::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
+use crate::host::observe::value;
 use crate::usage::NativeGoal;
 
 /// How the client names the tools of our MCP server.
 pub const OWN_TOOLS: &str = "mcp__steadfast__";
+/// The tool that searches session memory.
+pub(in crate::host) const RECALL_TOOL: &str = "mcp__steadfast__recall";
 /// Our commands that take text, and those that take none: people may write more around the latter.
 const WITH_TEXT: [&str; 7] = ["start", "edit", "update", "block", "adopt", "extend", "wait"];
 const WITHOUT_TEXT: [&str; 11] =
@@ -22,30 +27,36 @@ const SKILLS: [&str; 2] = ["$steadfast:goal-", "$goal-"];
 
 /// The fields of all events together, exactly as sent.
 #[derive(Deserialize)]
-struct HookWire {
-    hook_event_name: String,
-    session_id: String,
-    turn_id: Option<String>,
-    transcript_path: Option<PathBuf>,
-    cwd: Option<String>,
-    source: Option<String>,
-    reason: Option<String>,
-    prompt: Option<String>,
-    tool_name: Option<String>,
-    tool_response: Option<Value>,
-    agent_id: Option<String>,
-    agent_transcript_path: Option<PathBuf>,
-    stop_hook_active: Option<bool>,
-    last_assistant_message: Option<String>,
-    status: Option<String>,
-    error: Option<Value>,
+pub(super) struct HookWire<'a> {
+    pub(super) hook_event_name: String,
+    pub(super) session_id: String,
+    pub(super) turn_id: Option<String>,
+    pub(super) transcript_path: Option<PathBuf>,
+    pub(super) cwd: Option<String>,
+    pub(super) source: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) prompt: Option<String>,
+    pub(super) tool_name: Option<String>,
+    pub(super) agent_id: Option<String>,
+    pub(super) agent_type: Option<String>,
+    pub(super) agent_transcript_path: Option<PathBuf>,
+    pub(super) stop_hook_active: Option<bool>,
+    pub(super) last_assistant_message: Option<String>,
+    pub(super) status: Option<String>,
+    pub(super) error: Option<Value>,
+    // These can be long; they are stepped over until somebody asks.
+    #[serde(borrow)]
+    pub(super) tool_input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) tool_response: Option<&'a RawValue>,
 }
 
 /// Reads a hook's stdin. `None` is a well-formed event that is not for us.
 pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
-    let wire: HookWire = match serde_json::from_slice(stdin) {
+    let stdin = crate::host::repair::well_formed(stdin);
+    let wire: HookWire<'_> = match serde_json::from_slice(&stdin) {
         Ok(wire) => wire,
-        Err(error) if error.is_data() && crate::host::is_json_object(stdin) => return Ok(None),
+        Err(error) if error.is_data() && crate::host::is_json_object(&stdin) => return Ok(None),
         Err(error) => return Err(error),
     };
     if !acceptable_id(&wire.session_id) {
@@ -65,6 +76,7 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let Some(event) = event(&wire, agent) else {
         return Ok(None);
     };
+    let observations = observe(&wire);
     let cwd = wire.cwd.unwrap_or_default();
     Ok(Some(HookInput {
         host: Host::Codex,
@@ -75,10 +87,11 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
         cwd,
         turn_id: wire.turn_id,
         event,
+        observations,
     }))
 }
 
-fn event(wire: &HookWire, agent: Option<Agent>) -> Option<HookEvent> {
+fn event(wire: &HookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
     match (wire.hook_event_name.as_str(), agent) {
         ("PostToolUse", Some(agent)) => Some(HookEvent::ToolBatch { agent: Some(agent) }),
         ("SubagentStart", Some(agent)) => Some(HookEvent::SubagentStart { agent }),
@@ -92,7 +105,7 @@ fn event(wire: &HookWire, agent: Option<Agent>) -> Option<HookEvent> {
     }
 }
 
-fn root_event(name: &str, wire: &HookWire) -> Option<HookEvent> {
+fn root_event(name: &str, wire: &HookWire<'_>) -> Option<HookEvent> {
     Some(match name {
         "SessionStart" => HookEvent::SessionStart(match wire.source.as_deref() {
             Some("resume") => StartSource::Resume,
@@ -148,14 +161,14 @@ fn prompt(text: &str) -> HookEvent {
 }
 
 /// What the client's own goal tools answered.
-fn native_goal(wire: &HookWire) -> Option<NativeGoal> {
+fn native_goal(wire: &HookWire<'_>) -> Option<NativeGoal> {
     let name = wire.tool_name.as_deref()?;
     if !matches!(name, "create_goal" | "update_goal" | "get_goal") {
         return None;
     }
-    let answer = match wire.tool_response.as_ref()? {
-        Value::String(text) => serde_json::from_str(text).ok()?,
-        answer => answer.clone(),
+    let answer = match value(wire.tool_response) {
+        Value::String(text) => serde_json::from_str(&text).ok()?,
+        answer => answer,
     };
     Some(goal_of(answer.get("goal")?))
 }

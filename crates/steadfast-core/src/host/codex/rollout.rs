@@ -2,8 +2,11 @@
 //! `token_usage_record` for each response. Older ones tell running totals, whose differences are what was spent;
 //! where a fork or a subagent begins with its parent's history, that part is read for its totals only.
 
+mod context;
 mod thread;
 mod wire;
+
+pub(in crate::host) use context::holds;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;

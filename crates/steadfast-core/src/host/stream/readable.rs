@@ -87,7 +87,7 @@ mod tests {
         let claude = |line: &str| readable(Host::Claude, line);
         let codex = |line: &str| readable(Host::Codex, line);
         let said = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I look.\u001b[2J"},{"type":"tool_use","name":"Bash","input":{"command":"cargo test\nls"}}]}}"#;
-        assert_eq!(claude(said).as_deref(), Some("I look.[2J\n· Bash cargo test …"));
+        assert_eq!(claude(said).as_deref(), Some("I look.\n· Bash cargo test …"));
         assert_eq!(claude(r#"{"type":"system","subtype":"init"}"#), None);
         assert_eq!(claude(r#"{"type":"result","is_error":true,"result":"limit"}"#).as_deref(), Some("! limit"));
         assert_eq!(claude("plain \u{7}words").as_deref(), Some("plain words"));

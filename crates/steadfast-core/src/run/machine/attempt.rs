@@ -1,6 +1,6 @@
 //! How an attempt ended, and what follows: the same iteration again at once, after a rest, or the end of the run.
 
-use super::{Machine, RunStatus};
+use super::{Machine, RunStatus, time_left};
 use crate::clock::Millis;
 use crate::run::{
     Act, AgentDecision, AttemptId, AttemptUsage, Failure, FailureKind, Flight, Outcome, Phase, Record, Success, Wait,
@@ -80,6 +80,7 @@ impl Machine<'_> {
         }
         let (now, limits) = (self.now, &self.plan.limits);
         let (most_errors, back_off) = (limits.errors.max(1), limits.back_off_ms);
+        let is_time_over = time_left(self.plan, &self.run, now) == Some(0);
         let Some(flight) = self.flight_mut(id) else { return };
         let was_lost = std::mem::replace(&mut flight.lost, false);
         match failure.kind {
@@ -92,6 +93,8 @@ impl Machine<'_> {
                 flight.usage_waits = flight.usage_waits.saturating_add(1);
                 flight.rest(until, WaitReason::UsageLimit);
             }
+            // The run's time was over, which is no fault of the agent's.
+            FailureKind::TimedOut if is_time_over => flight.rest(now, WaitReason::BackOff),
             // Nobody asked us to stop it, so somebody else did: that is as good as lost.
             FailureKind::Lost | FailureKind::Stopped if !was_lost => {
                 flight.lost = true;

@@ -238,7 +238,7 @@ fn history_keeps_what_each_iteration_said_and_cost() {
         plateau: Some(false),
         decision: Some(AgentDecision::Continue),
         summary: Some("did it".into()),
-        reasoning: Some("all[1m good".into()),
+        reasoning: Some("all good".into()),
         fields: vec![("risk".into(), "low".into())],
         facts: vec![Checked { detail: format!("{}…", "x".repeat(7_999)), ..verdict }],
         exit_code: 0,

@@ -21,7 +21,7 @@ fn a_result_file_is_read_with_its_types() {
     let expected = AgentResult {
         summary: Some("did it".into()),
         plateau: Some(true),
-        reasoning: Some("all [31mred".into()),
+        reasoning: Some("all red".into()),
         decision: Some(AgentDecision::Stop),
         fields: vec![],
     };
@@ -112,4 +112,16 @@ fn promises_are_whole_elements() {
     assert_eq!(promises("<promise>never closed"), Vec::<String>::new());
     assert_eq!(promises("</promise><promise></promise>"), Vec::<String>::new());
     assert_eq!(promises(&"<promise>same</promise>".repeat(1000)), ["same"]);
+}
+
+#[test]
+fn repeating_the_prompt_promises_nothing() {
+    let prompt = "Do it.\n\n- When done, end with this line: <promise>DONE</promise>\nOr with\n<promise>X</promise>\n";
+    let of = |said: &str| promises(&without_echo(said, prompt));
+    assert_eq!(of(prompt), Vec::<String>::new());
+    assert_eq!(of(&format!("I was told:\n{prompt}")), Vec::<String>::new());
+    assert_eq!(of(&format!("{prompt}\nIt is done.\n<promise>DONE</promise>")), ["DONE"]);
+    assert_eq!(of(&format!("{prompt}<promise>X</promise>")), ["X"]);
+    assert_eq!(of("<promise>X</promise>\n"), ["X"]);
+    assert_eq!(of("It is <promise>ALL\nDONE</promise>"), ["ALL DONE"]);
 }

@@ -104,6 +104,8 @@ fn foreign_entries_and_unknown_fields_survive_in_their_places() {
         started_at: None,
         project_path: None,
         note: None,
+        title: None,
+        max_iterations: None,
         run_id: None,
     };
     let zeta = RegistryEntry {

@@ -54,7 +54,7 @@ fn outputs_of_an_earlier_pipeline_are_not_taken_for_this_ones() {
     let world = World::a_pipeline();
     let mut files = world.open();
     files.begin(&world.view(), Some("a: 1"), &world.committed).unwrap();
-    files.save_output(&world.plan, 1, 1, "old").unwrap();
+    files.save_output(world.output(1, 1), "old").unwrap();
     let view = View { run_id: "run-2", ..world.view() };
     let published = world.open().begin(&view, Some("a: 2"), &world.committed).unwrap();
     assert!(published.warnings[0].ends_with("pipeline-runs/myrefine.previous-1`"), "{published:?}");
@@ -119,4 +119,73 @@ fn words_of_an_agent_are_bounded_and_harmless() {
     let reasoning = entry["reasoning"].as_str().unwrap();
     assert_eq!((reasoning.chars().count(), reasoning.contains('\u{1b}')), (2_000, false));
     assert_eq!((&entry["risk"], &entry["plateau"]), (&json!("low"), &json!(true)));
+}
+
+#[test]
+fn one_bad_file_does_not_keep_the_others_from_being_written() {
+    for bad in ["loop-completions.json", REGISTRY, LOOP_STATE] {
+        let mut world = World::a_loop();
+        world.publish(&mut world.open());
+        world.commit(Some(true), None);
+        world.end(RunStatus::Completed, "plateau");
+        let (path, aside) = (world.path(bad), world.path("aside"));
+        if path.exists() {
+            fs_err::rename(&path, &aside).unwrap();
+        }
+        std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
+        let error = world.open().publish(&world.view(), &world.committed).unwrap_err();
+        assert!(matches!(&error, FilesError::LeavesProject { path } if path.ends_with(bad)), "{bad}: {error:?}");
+        let shows_end = |name: &str| {
+            fs_err::read_to_string(world.path(name)).is_ok_and(|text| text.contains("\"reason\": \"plateau\""))
+        };
+        let all = ["loop-completions.json", REGISTRY, LOOP_STATE];
+        let shown: Vec<_> = all.into_iter().filter(|name| shows_end(name)).collect();
+        assert_eq!(shown, all.into_iter().filter(|name| *name != bad).collect::<Vec<_>>(), "{bad}");
+
+        fs_err::remove_file(&path).unwrap();
+        if aside.exists() {
+            fs_err::rename(&aside, &path).unwrap();
+        }
+        assert!(world.open().is_behind(&world.view()).unwrap(), "{bad}");
+        world.publish(&mut world.open());
+        assert!(all.into_iter().all(shows_end), "{bad}");
+        assert_eq!(world.json(LOOP_STATE).get("unpublished"), None);
+        assert!(!world.open().is_behind(&world.view()).unwrap(), "{bad}");
+    }
+}
+
+#[test]
+fn files_are_behind_when_they_do_not_show_the_end_and_not_when_a_person_removed_them() {
+    let mut world = World::a_loop();
+    world.publish(&mut world.open());
+    let running = world.json(LOOP_STATE);
+    world.end(RunStatus::Completed, "plateau");
+    let behind = |world: &World| world.open().is_behind(&world.view()).unwrap();
+    assert!(behind(&world), "nothing shows the end");
+    world.publish(&mut world.open());
+    assert!(!behind(&world));
+    world.write(LOOP_STATE, &running.to_string());
+    assert!(behind(&world), "the registry shows the end, the state does not");
+    fs_err::remove_file(world.path(LOOP_STATE)).unwrap();
+    assert!(behind(&world), "the entry is there, the state is not");
+    fs_err::remove_file(world.path(REGISTRY)).unwrap();
+    assert!(!behind(&world), "both were removed");
+}
+
+#[test]
+fn every_public_file_is_looked_at_before_a_run_starts() {
+    for name in
+        [REGISTRY, LOOP_STATE, "loop-completions.json", ".steadfast.lock", "loop-progress/progress-myfeature.txt"]
+    {
+        let world = World::a_loop();
+        assert!(world.open().check(&world.plan).is_ok());
+        let path = world.path(name);
+        fs_err::create_dir_all(&path).unwrap();
+        let refused = world.open().check(&world.plan);
+        assert!(matches!(refused, Err(FilesError::NotAFile { .. })), "{name}: {refused:?}");
+        fs_err::remove_dir(&path).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
+        let refused = world.open().check(&world.plan);
+        assert!(matches!(refused, Err(FilesError::LeavesProject { .. })), "{name}: {refused:?}");
+    }
 }

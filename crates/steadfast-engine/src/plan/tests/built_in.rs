@@ -69,7 +69,7 @@ stage 1: plan
   agent      ./run a b
   at most    1
   over when  1 iterations are done
-  timing     2h 00m for an agent, 3s between iterations
+  timing     2h 00m for an agent, 0s between iterations
   progress   .claude/pipeline-runs/auth/stage-1-plan/progress.md
   output     .claude/pipeline-runs/auth/stage-1-plan/output.md
   unknown    ${NOBODY}
@@ -81,7 +81,7 @@ stage 2: look
   agent      claude
   at most    2
   over when  (2 iterations in a row find nothing left to improve) or (`make` exits with 0)
-  timing     2h 00m for an agent, 3s between iterations
+  timing     2h 00m for an agent, 0s between iterations
   progress   .claude/pipeline-runs/auth/stage-2-look/progress.md
   output     .claude/pipeline-runs/auth/stage-2-look/run-1.md
   first prompt:

@@ -76,6 +76,8 @@ fn single_faults() {
         (of_stage("parallel: {providers: [claude, codex]}"), "4: parallel blocks of other stages"),
         (of_stage("parallel: true\nruns: 65"), "2: 65 agents in one parallel stage"),
         (of_stage("parallel: true\ncompletion: plateau"), "2: the completion rule of a parallel stage"),
+        (of_stage("parallel: true\nverify: make"), "2: the stage `a` is parallel, and nothing verifies"),
+        (of_stage("parallel: true\ncompletion: {any: [plateau, {verify: [make]}]}"), "2: the stage `a` is parallel"),
         (of_stage("min_iterations: 5"), "2: at least 5 iterations of at most 1"),
         (of_stage("output_parse: RISK"), "4: `RISK` is not `key:MARKER`"),
         (of_stage("output_parse: {'$x': RISK}"), "4: `$x:RISK` is not a field and its marker"),
@@ -114,4 +116,22 @@ fn a_loop_alone_may_speak_of_inputs() {
     let told: Vec<_> = faults.iter().map(|it| (it.file.rsplit('/').next(), it.line, it.level)).collect();
     let expected = [(Some("loop.yaml"), 1, Level::Warning), (Some("prompt.md"), 2, Level::Warning)];
     assert_eq!(told, expected, "{faults:?}");
+}
+
+#[test]
+fn a_verification_is_never_dropped_from_a_parallel_stage() {
+    let world = World::new();
+    let flags = Overrides { verify: vec!["make".into()], ..Overrides::default() };
+    let plan = |flags: &Overrides| plan_pipeline(&world.catalogue, "p.yaml", Some("n"), flags, 0);
+    let apart = "stages:\n  - {name: apart, prompt: x, parallel: true, completion: all-items, items: [a, b]}\n";
+    world.write("project/p.yaml", apart);
+    let refused = plan(&flags).unwrap_err();
+    assert!(matches!(&refused, PlanError::VerifiesParallel { stage } if stage == "apart"), "{refused:?}");
+    assert_eq!(refused.hint(), "put verify on a stage of its own after it, or leave --verify out");
+    // Counting items is what parallel runs do, so that rule stays.
+    let planned = plan(&Overrides::default()).unwrap();
+    assert_eq!((&planned.plan.stages[0].completion, planned.plan.stages[0].runs), (&Rule::AllItems, 2));
+    assert_eq!(planned.warnings, []);
+    world.write("project/p.yaml", format!("{apart}  - {{name: check, prompt: x}}\n"));
+    assert_eq!(plan(&flags).unwrap().plan.stages[1].completion, Rule::Verify(flags.verify.clone()));
 }

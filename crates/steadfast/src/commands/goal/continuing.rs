@@ -44,7 +44,7 @@ pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place:
         return outcome(store, goal, "the goal's budget is spent");
     }
     let directory = place.project_dir.clone().map_or_else(|| caller.directory.clone(), PathBuf::from);
-    let text = prompt::continuation(&goal, &[], now)?;
+    let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
     let ended = codex::resume(&program, &hook_flags()?, id, &text, &directory).map_err(|error| {
         let hint = "`codex --version` shows whether it runs; the goal is active and waits";
         Failure::new(code::ENVIRONMENT, format!("cannot run {}: {error}", program.display()), hint)

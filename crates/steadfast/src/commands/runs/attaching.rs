@@ -7,7 +7,7 @@ use steadfast_engine::interrupt;
 use super::finding::called;
 use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
-use super::{Here, driving};
+use super::{Here, driving, view};
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
@@ -31,10 +31,11 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
     loop {
         let now = current(&store, &row)?;
         let is_live = now.run.status == RunStatus::Running;
-        let is_driven = here.is_driven(&row.run_id)?;
+        let is_driven = here.is_live(&now)? || here.is_driven(&row.run_id)?;
         let mut lines = Vec::new();
-        while follower.step(|line| lines.push(line.to_owned())) {}
-        if !lines.is_empty() {
+        while follower.step(|_, line| lines.push(line.to_owned())) {}
+        // With `--json`, nothing but the status at the end.
+        if !lines.is_empty() && !here.json {
             progress.clear();
             for line in &lines {
                 output::line(line);
@@ -59,7 +60,8 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
                 "detached; {} goes on (`steadfast {kind} kill {name}` ends it)",
                 called(kind, &name)
             ));
-            return Ok(Done::default());
+            let json = view::status_json(here, store.read(), &now, is_live)?;
+            return Ok(Done { json, ..Done::default() });
         }
         std::thread::sleep(LOOK_EVERY);
     }

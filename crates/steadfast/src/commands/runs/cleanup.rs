@@ -9,11 +9,13 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::run::{Phase, RunStatus};
 use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_engine::attempt::{Attempt, Sighting, run_directory};
+use steadfast_engine::dispatcher;
 use steadfast_engine::files::{self, RegistryEntry, Tidy};
 use steadfast_engine::process;
 use steadfast_engine::publish::Publisher;
+use steadfast_engine::worktree;
 
-use super::finding::called;
+use super::finding::{called, is_starting};
 use super::{Here, logs};
 use crate::cli::RunCleanupArgs;
 use crate::failure::Failure;
@@ -32,20 +34,20 @@ struct Report {
     marked: Vec<String>,
     pruned: Vec<String>,
     removed: Vec<PathBuf>,
+    worktrees: Vec<PathBuf>,
 }
 
 pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<Done, Failure> {
     let mut report = Report::default();
-    let mut lines = Vec::new();
-    if let Some(mut store) = here.existing_store()? {
+    let mut store = here.existing_store()?;
+    if let Some(store) = &mut store {
         let project = here.project_dir();
         let filter = RunFilter { project_dir: Some(&project), kind: Some(here.kind), status: None };
-        lines = store.read().runs(filter, usize::MAX)?;
-        for line in &lines {
-            clean_run(here, &mut store, line, arguments, &mut report)?;
+        for line in &store.read().runs(filter, usize::MAX)? {
+            clean_run(here, store, line, arguments, &mut report)?;
         }
     }
-    let is_alive = |entry: &RegistryEntry| entry.kind != Some(here.kind) || is_alive(here, &lines, entry);
+    let is_alive = |entry: &RegistryEntry| entry.kind != Some(here.kind) || is_alive(here, store.as_ref(), entry);
     let how = Tidy {
         is_alive: &is_alive,
         before_ms: here.now - REGISTRY_DAYS * DAY_MS,
@@ -69,15 +71,7 @@ fn clean_run(
         return Ok(());
     }
     if matches!(line.status, RunStatus::Running | RunStatus::UnknownTermination) {
-        let Some(row) = store.read().run(&line.run_id)? else { return Ok(()) };
-        stop_agents(here, &row, arguments.dry_run, report)?;
-        if line.status == RunStatus::Running {
-            report.zombies.push(files::registry_key(line.kind, &line.name));
-            if !arguments.dry_run {
-                let row = store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
-                show(here, &row)?;
-            }
-        }
+        clean_orphan(here, store, line, arguments.dry_run, report)?;
     }
     if line.status != RunStatus::Running
         && !arguments.dry_run
@@ -86,9 +80,42 @@ fn clean_run(
     {
         here.catch_up(&row)?;
     }
+    if line.status != RunStatus::Running {
+        let (home, project) = (&here.paths.home, Path::new(&line.project_dir));
+        match worktree::remove_clean(home, project, &line.run_id, &line.name, arguments.dry_run) {
+            Ok(removed) => report.worktrees.extend(removed),
+            Err(error) => output::note(&format!("{}: {error}", called(line.kind, &line.name))),
+        }
+    }
     let ended = line.completed_at_ms.filter(|_| line.status != RunStatus::Running);
     if ended.is_some_and(|ended| ended < here.now - Millis::from(arguments.older_than) * DAY_MS) {
         remove_attempts(&here.paths.home, &line.run_id, arguments.dry_run, report)?;
+    }
+    Ok(())
+}
+
+/// A run whose engine may be gone.
+fn clean_orphan(
+    here: &Here,
+    store: &mut Store,
+    line: &RunLine,
+    dry_run: bool,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    // As long as it is held, no engine begins with what is being stopped and marked here.
+    let Some(_lock) = dispatcher::hold(&here.paths.home, &line.run_id)? else { return Ok(()) };
+    // Much may have happened before the lock was ours.
+    let Some(row) = store.read().run(&line.run_id)? else { return Ok(()) };
+    if row.run.status != line.status || is_starting(row.run.status, row.engine, row.updated_at_ms, clock::now()) {
+        return Ok(());
+    }
+    stop_agents(here, &row, dry_run, report)?;
+    if line.status == RunStatus::Running {
+        report.zombies.push(files::registry_key(line.kind, &line.name));
+        if !dry_run {
+            let row = store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
+            show(here, &row)?;
+        }
     }
     Ok(())
 }
@@ -118,11 +145,15 @@ fn show(here: &Here, row: &RunRow) -> Result<(), Failure> {
 }
 
 /// Whether anything is behind an entry that says `running`: our engine, or a tmux session of an older tool.
-fn is_alive(here: &Here, lines: &[RunLine], entry: &RegistryEntry) -> bool {
-    let of_entry = |line: &&RunLine| Some(&line.run_id) == entry.run_id.as_ref();
-    if let Some(line) = lines.iter().find(of_entry) {
-        // What could not be found out counts as alive.
-        return line.status == RunStatus::Running && here.is_driven(&line.run_id).unwrap_or(true);
+/// The store is asked now: a run may have begun since its list was read.
+fn is_alive(here: &Here, store: Option<&Store>, entry: &RegistryEntry) -> bool {
+    if let (Some(store), Some(run_id)) = (store, &entry.run_id) {
+        match store.read().run(run_id) {
+            // What could not be found out counts as alive.
+            Err(_) => return true,
+            Ok(Some(row)) => return here.is_live(&row).unwrap_or(true),
+            Ok(None) => {}
+        }
     }
     let session = format!("={}", entry.key);
     let found = process::run(&["tmux", "has-session", "-t", &session], Path::new("/"), TMUX_LIMIT);
@@ -152,13 +183,15 @@ fn told(report: &Report, dry_run: bool) -> Done {
     lines.extend(report.stopped.iter().map(|what| format!("{what}: orphan agent {would}stopped")));
     lines.extend(report.pruned.iter().map(|key| format!("{key}: {would}removed from the registry (ended long ago)")));
     lines.extend(report.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
+    let worktrees = report.worktrees.iter();
+    lines.extend(worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display())));
     if lines.is_empty() {
         lines.push("nothing to clean up".into());
     }
     let zombies: Vec<&String> = report.zombies.iter().chain(&report.marked).collect();
     let json = json!({
         "dry_run": dry_run, "zombies": zombies, "stopped": report.stopped, "pruned": report.pruned,
-        "removed": report.removed,
+        "removed": report.removed, "worktrees": report.worktrees,
     });
     if dry_run {
         output::note("nothing was changed (--dry-run)");

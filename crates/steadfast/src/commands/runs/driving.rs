@@ -136,6 +136,12 @@ pub(super) fn is_limited(run: &Run) -> bool {
 fn exit_code(row: &RunRow) -> u8 {
     let run = &row.run;
     match run.status {
+        // A goal whose checks were still failing in its last iteration.
+        RunStatus::Completed
+            if run.reason.as_deref() == Some(MAX_ITERATIONS) && Pursuit::is_verified_goal(&row.plan) =>
+        {
+            code::VERIFICATION
+        }
         RunStatus::Completed if is_limited(run) => code::LIMIT,
         RunStatus::Completed => 0,
         RunStatus::Killed => code::INTERRUPTED,

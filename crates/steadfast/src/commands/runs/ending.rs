@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use steadfast_core::run::{RunStatus, Stopping};
 use steadfast_core::store::{RunRow, Store};
+use steadfast_engine::files;
+use steadfast_engine::publish::KILLED_IN_REGISTRY;
 
 use super::finding::called;
-use super::{Here, driving};
+use super::{Here, driving, view};
 use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::output::{self, Done};
 
 const KILLED: &str = "killed";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -17,7 +19,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(super) fn kill(here: &Here, name: &str) -> Result<Done, Failure> {
-    let (mut store, row) = here.find(name)?;
+    let (mut store, row) = match here.find(name) {
+        Ok(found) => found,
+        Err(failure) if failure.code == code::NOT_FOUND => {
+            let key = files::registry_key(here.kind, name);
+            if !files::mark_killed(&here.project, &key, here.now)? {
+                return Err(failure);
+            }
+            return Ok(view::entry_by_hand(here, name).map(|entry| view::entry_page(here, &entry)).unwrap_or_default());
+        }
+        Err(failure) => return Err(failure),
+    };
     let (kind, name) = (row.plan.kind, row.plan.name.as_str());
     if row.run.status != RunStatus::Running {
         let reason = row.run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -57,4 +69,33 @@ pub(super) fn kill(here: &Here, name: &str) -> Result<Done, Failure> {
 
 fn is_over(store: &Store, row: &RunRow) -> Result<bool, Failure> {
     Ok(store.read().run(&row.run_id)?.is_none_or(|row| row.run.status != RunStatus::Running))
+}
+
+/// Ends runs whose entries were marked as killed while no engine was there to see it. Trouble is told and changes
+/// nothing: whoever comes next tries again.
+pub(super) fn obey_marks(here: &Here) {
+    // A registry that cannot be read is told by those who have to write it.
+    for entry in files::registry(&here.project).unwrap_or_default() {
+        let is_marked = entry.kind == Some(here.kind) && entry.status == RunStatus::Killed.to_string();
+        if let Some(run_id) = entry.run_id.filter(|_| is_marked)
+            && let Err(failure) = end_if_gone(here, &run_id)
+        {
+            output::note(&format!("{} cannot be ended: {}", entry.key, failure.message));
+        }
+    }
+}
+
+fn end_if_gone(here: &Here, run_id: &str) -> Result<(), Failure> {
+    let Some(mut store) = here.existing_store()? else { return Ok(()) };
+    let row = store.read().run(run_id)?;
+    let is_ours = |row: &RunRow| row.run.status == RunStatus::Running && row.project_dir == here.project_dir();
+    let Some(row) = row.filter(is_ours) else { return Ok(()) };
+    if here.is_live(&row)? {
+        return Ok(());
+    }
+    let stopping = Stopping { status: RunStatus::Killed, reason: KILLED_IN_REGISTRY.to_owned() };
+    store.write(|db| db.request_stop(run_id, Some(&stopping)))?;
+    drop(store);
+    driving::drive(&here.paths, &row)?;
+    Ok(())
 }

@@ -2,17 +2,21 @@
 
 use std::collections::BTreeSet;
 
+use steadfast_core::clock::{self, Millis};
+use steadfast_core::host::process::ProcessId;
 use steadfast_core::run::name::RunName;
 use steadfast_core::run::{RunKind, RunStatus};
 use steadfast_core::store::{RunFilter, RunLine, RunRow, Store, StoreError};
 use steadfast_engine::dispatcher;
-use steadfast_engine::files::{self, RegistryEntry};
-use steadfast_engine::publish::Publisher;
+use steadfast_engine::publish::{PublishError, Publisher};
 use steadfast_engine::pursuit::Pursuit;
 
 use super::Here;
 use crate::failure::{Failure, code};
+use crate::output;
 
+/// How long an engine may take to come to a new run.
+const STARTING_MS: Millis = 10_000;
 /// More places than these are not listed.
 const MOST_PLACES: usize = 5;
 
@@ -45,18 +49,20 @@ impl Here {
         if row.run.status == RunStatus::Running || self.is_driven(&row.run_id)? {
             return Ok(());
         }
-        // A registry that cannot be read is told by those who have to write it.
-        let entries = files::registry(&self.project).unwrap_or_default();
-        let is_behind = |entry: &RegistryEntry| {
-            entry.run_id.as_ref() == Some(&row.run_id) && entry.status == RunStatus::Running.to_string()
-        };
-        if entries.iter().any(is_behind) {
-            Publisher::open(&self.paths.home, &self.paths.store, row, &mut ())?.show(row)?;
+        // Whoever only looks is told what is wrong with the files, and gets the answer all the same.
+        if let Err(error) = self.catch_up_files(row) {
+            output::note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
         }
         if let Some(mut pursuit) = Pursuit::of_run(&self.paths.home, &self.paths.store, row)? {
             pursuit.show(row, self.now)?;
         }
         Ok(())
+    }
+
+    fn catch_up_files(&self, row: &RunRow) -> Result<(), PublishError> {
+        let mut nobody = ();
+        let mut publisher = Publisher::open(&self.paths.home, &self.paths.store, row, &mut nobody)?;
+        if publisher.is_behind(row)? { publisher.show(row) } else { Ok(()) }
     }
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> Failure {
@@ -81,6 +87,22 @@ impl Here {
     pub(super) fn is_driven(&self, run_id: &str) -> Result<bool, Failure> {
         Ok(dispatcher::is_driven(&self.paths.home, run_id)?)
     }
+
+    /// Whether somebody drives the run now, or is about to.
+    pub(super) fn is_live(&self, row: &RunRow) -> Result<bool, Failure> {
+        let (status, engine) = (row.run.status, row.engine);
+        if status != RunStatus::Running {
+            return Ok(false);
+        }
+        Ok(is_starting(status, engine, row.updated_at_ms, clock::now()) || self.is_driven(&row.run_id)?)
+    }
+}
+
+/// Whether a run was made or opened a moment ago and its engine has not come to it yet. An engine that died has left
+/// its number behind.
+pub(super) fn is_starting(status: RunStatus, engine: Option<ProcessId>, updated_at_ms: Millis, now: Millis) -> bool {
+    let age = now.saturating_sub(updated_at_ms);
+    status == RunStatus::Running && engine.is_none() && (0..STARTING_MS).contains(&age)
 }
 
 /// `loop NAME`, for people.

@@ -38,7 +38,19 @@ pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<Done, Failure> {
         arguments.stage.is_none_or(|stage| id.stage == stage)
             && arguments.iteration.is_none_or(|iteration| id.iteration == iteration)
     };
-    let Some(id) = attempts.iter().rfind(wanted).copied() else {
+    let newest = attempts.iter().rfind(wanted).copied();
+    if arguments.follow && arguments.iteration.is_none() {
+        let mut follower = Follower::new(here, &row, arguments.raw);
+        if let Some(id) = newest {
+            follower.begin_at(id, arguments.lines);
+        }
+        follow(here, &row.run_id, &mut follower)?;
+        // A run that ended without any output has nothing to show, followed or not.
+        if follower.current.is_some() {
+            return Ok(Done::default());
+        }
+    }
+    let Some(id) = newest else {
         let (kind, name) = (row.plan.kind, &row.plan.name);
         return Err(Failure::new(
             code::NOT_FOUND,
@@ -46,12 +58,6 @@ pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<Done, Failure> {
             format!("`steadfast {kind} status {name}` shows its iterations"),
         ));
     };
-    if arguments.follow && arguments.iteration.is_none() {
-        let mut follower = Follower::new(here, &row, arguments.raw);
-        follower.begin_at(id, arguments.lines);
-        follow(here, &row.run_id, &mut follower)?;
-        return Ok(Done::default());
-    }
     let attempt = Attempt::at(&here.paths.home, &row.run_id, id);
     let host = host_of(&row.plan, id).filter(|_| !arguments.raw);
     let shown = shown_lines(&last_lines(&attempt.output(), arguments.lines), host);
@@ -77,9 +83,12 @@ fn follow(here: &Here, run_id: &str, follower: &mut Follower) -> Result<(), Fail
             None => None,
         };
         let is_live = row.as_ref().is_some_and(|row| row.run.status == RunStatus::Running);
-        let is_driven = is_live && here.is_driven(run_id)?;
+        let is_driven = match &row {
+            Some(row) => here.is_live(row)?,
+            None => false,
+        };
         // Looked at first, so that what is printed in between is not lost.
-        while follower.step(output::line) {}
+        while follower.step(|id, line| print(here, id, line)) {}
         if !is_driven {
             if is_live {
                 output::note("its engine is gone; `resume` goes on with it");
@@ -87,6 +96,17 @@ fn follow(here: &Here, run_id: &str, follower: &mut Follower) -> Result<(), Fail
             return Ok(());
         }
         std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// A line as it is, or as an object of its own.
+fn print(here: &Here, id: AttemptId, line: &str) {
+    if here.json {
+        let (stage, iteration, attempt) = (id.stage, id.iteration, id.attempt);
+        let object = json!({"stage": stage, "iteration": iteration, "attempt": attempt, "line": line});
+        output::line(&object.to_string());
+    } else {
+        output::line(line);
     }
 }
 
@@ -185,7 +205,7 @@ impl Follower {
     }
 
     /// Hands over what is new; tells whether there may be more at once.
-    pub(super) fn step(&mut self, mut line: impl FnMut(&str)) -> bool {
+    pub(super) fn step(&mut self, mut line: impl FnMut(AttemptId, &str)) -> bool {
         let Some(id) = self.current else { return self.turn_to_next() };
         let attempt = Attempt::at(&self.home, &self.run_id, id);
         // Asked before reading: what was printed before the end is read.
@@ -205,13 +225,13 @@ impl Follower {
         while let Some(end) = self.partial.iter().position(|byte| *byte == b'\n') {
             let whole: Vec<u8> = self.partial.drain(..=end).collect();
             if let Some(text) = shown(String::from_utf8_lossy(&whole).trim_end_matches(['\n', '\r']), host) {
-                line(&text);
+                line(id, &text);
             }
         }
         if self.partial.len() > LONGEST_LINE || (has_ended && !is_more && !self.partial.is_empty()) {
             let rest = std::mem::take(&mut self.partial);
             if let Some(text) = shown(&String::from_utf8_lossy(&rest), host) {
-                line(&text);
+                line(id, &text);
             }
         }
         is_more || (has_ended && self.turn_to_next())

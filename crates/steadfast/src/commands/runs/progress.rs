@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use steadfast_core::clock;
-use steadfast_core::run::{AttemptId, Outcome, Phase, Plan, Record, Run, RunStatus};
+use steadfast_core::run::{AttemptId, Checked, Outcome, Phase, Plan, Record, Run, RunStatus};
 use steadfast_core::text;
 use steadfast_engine::dispatcher::Saved;
 
@@ -72,6 +72,15 @@ impl Drop for Progress {
     }
 }
 
+/// What checks found that did not hold or could not be told: otherwise nobody sees why a run goes on and on.
+pub(super) fn doubts(facts: &[Checked]) -> String {
+    let doubt = |fact: &Checked| {
+        let head = if fact.holds.is_none() { "cannot be told" } else { "not yet" };
+        format!("; {head}: {}", text::headline(&fact.detail, 120))
+    };
+    facts.iter().filter(|fact| fact.holds != Some(true) && !fact.detail.is_empty()).map(doubt).collect()
+}
+
 /// Where an iteration is, as far as that needs saying.
 fn place(plan: &Plan, run: &Run, id: AttemptId) -> String {
     let most = run.max_iterations(plan, id.stage);
@@ -100,11 +109,12 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
             let message = text::headline(&failure.message, 200);
             format!("{} failed ({}): {message}{then}", place(plan, run, *id), failure.kind.name())
         }
-        Record::Committed { id, success, .. } => {
+        Record::Committed { id, success, facts } => {
             let said = success.result.summary.as_deref().or(success.result.reasoning.as_deref()).unwrap_or("done");
             let tokens = text::short_number(success.usage.charged_tokens());
             let cost = text::usd(success.usage.cost_micros);
-            format!("{} done ({tokens} tokens, {cost}): {}", place(plan, run, *id), text::headline(said, 120))
+            let said = text::headline(said, 120);
+            format!("{} done ({tokens} tokens, {cost}): {said}{}", place(plan, run, *id), doubts(facts))
         }
         Record::StageEnded { stage, status, reason } if plan.stages.len() > 1 => {
             let name = plan.stage(*stage).map_or("?", |stage| stage.name.as_str());

@@ -14,7 +14,7 @@ use steadfast_engine::plan::{Planned, dry_run};
 use steadfast_engine::publish;
 
 use super::finding::called;
-use super::{Here, detaching, driving, view};
+use super::{Here, detaching, driving, ending, preflight, view};
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
@@ -58,9 +58,11 @@ pub(in crate::commands) fn start(
     if new.how == How::Tmux {
         detaching::refuse_taken_tmux(plan.kind, &plan.name)?;
     }
+    ending::obey_marks(here);
+    preflight::prepare(here, &mut plan, new.worktree)?;
     // Nothing is made for a project whose files cannot be written.
     let files = PublicFiles::open(&here.project, plan.kind, &plan.name)?;
-    files.progress_file(&plan, 1)?;
+    files.check(&plan)?;
     let mut store = Store::open(&here.paths.store)?;
     let home = &here.paths.home;
     publish::keep_sources(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
@@ -97,8 +99,15 @@ fn is_live(here: &Here, store: &Store, name: &str) -> Failure {
     let kind = here.kind;
     let row = store.read().newest_run(&here.project_dir(), kind, name).ok().flatten();
     let row = row.filter(|row| row.run.status == RunStatus::Running);
-    let is_gone = row.as_ref().is_some_and(|row| matches!(here.is_driven(&row.run_id), Ok(false)));
-    if is_gone {
+    let is_driven = row.as_ref().is_some_and(|row| here.is_driven(&row.run_id).unwrap_or(true));
+    if let Some(row) = row.as_ref().filter(|_| !is_driven) {
+        if here.is_live(row).unwrap_or(true) {
+            return Failure::new(
+                code::WRONG_STATE,
+                format!("{} is starting", called(kind, name)),
+                format!("`steadfast {kind} attach {name}` watches it; or choose another name"),
+            );
+        }
         return Failure::new(
             code::WRONG_STATE,
             format!("{} has not ended, but its engine is gone", called(kind, name)),

@@ -1,16 +1,18 @@
-//! Whose commands a run executes. Loop types and pipelines of a repository may name commands, and whoever clones it has
-//! not read them: they run only after the user said so once, and only as long as the definition stays the same.
+//! Whose commands a run executes. Loop types and pipelines of a repository may name commands. Who asks for one by a name
+//! that only the repository has means the repository's, and is told what it runs. One that takes the place of a built-in
+//! or of the user's own may be a surprise: it runs only after the user said so once, and only as long as it stays the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use steadfast_core::host::process;
-use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan};
+use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, StagePlan};
 use steadfast_core::text;
 use steadfast_engine::plan::{Catalogue, Located, Origin, Overrides, plan_loop, plan_pipeline};
 
 use super::Here;
 use crate::failure::{Failure, code};
+use crate::output;
 
 /// What is about to run.
 #[derive(Debug, Clone, Copy)]
@@ -19,14 +21,22 @@ pub(in crate::commands) enum Definition<'a> {
     Pipeline(&'a str),
 }
 
+/// The most commands that a note names, and the most characters of each.
+const MOST_NAMED: usize = 10;
+const LONGEST_NAMED: usize = 200;
+
 /// A definition of the repository that runs commands.
 struct Suspect {
+    kind: RunKind,
+    /// It stands in the place of one that the user may have meant.
+    shadows: bool,
     path: PathBuf,
     sha256: String,
     commands: Vec<String>,
 }
 
-/// Refuses commands of the repository that the user has not allowed; `is_given` allows them from now on.
+/// Tells which commands of the repository run. Where its definition takes the place of another, they are refused until
+/// the user has allowed them; `is_given` allows them from now on.
 pub(in crate::commands) fn require_trust(
     here: &Here,
     catalogue: &Catalogue,
@@ -37,6 +47,26 @@ pub(in crate::commands) fn require_trust(
         Definition::Loop(name) => suspect_loop(here, catalogue, name)?.into_iter().collect(),
         Definition::Pipeline(file) => suspects_of_pipeline(here, catalogue, file)?,
     };
+    let (suspects, told): (Vec<Suspect>, Vec<Suspect>) = suspects.into_iter().partition(|suspect| suspect.shadows);
+    allow(here, &suspects, is_given)?;
+    for suspect in told.iter().chain(&suspects) {
+        output::note(&format!("note: this project's own {} runs: {}", suspect.kind, named(&suspect.commands)));
+    }
+    Ok(())
+}
+
+/// The commands on one line.
+fn named(commands: &[String]) -> String {
+    let words = |command: &String| command.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = |command: &String| format!("`{}`", text::headline(&words(command), LONGEST_NAMED));
+    let mut shown: Vec<String> = commands.iter().take(MOST_NAMED).map(shown).collect();
+    if commands.len() > MOST_NAMED {
+        shown.push(format!("and {} more", commands.len() - MOST_NAMED));
+    }
+    shown.join(", ")
+}
+
+fn allow(here: &Here, suspects: &[Suspect], is_given: bool) -> Result<(), Failure> {
     if suspects.is_empty() {
         return Ok(());
     }
@@ -49,7 +79,11 @@ pub(in crate::commands) fn require_trust(
         let first = suspect.commands.first().map(|command| text::headline(command, 80)).unwrap_or_default();
         return Err(Failure::new(
             code::WRONG_STATE,
-            format!("{} is the repository's and runs commands (`{first}`){changed}", suspect.path.display()),
+            format!(
+                "{} takes the place of another {} of that name and runs commands (`{first}`){changed}",
+                suspect.path.display(),
+                suspect.kind
+            ),
             "read it, then say `--trust` once; it holds until the file changes",
         ));
     }
@@ -71,7 +105,8 @@ fn suspect_loop(here: &Here, catalogue: &Catalogue, name: &str) -> Result<Option
     }
     // The name only has to be one.
     let plan = plan_loop(catalogue, name, Some("name"), &Overrides::default())?.plan;
-    Ok(suspect(&located, plan.stages.iter().flat_map(commands_of).collect()))
+    let commands = plan.stages.iter().flat_map(commands_of).collect();
+    Ok(suspect(RunKind::Loop, &located, catalogue.shadows_loop(&located.name), commands))
 }
 
 fn suspects_of_pipeline(here: &Here, catalogue: &Catalogue, file: &str) -> Result<Vec<Suspect>, Failure> {
@@ -91,13 +126,16 @@ fn suspects_of_pipeline(here: &Here, catalogue: &Catalogue, file: &str) -> Resul
         own.extend(commands_of(stage).into_iter().filter(|command| !of_loop.contains(command)));
     }
     if is_of_repository(here, &located) {
-        suspects.extend(suspect(&located, own));
+        let shadows = catalogue.shadows_pipeline(&located.name);
+        suspects.extend(suspect(RunKind::Pipeline, &located, shadows, own));
     }
     Ok(suspects)
 }
 
-fn suspect(located: &Located, commands: Vec<String>) -> Option<Suspect> {
+fn suspect(kind: RunKind, located: &Located, shadows: bool, commands: Vec<String>) -> Option<Suspect> {
     (!commands.is_empty()).then(|| Suspect {
+        kind,
+        shadows,
         path: PathBuf::from(&located.file),
         sha256: located.sha256.clone(),
         commands,

@@ -11,6 +11,7 @@ use steadfast_engine::files::{self, RegistryEntry};
 use steadfast_engine::plan::{Fault, Level};
 
 use super::Here;
+use super::finding::is_starting;
 use crate::failure::Failure;
 use crate::output::Done;
 
@@ -43,7 +44,8 @@ pub(super) fn list(here: &Here, all: bool) -> Result<Done, Failure> {
     let mut rows = Vec::new();
     let mut objects = Vec::new();
     for line in &lines {
-        let is_live = line.status == RunStatus::Running && here.is_driven(&line.run_id)?;
+        let is_starting = is_starting(line.status, line.engine, line.updated_at_ms, clock::now());
+        let is_live = line.status == RunStatus::Running && (is_starting || here.is_driven(&line.run_id)?);
         objects.push(line_json(line, is_live));
         rows.push(line_row(line, is_live, all));
     }
@@ -82,6 +84,22 @@ fn by_hand(here: &Here, lines: &[RunLine]) -> Vec<RegistryEntry> {
     entries.into_iter().filter(|entry| entry.kind == Some(here.kind) && !is_ours(entry)).collect()
 }
 
+/// The entry of a name that no run of ours stands behind.
+pub(super) fn entry_by_hand(here: &Here, name: &str) -> Option<RegistryEntry> {
+    let key = files::registry_key(here.kind, name);
+    by_hand(here, &[]).into_iter().find(|entry| entry.key == key)
+}
+
+/// The page of an entry that somebody wrote by hand.
+pub(super) fn entry_page(here: &Here, entry: &RegistryEntry) -> Done {
+    let heads = ["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];
+    let mut text = table(&heads, &[entry_row(here, entry, false)]);
+    if let Some(note) = &entry.note {
+        text = format!("{text}\nnote: {}", text::headline(note, 200));
+    }
+    Done { text, json: entry_json(here, entry), code: 0 }
+}
+
 fn name_of(here: &Here, entry: &RegistryEntry) -> String {
     let prefix = format!("{}-", here.kind);
     text::headline(entry.key.strip_prefix(&prefix).unwrap_or(&entry.key), 64)
@@ -90,7 +108,7 @@ fn name_of(here: &Here, entry: &RegistryEntry) -> String {
 fn entry_json(here: &Here, entry: &RegistryEntry) -> Value {
     json!({
         "name": name_of(here, entry), "kind": here.kind, "status": entry.status, "iteration": null,
-        "max_iterations": null, "started_at": entry.started_at, "completed_at": null, "reason": entry.note,
+        "max_iterations": entry.max_iterations, "type": entry.title, "started_at": entry.started_at, "completed_at": null, "reason": entry.note,
         "tokens": null, "cost_usd": null, "pid": null, "live": false, "by_hand": true,
     })
 }
@@ -99,7 +117,9 @@ fn entry_row(here: &Here, entry: &RegistryEntry, all: bool) -> Vec<String> {
     let dash = || "-".to_owned();
     let started = entry.started_at.as_deref().and_then(clock::parse_rfc3339).map_or_else(dash, clock::to_local);
     let status = format!("{} (entered by hand)", text::headline(&entry.status, 30));
-    let mut row = vec![name_of(here, entry), dash(), status, dash(), dash(), dash(), started];
+    let title = entry.title.as_deref().map_or_else(dash, |title| text::headline(title, 40));
+    let most = entry.max_iterations.map_or_else(dash, |most| format!("-/{most}"));
+    let mut row = vec![name_of(here, entry), title, status, most, dash(), dash(), started];
     if all {
         row.push(here.project_dir());
     }

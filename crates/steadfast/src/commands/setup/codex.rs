@@ -17,7 +17,8 @@ pub(super) fn plan(paths: &Paths, codex_home: &Path) -> Result<Plan, Failure> {
     let program = plugin::lasting_program()?;
     let program = program.to_string_lossy();
     let mut env = Vec::new();
-    let mut env_vars = vec![env_vars::CODEX_HOME, env_vars::XDG_DATA_HOME];
+    // The last one tells the tool server that its client is the agent of a run.
+    let mut env_vars = vec![env_vars::CODEX_HOME, env_vars::XDG_DATA_HOME, env_vars::ATTEMPT];
     for name in STORE_VARIABLES {
         match env_vars::path(name) {
             Some(path) => env.push((name, absolute(path)?.to_string_lossy().into_owned())),

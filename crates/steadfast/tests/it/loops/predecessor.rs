@@ -107,7 +107,8 @@ fn lost_state_1_2_7_a_crash_at_any_place_repeats_and_loses_nothing() {
         assert_eq!(finish(command.env("STEADFAST_CRASH_AT", &point), b"").code, -1, "{point}");
         let was_over = world.env.sql("SELECT status FROM runs")[0][0] == "completed";
         let output = world.run(&["loop", "resume", "two"]);
-        assert_eq!(output.code, if was_over { 3 } else { 0 }, "{point}: {output:?}");
+        // An end that was saved and not shown is shown by resume; one that was shown is nothing to resume.
+        assert!(output.code == 0 || (was_over && output.code == 3), "{point}: {output:?}");
         let status = world.status("loop", "two");
         assert_eq!((&status["status"], &status["reason"]), (&json!("completed"), &json!("fixed-n")), "{point}");
         assert_eq!(iterations(&status), [1, 2], "{point}");

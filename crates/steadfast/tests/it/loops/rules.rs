@@ -29,6 +29,7 @@ fn every_rule_of_completion_ends_its_loop() {
         world.write(&world.env.path("bin/bd"), "#!/bin/sh\ncat beads\n");
         let path = format!("{}:{}", world.env.path("bin").display(), std::env::var("PATH").unwrap());
         std::process::Command::new("chmod").args(["+x", world.env.path("bin/bd").to_str().unwrap()]).status().unwrap();
+        world.write(&world.in_project("list.md"), "- [ ] a\n");
         let agent = world.agent(script);
         let mut command = world.env.command(&["loop", "run", "rule", "--agent", &agent, "--json"]);
         let output = crate::env::finish(command.env("PATH", path), b"");

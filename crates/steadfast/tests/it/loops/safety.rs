@@ -41,6 +41,46 @@ fn a_link_that_leaves_the_project_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn a_bad_state_file_is_refused_before_anything_starts() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    std::fs::create_dir_all(world.claude("")).unwrap();
+    std::fs::write(world.env.path("outside.json"), "{}").unwrap();
+    for name in ["loop-sessions.json", "loop-completions.json", "loop-state-once.json"] {
+        std::os::unix::fs::symlink(world.env.path("outside.json"), world.claude(name)).unwrap();
+        let output = world.loop_run(&["once"], COUNTING, &[]);
+        let told = output.fails_with(4, "is a link that leaves the project").stderr.clone();
+        assert!(told.contains("hint: remove the link"), "{told}");
+        std::fs::remove_file(world.claude(name)).unwrap();
+        std::fs::create_dir(world.claude(name)).unwrap();
+        world.loop_run(&["once"], COUNTING, &[]).fails_with(4, "is not a file");
+        std::fs::remove_dir(world.claude(name)).unwrap();
+    }
+    assert_eq!(world.lines("tries").len(), 0);
+    assert!(!world.env.store().exists());
+    assert_eq!(std::fs::read_to_string(world.env.path("outside.json")).unwrap(), "{}");
+}
+
+#[test]
+fn a_state_file_that_could_not_be_written_is_written_by_the_next_look() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    // The agent makes two files unusable while its run goes on.
+    let script = "ln -s /etc/hostname .claude/loop-completions.json
+        mv .claude/loop-state-once.json kept; mkdir .claude/loop-state-once.json; echo done";
+    world.loop_run(&["once"], script, &[]).succeeds();
+    assert_eq!(world.entry("loop-once")["status"], json!("completed"), "one bad file does not block the others");
+    let told = world.run(&["loop", "status", "once"]).succeeds().stderr.clone();
+    assert!(told.contains("are not up to date"), "{told}");
+    std::fs::remove_file(world.claude("loop-completions.json")).unwrap();
+    std::fs::remove_dir(world.claude("loop-state-once.json")).unwrap();
+    std::fs::rename(world.in_project("kept"), world.claude("loop-state-once.json")).unwrap();
+    world.run(&["loop", "status", "once"]).succeeds();
+    assert_eq!(world.json("loop-state-once.json")["status"], json!("completed"));
+    assert_eq!(world.json("loop-completions.json")[0]["session"], json!("once"));
+}
+
+#[test]
 fn ten_megabytes_of_output_and_control_characters_harm_nobody() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
@@ -49,20 +89,40 @@ fn ten_megabytes_of_output_and_control_characters_harm_nobody() {
     let history = output.succeeds().json()["history"].clone();
     assert!(history[0]["summary"].as_str().unwrap().len() < 10_000);
     let logs = world.run(&["loop", "logs", "once"]).succeeds().stdout.clone();
-    assert!(logs.ends_with("red [31m end\n") && logs.len() < 2_000_000, "{}", logs.len());
+    assert!(logs.ends_with("red  end\n") && logs.len() < 2_000_000, "{}", logs.len());
     let size = std::fs::metadata(world.claude("loop-state-once.json")).unwrap().len();
     assert!(size < 10_000, "{size}");
 }
 
 #[test]
-fn commands_of_the_repository_run_only_after_the_user_said_so_and_only_unchanged() {
+fn commands_of_the_repository_run_and_are_named() {
     let world = World::new();
     let folder = world.claude("loops");
     world.loop_type_in(&folder, "fix", "completion: {command: 'touch ran; true'}");
     let run = |more: &[&str]| world.loop_run(&["fix"], "true", more);
-    let refused = run(&[]);
-    let told = refused.fails_with(3, "runs commands (`touch ran; true`)").stderr.clone();
-    assert!(told.contains("--trust"), "{told}");
+    assert!(!run(&["--dry-run"]).succeeds().stderr.contains("note:"));
+    let told = run(&[]).succeeds().stderr.clone();
+    assert!(told.contains("note: this project's own loop runs: `touch ran; true`\n"), "{told}");
+    assert!(world.in_project("ran").exists());
+    // An agent of the repository is a command as well; a prompt is none, and neither is what the user says.
+    world.loop_type_in(&folder, "own", "completion: fixed-n\nruns: 1\nagent: \"sh -c 'touch own'\"");
+    let told = world.run(&["loop", "run", "own"]).succeeds().stderr.clone();
+    assert!(told.contains("own loop runs: `sh -c touch own`"), "{told}");
+    world.loop_type_in(&folder, "plain", "completion: fixed-n\nruns: 1");
+    let told = world.loop_run(&["plain"], COUNTING, &["--verify", "true"]).succeeds().stderr.clone();
+    assert!(!told.contains("note:"), "{told}");
+    assert!(!world.env.home().join("trust.json").exists());
+}
+
+#[test]
+fn commands_in_the_place_of_another_definition_run_only_after_the_user_said_so_and_only_unchanged() {
+    let world = World::new();
+    let folder = world.claude("loops");
+    world.loop_type("fix", "completion: fixed-n\nruns: 1");
+    world.loop_type_in(&folder, "fix", "completion: {command: 'touch ran; true'}");
+    let run = |more: &[&str]| world.loop_run(&["fix"], "true", more);
+    let told = run(&[]).fails_with(3, "runs commands (`touch ran; true`)").stderr.clone();
+    assert!(told.contains("takes the place of another loop of that name") && told.contains("--trust"), "{told}");
     assert!(!world.in_project("ran").exists());
     run(&["--dry-run"]).succeeds();
     run(&["--trust"]).succeeds();
@@ -71,17 +131,16 @@ fn commands_of_the_repository_run_only_after_the_user_said_so_and_only_unchanged
     world.loop_type_in(&folder, "fix", "completion: {command: 'touch more; true'}");
     run(&[]).fails_with(3, "has changed since you trusted it");
     assert!(!world.in_project("more").exists());
-
-    // An agent of the repository is a command as well; a prompt is none.
-    world.loop_type_in(&folder, "own", "completion: fixed-n\nruns: 1\nagent: sh -c 'touch own'");
-    world.run(&["loop", "run", "own"]).fails_with(3, "sh -c touch own");
-    world.loop_type_in(&folder, "plain", "completion: fixed-n\nruns: 1");
-    world.loop_run(&["plain"], COUNTING, &["--verify", "true"]).succeeds();
+    // What is built in is as familiar, also by its path.
+    world.loop_type_in(&folder, "work", "completion: {command: 'touch more; true'}");
+    world.loop_run(&["work"], "true", &[]).fails_with(3, "loops/work/loop.yaml");
+    world.loop_run(&[".claude/loops/work", "w"], "true", &[]).fails_with(3, "loops/work/loop.yaml");
 }
 
 #[test]
 fn a_pipeline_is_trusted_with_the_loop_types_that_it_uses() {
     let world = World::new();
+    world.loop_type("fix", "completion: fixed-n\nruns: 1");
     world.loop_type_in(&world.claude("loops"), "fix", "completion: {command: 'true'}");
     let agent = world.agent("true");
     let run =
@@ -90,14 +149,16 @@ fn a_pipeline_is_trusted_with_the_loop_types_that_it_uses() {
     run("both", &[]).fails_with(3, "loops/fix/loop.yaml");
     run("both", &["--trust"]).succeeds();
     run("both", &[]).succeeds();
-    world.write(
-        &world.claude("pipelines/own.yaml"),
-        "stages:\n  - {name: a, prompt: hi, completion: {verify: ['true']}}\n",
-    );
+    let verified = "stages:\n  - {name: a, prompt: hi, completion: {verify: ['true']}}\n";
+    world.write(&world.claude("pipelines/own.yaml"), verified);
+    let told = run("own", &[]).succeeds().stderr.clone();
+    assert!(told.contains("note: this project's own pipeline runs: `true`"), "{told}");
+    world.write(&world.env.home().join("pipelines/own.yaml"), "stages:\n  - {name: a, prompt: hi}\n");
     run("own", &[]).fails_with(3, "pipelines/own.yaml");
     // A file that the user names is chosen, like a script.
     std::fs::copy(world.claude("pipelines/own.yaml"), world.in_project("mine.yaml")).unwrap();
-    run("mine.yaml", &[]).succeeds();
+    let told = run("mine.yaml", &[]).succeeds().stderr.clone();
+    assert!(!told.contains("note:"), "{told}");
 }
 
 #[test]
@@ -124,7 +185,7 @@ fn the_agent_of_a_run_cannot_raise_limits_and_no_agent_can_trust() {
     let script = format!("{program} loop resume open --max 99 2> told; echo \"$?\" > code");
     assert_eq!(world.loop_run(&["open"], &script, &["--max", "1"]).code, 5);
     assert_eq!(world.lines("code"), ["3"]);
-    world.loop_type_in(&world.claude("loops"), "fix", "completion: {command: 'true'}");
-    let mut command = world.env.command(&["loop", "run", "fix", "--agent", "true", "--trust"]);
+    world.loop_type_in(&world.claude("loops"), "work", "completion: {command: 'true'}");
+    let mut command = world.env.command(&["loop", "run", "work", "--agent", "true", "--trust"]);
     crate::env::finish(command.env("CLAUDECODE", "1"), b"").fails_with(3, "an agent may not trust commands");
 }

@@ -124,7 +124,11 @@ fn bad_arguments_are_answered_with_a_sentence_that_names_them() {
         ("wait_goal", json!({"until": "2020-01-01T00:00:00Z"}), "`until`"),
         ("get_goal", json!({"goal_id": "x"}), "`goal_id`"),
         ("recall", json!({"query": ""}), "`query`"),
+        ("recall", json!({"query": " \n"}), "`query`"),
+        ("recall", json!({"query": "x".repeat(401)}), "`query`"),
         ("recall", json!({"query": "x", "limit": 0}), "`limit`"),
+        ("recall", json!({"query": "x", "limit": 51}), "`limit`"),
+        ("recall", json!({"query": "x", "category": "gossip"}), "`category`"),
     ];
     for (tool, arguments, named) in cases {
         let text = refusal(&server.call_with_id(tool, &arguments, None));
@@ -135,13 +139,6 @@ fn bad_arguments_are_answered_with_a_sentence_that_names_them() {
         assert!(text.contains("`arguments`"), "{text}");
     }
     assert!(!world.path("goals.db").exists(), "nothing was stored");
-}
-
-#[test]
-fn recall_answers_that_nothing_is_stored_yet() {
-    let world = World::new();
-    let answer = world.server().call("s1", "recall", &json!({"query": "parser", "limit": 5}));
-    assert_eq!(answer, json!({"results": [], "note": "nothing stored yet"}));
 }
 
 #[test]

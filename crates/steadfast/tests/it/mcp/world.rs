@@ -57,6 +57,7 @@ impl World {
             transcript_path: String::new(),
             client: None,
             parent_session_id: None,
+            parent_link: None,
             last_prompt_ms: prompted,
             started_at_ms: clock::now(),
             last_seen_ms: clock::now(),

@@ -17,10 +17,14 @@ const EVENTS: [&str; 9] = [
     "SessionEnd",
 ];
 
-/// Answers with `answer-EVENT` and removes the file, so that it answers once.
+/// Answers with `answer-EVENT` and removes the file, so that it answers once. Hooks of a thread and its subagent run side
+/// by side, so each line is appended in one piece.
 const SCRIPT: &str = r#"dir=$(dirname "$0")
 echo "$PATH" >"$dir/path"
-{ cat; echo; } >>"$dir/log"
+{ cat; echo; } >"$dir/input.$$"
+cat "$dir/input.$$" >>"$dir/log"
+rollout=$(sed -n 's/.*"transcript_path":"\([^"]*\)".*/\1/p' "$dir/input.$$")
+[ -f "$rollout" ] && cp "$rollout" "$dir/rollout-$1"
 if mv "$dir/answer-$1" "$dir/answered-$1" 2>/dev/null; then cat "$dir/answered-$1"; fi
 "#;
 
@@ -51,6 +55,11 @@ impl LabHooks {
     /// PATH of the hook that ran last.
     pub(crate) fn path(&self) -> String {
         fs::read_to_string(self.dir.join("path")).expect("a hook ran")
+    }
+
+    /// A copy of the rollout as the last hook of this event found it.
+    pub(crate) fn rollout_at(&self, event: &str) -> PathBuf {
+        self.dir.join(format!("rollout-{event}"))
     }
 
     pub(crate) fn log(&self) -> Vec<Value> {

@@ -60,7 +60,8 @@ async fn responses(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: 
         tokio::time::sleep(reply.delay).await;
     }
     if let Some(error) = &reply.error {
-        return respond(error.status, "application/json", error.body.to_string());
+        let response = respond(error.status, "application/json", error.body.to_string());
+        return scripted::with_headers(response, &error.headers);
     }
     let id = next_id("resp");
     let usage = reply.usage.unwrap_or(Usage::new(11, 3, 7, 2));

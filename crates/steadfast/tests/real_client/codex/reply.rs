@@ -96,6 +96,7 @@ enum Item {
 pub(crate) struct HttpError {
     pub(crate) status: u16,
     pub(crate) body: Value,
+    pub(crate) headers: Vec<(&'static str, String)>,
 }
 
 /// One answer of the model. Start with [`Reply::text`], [`Reply::tool`] or [`Reply::error`] and add to it.
@@ -125,13 +126,22 @@ impl Reply {
     pub(crate) fn error(status: u16, message: impl Into<String>) -> Self {
         let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
         let body = json!({"error": {"type": kind, "message": message.into()}});
-        Self { error: Some(HttpError { status, body }), ..Self::default() }
+        Self { error: Some(HttpError { status, body, headers: vec![] }), ..Self::default() }
     }
 
     /// The plan's limit is reached; it ends at the time given (Unix seconds).
     pub(crate) fn usage_limit(resets_at: u64) -> Self {
         let error = json!({"type": "usage_limit_reached", "plan_type": "plus", "resets_at": resets_at});
-        Self { error: Some(HttpError { status: 429, body: json!({"error": error}) }), ..Self::default() }
+        let headers = [
+            ("x-codex-primary-used-percent", "100".to_owned()),
+            ("x-codex-primary-window-minutes", "300".to_owned()),
+            ("x-codex-primary-reset-at", resets_at.to_string()),
+            ("x-codex-secondary-used-percent", "40".to_owned()),
+            ("x-codex-secondary-window-minutes", "10080".to_owned()),
+            ("x-codex-secondary-reset-at", (resets_at + 500_000).to_string()),
+        ];
+        let body = json!({"error": error});
+        Self { error: Some(HttpError { status: 429, body, headers: headers.into() }), ..Self::default() }
     }
 
     pub(crate) fn and_text(mut self, text: impl Into<String>) -> Self {

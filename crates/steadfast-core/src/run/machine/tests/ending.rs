@@ -121,6 +121,22 @@ fn a_stop_outranks_a_limit_and_the_first_stop_is_the_one() {
 }
 
 #[test]
+fn an_attempt_that_ran_out_of_the_runs_time_is_the_end_and_no_error() {
+    let limits = RunLimits { wall_ms: Some(HOUR), errors: 1, ..RunLimits::default() };
+    let plan = limited(limits);
+    let mut drive = Drive::started(plan.clone());
+    assert_eq!(time_left(&plan, &drive.run, drive.now + HOUR - SECOND), Some(SECOND));
+    drive.now += HOUR;
+    assert_eq!(time_left(&plan, &drive.run, drive.now + SECOND), Some(0));
+    drive.fails("1.1.1", FailureKind::TimedOut);
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("max_hours")));
+    // Without that, its own time limit is an error like any other.
+    let mut drive = Drive::started(plan);
+    drive.fails("1.1.1", FailureKind::TimedOut);
+    assert_eq!(drive.run.status, RunStatus::Failed);
+}
+
+#[test]
 fn a_run_cannot_be_stopped_into_running() {
     let mut drive = Drive::new(loop_of(stage(Rule::FixedN, 9)));
     let odd = Stopping { status: RunStatus::Running, reason: "odd".into() };

@@ -1,24 +1,34 @@
 //! The page of one run, and its JSON with stages and iterations.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, MAX_HOURS};
-use steadfast_core::run::{Flight, Phase, Plan, Run, RunStatus};
+use steadfast_core::run::{AttemptId, Flight, Phase, Plan, Run, RunStatus};
 use steadfast_core::store::{Db, IterationRow, RunLine, RunRow, StoreError};
 use steadfast_core::text;
+use steadfast_engine::worktree::{self, Kept};
 
-use super::{dollars, line_json, status_words};
+use super::{dollars, entry_by_hand, entry_page, line_json, status_words};
 use crate::commands::runs::finding::called;
+use crate::commands::runs::progress::doubts;
 use crate::commands::runs::{Here, driving};
-use crate::failure::Failure;
+use crate::failure::{Failure, code};
 use crate::output::Done;
 
 /// Iterations that a person is shown; scripts get all of them.
 const ITERATIONS_SHOWN: usize = 15;
 
 pub(in crate::commands::runs) fn status(here: &Here, name: &str) -> Result<Done, Failure> {
-    let (store, row) = here.find(name)?;
-    let is_live = row.run.status == RunStatus::Running && here.is_driven(&row.run_id)?;
+    let (store, row) = match here.find(name) {
+        Ok(found) => found,
+        Err(failure) if failure.code == code::NOT_FOUND => {
+            return entry_by_hand(here, name).map(|entry| entry_page(here, &entry)).ok_or(failure);
+        }
+        Err(failure) => return Err(failure),
+    };
+    let is_live = here.is_live(&row)?;
     let json = status_json(here, store.read(), &row, is_live)?;
     let text = status_text(here, store.read(), &row, is_live)?;
     Ok(Done { text, json, code: 0 })
@@ -34,12 +44,16 @@ pub(in crate::commands::runs) fn status_json(
     if !here.json {
         return Ok(Value::Null);
     }
+    let home = here.paths.home.as_path();
     let mut object = line_json(&line_of(row), is_live);
-    let history: Vec<Value> =
-        db.run_history(&row.run_id, None, usize::MAX)?.iter().map(|iteration| iteration_json(row, iteration)).collect();
+    let history: Vec<Value> = db
+        .run_history(&row.run_id, None, usize::MAX)?
+        .iter()
+        .map(|iteration| iteration_json(home, row, iteration))
+        .collect();
     let stages: Vec<Value> =
         (1_u32..).zip(&row.plan.stages).map(|(number, _)| stage_json(&row.plan, &row.run, number)).collect();
-    let now: Vec<Value> = row.run.flights.iter().map(flight_json).collect();
+    let now: Vec<Value> = row.run.flights.iter().map(|flight| flight_json(home, row, flight)).collect();
     let more = [
         ("limits", limits_json(&row.plan)),
         ("stopping", json!(row.stop_requested.is_some() || row.run.stopping.is_some())),
@@ -104,12 +118,34 @@ fn stage_json(plan: &Plan, run: &Run, number: u32) -> Value {
     })
 }
 
-fn flight_json(flight: &Flight) -> Value {
+fn flight_json(home: &Path, row: &RunRow, flight: &Flight) -> Value {
+    let kept = kept(home, row, flight.id);
     json!({
         "stage": flight.id.stage, "iteration": flight.id.iteration, "attempt": flight.id.attempt,
         "phase": phase(flight), "errors": flight.errors,
+        "branch": kept.as_ref().map(|kept| &kept.branch),
+        "worktree": kept.as_ref().map(|kept| &kept.worktree),
         "waiting_until": flight.wait.as_ref().map(|wait| clock::to_rfc3339(wait.until_ms)),
     })
+}
+
+fn kept(home: &Path, row: &RunRow, id: AttemptId) -> Option<Kept> {
+    let is_parallel = row.plan.stage(id.stage).is_some_and(|stage| stage.parallel);
+    worktree::kept(home, &row.run_id, id, is_parallel)
+}
+
+/// The branches that iterations worked on, each once.
+fn branch_lines(home: &Path, row: &RunRow, iterations: &[IterationRow]) -> Vec<String> {
+    let flying = row.run.flights.iter().map(|flight| flight.id);
+    let mut lines: Vec<String> = Vec::new();
+    for kept in iterations.iter().map(|iteration| iteration.id).chain(flying).filter_map(|id| kept(home, row, id)) {
+        let place = kept.worktree.map(|path| format!(" (worktree {})", path.display())).unwrap_or_default();
+        let line = format!("branch {}{place}", text::printable(&kept.branch));
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn phase(flight: &Flight) -> &'static str {
@@ -120,9 +156,10 @@ fn phase(flight: &Flight) -> &'static str {
     }
 }
 
-fn iteration_json(row: &RunRow, iteration: &IterationRow) -> Value {
+fn iteration_json(home: &Path, row: &RunRow, iteration: &IterationRow) -> Value {
+    let kept = kept(home, row, iteration.id);
     // There may be thousands of them.
-    let mut object = Map::with_capacity(14);
+    let mut object = Map::with_capacity(18);
     let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
     set("stage", json!(iteration.id.stage));
     set("stage_name", json!(row.plan.stage(iteration.id.stage).map(|stage| stage.name.as_str())));
@@ -136,6 +173,8 @@ fn iteration_json(row: &RunRow, iteration: &IterationRow) -> Value {
     set("tokens", json!(iteration.tokens));
     set("cost_usd", json!(dollars(iteration.cost_micros)));
     set("duration_seconds", json!(seconds(iteration)));
+    set("branch", json!(kept.as_ref().map(|kept| &kept.branch)));
+    set("worktree", json!(kept.as_ref().map(|kept| &kept.worktree)));
     let facts = iteration.facts.iter().map(|fact| json!({"holds": fact.holds, "detail": fact.detail}));
     set("checks", facts.collect());
     let fields: Map<String, Value> =
@@ -190,6 +229,7 @@ pub(in crate::commands::runs) fn status_text(
     let mut shown = db.last_iterations(&row.run_id, ITERATIONS_SHOWN)?;
     shown.reverse();
     lines.extend(shown.iter().map(|iteration| iteration_line(plan, iteration)));
+    lines.extend(branch_lines(&here.paths.home, row, &shown));
     lines.extend(advice(plan, run, is_live));
     Ok(lines.join("\n"))
 }
@@ -203,10 +243,11 @@ fn iteration_line(plan: &Plan, iteration: &IterationRow) -> String {
     let said = iteration.summary.as_deref().or(iteration.reasoning.as_deref()).unwrap_or("");
     let vote = if iteration.plateau == Some(true) { " [nothing left]" } else { "" };
     let line = format!(
-        "  #{number}  {:>7}  {:>7}  {}{vote}",
+        "  #{number}  {:>7}  {:>7}  {}{vote}{}",
         text::duration(seconds(iteration)),
         text::short_number(iteration.tokens),
-        text::headline(said, 90)
+        text::headline(said, 90),
+        doubts(&iteration.facts)
     );
     line.trim_end().to_owned()
 }

@@ -1,0 +1,98 @@
+//! Goals whose session is gone: found, listed, deleted, or taken over by another session.
+
+use serde_json::json;
+
+use super::{ActionError, Place};
+use crate::accounting;
+use crate::clock::Millis;
+use crate::goal::change::{Change, Event, Refusal, Span};
+use crate::goal::{Goal, GoalStatus};
+use crate::store::{Db, Origin, Store, StoreError};
+use crate::text;
+
+/// Finds a goal by its id or the beginning of it.
+pub fn find_goal(db: Db<'_>, id: &str) -> Result<Goal, ActionError> {
+    let mut found = if id.is_empty() { Vec::new() } else { db.goals_by_id(id)? };
+    match found.len() {
+        0 => Err(ActionError::UnknownGoal(id.to_owned())),
+        1 => Ok(found.remove(0)),
+        _ => Err(ActionError::AmbiguousGoal(id.to_owned())),
+    }
+}
+
+/// Whether no client drives the goal's session any more.
+pub fn is_orphaned(db: Db<'_>, goal: &Goal) -> Result<bool, StoreError> {
+    Ok(!db.session(&goal.session_id)?.is_some_and(|session| session.is_alive()))
+}
+
+/// Moves an orphaned goal to this session, with its budget, history and events.
+pub fn adopt(
+    store: &mut Store,
+    goal_id: &str,
+    place: &Place,
+    origin: Origin,
+    now: Millis,
+) -> Result<Goal, ActionError> {
+    store.write(|db| {
+        let goal = find_goal(db, goal_id)?;
+        if goal.session_id == place.session_id {
+            return Ok(goal);
+        }
+        if !goal.status.is_live() {
+            let hint = "it is over; start a new one with `steadfast goal start`".to_owned();
+            return Err(Refusal::WrongState { status: goal.status, reason: goal.paused_reason, hint }.into());
+        }
+        if !is_orphaned(db, &goal)? {
+            return Err(ActionError::NotOrphaned(goal.session_id));
+        }
+        if let Some(own) = db.goal(&place.session_id)? {
+            if own.status.is_live() {
+                return Err(ActionError::GoalExists {
+                    status: own.status,
+                    objective: text::headline(&own.objective, 80),
+                });
+            }
+            db.archive_goal(&own)?;
+        }
+        db.move_span(&goal, Span::Close, now)?;
+        let mut after = goal.clone();
+        after.updated_at_ms = now;
+        after.session_id.clone_from(&place.session_id);
+        after.host = place.host;
+        after.project_dir = place.project_dir.clone().or(after.project_dir);
+        after.resume_at_ms = (goal.status == GoalStatus::Active).then_some(now);
+        after.idle_continuations = 0;
+        after.blocks_in_row = 0;
+        if let Some(transcript) = &place.transcript {
+            after.last_accounted_byte_offset =
+                accounting::skip_to_end(db, place.host, &place.session_id, transcript, now)?;
+            after.last_accounted_uuid = None;
+        }
+        let span = if goal.status == GoalStatus::Active { Span::Open } else { Span::Keep };
+        let event = Event::new("goal_adopted", json!({"from_session": goal.session_id, "from_host": goal.host}));
+        Ok(db.save(&goal, Change { goal: after, events: vec![event], span }, origin)?)
+    })
+}
+
+/// Goals whose session is gone and that were not touched for a while, oldest first.
+pub fn orphans(db: Db<'_>, older_than: Millis, now: Millis) -> Result<Vec<Goal>, StoreError> {
+    let mut orphans = Vec::new();
+    for goal in db.goals()? {
+        if goal.status.is_live() && now - goal.updated_at_ms >= older_than && is_orphaned(db, &goal)? {
+            orphans.push(goal);
+        }
+    }
+    orphans.reverse();
+    Ok(orphans)
+}
+
+/// Deletes orphans. A goal that came back to life in between stays.
+pub fn delete_orphans(store: &mut Store, older_than: Millis, now: Millis) -> Result<Vec<Goal>, ActionError> {
+    store.write(|db| {
+        let orphans = orphans(db, older_than, now)?;
+        for goal in &orphans {
+            db.delete_goal(goal)?;
+        }
+        Ok(orphans)
+    })
+}

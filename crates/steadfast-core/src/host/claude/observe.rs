@@ -1,0 +1,234 @@
+//! What Claude Code's hooks show of the work: prompts, tool calls with their answers, tasks, subagents, instructions.
+//! The shapes are those of version 2.1.197; one that is not understood gives nothing.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{HookWire, is_evaluator, own_tool};
+use crate::host::observe::{
+    answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, task_status, value,
+};
+use crate::memory::TaskStatus;
+use crate::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
+
+/// What the client tells the model when the user refuses a tool, and before their own words.
+const REFUSED: &str = "The tool use was rejected";
+const USER_SAID: &str = "the user said:\n";
+/// What it tells when a call does not fit, so that the tool is not run at all.
+const MISUSED: &str = "<tool_use_error>";
+
+pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
+    match wire.hook_event_name.as_str() {
+        "UserPromptSubmit" => match wire.prompt.as_deref() {
+            Some(prompt) if !is_machine_prompt(prompt) && !prompt.trim().is_empty() => {
+                vec![Observation::Prompt(prompt.to_owned())]
+            }
+            _ => Vec::new(),
+        },
+        "PostToolUse" => match wire.tool_name.as_deref() {
+            Some(tool) if own_tool(tool).is_none() => worked(tool, wire),
+            _ => Vec::new(),
+        },
+        "PostToolUseFailure" => match wire.tool_name.as_deref() {
+            Some(tool) if own_tool(tool).is_none() && wire.is_interrupt != Some(true) => failed(tool, wire),
+            _ => Vec::new(),
+        },
+        "PostToolBatch" => refused(wire),
+        // The client asks its hooks before it does what these announce.
+        "TaskCreated" => task(wire, TaskStatus::Pending),
+        "TaskCompleted" => task(wire, TaskStatus::Completed),
+        // Compaction announces itself as a subagent without a type.
+        "SubagentStart" | "SubagentStop" => match (&wire.agent_id, wire.agent_type.as_deref()) {
+            (Some(id), Some(kind)) if !kind.is_empty() && !is_evaluator(kind) => vec![subagent(wire, id, kind)],
+            _ => Vec::new(),
+        },
+        "InstructionsLoaded" => {
+            wire.file_path.clone().map(|path| Observation::Instructions { path }).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn subagent(wire: &HookWire<'_>, id: &str, kind: &str) -> Observation {
+    let (id, kind) = (id.to_owned(), kind.to_owned());
+    if wire.hook_event_name == "SubagentStart" {
+        return Observation::SubagentStarted { id, kind };
+    }
+    Observation::SubagentFinished { id, kind, message: wire.last_assistant_message.clone().unwrap_or_default() }
+}
+
+fn task(wire: &HookWire<'_>, status: TaskStatus) -> Vec<Observation> {
+    let announced =
+        |id: &String| Observation::TaskAnnounced { id: id.clone(), subject: wire.task_subject.clone(), status };
+    wire.task_id.iter().filter(|id| !id.is_empty()).map(announced).collect()
+}
+
+/// A tool call that went through.
+fn worked(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
+    let input = value(wire.tool_input);
+    // Answers can be long: only those that tell something more are read.
+    let answer = || value(wire.tool_response);
+    match tool {
+        "Bash" => vec![shell(&input, &answer(), wire)],
+        "Read" | "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => match file(tool, &input) {
+            Some((action, path)) => vec![Observation::File { action, path, to: None }],
+            None => Vec::new(),
+        },
+        "Glob" | "Grep" => match some_string(&input, "pattern") {
+            Some(pattern) => vec![Observation::Search { pattern, place: string(&input, "path") }],
+            None => Vec::new(),
+        },
+        "TodoWrite" => task_list(&input["todos"], "content").map(Observation::TaskList).into_iter().collect(),
+        "TaskCreate" => {
+            let task = &answer()["task"];
+            let subject = some_string(task, "subject").or_else(|| some_string(&input, "subject"));
+            let created = |id| Observation::TaskChanged { id, subject, status: Some(TaskStatus::Pending) };
+            some_string(task, "id").map(created).into_iter().collect()
+        }
+        "TaskUpdate" => task_update(&input, &answer()).into_iter().collect(),
+        "Agent" | "Task" => agent(&input, &answer()),
+        "Skill" => some_string(&input, "skill").map(|name| Observation::Skill { name }).into_iter().collect(),
+        "AskUserQuestion" => answers(&answer()),
+        "ExitPlanMode" => {
+            let answer = answer();
+            // A teammate's plan only waits for its leader here.
+            if answer["awaitingLeaderApproval"].as_bool() == Some(true) {
+                return Vec::new();
+            }
+            let plan = some_string(&answer, "plan").unwrap_or_else(|| string(&input, "plan"));
+            vec![Observation::Plan { approved: true, plan, said: String::new() }]
+        }
+        _ => other_attempt(tool, &input).map(|attempt| Observation::Worked { attempt }).into_iter().collect(),
+    }
+}
+
+/// A tool call that ended in an error.
+fn failed(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
+    let input = value(wire.tool_input);
+    let output = wire.error.clone().unwrap_or_default();
+    if tool == "Bash" {
+        let Some(command) = some_string(&input, "command") else { return Vec::new() };
+        let place = Place::After(wire.cwd.clone().unwrap_or_default());
+        return vec![Observation::Shell(Shell { command, output, outcome: Outcome::Failed, place })];
+    }
+    let attempt = match tool {
+        "Glob" | "Grep" => {
+            some_string(&input, "path").or_else(|| some_string(&input, "pattern")).map(|at| attempt("search", &at))
+        }
+        _ => match file(tool, &input) {
+            Some((action, path)) => Some(attempt(action.word(), &path)),
+            None => other_attempt(tool, &input),
+        },
+    };
+    attempt.map(|attempt| Observation::Failed { attempt, output }).into_iter().collect()
+}
+
+fn file(tool: &str, input: &Value) -> Option<(FileAction, String)> {
+    let (action, field) = match tool {
+        "Read" => (FileAction::Read, "file_path"),
+        "Write" => (FileAction::Write, "file_path"),
+        "Edit" | "MultiEdit" => (FileAction::Edit, "file_path"),
+        "NotebookEdit" => (FileAction::Edit, "notebook_path"),
+        _ => return None,
+    };
+    Some((action, some_string(input, field)?))
+}
+
+fn shell(input: &Value, answer: &Value, wire: &HookWire<'_>) -> Observation {
+    let unfinished = answer["interrupted"].as_bool() == Some(true)
+        || answer["backgroundTaskId"].is_string()
+        || input["run_in_background"].as_bool() == Some(true);
+    Observation::Shell(Shell {
+        command: string(input, "command"),
+        output: answer_text(answer),
+        outcome: if unfinished { Outcome::Unfinished } else { Outcome::Worked },
+        // The client follows `cd` before it calls its hooks.
+        place: Place::After(wire.cwd.clone().unwrap_or_default()),
+    })
+}
+
+fn task_update(input: &Value, answer: &Value) -> Option<Observation> {
+    let id = some_string(answer, "taskId").or_else(|| some_string(input, "taskId"))?;
+    let asked = input["status"].as_str().and_then(task_status);
+    if answer["success"].as_bool() == Some(false) {
+        // It was announced as completed before a hook refused it.
+        let refused = asked == Some(TaskStatus::Completed) && answer["error"].as_str() != Some("Task not found");
+        return refused.then_some(Observation::TaskAnnounced { id, subject: None, status: TaskStatus::InProgress });
+    }
+    let status = answer["statusChange"]["to"].as_str().and_then(task_status).or(asked);
+    Some(Observation::TaskChanged { id, subject: some_string(input, "subject"), status })
+}
+
+fn agent(input: &Value, answer: &Value) -> Vec<Observation> {
+    let kind = some_string(input, "subagent_type").unwrap_or_else(|| string(answer, "agentType"));
+    if is_evaluator(&kind) {
+        return Vec::new();
+    }
+    let title = string(input, "description");
+    let prompt = string(input, "prompt");
+    let task = if title.is_empty() { prompt } else { format!("{title}\n{prompt}") };
+    vec![
+        Observation::SubagentTasked { id: string(answer, "agentId"), kind, task },
+        Observation::Worked { attempt: attempt("agent", &title) },
+    ]
+}
+
+fn answers(answer: &Value) -> Vec<Observation> {
+    let given = answer["answers"].as_object().into_iter().flatten();
+    let mut told: Vec<Observation> = given
+        .filter_map(|(question, chosen)| {
+            let chosen = chosen.as_str().filter(|chosen| !chosen.trim().is_empty())?;
+            let notes = answer["annotations"].get(question).and_then(|about| some_string(about, "notes"));
+            let answer = notes.map_or_else(|| chosen.to_owned(), |notes| format!("{chosen} ({notes})"));
+            Some(Observation::Answer { question: question.clone(), answer })
+        })
+        .collect();
+    if let Some(typed) = some_string(answer, "response") {
+        let question = answer["questions"][0]["question"].as_str().unwrap_or_default().to_owned();
+        told.push(Observation::Answer { question, answer: typed });
+    }
+    told
+}
+
+/// What else can fail: tools of other servers, subagents, and the client's tools that fetch things. Its own
+/// book-keeping fails without consequences.
+fn other_attempt(tool: &str, input: &Value) -> Option<String> {
+    match tool {
+        "Agent" | "Task" => Some(attempt("agent", &string(input, "description"))),
+        "TodoWrite" | "TaskCreate" | "TaskUpdate" | "TaskGet" | "TaskList" | "AskUserQuestion" | "ExitPlanMode"
+        | "EnterPlanMode" | "ToolSearch" => None,
+        "Skill" => Some(attempt("skill", &string(input, "skill"))),
+        "WebFetch" => Some(attempt("fetch", &string(input, "url"))),
+        "WebSearch" => Some(attempt("web search", &string(input, "query"))),
+        tool => foreign_tool(tool).or_else(|| Some(attempt("tool", tool))),
+    }
+}
+
+/// Calls that never ran, which no event of their own tells: plans that the user refused, and edits that did not fit.
+fn refused(wire: &HookWire<'_>) -> Vec<Observation> {
+    let tells = |calls: &str| calls.contains("ExitPlanMode") || calls.contains(MISUSED);
+    let Some(calls) = wire.tool_calls.filter(|calls| tells(calls.get())) else {
+        return Vec::new();
+    };
+    let calls = value(Some(calls));
+    let refused = calls.as_array().into_iter().flatten().filter_map(|call| {
+        let (tool, input) = (call["tool_name"].as_str()?, &call["tool_input"]);
+        let answer = answer_text(&call["tool_response"]);
+        if tool == "ExitPlanMode" {
+            let said = answer.split_once(USER_SAID).map_or("", |(_, said)| said.trim()).to_owned();
+            let plan = Observation::Plan { approved: false, plan: string(input, "plan"), said };
+            return answer.contains(REFUSED).then_some(plan);
+        }
+        let problem = answer.strip_prefix(MISUSED)?.trim_end_matches("</tool_use_error>");
+        let (action, path) = file(tool, input)?;
+        // Here the path is as the model wrote it, elsewhere it is absolute.
+        let path = Path::new(wire.cwd.as_deref().unwrap_or_default()).join(path);
+        let attempt = attempt(action.word(), &path.to_string_lossy());
+        Some(Observation::Failed { attempt, output: problem.to_owned() })
+    });
+    refused.collect()
+}
+
+#[cfg(test)]
+mod tests;

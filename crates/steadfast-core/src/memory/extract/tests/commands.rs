@@ -1,0 +1,270 @@
+//! Commands: which of them failed, what they are called, and what they did.
+
+use super::*;
+
+fn ran(command: &str, output: &str, outcome: Outcome) -> Findings {
+    let place = Place::Before("/p".into());
+    only(Observation::Shell(Shell { command: command.into(), output: output.into(), outcome, place }))
+}
+
+fn worked(command: &str) -> Findings {
+    ran(command, "", Outcome::Worked)
+}
+
+/// What a command that worked did: `git/commit subject | text`.
+fn did(command: &str) -> Vec<String> {
+    worked(command)
+        .findings
+        .iter()
+        .map(|it| format!("{}/{} {} | {}", it.category, it.kind, it.subject, it.text))
+        .collect()
+}
+
+fn error_of(command: &str) -> String {
+    let seen = ran(command, "Exit code 1", Outcome::Failed);
+    assert_eq!(seen.findings.len(), 1, "{command}: {seen:?}");
+    assert_eq!(seen.worked, Vec::<String>::new());
+    seen.findings[0].subject.clone()
+}
+
+#[test]
+fn an_error_is_known_by_how_the_command_ended() {
+    let failed = ran("cargo test", "Exit code 101\ntest result: FAILED. 1 failed", Outcome::Failed);
+    let text = "Exit code 101\ntest result: FAILED. 1 failed";
+    let expected = found(Category::Error, "failed", Importance::High, "shell: cargo test", text);
+    assert_eq!(failed, Findings { findings: vec![expected], ..Findings::default() });
+    // Words in the output of a command that worked are words.
+    for output in ["test result: ok. 12 passed; 0 failed", "error: 0, failed: 0", "FAILED\nerror[E0001]", "Exit code 1"]
+    {
+        let seen = ran("cargo test", output, Outcome::Worked);
+        assert_eq!(seen.findings, vec![], "{output}");
+    }
+    assert_eq!(ran("cargo test", "error: x", Outcome::Unfinished), Findings::default());
+}
+
+#[test]
+fn without_an_exit_code_only_strong_evidence_counts() {
+    for output in [
+        "error: could not compile `a` (lib) due to 1 previous error",
+        "  Compiling\nerror[E0308]: mismatched types\n",
+        "Traceback (most recent call last):\n  File \"a.py\"\nValueError: x",
+        "bash: line 1: foo: command not found",
+        "make: *** [Makefile:3: all] Error 2",
+        "===== 2 failed, 3 passed in 1.20s =====",
+        "Tests:       1 failed, 4 passed, 5 total",
+        "--- FAIL: TestA (0.00s)",
+        "src/a.c:3:5: error: expected ';'",
+        "thread 'main' panicked at src/main.rs:1:1:",
+        "\u{1b}[31mfatal: not a git repository\u{1b}[0m",
+        "src/a.ts(1,1): error TS2322: Type",
+    ] {
+        let seen = ran("./check", output, Outcome::Unknown);
+        assert_eq!(seen.findings.len(), 1, "{output}");
+        assert_eq!((seen.findings[0].subject.as_str(), seen.worked.len()), ("shell: check", 0), "{output}");
+    }
+    for output in [
+        "",
+        "hello-from-tool\n",
+        "test result: ok. 12 passed; 0 failed; 0 ignored",
+        "error: 0\nerrors: none, 0 failed",
+        "===== 5 passed, 0 failed in 0.10s =====",
+        "no error: everything works, nothing FAILED",
+        "Tests:       4 passed, 4 total",
+        "see the chapter: Permission denied",
+    ] {
+        let seen = ran("./check", output, Outcome::Unknown);
+        assert_eq!((seen.findings, seen.worked), (vec![], vec!["shell: check".to_owned()]), "{output}");
+    }
+    // Who shows a log has not failed.
+    for command in ["cat build.log", "tail -50 build.log | grep error", "git log -p", "cd x && rg panicked"] {
+        let seen = ran(command, "thread 'main' panicked at src/main.rs:1:1:", Outcome::Unknown);
+        assert!(seen.findings.iter().all(|it| it.category != Category::Error), "{command}");
+    }
+}
+
+#[test]
+fn what_failed_has_a_stable_name() {
+    for (command, name) in [
+        ("cargo test --workspace -q 2>&1 | tail -20", "cargo test"),
+        ("cd /p && RUST_BACKTRACE=1 cargo test -p core foo", "cargo test"),
+        ("cargo +nightly fmt --all", "cargo fmt"),
+        ("cargo nextest run -p core", "cargo nextest run"),
+        ("npm run build -- --watch", "npm run build"),
+        ("npm --prefix web test", "npm test"),
+        ("python3 -m pytest -q tests/a.py", "python3 -m pytest"),
+        ("/usr/bin/make -C sub all", "make all"),
+        ("git -C sub push --force", "git push"),
+        ("cargo fmt --check && cargo clippy && cargo test", "cargo fmt && cargo clippy && cargo test"),
+        ("ls; cargo test", "cargo test"),
+        ("sudo systemctl restart x", "systemctl restart"),
+        ("exit 3", "exit 3"),
+        ("cd /nowhere", "cd"),
+        ("docker compose up -d", "docker compose up"),
+    ] {
+        assert_eq!(error_of(command), format!("shell: {name}"), "{command}");
+    }
+}
+
+#[test]
+fn no_password_becomes_a_name() {
+    for (command, name) in [
+        ("curl -u admin:S3cretPw1 https://x", "curl https://x"),
+        ("curl -X POST -u admin:S3cretPw1 https://x", "curl https://x"),
+        ("sshpass -p S3cretPw1 ssh h", "sshpass ssh"),
+        ("redis-cli -a S3cretPw1 ping", "redis-cli ping"),
+        ("zip -P S3cretPw1 out.zip a", "zip out.zip"),
+        ("ldapsearch -w S3cretPw1 uid=a", "ldapsearch uid=a"),
+        ("mysqldump --password S3cretPw1 db", "mysqldump db"),
+        ("mysql -pS3cretPw1 db", "mysql db"),
+        ("http -a u:S3cretPw1 https://x", "http https://x"),
+        // Nobody knows this program; what follows its flag is not told.
+        ("deployer -z S3cretPw1 up", "deployer up"),
+        ("deployer --phrase S3cretPw1", "deployer"),
+        ("deployer -s S3cretPw1", "deployer"),
+    ] {
+        assert_eq!(error_of(command), format!("shell: {name}"), "{command}");
+    }
+}
+
+#[test]
+fn the_word_behind_a_flag_without_a_value_is_a_name() {
+    for (command, name) in [
+        ("pytest -x tests/a.py", "pytest tests/a.py"),
+        ("npm --silent run build", "npm run build"),
+        ("git --no-pager push", "git push"),
+        ("make --jobs=4 check", "make check"),
+    ] {
+        assert_eq!(error_of(command), format!("shell: {name}"), "{command}");
+    }
+}
+
+#[test]
+fn whatever_surely_worked_is_told() {
+    for (command, output, names) in [
+        ("cargo test", "", vec!["cargo test"]),
+        ("cd x && cargo fmt && cargo test", "", vec!["cargo fmt", "cargo test", "cargo fmt && cargo test"]),
+        ("cargo test 2>&1 | tail -5", "test result: ok. 3 passed", vec!["cargo test"]),
+        // How the first of a pipe ended is not known, but here it shows.
+        ("cargo test 2>&1 | tail -5", "test result: FAILED. 1 failed", vec![]),
+        ("cargo test; ls -l", "test result: FAILED. 1 failed", vec!["ls"]),
+        ("make || true; ls", "", vec!["ls"]),
+    ] {
+        let expected: Vec<String> = names.iter().map(|name| format!("shell: {name}")).collect();
+        assert_eq!(ran(command, output, Outcome::Worked).worked, expected, "{command}");
+    }
+}
+
+#[test]
+fn git_is_known_by_its_words() {
+    for (command, expected) in [
+        ("git commit -m 'Fix the bug'", vec!["git/commit Fix the bug | Fix the bug"]),
+        ("git commit -am \"One\" -m Two", vec!["git/commit One … | One\n\nTwo"]),
+        ("git commit --message=One", vec!["git/commit One | One"]),
+        ("git commit --amend --no-edit", vec!["git/commit  | git commit --amend --no-edit"]),
+        ("git commit -m \"$(cat <<'EOF'\nTitle\n\nBody\nEOF\n)\"", vec!["git/commit Title … | Title\n\nBody"]),
+        (
+            "GIT_PAGER=cat sudo env X=1 git -C ../x -c a=b checkout -b topic",
+            vec!["git/checkout topic | git checkout -b topic"],
+        ),
+        (
+            "git add . && git push origin main | cat; git cherry-pick abc",
+            vec![
+                "git/add . | git add .",
+                "git/push origin | git push origin main",
+                "git/cherry_pick abc | git cherry-pick abc",
+            ],
+        ),
+        ("echo git commit -m x; grep 'git push' a", vec![]),
+        ("git frobnicate", vec![]),
+        ("git", vec![]),
+    ] {
+        assert_eq!(did(command), expected, "{command}");
+    }
+    let importance = |command| worked(command).findings[0].importance;
+    assert_eq!(importance("git status"), Importance::Low);
+    assert_eq!(importance("git branch -a"), Importance::Low);
+    assert_eq!(importance("git branch topic"), Importance::Normal);
+}
+
+#[test]
+fn a_commit_before_a_failed_push_was_made() {
+    let output = "Exit code 1\n[main 1a2b3c4] Fix it\n 1 file changed\nerror: failed to push";
+    let seen = ran("git commit -m 'Fix it' && git push", output, Outcome::Failed);
+    let kinds: Vec<&str> = seen.findings.iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, ["failed", "commit"]);
+    let nothing = ran("git commit -m 'Fix it' && git push", "Exit code 1\nnothing to commit", Outcome::Failed);
+    assert_eq!(nothing.findings.len(), 1);
+}
+
+#[test]
+fn directories_are_followed() {
+    let cwd = |path: &str| vec![found(Category::Cwd, "cd", Importance::Normal, path, path)];
+    let from = |command: &str, place: Place| {
+        let shell = Shell { command: command.into(), output: String::new(), outcome: Outcome::Worked, place };
+        only(Observation::Shell(shell)).findings
+    };
+    for (command, path) in [
+        ("cd src; ls", "/p/src"),
+        ("cd 'my dir' && ls", "/p/my dir"),
+        ("cd ../q/./r", "/q/r"),
+        ("cd /tmp/", "/tmp"),
+        ("cd", "~"),
+        ("cd ~/x", "~/x"),
+        ("cd a && cd ../b", "/p/b"),
+        ("cd a; cd /q && cd r", "/q/r"),
+        ("pushd -n sub", "/p/sub"),
+    ] {
+        assert_eq!(from(command, Place::Before("/p".into())), cwd(path), "{command}");
+    }
+    // The client followed the command already.
+    assert_eq!(from("cd ..", Place::After("/p".into())), cwd("/p"));
+    assert_eq!(from("cd /tmp", Place::After("/p".into())), cwd("/tmp"));
+    for command in ["cd -", "cd $DIR", "cd \"$(git rev-parse)\"", "(cd sub && ls)", "popd", "echo cd x"] {
+        assert_eq!(from(command, Place::Before("/p".into())), vec![], "{command}");
+    }
+}
+
+#[test]
+fn the_environment_is_remembered_without_its_values() {
+    for (command, expected) in [
+        ("source .venv/bin/activate", vec!["environment/activate .venv/bin/activate | source .venv/bin/activate"]),
+        (
+            ". ./env/bin/activate.fish",
+            vec!["environment/activate ./env/bin/activate.fish | source ./env/bin/activate.fish"],
+        ),
+        ("conda activate ml", vec!["environment/activate ml | conda activate ml"]),
+        ("export A='x y' B=2", vec!["environment/export A | export A", "environment/export B | export B"]),
+        ("nvm use 20", vec!["environment/toolchain nvm | nvm use 20"]),
+        ("rustup default nightly", vec!["environment/toolchain rustup | rustup default nightly"]),
+        ("python3 -m venv .venv", vec!["environment/toolchain python | python3 -m venv .venv"]),
+        ("npm install left-pad", vec!["environment/install npm | npm install left-pad"]),
+        ("sudo apt-get install -y jq", vec!["environment/install apt-get | apt-get install -y jq"]),
+        ("pip install -r requirements.txt", vec!["environment/install pip | pip install -r requirements.txt"]),
+        ("cargo add serde", vec!["environment/install cargo | cargo add serde"]),
+        ("npm test", vec![]),
+        ("source ./deploy.sh", vec![]),
+        ("export -f name", vec!["environment/export name | export name"]),
+    ] {
+        assert_eq!(did(command), expected, "{command}");
+    }
+    let told = format!("{:?}", worked("export PLAIN='hidden value here' && run"));
+    assert!(!told.contains("hidden") && !told.contains("value here"), "{told}");
+}
+
+#[test]
+fn of_a_long_output_the_lead_and_the_end_are_kept() {
+    let mut output = String::from("starting\n");
+    output.push_str("error[E0308]: mismatched types\n");
+    output.push_str(&"note: some more lines about it\n".repeat(200));
+    output.push_str("error: could not compile `a`");
+    let seen = ran("cargo build", &output, Outcome::Failed);
+    let text = &seen.findings[0].text;
+    assert!(text.starts_with("error[E0308]: mismatched types\n…\nnote: some"), "{text}");
+    assert!(text.ends_with("error: could not compile `a`"));
+    assert!((900..=ERROR_MAX).contains(&text.chars().count()));
+    // Ten megabytes: what is far from the end is not looked at.
+    let huge = format!("{}\n{}\nlast words", "fatal: first\n", "x".repeat(10 << 20));
+    let seen = ran("cargo build", &huge, Outcome::Failed);
+    assert_eq!(seen.findings[0].text.lines().last(), Some("last words"));
+    assert!(!seen.findings[0].text.contains("fatal"));
+}

@@ -1,0 +1,156 @@
+//! The part of a snapshot that is always there: how to search, and the goal, whole if it fits at all. Only if it does
+//! not is it cut, with a mark that tells where the whole text is.
+
+use minijinja::{Value, context};
+
+use super::item::one_line;
+use super::{After, Framing};
+use crate::host::Cap;
+use crate::memory::Recollection;
+use crate::memory::stated::StatedStatus;
+use crate::prompt;
+use crate::text;
+
+const TEMPLATE: &str = include_str!("../../../prompts/snapshot.md");
+
+/// One goal as the template words it.
+struct Told {
+    /// Escaped, maybe cut; `None` when it is in the conversation.
+    objective: Option<String>,
+    role: &'static str,
+    mode: &'static str,
+    durable: bool,
+    standing: String,
+    adopt: Option<String>,
+}
+
+impl Told {
+    fn values(&self) -> Value {
+        context! {
+            objective => self.objective.as_deref(), role => self.role, mode => self.mode, durable => self.durable,
+            standing => self.standing.as_str(), adopt => self.adopt.as_deref(),
+        }
+    }
+}
+
+/// A goal before it is known how much of its text there is room for.
+struct Goal<'a> {
+    objective: &'a str,
+    in_context: bool,
+    role: &'static str,
+    mode: &'static str,
+    durable: bool,
+    standing: String,
+    /// Where the whole text is, if it has to be cut.
+    whole: String,
+}
+
+/// The text within the room.
+pub(super) fn head(recollection: &Recollection, framing: &Framing, cap: Cap, room: usize) -> String {
+    let goals = goals(recollection, framing);
+    let head = |keep: usize| {
+        let told: Vec<Told> = goals.iter().map(|goal| goal.told(keep, recollection, framing)).collect();
+        words(&told, recollection, framing)
+    };
+    let whole = head(usize::MAX);
+    if cap.measure(&whole) <= room {
+        return whole;
+    }
+    // Where the goal has to be cut anyway, a fifth is left to the last prompts and open tasks.
+    let room = room - room / 5;
+    let longest = goals.iter().map(|goal| goal.objective.chars().count()).max().unwrap_or(0);
+    let (mut fits, mut too_long) = (0, longest);
+    while too_long - fits > 1 {
+        let middle = fits.midpoint(too_long);
+        if cap.measure(&head(middle)) <= room { fits = middle } else { too_long = middle }
+    }
+    head(fits)
+}
+
+fn words(goals: &[Told], recollection: &Recollection, framing: &Framing) -> String {
+    let host = recollection.host;
+    let note = framing.note.as_deref().map(phrase).filter(|note| !note.is_empty());
+    let after: &'static str = framing.after.into();
+    let values: Vec<Value> = goals.iter().map(Told::values).collect();
+    let values = context! { after, note, goals => values, recall => host.recall_tool(), tools => host.tool_prefix() };
+    // The tests render every branch of the template; if it fails all the same, the goal must not be lost.
+    let head = prompt::render(TEMPLATE, values).unwrap_or_else(|_| {
+        let objectives: Vec<&str> = goals.iter().filter_map(|goal| goal.objective.as_deref()).collect();
+        format!("<session_goal>\n{}\n</session_goal>", objectives.join("\n"))
+    });
+    head + "\n"
+}
+
+/// The durable goal, then what the user stated, if that is something else.
+fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>> {
+    let mut goals = Vec::new();
+    let offered = framing.after == After::Clear;
+    let durable = recollection.goal.as_ref();
+    if let Some(goal) = durable {
+        goals.push(Goal {
+            objective: &goal.objective,
+            in_context: framing.goal_in_context,
+            role: "goal",
+            mode: match (goal.active, offered) {
+                (false, _) => "idle",
+                (true, true) => "offered",
+                (true, false) => "active",
+            },
+            durable: true,
+            standing: phrase(goal.standing.trim_end().trim_end_matches('.')),
+            whole: format!("{}get_goal", recollection.host.tool_prefix()),
+        });
+    }
+    let differs = |stated: &str| durable.is_none_or(|goal| goal.objective.trim() != stated.trim());
+    if let Some(stated) = recollection.stated.as_ref().filter(|stated| differs(&stated.objective)) {
+        goals.push(Goal {
+            objective: &stated.objective,
+            in_context: framing.stated_in_context,
+            role: match durable {
+                None => "goal",
+                Some(goal) if stated.set_at_ms > goal.set_at_ms => "newer",
+                Some(_) => "earlier",
+            },
+            mode: match (stated.status, offered) {
+                (StatedStatus::Paused, _) => "paused",
+                (_, true) => "offered",
+                _ => "active",
+            },
+            durable: false,
+            standing: String::new(),
+            whole: format!("`steadfast session show {} --json`", phrase(&recollection.session_id)),
+        });
+    }
+    goals
+}
+
+impl Goal<'_> {
+    fn told(&self, keep: usize, recollection: &Recollection, framing: &Framing) -> Told {
+        let adopt = framing.adopt.as_ref().filter(|_| self.durable).map(|id| {
+            let id: String = one_line(id).chars().take(8).collect();
+            recollection.host.spell(&format!("/goal-adopt {}", text::escape_xml(&id)))
+        });
+        Told {
+            objective: (!self.in_context).then(|| self.text(keep)),
+            role: self.role,
+            mode: self.mode,
+            durable: self.durable,
+            standing: self.standing.clone(),
+            adopt,
+        }
+    }
+
+    fn text(&self, keep: usize) -> String {
+        let length = self.objective.chars().count();
+        if length <= keep {
+            return text::escape_xml(self.objective);
+        }
+        let start: String = self.objective.chars().take(keep).collect();
+        format!("{}… [cut: {keep} of {length} characters; {} has the whole text]", text::escape_xml(&start), self.whole)
+    }
+}
+
+/// Words of ours that may hold words of others: one line, bounded, escaped.
+fn phrase(words: &str) -> String {
+    text::escape_xml(&text::cut(&one_line(words), 300))
+}

@@ -1,0 +1,183 @@
+//! One remembered text made fit for one line of a snapshot: nothing that drives a terminal, no line breaks, escaped,
+//! bounded, and without the text of the goal, which is told in one place only.
+
+use crate::directive::{self, Directive};
+use crate::memory::Recollection;
+use crate::text;
+
+/// The longest text of one item, in characters, before it is escaped.
+pub(super) const LONGEST: usize = 200;
+/// Stands where an item repeats the goal.
+const GOAL: &str = "[the session goal]";
+
+/// Makes items of texts, knowing the goals that must not be repeated.
+pub(super) struct Cleaner {
+    /// On one line each, the longest first: one may contain another.
+    objectives: Vec<String>,
+}
+
+impl Cleaner {
+    pub(super) fn of(recollection: &Recollection) -> Self {
+        let goal = recollection.goal.as_ref().map(|goal| &goal.objective);
+        let stated = recollection.stated.as_ref().map(|stated| &stated.objective);
+        let mut objectives: Vec<String> = [goal, stated].into_iter().flatten().map(|text| one_line(text)).collect();
+        objectives.retain(|objective| !objective.is_empty());
+        objectives.sort_by_key(|objective| std::cmp::Reverse(objective.len()));
+        objectives.dedup();
+        Self { objectives }
+    }
+
+    /// The text on one line, at most [`LONGEST`] characters, not escaped yet.
+    pub(super) fn line(&self, text: &str) -> String {
+        text::cut(&self.without_goal(start(text, self.bytes_that_matter())), LONGEST)
+    }
+
+    /// The same, but of a text whose end matters more, like a path.
+    pub(super) fn end_of_line(&self, text: &str) -> String {
+        let line = self.without_goal(text::tail(text, self.bytes_that_matter()));
+        let length = line.chars().count();
+        if length <= LONGEST {
+            return line;
+        }
+        let end: String = line.chars().skip(length - LONGEST + 1).collect();
+        format!("…{end}")
+    }
+
+    /// Far more than one line shows, and enough to find a goal in it; the rest need not be looked at.
+    fn bytes_that_matter(&self) -> usize {
+        20 * LONGEST + 2 * self.objectives.first().map_or(0, String::len)
+    }
+
+    fn without_goal(&self, text: &str) -> String {
+        let mut line = one_line(text);
+        if let Some((_, Directive::State(stated) | Directive::Edit(Some(stated)))) = directive::read(&line)
+            && self.objectives.iter().any(|objective| objective == stated)
+        {
+            let before = line.len() - stated.len();
+            line.truncate(before);
+            return line + GOAL;
+        }
+        for objective in self.objectives.iter().filter(|objective| is_telling(objective)) {
+            if line.contains(objective.as_str()) {
+                line = line.replace(objective.as_str(), GOAL);
+            }
+        }
+        line
+    }
+}
+
+/// The first bytes of a text, up to a character boundary.
+fn start(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Whether a text found elsewhere means the goal: a single short word is just a word.
+fn is_telling(objective: &str) -> bool {
+    objective.len() >= 12 || objective.contains(' ')
+}
+
+/// The value of an attribute: one line, bounded, escaped, quotes too.
+pub(super) fn attribute(value: &str) -> String {
+    text::escape_xml(&text::cut(&one_line(value), 80)).replace('"', "&quot;")
+}
+
+/// A text on one line: escape sequences of terminals and control characters are gone, white space is single spaces.
+pub(super) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    let mut space = false;
+    while let Some(character) = characters.next() {
+        // Most characters are of this kind, and a thousand events have many.
+        let plain = character.is_ascii_graphic();
+        if character == '\u{1b}' {
+            skip_sequence(&mut characters);
+        } else if !plain && character.is_whitespace() {
+            space = !line.is_empty();
+        } else if plain || !character.is_control() {
+            if std::mem::take(&mut space) {
+                line.push(' ');
+            }
+            line.push(character);
+        }
+    }
+    line
+}
+
+/// Steps over what follows an escape character: `[…m` and its like, `]…` up to its end, or one character.
+fn skip_sequence(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match characters.peek() {
+        Some('[') => {
+            characters.next();
+            // Parameters, then one letter; anything else means that the sequence was broken off.
+            while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
+            characters.next_if(|c| matches!(c, '@'..='~'));
+        }
+        Some(']') => {
+            while let Some(character) = characters.next_if(|c| *c != '\n') {
+                if character == '\u{7}' {
+                    break;
+                }
+                if character == '\u{1b}' {
+                    characters.next_if_eq(&'\\');
+                    break;
+                }
+            }
+        }
+        Some(c) if !c.is_control() => {
+            characters.next();
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cleaner(objectives: &[&str]) -> Cleaner {
+        Cleaner { objectives: objectives.iter().map(|text| (*text).to_owned()).collect() }
+    }
+
+    #[test]
+    fn terminals_are_not_driven() {
+        for (text, line) in [
+            ("\u{1b}[1;31merror\u{1b}[0m: no\r\n  such\tfile\u{0}", "error: no such file"),
+            ("\u{1b}]0;title\u{7}after", "after"),
+            ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+            ("\u{1b}]never ended\nnext line", "next line"),
+            ("\u{1b}(Bplain", "Bplain"),
+            ("ends in \u{1b}", "ends in"),
+            ("\u{1b}[目", "目"),
+        ] {
+            assert_eq!(one_line(text), line, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_goal_is_not_repeated() {
+        let cleaner = cleaner(&["Ship the v2 release and tell everybody", "Ship the v2 release", "go"]);
+        for (text, line) in [
+            ("goal: Ship the\nv2 release", "goal: [the session goal]"),
+            ("/goal go", "/goal [the session goal]"),
+            ("go on", "go on"),
+            ("Please: Ship  the v2 release.", "Please: [the session goal]."),
+            ("I said: Ship the v2 release and tell everybody!", "I said: [the session goal]!"),
+        ] {
+            assert_eq!(cleaner.line(text), line, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn items_are_bounded_where_it_hurts_least() {
+        let cleaner = cleaner(&[]);
+        let path = format!("/{}/name.rs", "目".repeat(300));
+        assert!(cleaner.end_of_line(&path).starts_with('…') && cleaner.end_of_line(&path).ends_with("目/name.rs"));
+        assert_eq!(cleaner.end_of_line(&path).chars().count(), LONGEST);
+        assert_eq!(cleaner.line(&path).chars().count(), LONGEST);
+        assert_eq!(attribute("a\"b\n<c>"), "a&quot;b &lt;c&gt;");
+    }
+}

@@ -1,0 +1,219 @@
+//! Session memory as rows: what a hook call found goes in, within bounds, and comes out again for snapshots, searches
+//! and people. Everything is read with patience: a value that a newer program or a broken disk left behind is passed
+//! over, never an error that would cost the rest.
+
+mod evict;
+mod fixes;
+mod known;
+mod lineage;
+mod retention;
+mod search;
+mod snapshots;
+mod stated;
+mod tasks;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{OptionalExtension as _, Row, params};
+use strum::IntoEnumIterator as _;
+
+use super::{Db, StoreError};
+use crate::clock::Millis;
+use crate::memory::{Category, Finding, Findings, Importance, Remembered};
+use crate::text;
+
+pub use known::SessionActivity;
+pub use retention::Forgotten;
+pub use search::{Hit, Scope};
+pub use snapshots::Snapshot;
+
+/// Findings are bounded where they are made; this only keeps a mistake there from filling the store.
+const TEXT_KEPT: usize = 4_000;
+const SUBJECT_KEPT: usize = 1_000;
+
+const COLUMNS: &str = "e.id, e.session_id, e.category, e.kind, e.importance, e.subject, e.text, e.repeats, e.resolved,
+    e.created_at_ms";
+
+const COUNT_REPETITION: &str = "UPDATE session_events SET repeats = repeats + 1
+     WHERE id = (SELECT id FROM session_events WHERE session_id = ?1 AND category = ?2 AND kind = ?3
+                 ORDER BY id DESC LIMIT 1)
+       AND subject = ?4 AND text = ?5 AND resolved = 0";
+
+/// The statement says the id itself: the triggers that keep the index for searches write rows too.
+const ADD: &str = "INSERT INTO session_events (session_id, category, kind, importance, subject, text, created_at_ms)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
+
+/// Which events of a session to list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryFilter {
+    pub category: Option<Category>,
+    /// Only events after this one, the first of them first; else the newest ones.
+    pub after: Option<i64>,
+}
+
+/// The ids of the rows that one call added.
+#[derive(Debug, Clone, Copy)]
+struct Added {
+    first: i64,
+    last: i64,
+}
+
+impl Added {
+    fn with(added: Option<Self>, id: Option<i64>) -> Option<Self> {
+        match (added, id) {
+            (Some(added), Some(id)) => Some(Self { first: added.first, last: id }),
+            (None, Some(id)) => Some(Self { first: id, last: id }),
+            (added, None) => added,
+        }
+    }
+}
+
+impl Db<'_> {
+    /// Remembers what one hook call found, in the caller's transaction. What equals the newest event of the same
+    /// category and kind only raises its `repeats`; an error that was resolved since is a new one.
+    pub fn remember(self, session_id: &str, found: &Findings, now: Millis) -> Result<(), StoreError> {
+        let mut added = None;
+        for finding in &found.findings {
+            added = Added::with(added, self.add_finding(session_id, finding, now)?);
+        }
+        for subject in &found.worked {
+            // What failed and worked within one call may have failed last.
+            let failed_too = |finding: &Finding| finding.category == Category::Error && finding.subject == *subject;
+            if subject.is_empty() || found.findings.iter().any(failed_too) {
+                continue;
+            }
+            if let Some(fix) = self.resolve_errors(session_id, subject)? {
+                added = Added::with(added, self.add_finding(session_id, &fix, now)?);
+            }
+        }
+        for change in &found.tasks {
+            self.change_tasks(session_id, change, now)?;
+        }
+        match added {
+            Some(added) => self.evict_events(session_id, added),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds an event, unless it repeats the newest of its kind; then there is no new id.
+    fn add_finding(self, session_id: &str, finding: &Finding, now: Millis) -> Result<Option<i64>, StoreError> {
+        let category = <&str>::from(finding.category);
+        let (subject, text) = (text::cut(&finding.subject, SUBJECT_KEPT), text::cut(&finding.text, TEXT_KEPT));
+        let repeated = self.0.prepare_cached(COUNT_REPETITION)?.execute(params![
+            session_id,
+            category,
+            finding.kind,
+            subject,
+            text
+        ])?;
+        if repeated > 0 {
+            return Ok(None);
+        }
+        let level = level(finding.importance);
+        let values = params![session_id, category, finding.kind, level, subject, text, now];
+        Ok(Some(self.0.prepare_cached(ADD)?.query_row(values, |row| row.get(0))?))
+    }
+
+    /// Events of a session, oldest first.
+    pub fn events_of(
+        self,
+        session_id: &str,
+        filter: MemoryFilter,
+        limit: usize,
+    ) -> Result<Vec<Remembered>, StoreError> {
+        let order = if filter.after.is_some() { "ASC" } else { "DESC" };
+        let sql = format!(
+            "SELECT * FROM (SELECT {COLUMNS} FROM session_events e
+               WHERE e.session_id = ?1 AND (?2 IS NULL OR e.category = ?2) AND e.id > ?3 ORDER BY e.id {order} LIMIT ?4)
+             ORDER BY id"
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let category = filter.category.map(<&str>::from);
+        let mut statement = self.0.prepare_cached(&sql)?;
+        let rows = statement.query_map(params![session_id, category, filter.after.unwrap_or(0), limit], read)?;
+        understood(rows)
+    }
+
+    /// How often each category was seen, repetitions counted; categories without events are left out.
+    pub fn counts_by_category(self, session_id: &str) -> Result<Vec<(Category, i64)>, StoreError> {
+        let sql = "SELECT category, sum(repeats) FROM session_events WHERE session_id = ?1 GROUP BY category";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let rows = statement.query_map([session_id], |row| Ok((lossy(row, 0)?, row.get::<_, i64>(1)?)))?;
+        let counts: Vec<(String, i64)> = rows.collect::<Result<_, _>>()?;
+        let count = |category: Category| {
+            let name = <&str>::from(category);
+            counts.iter().find(|(found, _)| found == name).map(|(_, count)| (category, *count))
+        };
+        Ok(Category::iter().filter_map(count).collect())
+    }
+
+    /// When the newest event of a session was stored.
+    pub(crate) fn newest_event_ms(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
+        let sql = "SELECT created_at_ms FROM session_events WHERE session_id = ?1 ORDER BY id DESC LIMIT 1";
+        Ok(self.0.prepare_cached(sql)?.query_row([session_id], |row| row.get(0)).optional()?)
+    }
+}
+
+fn level(importance: Importance) -> i64 {
+    match importance {
+        Importance::Low => 0,
+        Importance::Normal => 1,
+        Importance::High => 2,
+        Importance::Critical => 3,
+    }
+}
+
+/// Reads an event; `None` for one whose words are not understood.
+fn read(row: &Row<'_>) -> rusqlite::Result<Option<Remembered>> {
+    let category = lossy(row, 2)?.parse().ok();
+    let importance = match row.get_ref(4)? {
+        ValueRef::Integer(0) => Some(Importance::Low),
+        ValueRef::Integer(1) => Some(Importance::Normal),
+        ValueRef::Integer(2) => Some(Importance::High),
+        ValueRef::Integer(3) => Some(Importance::Critical),
+        _ => None,
+    };
+    let (Some(category), Some(importance)) = (category, importance) else {
+        return Ok(None);
+    };
+    Ok(Some(Remembered {
+        id: row.get(0)?,
+        session_id: lossy(row, 1)?,
+        category,
+        kind: lossy(row, 3)?,
+        importance,
+        subject: lossy(row, 5)?,
+        text: lossy(row, 6)?,
+        repeats: whole(row, 7)?,
+        resolved: whole(row, 8)? != 0,
+        created_at_ms: whole(row, 9)?,
+    }))
+}
+
+/// Text whatever was stored: bytes that are no UTF-8 are replaced, another type is written out.
+fn lossy(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => String::new(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => match std::str::from_utf8(bytes) {
+            // Several times faster than looking for what to replace.
+            Ok(text) => text.to_owned(),
+            Err(_) => String::from_utf8_lossy(bytes).into_owned(),
+        },
+    })
+}
+
+fn whole(row: &Row<'_>, column: usize) -> rusqlite::Result<i64> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Integer(number) => number,
+        _ => 0,
+    })
+}
+
+fn understood<T>(rows: impl Iterator<Item = rusqlite::Result<Option<T>>>) -> Result<Vec<T>, StoreError> {
+    let rows: Vec<Option<T>> = rows.collect::<Result<_, _>>()?;
+    Ok(rows.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests;

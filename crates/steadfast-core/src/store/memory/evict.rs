@@ -1,0 +1,85 @@
+//! Who goes when a session has too many events. In this order:
+//!
+//! 1. what is neither new nor held by a floor, the least important first and of those the oldest first;
+//! 2. if one call brought more than fits, its own earlier rows by the same order, but never its last row.
+//!
+//! Floors hold the newest few of what is worth most after a compaction. All of them together are far below the most
+//! that is kept, so there is always something else to let go.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Added, Db, StoreError};
+use crate::memory::{Category, EVENTS_KEPT};
+
+const PROMPTS_HELD: u32 = 20;
+const RULES_HELD: u32 = 20;
+const DECISIONS_HELD: u32 = 20;
+const UNRESOLVED_ERRORS_HELD: u32 = 10;
+const _: () = assert!(
+    ((PROMPTS_HELD + RULES_HELD + DECISIONS_HELD + UNRESOLVED_ERRORS_HELD) as usize) < EVENTS_KEPT,
+    "floors and a new row must fit"
+);
+
+pub(super) const COUNT: &str = "SELECT count(*) FROM session_events WHERE session_id = ?1";
+
+pub(super) const NEWEST_OF_CATEGORY: &str =
+    "SELECT id FROM session_events WHERE session_id = ?1 AND category = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3";
+
+pub(super) const NEWEST_UNRESOLVED: &str = "SELECT id FROM session_events
+     WHERE session_id = ?1 AND category = 'error' AND resolved = 0 ORDER BY id DESC LIMIT 1 OFFSET ?2";
+
+/// The plus keeps SQLite from choosing another index than the one that has this order.
+pub(super) const DROP: &str = "DELETE FROM session_events WHERE id IN (
+     SELECT id FROM session_events
+     WHERE session_id = ?1 AND +id < ?2
+       AND NOT (category = 'prompt' AND id >= ?3) AND NOT (category = 'rule' AND id >= ?4)
+       AND NOT (category = 'decision' AND id >= ?5) AND NOT (category = 'error' AND resolved = 0 AND id >= ?6)
+     ORDER BY importance, id LIMIT ?7)";
+
+/// The oldest id that each floor holds; 0 when it holds all there are.
+struct Floors {
+    prompts: i64,
+    rules: i64,
+    decisions: i64,
+    errors: i64,
+}
+
+impl Db<'_> {
+    /// Brings a session back to the most that is kept, after rows were added.
+    pub(super) fn evict_events(self, session_id: &str, added: Added) -> Result<(), StoreError> {
+        let count: i64 = self.0.prepare_cached(COUNT)?.query_row([session_id], |row| row.get(0))?;
+        let excess = count - i64::try_from(EVENTS_KEPT).unwrap_or(i64::MAX);
+        if excess <= 0 {
+            return Ok(());
+        }
+        let floors = self.floors(session_id)?;
+        let dropped = self.drop_events(session_id, added.first, &floors, excess)?;
+        if dropped < excess {
+            self.drop_events(session_id, added.last, &floors, excess - dropped)?;
+        }
+        Ok(())
+    }
+
+    fn drop_events(self, session_id: &str, below: i64, floors: &Floors, most: i64) -> Result<i64, StoreError> {
+        let Floors { prompts, rules, decisions, errors } = floors;
+        let values = params![session_id, below, prompts, rules, decisions, errors, most];
+        let dropped = self.0.prepare_cached(DROP)?.execute(values)?;
+        Ok(i64::try_from(dropped).unwrap_or(i64::MAX))
+    }
+
+    fn floors(self, session_id: &str) -> Result<Floors, StoreError> {
+        let mut newest = self.0.prepare_cached(NEWEST_OF_CATEGORY)?;
+        let mut oldest_held = |category: Category, held: u32| {
+            let values = params![session_id, <&str>::from(category), held - 1];
+            newest.query_row(values, |row| row.get(0)).optional().map(Option::unwrap_or_default)
+        };
+        let values = params![session_id, UNRESOLVED_ERRORS_HELD - 1];
+        let errors = self.0.prepare_cached(NEWEST_UNRESOLVED)?.query_row(values, |row| row.get(0)).optional()?;
+        Ok(Floors {
+            prompts: oldest_held(Category::Prompt, PROMPTS_HELD)?,
+            rules: oldest_held(Category::Rule, RULES_HELD)?,
+            decisions: oldest_held(Category::Decision, DECISIONS_HELD)?,
+            errors: errors.unwrap_or_default(),
+        })
+    }
+}

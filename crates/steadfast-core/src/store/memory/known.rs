@@ -1,0 +1,77 @@
+//! Which sessions the store knows of, and when something last happened in each.
+
+use std::cmp::Reverse;
+
+use super::{Db, StoreError};
+use crate::clock::Millis;
+use crate::store::Session;
+
+/// A session, newest activity first in lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionActivity {
+    pub session_id: String,
+    /// What hooks told about it; memory may outlive that.
+    pub session: Option<Session>,
+    /// Its newest event, or when a hook last saw it.
+    pub last_active_ms: Millis,
+}
+
+/// Steps from one session to the next in the index, so that their events are not read.
+const REMEMBERED: &str = "WITH RECURSIVE found(id) AS (
+       SELECT min(session_id) FROM session_events
+       UNION ALL
+       SELECT (SELECT min(session_id) FROM session_events WHERE session_id > found.id) FROM found WHERE id IS NOT NULL)
+     SELECT id FROM found WHERE id IS NOT NULL
+     UNION SELECT session_id FROM stated_goals
+     UNION SELECT session_id FROM session_tasks
+     UNION SELECT session_id FROM session_snapshots";
+
+impl Db<'_> {
+    /// Every session that hooks told of or that something is remembered of, the last active first.
+    pub fn known_sessions(self) -> Result<Vec<SessionActivity>, StoreError> {
+        let mut ids = self.remembered_sessions()?;
+        let mut statement = self.0.prepare("SELECT session_id FROM sessions")?;
+        let told: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        ids.extend(told);
+        ids.sort_unstable();
+        ids.dedup();
+        let mut known = ids.into_iter().map(|id| self.session_activity(&id)).collect::<Result<Vec<_>, _>>()?;
+        known.sort_by_key(|known| Reverse(known.last_active_ms));
+        Ok(known)
+    }
+
+    /// The ids of sessions that something is remembered of.
+    pub(super) fn remembered_sessions(self) -> Result<Vec<String>, StoreError> {
+        let mut statement = self.0.prepare_cached(REMEMBERED)?;
+        Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    }
+
+    /// A session by its id, known or not.
+    pub fn session_activity(self, session_id: &str) -> Result<SessionActivity, StoreError> {
+        let session = self.session(session_id)?;
+        let seen = session.as_ref().map(|session| session.last_seen_ms);
+        let last_active_ms = self.newest_event_ms(session_id)?.max(seen).unwrap_or(0);
+        Ok(SessionActivity { session_id: session_id.to_owned(), session, last_active_ms })
+    }
+
+    /// Ids that are, or begin with, `id`: of sessions with hooks, memory or a goal. An exact one is the only one.
+    pub fn sessions_by_id(self, id: &str) -> Result<Vec<String>, StoreError> {
+        // The last character of Unicode ends the range of all ids with this beginning.
+        let sql = "SELECT session_id FROM sessions WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
+             UNION SELECT session_id FROM session_events WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
+             UNION SELECT session_id FROM stated_goals WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
+             UNION SELECT session_id FROM goals WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)";
+        let mut statement = self.0.prepare(sql)?;
+        let mut found: Vec<String> = statement.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        if found.iter().any(|found| found == id) {
+            found.retain(|found| found == id);
+        }
+        Ok(found)
+    }
+
+    /// The directories of projects, as sessions named them.
+    pub fn project_directories(self) -> Result<Vec<String>, StoreError> {
+        let mut statement = self.0.prepare("SELECT DISTINCT project_dir FROM sessions WHERE project_dir <> ''")?;
+        Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    }
+}

@@ -1,0 +1,171 @@
+//! Finding events by their words. What a person or a model types is only ever words: each is quoted, so that no query
+//! is a syntax error or an expression of its own.
+
+use rusqlite::{Row, ToSql};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{COLUMNS, Db, StoreError, read, understood};
+use crate::clock::Millis;
+use crate::host::Host;
+use crate::memory::{Category, Remembered};
+
+/// A longer query is cut: nobody remembers more.
+const QUERY_READ: usize = 400;
+const WORDS_READ: usize = 32;
+
+/// Where to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// A session and those it was forked from.
+    Lineage(&'a str),
+    /// Sessions of these directories, as they are stored: one project may have several.
+    Project(&'a [String]),
+    All,
+}
+
+/// An event that was found, and where it happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hit {
+    #[serde(flatten)]
+    pub event: Remembered,
+    pub host: Option<Host>,
+    pub project: Option<String>,
+}
+
+impl Db<'_> {
+    /// The best matches first, of equal ones the newest. All words must occur, the last one may be a beginning. When
+    /// the index knows none, parts of words count too (languages without spaces, fragments of code); then, any of the
+    /// words.
+    pub fn search(
+        self,
+        query: &str,
+        scope: Scope<'_>,
+        category: Option<Category>,
+        limit: usize,
+    ) -> Result<Vec<Hit>, StoreError> {
+        let words = words(query);
+        if words.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let within = self.within(scope)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let category = category.map(<&str>::from);
+        let mut hits = self.find_words(&words, " AND ", within.as_deref(), category, limit)?;
+        if hits.is_empty() {
+            hits = self.find_parts(&words, within.as_deref(), category, limit)?;
+        }
+        if hits.is_empty() && words.len() > 1 {
+            hits = self.find_words(&words, " OR ", within.as_deref(), category, limit)?;
+        }
+        Ok(hits)
+    }
+
+    /// Sessions that count, as JSON for SQLite: each with the moment until which it does. `None` stands for all.
+    fn within(self, scope: Scope<'_>) -> Result<Option<String>, StoreError> {
+        let sessions = match scope {
+            Scope::All => return Ok(None),
+            Scope::Lineage(id) => {
+                let kin = self.lineage(id)?;
+                kin.into_iter().map(|kin| json!({"id": kin.session_id, "until": kin.until})).collect()
+            }
+            Scope::Project(directories) => {
+                let sql = "SELECT session_id FROM sessions WHERE project_dir IN (SELECT value FROM json_each(?1))";
+                let mut statement = self.0.prepare(sql)?;
+                let ids = statement.query_map([json!(directories).to_string()], |row| row.get::<_, String>(0))?;
+                ids.map(|id| id.map(|id| json!({"id": id, "until": Millis::MAX}))).collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        Ok(Some(json!(sessions).to_string()))
+    }
+
+    fn find_words(
+        self,
+        words: &[String],
+        joined_by: &str,
+        within: Option<&str>,
+        category: Option<&str>,
+        limit: i64,
+    ) -> Result<Vec<Hit>, StoreError> {
+        // Without a letter or digit there is nothing that the index could know.
+        let known: Vec<&String> = words.iter().filter(|word| word.chars().any(char::is_alphanumeric)).collect();
+        if known.is_empty() {
+            return Ok(Vec::new());
+        }
+        let quoted: Vec<String> = known.iter().map(|word| format!("\"{}\"", word.replace('"', "\"\""))).collect();
+        let expression = format!("{}*", quoted.join(joined_by));
+        let sql = format!(
+            "SELECT {COLUMNS}, s.host, s.project_dir FROM session_events_fts f
+               JOIN session_events e ON e.id = f.rowid LEFT JOIN sessions s ON s.session_id = e.session_id
+             WHERE session_events_fts MATCH ?1 AND (?2 IS NULL OR e.category = ?2)
+               AND (?3 IS NULL OR EXISTS (SELECT 1 FROM json_each(?3) w
+                      WHERE w.value ->> 'id' = e.session_id AND e.created_at_ms <= w.value ->> 'until'))
+             ORDER BY f.rank, e.id DESC LIMIT ?4"
+        );
+        let mut statement = self.0.prepare_cached(&sql)?;
+        let rows = statement.query_map((expression, category, within, limit), read_hit)?;
+        understood(rows)
+    }
+
+    /// Looks at the texts themselves, newest first.
+    fn find_parts(
+        self,
+        words: &[String],
+        within: Option<&str>,
+        category: Option<&str>,
+        limit: i64,
+    ) -> Result<Vec<Hit>, StoreError> {
+        let patterns: Vec<String> = words.iter().map(|word| like_pattern(word)).collect();
+        let conditions: Vec<String> = (0..patterns.len())
+            .map(|at| at + 4)
+            .map(|number| format!("(e.text LIKE ?{number} ESCAPE '\\' OR e.subject LIKE ?{number} ESCAPE '\\')"))
+            .collect();
+        // Where sessions are named, they lead the way to their events.
+        let from = match within {
+            Some(_) => {
+                "json_each(?1) w CROSS JOIN session_events e
+                   ON e.session_id = w.value ->> 'id' AND e.created_at_ms <= w.value ->> 'until'"
+            }
+            None => "session_events e",
+        };
+        let sql = format!(
+            "SELECT {COLUMNS}, s.host, s.project_dir FROM {from} LEFT JOIN sessions s ON s.session_id = e.session_id
+             WHERE (?2 IS NULL OR e.category = ?2) AND {}
+             ORDER BY e.id DESC LIMIT ?3",
+            conditions.join(" AND ")
+        );
+        let mut values: Vec<&dyn ToSql> = vec![&within, &category, &limit];
+        values.extend(patterns.iter().map(|pattern| pattern as &dyn ToSql));
+        let mut statement = self.0.prepare(&sql)?;
+        let rows = statement.query_map(values.as_slice(), read_hit)?;
+        understood(rows)
+    }
+}
+
+fn read_hit(row: &Row<'_>) -> rusqlite::Result<Option<Hit>> {
+    let host: Option<String> = row.get("host")?;
+    let project: Option<String> = row.get("project_dir")?;
+    Ok(read(row)?.map(|event| Hit {
+        event,
+        host: host.and_then(|host| host.parse().ok()),
+        project: project.filter(|project| !project.is_empty()),
+    }))
+}
+
+/// The words of a query, bounded and without control characters.
+fn words(query: &str) -> Vec<String> {
+    let readable: String = query.chars().take(QUERY_READ).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    readable.split_whitespace().take(WORDS_READ).map(str::to_owned).collect()
+}
+
+fn like_pattern(word: &str) -> String {
+    let mut pattern = String::from("%");
+    for character in word.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    pattern
+}

@@ -1,0 +1,91 @@
+//! The client's own list of tasks, kept as it stands: a task that changed is merged into what is known of it.
+
+use rusqlite::params;
+
+use super::{Db, StoreError, lossy, understood};
+use crate::clock::Millis;
+use crate::memory::{Task, TaskChange, TaskStatus};
+use crate::text;
+
+/// The most tasks a session keeps. Finished ones go first, then those that nobody touched for longest.
+const TASKS_KEPT: u32 = 300;
+const ID_KEPT: usize = 200;
+const SUBJECT_KEPT: usize = 500;
+
+const PUT: &str = "INSERT INTO session_tasks (session_id, task_id, position, subject, status, changed_at_ms)
+     VALUES (?1, ?2, (SELECT coalesce(max(position), 0) + 1 FROM session_tasks WHERE session_id = ?1),
+             coalesce(?3, ''), coalesce(?4, 'pending'), ?5)
+     ON CONFLICT (session_id, task_id) DO UPDATE SET
+       subject = coalesce(?3, subject), status = coalesce(?4, status), changed_at_ms = excluded.changed_at_ms";
+
+/// What the list says anew counts as changed only if it is.
+const PUT_IN_LIST: &str = "INSERT INTO session_tasks (session_id, task_id, position, subject, status, changed_at_ms)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+     ON CONFLICT (session_id, task_id) DO UPDATE SET
+       changed_at_ms = CASE WHEN subject = excluded.subject AND status = excluded.status
+                       THEN changed_at_ms ELSE excluded.changed_at_ms END,
+       position = excluded.position, subject = excluded.subject, status = excluded.status";
+
+const PRUNE: &str = "DELETE FROM session_tasks WHERE session_id = ?1 AND task_id IN (
+     SELECT task_id FROM session_tasks WHERE session_id = ?1
+     ORDER BY status IN ('pending', 'in_progress'), changed_at_ms, position
+     LIMIT max(0, (SELECT count(*) FROM session_tasks WHERE session_id = ?1) - ?2))";
+
+impl Db<'_> {
+    pub(super) fn change_tasks(self, session_id: &str, change: &TaskChange, now: Millis) -> Result<(), StoreError> {
+        match change {
+            TaskChange::Put { id, subject, status } => {
+                let subject = subject.as_ref().map(|subject| text::cut(subject, SUBJECT_KEPT));
+                let status = status.map(<&str>::from);
+                let id = text::cut(id, ID_KEPT);
+                self.0.prepare_cached(PUT)?.execute(params![session_id, id, subject, status, now])?;
+            }
+            TaskChange::Replace(list) => self.replace_list(session_id, list, now)?,
+        }
+        self.0.prepare_cached(PRUNE)?.execute(params![session_id, TASKS_KEPT])?;
+        Ok(())
+    }
+
+    /// Tasks with ids of their own are not in such a list and stay before it.
+    fn replace_list(self, session_id: &str, list: &[(String, TaskStatus)], now: Millis) -> Result<(), StoreError> {
+        let ids: Vec<String> = (1..=list.len()).map(|number| format!("list-{number}")).collect();
+        let still_there = serde_json::json!(ids).to_string();
+        self.0
+            .prepare_cached(
+                "DELETE FROM session_tasks WHERE session_id = ?1 AND task_id GLOB 'list-[0-9]*'
+                   AND task_id NOT IN (SELECT value FROM json_each(?2))",
+            )?
+            .execute([session_id, &still_there])?;
+        let before: i64 = self
+            .0
+            .prepare_cached(
+                "SELECT coalesce(max(position), 0) FROM session_tasks
+                 WHERE session_id = ?1 AND task_id NOT GLOB 'list-[0-9]*'",
+            )?
+            .query_row([session_id], |row| row.get(0))?;
+        let mut put = self.0.prepare_cached(PUT_IN_LIST)?;
+        for ((id, (subject, status)), position) in ids.iter().zip(list).zip(before + 1..) {
+            let subject = text::cut(subject, SUBJECT_KEPT);
+            put.execute(params![session_id, id, position, subject, <&str>::from(*status), now])?;
+        }
+        Ok(())
+    }
+
+    /// The tasks of a session in the client's order; deleted ones are no longer on the list.
+    pub fn tasks_of(self, session_id: &str) -> Result<Vec<Task>, StoreError> {
+        self.tasks_until(session_id, Millis::MAX)
+    }
+
+    /// Tasks as they were at a moment, as far as they have not changed since.
+    pub(super) fn tasks_until(self, session_id: &str, until: Millis) -> Result<Vec<Task>, StoreError> {
+        let sql = "SELECT task_id, subject, status FROM session_tasks
+                   WHERE session_id = ?1 AND changed_at_ms <= ?2 AND status <> 'deleted' ORDER BY position, task_id";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let rows = statement.query_map(params![session_id, until], |row| {
+            let status = lossy(row, 2)?.parse().ok();
+            let (id, subject) = (lossy(row, 0)?, lossy(row, 1)?);
+            Ok(status.map(|status| Task { id, subject, status }))
+        })?;
+        understood(rows)
+    }
+}

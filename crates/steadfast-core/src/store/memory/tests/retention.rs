@@ -1,0 +1,162 @@
+//! What is forgotten, and what never is.
+
+use super::*;
+use crate::goal::budget::Budget;
+use crate::memory::stated::StatedChange;
+use crate::testing::HOUR;
+
+const DAY: Millis = 24 * HOUR;
+
+fn ended(id: &str, at: Millis) -> Session {
+    Session { ended_at_ms: Some(at), last_seen_ms: at, ..session(id, at) }
+}
+
+impl World {
+    fn forget(&mut self, now: Millis, days: u32) -> Vec<String> {
+        let gone = self.store.write(|db| db.forget_old(now, days)).unwrap();
+        gone.into_iter().map(|gone| gone.session_id).collect()
+    }
+
+    fn count(&self, sql: &str) -> i64 {
+        self.store.db.query_row(sql, [], |row| row.get(0)).unwrap()
+    }
+}
+
+#[test]
+fn the_last_activity_decides_not_the_start() {
+    let mut world = World::new();
+    for id in ["silent", "seen", "spoke"] {
+        world.put(&ended(id, START));
+        world.remember_in(id, vec![prompt(id)], START);
+    }
+    world.put(&Session { last_seen_ms: START + 20 * DAY, ..ended("seen", START) });
+    world.remember_in("spoke", vec![prompt("again")], START + 20 * DAY);
+    world.remember_in("no session row", vec![prompt("x")], START + DAY);
+    let now = START + 31 * DAY + 1;
+    assert_eq!(world.forget(now, 0), Vec::<String>::new(), "0 keeps everything");
+    assert_eq!(world.forget(now, 30), ["silent", "no session row"]);
+    assert_eq!(world.forget(now, 30), Vec::<String>::new());
+    let left = world.store.read().known_sessions().unwrap();
+    let left: Vec<&str> = left.iter().map(|known| known.session_id.as_str()).collect();
+    assert_eq!(left, ["seen", "spoke", "silent"], "hooks' own record of a session is not memory");
+    assert_eq!(world.count("SELECT count(*) FROM session_events"), 3);
+}
+
+#[test]
+fn what_may_still_be_needed_stays() {
+    let mut world = World::new();
+    let me = crate::host::process::client_of_hook();
+    let live = Session { client: me, ended_at_ms: None, ..ended("alive", START) };
+    // Whether a session without a known process runs cannot be told; silence for a month tells.
+    let open = Session { ended_at_ms: None, ..ended("never ended", START) };
+    for session in [&live, &open, &ended("stated", START), &ended(SESSION, START), &ended("over", START)] {
+        world.put(session);
+        world.remember_in(&session.session_id, vec![prompt("x")], START);
+    }
+    world.start(Budget::default(), START);
+    for id in ["stated", "over"] {
+        let change = StatedChange::Set("ship".into());
+        world.store.write(|db| db.apply_stated(id, &change, None, START)).unwrap();
+    }
+    let done = StatedChange::Move(crate::memory::stated::StatedStatus::Done);
+    world.store.write(|db| db.apply_stated("over", &done, None, START)).unwrap();
+    let mut gone = world.forget(START + 400 * DAY, 30);
+    gone.sort();
+    assert_eq!(gone, ["never ended", "over"]);
+    assert_eq!(world.store.read().expired_sessions(START + 1, START + DAY).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn the_ancestors_of_a_fork_that_stays_stay_too() {
+    let mut world = World::new();
+    world.put(&ended("a", START));
+    world.put(&Session { ended_at_ms: Some(START), ..fork("b", "a", START) });
+    let seen = START + 40 * DAY;
+    world.put(&Session { last_seen_ms: seen, ended_at_ms: Some(seen), ..fork("c", "b", START) });
+    world.put(&Session { ended_at_ms: Some(START), ..fork("d", "a", START) });
+    for id in ["a", "b", "d"] {
+        world.remember_in(id, vec![prompt(id)], START);
+    }
+    let now = START + 41 * DAY;
+    assert_eq!(world.forget(now, 30), ["d"], "c has no memory of its own, and lives on that of a and b");
+    let now = START + 90 * DAY;
+    assert_eq!(world.forget(now, 30), ["a", "b"]);
+}
+
+#[test]
+fn a_hook_forgets_a_few_at_a_time() {
+    let mut world = World::new();
+    for number in 0..25 {
+        world.remember_in(&format!("s{number:02}"), vec![prompt("x")], START + number);
+    }
+    let counts: Vec<usize> = (0..4).map(|_| world.forget(START + 40 * DAY, 30).len()).collect();
+    assert_eq!(counts, [10, 10, 5, 0]);
+}
+
+#[test]
+fn a_purge_leaves_no_word_in_the_file_and_no_other_session_harmed() {
+    let mut world = World::new();
+    let secret = "hunter2secretword";
+    for id in ["a", "b"] {
+        world.put(&ended(id, START));
+        let text = if id == "a" { secret } else { "harmless" };
+        world.remember_in(id, vec![prompt(text), read_of(text)], START);
+        let change = StatedChange::Set(text.into());
+        world.store.write(|db| db.apply_stated(id, &change, None, START)).unwrap();
+        world.store.write(|db| db.put_snapshot(id, text, START)).unwrap();
+    }
+    let gone = world.store.write(|db| db.purge("a")).unwrap();
+    let expected = Forgotten {
+        session_id: "a".into(),
+        project: Some("/p/web".into()),
+        events: 2,
+        tasks: 0,
+        stated_goals: 1,
+        last_active_ms: START,
+    };
+    assert_eq!(gone, expected);
+    let read = world.store.read();
+    assert_eq!(read.sessions_by_id("a").unwrap(), Vec::<String>::new());
+    assert_eq!(read.counts_by_category("b").unwrap(), [(Category::Prompt, 1), (Category::File, 1)]);
+    assert_eq!(read.search("harmless", Scope::All, None, 9).unwrap().len(), 2);
+    assert_eq!(read.stated_goal("b").unwrap().unwrap().objective, "harmless");
+    world.store.empty_log().unwrap();
+    let log = world.store.path().with_extension("db-wal");
+    assert_eq!(fs_err::metadata(log).unwrap().len(), 0);
+    let file = fs_err::read(world.store.path()).unwrap();
+    assert!(!file.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()), "the word is still in the file");
+    assert!(file.windows(8).any(|bytes| bytes == b"harmless"), "the test sees words that are there");
+}
+
+#[test]
+fn a_purge_of_everything_spares_goals_and_what_they_need() {
+    let mut world = World::new();
+    world.put(&ended(SESSION, START));
+    world.put(&ended("other", START));
+    world.remember(vec![prompt("x")]);
+    world.remember_in("other", vec![prompt("x")], START + 5);
+    let goal = world.start(Budget::default(), START);
+    let before = world.store.write(|db| db.purge_all_before(START + 5)).unwrap();
+    assert_eq!(before.iter().map(|gone| gone.session_id.as_str()).collect::<Vec<_>>(), [SESSION]);
+    world.store.write(|db| db.purge_all_before(Millis::MAX)).unwrap();
+    assert_eq!(world.count("SELECT count(*) FROM session_events"), 0);
+    assert_eq!(world.goal(), goal);
+    let left = world.store.read().known_sessions().unwrap();
+    assert_eq!(left.into_iter().map(|known| known.session_id).collect::<Vec<_>>(), [SESSION]);
+}
+
+#[test]
+fn ids_are_found_by_their_beginning() {
+    let mut world = World::new();
+    world.put(&session("abc1", START));
+    world.remember_in("abc2", vec![prompt("x")], START);
+    world.remember_in("ab", vec![prompt("x")], START);
+    world.start(Budget::default(), START);
+    let find = |id: &str| world.store.read().sessions_by_id(id).unwrap();
+    assert_eq!(find("abc"), ["abc1", "abc2"]);
+    assert_eq!(find("abc2"), ["abc2"]);
+    assert_eq!(find("ab"), ["ab"], "an exact id is the only one");
+    assert_eq!(find("6dd8"), [SESSION], "a session known by its goal only");
+    assert_eq!(find("%"), Vec::<String>::new());
+    assert_eq!(find("").len(), 4);
+}

@@ -1,0 +1,100 @@
+//! What a run needs before anything is made of it: its agents' programs, the tools and files its rules ask, a repository
+//! for its worktrees. A run that lacks one of them would only burn its iterations.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use steadfast_core::config::AgentsConfig;
+use steadfast_core::env_vars;
+use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule};
+use steadfast_core::text;
+use steadfast_engine::worktree;
+
+use super::Here;
+use crate::failure::{Failure, code};
+
+/// Refuses what cannot work here, and names programs so that they are found from worktrees, too.
+pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result<(), Failure> {
+    let project = &here.project;
+    let agents = plan.stages.iter_mut().flat_map(|stage| std::iter::once(&mut stage.agent).chain(&mut stage.judge));
+    for agent in agents {
+        make_absolute(agent, project);
+        require_program(agent, &here.paths.config.agents, project)?;
+    }
+    if in_worktree || plan.stages.iter().any(|stage| stage.parallel) {
+        worktree::require_repository(project)
+            .map_err(|error| Failure::new(code::ENVIRONMENT, error.to_string(), error.hint()))?;
+    }
+    for (at, stage) in plan.stages.iter().enumerate() {
+        // What a later stage reads may be what an earlier one writes.
+        require_rule(&stage.completion, project, at == 0)?;
+    }
+    Ok(())
+}
+
+/// A script beside the user may be in no commit, and then it is in no worktree either.
+fn make_absolute(agent: &mut AgentPlan, project: &Path) {
+    if let AgentKind::Command(words) = &mut agent.kind
+        && let Some(program) = words.first_mut()
+        && program.contains('/')
+        && Path::new(program.as_str()).is_relative()
+    {
+        let path = project.join(&*program);
+        if path.is_file() {
+            *program = path.display().to_string();
+        }
+    }
+}
+
+fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> Result<(), Failure> {
+    let usual = |program: &Option<String>, name: &str| program.clone().unwrap_or_else(|| name.to_owned());
+    let program = match &agent.kind {
+        AgentKind::Claude => usual(&config.claude.program, "claude"),
+        AgentKind::Codex => usual(&config.codex.program, "codex"),
+        AgentKind::Command(words) => words.first().cloned().unwrap_or_default(),
+    };
+    if is_there(&program, project) {
+        return Ok(());
+    }
+    let shown = text::headline(&program, 100);
+    let hint = match agent.kind {
+        AgentKind::Command(_) => "--agent PROGRAM: one on PATH, or a path to a file that may be executed",
+        _ => "install it or add its directory to PATH; or use another agent: --agent claude, codex or a command",
+    };
+    let message = if program.contains('/') {
+        format!("the agent's program `{shown}` is not there or not executable")
+    } else {
+        format!("there is no `{shown}` on PATH, and the agent needs it")
+    };
+    Err(Failure::new(code::ENVIRONMENT, message, hint))
+}
+
+fn is_there(program: &str, project: &Path) -> bool {
+    if program.contains('/') {
+        return is_executable(&project.join(program));
+    }
+    let path = env_vars::path(env_vars::PATH).unwrap_or_default();
+    let mut candidates = std::env::split_paths(&path).map(|directory| directory.join(program));
+    candidates.any(|candidate: PathBuf| is_executable(&candidate))
+}
+
+fn is_executable(path: &Path) -> bool {
+    fs_err::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}
+
+fn require_rule(rule: &Rule, project: &Path, is_first: bool) -> Result<(), Failure> {
+    match rule {
+        Rule::Any(rules) | Rule::All(rules) => rules.iter().try_for_each(|rule| require_rule(rule, project, is_first)),
+        Rule::BeadsEmpty(_) if !is_there("bd", project) => Err(Failure::new(
+            code::ENVIRONMENT,
+            "there is no `bd` on PATH, and the rule `beads-empty` asks it",
+            "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule",
+        )),
+        Rule::Checklist(file) if is_first && !project.join(file).is_file() => Err(Failure::new(
+            code::ENVIRONMENT,
+            format!("the checklist `{}` is not there", text::headline(file, 100)),
+            "write it first, with a line `- [ ] …` for each task; or correct `file` in the rule",
+        )),
+        _ => Ok(()),
+    }
+}

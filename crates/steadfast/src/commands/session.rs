@@ -1,0 +1,133 @@
+//! `steadfast session`: what is remembered of sessions, to look at, to search and to forget. Words of sessions are text
+//! from outside; a terminal gets them without control characters.
+
+mod list;
+mod purge;
+mod search;
+mod show;
+
+use std::path::{Path, PathBuf};
+
+use steadfast_core::clock::{self, Millis};
+use steadfast_core::memory::Category;
+use steadfast_core::paths::Paths;
+use steadfast_core::session;
+use steadfast_core::store::{Db, Store, StoreError};
+use steadfast_core::text;
+
+use crate::cli::session::{SessionArgs, SessionVerb, WhichSession};
+use crate::failure::{Failure, code};
+use crate::output::Done;
+
+/// Sessions named when a beginning fits several.
+const NAMED_MOST: usize = 5;
+
+/// Where a verb looks, and when.
+struct Asked {
+    paths: Paths,
+    directory: PathBuf,
+    now: Millis,
+}
+
+pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<Done, Failure> {
+    let asked = Asked { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
+    match &arguments.verb {
+        SessionVerb::List { all, limit } => list::list(&asked, *all, *limit),
+        SessionVerb::Show(which) => show::show(&asked, which),
+        SessionVerb::Events(events) => show::events(&asked, events),
+        SessionVerb::Snapshot { session, host } => show::snapshot(&asked, session, host.as_deref()),
+        SessionVerb::Search(words) => search::search(&asked, words),
+        SessionVerb::Purge(purge) => purge::purge(&asked, purge),
+    }
+}
+
+impl Asked {
+    /// The store, or `None` where nothing was ever stored.
+    fn store(&self) -> Result<Option<Store>, Failure> {
+        match Store::open_existing(&self.paths.store) {
+            Ok(store) => Ok(Some(store)),
+            Err(StoreError::Missing(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The store in which a session is looked for.
+    fn store_of(&self, which: &WhichSession) -> Result<Store, Failure> {
+        self.store()?.ok_or_else(|| not_found(which.id.as_deref().unwrap_or("")))
+    }
+
+    /// The session that is meant: by id or its beginning, else as everywhere.
+    fn session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, Failure> {
+        match &which.id {
+            Some(id) => by_beginning(db, id),
+            None => session::resolve(Some(db), None, &self.directory).map_err(|error| {
+                // Here the session is the argument itself.
+                let failure = Failure::from(error);
+                Failure { hint: failure.hint.replace("--session ID", "give its ID"), ..failure }
+            }),
+        }
+    }
+}
+
+fn by_beginning(db: Db<'_>, id: &str) -> Result<String, Failure> {
+    let found = if id.is_empty() { Vec::new() } else { db.sessions_by_id(&session::checked(id)?)? };
+    match found.as_slice() {
+        [] => Err(not_found(id)),
+        [only] => Ok(only.clone()),
+        several => {
+            let names: Vec<String> = several.iter().take(NAMED_MOST).map(|id| shown(id)).collect();
+            let more = several.len().saturating_sub(NAMED_MOST);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let message = format!("{} sessions begin with `{}`: {}{more}", several.len(), shown(id), names.join(", "));
+            Err(Failure::new(code::NOT_FOUND, message, "give more of the id"))
+        }
+    }
+}
+
+fn not_found(id: &str) -> Failure {
+    let message = if id.is_empty() {
+        "an empty id names no session".to_owned()
+    } else {
+        format!("no session `{}` is known", shown(id))
+    };
+    Failure::new(code::NOT_FOUND, message, "`steadfast session list --all` shows those that are")
+}
+
+fn shown(id: &str) -> String {
+    text::headline(id, 60)
+}
+
+fn category(name: Option<&str>) -> Option<Category> {
+    name.and_then(|name| name.parse().ok())
+}
+
+/// How long ago something was, in the largest unit that says it.
+fn age(now: Millis, at: Millis) -> String {
+    let seconds = (now - at).max(0) / 1000;
+    match seconds {
+        172_800.. => format!("{}d", seconds / 86_400),
+        7_200.. => format!("{}h", seconds / 3_600),
+        120.. => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
+    }
+}
+
+/// The last part of a path: what people call their project.
+fn project_name(project: Option<&str>) -> String {
+    let name = project.and_then(|project| Path::new(project).file_name()).map(|name| name.to_string_lossy());
+    name.map_or_else(|| "-".to_owned(), |name| text::headline(&name, 24))
+}
+
+/// Rows in columns of equal width; the last column is as long as it is.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0))
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,110 @@
+//! `session purge`: forgetting at a person's word. It asks nothing and prints what went; `--dry-run` prints what would.
+
+use serde_json::json;
+use steadfast_core::action::{self, ActionError};
+use steadfast_core::clock::Millis;
+use steadfast_core::goal::Actor;
+use steadfast_core::host::process;
+use steadfast_core::store::{Db, Forgotten, Origin, Store, StoreError};
+use steadfast_core::text;
+
+use super::{Asked, age, aligned, by_beginning, not_found, project_name};
+use crate::cli::session::PurgeArgs;
+use crate::failure::{Failure, code};
+use crate::output::{self, Done};
+
+const VERB: &str = "session purge";
+const DAY_MS: Millis = 86_400_000;
+
+pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<Done, Failure> {
+    let store = asked.store()?;
+    if process::is_inside_agent() {
+        return Err(refuse(asked, store)?);
+    }
+    let Some(mut store) = store else {
+        return match &arguments.id {
+            Some(id) => Err(not_found(id)),
+            None => Ok(report(asked, arguments, &[], 0)),
+        };
+    };
+    let id = arguments.id.as_deref().map(|id| by_beginning(store.read(), id)).transpose()?;
+    let (gone, kept) = match (&id, arguments.older_than) {
+        (Some(id), _) => (one(&mut store, id, arguments.dry_run)?, 0),
+        (None, Some(days)) => older(&mut store, asked.now, days, arguments.dry_run)?,
+        (None, None) => (all(&mut store, arguments.dry_run)?, 0),
+    };
+    if !arguments.dry_run {
+        // The log still has the pages as they were.
+        store.empty_log()?;
+    }
+    Ok(report(asked, arguments, &gone, kept))
+}
+
+/// Memory is the user's: an agent must not make its own traces go away. The attempt is logged on its goal.
+fn refuse(asked: &Asked, store: Option<Store>) -> Result<Failure, Failure> {
+    if let (Some(mut store), Some((_, own))) = (store, process::session_of_shell()) {
+        let origin = Origin { actor: Actor::Worker, place: "cli" };
+        if let Err(ActionError::Store(error)) = action::refuse_agent(&mut store, &own, VERB, origin, asked.now) {
+            return Err(error.into());
+        }
+    }
+    let message = ActionError::NotForAgents(VERB).to_string();
+    Ok(Failure::new(code::WRONG_STATE, message, "run it in a terminal of your own"))
+}
+
+fn one(store: &mut Store, id: &str, dry_run: bool) -> Result<Vec<Forgotten>, StoreError> {
+    let gone = if dry_run { store.read().weigh(id)? } else { store.write(|db| db.purge(id))? };
+    Ok(vec![gone])
+}
+
+fn all(store: &mut Store, dry_run: bool) -> Result<Vec<Forgotten>, StoreError> {
+    let mut gone: Vec<Forgotten> = if dry_run {
+        let db = store.read();
+        db.known_sessions()?.iter().map(|known| db.weigh(&known.session_id)).collect::<Result<_, _>>()?
+    } else {
+        store.write(|db| db.purge_all_before(Millis::MAX))?
+    };
+    gone.retain(|gone| gone.events + gone.tasks + gone.stated_goals > 0);
+    Ok(gone)
+}
+
+/// What nobody needs any more, and how many sessions stay although they are as old.
+fn older(store: &mut Store, now: Millis, days: u32, dry_run: bool) -> Result<(Vec<Forgotten>, usize), StoreError> {
+    let before = now - Millis::from(days) * DAY_MS;
+    let forget = |db: Db<'_>| {
+        let old = db.remembered_before(before)?.len();
+        let expired = db.expired_sessions(before, now)?;
+        let gone = if dry_run {
+            expired.iter().map(|id| db.weigh(id)).collect::<Result<Vec<_>, _>>()?
+        } else {
+            db.purge_each(&expired)?
+        };
+        let kept = old.saturating_sub(gone.len());
+        Ok((gone, kept))
+    };
+    if dry_run { forget(store.read()) } else { store.write(forget) }
+}
+
+fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize) -> Done {
+    let said = if arguments.dry_run { "would go" } else { "forgotten" };
+    if gone.is_empty() {
+        output::note("note: nothing to forget");
+    }
+    if kept > 0 {
+        output::note(&format!("note: {kept} more stay: they run, have a goal that is not over, or a fork needs them"));
+    }
+    let rows: Vec<Vec<String>> = gone
+        .iter()
+        .map(|gone| {
+            vec![
+                said.to_owned(),
+                text::headline(&gone.session_id, 60),
+                format!("{} ago", age(asked.now, gone.last_active_ms)),
+                project_name(gone.project.as_deref()),
+                format!("{} events, {} tasks, {} stated goals", gone.events, gone.tasks, gone.stated_goals),
+            ]
+        })
+        .collect();
+    let json = json!({"dry_run": arguments.dry_run, "purged": gone, "kept": kept});
+    Done { text: aligned(&rows), json, code: 0 }
+}

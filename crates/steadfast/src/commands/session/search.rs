@@ -1,0 +1,78 @@
+//! `session search`: events by their words.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use steadfast_core::clock;
+use steadfast_core::overview::session::remembered_view;
+use steadfast_core::project;
+use steadfast_core::store::{Db, Hit, Scope};
+use steadfast_core::text;
+
+use super::{Asked, aligned, by_beginning, category, not_found, project_name};
+use crate::cli::session::SearchArgs;
+use crate::failure::{Failure, code};
+use crate::output::{self, Done};
+
+pub(super) fn search(asked: &Asked, arguments: &SearchArgs) -> Result<Done, Failure> {
+    let query = arguments.words.join(" ");
+    if query.trim().is_empty() {
+        return Err(Failure::new(code::USAGE, "nothing to search for", "give some words: session search \"parser\""));
+    }
+    let hits = match asked.store()? {
+        Some(store) => find(store.read(), asked, arguments, &query)?,
+        None if arguments.session.is_some() => return Err(not_found(arguments.session.as_deref().unwrap_or(""))),
+        None => Vec::new(),
+    };
+    if hits.is_empty() {
+        output::note("note: nothing found");
+    }
+    let rows: Vec<Vec<String>> = hits
+        .iter()
+        .map(|hit| {
+            vec![
+                clock::to_local(hit.event.created_at_ms),
+                text::headline(hit.event.session_id.get(..8).unwrap_or(&hit.event.session_id), 8),
+                project_name(hit.project.as_deref()),
+                hit.event.category.to_string(),
+                text::headline(&hit.event.text, 100),
+            ]
+        })
+        .collect();
+    let views: Vec<Value> = hits.iter().map(view).collect();
+    Ok(Done { text: aligned(&rows), json: json!({"query": text::cut(&query, 400), "hits": views}), code: 0 })
+}
+
+fn find(db: Db<'_>, asked: &Asked, arguments: &SearchArgs, query: &str) -> Result<Vec<Hit>, Failure> {
+    let category = category(arguments.category.as_deref());
+    let found = match (&arguments.session, &arguments.project) {
+        (Some(id), _) => db.search(query, Scope::Lineage(&by_beginning(db, id)?), category, arguments.limit)?,
+        (None, Some(project)) => {
+            let directories = directories_of(db, asked, project)?;
+            db.search(query, Scope::Project(&directories), category, arguments.limit)?
+        }
+        (None, None) => db.search(query, Scope::All, category, arguments.limit)?,
+    };
+    Ok(found)
+}
+
+/// The stored directories of a project that a person named by a path or by its name.
+fn directories_of(db: Db<'_>, asked: &Asked, named: &str) -> Result<Vec<String>, Failure> {
+    if named.is_empty() {
+        return Err(Failure::new(code::USAGE, "--project is empty", "--project . or the name of a project"));
+    }
+    let is_path = named.contains('/') || matches!(named, "." | "..");
+    let key = project::key(&asked.directory.join(named));
+    let is_meant = |directory: &String| {
+        let directory = Path::new(directory);
+        if is_path { project::key(directory) == key } else { directory.file_name().is_some_and(|name| name == named) }
+    };
+    Ok(db.project_directories()?.into_iter().filter(is_meant).collect())
+}
+
+fn view(hit: &Hit) -> Value {
+    let mut view = remembered_view(&hit.event);
+    view["host"] = json!(hit.host);
+    view["project"] = json!(hit.project);
+    view
+}

@@ -1,0 +1,150 @@
+//! `session show`, `events` and `snapshot`: one session.
+
+use serde_json::json;
+use steadfast_core::clock;
+use steadfast_core::host::Host;
+use steadfast_core::memory::snapshot::{self, After, Framing};
+use steadfast_core::memory::{Recollection, TaskStatus};
+use steadfast_core::overview::session::{SessionView, kept_goal, remembered_view, session_view};
+use steadfast_core::store::{Db, MemoryFilter};
+use steadfast_core::text;
+
+use super::{Asked, aligned, category, not_found};
+use crate::cli::session::{EventsArgs, WhichSession};
+use crate::failure::Failure;
+use crate::output::{self, Done};
+
+/// Tasks shown to a person; scripts get all of them.
+const TASKS_SHOWN: usize = 20;
+
+pub(super) fn show(asked: &Asked, which: &WhichSession) -> Result<Done, Failure> {
+    let store = asked.store_of(which)?;
+    let id = asked.session(store.read(), which)?;
+    let view = session_view(store.read(), &id, asked.now)?.ok_or_else(|| not_found(&id))?;
+    let text = describe(&view);
+    let mut json = json!(view);
+    // Scripts ask for the goal, whichever way it came about.
+    if let (None, Some(stated)) = (&view.goal, &view.stated_goal) {
+        json["goal"] = json!({"stated": true, "objective": stated.objective, "status": stated.status});
+    }
+    Ok(Done { text, json, code: 0 })
+}
+
+fn describe(view: &SessionView) -> String {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut row = |label: &str, value: String| {
+        if !value.is_empty() {
+            rows.push(vec![label.to_owned(), value]);
+        }
+    };
+    let state = if view.alive { "runs" } else { "closed" };
+    row("Session", format!("{} ({}, {state})", text::printable(&view.session_id), view.host.product()));
+    row("Project", view.project.as_deref().map(text::printable).unwrap_or_default());
+    row("Started", view.started_at_ms.map(clock::to_local).unwrap_or_default());
+    row("Last active", clock::to_local(view.last_active_ms));
+    if let Some(parent) = &view.parent {
+        let link = parent.link.map(|link| format!(" ({link})")).unwrap_or_default();
+        row("Came from", format!("{}{link}", text::headline(&parent.session_id, 80)));
+    }
+    if let Some(goal) = &view.goal {
+        row("Goal", format!("{}: {}", goal.status, text::headline(&goal.objective, 90)));
+    }
+    if let Some(goal) = &view.stated_goal {
+        row("Stated goal", format!("{}: {}", goal.status, text::headline(&goal.objective, 90)));
+    }
+    if view.compactions > 0 {
+        row("Compactions", view.compactions.to_string());
+    }
+    if let Some(snapshot) = &view.snapshot {
+        let characters = i64::try_from(snapshot.characters).unwrap_or(i64::MAX);
+        let told = match (snapshot.injected_at_ms, &snapshot.injected_by) {
+            (Some(at), Some(by)) => format!(", told {} ({})", clock::to_local(at), text::headline(by, 20)),
+            _ => String::new(),
+        };
+        row("Snapshot", format!("{} characters{told}", text::thousands(characters)));
+    }
+    let mut parts = vec![aligned(&rows)];
+    if !view.analytics.is_empty() {
+        let counts: Vec<Vec<String>> = view
+            .analytics
+            .iter()
+            .map(|counted| vec![counted.label.to_owned(), text::thousands(counted.count)])
+            .collect();
+        parts.push(aligned(&counts));
+    }
+    if !view.tasks.is_empty() {
+        parts.push(tasks(view));
+    }
+    parts.join("\n\n")
+}
+
+/// Open tasks first: they are what is left to do.
+fn tasks(view: &SessionView) -> String {
+    let mut tasks: Vec<_> = view.tasks.iter().collect();
+    tasks.sort_by_key(|task| !task.status.is_open());
+    let mut lines: Vec<String> = tasks
+        .iter()
+        .take(TASKS_SHOWN)
+        .map(|task| {
+            let mark = match task.status {
+                TaskStatus::Pending => "[ ]",
+                TaskStatus::InProgress => "[~]",
+                TaskStatus::Completed | TaskStatus::Deleted => "[x]",
+            };
+            format!("{mark} {}", text::headline(&task.subject, 90))
+        })
+        .collect();
+    if tasks.len() > TASKS_SHOWN {
+        lines.push(format!("and {} more tasks", tasks.len() - TASKS_SHOWN));
+    }
+    lines.join("\n")
+}
+
+pub(super) fn events(asked: &Asked, arguments: &EventsArgs) -> Result<Done, Failure> {
+    let store = asked.store_of(&arguments.session)?;
+    let id = asked.session(store.read(), &arguments.session)?;
+    let filter = MemoryFilter { category: category(arguments.category.as_deref()), after: arguments.after };
+    let events = store.read().events_of(&id, filter, arguments.limit)?;
+    if events.is_empty() {
+        output::note("note: no events");
+    }
+    let rows: Vec<Vec<String>> = events
+        .iter()
+        .map(|event| {
+            let times = if event.repeats > 1 { format!(" (×{})", event.repeats) } else { String::new() };
+            let fixed = if event.resolved { " (works now)" } else { "" };
+            vec![
+                event.id.to_string(),
+                clock::to_local(event.created_at_ms),
+                format!("{}/{}", event.category, text::headline(&event.kind, 20)),
+                format!("{}{times}{fixed}", text::headline(&event.text, 100)),
+            ]
+        })
+        .collect();
+    let views: Vec<_> = events.iter().map(remembered_view).collect();
+    Ok(Done { text: aligned(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
+}
+
+pub(super) fn snapshot(asked: &Asked, which: &WhichSession, host: Option<&str>) -> Result<Done, Failure> {
+    let store = asked.store_of(which)?;
+    let db = store.read();
+    let id = asked.session(db, which)?;
+    let view = session_view(db, &id, asked.now)?.ok_or_else(|| not_found(&id))?;
+    let host = host.and_then(|host| host.parse().ok()).unwrap_or(view.host);
+    let known = recollection(db, &id, host, asked)?;
+    let text = snapshot::render(&known, host.start_cap(), &Framing::after(After::Resume));
+    if text.is_empty() {
+        output::note("note: nothing to tell about this session yet");
+    }
+    let json = json!({
+        "session_id": id, "host": host, "text": text, "characters": text.chars().count(),
+        "compactions": known.compactions, "snapshot": view.snapshot,
+    });
+    Ok(Done { text: text::printable(&text), json, code: 0 })
+}
+
+/// All that could be told to a model of `host`.
+fn recollection(db: Db<'_>, session_id: &str, host: Host, asked: &Asked) -> Result<Recollection, Failure> {
+    let goal = db.goal(session_id)?.and_then(|goal| kept_goal(&goal, asked.now));
+    Ok(Recollection { host, ..db.recollect(session_id, host, goal)? })
+}

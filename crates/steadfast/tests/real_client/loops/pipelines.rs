@@ -1,0 +1,62 @@
+//! A pipeline with both clients: what one stage puts out, the next one reads.
+
+use super::lab::Lab;
+use crate::codex;
+use crate::model::ScriptedModel;
+use crate::reply::{Reply, Usage};
+use crate::request::Kind;
+use serde_json::{Value, json};
+use std::fs;
+
+const RELAY: &str = "\
+name: relay
+defaults: {delay: 0}
+stages:
+  - name: draft
+    agent: claude
+    prompt: |
+      Draft a note for ${SESSION}.
+  - name: review
+    agent: codex
+    prompt: |
+      Review this draft:
+      ${INPUTS}
+      (from ${INPUTS.draft})
+";
+/// Words that a careless substitution would take for its own.
+const DRAFT: &str = "Dear <all> & none,\n${INPUTS} and ${SESSION} cost $1.\n\"Yours\"";
+
+#[test]
+fn what_claude_drafts_codex_reviews() {
+    let claude = ScriptedModel::start(|request| {
+        assert!(request.last_user_text().starts_with("Draft a note for baton."), "{request:?}");
+        Reply::text(DRAFT).usage(Usage::new(1_001, 102, 13, 7))
+    });
+    let codex = codex::ScriptedResponses::start(|_| {
+        codex::Reply::text("The draft is fine.").usage(codex::Usage::new(2_000, 500, 30, 10))
+    });
+    let lab = Lab::new(&claude, &codex);
+    let folder = lab.project().join(".claude/pipelines");
+    fs::create_dir_all(&folder).expect("folder");
+    fs::write(folder.join("relay.yaml"), RELAY).expect("pipeline");
+
+    lab.expect(0, &["pipeline", "run", "relay", "baton"]);
+
+    claude.check_script();
+    codex.check_script();
+    let [asked] = &codex.requests_of(Kind::Main)[..] else { panic!("{:?}", codex.requests()) };
+    let expected = format!("Review this draft:\n{DRAFT}\n(from {DRAFT})\n\n---");
+    assert!(asked.last_user_text().starts_with(&expected), "{}", asked.last_user_text());
+
+    let status = lab.json(&["pipeline", "status", "baton"]);
+    let rows = status["history"].as_array().expect("history").iter();
+    let seen: Vec<Value> = rows.map(|row| json!([row["stage_name"], row["iteration"], row["tokens"]])).collect();
+    assert_eq!(json!(seen), json!([["draft", 1, 1_116], ["review", 1, 1_530]]), "{status:#}");
+    assert_eq!((&status["status"], &status["tokens"]), (&json!("completed"), &json!(2_646)), "{status:#}");
+    let output = |stage: &str| {
+        let run = lab.project().join(".claude/pipeline-runs/baton");
+        fs::read_to_string(run.join(stage).join("output.md")).expect("output.md")
+    };
+    assert_eq!(output("stage-1-draft").trim_end(), DRAFT);
+    assert_eq!(output("stage-2-review").trim_end(), "The draft is fine.");
+}
