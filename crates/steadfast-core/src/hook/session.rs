@@ -89,7 +89,8 @@ fn session_before_clear(call: &Call<'_>, store: &Store, session: &Session) -> Re
 /// A new session is the time to let go of those that nobody came back to.
 fn forget_old_sessions(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     let days = call.paths.config.memory.retention_days;
-    if days > 0 {
+    // Looking takes long where much is remembered; nobody has to wait for that.
+    if !store.read().old_sessions(call.now, days)?.is_empty() {
         store.write(|db| db.forget_old(call.now, days))?;
     }
     Ok(HookReply::default())

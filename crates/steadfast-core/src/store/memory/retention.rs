@@ -27,12 +27,16 @@ pub struct Forgotten {
 impl Db<'_> {
     /// Forgets sessions without activity for `days`, a few at a time; 0 keeps everything.
     pub fn forget_old(self, now: Millis, days: u32) -> Result<Vec<Forgotten>, StoreError> {
+        let old = self.old_sessions(now, days)?;
+        old.iter().take(FORGOTTEN_AT_ONCE).map(|id| self.drop_memory(id)).collect()
+    }
+
+    /// Those it would forget, and more of their kind.
+    pub(crate) fn old_sessions(self, now: Millis, days: u32) -> Result<Vec<String>, StoreError> {
         if days == 0 {
             return Ok(Vec::new());
         }
-        let before = now.saturating_sub(Millis::from(days) * DAY);
-        let old = self.expired_sessions(before, now)?;
-        old.iter().take(FORGOTTEN_AT_ONCE).map(|id| self.drop_memory(id)).collect()
+        self.expired_sessions(now.saturating_sub(Millis::from(days) * DAY), now)
     }
 
     /// Sessions that something is remembered of and whose last activity was before a moment.
