@@ -15,7 +15,8 @@ use crate::goal::{Actor, Goal, GoalStatus};
 use crate::memory::stated::StatedStatus;
 
 pub use events::{EventFilter, EventRow};
-use row::{COLUMNS, read, values, word};
+use row::{COLUMNS, read, values};
+pub(super) use row::{not_understood, word};
 
 /// Who changes a goal, and where.
 #[derive(Debug, Clone, Copy)]

@@ -6,6 +6,7 @@ mod history;
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
+use super::goals::{not_understood, word};
 use super::{Db, StoreError};
 use crate::clock::Millis;
 use crate::host::process::ProcessId;
@@ -71,16 +72,6 @@ fn to_json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
 fn from_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     serde_json::from_str(&text).map_err(|error| not_understood(column, &error.to_string()))
-}
-
-fn not_understood(column: &str, why: &str) -> rusqlite::Error {
-    let message = format!("column {column}: {why}");
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, message.into())
-}
-
-fn word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    text.parse().map_err(|_| not_understood(column, &text))
 }
 
 fn engine(row: &Row<'_>) -> rusqlite::Result<Option<ProcessId>> {
