@@ -1,7 +1,7 @@
 //! Which processes there are, by session: to find everything an attempt started, also when its keeper was killed, and
 //! to end it. A process is told from a later one of the same number by its start time, and zombies are dead.
 
-use rustix::process::{Pid, Signal, getsid, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 /// A process for certain: its number, when it started, and in which run of the machine.
@@ -147,7 +147,7 @@ fn ps(which: &[&str]) -> Vec<Process> {
             if words.next()?.starts_with('Z') {
                 return None;
             }
-            let session = getsid(Pid::from_raw(pid)).ok()?.as_raw_nonzero().get();
+            let session = rustix::process::getsid(Pid::from_raw(pid)).ok()?.as_raw_nonzero().get();
             Some(Process { pid, session, started: words.collect::<Vec<_>>().join(" ") })
         })
         .collect()
@@ -158,10 +158,9 @@ fn carries(_pid: i32, _mark: &str) -> bool {
     false
 }
 
-/// Begins a session of its own, which no terminal can hang up on. A process that leads one already keeps it.
+/// Begins a session of its own, which no terminal can hang up on. A process that leads one already keeps it: the kernel
+/// refuses it another. Which session it is in now is not asked; in a container that has no number.
 pub fn begin_session() {
-    if getsid(None).ok() != Some(rustix::process::getpid()) {
-        // Refused only to the leader of a process group, who then goes on in its old session.
-        let _ = rustix::process::setsid();
-    }
+    // Refused to leaders of process groups only; one who leads no session goes on in its old one.
+    let _ = rustix::process::setsid();
 }

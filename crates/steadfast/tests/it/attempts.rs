@@ -261,6 +261,23 @@ fn an_attempt_outlives_who_started_it_and_a_hang_up() {
 }
 
 #[test]
+fn an_attempt_runs_where_its_session_has_no_number() {
+    // In a process namespace the session of whoever made it is outside, and numbered 0.
+    let apart = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
+    let unshare = || std::process::Command::new("unshare");
+    if !unshare().args(apart).arg("true").status().is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: process namespaces are not allowed here");
+        return;
+    }
+    let world = World::new();
+    world.prepare(&["sh", "-c", "exit 5"], LONG);
+    // A shell between, so that the keeper is not the first process of the namespace.
+    let keep = ["sh", "-c", "\"$0\" __exec \"$1\"; true", env!("CARGO_BIN_EXE_steadfast")];
+    assert!(unshare().args(apart).args(keep).arg(world.attempt.directory()).status().unwrap().success());
+    assert_eq!(world.exit().exit_code, Some(5));
+}
+
+#[test]
 fn everything_killed_at_once_leaves_nothing_to_wait_for() {
     let world = World::new();
     world.run("echo $$ > agent; sleep 60", LONG);
