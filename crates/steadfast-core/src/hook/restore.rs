@@ -1,7 +1,7 @@
 //! What is lost to the model comes back after a resume, a compaction or `/clear`: the goal and the working state, by
 //! lineage only, and told once.
 
-use super::session::account;
+use super::session::{account, read_new, record_new};
 use super::{Call, HookError, turn};
 use crate::accounting;
 use crate::config::OnCompact;
@@ -20,8 +20,10 @@ use crate::text;
 const UNCERTAIN: &str =
     "⚠ /compact event detected: token accounting is uncertain. Run /goal-reconcile --accept-reset to go on.";
 
-pub(super) fn resumed(call: &Call<'_>, store: &mut Store, known: Option<&Session>) -> Result<HookReply, HookError> {
+pub(super) fn resumed(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
     store.write(|db| {
+        let known = db.session(call.session_id())?;
+        db.put_session(session)?;
         let Some(goal) = db.goal(call.session_id())? else {
             return Ok::<_, HookError>(());
         };
@@ -35,42 +37,62 @@ pub(super) fn resumed(call: &Call<'_>, store: &mut Store, known: Option<&Session
     tell(call, store, After::Resume)
 }
 
-pub(super) fn compacted(call: &Call<'_>, store: &mut Store, known: Option<&Session>) -> Result<HookReply, HookError> {
-    let accounted = account(call, store)?;
-    store.write(|db| db.note_compaction(call.session_id(), call.now))?;
-    if was_just_told(call, store, known)? {
-        // Only this once: whatever comes next is another compaction.
-        store.write(|db| db.note_injection(call.session_id(), After::Compaction.into(), call.now))?;
+pub(super) fn compacted(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
+    let readings = read_new(call, store)?.unwrap_or_default();
+    let (told_already, message) = store.write(|db| {
+        let told_already = was_just_told(call, db)?;
+        db.put_session(session)?;
+        let accounted = record_new(call, db, &readings)?;
+        db.note_compaction(call.session_id(), call.now)?;
+        if told_already {
+            // Only this once: whatever comes next is another compaction.
+            db.note_injection(call.session_id(), After::Compaction.into(), call.now)?;
+            return Ok::<_, HookError>((true, None));
+        }
+        let message = match accounted.filter(|(goal, _)| goal.status.is_live()) {
+            Some((goal, facts)) => after_compaction(call, db, &goal, &facts)?,
+            None => None,
+        };
+        Ok((false, message))
+    })?;
+    if told_already {
         return Ok(HookReply::default());
     }
-    let mut message = None;
-    if let Some((goal, facts)) = accounted.filter(|(goal, _)| goal.status.is_live()) {
-        message = turn::pause_notice(call.host(), &facts);
-        let running = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
-        let mut became_uncertain = facts.became_uncertain;
-        if call.paths.config.accounting.on_compact == OnCompact::Pause && running && !goal.accounting_uncertain {
-            store.write(|db| accounting::flag_uncertain(db, &goal, "compact", call.origin, call.now))?;
-            became_uncertain = true;
-        }
-        if became_uncertain {
-            message = Some(call.host().spell(UNCERTAIN));
-        }
-    }
+    // Looks through the session's files, so outside the transaction.
     Ok(HookReply { message, ..tell(call, store, After::Compaction)? })
 }
 
+/// What a compaction means for the accounting of the goal, and the words for the user.
+fn after_compaction(
+    call: &Call<'_>,
+    db: Db<'_>,
+    goal: &Goal,
+    facts: &accounting::Facts,
+) -> Result<Option<String>, HookError> {
+    let running = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
+    let always = call.paths.config.accounting.on_compact == OnCompact::Pause;
+    let flags_now = always && running && !goal.accounting_uncertain;
+    if flags_now {
+        accounting::flag_uncertain(db, goal, "compact", call.origin, call.now)?;
+    }
+    if flags_now || facts.became_uncertain {
+        return Ok(Some(call.host().spell(UNCERTAIN)));
+    }
+    Ok(turn::pause_notice(call.host(), facts))
+}
+
 /// Codex may announce a resumed session twice, as resumed and then as compacted: what the first start told is still
-/// there, unless anything came in between. `known` is the session as it was before this start.
-fn was_just_told(call: &Call<'_>, store: &Store, known: Option<&Session>) -> Result<bool, HookError> {
+/// there, unless anything came in between. Asked before this start is noted.
+fn was_just_told(call: &Call<'_>, db: Db<'_>) -> Result<bool, HookError> {
     const SAME_START: i64 = 60_000;
-    let Some(told) = store.read().snapshot(call.session_id())? else {
+    let Some(told) = db.snapshot(call.session_id())? else {
         return Ok(false);
     };
     let Some(at) = told.injected_at_ms.filter(|_| told.injected_by.as_deref() == Some(After::Resume.into())) else {
         return Ok(false);
     };
-    let newest = store.read().newest_event_ms(call.session_id())?;
-    let seen = known.map(|session| session.last_seen_ms);
+    let newest = db.newest_event_ms(call.session_id())?;
+    let seen = db.session(call.session_id())?.map(|session| session.last_seen_ms);
     let nothing_since = [seen, newest, told.compacting_at_ms].into_iter().flatten().all(|moment| moment <= at);
     Ok(nothing_since && call.now - at < SAME_START)
 }
@@ -101,20 +123,22 @@ pub(super) fn offer(call: &Call<'_>, store: &mut Store, parent: &str, after: Aft
 
 pub(super) fn adoption_hint(call: &Call<'_>, goal: &Goal, after: After) -> String {
     let when = if after == After::Clear { "before /clear" } else { "this one was forked from" };
-    let id: String = goal.goal_id.chars().take(8).collect();
     let objective = text::headline(&goal.objective, 80);
-    let adopt = call.host().spell(&format!("/goal-adopt {id}"));
-    format!("steadfast: the session {when} has a goal ({}): {objective}\n{adopt} takes it over here.", goal.status)
+    format!("steadfast: the session {when} has a goal ({}): {objective}\n{}", goal.status, takes_over(call, goal))
 }
 
 /// A fork has the words about its parent's goal in its conversation; this takes the order out of them.
 pub(super) fn not_of_this_session(call: &Call<'_>, goal: &Goal) -> String {
-    let id: String = goal.goal_id.chars().take(8).collect();
-    let adopt = call.host().spell(&format!("/goal-adopt {id}"));
     format!(
         "Steadfast: the durable goal in the conversation above belongs to the session that this one was forked from, not to \
-         this one. Do not work on it unless the user asks. {adopt} takes it over here."
+         this one. Do not work on it unless the user asks. {}",
+        takes_over(call, goal)
     )
+}
+
+fn takes_over(call: &Call<'_>, goal: &Goal) -> String {
+    let id: String = goal.goal_id.chars().take(8).collect();
+    call.host().spell(&format!("/goal-adopt {id} takes it over here."))
 }
 
 pub(super) fn live_goal(db: Db<'_>, session_id: &str) -> Result<Option<Goal>, HookError> {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Call, HookError, remember, restore, turn};
-use crate::accounting;
+use crate::accounting::{self, FileReading};
 use crate::action;
 use crate::goal::change::{self, Change, Event, Span};
 use crate::goal::{Goal, GoalStatus};
@@ -11,7 +11,7 @@ use crate::host::hook::{HookReply, StartSource};
 use crate::host::process::ProcessId;
 use crate::host::{self, Host, process};
 use crate::memory::snapshot::After;
-use crate::store::{ParentLink, Session, Store};
+use crate::store::{Db, ParentLink, Session, Store};
 use crate::text;
 
 /// What this hook call tells about its session.
@@ -40,7 +40,6 @@ pub(super) fn session_record(call: &Call<'_>) -> Session {
 
 pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {
     let mut session = session_record(call);
-    let known = store.read().session(call.session_id())?;
     match source {
         StartSource::Clear => {
             let parent = session_before_clear(call, store, &session)?;
@@ -58,19 +57,17 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
         }
         StartSource::Startup | StartSource::Resume | StartSource::Compact => {}
     }
-    store.write(|db| db.put_session(&session))?;
     match source {
-        StartSource::Startup => forget_old_sessions(call, store),
-        StartSource::Resume => restore::resumed(call, store, known.as_ref()),
-        StartSource::Compact => restore::compacted(call, store, known.as_ref()),
-        StartSource::Clear => match &session.parent_session_id {
-            Some(parent) => restore::offer(call, store, parent, After::Clear),
-            None => Ok(HookReply::default()),
-        },
-        StartSource::Fork => match &session.parent_session_id {
-            Some(parent) => restore::offer(call, store, parent, After::Fork),
-            None => Ok(HookReply::default()),
-        },
+        StartSource::Resume => return restore::resumed(call, store, &session),
+        StartSource::Compact => return restore::compacted(call, store, &session),
+        StartSource::Startup | StartSource::Clear | StartSource::Fork => {}
+    }
+    store.write(|db| db.put_session(&session))?;
+    match (source, &session.parent_session_id) {
+        (StartSource::Startup, _) => forget_old_sessions(call, store),
+        (StartSource::Clear, Some(parent)) => restore::offer(call, store, parent, After::Clear),
+        (_, Some(parent)) => restore::offer(call, store, parent, After::Fork),
+        (_, None) => Ok(HookReply::default()),
     }
 }
 
@@ -221,17 +218,35 @@ fn fork_parent(
 
 /// Reads and records what is new, when the session has a goal whose time may be running.
 pub(super) fn account(call: &Call<'_>, store: &mut Store) -> Result<Option<(Goal, accounting::Facts)>, HookError> {
+    let Some(readings) = read_new(call, store)? else {
+        return Ok(None);
+    };
+    store.write(|db| record_new(call, db, &readings))
+}
+
+/// What the files of the session say that is new, or nothing while no goal's time is running; none without a goal.
+pub(super) fn read_new(call: &Call<'_>, store: &Store) -> Result<Option<Vec<FileReading>>, HookError> {
     let Some(goal) = store.read().goal(call.session_id())? else {
         return Ok(None);
     };
     let open = store.read().has_open_span(&goal.goal_id)?;
-    let Some(transcript) = call.input.transcript.as_ref().filter(|_| open) else {
-        return Ok(Some((goal, accounting::Facts::default())));
+    Ok(Some(match call.input.transcript.as_ref().filter(|_| open) {
+        Some(transcript) => accounting::read_session(store, call.host(), call.session_id(), transcript)?,
+        None => Vec::new(),
+    }))
+}
+
+/// Records what was read and gives the goal as it is then.
+pub(super) fn record_new(
+    call: &Call<'_>,
+    db: Db<'_>,
+    readings: &[FileReading],
+) -> Result<Option<(Goal, accounting::Facts)>, HookError> {
+    let Some(goal) = db.goal(call.session_id())? else {
+        return Ok(None);
     };
-    let readings = accounting::read_session(store, call.host(), call.session_id(), transcript)?;
-    let recorded = store.write(|db| match db.goal(call.session_id())? {
-        Some(goal) => accounting::record(db, goal, &readings, call.origin, call.now).map(Some),
-        None => Ok(None),
-    })?;
-    Ok(recorded)
+    if readings.is_empty() {
+        return Ok(Some((goal, accounting::Facts::default())));
+    }
+    Ok(Some(accounting::record(db, goal, readings, call.origin, call.now)?))
 }

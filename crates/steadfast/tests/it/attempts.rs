@@ -261,6 +261,7 @@ fn an_attempt_outlives_who_started_it_and_a_hang_up() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn an_attempt_runs_where_its_session_has_no_number() {
     // In a process namespace the session of whoever made it is outside, and numbered 0.
     let apart = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
