@@ -10,7 +10,6 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
 use steadfast_core::run::name::{NameError, RunName};
 use steadfast_core::run::{Plan, Run, RunKind, RunStatus};
 
@@ -18,13 +17,13 @@ mod completions;
 mod document;
 mod history;
 pub mod import;
-
 mod loop_state;
 mod outputs;
 mod pipeline_state;
 mod place;
 mod progress;
 mod registry;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod tidy;
@@ -36,6 +35,7 @@ pub use tidy::{Tidied, Tidy, mark_killed, tidy};
 
 use document::{CLAUDE, Document, Found, Lock};
 use place::Place;
+use shown::{Shown, set_owed};
 
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
@@ -344,46 +344,6 @@ impl PublicFiles {
     /// Of several runs, `output.md` is the one with the highest number. Returns the file, or nothing for a loop.
     pub fn save_output(&self, of: OutputOf<'_>, text: &str) -> Result<Option<PathBuf>, FilesError> {
         outputs::save(&self.place, of, text)
-    }
-}
-
-/// The files that could not be written when the state was: its own field, there only as long as there are any.
-const OWED: &str = "unpublished";
-
-fn set_owed(state: &mut Value, owed: &[&str]) -> bool {
-    let Some(state) = state.as_object_mut() else { return false };
-    if owed.is_empty() { state.shift_remove(OWED).is_some() } else { document::set(state, OWED, json!(owed)) }
-}
-
-/// What the state file showed before.
-#[derive(Default)]
-struct Shown {
-    run_id: Option<String>,
-    ended: bool,
-    completed_at: Value,
-    owed: Vec<String>,
-}
-
-impl Shown {
-    fn of(state: &Value) -> Self {
-        let text = |name: &str| state.get(name).and_then(Value::as_str);
-        let owed = state.get(OWED).and_then(Value::as_array).into_iter().flatten();
-        Self {
-            run_id: text("run_id").map(str::to_owned),
-            ended: text("status").is_some_and(|status| status != "running"),
-            completed_at: state.get("completed_at").cloned().unwrap_or_default(),
-            owed: owed.filter_map(|file| file.as_str().map(str::to_owned)).collect(),
-        }
-    }
-
-    fn owes(&self, file: &str) -> bool {
-        self.owed.iter().any(|owed| owed == file)
-    }
-
-    /// Whether it showed this end already, and so the log of completions had it.
-    fn is_end_of(&self, view: &View<'_>) -> bool {
-        let completed_at = view.run.completed_at_ms.map(clock::to_rfc3339);
-        self.ended && self.run_id.as_deref() == Some(view.run_id) && self.completed_at == json!(completed_at)
     }
 }
 
