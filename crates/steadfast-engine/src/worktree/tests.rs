@@ -1,0 +1,106 @@
+//! Worktrees with a real git: what an agent did stays, whoever dies when.
+
+use super::*;
+
+fn repository() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let project = directory.path().join("project");
+    fs_err::create_dir_all(project.join("part")).unwrap();
+    fs_err::write(project.join("part/a.txt"), "one\n").unwrap();
+    fs_err::write(project.join(".gitignore"), "built\n").unwrap();
+    for arguments in [
+        &["init", "-q", "-b", "main"][..],
+        &["config", "user.name", "T"],
+        &["config", "user.email", "t@example.org"],
+        &["add", "-A"],
+        &["commit", "-q", "-m", "first"],
+    ] {
+        git(None, &project, "set up", arguments).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn an_iteration_works_on_a_branch_that_stays() {
+    let world = repository();
+    let (home, project) = (world.path().join("home"), world.path().join("project"));
+    let worktree = Worktree::new(&home, &project.join("part"), "run-1", "fix", "2-1");
+    let inside = worktree.enter().unwrap();
+    assert_eq!(inside, home.join("worktrees/run-1/2-1/part"));
+    assert_eq!(worktree.enter().unwrap(), inside, "entered again after a crash");
+    fs_err::write(inside.join("a.txt"), "two\n").unwrap();
+    fs_err::write(inside.join("new.txt"), "new\n").unwrap();
+    fs_err::write(inside.join("built"), "ignored\n").unwrap();
+    worktree.leave("Work of iteration 1").unwrap();
+    worktree.leave("Work of iteration 1").unwrap();
+    assert!(!inside.exists());
+    assert_eq!(fs_err::read_to_string(project.join("part/a.txt")).unwrap(), "one\n");
+    let show = |what: &str| git(None, &project, "show", &["show", &format!("steadfast/fix/2-1:part/{what}")]).unwrap();
+    assert_eq!((show("a.txt").as_str(), show("new.txt").as_str()), ("two", "new"));
+    let subject = git(None, &project, "log", &["log", "-1", "--format=%s", "steadfast/fix/2-1"]).unwrap();
+    assert_eq!(subject, "Work of iteration 1");
+}
+
+#[test]
+fn a_later_run_of_the_same_name_gets_another_branch() {
+    let world = repository();
+    let (home, project) = (world.path().join("home"), world.path().join("project"));
+    for run in ["aaaaaaaa-1", "bbbbbbbb-2"] {
+        let worktree = Worktree::new(&home, &project, run, "fix", "1-1");
+        worktree.enter().unwrap();
+        worktree.leave("nothing to commit").unwrap();
+    }
+    let branches =
+        git(None, &project, "branch", &["branch", "--list", "steadfast/*", "--format=%(refname:short)"]).unwrap();
+    assert_eq!(branches.lines().collect::<Vec<_>>(), ["steadfast/fix/1-1", "steadfast/fix/1-1-bbbbbbbb"]);
+}
+
+#[test]
+fn without_a_repository_there_is_no_worktree() {
+    let directory = tempfile::tempdir().unwrap();
+    let worktree = Worktree::new(&directory.path().join("home"), directory.path(), "r", "n", "1-1");
+    assert!(matches!(worktree.enter(), Err(WorktreeError::NoRepository(_))));
+}
+
+#[test]
+fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
+    let world = repository();
+    let (home, project) = (world.path().join("home"), world.path().join("project"));
+    let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
+    worktree.enter().unwrap();
+    // Killed while git was checking files out, with the branch made already.
+    forget(&worktree.beside(READY)).unwrap();
+    fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
+    let inside = worktree.enter().unwrap();
+    assert_eq!(fs_err::read_to_string(inside.join("part/a.txt")).unwrap(), "one\n");
+    fs_err::write(inside.join("new.txt"), "new\n").unwrap();
+    worktree.commit_all(&worktree.lock().unwrap(), "Work").unwrap();
+    // Killed while it was being removed.
+    durable::mark(&worktree.beside(KEPT)).unwrap();
+    forget(&worktree.beside(READY)).unwrap();
+    fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
+    worktree.leave("Work").unwrap();
+    let log = git(None, &project, "log", &["log", "--format=%s", "--name-status", "main..steadfast/fix/1-1"]).unwrap();
+    assert_eq!(log, "Work\n\nA\tnew.txt");
+    assert_eq!(git(None, &project, "worktree list", &["worktree", "list"]).unwrap().lines().count(), 1);
+    // Going on is going on with the work.
+    assert!(worktree.enter().unwrap().join("new.txt").exists());
+}
+
+#[test]
+fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
+    let world = repository();
+    let (home, project) = (world.path().join("home"), world.path().join("project"));
+    let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
+    fs_err::create_dir_all(project.join(".git/refs/heads/steadfast/fix")).unwrap();
+    fs_err::write(project.join(".git/refs/heads/steadfast/fix/1-1.lock"), "").unwrap();
+    let inside = worktree.enter().unwrap();
+    fs_err::write(inside.join("new.txt"), "new\n").unwrap();
+    fs_err::write(project.join(".git/index.lock"), "").unwrap();
+    for name in ["index.lock", "HEAD.lock"] {
+        fs_err::write(project.join(".git/worktrees/1-1").join(name), "").unwrap();
+    }
+    worktree.leave("Work").unwrap();
+    assert_eq!(git(None, &project, "show", &["show", "steadfast/fix/1-1:new.txt"]).unwrap(), "new");
+    assert!(project.join(".git/index.lock").exists(), "it is the user's");
+}
