@@ -83,3 +83,5 @@ CREATE TABLE run_attempts (
   ended_at_ms INTEGER,
   PRIMARY KEY (run_id, stage, iteration, attempt)
 ) WITHOUT ROWID;
+-- What runs spend counts for the caps of the day and the week.
+CREATE INDEX idx_run_attempts_ended ON run_attempts (ended_at_ms);

@@ -68,6 +68,9 @@ pub struct Run {
     pub wait: Option<Wait>,
     /// Of the iteration under way that has the most.
     pub errors_in_row: u32,
+    /// Whether a cap over all goals and runs is reached, which ends the run like a limit of its own.
+    #[serde(default)]
+    pub capped: bool,
     /// How long the run was over before it was reopened; the wall clock does not count it.
     #[serde(default)]
     pub closed_ms: Millis,
@@ -207,6 +210,8 @@ pub enum RunEvent {
     Woke,
     /// A person, a signal or an edited file wants it to end.
     StopRequested(Stopping),
+    /// All goals and runs together spent what a person allows; looked at before the next agent starts.
+    CapReached,
     /// A run that ended is to go on: with more iterations, if the maximum was the reason. It is only opened;
     /// [`RunEvent::Started`] follows. What cannot be reopened stays as it is, see `machine::reopen`.
     Reopened {

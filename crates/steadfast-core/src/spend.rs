@@ -1,4 +1,4 @@
-//! What all goals together spend in a day and a week, and the caps a person set on that. Days and weeks are
+//! What all goals and runs together spend in a day and a week, and the caps a person set on that. Days and weeks are
 //! those of the machine's own time zone; a week begins on Monday.
 
 use jiff::tz::TimeZone;
@@ -9,25 +9,30 @@ use crate::config::SharedLimits;
 use crate::goal::limit::SharedSpend;
 use crate::store::{Db, StoreError};
 
-/// Tokens and money that goals were charged with.
+/// Tokens and money that goals and runs were charged with.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spend {
     pub tokens: i64,
     pub cost_micros: i64,
 }
 
-/// What all goals spent today.
+/// What all of them spent today.
 pub fn today(db: Db<'_>, now: Millis) -> Result<Spend, StoreError> {
     db.spent_since(day_start(now, 0))
 }
 
-/// How near all goals are to the caps of the day and the week.
+/// How near all of them are to the caps of the day and the week.
 pub fn shared(db: Db<'_>, limits: &SharedLimits, now: Millis) -> Result<SharedSpend, StoreError> {
-    let day = near(db, limits.daily_tokens, limits.daily_usd, || day_start(now, 0))?;
+    shared_with(db, limits, Spend::default(), now)
+}
+
+/// The same with something that was spent just now and is not in the store yet.
+pub fn shared_with(db: Db<'_>, limits: &SharedLimits, more: Spend, now: Millis) -> Result<SharedSpend, StoreError> {
+    let day = near(db, limits.daily_tokens, limits.daily_usd, more, || day_start(now, 0))?;
     if day == SharedSpend::Reached {
         return Ok(day);
     }
-    let week = near(db, limits.weekly_tokens, limits.weekly_usd, || week_start(now))?;
+    let week = near(db, limits.weekly_tokens, limits.weekly_usd, more, || week_start(now))?;
     Ok(if week == SharedSpend::Free { day } else { week })
 }
 
@@ -37,6 +42,7 @@ fn near(
     db: Db<'_>,
     tokens: Option<i64>,
     usd: Option<f64>,
+    more: Spend,
     start: impl FnOnce() -> Millis,
 ) -> Result<SharedSpend, StoreError> {
     if tokens.is_none() && usd.is_none() {
@@ -45,7 +51,7 @@ fn near(
     let spent = db.spent_since(start())?;
     #[expect(clippy::cast_possible_truncation, reason = "dollars times a million is far below 2^63")]
     let micros = usd.map(|dollars| (dollars * 1_000_000.0) as i64);
-    let caps = [(spent.tokens, tokens), (spent.cost_micros, micros)];
+    let caps = [(spent.tokens + more.tokens, tokens), (spent.cost_micros + more.cost_micros, micros)];
     let any = |percent: i128| {
         caps.iter().any(|(used, most)| most.is_some_and(|most| i128::from(*used) * 100 >= i128::from(most) * percent))
     };

@@ -16,11 +16,13 @@ use std::time::{Duration, Instant};
 
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::config::Config;
+use steadfast_core::goal::limit::SharedSpend;
 use steadfast_core::host::process::ProcessId;
 use steadfast_core::run::machine::{self, Refusal};
 use steadfast_core::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
 };
+use steadfast_core::spend::{self, Spend};
 use steadfast_core::store::{Store, StoreError};
 use steadfast_core::{log, paths};
 
@@ -251,6 +253,7 @@ impl Dispatcher<'_> {
         }
         let unfinished: Vec<AttemptId> =
             self.run.flights.iter().filter(|flight| flight.phase == Phase::Running).map(|flight| flight.id).collect();
+        self.look_at_caps(&AttemptUsage::default())?;
         self.apply(RunEvent::Started)?;
         if !self.is_over {
             for id in unfinished {
@@ -277,6 +280,7 @@ impl Dispatcher<'_> {
                 Ok(News::Ended { id, outcome }) => {
                     crash::point(crash::Point::AttemptEnded);
                     self.flying.remove(&id);
+                    self.look_at_caps(outcome.usage())?;
                     self.apply(RunEvent::Ended { id, outcome: *outcome })?;
                 }
                 Ok(News::Checked { id, facts }) => {
@@ -312,6 +316,16 @@ impl Dispatcher<'_> {
                 Act::WakeAt(at) => self.wake = Some(at),
                 Act::Finish => self.is_over = true,
             }
+        }
+        Ok(())
+    }
+
+    /// What all goals and runs spend together counts before the next agent starts, with what this attempt used.
+    fn look_at_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
+        let more = Spend { tokens: usage.charged_tokens(), cost_micros: usage.cost_micros };
+        let shared = spend::shared_with(self.store.read(), &self.engine.config.limits, more, clock::now())?;
+        if shared == SharedSpend::Reached && !self.run.capped {
+            self.apply(RunEvent::CapReached)?;
         }
         Ok(())
     }

@@ -28,6 +28,8 @@ pub const NO_PROGRESS: &str = "no_progress";
 pub const BUDGET_TOKENS: &str = "budget_tokens";
 pub const BUDGET_USD: &str = "budget_usd";
 pub const MAX_HOURS: &str = "max_hours";
+/// The reason of a run that a cap over all goals and runs ended.
+pub const COST_CAP: &str = "cost_cap";
 
 /// A run that has not begun; [`RunEvent::Started`] begins it.
 pub fn begin(plan: &Plan, now: Millis) -> Run {
@@ -41,6 +43,7 @@ pub fn begin(plan: &Plan, now: Millis) -> Run {
         flights: Vec::new(),
         stopping: None,
         cut_short: false,
+        capped: false,
         wait: None,
         errors_in_row: 0,
         closed_ms: 0,
@@ -67,6 +70,7 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
         RunEvent::Checked { id, facts } => machine.checked(id, &facts),
         RunEvent::Woke => machine.advance(),
         RunEvent::StopRequested(stopping) => machine.stop_requested(stopping),
+        RunEvent::CapReached => machine.run.capped = true,
         RunEvent::Reopened { .. } => {}
     }
     machine.run.wait = machine.soonest_wait();
@@ -88,6 +92,9 @@ pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<&'static str
     }
     if limits.cost_micros.is_some_and(|most| run.cost_micros >= most) {
         return Some(BUDGET_USD);
+    }
+    if run.capped {
+        return Some(COST_CAP);
     }
     limits.wall_ms.is_some_and(|most| open_for(run, now) >= most).then_some(MAX_HOURS)
 }

@@ -75,6 +75,15 @@ pub enum Outcome {
     Failed(Failure),
 }
 
+impl Outcome {
+    pub fn usage(&self) -> &AttemptUsage {
+        match self {
+            Self::Succeeded(success) => &success.usage,
+            Self::Failed(failure) => &failure.usage,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     pub kind: FailureKind,

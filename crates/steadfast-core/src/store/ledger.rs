@@ -262,10 +262,14 @@ impl Db<'_> {
         Ok(false)
     }
 
-    /// What goals were charged with since a moment.
+    /// What goals and runs were charged with since a moment.
     pub fn spent_since(self, from: Millis) -> Result<Spend, StoreError> {
-        let sql = "SELECT coalesce(sum(input_tokens + cache_creation_tokens + output_tokens), 0), coalesce(sum(cost_micros), 0)
-                   FROM responses WHERE goal_id IS NOT NULL AND at_ms >= ?1";
+        let sql = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost_micros), 0) FROM
+                     (SELECT input_tokens + cache_creation_tokens + output_tokens AS tokens, cost_micros
+                        FROM responses WHERE goal_id IS NOT NULL AND at_ms >= ?1
+                      UNION ALL
+                      SELECT input_tokens + cache_creation_tokens + output_tokens, cost_micros
+                        FROM run_attempts WHERE ended_at_ms >= ?1)";
         let read = |row: &rusqlite::Row<'_>| Ok(Spend { tokens: row.get(0)?, cost_micros: row.get(1)? });
         Ok(self.0.prepare_cached(sql)?.query_row([from], read)?)
     }

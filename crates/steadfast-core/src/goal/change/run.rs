@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Change, Event, Span, pause_for};
 use crate::clock::Millis;
 use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::run::machine::{BUDGET_TOKENS, BUDGET_USD, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
+use crate::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
 use crate::run::{Plan, Run, RunStatus};
 
 /// Brings the goal up to date with its run. `is_taken_up` says that an engine takes the run in hand just now, which is
@@ -70,6 +70,7 @@ fn end(change: &mut Change, run: &Run, now: Millis) {
         }
         (RunStatus::Completed, MAX_ITERATIONS) => PausedReason::ContinuationCap,
         (RunStatus::Completed, MAX_HOURS) => PausedReason::WallClockCap,
+        (RunStatus::Completed, COST_CAP) => PausedReason::CostCap,
         (RunStatus::Completed, _) => {
             let by = if change.goal.verify.is_empty() { "self_update" } else { "verification" };
             change.goal.leave_active(GoalStatus::Complete, None, now);
@@ -131,6 +132,7 @@ mod tests {
             (RunStatus::Completed, "budget_tokens", "budget_limited"),
             (RunStatus::Completed, "budget_usd", "budget_limited"),
             (RunStatus::Completed, "max_hours", "paused (wall_clock_cap)"),
+            (RunStatus::Completed, "cost_cap", "paused (cost_cap)"),
             (RunStatus::Failed, "no_progress", "paused (no_progress)"),
             (RunStatus::Failed, "errors: exit code 1", "paused (degraded)"),
             (RunStatus::Killed, "interrupted", "paused (user)"),

@@ -62,6 +62,8 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
             stage.reason = None;
         }
     }
+    // Who drives it looks anew.
+    machine.run.capped = false;
     if let Some(limit) = limit_reached(plan, &machine.run, now) {
         return Err(Refusal::LimitReached { limit });
     }
@@ -86,7 +88,7 @@ fn has_reached_maximum(plan: &Plan, run: &Run) -> bool {
 }
 
 fn is_limit(reason: &str) -> bool {
-    [super::BUDGET_TOKENS, super::BUDGET_USD, super::MAX_HOURS].contains(&reason)
+    [super::BUDGET_TOKENS, super::BUDGET_USD, super::MAX_HOURS, super::COST_CAP].contains(&reason)
 }
 
 /// Whoever drove the run is gone. Its flights stay: one of them may still be alive, and who reopens the run finds out.

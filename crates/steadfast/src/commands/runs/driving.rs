@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use steadfast_core::paths::Paths;
-use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
+use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
 use steadfast_core::run::{Run, RunStatus, Stopping};
 use steadfast_core::store::{RunRow, Store};
 use steadfast_core::text;
@@ -129,8 +129,8 @@ pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<Done, Failure
 
 /// Whether a limit ended the run before its rule held.
 pub(super) fn is_limited(run: &Run) -> bool {
-    let reason = run.reason.as_deref().unwrap_or_default();
-    run.status == RunStatus::Completed && [MAX_ITERATIONS, BUDGET_TOKENS, BUDGET_USD, MAX_HOURS].contains(&reason)
+    const LIMITS: [&str; 5] = [MAX_ITERATIONS, BUDGET_TOKENS, BUDGET_USD, MAX_HOURS, COST_CAP];
+    run.status == RunStatus::Completed && run.reason.as_deref().is_some_and(|reason| LIMITS.contains(&reason))
 }
 
 fn exit_code(row: &RunRow) -> u8 {

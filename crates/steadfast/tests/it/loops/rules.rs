@@ -72,18 +72,28 @@ fn history(state: &serde_json::Value) -> Vec<i64> {
     state["history"].as_array().unwrap().iter().map(|entry| entry["iteration"].as_i64().unwrap()).collect()
 }
 
-#[test]
-fn money_ends_a_loop_and_more_of_it_lets_it_go_on() {
+/// An agent whose every iteration costs three quarters of a dollar and 750 tokens.
+fn world_that_costs(config: &str) -> World {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}\nlimits: {idle: 0}");
     // What Claude Code prints at its end.
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.75,"usage":{"input_tokens":700,"output_tokens":50}}"#;
-    let script = format!("echo '{result}'");
-    world.write(&world.env.path("claude"), &format!("#!/bin/sh\ncat > /dev/null\n{script}\n"));
-    std::process::Command::new("chmod").args(["+x", world.env.path("claude").to_str().unwrap()]).status().unwrap();
-    let config = std::fs::read_to_string(world.env.home().join("config.toml")).unwrap();
-    let config = format!("{config}[agents.claude]\nprogram = {:?}\n", world.env.path("claude"));
-    std::fs::write(world.env.home().join("config.toml"), config).unwrap();
+    let agent = world.env.path("claude");
+    world.write(&agent, &format!("#!/bin/sh\ncat > /dev/null\necho '{result}'\n"));
+    std::process::Command::new("chmod").args(["+x", agent.to_str().unwrap()]).status().unwrap();
+    add_to_config(&world, &format!("[agents.claude]\nprogram = {agent:?}\n{config}"));
+    world
+}
+
+fn add_to_config(world: &World, more: &str) {
+    let path = world.env.home().join("config.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(path, format!("{config}{more}")).unwrap();
+}
+
+#[test]
+fn money_ends_a_loop_and_more_of_it_lets_it_go_on() {
+    let world = world_that_costs("");
     let output = world.run(&["loop", "run", "open", "m", "--usd", "1.5", "--max", "9", "--json"]);
     assert_eq!(output.code, 5, "{output:?}");
     let status = output.json();
@@ -94,6 +104,29 @@ fn money_ends_a_loop_and_more_of_it_lets_it_go_on() {
     assert_eq!((output.code, &output.json()["iteration"]), (5, &json!(3)), "{output:?}");
     let output = world.run(&["loop", "run", "open", "t", "--budget", "700", "--json"]);
     assert_eq!((output.code, &output.json()["reason"]), (5, &json!("budget_tokens")), "{output:?}");
+}
+
+#[test]
+fn a_cap_of_the_day_holds_for_all_loops_and_goals_together() {
+    let world = world_that_costs("[limits]\ndaily_usd = 1.0\n");
+    let output = world.run(&["loop", "run", "open", "m", "--max", "9", "--json"]);
+    let status = output.json();
+    assert_eq!(
+        (output.code, &status["reason"], &status["iteration"]),
+        (5, &json!("cost_cap"), &json!(2)),
+        "{output:?}"
+    );
+    let output = world.run(&["run", "ship", "--json"]);
+    assert_eq!((output.code, &output.json()["iteration"]), (5, &json!(0)), "nothing starts any more: {output:?}");
+    let goal = world.run(&["goal", "history", "--all", "--format=json"]).succeeds().json()["goals"][0].clone();
+    assert_eq!((&goal["status"], &goal["paused_reason"]), (&json!("paused"), &json!("cost_cap")));
+    let output = world.run(&["loop", "resume", "m"]);
+    assert_eq!(output.code, 5, "still: {output:?}");
+    assert!(output.stdout.contains("once the cap of the day"), "{output:?}");
+    let path = world.env.home().join("config.toml");
+    std::fs::write(&path, std::fs::read_to_string(&path).unwrap().replace("= 1.0", "= 2.0")).unwrap();
+    let output = world.run(&["loop", "resume", "m", "--json"]);
+    assert_eq!((output.code, &output.json()["iteration"]), (5, &json!(3)), "{output:?}");
 }
 
 #[test]

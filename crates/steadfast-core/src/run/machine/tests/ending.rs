@@ -41,6 +41,16 @@ fn a_limit_lets_a_rule_be_tested_and_the_rule_has_the_last_word() {
 }
 
 #[test]
+fn a_cap_over_everything_is_a_limit_that_is_looked_at_anew_when_the_run_goes_on() {
+    let mut drive = Drive::started(limited(RunLimits::default()));
+    assert_eq!(drive.send(RunEvent::CapReached), Vec::<String>::new(), "what is under way may end");
+    drive.ok("1.1.1");
+    assert_eq!(drive.end(), (RunStatus::Completed, Some("cost_cap")));
+    drive.send(RunEvent::Reopened { max: None });
+    assert_eq!(drive.send(RunEvent::Started).last().unwrap(), "start 1.2.1");
+}
+
+#[test]
 fn a_limit_counts_failed_attempts_and_stops_their_repetition() {
     let limits = RunLimits { tokens: Some(5), ..RunLimits::default() };
     let mut drive = Drive::started(limited(limits));

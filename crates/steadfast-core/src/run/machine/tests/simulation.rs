@@ -108,7 +108,7 @@ proptest! {
     fn no_event_in_any_state_is_a_panic(
         plan in any_plan(),
         limits in any_limits(),
-        events in prop::collection::vec((0_u8..8, 0_u32..4, 0_u32..4, 0_u32..3), 0..60),
+        events in prop::collection::vec((0_u8..9, 0_u32..4, 0_u32..4, 0_u32..3), 0..60),
     ) {
         let mut drive = Drive::new(Plan { limits, ..plan });
         for (kind, stage, iteration, attempt) in events {
@@ -122,6 +122,7 @@ proptest! {
                 4 => RunEvent::Checked { id, facts: Vec::new() },
                 5 => RunEvent::Woke,
                 6 => RunEvent::StopRequested(killed()),
+                7 => RunEvent::CapReached,
                 _ => RunEvent::Reopened { max: Some(iteration) },
             });
         }

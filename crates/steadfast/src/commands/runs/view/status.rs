@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, MAX_HOURS};
+use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS};
 use steadfast_core::run::{AttemptId, Flight, Phase, Plan, Run, RunStatus};
 use steadfast_core::store::{Db, IterationRow, RunLine, RunRow, StoreError};
 use steadfast_core::text;
@@ -259,6 +259,10 @@ fn advice(plan: &Plan, run: &Run, is_live: bool) -> Option<String> {
         RunStatus::Running if is_live => Some(format!("next: steadfast {kind} attach {name} (or kill, logs -f)")),
         RunStatus::Running => {
             Some(format!("its engine is gone; next: steadfast {kind} resume {name} goes on, kill {name} ends it"))
+        }
+        RunStatus::Completed if run.reason.as_deref() == Some(COST_CAP) => {
+            let when = "once the cap of the day or week (`[limits]` in config.toml) allows";
+            Some(format!("next: steadfast {kind} resume {name}, {when}"))
         }
         RunStatus::Completed if driving::is_limited(run) => {
             let flag = match run.reason.as_deref() {
