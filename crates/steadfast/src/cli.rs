@@ -1,5 +1,6 @@
 //! The command line, as clap types. What a flag means is in the command's own file.
 
+mod frequent;
 mod runs;
 pub(crate) mod session;
 
@@ -15,7 +16,7 @@ pub(crate) use runs::{
 const ABOUT: &str = "Keeps coding agents on the job: durable goals, budgets that hold, completion that is checked";
 
 /// How the engine calls us to keep an attempt.
-pub(crate) const KEEPER: &str = "__exec";
+const KEEPER: &str = "__exec";
 
 #[derive(Debug, Parser)]
 #[command(

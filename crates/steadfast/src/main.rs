@@ -21,14 +21,7 @@ fn main() -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
     let json = arguments.iter().any(|argument| argument == "--json" || argument == "--format=json");
     let format = if json { Format::Json } else { Format::Text };
-    // Keepers are started once an iteration, and the command line is large.
-    if let [_, verb, directory] = arguments.as_slice()
-        && verb == cli::KEEPER
-    {
-        silence_panics(false);
-        return finished(commands::keep_attempt(std::path::Path::new(directory)), format);
-    }
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::of_frequent_call(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, format),
     };

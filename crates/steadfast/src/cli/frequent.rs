@@ -1,0 +1,58 @@
+//! The calls that agents and engines make all the time, understood without building the whole command line, which takes
+//! longer than most of them. Whatever is not exactly one of these goes the usual way.
+
+use std::ffi::OsString;
+
+use super::{Cli, Command, HookArgs, KEEPER, StatuslineArgs};
+
+impl Cli {
+    pub(crate) fn of_frequent_call(arguments: &[OsString]) -> Option<Self> {
+        let words: Vec<&str> = arguments.iter().skip(1).map(|word| word.to_str()).collect::<Option<_>>()?;
+        let command = match words.as_slice() {
+            ["hook", host @ ("claude" | "codex")] => {
+                Command::Hook(HookArgs { host: (*host).to_owned(), rewake: false })
+            }
+            ["statusline"] => Command::Statusline(StatuslineArgs { segment: false }),
+            [KEEPER, directory] if directory.starts_with('/') => Command::Exec { directory: directory.into() },
+            _ => return None,
+        };
+        Some(Self { db: None, command })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn a_frequent_call_means_what_the_command_line_says() {
+        let calls: &[&[&str]] =
+            &[&["hook", "claude"], &["hook", "codex"], &["statusline"], &["__exec", "/home/you/runs/1-1-1"]];
+        for call in calls {
+            let arguments: Vec<OsString> =
+                std::iter::once("steadfast").chain(call.iter().copied()).map(Into::into).collect();
+            let quick = Cli::of_frequent_call(&arguments).unwrap();
+            assert_eq!(format!("{quick:?}"), format!("{:?}", Cli::try_parse_from(&arguments).unwrap()));
+        }
+    }
+
+    #[test]
+    fn everything_else_goes_the_usual_way() {
+        let calls: &[&[&str]] = &[
+            &[],
+            &["hook"],
+            &["hook", "cursor"],
+            &["hook", "claude", "--rewake"],
+            &["--db", "x", "hook", "claude"],
+            &["statusline", "--segment"],
+            &["__exec", "--help"],
+        ];
+        for call in calls {
+            let arguments: Vec<OsString> =
+                std::iter::once("steadfast").chain(call.iter().copied()).map(Into::into).collect();
+            assert!(Cli::of_frequent_call(&arguments).is_none(), "{call:?}");
+        }
+    }
+}
