@@ -48,6 +48,28 @@ pub const OF_OUTER_AGENT: [&str; 9] = [
     CRASH_AT,
 ];
 
+/// What ties a git to one repository, as `git rev-parse --local-env-vars` lists it: hooks set these, and people export
+/// them. Programs that we start look for the repository of their own directory. `GIT_CONFIG_PARAMETERS` and
+/// `GIT_CONFIG_COUNT` stay, as git itself lets them pass from one repository to another: settings that concern the
+/// machine, such as `safe.directory` in containers, come that way.
+pub const OF_ONE_REPOSITORY: [&str; 13] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+/// Decides the language of other programs' messages.
+pub const LC_ALL: &str = "LC_ALL";
+
 /// The width of the terminal, for output that goes elsewhere.
 pub const COLUMNS: &str = "COLUMNS";
 

@@ -83,10 +83,11 @@ pub fn invocation(call: &Call<'_>) -> Result<Invocation, PromptError> {
         (env_vars::ITERATION, call.iteration.to_string()),
         (env_vars::RESULT, call.attempt.result().display().to_string()),
     ];
+    let foreign = env_vars::OF_OUTER_AGENT.iter().chain(&env_vars::OF_ONE_REPOSITORY);
     Ok(Invocation {
         argv,
         env: env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
-        env_remove: env_vars::OF_OUTER_AGENT.iter().map(|name| (*name).to_owned()).collect(),
+        env_remove: foreign.map(|name| (*name).to_owned()).collect(),
         files,
         prompt,
     })

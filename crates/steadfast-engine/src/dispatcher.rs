@@ -85,8 +85,16 @@ impl DriveError {
 
 /// What comes in.
 enum News {
-    Ended { id: AttemptId, outcome: Box<Outcome> },
-    Checked { id: AttemptId, facts: Vec<steadfast_core::run::Checked> },
+    Ended {
+        id: AttemptId,
+        outcome: Box<Outcome>,
+    },
+    Checked {
+        id: AttemptId,
+        facts: Vec<steadfast_core::run::Checked>,
+    },
+    /// Something that people should know.
+    Note(String),
     Signal,
 }
 
@@ -287,6 +295,7 @@ impl Dispatcher<'_> {
                     crash::point(crash::Point::Checked);
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
+                Ok(News::Note(message)) => self.note(&message),
                 Ok(News::Signal) => self.signalled()?,
                 // We hold a sender ourselves, so this is only ever the time.
                 Err(_) => {}

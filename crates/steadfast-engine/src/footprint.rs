@@ -73,7 +73,7 @@ fn even(said: &str) -> String {
 }
 
 /// What the run itself keeps in the project changes with every iteration.
-fn is_ours(file: &Path) -> bool {
+pub(crate) fn is_ours(file: &Path) -> bool {
     let Ok(inside) = file.strip_prefix(".claude") else { return false };
     let first = inside.iter().next().and_then(|name| name.to_str()).unwrap_or_default();
     first.starts_with("loop-") || first.starts_with("pipeline-runs") || first.starts_with(".steadfast")

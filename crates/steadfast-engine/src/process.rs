@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest as _, Sha256};
+use steadfast_core::env_vars;
 
 /// How much of the output is kept as text.
 const TAIL_BYTES: u64 = 4_096;
@@ -66,7 +67,9 @@ pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Durat
     let mut output = tempfile::tempfile()?;
     let started = Instant::now();
     let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
-    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, Stdio::null(), stdout, stderr)?;
+    let mut command = command(argv, directory)?;
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    let (exit_code, timed_out) = wait(command, limit, cancel)?;
     let duration = started.elapsed();
     let (output_sha256, output_tail) = digest(&mut output)?;
     Ok(Outcome { exit_code, timed_out, duration, output_sha256, output_tail })
@@ -74,21 +77,24 @@ pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Durat
 
 /// Runs a program for what it prints: at most `most` bytes of stdout are kept.
 pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
-    capture_with(Stdio::null(), argv, directory, limit, most)
+    capture_with(&Cancel::default(), Stdio::null(), &[], argv, directory, limit, most)
 }
 
-/// Like [`capture`], with something for its stdin: a file whose lock it is to share, even if we are killed.
+/// Like [`capture`], with something for its stdin (a file whose lock it is to share, even if we are killed) and its
+/// environment, and ended as by its limit when it is cancelled.
 pub(crate) fn capture_with(
+    cancel: &Cancel,
     stdin: Stdio,
+    env: &[(&str, &str)],
     argv: &[&str],
     directory: &Path,
     limit: Duration,
     most: u64,
 ) -> std::io::Result<Captured> {
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    let never = Cancel::default();
-    let (stdout, stderr) = (output.try_clone()?, errors.try_clone()?);
-    let (exit_code, timed_out) = wait(argv, directory, limit, &never, stdin, stdout, stderr)?;
+    let mut command = command(argv, directory)?;
+    command.stdin(stdin).stdout(output.try_clone()?).stderr(errors.try_clone()?).envs(env.iter().copied());
+    let (exit_code, timed_out) = wait(command, limit, cancel)?;
     output.seek(SeekFrom::Start(0))?;
     let mut stdout = Vec::new();
     output.take(most).read_to_end(&mut stdout)?;
@@ -96,28 +102,25 @@ pub(crate) fn capture_with(
     Ok(Captured { exit_code, timed_out, stdout, stderr_tail })
 }
 
-/// Runs a program to its end or its limit: its exit code, if it has one, and whether the limit was reached.
-fn wait(
-    argv: &[&str],
-    directory: &Path,
-    mut limit: Duration,
-    cancel: &Cancel,
-    stdin: Stdio,
-    stdout: std::fs::File,
-    stderr: std::fs::File,
-) -> std::io::Result<(Option<i32>, bool)> {
+/// A program in a group and a directory of its own, which also says which repository it is in.
+fn command(argv: &[&str], directory: &Path) -> std::io::Result<Command> {
     let Some((program, arguments)) = argv.split_first() else {
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no program to run"));
     };
+    let mut command = Command::new(program);
+    for name in env_vars::OF_ONE_REPOSITORY {
+        command.env_remove(name);
+    }
+    command.args(arguments).current_dir(directory).process_group(0);
+    Ok(command)
+}
+
+/// Runs a program to its end or its limit: its exit code, if it has one, and whether the limit was reached.
+fn wait(mut command: Command, mut limit: Duration, cancel: &Cancel) -> std::io::Result<(Option<i32>, bool)> {
     let started = Instant::now();
-    let mut child = Command::new(program)
-        .args(arguments)
-        .current_dir(directory)
-        .stdin(stdin)
-        .stdout(stdout)
-        .stderr(stderr)
-        .process_group(0)
-        .spawn()?;
+    let mut child = command.spawn()?;
+    // It has what it needs, and our copies of its files would stay open.
+    drop(command);
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let signal = |signal: Signal| {
         if let Some(group) = group {

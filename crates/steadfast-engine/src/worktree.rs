@@ -3,47 +3,63 @@
 //! committed there before the worktree goes. Beside each worktree it is written down how far it is, so that one which
 //! was half made or half removed when everything died is never taken for somebody's work.
 
+mod branch;
+mod commit;
+mod git;
+mod unsaved;
+
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use steadfast_core::run::AttemptId;
+use steadfast_core::text;
 
+use self::git::{GIT_LIMIT, Guard, git, git_with_hooks};
 use crate::crash::{self, Point};
-use crate::{durable, process};
+use crate::process::Cancel;
+use crate::{durable, footprint};
 
-const GIT_LIMIT: Duration = Duration::from_mins(2);
+pub use self::git::WorktreeError;
+
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
+/// So many of the files that are in no worktree are named.
+const MOST_NAMED: usize = 3;
 
-#[derive(Debug, thiserror::Error)]
-pub enum WorktreeError {
-    #[error("{0} is not in a git repository with a commit, so no worktree can be made of it")]
-    NoRepository(PathBuf),
-    #[error("git {what} failed: {message}")]
-    Git { what: &'static str, message: String },
-    #[error("a git of an earlier engine still works on {0}")]
-    Busy(PathBuf),
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-}
-
-impl WorktreeError {
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::NoRepository(_) => "run `git init` and make a first commit, or do without parallel stages",
-            Self::Git { .. } => "look at `git worktree list` and `git branch --list 'steadfast/*'`",
-            Self::Busy(_) => "wait for it to end, then go on with `resume`",
-            Self::Io(_) => "check the rights on the directory",
-        }
-    }
-}
+/// Which branch it has.
+const BRANCH: &str = "branch";
+/// Whoever works in it may begin.
+const READY: &str = "ready";
+/// All that was worked in it is committed.
+const KEPT: &str = "kept";
+/// Its work is done, and why it is still there.
+const STAYS: &str = "stays";
 
 /// Whether worktrees can be made of a project at all.
 pub fn require_repository(project: &Path) -> Result<(), WorktreeError> {
-    match git(None, project, "rev-parse", &["rev-parse", "HEAD"]) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(WorktreeError::NoRepository(project.to_owned())),
-    }
+    let asked = git(None, project, "rev-parse", &["rev-parse", "--verify", "HEAD"]);
+    asked.map(drop).map_err(|error| error.of_project(project))
+}
+
+/// What people have to know before agents work in worktrees: what they did not commit is not in them.
+pub fn not_in_worktrees(project: &Path) -> Option<String> {
+    let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];
+    let changes = git(None, project, "status", &status).ok()?;
+    let prefix = git(None, project, "rev-parse", &["rev-parse", "--show-prefix"]).ok()?;
+    let is_ours = |name: &str| {
+        let inside = name.strip_prefix(&prefix).unwrap_or(name);
+        inside == ".claude/" || footprint::is_ours(Path::new(inside))
+    };
+    let names: Vec<&str> =
+        changes.split('\0').filter_map(|entry| entry.get(3..)).filter(|name| !is_ours(name)).collect();
+    let shown: Vec<String> = names.iter().take(MOST_NAMED).map(|name| text::headline(name, 60)).collect();
+    let more = if names.len() > MOST_NAMED { ", …" } else { "" };
+    let files = if names.len() == 1 { "file" } else { "files" };
+    (!names.is_empty()).then(|| {
+        let (count, shown) = (names.len(), shown.join(", "));
+        format!(
+            "worktrees start at the last commit: uncommitted changes ({count} {files}: {shown}{more}) are not in them"
+        )
+    })
 }
 
 /// Where the work of an iteration is kept.
@@ -52,6 +68,8 @@ pub struct Kept {
     pub branch: String,
     /// While it is there.
     pub worktree: Option<PathBuf>,
+    /// Why it is still there, if its work is done.
+    pub stays: Option<String>,
 }
 
 /// The branch that an iteration worked on, if it was not in the project itself.
@@ -59,7 +77,8 @@ pub fn kept(home: &Path, run_id: &str, id: AttemptId, is_parallel: bool) -> Opti
     let part = if is_parallel { format!("{}-{}", id.stage, id.iteration) } else { "run".to_owned() };
     let worktree = Worktree::new(home, Path::new(""), run_id, "", &part);
     let branch = worktree.chosen().ok()??;
-    Some(Kept { branch, worktree: worktree.path.is_dir().then_some(worktree.path) })
+    let stays = fs_err::read_to_string(worktree.beside(STAYS)).ok();
+    Some(Kept { branch, worktree: worktree.path.is_dir().then_some(worktree.path), stays })
 }
 
 /// Removes the worktrees of a run that is over and that lost nothing by it: all of their work is on branches, which
@@ -80,12 +99,11 @@ pub fn remove_clean(
         if !worktree.path.join(".git").exists() {
             continue;
         }
-        let guard = worktree.lock()?;
-        let is_clean =
-            git(Some(&guard), &worktree.path, "status", &["status", "--porcelain"]).is_ok_and(|it| it.is_empty());
-        // Commits of no branch would be lost.
-        let is_on_branch = git(Some(&guard), &worktree.path, "symbolic-ref", &["symbolic-ref", "-q", "HEAD"]).is_ok();
-        if is_clean && is_on_branch {
+        let guard = worktree.lock(&Cancel::default())?;
+        let is_saved = worktree.require_own(&guard).is_ok()
+            && worktree.is_on_branch(&guard).unwrap_or(false)
+            && worktree.unsaved(&guard).is_ok_and(|why| why.is_none());
+        if is_saved {
             if !dry_run {
                 worktree.clear(&guard)?;
             }
@@ -102,48 +120,70 @@ pub(crate) struct Worktree {
     /// Where it is.
     path: PathBuf,
     project: PathBuf,
-    branch: String,
-    /// Used if an earlier run of that name left its branch.
-    other_branch: String,
+    run_id: String,
+    name: String,
+    part: String,
+    /// The worktree that it starts from, where that is not the project.
+    from: Option<Box<Self>>,
 }
-
-/// Held while git works on the worktrees of a run. Git holds it too, as its stdin: when we are killed and git is not,
-/// whoever comes next waits for it.
-struct Guard(std::fs::File);
 
 impl Worktree {
     /// `part` is `<stage>-<iteration>`, or a word for the whole run.
     pub(crate) fn new(home: &Path, project: &Path, run_id: &str, name: &str, part: &str) -> Self {
-        let short: String = run_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
         Self {
             path: home.join("worktrees").join(run_id).join(part),
             project: project.to_owned(),
-            branch: format!("steadfast/{name}/{part}"),
-            other_branch: format!("steadfast/{name}/{part}-{short}"),
+            run_id: run_id.to_owned(),
+            name: name.to_owned(),
+            part: part.to_owned(),
+            from: None,
         }
+    }
+
+    /// It starts with the work in another one of the same run.
+    pub(crate) fn starting_from(self, other: Self) -> Self {
+        Self { from: Some(Box::new(other)), ..self }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The place in the worktree that the project has in its repository, whether it is there or not.
     pub(crate) fn inside(&self) -> Result<PathBuf, WorktreeError> {
         let answer = git(None, &self.project, "rev-parse", &["rev-parse", "HEAD", "--show-prefix"])
-            .map_err(|_| WorktreeError::NoRepository(self.project.clone()))?;
+            .map_err(|error| error.of_project(&self.project))?;
         let prefix = answer.lines().nth(1).unwrap_or_default();
         Ok(self.path.join(prefix.trim_end_matches('/')))
     }
 
-    /// Makes the worktree if it is not there, and says where to work in it.
-    pub(crate) fn enter(&self) -> Result<PathBuf, WorktreeError> {
+    /// Makes the worktree if it is not there, and says where to work in it. Given up half-way when it is cancelled, as
+    /// if everything had died there.
+    pub(crate) fn enter(&self, cancel: &Cancel) -> Result<PathBuf, WorktreeError> {
         let inside = self.inside()?;
-        let guard = self.lock()?;
-        if self.is(READY) && !self.is(KEPT) && self.path.join(".git").exists() {
-            return Ok(inside);
+        let guard = self.lock(cancel)?;
+        if self.is(READY) && !self.is(KEPT) {
+            if self.path.join(".git").exists() {
+                return Ok(inside);
+            }
+            // Somebody worked in what is left of it.
+            if self.path.exists() {
+                return Err(WorktreeError::Broken(self.path.clone()));
+            }
         }
-        // Once more if git was killed, or met the remains of one that was: the second time begins by removing them.
-        self.make(&guard).or_else(|_| self.make(&guard))?;
-        Ok(inside)
+        // Once more if git was killed, met the remains of one that was, or a hook of the project did not like it: the
+        // second time begins by removing what is there.
+        let made = self.make(&guard, true).or_else(|error| match error {
+            error if cancel.is_cancelled() => Err(error),
+            _ => self.make(&guard, false),
+        });
+        if cancel.is_cancelled() {
+            return Err(WorktreeError::Ending);
+        }
+        made.map(|()| inside)
     }
 
-    fn make(&self, guard: &Guard) -> Result<(), WorktreeError> {
+    fn make(&self, guard: &Guard, with_hooks: bool) -> Result<(), WorktreeError> {
         let (branch, is_there) = match self.chosen()? {
             Some(branch) => {
                 // Nobody has worked in what is there, or all of it is committed.
@@ -155,73 +195,63 @@ impl Worktree {
         };
         crash::point(Point::WorktreeChosen);
         let path = self.path.display().to_string();
+        let start = if is_there { branch.clone() } else { self.start(guard)? };
         let arguments: &[&str] = if is_there {
-            &["worktree", "add", &path, &branch]
+            &["worktree", "add", &path, &start]
         } else {
-            &["worktree", "add", "-b", &branch, &path, "HEAD"]
+            &["worktree", "add", "--no-track", "-b", &branch, &path, &start]
         };
-        self.git_despite_locks(guard, &self.project, "worktree add", arguments)?;
+        if with_hooks {
+            git_with_hooks(guard, &self.project, "worktree add", arguments)?;
+        } else {
+            self.git_despite_locks(guard, &self.project, "worktree add", arguments)?;
+        }
         crash::point(Point::WorktreeMade);
         Ok(durable::mark(&self.beside(READY))?)
     }
 
-    /// Commits what is left uncommitted, then removes the worktree; its branch stays. Where there is none any more,
-    /// nothing is done.
-    pub(crate) fn leave(&self, message: &str) -> Result<(), WorktreeError> {
-        if !self.is(READY) && !self.is(KEPT) {
-            return Ok(());
+    /// The commit that it begins with.
+    fn start(&self, guard: &Guard) -> Result<String, WorktreeError> {
+        if let Some(from) = &self.from
+            && let Some(branch) = from.chosen()?
+            && from.has_branch(guard, &branch)
+        {
+            if from.is(READY) && from.path.exists() {
+                from.keep(guard, "Work before a parallel stage")?;
+            }
+            return Ok(format!("refs/heads/{branch}"));
         }
-        let guard = self.lock()?;
+        Ok("HEAD".to_owned())
+    }
+
+    /// Commits what is left uncommitted, then removes the worktree; its branch stays. So does the worktree if anything
+    /// would be lost with it. Where there is none any more, nothing is done. Returns what people should know.
+    pub(crate) fn leave(&self, message: &str) -> Result<Vec<String>, WorktreeError> {
+        if !self.is(READY) && !self.is(KEPT) {
+            return Ok(Vec::new());
+        }
+        let guard = self.lock(&Cancel::default())?;
+        let mut told = Vec::new();
         if !self.is(KEPT) {
-            self.commit_all(&guard, message)?;
+            self.require_own(&guard)?;
+            self.detach(&guard)?;
+            told = self.keep(&guard, message)?;
+            if let Some(reason) = self.unsaved(&guard)? {
+                durable::replace(&self.beside(STAYS), reason.as_bytes())?;
+                told.push(format!("the worktree {} stays: {reason}", self.path.display()));
+                return Ok(told);
+            }
             durable::mark(&self.beside(KEPT))?;
         }
         crash::point(Point::WorktreeKept);
         self.clear(&guard)?;
         crash::point(Point::WorktreeRemoved);
-        Ok(())
+        Ok(told)
     }
 
-    /// Commits everything that is not ignored.
-    pub(crate) fn commit(&self, message: &str) -> Result<(), WorktreeError> {
-        self.commit_all(&self.lock()?, message)
-    }
-
-    fn commit_all(&self, guard: &Guard, message: &str) -> Result<(), WorktreeError> {
-        if git(Some(guard), &self.path, "status", &["status", "--porcelain"])?.is_empty() {
-            return Ok(());
-        }
-        self.git_despite_locks(guard, &self.path, "add", &["add", "-A"])?;
-        // The commit keeps work safe; whether it is good is not for the project's hooks to say here.
-        let commit = ["commit", "--no-verify", "--quiet", "-m", message];
-        self.git_despite_locks(guard, &self.path, "commit", &commit).or_else(|_| {
-            let nobody =
-                ["-c", "user.name=Steadfast", "-c", "user.email=steadfast@localhost", "-c", "commit.gpgsign=false"];
-            self.git_despite_locks(guard, &self.path, "commit", &[&nobody[..], &commit].concat())
-        })?;
-        Ok(())
-    }
-
-    /// The branch that was chosen when the worktree was made for the first time.
-    fn chosen(&self) -> Result<Option<String>, WorktreeError> {
-        match fs_err::read_to_string(self.beside(BRANCH)) {
-            Ok(branch) => Ok(Some(branch.trim().to_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Chooses a branch that is not there, once: one that was made and not used yet looks like that of an earlier run.
-    fn choose(&self, guard: &Guard) -> Result<String, WorktreeError> {
-        let is_taken = self.has_branch(guard, &self.branch);
-        let branch = if is_taken { &self.other_branch } else { &self.branch };
-        durable::replace(&self.beside(BRANCH), format!("{branch}\n").as_bytes())?;
-        Ok(branch.clone())
-    }
-
-    fn has_branch(&self, guard: &Guard, branch: &str) -> bool {
-        let name = format!("refs/heads/{branch}");
-        git(Some(guard), &self.project, "show-ref", &["show-ref", "--verify", "--quiet", &name]).is_ok()
+    /// Commits everything that is not ignored. Returns what people should know.
+    pub(crate) fn commit(&self, message: &str) -> Result<Vec<String>, WorktreeError> {
+        self.keep(&self.lock(&Cancel::default())?, message)
     }
 
     /// Removes the worktree, whole or in parts, from the disk and from git's books.
@@ -237,11 +267,22 @@ impl Worktree {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
             }
-            // One that was being made is locked, and if there is none, that is what we want.
-            let _ = git(Some(guard), &self.project, "worktree unlock", &["worktree", "unlock", &path]);
-            git(Some(guard), &self.project, "worktree prune", &["worktree", "prune"])?;
+            // If git has none in its books, that is what we want. To prune them would take those of others as well, whose
+            // disk is not there at the moment.
+            let removed = git(Some(guard), &self.project, "worktree remove", &remove);
+            if self.is_in_books(guard)? {
+                removed?;
+            }
         }
+        forget(&self.beside(STAYS))?;
         Ok(forget(&self.beside(KEPT))?)
+    }
+
+    fn is_in_books(&self, guard: &Guard) -> Result<bool, WorktreeError> {
+        let listed = git(Some(guard), &self.project, "worktree list", &["worktree", "list", "--porcelain"])?;
+        // Git has resolved the links on the way.
+        let end = format!("/{}/{}", self.run_id, self.part);
+        Ok(listed.lines().any(|line| line.starts_with("worktree ") && line.ends_with(&end)))
     }
 
     fn beside(&self, what: &str) -> PathBuf {
@@ -254,7 +295,7 @@ impl Worktree {
         self.beside(what).exists()
     }
 
-    fn lock(&self) -> Result<Guard, WorktreeError> {
+    fn lock(&self, cancel: &Cancel) -> Result<Guard, WorktreeError> {
         let path = self.path.with_file_name("lock");
         if let Some(parent) = path.parent() {
             steadfast_core::paths::create_private_dir(parent)?;
@@ -263,80 +304,21 @@ impl Worktree {
         let patience = Instant::now() + GIT_LIMIT;
         while let Err(error) = file.try_lock() {
             match error {
+                std::fs::TryLockError::WouldBlock if cancel.is_cancelled() => return Err(WorktreeError::Ending),
                 std::fs::TryLockError::WouldBlock if Instant::now() < patience => std::thread::sleep(LOCK_PAUSE),
                 std::fs::TryLockError::WouldBlock => return Err(WorktreeError::Busy(self.path.clone())),
                 std::fs::TryLockError::Error(error) => return Err(error.into()),
             }
         }
-        Ok(Guard(file))
-    }
-
-    /// A git that was killed leaves its locks. We hold the run's own, and no agent works here now: those of this
-    /// worktree and of its branch are nobody's.
-    fn git_despite_locks(
-        &self,
-        guard: &Guard,
-        directory: &Path,
-        what: &'static str,
-        arguments: &[&str],
-    ) -> Result<String, WorktreeError> {
-        let done = git(Some(guard), directory, what, arguments);
-        let Err(WorktreeError::Git { message, .. }) = &done else { return done };
-        if !message.contains(".lock") {
-            return done;
-        }
-        let of_branch = format!("refs/heads/{}.lock", self.chosen()?.unwrap_or_default());
-        let mut stale = vec![(&self.project, of_branch.as_str())];
-        // Elsewhere they would be those of a repository that is not ours.
-        if self.path.join(".git").exists() {
-            stale.extend([(&self.path, "index.lock"), (&self.path, "HEAD.lock")]);
-        }
-        for (place, name) in stale {
-            if let Ok(path) = git(Some(guard), place, "rev-parse", &["rev-parse", "--git-path", name]) {
-                // Usually only one of them is there.
-                let _ = fs_err::remove_file(place.join(path));
-            }
-        }
-        git(Some(guard), directory, what, arguments)
+        Ok(Guard { file, cancel: cancel.clone() })
     }
 }
-
-/// Which branch it has.
-const BRANCH: &str = "branch";
-/// Whoever works in it may begin.
-const READY: &str = "ready";
-/// All that was worked in it is committed.
-const KEPT: &str = "kept";
 
 fn forget(mark: &Path) -> std::io::Result<()> {
     match fs_err::remove_file(mark) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-fn git(
-    guard: Option<&Guard>,
-    directory: &Path,
-    what: &'static str,
-    arguments: &[&str],
-) -> Result<String, WorktreeError> {
-    // Nothing of it goes on in the background once it has ended.
-    let argv: Vec<&str> = ["git", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
-        .into_iter()
-        .chain(arguments.iter().copied())
-        .collect();
-    let stdin = match guard {
-        Some(Guard(file)) => Stdio::from(file.try_clone()?),
-        None => Stdio::null(),
-    };
-    let captured = process::capture_with(stdin, &argv, directory, GIT_LIMIT, 1 << 20)?;
-    if captured.exit_code == Some(0) {
-        return Ok(String::from_utf8_lossy(&captured.stdout).trim_end().to_owned());
-    }
-    let mut lines = captured.stderr_tail.lines().filter(|line| !line.trim().is_empty());
-    let message = lines.clone().find(|line| line.contains(".lock")).or_else(|| lines.next_back());
-    Err(WorktreeError::Git { what, message: message.unwrap_or("no message").to_owned() })
 }
 
 #[cfg(test)]

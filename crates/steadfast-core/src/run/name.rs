@@ -51,6 +51,11 @@ pub fn is_of_goal(session_id: &str) -> bool {
     session_id.strip_prefix(GOAL_PREFIX).is_some_and(|rest| rest.len() == 8)
 }
 
+/// A name as a part of a git branch. All that names may have is fine there but an end in `.lock`.
+pub fn in_branch(name: &str) -> String {
+    name.strip_suffix(".lock").map_or_else(|| name.to_owned(), |rest| format!("{rest}-lock"))
+}
+
 impl RunName {
     pub fn as_str(&self) -> &str {
         &self.0
@@ -138,6 +143,13 @@ mod tests {
             (&long, NameError::TooLong { name: format!("{}…", "a".repeat(63)), length: 65 }),
         ] {
             assert_eq!(text.parse::<RunName>(), Err(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_what_git_takes_for_its_locks_is_spelled_differently_in_branches() {
+        for (name, expected) in [("a", "a"), ("a.lock", "a-lock"), ("a.lock.lock", "a.lock-lock"), ("a.", "a.")] {
+            assert_eq!(in_branch(name), expected);
         }
     }
 

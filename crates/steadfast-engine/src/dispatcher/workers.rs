@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use steadfast_core::clock;
@@ -34,19 +34,24 @@ impl Dispatcher<'_> {
 
     /// The worktree an iteration works in, if it has one.
     fn worktree(&self, stage: &StagePlan, id: AttemptId) -> Option<Worktree> {
-        let part = match (stage.parallel, self.in_worktree) {
-            (true, _) => format!("{}-{}", id.stage, id.iteration),
-            (false, true) => "run".to_owned(),
-            (false, false) => return None,
-        };
-        Some(Worktree::new(&self.engine.home, &self.project, &self.run_id, &self.plan.name, &part))
+        let of_part = |part: &str| Worktree::new(&self.engine.home, &self.project, &self.run_id, &self.plan.name, part);
+        let of_run = self.in_worktree.then(|| of_part("run"));
+        if !stage.parallel {
+            return of_run;
+        }
+        let own = of_part(&format!("{}-{}", id.stage, id.iteration));
+        // What earlier stages did is there, and not in the project.
+        Some(match of_run {
+            Some(of_run) => own.starting_from(of_run),
+            None => own,
+        })
     }
 
     /// Where an iteration works.
     fn directory(&self, stage: &StagePlan, id: AttemptId) -> Result<PathBuf, String> {
         let Some(worktree) = self.worktree(stage, id) else { return Ok(self.project.clone()) };
         let _one_at_a_time = self.git.lock();
-        worktree.enter().map_err(|error| error.to_string())
+        worktree.enter(&self.stopping).map_err(|error| error.to_string())
     }
 
     pub(super) fn try_start(&mut self, id: AttemptId) -> Result<(), String> {
@@ -115,6 +120,7 @@ impl Dispatcher<'_> {
             overdue,
             grace: self.engine.grace,
             git: self.git.clone(),
+            sender: self.sender.clone(),
         };
         let sender = self.sender.clone();
         std::thread::spawn(move || {
@@ -200,6 +206,7 @@ struct Follower {
     overdue: Cancel,
     grace: Duration,
     git: Arc<Mutex<()>>,
+    sender: mpsc::Sender<News>,
     log: PathBuf,
 }
 
@@ -233,8 +240,14 @@ impl Follower {
             let message = format!("{}: {} iteration {}", self.run, self.stage.name, self.id.iteration);
             let _one_at_a_time = self.git.lock();
             let left = if self.stage.parallel { worktree.leave(&message) } else { worktree.commit(&message) };
-            if let Err(error) = left {
-                self.log(&error.to_string());
+            let told = left.unwrap_or_else(|error| {
+                let (place, hint) = (worktree.path().display(), error.hint());
+                vec![format!("the work in {place} is not committed: {error} ({hint})")]
+            });
+            for message in told {
+                let message = format!("{} {}: {message}", self.stage.name, self.id.iteration);
+                // Nobody listens any more once the engine gave up.
+                let _ = self.sender.send(News::Note(message));
             }
         }
         report.outcome

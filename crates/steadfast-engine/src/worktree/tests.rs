@@ -1,6 +1,69 @@
 //! Worktrees with a real git: what an agent did stays, whoever dies when.
 
+mod heads;
+mod inner;
+mod names;
+
 use super::*;
+
+/// A repository, and a worktree of it that somebody works in.
+struct World {
+    directory: tempfile::TempDir,
+    worktree: Worktree,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = repository();
+        let (home, project) = (directory.path().join("home"), directory.path().join("project"));
+        let worktree = Worktree::new(&home, &project, "11111111-run", "fix", "1-1");
+        worktree.enter(&Cancel::default()).unwrap();
+        Self { directory, worktree }
+    }
+
+    fn project(&self) -> PathBuf {
+        self.directory.path().join("project")
+    }
+
+    /// What an agent does in its worktree.
+    fn does(&self, script: &str) -> &Self {
+        shell(&self.worktree.path, script);
+        self
+    }
+
+    fn leaves(&self) -> Vec<String> {
+        self.worktree.leave("Work").unwrap()
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        git(None, &self.project(), "test", arguments).unwrap()
+    }
+
+    /// The branches that are ours, each with the files that it has and `main` has not.
+    fn branches(&self) -> Vec<(String, String)> {
+        let listed = self.git(&["branch", "--list", "steadfast*", "--format=%(refname:short)"]);
+        let files = |branch: &str| self.git(&["diff", "--name-only", "main", branch]).replace('\n', " ");
+        listed.lines().map(|branch| (branch.to_owned(), files(branch))).collect()
+    }
+
+    fn is_gone(&self) -> bool {
+        !self.worktree.path.exists() && self.git(&["worktree", "list"]).lines().count() == 1
+    }
+}
+
+fn of(branches: &[(&str, &str)]) -> Vec<(String, String)> {
+    branches.iter().map(|(branch, files)| ((*branch).to_owned(), (*files).to_owned())).collect()
+}
+
+#[track_caller]
+fn shell(directory: &Path, script: &str) {
+    let script = format!(
+        "set -e; export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b\n{script}"
+    );
+    let limit = Duration::from_mins(1);
+    let outcome = crate::process::run(&["sh", "-c", &script], directory, limit).unwrap();
+    assert_eq!(outcome.exit_code, Some(0), "{}", outcome.output_tail);
+}
 
 fn repository() -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
@@ -25,9 +88,9 @@ fn an_iteration_works_on_a_branch_that_stays() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project.join("part"), "run-1", "fix", "2-1");
-    let inside = worktree.enter().unwrap();
+    let inside = worktree.enter(&Cancel::default()).unwrap();
     assert_eq!(inside, home.join("worktrees/run-1/2-1/part"));
-    assert_eq!(worktree.enter().unwrap(), inside, "entered again after a crash");
+    assert_eq!(worktree.enter(&Cancel::default()).unwrap(), inside, "entered again after a crash");
     fs_err::write(inside.join("a.txt"), "two\n").unwrap();
     fs_err::write(inside.join("new.txt"), "new\n").unwrap();
     fs_err::write(inside.join("built"), "ignored\n").unwrap();
@@ -47,7 +110,7 @@ fn a_later_run_of_the_same_name_gets_another_branch() {
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     for run in ["aaaaaaaa-1", "bbbbbbbb-2"] {
         let worktree = Worktree::new(&home, &project, run, "fix", "1-1");
-        worktree.enter().unwrap();
+        worktree.enter(&Cancel::default()).unwrap();
         worktree.leave("nothing to commit").unwrap();
     }
     let branches =
@@ -59,7 +122,7 @@ fn a_later_run_of_the_same_name_gets_another_branch() {
 fn without_a_repository_there_is_no_worktree() {
     let directory = tempfile::tempdir().unwrap();
     let worktree = Worktree::new(&directory.path().join("home"), directory.path(), "r", "n", "1-1");
-    assert!(matches!(worktree.enter(), Err(WorktreeError::NoRepository(_))));
+    assert!(matches!(worktree.enter(&Cancel::default()), Err(WorktreeError::NoRepository(_))));
 }
 
 #[test]
@@ -67,14 +130,14 @@ fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
-    worktree.enter().unwrap();
+    worktree.enter(&Cancel::default()).unwrap();
     // Killed while git was checking files out, with the branch made already.
     forget(&worktree.beside(READY)).unwrap();
     fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
-    let inside = worktree.enter().unwrap();
+    let inside = worktree.enter(&Cancel::default()).unwrap();
     assert_eq!(fs_err::read_to_string(inside.join("part/a.txt")).unwrap(), "one\n");
     fs_err::write(inside.join("new.txt"), "new\n").unwrap();
-    worktree.commit_all(&worktree.lock().unwrap(), "Work").unwrap();
+    worktree.commit_all(&worktree.lock(&Cancel::default()).unwrap(), "Work").unwrap();
     // Killed while it was being removed.
     durable::mark(&worktree.beside(KEPT)).unwrap();
     forget(&worktree.beside(READY)).unwrap();
@@ -84,7 +147,7 @@ fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
     assert_eq!(log, "Work\n\nA\tnew.txt");
     assert_eq!(git(None, &project, "worktree list", &["worktree", "list"]).unwrap().lines().count(), 1);
     // Going on is going on with the work.
-    assert!(worktree.enter().unwrap().join("new.txt").exists());
+    assert!(worktree.enter(&Cancel::default()).unwrap().join("new.txt").exists());
 }
 
 #[test]
@@ -94,7 +157,7 @@ fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
     fs_err::create_dir_all(project.join(".git/refs/heads/steadfast/fix")).unwrap();
     fs_err::write(project.join(".git/refs/heads/steadfast/fix/1-1.lock"), "").unwrap();
-    let inside = worktree.enter().unwrap();
+    let inside = worktree.enter(&Cancel::default()).unwrap();
     fs_err::write(inside.join("new.txt"), "new\n").unwrap();
     fs_err::write(project.join(".git/index.lock"), "").unwrap();
     for name in ["index.lock", "HEAD.lock"] {

@@ -1,0 +1,81 @@
+//! Repositories inside a worktree: what lives nowhere else keeps the worktree.
+
+use super::*;
+
+/// Adds a submodule to the project before anybody works.
+fn with_submodule() -> World {
+    let directory = repository();
+    let root = directory.path();
+    shell(root, "git init -q -b main upstream; cd upstream; echo s > s; git add -A; git commit -qm sub");
+    let allow = "git -c protocol.file.allow=always";
+    let project = root.join("project");
+    shell(&project, &format!("{allow} submodule --quiet add ../upstream sub; git commit -qm 'add sub'"));
+    let worktree = Worktree::new(&root.join("home"), &project, "11111111-run", "fix", "1-1");
+    worktree.enter(&Cancel::default()).unwrap();
+    shell(&worktree.path, &format!("{allow} submodule --quiet update --init"));
+    World { directory, worktree }
+}
+
+fn stays(world: &World, why: &str) {
+    let told = world.leaves();
+    assert_eq!(told, [format!("the worktree {} stays: {why}", world.worktree.path.display())]);
+    assert!(world.worktree.path.is_dir());
+    assert_eq!(world.leaves(), told, "as after a crash");
+}
+
+const NOWHERE_ELSE: &str = "in it is a repository of its own, whose work is nowhere else";
+
+#[test]
+fn a_submodule_with_nothing_new_keeps_nobody() {
+    let world = with_submodule();
+    assert_eq!(world.does("echo w > f").leaves(), Vec::<String>::new());
+    assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
+    assert!(world.is_gone());
+}
+
+#[test]
+fn work_in_a_submodule_is_not_removed() {
+    let commits = "cd sub; git checkout -q -b topic; echo w > w; git add -A; git commit -qm w";
+    for script in [commits, "cd sub; echo w > w; git add -A; git stash -q"] {
+        let world = with_submodule();
+        world.does(script);
+        stays(&world, &format!("`sub` {NOWHERE_ELSE}"));
+    }
+    let world = with_submodule();
+    world.does("echo f > f; cd sub; echo w > w");
+    stays(&world, "git does not commit `sub`");
+    assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
+    // What is in its remote is not lost.
+    let world = with_submodule();
+    world.does(&format!("{commits}; git -c protocol.file.allow=always push -q origin topic"));
+    assert_eq!(world.leaves(), Vec::<String>::new());
+    assert!(world.is_gone());
+}
+
+#[test]
+fn a_repository_that_an_agent_made_is_not_removed() {
+    let makes = "mkdir lib; cd lib; git init -q; echo c > c; git add -A; git commit -qm lib";
+    let world = World::new();
+    world.does(&format!("echo f > f; ({makes})"));
+    stays(&world, &format!("`lib` {NOWHERE_ELSE}"));
+    assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f lib")]));
+    let home = world.directory.path().join("home");
+    assert_eq!(remove_clean(&home, &world.project(), "11111111-run", "fix", false).unwrap(), Vec::<PathBuf>::new());
+    // One without a commit keeps git from adding anything at once.
+    let world = World::new();
+    world.does("echo f > f; mkdir lib; cd lib; git init -q; echo c > c");
+    stays(&world, "git does not commit `lib/`");
+    assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
+    // Commits in ignored directories are work as well.
+    let world = World::new();
+    world.does(&format!("mkdir built; cd built; {makes}"));
+    stays(&world, &format!("`built/lib` {NOWHERE_ELSE}"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_keeps_no_other_from_the_branch() {
+    let world = World::new();
+    world.does("echo f > f; ln -s nowhere link; mkdir -p odd; mkfifo odd/pipe; echo g > g");
+    assert_eq!(world.leaves(), Vec::<String>::new(), "git knows no pipes");
+    assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f g link")]));
+}
