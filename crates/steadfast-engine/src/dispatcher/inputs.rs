@@ -9,6 +9,7 @@ use steadfast_core::text;
 
 use super::{Dispatcher, KeptOutput};
 use crate::attempt::Attempt;
+use crate::worktree;
 
 /// The most text of one output, and of all outputs of a stage together.
 const LONGEST_OUTPUT: usize = 100_000;
@@ -62,14 +63,23 @@ impl Dispatcher<'_> {
                     continue;
                 }
             };
+            // Of who worked on a branch and said nothing, the branch is told all the same.
+            let nothing = || earlier.parallel.then(KeptOutput::nothing);
             let outputs = rows
                 .iter()
                 .filter(|row| row.id.stage == number)
-                .filter_map(|row| Some((format!("{} {}", earlier.name, row.id.iteration), self.output_of(row.id)?)))
+                .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(nothing)?)))
                 .collect();
             inputs.insert(earlier.name.clone(), outputs);
         }
         inputs
+    }
+
+    /// What an output is called where there are several: also on which branch the work of that iteration is.
+    fn heading(&self, stage: &StagePlan, id: AttemptId) -> String {
+        let name = format!("{} {}", stage.name, id.iteration);
+        let kept = worktree::kept(&self.engine.home, &self.run_id, id, true).filter(|_| stage.parallel);
+        kept.map_or_else(|| name.clone(), |kept| format!("{name} (branch {})", kept.branch))
     }
 
     fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {

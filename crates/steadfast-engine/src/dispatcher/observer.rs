@@ -51,6 +51,11 @@ pub struct KeptOutput {
 }
 
 impl KeptOutput {
+    /// Stands for an output that is not there.
+    pub(crate) fn nothing() -> Self {
+        Self { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 }
+    }
+
     /// Reads the beginning of a file; nothing if there is only white space, or no file.
     pub(crate) fn read(file: PathBuf, most: u64) -> Option<Self> {
         let opened = fs_err::File::open(&file).ok()?;

@@ -13,15 +13,14 @@ impl Worktree {
     /// Brings everything that git commits to the branch.
     pub(super) fn keep(&self, guard: &Guard, message: &str) -> Result<Vec<String>, WorktreeError> {
         self.require_own(guard)?;
-        self.commit_all(guard, message)?;
+        let left_out = self.commit_all(guard, message)?;
         let former = self.follow_head(guard)?;
         let branch = self.chosen()?.unwrap_or_default();
-        Ok(former
-            .map(|former| {
-                format!("the agent ended beside its branch {branch}: that is its work now, {former} was it before")
-            })
-            .into_iter()
-            .collect())
+        let left_out = left_out.map(|error| format!("not everything is committed: {error}"));
+        let former = former.map(|former| {
+            format!("the agent ended beside its branch {branch}: that is its work now, {former} was it before")
+        });
+        Ok([left_out, former].into_iter().flatten().collect())
     }
 
     /// Git would look further up, and find a repository that is none of our business.
@@ -42,15 +41,17 @@ impl Worktree {
         if is_own { Ok(()) } else { Err(broken()) }
     }
 
-    pub(super) fn commit_all(&self, guard: &Guard, message: &str) -> Result<(), WorktreeError> {
+    /// Commits what can be, and says why anything is left out.
+    pub(super) fn commit_all(&self, guard: &Guard, message: &str) -> Result<Option<WorktreeError>, WorktreeError> {
+        let mut left_out = None;
         for _ in 0..MOST_COMMITS {
             if self.status(guard)?.is_empty() {
                 break;
             }
             let add = ["-c", "core.safecrlf=false", "add", "--all"];
-            let added = self.git_despite_locks(guard, &self.path, "add", &add);
-            if added.is_err() {
-                // What cannot be read keeps nothing else out, and the worktree stays for it.
+            left_out = self.git_despite_locks(guard, &self.path, "add", &add).err();
+            if left_out.is_some() {
+                // What cannot be read keeps nothing else out.
                 let _ = git(Some(guard), &self.path, "add", &[&add[..], &["--ignore-errors"]].concat());
             }
             let staged = ["diff", "--cached", "--quiet", "--ignore-submodules=none"];
@@ -65,7 +66,7 @@ impl Worktree {
                 self.git_despite_locks(guard, &self.path, "commit", &[&nobody[..], &commit].concat())
             })?;
         }
-        Ok(())
+        Ok(left_out)
     }
 
     /// Everything that is not committed and not ignored, whatever the user's settings hide.

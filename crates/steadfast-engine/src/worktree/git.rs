@@ -134,9 +134,9 @@ fn call(
 /// The line that says why. Others around it are progress and advice.
 fn telling_line(errors: &str) -> &str {
     let lines = || errors.lines().map(str::trim).filter(|line| !line.is_empty());
-    let beginning = |word: &'static str| lines().find(move |line| line.starts_with(word));
     let is_lock = |line: &&str| line.contains(".lock'");
-    let found = lines().find(is_lock).or_else(|| beginning("fatal:")).or_else(|| beginning("error:"));
+    let is_reason = |line: &&str| line.starts_with("error:") || line.starts_with("fatal:");
+    let found = lines().find(is_lock).or_else(|| lines().find(is_reason));
     found.or_else(|| lines().next_back()).unwrap_or("no message")
 }
 
@@ -182,7 +182,7 @@ mod tests {
                  To add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /r\n",
                 "fatal: detected dubious ownership in repository at '/r'",
             ),
-            ("error: pathspec 'x' did not match\nhint: try y\n", "error: pathspec 'x' did not match"),
+            ("warning: w\nerror: open(\"x\"): No\nfatal: adding files failed\n", "error: open(\"x\"): No"),
             (
                 "error: could not lock\nfatal: Unable to create '/r/index.lock': File exists.\n\nAnother git process\n",
                 "fatal: Unable to create '/r/index.lock': File exists.",

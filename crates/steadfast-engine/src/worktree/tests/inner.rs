@@ -16,9 +16,11 @@ fn with_submodule() -> World {
     World { directory, worktree }
 }
 
-fn stays(world: &World, why: &str) {
+#[track_caller]
+fn stays(world: &World, before: &[&str], why: &str) {
     let told = world.leaves();
-    assert_eq!(told, [format!("the worktree {} stays: {why}", world.worktree.path.display())]);
+    let stays = format!("the worktree {} stays: {why}", world.worktree.path.display());
+    assert_eq!(told, [before, &[&stays]].concat());
     assert!(world.worktree.path.is_dir());
     assert_eq!(world.leaves(), told, "as after a crash");
 }
@@ -39,11 +41,11 @@ fn work_in_a_submodule_is_not_removed() {
     for script in [commits, "cd sub; echo w > w; git add -A; git stash -q"] {
         let world = with_submodule();
         world.does(script);
-        stays(&world, &format!("`sub` {NOWHERE_ELSE}"));
+        stays(&world, &[], &format!("`sub` {NOWHERE_ELSE}"));
     }
     let world = with_submodule();
     world.does("echo f > f; cd sub; echo w > w");
-    stays(&world, "git does not commit `sub`");
+    stays(&world, &[], "git does not commit `sub`");
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
     // What is in its remote is not lost.
     let world = with_submodule();
@@ -57,19 +59,20 @@ fn a_repository_that_an_agent_made_is_not_removed() {
     let makes = "mkdir lib; cd lib; git init -q; echo c > c; git add -A; git commit -qm lib";
     let world = World::new();
     world.does(&format!("echo f > f; ({makes})"));
-    stays(&world, &format!("`lib` {NOWHERE_ELSE}"));
+    stays(&world, &[], &format!("`lib` {NOWHERE_ELSE}"));
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f lib")]));
     let home = world.directory.path().join("home");
     assert_eq!(remove_clean(&home, &world.project(), "11111111-run", "fix", false).unwrap(), Vec::<PathBuf>::new());
     // One without a commit keeps git from adding anything at once.
     let world = World::new();
     world.does("echo f > f; mkdir lib; cd lib; git init -q; echo c > c");
-    stays(&world, "git does not commit `lib/`");
+    let why = "not everything is committed: git add failed: error: 'lib/' does not have a commit checked out";
+    stays(&world, &[why], "git does not commit `lib/`");
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
     // Commits in ignored directories are work as well.
     let world = World::new();
     world.does(&format!("mkdir built; cd built; {makes}"));
-    stays(&world, &format!("`built/lib` {NOWHERE_ELSE}"));
+    stays(&world, &[], &format!("`built/lib` {NOWHERE_ELSE}"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result
         make_absolute(agent, project);
         require_program(agent, &here.paths.config.agents, project)?;
     }
-    if in_worktree || plan.stages.iter().any(|stage| stage.parallel) {
+    if needs_worktrees(plan, in_worktree) {
         worktree::require_repository(project)
             .map_err(|error| Failure::new(code::ENVIRONMENT, error.to_string(), error.hint()))?;
     }
@@ -30,6 +30,15 @@ pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result
         require_rule(&stage.completion, project, at == 0)?;
     }
     Ok(())
+}
+
+fn needs_worktrees(plan: &Plan, in_worktree: bool) -> bool {
+    in_worktree || plan.stages.iter().any(|stage| stage.parallel)
+}
+
+/// What people should know of the project before worktrees are made of it.
+pub(super) fn not_in_worktrees(here: &Here, plan: &Plan, in_worktree: bool) -> Option<String> {
+    needs_worktrees(plan, in_worktree).then(|| worktree::not_in_worktrees(&here.project))?
 }
 
 /// A script beside the user may be in no commit, and then it is in no worktree either.

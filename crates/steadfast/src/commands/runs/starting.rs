@@ -7,7 +7,7 @@ use serde_json::json;
 use steadfast_core::run::RunStatus;
 use steadfast_core::run::machine;
 use steadfast_core::store::{RunRow, Store, StoreError};
-use steadfast_core::text;
+use steadfast_core::{log, text};
 use steadfast_engine::attempt::run_directory;
 use steadfast_engine::files::PublicFiles;
 use steadfast_engine::plan::{Planned, dry_run};
@@ -82,6 +82,10 @@ pub(in crate::commands) fn start(
     };
     before(&mut store)?;
     drop(store);
+    if let Some(message) = preflight::not_in_worktrees(here, &plan, new.worktree) {
+        log::line(&run_directory(home, &new.run_id).join("engine.log"), &message);
+        output::note(&message);
+    }
     launch(here, &row, new.how)
 }
 

@@ -139,7 +139,8 @@ fn branch_lines(home: &Path, row: &RunRow, iterations: &[IterationRow]) -> Vec<S
     let flying = row.run.flights.iter().map(|flight| flight.id);
     let mut lines: Vec<String> = Vec::new();
     for kept in iterations.iter().map(|iteration| iteration.id).chain(flying).filter_map(|id| kept(home, row, id)) {
-        let place = kept.worktree.map(|path| format!(" (worktree {})", path.display())).unwrap_or_default();
+        let stays = kept.stays.map(|why| format!(" stays: {}", text::printable(&why))).unwrap_or_default();
+        let place = kept.worktree.map(|path| format!(" (worktree {}{stays})", path.display())).unwrap_or_default();
         let line = format!("branch {}{place}", text::printable(&kept.branch));
         if !lines.contains(&line) {
             lines.push(line);
