@@ -121,7 +121,7 @@ fn that_uncommitted_changes_are_not_in_worktrees_is_told_once() {
 }
 
 #[test]
-fn without_git_its_own_reason_is_told() {
+fn without_git_or_its_consent_the_reason_is_told() {
     let world = world(PARALLEL);
     let tools = world.env.path("tools");
     std::fs::create_dir_all(&tools).unwrap();
@@ -131,4 +131,9 @@ fn without_git_its_own_reason_is_told() {
     let output = finish(command.env("PATH", &tools), b"");
     let told = output.fails_with(4, "git cannot be run, and worktrees need it").stderr.clone();
     assert!(told.contains("install git"), "{told}");
+    // As in a container, where the project belongs to somebody else.
+    let mut command = world.env.command(&["pipeline", "run", "p.yaml", "g", "--agent", &agent]);
+    let output = finish(command.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1"), b"");
+    let told = output.fails_with(4, "fatal: detected dubious ownership in repository at").stderr.clone();
+    assert!(told.contains("safe.directory"), "{told}");
 }

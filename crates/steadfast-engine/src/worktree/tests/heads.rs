@@ -85,7 +85,7 @@ fn in_the_middle_of_a_rebase_the_worktree_stays_and_everything_is_on_branches() 
     let clean = || remove_clean(&home, &world.project(), "11111111-run", "fix", false).unwrap();
     assert_eq!(clean(), Vec::<PathBuf>::new());
     world.does("git rebase --quit");
-    assert_eq!(clean(), [world.worktree.path.clone()]);
+    assert_eq!(clean(), std::slice::from_ref(&world.worktree.path));
     assert!(world.is_gone());
 }
 
