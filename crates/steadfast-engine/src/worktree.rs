@@ -6,12 +6,12 @@
 mod branch;
 mod commit;
 mod git;
+mod kept;
 mod unsaved;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use steadfast_core::run::AttemptId;
 use steadfast_core::text;
 
 use self::git::{GIT_LIMIT, Guard, git, git_with_hooks};
@@ -20,6 +20,7 @@ use crate::process::Cancel;
 use crate::{durable, footprint};
 
 pub use self::git::WorktreeError;
+pub use self::kept::{Kept, kept, remove_clean};
 
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// So many of the files that are in no worktree are named.
@@ -60,58 +61,6 @@ pub fn not_in_worktrees(project: &Path) -> Option<String> {
             "worktrees start at the last commit: uncommitted changes ({count} {files}: {shown}{more}) are not in them"
         )
     })
-}
-
-/// Where the work of an iteration is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    pub branch: String,
-    /// While it is there.
-    pub worktree: Option<PathBuf>,
-    /// Why it is still there, if its work is done.
-    pub stays: Option<String>,
-}
-
-/// The branch that an iteration worked on, if it was not in the project itself.
-pub fn kept(home: &Path, run_id: &str, id: AttemptId, is_parallel: bool) -> Option<Kept> {
-    let part = if is_parallel { format!("{}-{}", id.stage, id.iteration) } else { "run".to_owned() };
-    let worktree = Worktree::new(home, Path::new(""), run_id, "", &part);
-    let branch = worktree.chosen().ok()??;
-    let stays = fs_err::read_to_string(worktree.beside(STAYS)).ok();
-    Some(Kept { branch, worktree: worktree.path.is_dir().then_some(worktree.path), stays })
-}
-
-/// Removes the worktrees of a run that is over and that lost nothing by it: all of their work is on branches, which
-/// stay. Returns them.
-pub fn remove_clean(
-    home: &Path,
-    project: &Path,
-    run_id: &str,
-    name: &str,
-    dry_run: bool,
-) -> Result<Vec<PathBuf>, WorktreeError> {
-    let Ok(entries) = fs_err::read_dir(home.join("worktrees").join(run_id)) else { return Ok(Vec::new()) };
-    let mut removed = Vec::new();
-    for entry in entries.flatten() {
-        let file = entry.file_name();
-        let Some(part) = file.to_str().and_then(|name| name.strip_suffix(".branch")) else { continue };
-        let worktree = Worktree::new(home, project, run_id, name, part);
-        if !worktree.path.join(".git").exists() {
-            continue;
-        }
-        let guard = worktree.lock(&Cancel::default())?;
-        let is_saved = worktree.require_own(&guard).is_ok()
-            && worktree.is_on_branch(&guard).unwrap_or(false)
-            && worktree.unsaved(&guard).is_ok_and(|why| why.is_none());
-        if is_saved {
-            if !dry_run {
-                worktree.clear(&guard)?;
-            }
-            removed.push(worktree.path.clone());
-        }
-    }
-    removed.sort();
-    Ok(removed)
 }
 
 /// Which part of a run a worktree is for.

@@ -4,6 +4,8 @@ mod heads;
 mod inner;
 mod names;
 
+use steadfast_core::run::AttemptId;
+
 use super::*;
 
 /// A repository, and a worktree of it that somebody works in.
