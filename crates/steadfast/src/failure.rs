@@ -48,6 +48,12 @@ impl Failure {
         Self { code, kind, message: message.into(), hint: hint.into() }
     }
 
+    /// What was asked for could not be printed.
+    pub(crate) fn unwritten(error: &std::io::Error) -> Self {
+        let hint = "check where the output goes; what the command did stays done";
+        Self::new(code::ENVIRONMENT, format!("the output cannot be written: {error}"), hint)
+    }
+
     /// Clap's own words in our two lines.
     pub(crate) fn usage(error: &clap::Error) -> Self {
         let text = error.render().to_string();
