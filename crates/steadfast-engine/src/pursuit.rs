@@ -8,7 +8,7 @@ use steadfast_core::action::{self, ActionError};
 use steadfast_core::clock::Millis;
 use steadfast_core::goal::{Actor, Goal, GoalStatus, change};
 use steadfast_core::host::Host;
-use steadfast_core::host::process::ProcessId;
+use steadfast_core::host::process::{self, ProcessId};
 use steadfast_core::run::name;
 use steadfast_core::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunStatus, Stopping};
 use steadfast_core::store::{Origin, RunRow, Session, Store, StoreError, Verification};
@@ -43,18 +43,16 @@ fn is_goal(plan: &Plan) -> bool {
     plan.kind == RunKind::Loop && plan.title == TITLE && plan.stages.iter().all(|stage| stage.loop_type.is_none())
 }
 
+/// The session that a run's goal belongs to, if the run pursues one.
+pub fn session_of(row: &RunRow) -> Option<String> {
+    is_goal(&row.plan).then(|| name::of_goal(&row.run_id))
+}
+
 impl Pursuit {
     /// The goal of a run, if it pursues one.
     pub fn of_run(home: &Path, store: &Path, row: &RunRow) -> Result<Option<Self>, StoreError> {
-        if !is_goal(&row.plan) {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            store: Store::open_existing(store)?,
-            home: home.to_owned(),
-            session_id: name::of_goal(&row.run_id),
-            has_begun: false,
-        }))
+        let Some(session_id) = session_of(row) else { return Ok(None) };
+        Ok(Some(Self { store: Store::open_existing(store)?, home: home.to_owned(), session_id, has_begun: false }))
     }
 
     /// Whether a plan is that of a goal with checks.
@@ -75,12 +73,14 @@ impl Pursuit {
         if is_first || is_over {
             self.put_session(saved, is_over)?;
         }
-        self.follow(saved.run_id, saved.plan, saved.run, is_first && !is_over, saved.now)
+        let actor = if process::is_inside_agent() { Actor::Worker } else { Actor::User };
+        let taken_up_by = (is_first && !is_over).then_some(actor);
+        self.follow(saved.run_id, saved.plan, saved.run, taken_up_by, saved.now)
     }
 
     /// Brings the goal up to date with a run that nobody drives any more.
     pub fn show(&mut self, row: &RunRow, now: Millis) -> Result<(), ActionError> {
-        self.follow(&row.run_id, &row.plan, &row.run, false, now)
+        self.follow(&row.run_id, &row.plan, &row.run, None, now)
     }
 
     fn follow(
@@ -88,14 +88,14 @@ impl Pursuit {
         run_id: &str,
         plan: &Plan,
         run: &Run,
-        is_taken_up: bool,
+        taken_up_by: Option<Actor>,
         now: Millis,
     ) -> Result<(), ActionError> {
         self.add_evidence(run_id, run, now)?;
         let session_id = &self.session_id;
         self.store.write(|db| {
             let Some(goal) = db.goal(session_id)? else { return Ok(()) };
-            if let Some(change) = change::follow_run(&goal, plan, run, is_taken_up, now) {
+            if let Some(change) = change::follow_run(&goal, plan, run, taken_up_by, now) {
                 db.save(&goal, change, ORIGIN)?;
             }
             Ok(())

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use steadfast_core::action::{self, Place};
 use steadfast_core::goal::budget::Budget;
-use steadfast_core::goal::{self, Actor, NewGoal};
-use steadfast_core::host::process;
+use steadfast_core::goal::{self, NewGoal};
 use steadfast_core::prompt;
 use steadfast_core::run::name;
 use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
@@ -28,6 +27,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
     let here = Here::new(db, RunKind::Loop, arguments.json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;
+    let actor = super::caller();
+    super::goal::refuse_agents_checks(actor, &arguments.verify, "the user can start it, in a terminal of their own")?;
     let overrides = Overrides { max: arguments.max, ..runs::agent_overrides(&arguments.agent)? };
     let overrides = runs::apply_limits(overrides, &arguments.limits, &objective)?;
     let run_id = uuid::Uuid::new_v4().to_string();
@@ -53,7 +54,6 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
         dry_run: false,
     };
     runs::start(&here, &new, |store| {
-        let actor = if process::is_inside_agent() { Actor::Worker } else { Actor::User };
         let origin = Origin { actor, place: "run" };
         action::start(store, &place, new_goal, origin, here.now)?;
         Ok(())

@@ -7,6 +7,7 @@ mod cleanup;
 mod detaching;
 mod driving;
 mod ending;
+mod fence;
 mod finding;
 mod limits;
 mod logs;

@@ -15,7 +15,7 @@ use steadfast_engine::{notify, processes};
 
 use super::finding::called;
 use super::progress::Progress;
-use super::{Here, view};
+use super::{Here, fence, view};
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
@@ -118,9 +118,11 @@ pub(super) fn ended(here: &Here, run_id: &str) -> Result<Done, Failure> {
 
 pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<Done, Failure> {
     processes::begin_session();
-    let store = Store::open_existing(&paths.store)?;
+    let mut store = Store::open_existing(&paths.store)?;
     let missing = || Failure::new(code::NOT_FOUND, format!("there is no run {run_id}"), "run `steadfast doctor`");
     let row = store.read().run(run_id)?.ok_or_else(missing)?;
+    // Whoever started this was let through; somebody who calls it by hand was not asked yet.
+    fence::refuse_agent(&mut store, &row, false)?;
     drop(store);
     let run = drive(paths, &row)?;
     notify_end(paths, &row, &run, true);
