@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::action::{self, ActionError};
+use steadfast_core::action;
 use steadfast_core::clock::Millis;
-use steadfast_core::goal::{Actor, Goal, GoalStatus, change};
+use steadfast_core::goal::{Actor, GoalStatus, change};
 use steadfast_core::host::Host;
 use steadfast_core::host::process::{self, ProcessId};
 use steadfast_core::run::name;
@@ -67,7 +67,7 @@ impl Pursuit {
     }
 
     /// Brings the goal up to date with a step. Doing it again changes nothing.
-    pub fn stepped(&mut self, saved: &Saved<'_>) -> Result<(), ActionError> {
+    pub fn stepped(&mut self, saved: &Saved<'_>) -> Result<(), StoreError> {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         let is_over = saved.run.status != RunStatus::Running;
         if is_first || is_over {
@@ -79,10 +79,11 @@ impl Pursuit {
     }
 
     /// Brings the goal up to date with a run that nobody drives any more.
-    pub fn show(&mut self, row: &RunRow, now: Millis) -> Result<(), ActionError> {
+    pub fn show(&mut self, row: &RunRow, now: Millis) -> Result<(), StoreError> {
         self.follow(&row.run_id, &row.plan, &row.run, None, now)
     }
 
+    /// Evidence and count are written as one: what is counted has its evidence, and has it once.
     fn follow(
         &mut self,
         run_id: &str,
@@ -90,11 +91,16 @@ impl Pursuit {
         run: &Run,
         taken_up_by: Option<Actor>,
         now: Millis,
-    ) -> Result<(), ActionError> {
-        self.add_evidence(run_id, run, now)?;
+    ) -> Result<(), StoreError> {
+        let evidence = self.uncounted_evidence(run_id, run)?;
         let session_id = &self.session_id;
         self.store.write(|db| {
-            let Some(goal) = db.goal(session_id)? else { return Ok(()) };
+            let live = db.goal(session_id)?.filter(|goal| goal.status.is_live());
+            let Some(mut goal) = live else { return Ok(()) };
+            let counted = goal.continuations_used;
+            for (_, runs) in evidence.iter().filter(|(iteration, _)| i64::from(*iteration) > counted) {
+                goal = action::record_evidence(db, &goal, runs, ORIGIN, now)?;
+            }
             if let Some(change) = change::follow_run(&goal, plan, run, taken_up_by, now) {
                 db.save(&goal, change, ORIGIN)?;
             }
@@ -125,34 +131,24 @@ impl Pursuit {
         self.store.write(|db| db.put_session(&session))
     }
 
-    /// The evidence of iterations that the goal has not counted yet.
-    fn add_evidence(&mut self, run_id: &str, run: &Run, now: Millis) -> Result<(), ActionError> {
-        let Some(goal) = self.store.read().goal(&self.session_id)? else { return Ok(()) };
+    /// The evidence of iterations that the goal has not counted yet, with their numbers.
+    fn uncounted_evidence(&self, run_id: &str, run: &Run) -> Result<Vec<(u32, Vec<Verification>)>, StoreError> {
+        let Some(goal) = self.store.read().goal(&self.session_id)? else { return Ok(Vec::new()) };
         let counted = u32::try_from(goal.continuations_used).unwrap_or(u32::MAX);
         let committed = run.stages.first().map_or(0, |stage| stage.iterations);
         if goal.verify.is_empty() || committed <= counted {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        for row in self.store.read().run_history(run_id, Some((1, counted)), usize::MAX)? {
-            let runs = self.evidence(run_id, row.id);
-            if !runs.is_empty() {
-                self.add(&goal, &runs, now)?;
-            }
-        }
-        Ok(())
+        let rows = self.store.read().run_history(run_id, Some((1, counted)), usize::MAX)?;
+        // Only what the caller's state has is counted with it.
+        let rows = rows.into_iter().filter(|row| row.id.iteration <= committed);
+        let kept = rows.map(|row| (row.id.iteration, self.evidence(run_id, row.id)));
+        Ok(kept.filter(|(_, runs)| !runs.is_empty()).collect())
     }
 
     fn evidence(&self, run_id: &str, id: AttemptId) -> Vec<Verification> {
         let kept = fs_err::read(Attempt::at(&self.home, run_id, id).evidence()).ok();
         kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
-    }
-
-    fn add(&mut self, goal: &Goal, runs: &[Verification], now: Millis) -> Result<(), ActionError> {
-        match action::add_evidence(&mut self.store, goal, runs, ORIGIN, now) {
-            // That the checks fail is why there is a next iteration.
-            Ok(()) | Err(ActionError::VerificationFailed(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 
     /// A goal that a person paused, gave up or completed is not pursued any more.

@@ -53,9 +53,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
         how: if arguments.agent.detach { How::Detached } else { How::Here },
         dry_run: false,
     };
-    runs::start(&here, &new, |store| {
-        let origin = Origin { actor, place: "run" };
-        action::start(store, &place, new_goal, origin, here.now)?;
+    runs::start(&here, &new, |db| {
+        action::start_with(db, &place, new_goal, Origin { actor, place: "run" }, here.now)?;
         Ok(())
     })
 }

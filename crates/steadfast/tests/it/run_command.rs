@@ -134,6 +134,76 @@ fn what_an_engine_did_not_get_to_tell_the_goal_is_told_by_the_next() {
 }
 
 #[test]
+fn evidence_is_kept_once_and_only_together_with_what_the_goal_counts() {
+    let world = World::new();
+    world.env.start(&["something else"]);
+    world.env.execute(
+        "CREATE TRIGGER nothing_counts BEFORE UPDATE OF continuations_used ON goals
+         WHEN NEW.continuations_used > OLD.continuations_used BEGIN SELECT RAISE(ABORT, 'not now'); END",
+    );
+    let counting = "echo x >> tries; wc -l < tries";
+    let output = run(&world, counting, &["--verify", "test $(wc -l < tries) -ge 3", "--json"]);
+    let name = output.succeeds().json()["name"].as_str().unwrap().to_owned();
+    let of_run = format!(" FROM goal_events WHERE session_id = '{name}' ORDER BY id");
+    assert_eq!(world.env.sql("SELECT exit_code FROM verifications"), [[""; 0]; 0]);
+    assert_eq!(world.env.sql(&format!("SELECT kind{of_run}")), [["goal_created"]]);
+    world.env.execute("DROP TRIGGER nothing_counts");
+    for _ in 0..2 {
+        world.status("loop", &name);
+        assert_eq!(world.env.sql("SELECT exit_code FROM verifications ORDER BY id"), [["1"], ["1"], ["0"]]);
+        assert_eq!(
+            world.env.sql(&format!("SELECT kind{of_run}")).concat(),
+            [
+                "goal_created",
+                "verification_failed",
+                "verification_failed",
+                "verification_passed",
+                "run_iteration",
+                "goal_completed_by_self_update"
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_goal_that_a_person_completed_gets_no_more_evidence() {
+    let world = World::new();
+    let agent = world.agent("echo x >> tries; wc -l < tries");
+    let arguments = ["run", "Count", "--agent", &agent, "--verify", "false"];
+    crate::env::finish(world.env.command(&arguments).env("STEADFAST_CRASH_AT", "engine.saved:3"), b"");
+    let name = world.run(&["loop", "list", "--json"]).json()["runs"][0]["name"].as_str().unwrap().to_owned();
+    world.run(&["goal", "complete", "--session", &name]).succeeds();
+    world.run(&["loop", "kill", &name]).succeeds();
+    for _ in 0..2 {
+        assert_eq!(world.status("loop", &name)["iteration"], json!(1));
+    }
+    assert_eq!(kinds(&world), ["goal_created", "goal_completed_by_user"]);
+    assert_eq!(world.env.sql("SELECT exit_code FROM verifications"), [[""; 0]; 0]);
+}
+
+#[test]
+fn a_run_is_not_made_without_its_goal() {
+    let world = World::new();
+    world.env.start(&["something else"]);
+    world.env.execute("CREATE TRIGGER no_goals BEFORE INSERT ON goals BEGIN SELECT RAISE(ABORT, 'not now'); END");
+    run(&world, "echo x >> tries", &[]).fails_with(4, "not now");
+    assert_eq!(world.env.sql("SELECT run_id FROM runs"), [[""; 0]; 0]);
+    assert!(std::fs::read_dir(world.env.home().join("runs")).unwrap().next().is_none());
+    assert!(!world.claude("loop-sessions.json").exists() && world.lines("tries").is_empty());
+}
+
+#[test]
+fn a_run_whose_goal_was_deleted_does_not_go_on() {
+    let world = World::new();
+    let moving = "echo x >> tries; wc -l < tries";
+    let output = run(&world, moving, &["--max", "1", "--json"]);
+    let name = output.json()["name"].as_str().unwrap().to_owned();
+    world.env.execute("DELETE FROM goals");
+    world.run(&["loop", "resume", &name, "--max", "3"]).fails_with(3, "its goal is gone");
+    assert_eq!(world.lines("tries").len(), 1);
+}
+
+#[test]
 fn objectives_and_checks_that_are_none_are_refused() {
     let world = World::new();
     world.run(&["run", "  "]).fails_with(1, "the objective is empty");

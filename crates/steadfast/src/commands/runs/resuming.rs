@@ -3,7 +3,7 @@
 use steadfast_core::clock;
 use steadfast_core::run::RunStatus;
 use steadfast_core::store::{RunRow, Store, StoreError};
-use steadfast_engine::dispatcher;
+use steadfast_engine::{dispatcher, pursuit};
 
 use super::starting::{How, launch};
 use super::{Here, driving, ending, fence, limits};
@@ -31,6 +31,12 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
     if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
         return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
+    }
+    if let Some(session) = pursuit::session_of(&row)
+        && store.read().goal(&session)?.is_none()
+    {
+        let message = format!("{kind} {name} cannot go on: its goal is gone");
+        return Err(Failure::new(code::WRONG_STATE, message, "start a new one: `steadfast run \"OBJECTIVE\"`"));
     }
     let row = raise_limits(&mut store, row, arguments)?;
     // Its engine saved the end and died before it could show it: what is left to do is that, and to say how it ended.
