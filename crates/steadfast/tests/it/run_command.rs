@@ -66,7 +66,7 @@ fn without_checks_the_agents_promise_counts() {
 }
 
 #[test]
-fn a_limit_is_exit_5_and_an_end_with_failing_checks_is_exit_6() {
+fn a_limit_is_exit_5_and_getting_nowhere_with_failing_checks_is_exit_6() {
     let world = World::new();
     // Repeating the prompt is no promise.
     let output = run(&world, "cat; echo $STEADFAST_ITERATION", &["--max", "2", "--json"]);
@@ -76,7 +76,7 @@ fn a_limit_is_exit_5_and_an_end_with_failing_checks_is_exit_6() {
     assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_hours")), "{output:?}");
     let moving = "echo x >> tries; wc -l < tries";
     let output = run(&world, moving, &["--verify", "false", "--max", "2", "--json"]);
-    assert_eq!((output.code, &output.json()["reason"]), (6, &json!("max_iterations")), "{output:?}");
+    assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_iterations")), "{output:?}");
     let limited = goal(&world, output.json()["name"].as_str().unwrap());
     assert_eq!((&limited["status"], &limited["paused_reason"]), (&json!("paused"), &json!("continuation_cap")));
     let output = run(&world, "echo the same", &["--verify", "false", "--json"]);

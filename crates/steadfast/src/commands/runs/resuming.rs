@@ -5,15 +5,13 @@ use steadfast_core::run::RunStatus;
 use steadfast_core::store::{RunRow, Store, StoreError};
 use steadfast_engine::{dispatcher, pursuit};
 
+use super::finding::{ENGINE_GONE, stored};
 use super::starting::{How, launch};
 use super::{Here, driving, ending, fence, limits};
 use crate::cli::ResumeArgs;
 use crate::commands;
 use crate::failure::{Failure, code};
 use crate::output::Done;
-
-/// The reason of a run whose engine died, while it is being opened again with other limits.
-const ENGINE_GONE: &str = "engine_gone";
 
 pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failure> {
     if commands::caller().is_agent() {
@@ -61,8 +59,7 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
             other => driving::refused(&row, other),
         })?;
     }
-    let gone = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
-    let row = store.read().run(&row.run_id)?.ok_or_else(gone)?;
+    let row = stored(&store, &row.run_id)?;
     drop(store);
     launch(here, &row, if arguments.detach { How::Detached } else { How::Here })
 }
