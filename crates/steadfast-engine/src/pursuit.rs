@@ -15,6 +15,7 @@ use steadfast_core::store::{Origin, RunRow, Session, Store, StoreError, Verifica
 use steadfast_core::text;
 
 use crate::attempt::Attempt;
+use crate::crash;
 use crate::dispatcher::Saved;
 use crate::processes::Identity;
 
@@ -100,6 +101,7 @@ impl Pursuit {
             let counted = goal.continuations_used;
             for (_, runs) in evidence.iter().filter(|(iteration, _)| i64::from(*iteration) > counted) {
                 goal = action::record_evidence(db, &goal, runs, ORIGIN, now)?;
+                crash::point(crash::Point::EvidenceKept);
             }
             if let Some(change) = change::follow_run(&goal, plan, run, taken_up_by, now) {
                 db.save(&goal, change, ORIGIN)?;
