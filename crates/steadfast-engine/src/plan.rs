@@ -28,9 +28,10 @@ mod yaml;
 pub use agents::agent_kind;
 pub use catalogue::{Catalogue, Listed, Located, Origin};
 pub use fault::{Fault, Level};
+pub use stage::{LOOP_RUNS, TIMEOUT_MS};
 
 use fault::{Faults, did_you_mean};
-use stage::{LOOP_RUNS, StageContext, VERIFY_AFTER, plan_stage};
+use stage::{StageContext, VERIFY_AFTER, plan_stage};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {

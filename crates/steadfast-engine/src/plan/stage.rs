@@ -11,9 +11,11 @@ use super::fields::{Fields, Setting, Value};
 use super::rules::{Arguments, Resolver, RuleDef};
 use super::yaml::Yaml;
 
-pub(super) const LOOP_RUNS: u32 = 25;
+/// Most iterations of a loop that says nothing about it.
+pub const LOOP_RUNS: u32 = 25;
 const DELAY_MS: Millis = 3_000;
-const TIMEOUT_MS: Millis = 2 * 3_600_000;
+/// Longest time of one iteration where nothing is said about it.
+pub const TIMEOUT_MS: Millis = 2 * 3_600_000;
 /// What «no time limit» means: longer than anything runs, and far from overflowing.
 const NO_TIMEOUT_MS: Millis = 365 * 86_400_000;
 const MOST_PARALLEL: u32 = 64;

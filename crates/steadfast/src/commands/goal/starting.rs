@@ -23,10 +23,11 @@ pub(super) fn start(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArg
     if let Some(command) = arguments.verify.iter().find(|command| command.trim().is_empty() || command.contains('\0')) {
         return Err(Failure::new(code::USAGE, format!("`{command}` is no command"), "--verify \"cargo test\""));
     }
-    if caller.origin.actor == Actor::Worker && !arguments.verify.is_empty() {
-        let hint = "the user can give it: /goal-start \"OBJECTIVE\" --verify CMD";
-        return Err(Failure::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
-    }
+    refuse_agents_checks(
+        caller.origin.actor,
+        &arguments.verify,
+        "the user can give it: /goal-start \"OBJECTIVE\" --verify CMD",
+    )?;
     // Nothing is created for a session that cannot be named.
     let known = match Store::open_existing(&caller.paths.store) {
         Ok(store) => Some(store),
@@ -52,6 +53,14 @@ pub(super) fn start(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArg
         view.next
     );
     Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+}
+
+/// An agent that chose how its work is checked would check nothing.
+pub(in crate::commands) fn refuse_agents_checks(actor: Actor, verify: &[String], hint: &str) -> Result<(), Failure> {
+    if actor.is_agent() && !verify.is_empty() {
+        return Err(Failure::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
+    }
+    Ok(())
 }
 
 fn start_budget(arguments: &StartArgs, objective: &str, now: Millis) -> Result<Budget, BudgetError> {

@@ -15,7 +15,7 @@ use steadfast_engine::process;
 use steadfast_engine::publish::Publisher;
 use steadfast_engine::worktree;
 
-use super::finding::{called, is_starting};
+use super::finding::{ENGINE_GONE, called, is_starting};
 use super::{Here, logs};
 use crate::cli::RunCleanupArgs;
 use crate::failure::Failure;
@@ -24,7 +24,6 @@ use crate::output::{self, Done};
 const DAY_MS: Millis = 86_400_000;
 /// How long finished entries stay in the registry.
 const REGISTRY_DAYS: Millis = 7;
-const ENGINE_GONE: &str = "engine_gone";
 const TMUX_LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]

@@ -15,6 +15,8 @@ use super::Here;
 use crate::failure::{Failure, code};
 use crate::output;
 
+/// The reason of a run whose engine died unseen.
+pub(super) const ENGINE_GONE: &str = "engine_gone";
 /// How long an engine may take to come to a new run.
 const STARTING_MS: Millis = 10_000;
 /// More places than these are not listed.
@@ -96,6 +98,12 @@ impl Here {
         }
         Ok(is_starting(status, engine, row.updated_at_ms, clock::now()) || self.is_driven(&row.run_id)?)
     }
+}
+
+/// A run as it stands now, which was there a moment ago.
+pub(super) fn stored(store: &Store, run_id: &str) -> Result<RunRow, Failure> {
+    let gone = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
+    store.read().run(run_id)?.ok_or_else(gone)
 }
 
 /// Whether a run was made or opened a moment ago and its engine has not come to it yet. An engine that died has left
