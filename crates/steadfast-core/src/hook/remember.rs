@@ -21,14 +21,17 @@ pub(super) fn seen(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hook
     if call.found == Findings::default() {
         return Ok(HookReply::default());
     }
-    store.write(|db| {
-        // Hooks may be installed in the middle of a session.
-        if db.session(call.session_id())?.is_none() {
-            db.put_session(&session_record(call))?;
-        }
-        keep(call, db)
-    })?;
+    store.write(|db| keep_registered(call, db))?;
     Ok(HookReply::default())
+}
+
+/// Writes down what the call saw, where nobody else takes care that the session is known: hooks may be installed in
+/// the middle of one.
+pub(super) fn keep_registered(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
+    if call.found != Findings::default() && db.session(call.session_id())?.is_none() {
+        db.put_session(&session_record(call))?;
+    }
+    keep(call, db)
 }
 
 /// Writes down what the call saw, in the transaction of whoever handles it.
