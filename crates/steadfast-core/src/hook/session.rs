@@ -140,7 +140,15 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
     if let Some(parent) = session.parent_session_id.clone() {
         return first_prompt_of_fork(call, store, &session, &parent);
     }
-    let readings = if typed { read_new(call, store)?.unwrap_or_default() } else { Vec::new() };
+    let readings = if typed { read_new(call, store) } else { Ok(None) };
+    let readings = match readings {
+        Ok(readings) => readings.unwrap_or_default(),
+        // What the user said is worth keeping, whatever is wrong with the files.
+        Err(error) => {
+            store.write(|db| note_prompt(call, db, &session))?;
+            return Err(error);
+        }
+    };
     let message = store.write(|db| {
         let noted = note_prompt(call, db, &session)?;
         let notice = if typed { goal_at_prompt(call, db, &readings)? } else { None };

@@ -102,7 +102,7 @@ proptest! {
         ]),
     ) {
         prop_assume!(!is_ordinary(&secret) && !is_sentence(&secret) && !is_reference(&secret) && !is_certainly_code(&secret, ""));
-        // What looks like another name with a value ends the secret, and a bracket too many the call.
+        // Which bracket ends the call cannot be told then.
         prop_assume!(rest != ")" || !secret.contains(['(', ')']));
         let text = format!("run it: {name}{quote}{secret}{quote}{rest}");
         prop_assert_eq!(redact(&text), format!("run it: {name}{quote}[redacted]{quote}{rest}"));
