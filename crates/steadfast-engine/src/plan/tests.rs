@@ -9,6 +9,7 @@ use super::*;
 mod built_in;
 mod faults;
 mod places;
+mod used;
 
 pub(super) struct World {
     directory: TempDir,

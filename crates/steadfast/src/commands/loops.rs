@@ -38,14 +38,12 @@ pub(super) fn catalogue(here: &Here) -> Catalogue {
 }
 
 fn start(here: &Here, arguments: &LoopRunArgs) -> Result<Done, Failure> {
-    let catalogue = catalogue(here);
     let mut overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     overrides.items.clone_from(&arguments.items);
-    let planned = plan_loop(&catalogue, &arguments.loop_type, arguments.name.as_deref(), &overrides);
+    let planned = plan_loop(&catalogue(here), &arguments.loop_type, arguments.name.as_deref(), &overrides);
     let planned = planned.map_err(|error| refused(error, &arguments.loop_type))?;
     if !arguments.how.dry_run {
-        let definition = runs::Definition::Loop(&arguments.loop_type);
-        runs::require_trust(here, &catalogue, definition, arguments.how.trust)?;
+        runs::require_trust(here, &planned, arguments.how.trust)?;
     }
     runs::start(here, &new_run(planned, &arguments.how)?, |_| Ok(()))
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
     let new = NewRun {
         run_id,
-        planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), definition: None },
+        planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), used: Vec::new(), definition: None },
         inputs: None,
         worktree: arguments.worktree,
         how: if arguments.agent.detach { How::Detached } else { How::Here },

@@ -30,7 +30,7 @@ use crate::output::Done;
 
 pub(super) use limits::{agent_overrides, apply_limits, check_commands, run_overrides};
 pub(super) use starting::{How, NewRun, inputs_text, start};
-pub(super) use trust::{Definition, require_trust};
+pub(super) use trust::require_trust;
 pub(super) use view::{faults_json, told};
 
 /// Where a command about runs was typed.
