@@ -8,6 +8,7 @@ use std::path::Path;
 use steadfast_core::host::process;
 use steadfast_core::run::RunKind;
 use steadfast_core::text;
+use steadfast_engine::durable;
 use steadfast_engine::plan::{Origin, Planned, Used};
 
 use super::Here;
@@ -108,16 +109,10 @@ fn read(ledger: &Path) -> Result<BTreeMap<String, String>, Failure> {
 }
 
 fn write(ledger: &Path, trusted: &BTreeMap<String, String>) -> Result<(), Failure> {
-    use std::io::Write as _;
-    let directory = ledger.parent().unwrap_or(Path::new("."));
-    steadfast_core::paths::create_private_dir(directory)?;
-    // Such files are only their owner's to read.
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    serde_json::to_writer_pretty(&mut file, trusted).map_err(std::io::Error::from)?;
-    file.write_all(b"\n")?;
-    file.as_file().sync_all()?;
-    file.persist(ledger).map_err(|error| error.error)?;
-    Ok(())
+    steadfast_core::paths::create_private_dir(ledger.parent().unwrap_or(Path::new(".")))?;
+    let mut text = serde_json::to_vec_pretty(trusted).map_err(std::io::Error::from)?;
+    text.push(b'\n');
+    Ok(durable::replace(ledger, &text)?)
 }
 
 #[cfg(test)]
