@@ -17,6 +17,7 @@ mod fields;
 mod limits;
 mod loop_type;
 mod pipeline;
+mod planning;
 mod rules;
 pub mod scaffold;
 mod stage;
@@ -32,7 +33,7 @@ pub use fault::{Fault, Level};
 pub use used::Used;
 
 use fault::{Faults, did_you_mean};
-use stage::{LOOP_RUNS, StageContext, VERIFY_AFTER, plan_stage};
+use planning::{LOOP_RUNS, StageContext, VERIFY_AFTER, plan_stage};
 use used::commands_of_definitions;
 
 #[derive(Debug, thiserror::Error)]
@@ -170,17 +171,16 @@ pub fn plan_pipeline(
         Some(name) => name.parse()?,
         None => default_name(&title, now).parse()?,
     };
-    let mut used = vec![Used::of(RunKind::Pipeline, &source, catalogue)];
-    let plan = def.map(|mut def| Plan {
-        name: run.to_string(),
-        kind: RunKind::Pipeline,
-        limits: std::mem::take(&mut def.limits).into_limits(flags),
-        stages: def.plan(run.as_str(), flags, &mut used, &mut faults),
-        title,
-        pipeline_file: Some(file_name(&source.file)),
+    let own = Used::of(RunKind::Pipeline, &source, catalogue);
+    let planned = def.map(|mut def| {
+        let limits = std::mem::take(&mut def.limits).into_limits(flags);
+        let (stages, used) = def.plan(run.as_str(), flags, own, &mut faults);
+        let pipeline_file = Some(file_name(&source.file));
+        (Plan { name: run.to_string(), kind: RunKind::Pipeline, title, pipeline_file, stages, limits }, used)
     });
+    let (plan, used) = planned.unzip();
     let definition = String::from_utf8(source.bytes).ok();
-    finish(plan, faults, used, definition, flags)
+    finish(plan, faults, used.unwrap_or_default(), definition, flags)
 }
 
 fn finish(

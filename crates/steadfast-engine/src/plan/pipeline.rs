@@ -12,8 +12,9 @@ use super::fault::{At, Faults, did_you_mean};
 use super::fields::{Fields, Setting, Value};
 use super::limits::LimitsDef;
 use super::loop_type;
-use super::stage::{Prompt, StageContext, StageDef, plan_stage};
-use super::used::{Used, commands_of_definitions, commands_said};
+use super::planning::{StageContext, plan_stage};
+use super::stage::{Prompt, StageDef};
+use super::used::{Used, UsedLoop, commands_of_definitions};
 use super::variables;
 use super::yaml::{self, Yaml};
 use super::{Overrides, PlanError};
@@ -29,13 +30,6 @@ pub(super) struct PipelineDef {
     stages: Vec<Stage>,
     /// By the names that stages call them.
     loops: BTreeMap<String, UsedLoop>,
-}
-
-/// A loop type that was read for a stage.
-#[derive(Debug)]
-struct UsedLoop {
-    def: StageDef,
-    used: Used,
 }
 
 #[derive(Debug)]
@@ -268,16 +262,15 @@ impl PipelineDef {
         }
     }
 
-    /// Its stages; `used` gets the loop types they need, and everybody's commands.
+    /// Its stages, and what they were made of: `own`, then the loop types.
     pub(super) fn plan(
         mut self,
         run: &str,
         flags: &Overrides,
-        used: &mut Vec<Used>,
+        mut own: Used,
         faults: &mut Faults,
-    ) -> Vec<StagePlan> {
+    ) -> (Vec<StagePlan>, Vec<Used>) {
         let last = self.stages.len();
-        let mut own = Vec::new();
         let mut plans = Vec::new();
         for (number, stage) in (1..).zip(self.stages) {
             let of_loop = stage.loop_type.as_ref().and_then(|name| self.loops.get_mut(name));
@@ -293,21 +286,13 @@ impl PipelineDef {
             let mut plan = plan_stage(stage.def, context, flags, faults);
             plan.runs = plan.runs.min(flags.max.unwrap_or(u32::MAX));
             let commands = commands_of_definitions(&plan, flags);
-            match of_loop {
-                Some(UsedLoop { def, used }) => {
-                    let said = commands_said(def);
-                    let (theirs, ours) = commands.into_iter().partition(|command| said.contains(command));
-                    used.add_commands(theirs);
-                    own.extend::<Vec<String>>(ours);
-                }
-                None => own.extend(commands),
-            }
+            own.add_commands(match of_loop {
+                Some(of_loop) => of_loop.take_commands(commands),
+                None => commands,
+            });
             plans.push(plan);
         }
-        if let Some(pipeline) = used.first_mut() {
-            pipeline.add_commands(own);
-        }
-        used.extend(self.loops.into_values().map(|read| read.used));
-        plans
+        let loops = self.loops.into_values().map(|read| read.used);
+        (plans, std::iter::once(own).chain(loops).collect())
     }
 }

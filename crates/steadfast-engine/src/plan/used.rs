@@ -5,10 +5,11 @@ use sha2::{Digest as _, Sha256};
 use steadfast_core::run::{AgentKind, Rule, RunKind, StagePlan};
 use steadfast_core::text;
 
+use super::Overrides;
 use super::catalogue::{Catalogue, Origin, Source};
 use super::fault::{At, Faults};
-use super::stage::{StageContext, StageDef, plan_stage};
-use super::{LOOP_RUNS, Overrides};
+use super::planning::{LOOP_RUNS, StageContext, plan_stage};
+use super::stage::StageDef;
 
 /// A definition that a plan was made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,8 +77,25 @@ pub(super) fn commands_of_definitions(stage: &StagePlan, flags: &Overrides) -> V
     commands
 }
 
+/// A loop type that stages of a pipeline use, and what it adds to their plans.
+#[derive(Debug)]
+pub(super) struct UsedLoop {
+    pub(super) def: StageDef,
+    pub(super) used: Used,
+}
+
+impl UsedLoop {
+    /// Notes those commands of a stage that the loop type says; the others are the pipeline's own.
+    pub(super) fn take_commands(&mut self, commands: Vec<String>) -> Vec<String> {
+        let said = commands_said(&self.def);
+        let (theirs, others) = commands.into_iter().partition(|command| said.contains(command));
+        self.used.add_commands(theirs);
+        others
+    }
+}
+
 /// Every command that a loop type names, whatever the stage that uses it makes of the rest.
-pub(super) fn commands_said(def: &StageDef) -> Vec<String> {
+fn commands_said(def: &StageDef) -> Vec<String> {
     // Nobody asks the rule of a parallel stage, but the stage that uses this one need not be parallel.
     let def = StageDef { parallel: None, ..def.clone() };
     let context = StageContext {

@@ -16,10 +16,6 @@ fn used(kind: RunKind, file: &std::path::Path, yaml: &str, commands: &[&str]) ->
     }
 }
 
-fn command_agent(words: &[&str]) -> Option<AgentKind> {
-    Some(AgentKind::Command(words.iter().map(|word| (*word).to_owned()).collect()))
-}
-
 #[test]
 fn a_loop_names_its_definition_as_it_was_read_and_the_commands_that_are_not_the_users() {
     let world = World::new();
@@ -31,7 +27,8 @@ fn a_loop_names_its_definition_as_it_was_read_and_the_commands_that_are_not_the_
     let all = used(RunKind::Loop, &file, yaml, &["make", "a", "b", "sh x", "sh judge"]);
     assert_eq!(planned(&Overrides::default()), [all]);
     // The user's own agent takes the place of theirs; his verification comes on top.
-    let flags = Overrides { agent: command_agent(&["mine"]), verify: vec!["my check".into()], ..Overrides::default() };
+    let agent = Some(AgentKind::Command(vec!["mine".into()]));
+    let flags = Overrides { agent, verify: vec!["my check".into()], ..Overrides::default() };
     assert_eq!(planned(&flags), [used(RunKind::Loop, &file, yaml, &["make", "a", "b", "sh judge"])]);
 
     world.write("home/loops/mine/loop.yaml", "");
