@@ -60,8 +60,8 @@ pub(in crate::commands) fn apply_limits(
     Ok(overrides)
 }
 
-/// Raises the limits of a run that goes on; tells whether that changed any.
-pub(super) fn raise(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, Failure> {
+/// Gives a run that goes on the limits that were asked for, higher or lower; tells whether that changed any.
+pub(super) fn change(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, Failure> {
     let wanted = apply_limits(Overrides::default(), arguments, "")?;
     let before = limits.clone();
     limits.tokens = wanted.tokens.or(limits.tokens);
