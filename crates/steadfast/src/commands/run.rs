@@ -20,7 +20,6 @@ use crate::failure::Failure;
 use crate::output::Done;
 
 const MOST_ITERATIONS: u32 = 25;
-const TIMEOUT_MS: i64 = 2 * 3_600_000;
 /// What an agent says when it is done and nothing else can tell.
 const PROMISE: &str = "OBJECTIVE MET";
 
@@ -66,27 +65,14 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         commands => Rule::Verify(commands.to_vec()),
     };
     let stage = StagePlan {
-        name: pursuit::TITLE.to_owned(),
-        loop_type: None,
         prompt: prompt::headless_goal(verify, PROMISE)?,
-        runs: overrides.max.unwrap_or(MOST_ITERATIONS),
-        min_iterations: 1,
-        completion,
-        check_before: false,
-        delay_ms: 0,
         agent: AgentPlan {
-            kind: overrides.agent.clone().unwrap_or(AgentKind::Claude),
             model: overrides.model.clone(),
-            effort: None,
             user_hooks: overrides.user_hooks.unwrap_or(false),
+            ..AgentPlan::new(overrides.agent.clone().unwrap_or(AgentKind::Claude))
         },
-        timeout_ms: overrides.timeout_ms.unwrap_or(TIMEOUT_MS),
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
+        timeout_ms: overrides.timeout_ms.unwrap_or(StagePlan::TIMEOUT_MS),
+        ..StagePlan::new(pursuit::TITLE, completion, overrides.max.unwrap_or(MOST_ITERATIONS))
     };
     Ok(Plan {
         name: name::of_goal(run_id),
