@@ -47,6 +47,18 @@ pub(crate) fn line(text: &str) {
     let _ = writeln!(stdout, "{}", text.trim_end_matches('\n'));
 }
 
+/// Rows in columns as wide as their widest cell; the last column is as long as it is.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..count).map(|column| widest(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Writes JSON as it is: there are no colours in it that a pipe would not want, and it may be long.
 fn data(json: &Value) {
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());

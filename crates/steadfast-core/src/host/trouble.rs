@@ -8,7 +8,7 @@ use jiff::{Timestamp, Zoned};
 use crate::clock::{self, Millis};
 
 /// No plan is used up for longer than this; a later time is a misreading.
-const FARTHEST_RESET: Millis = 40 * 24 * 3_600_000;
+const FARTHEST_RESET: Millis = 40 * clock::DAY;
 const MINUTE: Millis = 60_000;
 /// Words after "resets" or "try again" that can belong to the time.
 const WORDS_OF_A_TIME: usize = 10;

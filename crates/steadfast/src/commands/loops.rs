@@ -95,12 +95,10 @@ pub(super) fn listed(types: &[Listed], what: &str) -> Done {
         Origin::User => "user",
         Origin::BuiltIn => "built in",
     };
-    let width = types.iter().map(|listed| listed.name.chars().count()).max().unwrap_or(0);
-    let lines: Vec<String> = types
+    let rows: Vec<Vec<String>> = types
         .iter()
         .map(|listed| {
-            let about = listed.description.as_deref().unwrap_or_default();
-            format!("{:<width$}  {:<8}  {about}", listed.name, origin(listed)).trim_end().to_owned()
+            vec![listed.name.clone(), origin(listed).to_owned(), listed.description.clone().unwrap_or_default()]
         })
         .collect();
     let objects: Vec<_> = types
@@ -109,7 +107,7 @@ pub(super) fn listed(types: &[Listed], what: &str) -> Done {
             json!({"name": listed.name, "description": listed.description, "origin": origin(listed), "file": listed.file})
         })
         .collect();
-    let text = if lines.is_empty() { format!("no {what}") } else { lines.join("\n") };
+    let text = if rows.is_empty() { format!("no {what}") } else { output::columns(&rows) };
     Done { text, json: json!({"types": objects}), code: 0 }
 }
 
