@@ -88,3 +88,29 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
 fn sync_directory(directory: &Path) -> io::Result<()> {
     fs_err::File::open(directory)?.sync_all()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_for_those_who_may_read_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs_err::metadata(path).unwrap().permissions().mode() & 0o777;
+        let [ours, theirs] = ["ours", "theirs"].map(|name| directory.path().join(name));
+        for path in [&ours, &theirs] {
+            fs_err::write(path, "before, and longer").unwrap();
+            fs_err::set_permissions(path, Permissions::from_mode(0o664)).unwrap();
+        }
+        replace(&ours, b"after").unwrap();
+        let metadata = replace_for(Readers::Project, &theirs, b"after").unwrap();
+        assert_eq!((mode(&ours), mode(&theirs), metadata.len()), (0o600, 0o664, 5));
+        hand_over(&ours, b"at last").unwrap();
+        assert_eq!((mode(&ours), fs_err::read_to_string(&ours).unwrap()), (0o600, "at last".to_owned()));
+        assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), 2, "nothing is left beside them");
+
+        let nowhere = directory.path().join("no/such/file");
+        let told = replace(&nowhere, b"").unwrap_err().to_string();
+        assert!(told.starts_with("cannot create a file in `"), "{told}");
+    }
+}

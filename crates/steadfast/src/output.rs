@@ -78,3 +78,16 @@ pub(crate) fn segment(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let _ = write!(stdout, "{text}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::columns;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        let rows = [row(&["a", "größe", ""]), row(&["bcd", "e", "the end"]), row(&["f"])];
+        assert_eq!(columns(&rows), "a    größe\nbcd  e      the end\nf");
+        assert_eq!(columns(&[]), "");
+    }
+}
