@@ -123,6 +123,14 @@ impl Store {
         Ok(store)
     }
 
+    /// Opens a store, or tells that there is none: nothing was ever stored.
+    pub fn open_if_there(path: &Path) -> Result<Option<Self>, StoreError> {
+        match Self::open_existing(path) {
+            Err(StoreError::Missing(_)) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
     fn prepare(&mut self) -> Result<(), StoreError> {
         self.db.busy_timeout(BUSY_TIMEOUT)?;
         // A plan must not depend on the values that are bound: SQLite would make it anew at each execution.

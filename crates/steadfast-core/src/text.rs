@@ -146,6 +146,16 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     sum
 }
 
+/// Bytes in hexadecimal digits, as digests are written.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
 /// `1234567` as `1,234,567`.
 pub fn thousands(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
@@ -240,6 +250,11 @@ mod tests {
         assert_eq!((head("目標", 4), head("目標", 9)), ("目", "目標"));
         assert_eq!((tail("目標", 4), tail("目標", 9)), ("標", "目標"));
         assert_eq!(headline("one\ntwo", 80), "one …");
+    }
+
+    #[test]
+    fn digests_have_two_digits_for_each_byte() {
+        assert_eq!(hex(&[0x00, 0x0a, 0xff]), "000aff");
     }
 
     #[test]

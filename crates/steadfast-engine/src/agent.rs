@@ -7,6 +7,8 @@ mod codex;
 mod command;
 pub mod result;
 
+pub use command::beside;
+
 use std::borrow::Cow;
 use std::path::Path;
 

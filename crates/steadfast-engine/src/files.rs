@@ -30,6 +30,7 @@ mod tidy;
 
 pub use history::{Committed, History, HistoryError, StoredHistory};
 pub use outputs::OutputOf;
+pub(crate) use outputs::first_files;
 pub use registry::{Edits, RegistryEntry, StopEdit, registry_key};
 pub use tidy::{Tidied, Tidy, mark_killed, tidy};
 

@@ -8,6 +8,7 @@ mod failure;
 mod mcp;
 mod output;
 mod plugin;
+mod programs;
 
 use std::process::ExitCode;
 

@@ -53,6 +53,18 @@ fn write_line(text: &str) -> std::io::Result<()> {
     wanted(writeln!(stdout, "{}", text.trim_end_matches('\n')).and_then(|()| stdout.flush()))
 }
 
+/// Rows in columns as wide as their widest cell; the last column is as long as it is.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..count).map(|column| widest(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
 /// Writes JSON as it is: there are no colours in it that a pipe would not want, and it may be long.
 fn data(json: &Value) -> std::io::Result<()> {
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
@@ -78,4 +90,17 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn segment(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let _ = write!(stdout, "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::columns;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        let rows = [row(&["a", "größe", ""]), row(&["bcd", "e", "the end"]), row(&["f"])];
+        assert_eq!(columns(&rows), "a    größe\nbcd  e      the end\nf");
+        assert_eq!(columns(&[]), "");
+    }
 }

@@ -9,27 +9,16 @@ use crate::run::{
 use crate::testing::START;
 
 pub(crate) fn agent() -> AgentPlan {
-    AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false }
+    AgentPlan::new(AgentKind::Claude)
 }
 
 pub(crate) fn stage(completion: Rule, runs: u32) -> StagePlan {
     StagePlan {
-        name: "work".into(),
         loop_type: Some("work".into()),
         prompt: "Go on with ${SESSION}.".into(),
-        runs,
         min_iterations: 0,
-        completion,
-        check_before: false,
-        delay_ms: 0,
-        agent: agent(),
         timeout_ms: 60_000,
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
+        ..StagePlan::new("work", completion, runs)
     }
 }
 

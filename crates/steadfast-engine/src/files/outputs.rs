@@ -65,7 +65,7 @@ impl OutputOf<'_> {
     fn name(&self) -> Result<String, FilesError> {
         let planned = stage_plan(self.plan, self.stage)?.runs;
         let several = planned.max(self.run.max_iterations(self.plan, self.stage)) > 1;
-        Ok(if several { format!("run-{}.md", self.iteration) } else { OUTPUT.to_owned() })
+        Ok(output_name(several, self.iteration))
     }
 
     fn file(&self, place: &Place, name: &str) -> Result<PathBuf, FilesError> {
@@ -128,6 +128,21 @@ pub(super) fn save(place: &Place, of: OutputOf<'_>, text: &str) -> Result<Option
         }
     }
     Ok(Some(path))
+}
+
+fn output_name(several: bool, iteration: u32) -> String {
+    if several { format!("run-{iteration}.md") } else { OUTPUT.to_owned() }
+}
+
+/// The progress file of a stage and the output of its first iteration, as paths in the project. Loops have no outputs.
+pub(crate) fn first_files(plan: &Plan, number: u32, stage: &StagePlan) -> (String, Option<String>) {
+    match plan.kind {
+        RunKind::Loop => (loop_progress(plan).join("/"), None),
+        RunKind::Pipeline => {
+            let path = |file: &str| in_stage(plan, number, stage, file).join("/");
+            (path(progress::STAGE_FILE), Some(path(&output_name(stage.runs > 1, 1))))
+        }
+    }
 }
 
 fn stage_plan(plan: &Plan, stage: u32) -> Result<&StagePlan, FilesError> {

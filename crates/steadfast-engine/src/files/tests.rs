@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use steadfast_core::clock::Millis;
 use steadfast_core::run::machine;
-use steadfast_core::run::{
-    AgentKind, AgentPlan, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, StageState, StageStatus,
-};
+use steadfast_core::run::{Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, StageState, StageStatus};
 use tempfile::TempDir;
 
 use super::*;
@@ -28,24 +26,7 @@ struct World {
 }
 
 fn stage(name: &str, runs: u32, completion: Rule) -> StagePlan {
-    StagePlan {
-        name: name.into(),
-        loop_type: Some(name.into()),
-        prompt: "Work.".into(),
-        runs,
-        min_iterations: 1,
-        completion,
-        check_before: false,
-        delay_ms: 0,
-        agent: AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false },
-        timeout_ms: 1_000,
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
-    }
+    StagePlan { loop_type: Some(name.into()), prompt: "Work.".into(), ..StagePlan::new(name, completion, runs) }
 }
 
 impl World {

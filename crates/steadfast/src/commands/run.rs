@@ -9,7 +9,7 @@ use steadfast_core::prompt;
 use steadfast_core::run::name;
 use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
 use steadfast_core::store::Origin;
-use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned, TIMEOUT_MS};
+use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
 use steadfast_engine::pursuit;
 
 use super::runs::{self, Here, How, NewRun};
@@ -39,7 +39,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
     let new = NewRun {
         run_id,
-        planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), definition: None },
+        planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), used: Vec::new(), definition: None },
         inputs: None,
         worktree: arguments.worktree,
         how: if arguments.agent.detach { How::Detached } else { How::Here },
@@ -57,27 +57,14 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         commands => Rule::Verify(commands.to_vec()),
     };
     let stage = StagePlan {
-        name: pursuit::TITLE.to_owned(),
-        loop_type: None,
         prompt: prompt::headless_goal(verify, PROMISE)?,
-        runs: overrides.max.unwrap_or(LOOP_RUNS),
-        min_iterations: 1,
-        completion,
-        check_before: false,
-        delay_ms: 0,
         agent: AgentPlan {
-            kind: overrides.agent.clone().unwrap_or(AgentKind::Claude),
             model: overrides.model.clone(),
-            effort: None,
             user_hooks: overrides.user_hooks.unwrap_or(false),
+            ..AgentPlan::new(overrides.agent.clone().unwrap_or(AgentKind::Claude))
         },
-        timeout_ms: overrides.timeout_ms.unwrap_or(TIMEOUT_MS),
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
+        timeout_ms: overrides.timeout_ms.unwrap_or(StagePlan::TIMEOUT_MS),
+        ..StagePlan::new(pursuit::TITLE, completion, overrides.max.unwrap_or(LOOP_RUNS))
     };
     Ok(Plan {
         name: name::of_goal(run_id),

@@ -31,7 +31,7 @@ use crate::output::Done;
 
 pub(super) use limits::{agent_overrides, budget_of, check_commands, run_overrides, within};
 pub(super) use starting::{How, NewRun, inputs_text, start};
-pub(super) use trust::{Definition, require_trust};
+pub(super) use trust::require_trust;
 pub(super) use view::{faults_json, told};
 
 /// Where a command about runs was typed.

@@ -12,7 +12,7 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::memory::Category;
 use steadfast_core::paths::Paths;
 use steadfast_core::session;
-use steadfast_core::store::{Db, Store, StoreError};
+use steadfast_core::store::{Db, Store};
 use steadfast_core::text;
 
 use crate::cli::session::{SessionArgs, SessionVerb, WhichSession};
@@ -44,11 +44,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<Done, Fa
 impl Asked {
     /// The store, or `None` where nothing was ever stored.
     fn store(&self) -> Result<Option<Store>, Failure> {
-        match Store::open_existing(&self.paths.store) {
-            Ok(store) => Ok(Some(store)),
-            Err(StoreError::Missing(_)) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(Store::open_if_there(&self.paths.store)?)
     }
 
     /// The store in which a session is looked for.
@@ -116,18 +112,4 @@ fn age(now: Millis, at: Millis) -> String {
 fn project_name(project: Option<&str>) -> String {
     let name = project.and_then(|project| Path::new(project).file_name()).map(|name| name.to_string_lossy());
     name.map_or_else(|| "-".to_owned(), |name| text::headline(&name, 24))
-}
-
-/// Rows in columns of equal width; the last column is as long as it is.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0))
-        .collect();
-    let line = |row: &Vec<String>| {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}", width = *width)).collect();
-        cells.join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }

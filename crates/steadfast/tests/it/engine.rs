@@ -116,27 +116,15 @@ fn drives_in_a_process_of_its_own() {
 
 fn shell(script: &str) -> AgentPlan {
     let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-    AgentPlan { kind: AgentKind::Command(words), model: None, effort: None, user_hooks: false }
+    AgentPlan::new(AgentKind::Command(words))
 }
 
 fn stage(name: &str, script: &str, runs: u32, completion: Rule) -> StagePlan {
     StagePlan {
-        name: name.into(),
-        loop_type: None,
         prompt: "${SESSION} ${ITERATION} ${PERSPECTIVE} ${INPUTS}\n".into(),
-        runs,
-        min_iterations: 1,
-        completion,
-        check_before: false,
-        delay_ms: 0,
         agent: shell(script),
         timeout_ms: 120_000,
-        perspectives: vec![],
-        items: vec![],
-        parallel: false,
-        output_parse: vec![],
-        inputs: vec![],
-        judge: None,
+        ..StagePlan::new(name, completion, runs)
     }
 }
 

@@ -21,22 +21,10 @@ const RUN: &str = "real-run";
 
 fn plan(kind: AgentKind, user_hooks: bool) -> Plan {
     let stage = StagePlan {
-        name: "work".into(),
-        loop_type: None,
         prompt: "Do the work of ${SESSION}, please.\n".into(),
-        runs: 1,
-        min_iterations: 1,
-        completion: Rule::Promise("DONE".into()),
-        check_before: false,
-        delay_ms: 0,
-        agent: AgentPlan { kind, model: None, effort: None, user_hooks },
+        agent: AgentPlan { user_hooks, ..AgentPlan::new(kind) },
         timeout_ms: 100_000,
-        perspectives: vec![],
-        items: vec![],
-        parallel: false,
-        output_parse: vec![],
-        inputs: vec![],
-        judge: None,
+        ..StagePlan::new("work", Rule::Promise("DONE".into()), 1)
     };
     let limits = RunLimits { errors: 1, ..RunLimits::default() };
     Plan {

@@ -6,10 +6,9 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{Db, SessionActivity, StoreError};
-use crate::clock::Millis;
+use crate::clock::{DAY, Millis};
 use crate::store::ParentLink;
 
-const DAY: Millis = 86_400_000;
 /// Where it cannot be told whether the client of a session runs, one that was silent this long does not.
 const SILENT_AFTER: Millis = 7 * DAY;
 /// Forgetting happens on the way of a hook: the rest goes the next time.

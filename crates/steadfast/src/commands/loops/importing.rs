@@ -5,8 +5,8 @@ use serde_json::json;
 use steadfast_core::clock::Millis;
 use steadfast_core::run::machine;
 use steadfast_core::run::{
-    AgentKind, AgentPlan, AgentResult, AttemptId, AttemptUsage, Outcome, Plan, Record, Rule, Run, RunKind, RunLimits,
-    RunStatus, StagePlan, StageStatus, Step, Success,
+    AgentResult, AttemptId, AttemptUsage, Outcome, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan,
+    StageStatus, Step, Success,
 };
 use steadfast_core::store::{Store, StoreError};
 use steadfast_engine::files::Committed;
@@ -180,22 +180,5 @@ fn plan_of(here: &Here, imported: &Imported) -> Plan {
 
 /// Without a prompt: nobody can go on with it.
 fn stage_of(name: &str, loop_type: Option<String>, runs: u32) -> StagePlan {
-    StagePlan {
-        name: name.to_owned(),
-        loop_type,
-        prompt: String::new(),
-        runs,
-        min_iterations: 0,
-        completion: Rule::FixedN,
-        check_before: false,
-        delay_ms: 0,
-        agent: AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false },
-        timeout_ms: 0,
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
-    }
+    StagePlan { loop_type, min_iterations: 0, timeout_ms: 0, ..StagePlan::new(name, Rule::FixedN, runs) }
 }

@@ -21,7 +21,6 @@ use crate::cli::RunCleanupArgs;
 use crate::failure::Failure;
 use crate::output::{self, Done};
 
-const DAY_MS: Millis = 86_400_000;
 /// How long finished entries stay in the registry.
 const REGISTRY_DAYS: Millis = 7;
 const TMUX_LIMIT: Duration = Duration::from_secs(5);
@@ -49,7 +48,7 @@ pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<Done, F
     let is_alive = |entry: &RegistryEntry| entry.kind != Some(here.kind) || is_alive(here, store.as_ref(), entry);
     let how = Tidy {
         is_alive: &is_alive,
-        before_ms: here.now - REGISTRY_DAYS * DAY_MS,
+        before_ms: here.now - REGISTRY_DAYS * clock::DAY,
         now: here.now,
         dry_run: arguments.dry_run,
     };
@@ -87,7 +86,7 @@ fn clean_run(
         }
     }
     let ended = line.completed_at_ms.filter(|_| line.status != RunStatus::Running);
-    if ended.is_some_and(|ended| ended < here.now - Millis::from(arguments.older_than) * DAY_MS) {
+    if ended.is_some_and(|ended| ended < here.now - Millis::from(arguments.older_than) * clock::DAY) {
         remove_attempts(&here.paths.home, &line.run_id, arguments.dry_run, report)?;
     }
     Ok(())

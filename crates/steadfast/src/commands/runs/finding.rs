@@ -6,7 +6,7 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::host::process::ProcessId;
 use steadfast_core::run::name::RunName;
 use steadfast_core::run::{RunKind, RunStatus};
-use steadfast_core::store::{RunFilter, RunLine, RunRow, Store, StoreError};
+use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_engine::dispatcher;
 use steadfast_engine::publish::{PublishError, Publisher};
 use steadfast_engine::pursuit::Pursuit;
@@ -25,11 +25,7 @@ const MOST_PLACES: usize = 5;
 impl Here {
     /// The store, if there is one.
     pub(super) fn existing_store(&self) -> Result<Option<Store>, Failure> {
-        match Store::open_existing(&self.paths.store) {
-            Ok(store) => Ok(Some(store)),
-            Err(StoreError::Missing(_)) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(Store::open_if_there(&self.paths.store)?)
     }
 
     /// The run that a name means, with the store it is in.

@@ -65,8 +65,8 @@ pub(in crate::commands) fn within(overrides: Overrides, budget: &Budget) -> Over
     }
 }
 
-/// Raises the limits of a run that goes on; tells whether that changed any.
-pub(super) fn raise(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, Failure> {
+/// Gives a run that goes on the limits that were asked for, higher or lower; tells whether that changed any.
+pub(super) fn change(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, Failure> {
     let wanted = within(Overrides::default(), &budget_of(arguments, "")?);
     let before = limits.clone();
     limits.tokens = wanted.tokens.or(limits.tokens);

@@ -36,7 +36,7 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         let message = format!("{kind} {name} cannot go on: its goal is gone");
         return Err(Failure::new(code::WRONG_STATE, message, "start a new one: `steadfast run \"OBJECTIVE\"`"));
     }
-    let row = raise_limits(&mut store, row, arguments)?;
+    let row = change_limits(&mut store, row, arguments)?;
     // Its engine saved the end and died before it could show it: what is left to do is that, and to say how it ended.
     if row.run.status == RunStatus::Completed && row.engine.is_some() && !raises {
         drop(store);
@@ -64,9 +64,9 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
     launch(here, &row, if arguments.detach { How::Detached } else { How::Here })
 }
 
-fn raise_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, Failure> {
+fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, Failure> {
     let mut plan = row.plan.clone();
-    if !limits::raise(&mut plan.limits, &arguments.limits)? {
+    if !limits::change(&mut plan.limits, &arguments.limits)? {
         return Ok(row);
     }
     let now = clock::now();

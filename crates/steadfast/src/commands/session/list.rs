@@ -9,7 +9,7 @@ use steadfast_core::project;
 use steadfast_core::store::SessionActivity;
 use steadfast_core::text;
 
-use super::{Asked, age, aligned, project_name};
+use super::{Asked, age, project_name};
 use crate::failure::Failure;
 use crate::output::{self, Done};
 
@@ -73,7 +73,7 @@ fn table(lines: &[SessionLine], ids: &[String], asked: &Asked) -> String {
             goal(line),
         ]
     }));
-    aligned(&rows)
+    output::columns(&rows)
 }
 
 /// The goal that a session is for: the live one, else the stated one, else the one that is over.

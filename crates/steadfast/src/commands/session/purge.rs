@@ -2,19 +2,18 @@
 
 use serde_json::json;
 use steadfast_core::action::{self, ActionError};
-use steadfast_core::clock::Millis;
+use steadfast_core::clock::{DAY, Millis};
 use steadfast_core::goal::Actor;
 use steadfast_core::host::process;
 use steadfast_core::store::{Db, Forgotten, Origin, Store, StoreError};
 use steadfast_core::text;
 
-use super::{Asked, age, aligned, by_beginning, not_found, project_name};
+use super::{Asked, age, by_beginning, not_found, project_name};
 use crate::cli::session::PurgeArgs;
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
 const VERB: &str = "session purge";
-const DAY_MS: Millis = 86_400_000;
 
 pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<Done, Failure> {
     let store = asked.store()?;
@@ -70,7 +69,7 @@ fn all(store: &mut Store, dry_run: bool) -> Result<Vec<Forgotten>, StoreError> {
 
 /// What nobody needs any more, and how many sessions stay although they are as old.
 fn older(store: &mut Store, now: Millis, days: u32, dry_run: bool) -> Result<(Vec<Forgotten>, usize), StoreError> {
-    let before = now - Millis::from(days) * DAY_MS;
+    let before = now - Millis::from(days) * DAY;
     let forget = |db: Db<'_>| {
         let old = db.remembered_before(before)?.len();
         let expired = db.expired_sessions(before, now)?;
@@ -106,5 +105,5 @@ fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize)
         })
         .collect();
     let json = json!({"dry_run": arguments.dry_run, "purged": gone, "kept": kept});
-    Done { text: aligned(&rows), json, code: 0 }
+    Done { text: output::columns(&rows), json, code: 0 }
 }

@@ -9,7 +9,7 @@ use steadfast_core::overview::session::{SessionView, kept_goal, remembered_view,
 use steadfast_core::store::{Db, MemoryFilter};
 use steadfast_core::text;
 
-use super::{Asked, aligned, category, not_found};
+use super::{Asked, category, not_found};
 use crate::cli::session::{EventsArgs, WhichSession};
 use crate::failure::Failure;
 use crate::output::{self, Done};
@@ -63,14 +63,14 @@ fn describe(view: &SessionView) -> String {
         };
         row("Snapshot", format!("{} characters{told}", text::thousands(characters)));
     }
-    let mut parts = vec![aligned(&rows)];
+    let mut parts = vec![output::columns(&rows)];
     if !view.analytics.is_empty() {
         let counts: Vec<Vec<String>> = view
             .analytics
             .iter()
             .map(|counted| vec![counted.label.to_owned(), text::thousands(counted.count)])
             .collect();
-        parts.push(aligned(&counts));
+        parts.push(output::columns(&counts));
     }
     if !view.tasks.is_empty() {
         parts.push(tasks(view));
@@ -122,7 +122,7 @@ pub(super) fn events(asked: &Asked, arguments: &EventsArgs) -> Result<Done, Fail
         })
         .collect();
     let views: Vec<_> = events.iter().map(remembered_view).collect();
-    Ok(Done { text: aligned(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
+    Ok(Done { text: output::columns(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
 }
 
 pub(super) fn snapshot(asked: &Asked, which: &WhichSession, host: Option<&str>) -> Result<Done, Failure> {
