@@ -207,8 +207,7 @@ fn succeeded(
         return Err((FailureKind::NoResult, "the agent ended without a result".to_owned()));
     }
     let result = result.unwrap_or_default();
-    let prompt = fs_err::read(ended.attempt.prompt()).unwrap_or_default();
-    let prompt = text::printable(&String::from_utf8_lossy(&prompt));
+    let prompt = text::printable(&ended.attempt.read_prompt().unwrap_or_default());
     Ok(Outcome::Succeeded(Box::new(Success {
         footprint: ended.tree.map(|tree| footprint::of(text, result.summary.as_deref(), tree)).unwrap_or_default(),
         promises: result::promises(&result::without_echo(text, &prompt)),

@@ -140,12 +140,8 @@ impl<'a> Publisher<'a> {
         fs_err::read_to_string(run_directory(&self.home, &self.run_id).join(name)).ok()
     }
 
-    fn answer(&self, id: AttemptId) -> Option<String> {
-        fs_err::read_to_string(Attempt::at(&self.home, &self.run_id, id).answer()).ok()
-    }
-
     fn keep_output(&mut self, plan: &Plan, run: &Run, id: AttemptId) {
-        let text = self.answer(id).unwrap_or_default();
+        let text = Attempt::at(&self.home, &self.run_id, id).read_answer().unwrap_or_default();
         if let Err(error) = self.files.save_output(output_of(plan, run, id), &text) {
             self.trouble(&format!("the output of stage {} cannot be kept: {error}", id.stage));
         }

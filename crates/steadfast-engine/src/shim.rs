@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use steadfast_core::bounded;
 use steadfast_core::clock::{self, Millis};
 
 use crate::agent::Invocation;
@@ -146,9 +147,8 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
     // Who sees `exit.json` after a power cut must see the output too.
     for name in [OUTPUT, ERRORS, RESULT] {
         let path = directory.join(name);
-        // The agent may have left anything there; to open a pipe would wait for ever.
-        let is_file = fs_err::symlink_metadata(&path).is_ok_and(|it| it.is_file());
-        if is_file && let Ok(file) = fs_err::File::open(&path) {
+        // The agent may have left anything there.
+        if let Ok(file) = bounded::open(&path) {
             file.sync_all()?;
         }
     }

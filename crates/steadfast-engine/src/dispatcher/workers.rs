@@ -160,7 +160,6 @@ impl Dispatcher<'_> {
 
     fn judge(&self, stage: &StagePlan, agent: &AgentPlan, id: AttemptId) -> Result<judge::Request, DriveError> {
         let attempt = self.attempt(id);
-        let read = |path: PathBuf| fs_err::read_to_string(path).unwrap_or_default();
         let mut earlier = self.store.read().last_iterations(&self.run_id, EARLIER)?;
         earlier.reverse();
         let earlier: Vec<String> = earlier
@@ -174,8 +173,8 @@ impl Dispatcher<'_> {
             run: self.plan.name.clone(),
             stage: stage.name.clone(),
             iteration: id.iteration,
-            asked: read(attempt.prompt()),
-            answer: read(attempt.answer()),
+            asked: attempt.read_prompt().unwrap_or_default(),
+            answer: attempt.read_answer().unwrap_or_default(),
             earlier: earlier.join("\n"),
             judged: attempt.directory().to_owned(),
             program: self.engine.program.clone(),

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
+use steadfast_core::bounded;
 
 use super::FilesError;
 use super::place::Place;
@@ -138,7 +139,7 @@ impl Document {
 
     fn look(&mut self, path: &Path) -> Result<Look, FilesError> {
         let before = self.stamp.take();
-        let file = match fs_err::File::open(path) {
+        let file = match bounded::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.known = None;

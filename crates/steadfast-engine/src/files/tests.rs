@@ -300,6 +300,18 @@ fn a_stage_that_grew_keeps_all_its_outputs() {
 }
 
 #[test]
+fn an_output_without_end_stays_where_it_is_and_is_told() {
+    let world = World::a_pipeline();
+    let files = world.open();
+    let own = files.output_file(world.output(1, 2)).unwrap().unwrap();
+    fs_err::create_dir_all(own.parent().unwrap()).unwrap();
+    fs_err::File::create(&own).unwrap().set_len(1 << 40).unwrap();
+    let error = files.save_output(world.output(1, 2), "").unwrap_err();
+    assert_eq!(error.to_string(), format!("`{}` is too large", own.display()));
+    assert!(!own.with_file_name("output.md").exists());
+}
+
+#[test]
 fn what_a_failed_attempt_left_is_not_the_output() {
     let mut world = World::a_pipeline();
     world.plan.stages[1].runs = 1;
