@@ -154,7 +154,7 @@ impl Attempt {
     pub fn look(&self) -> std::io::Result<Sighting> {
         paths::create_private_dir(&self.directory)?;
         let lock = durable::open_lock(&self.directory.join(LOCK))?;
-        if lock.try_lock().is_err() {
+        if !durable::try_lock(&lock)? {
             return Ok(Sighting::Kept);
         }
         if let Some(exit) = read::<Exit>(&self.directory.join(EXIT))? {
@@ -246,7 +246,7 @@ impl Attempt {
     }
 
     fn is_kept(&self) -> std::io::Result<bool> {
-        Ok(durable::open_lock(&self.directory.join(LOCK))?.try_lock().is_err())
+        Ok(!durable::try_lock(&durable::open_lock(&self.directory.join(LOCK))?)?)
     }
 
     /// Who keeps or kept the attempt, if it began.

@@ -112,7 +112,7 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
     here(crash::Point::KeeperStarted);
     // Held until this process is gone, however it goes.
     let lock = durable::open_lock(&directory.join(LOCK))?;
-    if lock.try_lock().is_err() {
+    if !durable::try_lock(&lock)? {
         return Err(ShimError::Kept(directory.to_owned()));
     }
     here(crash::Point::KeeperLocked);

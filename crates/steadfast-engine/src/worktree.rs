@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use steadfast_core::run::AttemptId;
 
 use crate::crash::{self, Point};
-use crate::{durable, process};
+use crate::durable;
+use crate::process::{self, Cancel};
 
 const GIT_LIMIT: Duration = Duration::from_mins(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
@@ -23,6 +24,10 @@ pub enum WorktreeError {
     Git { what: &'static str, message: String },
     #[error("a git of an earlier engine still works on {0}")]
     Busy(PathBuf),
+    #[error("{0} is not a worktree of git any more")]
+    Broken(PathBuf),
+    #[error("the run is being ended")]
+    Ending,
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
@@ -33,6 +38,8 @@ impl WorktreeError {
             Self::NoRepository(_) => "run `git init` and make a first commit, or do without parallel stages",
             Self::Git { .. } => "look at `git worktree list` and `git branch --list 'steadfast/*'`",
             Self::Busy(_) => "wait for it to end, then go on with `resume`",
+            Self::Broken(_) => "save what you need of it, remove it, then go on with `resume`",
+            Self::Ending => "go on with `resume`",
             Self::Io(_) => "check the rights on the directory",
         }
     }
@@ -80,7 +87,7 @@ pub fn remove_clean(
         if !worktree.path.join(".git").exists() {
             continue;
         }
-        let guard = worktree.lock()?;
+        let guard = worktree.lock(&Cancel::default())?;
         let is_clean =
             git(Some(&guard), &worktree.path, "status", &["status", "--porcelain"]).is_ok_and(|it| it.is_empty());
         // Commits of no branch would be lost.
@@ -109,9 +116,17 @@ pub(crate) struct Worktree {
 
 /// Held while git works on the worktrees of a run. Git holds it too, as its stdin: when we are killed and git is not,
 /// whoever comes next waits for it.
-struct Guard(std::fs::File);
+struct Guard {
+    file: std::fs::File,
+    /// Ends git when it is set: nobody needs what it makes any more.
+    cancel: Cancel,
+}
 
 impl Worktree {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// `part` is `<stage>-<iteration>`, or a word for the whole run.
     pub(crate) fn new(home: &Path, project: &Path, run_id: &str, name: &str, part: &str) -> Self {
         let short: String = run_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
@@ -131,16 +146,26 @@ impl Worktree {
         Ok(self.path.join(prefix.trim_end_matches('/')))
     }
 
-    /// Makes the worktree if it is not there, and says where to work in it.
-    pub(crate) fn enter(&self) -> Result<PathBuf, WorktreeError> {
+    /// Makes the worktree if it is not there, and says where to work in it. Given up half-way when it is cancelled, as
+    /// if everything had died there.
+    pub(crate) fn enter(&self, cancel: &Cancel) -> Result<PathBuf, WorktreeError> {
         let inside = self.inside()?;
-        let guard = self.lock()?;
-        if self.is(READY) && !self.is(KEPT) && self.path.join(".git").exists() {
-            return Ok(inside);
+        let guard = self.lock(cancel)?;
+        if self.is(READY) && !self.is(KEPT) {
+            if self.path.join(".git").exists() {
+                return Ok(inside);
+            }
+            // Somebody worked in what is left of it.
+            if self.path.exists() {
+                return Err(WorktreeError::Broken(self.path.clone()));
+            }
         }
         // Once more if git was killed, or met the remains of one that was: the second time begins by removing them.
-        self.make(&guard).or_else(|_| self.make(&guard))?;
-        Ok(inside)
+        let made = self.make(&guard).or_else(|_| if cancel.is_cancelled() { Ok(()) } else { self.make(&guard) });
+        if cancel.is_cancelled() {
+            return Err(WorktreeError::Ending);
+        }
+        made.map(|()| inside)
     }
 
     fn make(&self, guard: &Guard) -> Result<(), WorktreeError> {
@@ -171,7 +196,7 @@ impl Worktree {
         if !self.is(READY) && !self.is(KEPT) {
             return Ok(());
         }
-        let guard = self.lock()?;
+        let guard = self.lock(&Cancel::default())?;
         if !self.is(KEPT) {
             self.commit_all(&guard, message)?;
             durable::mark(&self.beside(KEPT))?;
@@ -184,10 +209,14 @@ impl Worktree {
 
     /// Commits everything that is not ignored.
     pub(crate) fn commit(&self, message: &str) -> Result<(), WorktreeError> {
-        self.commit_all(&self.lock()?, message)
+        self.commit_all(&self.lock(&Cancel::default())?, message)
     }
 
     fn commit_all(&self, guard: &Guard, message: &str) -> Result<(), WorktreeError> {
+        // Git would look further up, and find a repository that is none of our business.
+        if !self.path.join(".git").exists() {
+            return Err(WorktreeError::Broken(self.path.clone()));
+        }
         if git(Some(guard), &self.path, "status", &["status", "--porcelain"])?.is_empty() {
             return Ok(());
         }
@@ -254,21 +283,23 @@ impl Worktree {
         self.beside(what).exists()
     }
 
-    fn lock(&self) -> Result<Guard, WorktreeError> {
+    fn lock(&self, cancel: &Cancel) -> Result<Guard, WorktreeError> {
         let path = self.path.with_file_name("lock");
         if let Some(parent) = path.parent() {
             steadfast_core::paths::create_private_dir(parent)?;
         }
         let file = durable::open_lock(&path)?;
         let patience = Instant::now() + GIT_LIMIT;
-        while let Err(error) = file.try_lock() {
-            match error {
-                std::fs::TryLockError::WouldBlock if Instant::now() < patience => std::thread::sleep(LOCK_PAUSE),
-                std::fs::TryLockError::WouldBlock => return Err(WorktreeError::Busy(self.path.clone())),
-                std::fs::TryLockError::Error(error) => return Err(error.into()),
+        while !durable::try_lock(&file)? {
+            if cancel.is_cancelled() {
+                return Err(WorktreeError::Ending);
             }
+            if Instant::now() >= patience {
+                return Err(WorktreeError::Busy(self.path.clone()));
+            }
+            std::thread::sleep(LOCK_PAUSE);
         }
-        Ok(Guard(file))
+        Ok(Guard { file, cancel: cancel.clone() })
     }
 
     /// A git that was killed leaves its locks. We hold the run's own, and no agent works here now: those of this
@@ -326,11 +357,11 @@ fn git(
         .into_iter()
         .chain(arguments.iter().copied())
         .collect();
-    let stdin = match guard {
-        Some(Guard(file)) => Stdio::from(file.try_clone()?),
-        None => Stdio::null(),
+    let (stdin, cancel) = match guard {
+        Some(guard) => (Stdio::from(guard.file.try_clone()?), guard.cancel.clone()),
+        None => (Stdio::null(), Cancel::default()),
     };
-    let captured = process::capture_with(stdin, &argv, directory, GIT_LIMIT, 1 << 20)?;
+    let captured = process::capture_with(&cancel, stdin, &argv, directory, GIT_LIMIT, 1 << 20)?;
     if captured.exit_code == Some(0) {
         return Ok(String::from_utf8_lossy(&captured.stdout).trim_end().to_owned());
     }

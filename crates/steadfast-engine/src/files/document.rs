@@ -2,7 +2,7 @@
 //! put aside when they are broken. What was last written stays in memory and is trusted as long as inode, time and
 //! length of the file say that nobody touched it, so that a long history costs no reading.
 
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use steadfast_core::bounded;
 
 use super::FilesError;
 use super::place::Place;
+use crate::durable;
 
 pub(super) const CLAUDE: &str = ".claude";
 const LOCK: &str = ".steadfast.lock";
@@ -32,11 +33,10 @@ impl Lock {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
         let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?.into_parts().0;
         for _ in 0..LOCK_TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-                Err(TryLockError::Error(error)) => return Err(error.into()),
+            if durable::try_lock(&file)? {
+                return Ok(Self { _file: file });
             }
+            std::thread::sleep(LOCK_PAUSE);
         }
         Err(FilesError::Busy { path })
     }

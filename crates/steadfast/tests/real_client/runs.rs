@@ -87,7 +87,6 @@ fn drives_in_the_environment_of_a_client() {
         program: env!("CARGO_BIN_EXE_steadfast").into(),
         config: Config { agents, ..Config::default() },
         grace: Duration::from_secs(2),
-        worktree: false,
     };
     dispatcher::drive(&mut store(&root), &engine, RUN, &mut ()).expect("driven");
 }
