@@ -11,38 +11,35 @@ mod starting;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::config::Config;
-use steadfast_core::goal::limit::SharedSpend;
 use steadfast_core::host::process::ProcessId;
 use steadfast_core::log;
 use steadfast_core::run::machine::{self, Refusal};
 use steadfast_core::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
 };
-use steadfast_core::spend::{self, Spend};
 use steadfast_core::store::{Store, StoreError};
 
 use crate::attempt::{Attempt, run_directory};
+use crate::crash;
 use crate::process::Cancel;
 use crate::processes::Identity;
-use crate::{crash, durable};
 
 pub use crate::durable::LOCK_HINT;
 
 pub use self::hold::{hold, is_driven, reopen};
 pub(crate) use self::inputs::MOST_READ;
 pub use self::observer::{KeptOutput, Observer, Places, Saved};
+pub(crate) use self::starting::choose_worktree;
 
 /// How often requests to stop are looked for.
 const LOOK_AROUND: Duration = Duration::from_millis(300);
-/// Where the run works, in its directory.
-const PLACE: &str = "place";
 /// The reason of a run that was ended by a signal.
 pub const INTERRUPTED: &str = "interrupted";
 
@@ -121,7 +118,7 @@ pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dy
         plan: Arc::new(row.plan),
         run: row.run,
         version: row.version,
-        in_worktree: in_worktree(&run_directory(&engine.home, run_id))?,
+        in_worktree: starting::in_worktree(&run_directory(&engine.home, run_id))?,
         sender,
         flying: BTreeMap::new(),
         stopping: Cancel::default(),
@@ -141,19 +138,6 @@ pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dy
     driven?;
     released?;
     Ok(run)
-}
-
-/// Says before the first start that all iterations of the run work in one worktree. Nobody changes that half-way.
-pub(crate) fn choose_worktree(run: &Path) -> std::io::Result<()> {
-    durable::replace(&run.join(PLACE), b"worktree\n")
-}
-
-fn in_worktree(run: &Path) -> std::io::Result<bool> {
-    match fs_err::read_to_string(run.join(PLACE)) {
-        Ok(text) => Ok(text.trim() == "worktree"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 fn cannot_start(message: String) -> Outcome {
@@ -289,16 +273,6 @@ impl Dispatcher<'_> {
                 Act::WakeAt(at) => self.wake = Some(at),
                 Act::Finish => self.is_over = true,
             }
-        }
-        Ok(())
-    }
-
-    /// What all goals and runs spend together counts before the next agent starts, with what this attempt used.
-    fn look_at_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
-        let more = Spend { tokens: usage.charged_tokens(), cost_micros: usage.cost_micros };
-        let shared = spend::shared_with(self.store.read(), &self.engine.config.limits, more, clock::now())?;
-        if shared == SharedSpend::Reached && !self.run.capped {
-            self.apply(RunEvent::CapReached)?;
         }
         Ok(())
     }

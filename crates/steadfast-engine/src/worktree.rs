@@ -3,18 +3,20 @@
 //! committed there before the worktree goes. Beside each worktree it is written down how far it is, so that one which
 //! was half made or half removed when everything died is never taken for somebody's work.
 
+mod git;
+mod kept;
+
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use steadfast_core::run::AttemptId;
-
+use self::git::{GIT_LIMIT, Guard, git};
 use crate::crash::{self, Point};
 use crate::durable;
-use crate::process::{self, Cancel};
+use crate::process::Cancel;
 
-const GIT_LIMIT: Duration = Duration::from_mins(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+pub use self::kept::{Kept, kept, remove_clean};
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
@@ -53,56 +55,6 @@ pub fn require_repository(project: &Path) -> Result<(), WorktreeError> {
     }
 }
 
-/// Where the work of an iteration is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    pub branch: String,
-    /// While it is there.
-    pub worktree: Option<PathBuf>,
-}
-
-/// The branch that an iteration worked on, if it was not in the project itself.
-pub fn kept(home: &Path, run_id: &str, id: AttemptId, is_parallel: bool) -> Option<Kept> {
-    let part = if is_parallel { format!("{}-{}", id.stage, id.iteration) } else { "run".to_owned() };
-    let worktree = Worktree::new(home, Path::new(""), run_id, "", &part);
-    let branch = worktree.chosen().ok()??;
-    Some(Kept { branch, worktree: worktree.path.is_dir().then_some(worktree.path) })
-}
-
-/// Removes the worktrees of a run that is over and that lost nothing by it: all of their work is on branches, which
-/// stay. Returns them.
-pub fn remove_clean(
-    home: &Path,
-    project: &Path,
-    run_id: &str,
-    name: &str,
-    dry_run: bool,
-) -> Result<Vec<PathBuf>, WorktreeError> {
-    let Ok(entries) = fs_err::read_dir(home.join("worktrees").join(run_id)) else { return Ok(Vec::new()) };
-    let mut removed = Vec::new();
-    for entry in entries.flatten() {
-        let file = entry.file_name();
-        let Some(part) = file.to_str().and_then(|name| name.strip_suffix(".branch")) else { continue };
-        let worktree = Worktree::new(home, project, run_id, name, part);
-        if !worktree.path.join(".git").exists() {
-            continue;
-        }
-        let guard = worktree.lock(&Cancel::default())?;
-        let is_clean =
-            git(Some(&guard), &worktree.path, "status", &["status", "--porcelain"]).is_ok_and(|it| it.is_empty());
-        // Commits of no branch would be lost.
-        let is_on_branch = git(Some(&guard), &worktree.path, "symbolic-ref", &["symbolic-ref", "-q", "HEAD"]).is_ok();
-        if is_clean && is_on_branch {
-            if !dry_run {
-                worktree.clear(&guard)?;
-            }
-            removed.push(worktree.path.clone());
-        }
-    }
-    removed.sort();
-    Ok(removed)
-}
-
 /// Which part of a run a worktree is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Worktree {
@@ -112,14 +64,6 @@ pub(crate) struct Worktree {
     branch: String,
     /// Used if an earlier run of that name left its branch.
     other_branch: String,
-}
-
-/// Held while git works on the worktrees of a run. Git holds it too, as its stdin: when we are killed and git is not,
-/// whoever comes next waits for it.
-struct Guard {
-    file: std::fs::File,
-    /// Ends git when it is set: nobody needs what it makes any more.
-    cancel: Cancel,
 }
 
 impl Worktree {
@@ -344,30 +288,6 @@ fn forget(mark: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-fn git(
-    guard: Option<&Guard>,
-    directory: &Path,
-    what: &'static str,
-    arguments: &[&str],
-) -> Result<String, WorktreeError> {
-    // Nothing of it goes on in the background once it has ended.
-    let argv: Vec<&str> = ["git", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
-        .into_iter()
-        .chain(arguments.iter().copied())
-        .collect();
-    let (stdin, cancel) = match guard {
-        Some(guard) => (Stdio::from(guard.file.try_clone()?), guard.cancel.clone()),
-        None => (Stdio::null(), Cancel::default()),
-    };
-    let captured = process::capture_with(&cancel, stdin, &argv, directory, GIT_LIMIT, 1 << 20)?;
-    if captured.exit_code == Some(0) {
-        return Ok(String::from_utf8_lossy(&captured.stdout).trim_end().to_owned());
-    }
-    let mut lines = captured.stderr_tail.lines().filter(|line| !line.trim().is_empty());
-    let message = lines.clone().find(|line| line.contains(".lock")).or_else(|| lines.next_back());
-    Err(WorktreeError::Git { what, message: message.unwrap_or("no message").to_owned() })
 }
 
 #[cfg(test)]

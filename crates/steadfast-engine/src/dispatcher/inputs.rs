@@ -53,7 +53,9 @@ impl Dispatcher<'_> {
         let plan = self.plan.clone();
         let mut inputs = BTreeMap::new();
         let earlier = (1..number).zip(&plan.stages);
-        for (at, earlier) in earlier.filter(|(at, earlier)| asks_for(stage, &earlier.name, at + 1 == number)) {
+        for (at, earlier) in
+            earlier.filter(|(at, earlier)| asks_for(&stage.prompt, &stage.inputs, &earlier.name, at + 1 == number))
+        {
             let rows = self.store.read().run_history(&self.run_id, Some((at, 0)), MOST_ITERATIONS);
             let rows = match rows {
                 Ok(rows) => rows,
@@ -78,10 +80,10 @@ impl Dispatcher<'_> {
     }
 }
 
-/// Whether a stage's prompt is filled in with the outputs of an earlier one.
-fn asks_for(stage: &StagePlan, earlier: &str, is_last_before: bool) -> bool {
-    let is_input = if stage.inputs.is_empty() { is_last_before } else { stage.inputs.iter().any(|it| it == earlier) };
-    (is_input && stage.prompt.contains("${INPUTS}")) || stage.prompt.contains(&format!("${{INPUTS.{earlier}}}"))
+/// Whether a prompt is filled in with the outputs of an earlier stage; `inputs` are those that its stage names.
+fn asks_for(prompt: &str, inputs: &[String], earlier: &str, is_last_before: bool) -> bool {
+    let is_input = if inputs.is_empty() { is_last_before } else { inputs.iter().any(|name| name == earlier) };
+    (is_input && prompt.contains("${INPUTS}")) || prompt.contains(&format!("${{INPUTS.{earlier}}}"))
 }
 
 /// An output and what it is called where there are several.
@@ -148,6 +150,25 @@ mod tests {
         let names = ["y".to_owned(), "none".to_owned()];
         assert_eq!(chosen(&names, &kept), "## plan 1\n\na\n\n## plan 2\n\nb");
         assert_eq!(chosen(&["x".to_owned(), "x".to_owned()], &kept), "## x\n\na\n\n## x\n\na");
+    }
+
+    #[test]
+    fn only_outputs_that_a_prompt_asks_for_are_read() {
+        let earlier = ["plan", "build", "test"];
+        for (prompt, inputs, expected) in [
+            ("Go on.", &[][..], &[][..]),
+            ("Go on.", &["plan"], &[]),
+            ("With ${INPUTS}", &[], &["test"]),
+            ("With ${INPUTS}", &["plan", "build"], &["plan", "build"]),
+            ("With ${INPUTS.plan}", &[], &["plan"]),
+            ("With ${INPUTS.plan} and ${INPUTS}", &["build"], &["plan", "build"]),
+            ("With ${INPUTS.planning}", &[], &[]),
+        ] {
+            let inputs: Vec<String> = inputs.iter().map(|name| (*name).to_owned()).collect();
+            let read: Vec<&str> =
+                earlier.into_iter().filter(|name| asks_for(prompt, &inputs, name, *name == "test")).collect();
+            assert_eq!(read, expected, "{prompt} {inputs:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! and limits are seen meanwhile. The attempt is in the store long before: whoever finds it never begun gives it up, and
 //! a keeper that comes late starts nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,10 +16,26 @@ use steadfast_core::{clock, paths};
 use super::workers::Follower;
 use super::{Dispatcher, cannot_start, without_agent};
 use crate::agent::{self, Call};
-use crate::crash;
 use crate::process::Cancel;
 use crate::shim::Spec;
 use crate::worktree::{Worktree, WorktreeError};
+use crate::{crash, durable};
+
+/// Where the run works, in its directory.
+const PLACE: &str = "place";
+
+/// Says before the first start that all iterations of the run work in one worktree. Nobody changes that half-way.
+pub(crate) fn choose_worktree(run: &Path) -> std::io::Result<()> {
+    durable::replace(&run.join(PLACE), b"worktree\n")
+}
+
+pub(super) fn in_worktree(run: &Path) -> std::io::Result<bool> {
+    match fs_err::read_to_string(run.join(PLACE)) {
+        Ok(text) => Ok(text.trim() == "worktree"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
 
 /// Where an iteration works.
 pub(super) struct Place {

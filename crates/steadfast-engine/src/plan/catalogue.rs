@@ -2,10 +2,11 @@
 //! order. Files are read bounded, and a prompt never from outside of its loop type's folder, since it is sent to a model.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
+use steadfast_core::bounded;
 use steadfast_core::run::name::RunName;
 
 use super::builtin;
@@ -253,13 +254,11 @@ fn pipeline_at(path: &Path, origin: Origin) -> Result<Source, PlanError> {
 
 /// Reads at most one byte more than allowed, so that the reader can tell; only regular files.
 fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PlanError> {
-    // Looked at before it is opened: opening a pipe would wait for a writer.
-    if !fs_err::metadata(path)?.is_file() {
-        return Err(PlanError::NotAFile { path: path.to_owned() });
+    match bounded::start_of(path, most + 1) {
+        Ok(part) => Ok(part.bytes),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(PlanError::NotAFile { path: path.to_owned() }),
+        Err(error) => Err(error.into()),
     }
-    let mut bytes = Vec::new();
-    fs_err::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 impl Prompts {
