@@ -2,12 +2,14 @@
 //! read them.
 
 use std::fs::{File, Metadata, Permissions};
-use std::io::{self, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
+/// What to do where files cannot be locked.
+pub const LOCK_HINT: &str = "put `STEADFAST_HOME` and the project on local file systems";
 /// How a file that is not whole yet is called, beside the one that it will replace.
 pub(crate) const UNFINISHED: [&str; 2] = [".steadfast-", ".tmp"];
 
@@ -84,6 +86,18 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     Ok(file.into_parts().0)
 }
 
+/// Takes the lock of a file if nobody has it; tells whether it did. A file system that knows no locks is an error: as
+/// somebody else's lock it would never go away.
+pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+        Err(std::fs::TryLockError::Error(error)) => {
+            Err(io::Error::new(ErrorKind::Unsupported, format!("files cannot be locked here: {error}")))
+        }
+    }
+}
+
 /// A rename is on the disk once its directory is.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     fs_err::File::open(directory)?.sync_all()
@@ -112,5 +126,20 @@ mod tests {
         let nowhere = directory.path().join("no/such/file");
         let told = replace(&nowhere, b"").unwrap_err().to_string();
         assert!(told.starts_with("cannot create a file in `"), "{told}");
+    }
+
+    #[test]
+    fn a_lock_is_taken_held_by_somebody_or_not_to_be_had_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let mine = open_lock(&path).unwrap();
+        assert!(try_lock(&mine).unwrap());
+        assert!(!try_lock(&open_lock(&path).unwrap()).unwrap());
+        // Such a handle is good for nothing but its path, as files are for locks where there are none.
+        let flags = rustix::fs::OFlags::PATH.bits().cast_signed();
+        let bare = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(&path).unwrap();
+        let error = try_lock(bare.file()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().starts_with("files cannot be locked here: "), "{error}");
     }
 }

@@ -74,11 +74,13 @@ pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Durat
 
 /// Runs a program for what it prints: at most `most` bytes of stdout are kept.
 pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
-    capture_with(Stdio::null(), argv, directory, limit, most)
+    capture_with(&Cancel::default(), Stdio::null(), argv, directory, limit, most)
 }
 
-/// Like [`capture`], with something for its stdin: a file whose lock it is to share, even if we are killed.
+/// Like [`capture`], with something for its stdin (a file whose lock it is to share, even if we are killed), and ended
+/// as by its limit when it is cancelled.
 pub(crate) fn capture_with(
+    cancel: &Cancel,
     stdin: Stdio,
     argv: &[&str],
     directory: &Path,
@@ -86,9 +88,8 @@ pub(crate) fn capture_with(
     most: u64,
 ) -> std::io::Result<Captured> {
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    let never = Cancel::default();
     let (stdout, stderr) = (output.try_clone()?, errors.try_clone()?);
-    let (exit_code, timed_out) = wait(argv, directory, limit, &never, stdin, stdout, stderr)?;
+    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, stdin, stdout, stderr)?;
     output.seek(SeekFrom::Start(0))?;
     let mut stdout = Vec::new();
     output.take(most).read_to_end(&mut stdout)?;

@@ -3,17 +3,20 @@
 //! committed there before the worktree goes. Beside each worktree it is written down how far it is, so that one which
 //! was half made or half removed when everything died is never taken for somebody's work.
 
+mod git;
+mod kept;
+
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use steadfast_core::run::AttemptId;
-
+use self::git::{GIT_LIMIT, Guard, git};
 use crate::crash::{self, Point};
-use crate::{durable, process};
+use crate::durable;
+use crate::process::Cancel;
 
-const GIT_LIMIT: Duration = Duration::from_mins(2);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+pub use self::kept::{Kept, kept, remove_clean};
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
@@ -23,6 +26,10 @@ pub enum WorktreeError {
     Git { what: &'static str, message: String },
     #[error("a git of an earlier engine still works on {0}")]
     Busy(PathBuf),
+    #[error("{0} is not a worktree of git any more")]
+    Broken(PathBuf),
+    #[error("the run is being ended")]
+    Ending,
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
@@ -33,6 +40,8 @@ impl WorktreeError {
             Self::NoRepository(_) => "run `git init` and make a first commit, or do without parallel stages",
             Self::Git { .. } => "look at `git worktree list` and `git branch --list 'steadfast/*'`",
             Self::Busy(_) => "wait for it to end, then go on with `resume`",
+            Self::Broken(_) => "save what you need of it, remove it, then go on with `resume`",
+            Self::Ending => "go on with `resume`",
             Self::Io(_) => "check the rights on the directory",
         }
     }
@@ -46,56 +55,6 @@ pub fn require_repository(project: &Path) -> Result<(), WorktreeError> {
     }
 }
 
-/// Where the work of an iteration is kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    pub branch: String,
-    /// While it is there.
-    pub worktree: Option<PathBuf>,
-}
-
-/// The branch that an iteration worked on, if it was not in the project itself.
-pub fn kept(home: &Path, run_id: &str, id: AttemptId, is_parallel: bool) -> Option<Kept> {
-    let part = if is_parallel { format!("{}-{}", id.stage, id.iteration) } else { "run".to_owned() };
-    let worktree = Worktree::new(home, Path::new(""), run_id, "", &part);
-    let branch = worktree.chosen().ok()??;
-    Some(Kept { branch, worktree: worktree.path.is_dir().then_some(worktree.path) })
-}
-
-/// Removes the worktrees of a run that is over and that lost nothing by it: all of their work is on branches, which
-/// stay. Returns them.
-pub fn remove_clean(
-    home: &Path,
-    project: &Path,
-    run_id: &str,
-    name: &str,
-    dry_run: bool,
-) -> Result<Vec<PathBuf>, WorktreeError> {
-    let Ok(entries) = fs_err::read_dir(home.join("worktrees").join(run_id)) else { return Ok(Vec::new()) };
-    let mut removed = Vec::new();
-    for entry in entries.flatten() {
-        let file = entry.file_name();
-        let Some(part) = file.to_str().and_then(|name| name.strip_suffix(".branch")) else { continue };
-        let worktree = Worktree::new(home, project, run_id, name, part);
-        if !worktree.path.join(".git").exists() {
-            continue;
-        }
-        let guard = worktree.lock()?;
-        let is_clean =
-            git(Some(&guard), &worktree.path, "status", &["status", "--porcelain"]).is_ok_and(|it| it.is_empty());
-        // Commits of no branch would be lost.
-        let is_on_branch = git(Some(&guard), &worktree.path, "symbolic-ref", &["symbolic-ref", "-q", "HEAD"]).is_ok();
-        if is_clean && is_on_branch {
-            if !dry_run {
-                worktree.clear(&guard)?;
-            }
-            removed.push(worktree.path.clone());
-        }
-    }
-    removed.sort();
-    Ok(removed)
-}
-
 /// Which part of a run a worktree is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Worktree {
@@ -107,11 +66,11 @@ pub(crate) struct Worktree {
     other_branch: String,
 }
 
-/// Held while git works on the worktrees of a run. Git holds it too, as its stdin: when we are killed and git is not,
-/// whoever comes next waits for it.
-struct Guard(std::fs::File);
-
 impl Worktree {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// `part` is `<stage>-<iteration>`, or a word for the whole run.
     pub(crate) fn new(home: &Path, project: &Path, run_id: &str, name: &str, part: &str) -> Self {
         let short: String = run_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
@@ -131,16 +90,26 @@ impl Worktree {
         Ok(self.path.join(prefix.trim_end_matches('/')))
     }
 
-    /// Makes the worktree if it is not there, and says where to work in it.
-    pub(crate) fn enter(&self) -> Result<PathBuf, WorktreeError> {
+    /// Makes the worktree if it is not there, and says where to work in it. Given up half-way when it is cancelled, as
+    /// if everything had died there.
+    pub(crate) fn enter(&self, cancel: &Cancel) -> Result<PathBuf, WorktreeError> {
         let inside = self.inside()?;
-        let guard = self.lock()?;
-        if self.is(READY) && !self.is(KEPT) && self.path.join(".git").exists() {
-            return Ok(inside);
+        let guard = self.lock(cancel)?;
+        if self.is(READY) && !self.is(KEPT) {
+            if self.path.join(".git").exists() {
+                return Ok(inside);
+            }
+            // Somebody worked in what is left of it.
+            if self.path.exists() {
+                return Err(WorktreeError::Broken(self.path.clone()));
+            }
         }
         // Once more if git was killed, or met the remains of one that was: the second time begins by removing them.
-        self.make(&guard).or_else(|_| self.make(&guard))?;
-        Ok(inside)
+        let made = self.make(&guard).or_else(|_| if cancel.is_cancelled() { Ok(()) } else { self.make(&guard) });
+        if cancel.is_cancelled() {
+            return Err(WorktreeError::Ending);
+        }
+        made.map(|()| inside)
     }
 
     fn make(&self, guard: &Guard) -> Result<(), WorktreeError> {
@@ -171,7 +140,7 @@ impl Worktree {
         if !self.is(READY) && !self.is(KEPT) {
             return Ok(());
         }
-        let guard = self.lock()?;
+        let guard = self.lock(&Cancel::default())?;
         if !self.is(KEPT) {
             self.commit_all(&guard, message)?;
             durable::mark(&self.beside(KEPT))?;
@@ -184,10 +153,14 @@ impl Worktree {
 
     /// Commits everything that is not ignored.
     pub(crate) fn commit(&self, message: &str) -> Result<(), WorktreeError> {
-        self.commit_all(&self.lock()?, message)
+        self.commit_all(&self.lock(&Cancel::default())?, message)
     }
 
     fn commit_all(&self, guard: &Guard, message: &str) -> Result<(), WorktreeError> {
+        // Git would look further up, and find a repository that is none of our business.
+        if !self.path.join(".git").exists() {
+            return Err(WorktreeError::Broken(self.path.clone()));
+        }
         if git(Some(guard), &self.path, "status", &["status", "--porcelain"])?.is_empty() {
             return Ok(());
         }
@@ -254,21 +227,23 @@ impl Worktree {
         self.beside(what).exists()
     }
 
-    fn lock(&self) -> Result<Guard, WorktreeError> {
+    fn lock(&self, cancel: &Cancel) -> Result<Guard, WorktreeError> {
         let path = self.path.with_file_name("lock");
         if let Some(parent) = path.parent() {
             steadfast_core::paths::create_private_dir(parent)?;
         }
         let file = durable::open_lock(&path)?;
         let patience = Instant::now() + GIT_LIMIT;
-        while let Err(error) = file.try_lock() {
-            match error {
-                std::fs::TryLockError::WouldBlock if Instant::now() < patience => std::thread::sleep(LOCK_PAUSE),
-                std::fs::TryLockError::WouldBlock => return Err(WorktreeError::Busy(self.path.clone())),
-                std::fs::TryLockError::Error(error) => return Err(error.into()),
+        while !durable::try_lock(&file)? {
+            if cancel.is_cancelled() {
+                return Err(WorktreeError::Ending);
             }
+            if Instant::now() >= patience {
+                return Err(WorktreeError::Busy(self.path.clone()));
+            }
+            std::thread::sleep(LOCK_PAUSE);
         }
-        Ok(Guard(file))
+        Ok(Guard { file, cancel: cancel.clone() })
     }
 
     /// A git that was killed leaves its locks. We hold the run's own, and no agent works here now: those of this
@@ -313,30 +288,6 @@ fn forget(mark: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-fn git(
-    guard: Option<&Guard>,
-    directory: &Path,
-    what: &'static str,
-    arguments: &[&str],
-) -> Result<String, WorktreeError> {
-    // Nothing of it goes on in the background once it has ended.
-    let argv: Vec<&str> = ["git", "-c", "gc.auto=0", "-c", "maintenance.auto=false"]
-        .into_iter()
-        .chain(arguments.iter().copied())
-        .collect();
-    let stdin = match guard {
-        Some(Guard(file)) => Stdio::from(file.try_clone()?),
-        None => Stdio::null(),
-    };
-    let captured = process::capture_with(stdin, &argv, directory, GIT_LIMIT, 1 << 20)?;
-    if captured.exit_code == Some(0) {
-        return Ok(String::from_utf8_lossy(&captured.stdout).trim_end().to_owned());
-    }
-    let mut lines = captured.stderr_tail.lines().filter(|line| !line.trim().is_empty());
-    let message = lines.clone().find(|line| line.contains(".lock")).or_else(|| lines.next_back());
-    Err(WorktreeError::Git { what, message: message.unwrap_or("no message").to_owned() })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use steadfast_core::prompt::PromptError;
 use steadfast_core::run::name::NameError;
 use steadfast_core::session::SessionError;
 use steadfast_core::store::StoreError;
+use steadfast_engine::dispatcher::LOCK_HINT;
 use steadfast_engine::files::FilesError;
 use steadfast_engine::plan::PlanError;
 use steadfast_engine::publish::PublishError;
@@ -128,7 +129,9 @@ impl From<PromptError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Self::new(code::ENVIRONMENT, error.to_string(), "run `steadfast doctor`")
+        let has_no_locks = error.kind() == std::io::ErrorKind::Unsupported;
+        let hint = if has_no_locks { LOCK_HINT } else { "run `steadfast doctor`" };
+        Self::new(code::ENVIRONMENT, error.to_string(), hint)
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Host, claude, codex, tree};
+use crate::bounded;
 use crate::clock::Millis;
 use crate::price::Table;
 use crate::run::AttemptUsage;
@@ -75,7 +76,7 @@ fn event(line: &[u8]) -> Option<Value> {
 }
 
 fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()> {
-    let mut file = fs_err::File::open(path)?;
+    let mut file = bounded::open(path)?;
     let size = file.metadata()?.len();
     let mut pass = |file: &mut fs_err::File, most: u64, skip_first: bool| -> std::io::Result<()> {
         let mut reader = BufReader::with_capacity(64 * 1024, file.take(most));

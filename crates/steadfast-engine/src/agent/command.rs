@@ -6,7 +6,8 @@ use steadfast_core::clock::Millis;
 use steadfast_core::host::trouble::Trouble;
 use steadfast_core::text;
 
-use super::{ANSWER_BYTES, Answer, last_words, result};
+use super::answer::{ANSWER_BYTES, Answer, last_words};
+use super::result;
 use crate::attempt::Attempt;
 use crate::shim::Exit;
 

@@ -2,12 +2,13 @@
 //! put aside when they are broken. What was last written stays in memory and is trusted as long as inode, time and
 //! length of the file say that nobody touched it, so that a long history costs no reading.
 
-use std::fs::{File, Metadata, TryLockError};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
+use steadfast_core::bounded;
 
 use super::FilesError;
 use super::place::Place;
@@ -31,11 +32,10 @@ impl Lock {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
         let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?.into_parts().0;
         for _ in 0..LOCK_TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-                Err(TryLockError::Error(error)) => return Err(error.into()),
+            if durable::try_lock(&file)? {
+                return Ok(Self { _file: file });
             }
+            std::thread::sleep(LOCK_PAUSE);
         }
         Err(FilesError::Busy { path })
     }
@@ -138,7 +138,7 @@ impl Document {
 
     fn look(&mut self, path: &Path) -> Result<Look, FilesError> {
         let before = self.stamp.take();
-        let file = match fs_err::File::open(path) {
+        let file = match bounded::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.known = None;

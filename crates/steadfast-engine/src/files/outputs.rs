@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use steadfast_core::bounded;
 use steadfast_core::run::{Plan, Run, RunKind, StagePlan};
 
 use super::document::{CLAUDE, Lock, create, replace, sweep};
@@ -10,6 +11,8 @@ use super::{FilesError, pipeline_state, progress};
 
 const OUTPUT: &str = "output.md";
 const DEFINITION: &str = "pipeline.yaml";
+/// A longer output stays where its agent put it, and nowhere else.
+const MOST_COPIED: u64 = 64 << 20;
 
 /// Writes what is not there yet.
 pub(super) fn prepare(place: &Place, plan: &Plan, definition: Option<&str>, lock: &Lock) -> Result<(), FilesError> {
@@ -117,13 +120,13 @@ pub(super) fn save(place: &Place, of: OutputOf<'_>, text: &str) -> Result<Option
     // What the agent wrote to the path that it was told is what it wanted to hand on.
     if !is_there(&path) {
         match of.when_it_was_the_only_one(place)?.filter(|single| *single != path && is_there(single)) {
-            Some(single) => replace(&path, &fs_err::read(&single)?)?,
+            Some(single) => replace(&path, &bounded::whole(&single, MOST_COPIED)?)?,
             None => replace(&path, text.as_bytes())?,
         };
     }
     if last != path && !has_later(&path, of.iteration) {
-        let content = fs_err::read(&path)?;
-        if fs_err::read(&last).ok().as_ref() != Some(&content) {
+        let content = bounded::whole(&path, MOST_COPIED)?;
+        if bounded::whole(&last, MOST_COPIED).ok().as_ref() != Some(&content) {
             replace(&last, &content)?;
         }
     }

@@ -1,9 +1,10 @@
 //! Where loop types and pipelines come from: the project's `.claude`, the user's home, and what is built in, in that
 //! order. Files are read bounded, and a prompt never from outside of its loop type's folder, since it is sent to a model.
 
-use std::io::Read as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use steadfast_core::bounded;
 use steadfast_core::run::name::RunName;
 
 use super::builtin;
@@ -220,13 +221,11 @@ fn pipeline_at(path: &Path, origin: Origin) -> Result<Source, PlanError> {
 
 /// Reads at most one byte more than allowed, so that the reader can tell; only regular files.
 fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PlanError> {
-    // Looked at before it is opened: opening a pipe would wait for a writer.
-    if !fs_err::metadata(path)?.is_file() {
-        return Err(PlanError::NotAFile { path: path.to_owned() });
+    match bounded::start_of(path, most + 1) {
+        Ok(part) => Ok(part.bytes),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(PlanError::NotAFile { path: path.to_owned() }),
+        Err(error) => Err(error.into()),
     }
-    let mut bytes = Vec::new();
-    fs_err::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 impl Prompts {

@@ -25,9 +25,9 @@ fn an_iteration_works_on_a_branch_that_stays() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project.join("part"), "run-1", "fix", "2-1");
-    let inside = worktree.enter().unwrap();
+    let inside = worktree.enter(&Cancel::default()).unwrap();
     assert_eq!(inside, home.join("worktrees/run-1/2-1/part"));
-    assert_eq!(worktree.enter().unwrap(), inside, "entered again after a crash");
+    assert_eq!(worktree.enter(&Cancel::default()).unwrap(), inside, "entered again after a crash");
     fs_err::write(inside.join("a.txt"), "two\n").unwrap();
     fs_err::write(inside.join("new.txt"), "new\n").unwrap();
     fs_err::write(inside.join("built"), "ignored\n").unwrap();
@@ -47,7 +47,7 @@ fn a_later_run_of_the_same_name_gets_another_branch() {
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     for run in ["aaaaaaaa-1", "bbbbbbbb-2"] {
         let worktree = Worktree::new(&home, &project, run, "fix", "1-1");
-        worktree.enter().unwrap();
+        worktree.enter(&Cancel::default()).unwrap();
         worktree.leave("nothing to commit").unwrap();
     }
     let branches =
@@ -59,7 +59,7 @@ fn a_later_run_of_the_same_name_gets_another_branch() {
 fn without_a_repository_there_is_no_worktree() {
     let directory = tempfile::tempdir().unwrap();
     let worktree = Worktree::new(&directory.path().join("home"), directory.path(), "r", "n", "1-1");
-    assert!(matches!(worktree.enter(), Err(WorktreeError::NoRepository(_))));
+    assert!(matches!(worktree.enter(&Cancel::default()), Err(WorktreeError::NoRepository(_))));
 }
 
 #[test]
@@ -67,14 +67,14 @@ fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
-    worktree.enter().unwrap();
+    worktree.enter(&Cancel::default()).unwrap();
     // Killed while git was checking files out, with the branch made already.
     forget(&worktree.beside(READY)).unwrap();
     fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
-    let inside = worktree.enter().unwrap();
+    let inside = worktree.enter(&Cancel::default()).unwrap();
     assert_eq!(fs_err::read_to_string(inside.join("part/a.txt")).unwrap(), "one\n");
     fs_err::write(inside.join("new.txt"), "new\n").unwrap();
-    worktree.commit_all(&worktree.lock().unwrap(), "Work").unwrap();
+    worktree.commit_all(&worktree.lock(&Cancel::default()).unwrap(), "Work").unwrap();
     // Killed while it was being removed.
     durable::mark(&worktree.beside(KEPT)).unwrap();
     forget(&worktree.beside(READY)).unwrap();
@@ -84,7 +84,7 @@ fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
     assert_eq!(log, "Work\n\nA\tnew.txt");
     assert_eq!(git(None, &project, "worktree list", &["worktree", "list"]).unwrap().lines().count(), 1);
     // Going on is going on with the work.
-    assert!(worktree.enter().unwrap().join("new.txt").exists());
+    assert!(worktree.enter(&Cancel::default()).unwrap().join("new.txt").exists());
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
     fs_err::create_dir_all(project.join(".git/refs/heads/steadfast/fix")).unwrap();
     fs_err::write(project.join(".git/refs/heads/steadfast/fix/1-1.lock"), "").unwrap();
-    let inside = worktree.enter().unwrap();
+    let inside = worktree.enter(&Cancel::default()).unwrap();
     fs_err::write(inside.join("new.txt"), "new\n").unwrap();
     fs_err::write(project.join(".git/index.lock"), "").unwrap();
     for name in ["index.lock", "HEAD.lock"] {
@@ -103,4 +103,32 @@ fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
     worktree.leave("Work").unwrap();
     assert_eq!(git(None, &project, "show", &["show", "steadfast/fix/1-1:new.txt"]).unwrap(), "new");
     assert!(project.join(".git/index.lock").exists(), "it is the user's");
+}
+
+#[test]
+fn one_that_nobody_waits_for_is_given_up_and_made_later() {
+    let world = repository();
+    let (home, project) = (world.path().join("home"), world.path().join("project"));
+    let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
+    let cancel = Cancel::default();
+    cancel.cancel();
+    assert!(matches!(worktree.enter(&cancel), Err(WorktreeError::Ending)));
+    let inside = worktree.enter(&Cancel::default()).unwrap();
+    assert_eq!(fs_err::read_to_string(inside.join("part/a.txt")).unwrap(), "one\n");
+    // It is there, so nothing has to be waited for.
+    assert_eq!(worktree.enter(&cancel).unwrap(), inside);
+}
+
+#[test]
+fn work_in_one_that_git_does_not_know_any_more_is_not_removed() {
+    let world = repository();
+    let (home, project) = (world.path().join("home"), world.path().join("project"));
+    let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
+    let inside = worktree.enter(&Cancel::default()).unwrap();
+    fs_err::write(inside.join("new.txt"), "new\n").unwrap();
+    fs_err::remove_file(inside.join(".git")).unwrap();
+    assert!(matches!(worktree.enter(&Cancel::default()), Err(WorktreeError::Broken(_))));
+    assert!(inside.join("new.txt").exists());
+    fs_err::remove_dir_all(&inside).unwrap();
+    assert_eq!(worktree.enter(&Cancel::default()).unwrap(), inside);
 }

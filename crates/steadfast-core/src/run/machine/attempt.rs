@@ -104,17 +104,12 @@ impl Machine<'_> {
                 flight.errors = flight.errors.saturating_add(1);
                 let errors = flight.errors;
                 flight.rest(now.saturating_add(rest_after(errors, back_off)), WaitReason::BackOff);
-                self.count_errors();
                 if errors >= most_errors {
                     self.leave(id);
                     self.wind_down(RunStatus::Failed, reason("errors", &failure.message));
                 }
             }
         }
-    }
-
-    pub(super) fn count_errors(&mut self) {
-        self.run.errors_in_row = self.run.flights.iter().map(|flight| flight.errors).max().unwrap_or(0);
     }
 
     /// The iteration is not under way any more; going on later begins with its next attempt.

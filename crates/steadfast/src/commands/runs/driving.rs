@@ -30,7 +30,6 @@ pub(super) fn engine_of(paths: &Paths) -> Result<Engine, Failure> {
         grace: Duration::from_millis(paths.config.runs.grace_ms),
         config: paths.config.clone(),
         // Kept with the run when it was made.
-        worktree: false,
     })
 }
 

@@ -1,0 +1,60 @@
+//! What is there of the worktrees of a run: the branches that hold its work, and those worktrees that nobody needs any
+//! more.
+
+use std::path::{Path, PathBuf};
+
+use steadfast_core::run::AttemptId;
+
+use super::git::git;
+use super::{Worktree, WorktreeError};
+use crate::process::Cancel;
+
+/// Where the work of an iteration is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    pub branch: String,
+    /// While it is there.
+    pub worktree: Option<PathBuf>,
+}
+
+/// The branch that an iteration worked on, if it was not in the project itself.
+pub fn kept(home: &Path, run_id: &str, id: AttemptId, is_parallel: bool) -> Option<Kept> {
+    let part = if is_parallel { format!("{}-{}", id.stage, id.iteration) } else { "run".to_owned() };
+    let worktree = Worktree::new(home, Path::new(""), run_id, "", &part);
+    let branch = worktree.chosen().ok()??;
+    Some(Kept { branch, worktree: worktree.path.is_dir().then_some(worktree.path) })
+}
+
+/// Removes the worktrees of a run that is over and that lost nothing by it: all of their work is on branches, which
+/// stay. Returns them.
+pub fn remove_clean(
+    home: &Path,
+    project: &Path,
+    run_id: &str,
+    name: &str,
+    dry_run: bool,
+) -> Result<Vec<PathBuf>, WorktreeError> {
+    let Ok(entries) = fs_err::read_dir(home.join("worktrees").join(run_id)) else { return Ok(Vec::new()) };
+    let mut removed = Vec::new();
+    for entry in entries.flatten() {
+        let file = entry.file_name();
+        let Some(part) = file.to_str().and_then(|name| name.strip_suffix(".branch")) else { continue };
+        let worktree = Worktree::new(home, project, run_id, name, part);
+        if !worktree.path.join(".git").exists() {
+            continue;
+        }
+        let guard = worktree.lock(&Cancel::default())?;
+        let is_clean =
+            git(Some(&guard), &worktree.path, "status", &["status", "--porcelain"]).is_ok_and(|it| it.is_empty());
+        // Commits of no branch would be lost.
+        let is_on_branch = git(Some(&guard), &worktree.path, "symbolic-ref", &["symbolic-ref", "-q", "HEAD"]).is_ok();
+        if is_clean && is_on_branch {
+            if !dry_run {
+                worktree.clear(&guard)?;
+            }
+            removed.push(worktree.path.clone());
+        }
+    }
+    removed.sort();
+    Ok(removed)
+}
