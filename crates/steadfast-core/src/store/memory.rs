@@ -34,9 +34,8 @@ const COLUMNS: &str = "e.id, e.session_id, e.category, e.kind, e.importance, e.s
     e.created_at_ms";
 
 const COUNT_REPETITION: &str = "UPDATE session_events SET repeats = repeats + 1
-     WHERE id = (SELECT id FROM session_events WHERE session_id = ?1 AND category = ?2 AND kind = ?3
-                 ORDER BY id DESC LIMIT 1)
-       AND subject = ?4 AND text = ?5 AND resolved = 0";
+     WHERE id = (SELECT id FROM session_events WHERE session_id = ?1 AND category = ?2 ORDER BY id DESC LIMIT 1)
+       AND kind = ?3 AND subject = ?4 AND text = ?5 AND resolved = 0";
 
 /// The statement says the id itself: the triggers that keep the index for searches write rows too.
 const ADD: &str = "INSERT INTO session_events (session_id, category, kind, importance, subject, text, created_at_ms)
@@ -68,8 +67,8 @@ impl Added {
 }
 
 impl Db<'_> {
-    /// Remembers what one hook call found, in the caller's transaction. What equals the newest event of the same
-    /// category and kind only raises its `repeats`; an error that was resolved since is a new one.
+    /// Remembers what one hook call found, in the caller's transaction. What equals the newest event of its
+    /// category only raises its `repeats`; an error that was resolved since is a new one.
     pub fn remember(self, session_id: &str, found: &Findings, now: Millis) -> Result<(), StoreError> {
         let mut added = None;
         for finding in &found.findings {
@@ -94,7 +93,7 @@ impl Db<'_> {
         }
     }
 
-    /// Adds an event, unless it repeats the newest of its kind; then there is no new id.
+    /// Adds an event, unless it repeats the newest of its category; then there is no new id.
     fn add_finding(self, session_id: &str, finding: &Finding, now: Millis) -> Result<Option<i64>, StoreError> {
         let category = <&str>::from(finding.category);
         let (subject, text) = (text::cut(&finding.subject, SUBJECT_KEPT), text::cut(&finding.text, TEXT_KEPT));
@@ -133,9 +132,9 @@ impl Db<'_> {
         understood(rows)
     }
 
-    /// How often each category was seen, repetitions counted; categories without events are left out.
+    /// How many events of each category there are, a repeated one counted once; categories without any are left out.
     pub fn counts_by_category(self, session_id: &str) -> Result<Vec<(Category, i64)>, StoreError> {
-        let sql = "SELECT category, sum(repeats) FROM session_events WHERE session_id = ?1 GROUP BY category";
+        let sql = "SELECT category, count(*) FROM session_events WHERE session_id = ?1 GROUP BY category";
         let mut statement = self.0.prepare_cached(sql)?;
         let rows = statement.query_map([session_id], |row| Ok((lossy(row, 0)?, row.get::<_, i64>(1)?)))?;
         let counts: Vec<(String, i64)> = rows.collect::<Result<_, _>>()?;
