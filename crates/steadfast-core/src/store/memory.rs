@@ -37,6 +37,9 @@ const COUNT_REPETITION: &str = "UPDATE session_events SET repeats = repeats + 1
      WHERE id = (SELECT id FROM session_events WHERE session_id = ?1 AND category = ?2 ORDER BY id DESC LIMIT 1)
        AND kind = ?3 AND subject = ?4 AND text = ?5 AND resolved = 0";
 
+const NEWEST_OF_TASK: &str = "SELECT kind FROM session_events
+     WHERE session_id = ?1 AND category = 'task' AND subject = ?2 ORDER BY id DESC LIMIT 1";
+
 /// The statement says the id itself: the triggers that keep the index for searches write rows too.
 const ADD: &str = "INSERT INTO session_events (session_id, category, kind, importance, subject, text, created_at_ms)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
@@ -85,7 +88,7 @@ impl Db<'_> {
             }
         }
         for change in &found.tasks {
-            self.change_tasks(session_id, change, now)?;
+            added = Added::with(added, self.change_tasks(session_id, change, now)?);
         }
         match added {
             Some(added) => self.evict_events(session_id, added),
@@ -97,6 +100,9 @@ impl Db<'_> {
     fn add_finding(self, session_id: &str, finding: &Finding, now: Millis) -> Result<Option<i64>, StoreError> {
         let category = <&str>::from(finding.category);
         let (subject, text) = (text::cut(&finding.subject, SUBJECT_KEPT), text::cut(&finding.text, TEXT_KEPT));
+        if finding.category == Category::Task && self.is_told_of_task(session_id, &subject, finding.kind)? {
+            return Ok(None);
+        }
         let repeated = self.0.prepare_cached(COUNT_REPETITION)?.execute(params![
             session_id,
             category,
@@ -110,6 +116,15 @@ impl Db<'_> {
         let level = level(finding.importance);
         let values = params![session_id, category, finding.kind, level, subject, text, now];
         Ok(Some(self.0.prepare_cached(ADD)?.query_row(values, |row| row.get(0))?))
+    }
+
+    /// Whether the newest event of a task says the same: a client announces a change, and then tells of it.
+    fn is_told_of_task(self, session_id: &str, task: &str, kind: &str) -> Result<bool, StoreError> {
+        if task.is_empty() {
+            return Ok(false);
+        }
+        let newest = self.0.prepare_cached(NEWEST_OF_TASK)?.query_row([session_id, task], |row| lossy(row, 0));
+        Ok(newest.optional()?.is_some_and(|newest| newest == kind))
     }
 
     /// Events of a session, oldest first.
