@@ -5,34 +5,17 @@
 use super::{asks, strip_word};
 
 /// Words before an opening that change nothing.
-const FILLERS: [&str; 17] = [
-    "ok",
-    "okay",
-    "sure",
-    "please",
-    "and",
-    "also",
-    "so",
-    "well",
-    "hey",
-    "hi",
-    "note",
-    "important",
-    "remember",
-    "bitte",
-    "por favor",
-    "s'il te plaît",
-    "请",
-];
+const FILLERS: &str =
+    "ok|okay|sure|please|and|also|so|well|hey|hi|note|important|remember|bitte|por favor|s'il te plaît|请";
 
 /// What must be true of the words behind an opening.
 #[derive(Debug, Clone, Copy)]
 enum Needs {
     Nothing,
     /// The first word is not one of these.
-    Not(&'static [&'static str]),
+    Not(&'static str),
     /// The words begin with one of these.
-    Begins(&'static [&'static str]),
+    Begins(&'static str),
     /// The sentence does not end like a complaint.
     NoComplaint,
     /// An English verb that tells someone what to do, not what happens.
@@ -48,156 +31,31 @@ enum Needs {
     /// A verb somewhere: `that` is no pronoun then.
     Statement,
     /// A role, not praise.
-    Role(&'static [&'static str]),
+    Role(&'static str),
     /// How to answer, not whom.
-    Manner(&'static [&'static str]),
+    Manner(&'static str),
 }
 
-const EXPLICIT: Needs =
-    Needs::Begins(&[",", ":", "please", "you", "we", "use", "do", "don't", "only", "always", "never", "keep", "make"]);
-const ENGLISH_ROLE: Needs = Needs::Role(&[
-    "a",
-    "an",
-    "the",
-    "my",
-    "our",
-    "now a",
-    "now an",
-    "now the",
-    "now my",
-    "now our",
-    "to",
-    "not to",
-    "not allowed",
-    "not permitted",
-    "never to",
-    "only to",
-    "allowed to",
-    "only allowed",
-    "responsible for",
-    "in charge of",
-]);
-const ENGLISH_MANNER: Needs = Needs::Manner(&[
-    "in",
-    "with",
-    "only",
-    "as",
-    "like",
-    "using",
-    "without",
-    "always",
-    "briefly",
-    "concisely",
-    "tersely",
-    "shortly",
-]);
-const FRENCH_TALK: Needs = Needs::Not(&[
-    "génial",
-    "géniale",
-    "super",
-    "incroyable",
-    "fantastique",
-    "formidable",
-    "nul",
-    "nulle",
-    "sur",
-    "dans",
-    "bloqué",
-    "trop",
-    "très",
-    "en",
-    "le",
-    "la",
-    "parfait",
-    "parfaite",
-    "sûr",
-    "sûre",
-    "prêt",
-    "prête",
-    "là",
-    "où",
-]);
-const SPANISH_TALK: Needs = Needs::Not(&[
-    "increíble",
-    "genial",
-    "muy",
-    "lo",
-    "el",
-    "la",
-    "mi",
-    "tan",
-    "bueno",
-    "buena",
-    "estupendo",
-    "crack",
-    "grande",
-    "incrível",
-    "ótimo",
-    "ótima",
-    "demais",
-    "o",
-    "a",
-    "meu",
-]);
-const ROMANCE_COMPLAINT: Needs = Needs::Not(&[
-    "pas",
-    "le",
-    "la",
-    "les",
-    "aussi",
-    "en",
-    "plus",
-    "autant",
-    "un",
-    "une",
-    "du",
-    "des",
-    "vu",
-    "eu",
-    "de",
-    "falla",
-    "falha",
-    "se",
-    "si",
-    "está",
-    "es",
-    "é",
-    "hay",
-    "há",
-    "me",
-    "da",
-    "dá",
-    "el",
-    "los",
-    "las",
-    "lo",
-    "il",
-    "o",
-    "a",
-    "os",
-    "as",
-    "um",
-    "uma",
-    "una",
-    "funciona",
-    "funcionó",
-    "funcionou",
-    "funziona",
-    "fallaba",
-    "igual",
-    "ha",
-    "ho",
-    "había",
-    "he",
-    "pasa",
-    "sale",
-    "trava",
-    "va",
-    "crasha",
-    "crashea",
-    "vi",
-    "mais",
-]);
+const EXPLICIT: Needs = Needs::Begins(",|:|please|you|we|use|do|don't|only|always|never|keep|make");
+const ENGLISH_ROLE: Needs = Needs::Role(
+    "a|an|the|my|our|now a|now an|now the|now my|now our|to|not to|not allowed|not permitted|never to|only to|\
+    allowed to|only allowed|responsible for|in charge of",
+);
+const ENGLISH_MANNER: Needs =
+    Needs::Manner("in|with|only|as|like|using|without|always|briefly|concisely|tersely|shortly");
+const FRENCH_TALK: Needs = Needs::Not(
+    "génial|géniale|super|incroyable|fantastique|formidable|nul|nulle|sur|dans|bloqué|trop|très|en|le|la|\
+    parfait|parfaite|sûr|sûre|prêt|prête|là|où",
+);
+const SPANISH_TALK: Needs = Needs::Not(
+    "increíble|genial|muy|lo|el|la|mi|tan|bueno|buena|estupendo|crack|grande|incrível|ótimo|ótima|demais|o|a|\
+    meu",
+);
+const ROMANCE_COMPLAINT: Needs = Needs::Not(
+    "pas|le|la|les|aussi|en|plus|autant|un|une|du|des|vu|eu|de|falla|falha|se|si|está|es|é|hay|há|me|da|dá|el|\
+    los|las|lo|il|o|a|os|as|um|uma|una|funciona|funcionó|funcionou|funziona|fallaba|igual|ha|ho|había|he|\
+    pasa|sale|trava|va|crasha|crashea|vi|mais",
+);
 
 /// How rules for the time to come and roles begin. Those of scripts with blanks end where the word ends.
 const OPENINGS: [(&str, Needs); 58] = [
@@ -211,8 +69,8 @@ const OPENINGS: [(&str, Needs); 58] = [
     ("you're", ENGLISH_ROLE),
     ("act as", Needs::Nothing),
     ("respond", ENGLISH_MANNER),
-    ("reply in", Needs::Manner(&[""])),
-    ("answer in", Needs::Manner(&[""])),
+    ("reply in", Needs::Manner("")),
+    ("answer in", Needs::Manner("")),
     ("do not ever", Needs::Nothing),
     ("don't ever", Needs::Nothing),
     ("remember to", Needs::Nothing),
@@ -223,11 +81,8 @@ const OPENINGS: [(&str, Needs); 58] = [
     ("niemals", Needs::GermanOrder),
     ("ab jetzt", Needs::Nothing),
     ("ab sofort", Needs::Nothing),
-    (
-        "du bist",
-        Needs::Role(&["ein", "eine", "der", "die", "mein", "meine", "unser", "unsere", "jetzt ein", "jetzt eine"]),
-    ),
-    ("antworte", Needs::Manner(&["auf", "in", "nur", "immer", "kurz", "knapp", "mit", "ohne", "als"])),
+    ("du bist", Needs::Role("ein|eine|der|die|mein|meine|unser|unsere|jetzt ein|jetzt eine")),
+    ("antworte", Needs::Manner("auf|in|nur|immer|kurz|knapp|mit|ohne|als")),
     ("toujours", ROMANCE_COMPLAINT),
     ("jamais", ROMANCE_COMPLAINT),
     ("ne jamais", Needs::Nothing),
@@ -235,7 +90,7 @@ const OPENINGS: [(&str, Needs); 58] = [
     ("vous êtes", FRENCH_TALK),
     ("désormais", Needs::Nothing),
     ("à partir de maintenant", Needs::Nothing),
-    ("réponds", Needs::Manner(&["en", "toujours", "uniquement", "seulement", "brièvement", "avec", "sans"])),
+    ("réponds", Needs::Manner("en|toujours|uniquement|seulement|brièvement|avec|sans")),
     ("siempre", ROMANCE_COMPLAINT),
     ("nunca", ROMANCE_COMPLAINT),
     ("eres", SPANISH_TALK),
@@ -248,7 +103,7 @@ const OPENINGS: [(&str, Needs); 58] = [
     ("всегда", Needs::RussianOrder),
     ("никогда", Needs::RussianOrder),
     ("отныне", Needs::Nothing),
-    ("你是", Needs::Begins(&["一", "我", "个", "资深", "高级", "专业", "专家", "本项目", "这个项目"])),
+    ("你是", Needs::Begins("一|我|个|资深|高级|专业|专家|本项目|这个项目")),
     ("总是", Needs::NoComplaint),
     ("始终", Needs::NoComplaint),
     ("永远", Needs::NoComplaint),
@@ -265,73 +120,12 @@ const OPENINGS: [(&str, Needs); 58] = [
 ];
 
 /// What people are called who are no role.
-const PRAISE: [&str; 35] = [
-    "genius",
-    "legend",
-    "lifesaver",
-    "star",
-    "rockstar",
-    "hero",
-    "beast",
-    "wizard",
-    "god",
-    "gem",
-    "angel",
-    "champ",
-    "best",
-    "man",
-    "one",
-    "goat",
-    "idiot",
-    "moron",
-    "joke",
-    "bit",
-    "little",
-    "lot",
-    "great",
-    "genie",
-    "held",
-    "engel",
-    "schatz",
-    "beste",
-    "bester",
-    "genio",
-    "crack",
-    "sol",
-    "gênio",
-    "génie",
-    "wrong",
-];
+const PRAISE: &str = "genius|legend|lifesaver|star|rockstar|hero|beast|wizard|god|gem|angel|champ|best|man|one|goat|idiot|\
+    moron|joke|bit|little|lot|great|genie|held|engel|schatz|beste|bester|genio|crack|sol|gênio|génie|wrong";
 
 /// How sentences end that only say what happens, or how good somebody is.
-const COMPLAINTS: [&str; 26] = [
-    "崩溃",
-    "失败",
-    "报错",
-    "出错",
-    "不行",
-    "了",
-    "天才",
-    "笨蛋",
-    "落ちる",
-    "落ちます",
-    "失敗する",
-    "失敗します",
-    "になる",
-    "になります",
-    "が出る",
-    "出ます",
-    "クラッシュする",
-    "天才です",
-    "最高です",
-    "正しい",
-    "正しいです",
-    "실패해요",
-    "실패합니다",
-    "실패해",
-    "나요",
-    "죽어요",
-];
+const COMPLAINTS: &str = "崩溃|失败|报错|出错|不行|了|天才|笨蛋|落ちる|落ちます|失敗する|失敗します|になる|になります|が出る|出ます|クラッシュする|天才です|最高です|正しい|正しいです|실패해요|실패합니다|실패해|\
+    나요|죽어요";
 
 /// The first sentence, if it sets a rule or a role.
 pub(super) fn standing_rule(prompt: &str) -> Option<&str> {
@@ -343,7 +137,7 @@ pub(super) fn standing_rule(prompt: &str) -> Option<&str> {
     }
     let lower = sentence.to_lowercase();
     let mut words = lower.as_str();
-    while let Some(rest) = FILLERS.iter().find_map(|filler| strip_word(words, filler)) {
+    while let Some(rest) = words_of(FILLERS).find_map(|filler| strip_word(words, filler)) {
         // `remember that …` is an opening of its own.
         if opening(words).next().is_some() {
             break;
@@ -363,54 +157,43 @@ impl Needs {
         let next = first_word(rest);
         match self {
             Self::Nothing => true,
-            Self::Not(words) => !next.is_empty() && !words.contains(&next) && !is_praise(rest),
-            Self::Begins(starts) => starts.iter().any(|start| strip_word(rest, start).is_some()),
+            Self::Not(words) => !next.is_empty() && !has(words, next) && !is_praise(rest),
+            Self::Begins(starts) => words_of(starts).any(|start| strip_word(rest, start).is_some()),
             Self::NoComplaint => {
                 let end = rest.trim_end_matches(['!', '！', '。', '…', ' ', '啊', '吧']);
-                !COMPLAINTS.iter().any(|complaint| end.ends_with(complaint))
+                !words_of(COMPLAINTS).any(|complaint| end.ends_with(complaint))
             }
             Self::EnglishOrder => is_english_order(next),
             Self::GermanOrder => is_german_order(next, rest),
             Self::ItalianOrder => ["are", "ere", "ire", "rsi", "più"].iter().any(|end| next.ends_with(end)),
             Self::RussianOrder => is_russian_order(rest),
             Self::Consequence => {
-                const SUBJECTS: [&str; 18] = [
-                    "it",
-                    "i",
-                    "the",
-                    "this",
-                    "that",
-                    "there",
-                    "we",
-                    "they",
-                    "he",
-                    "she",
-                    "my",
-                    "a",
-                    "an",
-                    "everything",
-                    "nothing",
-                    "something",
-                    "its",
-                    "it's",
-                ];
+                const SUBJECTS: &str =
+                    "it|i|the|this|that|there|we|they|he|she|my|a|an|everything|nothing|something|its|it's";
                 let then = rest.split_once(',').map(|(_, then)| first_word(then.trim_start())).unwrap_or_default();
-                !then.is_empty() && !SUBJECTS.contains(&then)
+                !then.is_empty() && !has(SUBJECTS, then)
             }
             Self::Statement => {
-                const VERBS: [&str; 22] = [
-                    "is", "are", "must", "should", "need", "needs", "has", "have", "use", "uses", "do", "does",
-                    "don't", "can", "can't", "cannot", "may", "will", "only", "never", "always", "want",
-                ];
-                rest.split_whitespace().skip(1).any(|word| VERBS.contains(&word))
+                const VERBS: &str = "is|are|must|should|need|needs|has|have|use|uses|do|does|don't|can|can't|cannot|may|will|only|never|\
+                    always|want";
+                rest.split_whitespace().skip(1).any(|word| has(VERBS, word))
             }
-            Self::Role(starts) => starts.iter().any(|start| strip_word(rest, start).is_some()) && !is_praise(rest),
-            Self::Manner(starts) => starts.iter().any(|start| {
+            Self::Role(starts) => words_of(starts).any(|start| strip_word(rest, start).is_some()) && !is_praise(rest),
+            Self::Manner(starts) => words_of(starts).any(|start| {
                 let how = if start.is_empty() { Some(rest) } else { strip_word(rest, start) };
                 how.is_some_and(|how| is_manner(start, first_word(how.trim_start())))
             }),
         }
     }
+}
+
+/// The lists above are words between bars.
+fn words_of(list: &'static str) -> impl Iterator<Item = &'static str> {
+    list.split('|')
+}
+
+fn has(list: &'static str, word: &str) -> bool {
+    words_of(list).any(|of| of == word)
 }
 
 fn first_word(text: &str) -> &str {
@@ -420,44 +203,40 @@ fn first_word(text: &str) -> &str {
 
 /// Within its first words, so that a reviewer of the best code stays a role.
 fn is_praise(rest: &str) -> bool {
-    rest.split_whitespace().take(3).any(|word| PRAISE.contains(&first_word(word)))
+    rest.split_whitespace().take(3).any(|word| has(PRAISE, first_word(word)))
 }
 
 /// `crashes` and `worked` tell what happens, `pass` and `need` what to do.
 fn is_english_order(next: &str) -> bool {
-    const TALK: [&str; 25] = [
-        "mind", "again", "a", "an", "the", "been", "is", "was", "were", "has", "had", "seen", "happy", "glad", "nice",
-        "good", "great", "fun", "this", "that", "my", "your", "knew", "thought", "gonna",
-    ];
-    const ORDERS: [&str; 9] = ["need", "embed", "feed", "seed", "proceed", "focus", "canvas", "bias", "alias"];
+    const TALK: &str = "mind|again|a|an|the|been|is|was|were|has|had|seen|happy|glad|nice|good|great|fun|this|that|my|your|knew|\
+        thought|gonna";
+    const ORDERS: &str = "need|embed|feed|seed|proceed|focus|canvas|bias|alias";
     let happens = (next.ends_with('s') && !next.ends_with("ss")) || next.ends_with("ed");
-    !next.is_empty() && !TALK.contains(&next) && (!happens || ORDERS.contains(&next))
+    !next.is_empty() && !has(TALK, next) && (!happens || has(ORDERS, next))
 }
 
 fn is_german_order(next: &str, rest: &str) -> bool {
-    const TALK: [&str; 11] =
-        ["noch", "wieder", "dieser", "diese", "dieses", "das", "der", "die", "dasselbe", "mehr", "gut"];
+    const TALK: &str = "noch|wieder|dieser|diese|dieses|das|der|die|dasselbe|mehr|gut";
     let infinitive = |word: &str| {
         let word = first_word(word);
         word.chars().count() >= 4 && ["en", "eln", "ern"].iter().any(|end| word.ends_with(end))
     };
-    !TALK.contains(&next) && (next == "nur" || rest.split_whitespace().any(infinitive))
+    !has(TALK, next) && (next == "nur" || rest.split_whitespace().any(infinitive))
 }
 
 fn is_russian_order(rest: &str) -> bool {
-    const HAPPENS: [&str; 12] = ["ет", "ит", "ют", "ят", "ат", "ется", "ится", "ал", "ил", "ло", "ла", "ли"];
+    const HAPPENS: &str = "ет|ит|ют|ят|ат|ется|ится|ал|ил|ло|ла|ли";
     let verb = first_word(strip_word(rest, "не").unwrap_or(rest).trim_start());
-    !verb.is_empty() && !HAPPENS.iter().any(|end| verb.ends_with(end))
+    !verb.is_empty() && !words_of(HAPPENS).any(|end| verb.ends_with(end))
 }
 
 /// `in German`, `auf Deutsch`, `with JSON`: a language or a form, not a place or a person.
 fn is_manner(start: &str, next: &str) -> bool {
-    const PLACES: [&str; 22] = [
-        "the", "this", "that", "my", "your", "his", "her", "their", "our", "pr", "thread", "slack", "die", "das",
-        "den", "der", "dem", "seine", "ihre", "ticket", "la", "le",
-    ];
+    const PLACES: &str =
+        "the|this|that|my|your|his|her|their|our|pr|thread|slack|die|das|den|der|dem|seine|ihre|ticket|la|le";
     let of_place = matches!(start, "" | "in" | "with" | "auf" | "en" | "avec" | "mit");
-    !of_place || (!next.is_empty() && !PLACES.contains(&next) && !(start == "with" && matches!(next, "a" | "an")))
+    let place = next.is_empty() || has(PLACES, next) || (start == "with" && matches!(next, "a" | "an"));
+    !of_place || !place
 }
 
 fn first_sentence(prompt: &str) -> &str {
