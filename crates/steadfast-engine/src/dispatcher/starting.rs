@@ -168,9 +168,6 @@ pub(super) fn limit_of(stage: &StagePlan) -> Duration {
 
 /// What the agent has to promise for its stage to end.
 fn promises_of(rule: &Rule) -> Vec<String> {
-    match rule {
-        Rule::Promise(promise) => vec![promise.clone()],
-        Rule::Any(rules) | Rule::All(rules) => rules.iter().flat_map(promises_of).collect(),
-        _ => Vec::new(),
-    }
+    let promise = |leaf: &Rule| if let Rule::Promise(promise) = leaf { Some(promise.clone()) } else { None };
+    rule.leaves().filter_map(promise).collect()
 }
