@@ -74,8 +74,8 @@ impl Pursuit {
         if is_first || is_over {
             self.put_session(saved, is_over)?;
         }
-        let actor = if process::is_inside_agent() { Actor::Worker } else { Actor::User };
-        let taken_up_by = (is_first && !is_over).then_some(actor);
+        let is_taken_up = is_first && !is_over;
+        let taken_up_by = is_taken_up.then(|| if process::is_inside_agent() { Actor::Worker } else { Actor::User });
         self.follow(saved.run_id, saved.plan, saved.run, taken_up_by, saved.now)
     }
 
