@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use steadfast_core::action;
+use steadfast_core::bounded;
 use steadfast_core::clock::Millis;
 use steadfast_core::goal::{Actor, GoalStatus, change};
 use steadfast_core::host::Host;
@@ -21,6 +22,8 @@ use crate::processes::Identity;
 
 /// What loops of this kind are called where others show their type.
 pub const TITLE: &str = "goal";
+/// Outputs in it are tails.
+const MOST_EVIDENCE: u64 = 16 << 20;
 const ORIGIN: Origin = Origin { actor: Actor::Steadfast, place: "run" };
 
 /// Keeps the goal of a run up to date.
@@ -149,7 +152,7 @@ impl Pursuit {
     }
 
     fn evidence(&self, run_id: &str, id: AttemptId) -> Vec<Verification> {
-        let kept = fs_err::read(Attempt::at(&self.home, run_id, id).evidence()).ok();
+        let kept = bounded::whole(&Attempt::at(&self.home, run_id, id).evidence(), MOST_EVIDENCE).ok();
         kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
