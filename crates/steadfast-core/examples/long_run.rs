@@ -14,26 +14,8 @@ use steadfast_core::store::{Store, StoreError};
 const AT_ONCE: u32 = 1_000;
 
 fn plan(name: &str, iterations: u32) -> Plan {
-    let agent =
-        AgentPlan { kind: AgentKind::Command(vec!["true".to_owned()]), model: None, effort: None, user_hooks: false };
-    let stage = StagePlan {
-        name: "long".to_owned(),
-        loop_type: None,
-        prompt: "Go on.".to_owned(),
-        runs: iterations,
-        min_iterations: 1,
-        completion: Rule::FixedN,
-        check_before: false,
-        delay_ms: 0,
-        agent,
-        timeout_ms: 60_000,
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
-    };
+    let agent = AgentPlan::new(AgentKind::Command(vec!["true".to_owned()]));
+    let stage = StagePlan { prompt: "Go on.".to_owned(), agent, ..StagePlan::new("long", Rule::FixedN, iterations) };
     Plan {
         name: name.to_owned(),
         kind: RunKind::Loop,

@@ -15,7 +15,7 @@ use crate::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason};
 use crate::host::Host;
 use crate::store::{Db, Origin, Session, Store, StoreError};
 use crate::text;
-pub use completion::{add_evidence, complete};
+pub use completion::{add_evidence, complete, record_evidence};
 pub use orphan::{adopt, delete_orphans, find_goal, is_orphaned, orphans};
 
 #[derive(Debug, thiserror::Error)]
@@ -76,25 +76,27 @@ pub fn start(store: &mut Store, place: &Place, new: NewGoal, origin: Origin, now
     if let Some(old) = store.read().goal(&place.session_id)? {
         refresh(store, &old, origin, now)?;
     }
-    store.write(|db| {
-        let old = db.goal(&place.session_id)?;
-        if let Some(old) = &old {
-            if old.status.is_live() {
-                let objective = text::headline(&old.objective, 80);
-                return Err(ActionError::GoalExists { status: old.status, objective });
-            }
-            if origin.actor.is_agent() && abandoned_by_agent(db, old)? {
-                return Err(ActionError::NeedsUser);
-            }
-            db.move_span(old, Span::Close, now)?;
+    store.write(|db| start_with(db, place, new, origin, now))
+}
+
+/// The same in the caller's transaction, for a goal that must not be without something else, nor that without the goal.
+pub fn start_with(db: Db<'_>, place: &Place, new: NewGoal, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
+    let old = db.goal(&place.session_id)?;
+    if let Some(old) = &old {
+        if old.status.is_live() {
+            let objective = text::headline(&old.objective, 80);
+            return Err(ActionError::GoalExists { status: old.status, objective });
         }
-        let mut goal = Goal::start(new, &place.session_id, place.host, place.project_dir.clone(), now);
-        if let Some(transcript) = &place.transcript {
-            goal.last_accounted_byte_offset =
-                accounting::skip_to_end(db, place.host, &place.session_id, transcript, now)?;
+        if origin.actor.is_agent() && abandoned_by_agent(db, old)? {
+            return Err(ActionError::NeedsUser);
         }
-        Ok(db.start_goal(&goal, old.as_ref(), origin)?)
-    })
+        db.move_span(old, Span::Close, now)?;
+    }
+    let mut goal = Goal::start(new, &place.session_id, place.host, place.project_dir.clone(), now);
+    if let Some(transcript) = &place.transcript {
+        goal.last_accounted_byte_offset = accounting::skip_to_end(db, place.host, &place.session_id, transcript, now)?;
+    }
+    Ok(db.start_goal(&goal, old.as_ref(), origin)?)
 }
 
 /// An agent that gave up a limited goal must not hand itself a fresh budget.

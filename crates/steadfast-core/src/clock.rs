@@ -8,6 +8,9 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 /// Milliseconds since 1970 in UTC.
 pub type Millis = i64;
 
+pub const HOUR: Millis = 3_600_000;
+pub const DAY: Millis = 24 * HOUR;
+
 /// Reads the clock. Only the outermost layers call this.
 pub fn now() -> Millis {
     Timestamp::now().as_millisecond()

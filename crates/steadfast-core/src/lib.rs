@@ -6,6 +6,7 @@
 
 pub mod accounting;
 pub mod action;
+pub mod bounded;
 pub mod clock;
 pub mod config;
 pub mod directive;

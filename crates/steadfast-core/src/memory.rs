@@ -14,6 +14,7 @@ use serde::Serialize;
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
+use crate::directive::{Directive, Form};
 use crate::host::Host;
 use stated::StatedGoal;
 
@@ -102,6 +103,9 @@ pub enum TaskChange {
     Replace(Vec<(String, TaskStatus)>),
 }
 
+/// The kind of the event that counts open tasks, by its repeats, for which there was no room.
+pub const TASKS_LEFT_OUT: &str = "left_out";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -125,6 +129,8 @@ pub struct Findings {
     pub tasks: Vec<TaskChange>,
     /// Subjects of errors ([`Finding::subject`]) that would be over if there was one: the same thing worked now.
     pub worked: Vec<String>,
+    /// What a prompt that is about a goal asks for, with as much of its text as is kept.
+    pub steering: Option<(Form, Directive<String>)>,
 }
 
 /// One event as the store keeps it.

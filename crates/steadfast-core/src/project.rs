@@ -1,8 +1,9 @@
 //! Which directories are one project: a git repository with its subdirectories and all its worktrees, else a directory
 //! alone. Only files of git are looked at, no program is run, and what they say is only compared.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
+
+use crate::bounded;
 
 /// No path that git writes is longer.
 const READ_MOST: u64 = 8_192;
@@ -29,12 +30,7 @@ fn repository_at(directory: &Path) -> Option<PathBuf> {
 }
 
 fn first_line(path: &Path) -> Option<String> {
-    // A pipe in its place would keep us waiting.
-    if !path.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    fs_err::File::open(path).ok()?.take(READ_MOST).read_to_string(&mut text).ok()?;
+    let text = String::from_utf8(bounded::start_of(path, READ_MOST).ok()?.bytes).ok()?;
     text.lines().next().map(|line| line.trim().to_owned())
 }
 

@@ -39,7 +39,7 @@ pub enum RunStatus {
 }
 
 /// Names one attempt of a run. All counting starts at 1, as in the public files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AttemptId {
     pub stage: u32,
     pub iteration: u32,
@@ -66,8 +66,6 @@ pub struct Run {
     pub cut_short: bool,
     /// The soonest moment at which something goes on by itself, if nothing happens before.
     pub wait: Option<Wait>,
-    /// Of the iteration under way that has the most.
-    pub errors_in_row: u32,
     /// Whether a cap over all goals and runs is reached, which ends the run like a limit of its own.
     #[serde(default)]
     pub capped: bool,
@@ -212,11 +210,6 @@ pub enum RunEvent {
     StopRequested(Stopping),
     /// All goals and runs together spent what a person allows; looked at before the next agent starts.
     CapReached,
-    /// A run that ended is to go on: with more iterations, if the maximum was the reason. It is only opened;
-    /// [`RunEvent::Started`] follows. What cannot be reopened stays as it is, see `machine::reopen`.
-    Reopened {
-        max: Option<u32>,
-    },
 }
 
 /// Goes into the tables, in the same transaction as the new state.

@@ -4,7 +4,7 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 
-use crate::clock::Millis;
+use crate::clock::{DAY, Millis};
 use crate::config::SharedLimits;
 use crate::goal::limit::SharedSpend;
 use crate::store::{Db, StoreError};
@@ -64,7 +64,6 @@ fn near(
 
 /// Midnight, `days` before today.
 fn day_start(now: Millis, days: i64) -> Millis {
-    const DAY: Millis = 86_400_000;
     Timestamp::from_millisecond(now)
         .ok()
         .map(|moment| moment.to_zoned(TimeZone::system()))

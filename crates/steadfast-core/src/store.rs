@@ -27,7 +27,7 @@ pub use import::ImportReport;
 pub(crate) use ledger::Source;
 pub use ledger::{Cursor, Recorded};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
-pub use runs::{AttemptRow, IterationRow, RunFilter, RunLine, RunRow, RunTotals};
+pub use runs::{IterationRow, RunFilter, RunLine, RunRow};
 pub use sessions::{ParentLink, Session, ToolCall};
 pub use verifications::Verification;
 
@@ -123,6 +123,14 @@ impl Store {
         Ok(store)
     }
 
+    /// Opens a store, or tells that there is none: nothing was ever stored.
+    pub fn open_if_there(path: &Path) -> Result<Option<Self>, StoreError> {
+        match Self::open_existing(path) {
+            Err(StoreError::Missing(_)) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
     fn prepare(&mut self) -> Result<(), StoreError> {
         self.db.busy_timeout(BUSY_TIMEOUT)?;
         // A plan must not depend on the values that are bound: SQLite would make it anew at each execution.
@@ -197,11 +205,6 @@ impl Store {
         }
         copy.as_file().sync_all()?;
         Ok(copy)
-    }
-
-    /// Moves all pages of the log into the file and empties it, as far as other processes let go of it.
-    pub fn empty_log(&self) -> Result<(), StoreError> {
-        Ok(self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
     /// Asks SQLite for faults in the file; empty when there are none.

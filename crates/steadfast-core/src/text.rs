@@ -91,13 +91,14 @@ pub fn cut(text: &str, most: usize) -> String {
     kept
 }
 
+/// The first `most` bytes of a text, up to a character boundary.
+pub fn head(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or_default()
+}
+
 /// The last `most` bytes of a text, from a character boundary on.
 pub fn tail(text: &str, most: usize) -> &str {
-    let mut from = text.len().saturating_sub(most);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    &text[from..]
+    text.get(text.ceil_char_boundary(text.len().saturating_sub(most))..).unwrap_or_default()
 }
 
 /// A short fingerprint (FNV-1a, 64 bit) to notice that a text changed; not for security.
@@ -143,6 +144,16 @@ pub fn checksum(bytes: &[u8]) -> u64 {
         sum = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
     sum
+}
+
+/// Bytes in hexadecimal digits, as digests are written.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 /// `1234567` as `1,234,567`.
@@ -236,8 +247,14 @@ mod tests {
     #[test]
     fn cuts_respect_characters() {
         assert_eq!(cut("目標を達成する", 4), "目標を…");
-        assert_eq!(tail("目標", 4), "標");
+        assert_eq!((head("目標", 4), head("目標", 9)), ("目", "目標"));
+        assert_eq!((tail("目標", 4), tail("目標", 9)), ("標", "目標"));
         assert_eq!(headline("one\ntwo", 80), "one …");
+    }
+
+    #[test]
+    fn digests_have_two_digits_for_each_byte() {
+        assert_eq!(hex(&[0x00, 0x0a, 0xff]), "000aff");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::run::AttemptId;
-use steadfast_core::{env_vars, paths};
+use steadfast_core::{bounded, env_vars, paths};
 
 use crate::processes::Family;
 use crate::shim::{ABANDONED, ERRORS, EXIT, Exit, IDENTITY, Keeper, LOCK, OUTPUT, PROMPT, RESULT, SPEC, Spec};
@@ -18,6 +18,12 @@ use crate::{crash, durable, processes, shim};
 const POLL: Duration = Duration::from_millis(200);
 /// How long a keeper may take to end itself after its agent is gone.
 const KEEPER_GRACE: Duration = Duration::from_secs(3);
+
+/// More of an answer is never kept; what is asked is kept whole, with the inputs it was filled in with.
+const ANSWER_BYTES: u64 = 4 << 20;
+const PROMPT_BYTES: u64 = 16 << 20;
+/// What a keeper writes is far shorter.
+const OWN_BYTES: u64 = 1 << 20;
 
 /// The directory of an attempt and everything in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +88,16 @@ impl Attempt {
         self.directory.join("answer.md")
     }
 
+    /// The last words as they were kept, if they were.
+    pub(crate) fn read_answer(&self) -> Option<String> {
+        text_of(&self.answer(), ANSWER_BYTES)
+    }
+
+    /// What the agent was asked.
+    pub(crate) fn read_prompt(&self) -> Option<String> {
+        text_of(&self.prompt(), PROMPT_BYTES)
+    }
+
     /// How the user's verify commands went after it.
     pub fn evidence(&self) -> PathBuf {
         self.directory.join("evidence.json")
@@ -138,7 +154,7 @@ impl Attempt {
     pub fn look(&self) -> std::io::Result<Sighting> {
         paths::create_private_dir(&self.directory)?;
         let lock = durable::open_lock(&self.directory.join(LOCK))?;
-        if lock.try_lock().is_err() {
+        if !durable::try_lock(&lock)? {
             return Ok(Sighting::Kept);
         }
         if let Some(exit) = read::<Exit>(&self.directory.join(EXIT))? {
@@ -230,7 +246,7 @@ impl Attempt {
     }
 
     fn is_kept(&self) -> std::io::Result<bool> {
-        Ok(durable::open_lock(&self.directory.join(LOCK))?.try_lock().is_err())
+        Ok(!durable::try_lock(&durable::open_lock(&self.directory.join(LOCK))?)?)
     }
 
     /// Who keeps or kept the attempt, if it began.
@@ -256,9 +272,14 @@ fn is_over(keeper: &Keeper, limit: Duration, now: Millis) -> bool {
     now.saturating_sub(keeper.started_at_ms) >= limit
 }
 
+/// The agent knows its directory, and may have put anything in the place of a file.
+fn text_of(path: &Path, most: u64) -> Option<String> {
+    Some(String::from_utf8_lossy(&bounded::start_of(path, most).ok()?.bytes).into_owned())
+}
+
 /// Reads one of our own files; absent means that it was not written yet.
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> std::io::Result<Option<T>> {
-    match fs_err::read(path) {
+    match bounded::whole(path, OWN_BYTES) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
             .map_err(|error| std::io::Error::other(format!("{} is damaged: {error}", path.display()))),

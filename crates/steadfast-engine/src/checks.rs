@@ -46,6 +46,11 @@ pub(crate) fn carry_out(check: &Check, here: &Surroundings) -> Checked {
     Checked { check: check.clone(), holds, detail: text::cut(text::printable(&detail).trim(), LONGEST_DETAIL) }
 }
 
+/// A check that could not be made.
+pub(crate) fn not_known(check: &Check, why: &str) -> Checked {
+    Checked { check: check.clone(), holds: None, detail: text::cut(text::printable(why).trim(), LONGEST_DETAIL) }
+}
+
 /// The text is the user's own, from their command line or plan.
 fn command_holds(command: &str, here: &Surroundings) -> Finding {
     match process::run_unless(&here.cancel, &["sh", "-c", command], &here.directory, here.limit) {

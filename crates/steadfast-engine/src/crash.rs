@@ -43,6 +43,8 @@ points! {
     AttemptEnded = "engine.attempt_ended",
     /// The rule was tested, and not yet written down.
     Checked = "engine.checked",
+    /// The evidence of an iteration is with its goal, and not yet what the goal counts.
+    EvidenceKept = "engine.evidence_kept",
     /// It is written down which branch a worktree gets.
     WorktreeChosen = "engine.worktree_chosen",
     /// Git has made the worktree, and nobody has worked in it.

@@ -3,44 +3,43 @@
 //! what follows; that is saved in one transaction, shown to the observer, and only then acted upon.
 
 mod attention;
+mod hold;
 mod inputs;
 mod observer;
 mod signals;
+mod starting;
 mod workers;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::config::Config;
-use steadfast_core::goal::limit::SharedSpend;
 use steadfast_core::host::process::ProcessId;
+use steadfast_core::log;
 use steadfast_core::run::machine::{self, Refusal};
 use steadfast_core::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
 };
-use steadfast_core::spend::{self, Spend};
 use steadfast_core::store::{Store, StoreError};
-use steadfast_core::{log, paths};
 
 use crate::attempt::{Attempt, run_directory};
+use crate::crash;
 use crate::process::Cancel;
 use crate::processes::Identity;
-use crate::{crash, durable};
 
+pub use crate::durable::LOCK_HINT;
+
+pub use self::hold::{hold, is_driven, reopen};
 pub(crate) use self::inputs::MOST_READ;
 pub use self::observer::{KeptOutput, Observer, Places, Saved};
+pub(crate) use self::starting::choose_worktree;
 
-/// Who only looks whether a run is driven holds its lock for an instant; an engine waits for that.
-const LOCK_PATIENCE: Duration = Duration::from_millis(500);
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// How often requests to stop are looked for.
 const LOOK_AROUND: Duration = Duration::from_millis(300);
-/// Where the run works, in its directory.
-const PLACE: &str = "place";
 /// The reason of a run that was ended by a signal.
 pub const INTERRUPTED: &str = "interrupted";
 
@@ -54,8 +53,6 @@ pub struct Engine {
     pub config: Config,
     /// Between TERM and KILL.
     pub grace: Duration,
-    /// All iterations of the run in one git worktree. Said at the first start; later ones go by that.
-    pub worktree: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +75,7 @@ impl DriveError {
             Self::NoRun(_) => "list the runs with `steadfast loop list` and `steadfast pipeline list`",
             Self::Driven { .. } => "watch it with `attach`, or end it with `kill`",
             Self::Refused(refusal) => refusal.hint(),
+            Self::Io(error) if error.kind() == std::io::ErrorKind::Unsupported => LOCK_HINT,
             Self::Store(_) | Self::Io(_) => "run `steadfast doctor`",
         }
     }
@@ -85,6 +83,8 @@ impl DriveError {
 
 /// What comes in.
 enum News {
+    /// The keeper of an attempt was started.
+    Began(AttemptId),
     Ended {
         id: AttemptId,
         outcome: Box<Outcome>,
@@ -98,57 +98,10 @@ enum News {
     Signal,
 }
 
-/// Whether somebody drives the run now.
-pub fn is_driven(home: &Path, run_id: &str) -> std::io::Result<bool> {
-    let path = run_directory(home, run_id).join("lock");
-    if !path.exists() {
-        return Ok(false);
-    }
-    Ok(durable::open_lock(&path)?.try_lock().is_err())
-}
-
-/// Keeps engines away from a run for as long as the value lives; `None` if one has it in hand.
-pub fn hold(home: &Path, run_id: &str) -> std::io::Result<Option<std::fs::File>> {
-    let directory = run_directory(home, run_id);
-    paths::create_private_dir(&directory)?;
-    let lock = durable::open_lock(&directory.join("lock"))?;
-    match lock.try_lock() {
-        Ok(()) => Ok(Some(lock)),
-        Err(std::fs::TryLockError::WouldBlock) => Ok(None),
-        Err(std::fs::TryLockError::Error(error)) => Err(error),
-    }
-}
-
-/// Opens a run that is over, so that [`drive`] goes on with it; `max` is its new maximum of iterations.
-pub fn reopen(store: &mut Store, engine: &Engine, run_id: &str, max: Option<u32>) -> Result<(), DriveError> {
-    let _lock = take_lock(store, engine, run_id)?;
-    let now = clock::now();
-    store.write(|db| {
-        let row = db.run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
-        let step = machine::reopen(&row.plan, &row.run, max, now)?;
-        db.save_step(run_id, row.version, &step, now)?;
-        Ok(())
-    })
-}
-
-fn take_lock(store: &Store, engine: &Engine, run_id: &str) -> Result<std::fs::File, DriveError> {
-    let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
-    let patience = Instant::now() + LOCK_PATIENCE;
-    loop {
-        if let Some(lock) = hold(&engine.home, run_id)? {
-            return Ok(lock);
-        }
-        if Instant::now() > patience {
-            return Err(DriveError::Driven { name: row.plan.name, pid: row.engine.map(|engine| engine.pid) });
-        }
-        std::thread::sleep(LOCK_PAUSE);
-    }
-}
-
 /// Drives a run until it is over, and says how it stands then. A second engine is refused.
 pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dyn Observer) -> Result<Run, DriveError> {
     // Until this process is gone, however it goes.
-    let _lock = take_lock(store, engine, run_id)?;
+    let _lock = hold::take_lock(store, engine, run_id)?;
     let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
     let own = Identity::own();
     let own = ProcessId { pid: i64::from(own.pid), started: own.started.parse().unwrap_or(0) };
@@ -165,12 +118,13 @@ pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dy
         plan: Arc::new(row.plan),
         run: row.run,
         version: row.version,
-        in_worktree: in_worktree(engine, run_id)?,
+        in_worktree: starting::in_worktree(&run_directory(&engine.home, run_id))?,
         sender,
         flying: BTreeMap::new(),
         stopping: Cancel::default(),
         cancel: Cancel::default(),
         threads: Vec::new(),
+        told: BTreeSet::new(),
         git: Arc::new(Mutex::new(())),
         wake: None,
         signals: 0,
@@ -186,27 +140,14 @@ pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dy
     Ok(run)
 }
 
-/// Says before the first start that the run works in a worktree.
-pub(crate) fn choose_worktree(run: &Path) -> std::io::Result<()> {
-    durable::replace(&run.join(PLACE), b"worktree\n")
-}
-
-/// The word of the first start counts: a run cannot change the place it works in half-way.
-fn in_worktree(engine: &Engine, run_id: &str) -> std::io::Result<bool> {
-    let path = run_directory(&engine.home, run_id).join(PLACE);
-    match fs_err::read_to_string(&path) {
-        Ok(text) => Ok(text.trim() == "worktree"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            durable::replace(&path, if engine.worktree { b"worktree\n" } else { b"project\n" })?;
-            Ok(engine.worktree)
-        }
-        Err(error) => Err(error),
-    }
-}
-
 fn cannot_start(message: String) -> Outcome {
+    without_agent(FailureKind::CannotStart, message)
+}
+
+/// How an attempt ended whose agent did not begin.
+fn without_agent(kind: FailureKind, message: String) -> Outcome {
     Outcome::Failed(Failure {
-        kind: FailureKind::CannotStart,
+        kind,
         message,
         exit_code: None,
         usage: AttemptUsage::default(),
@@ -218,7 +159,7 @@ fn cannot_start(message: String) -> Outcome {
 /// An attempt that somebody waits for.
 struct Flying {
     attempt: Attempt,
-    /// Until when its keeper is believed in.
+    /// Until when its keeper is believed in, once there is one.
     patience: Option<Instant>,
     /// Set once it is not any more.
     overdue: Cancel,
@@ -243,7 +184,9 @@ struct Dispatcher<'a> {
     cancel: Cancel,
     /// Those that stop or look up something. They end soon once they are asked to; who waits for an attempt does not.
     threads: Vec<JoinHandle<()>>,
-    /// Git does not like to be called twice at the same time in one repository.
+    /// What threads wanted people to know: each of it is told once.
+    told: BTreeSet<String>,
+    /// Held while git is called for any of the run's worktrees.
     git: Arc<Mutex<()>>,
     wake: Option<Millis>,
     signals: u32,
@@ -285,6 +228,12 @@ impl Dispatcher<'_> {
             }
             let until_wake = self.wake.map(|wake| Duration::from_millis(u64::try_from(wake - now).unwrap_or(0)));
             match news.recv_timeout(until_wake.map_or(until_look, |wait| wait.min(until_look))) {
+                Ok(News::Began(id)) => self.began(id),
+                Ok(News::Note(message)) => {
+                    if self.told.insert(message.clone()) {
+                        self.note(&message);
+                    }
+                }
                 Ok(News::Ended { id, outcome }) => {
                     crash::point(crash::Point::AttemptEnded);
                     self.flying.remove(&id);
@@ -295,7 +244,6 @@ impl Dispatcher<'_> {
                     crash::point(crash::Point::Checked);
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
-                Ok(News::Note(message)) => self.note(&message),
                 Ok(News::Signal) => self.signalled()?,
                 // We hold a sender ourselves, so this is only ever the time.
                 Err(_) => {}
@@ -329,16 +277,6 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    /// What all goals and runs spend together counts before the next agent starts, with what this attempt used.
-    fn look_at_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
-        let more = Spend { tokens: usage.charged_tokens(), cost_micros: usage.cost_micros };
-        let shared = spend::shared_with(self.store.read(), &self.engine.config.limits, more, clock::now())?;
-        if shared == SharedSpend::Reached && !self.run.capped {
-            self.apply(RunEvent::CapReached)?;
-        }
-        Ok(())
-    }
-
     fn show(&mut self, records: &[Record]) {
         self.observer.saved(&Saved {
             store: self.store,
@@ -367,6 +305,8 @@ impl Dispatcher<'_> {
 
     fn wait_for_threads(&mut self) {
         self.cancel.cancel();
+        // Nothing may begin any more, either.
+        self.stopping.cancel();
         for thread in self.threads.drain(..) {
             // A thread that panicked has ended, too.
             let _ = thread.join();

@@ -7,7 +7,7 @@ mod checks;
 pub mod codex;
 pub mod crash;
 pub mod dispatcher;
-mod durable;
+pub mod durable;
 pub mod files;
 pub mod footprint;
 pub mod interrupt;

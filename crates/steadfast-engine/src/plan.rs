@@ -17,20 +17,25 @@ mod fields;
 mod limits;
 mod loop_type;
 mod pipeline;
+mod planning;
 mod rules;
 pub mod scaffold;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod used;
 mod variables;
 mod yaml;
 
 pub use agents::agent_kind;
-pub use catalogue::{Catalogue, Listed, Located, Origin};
+pub use catalogue::{Catalogue, Listed, Origin};
 pub use fault::{Fault, Level};
+pub use planning::LOOP_RUNS;
+pub use used::Used;
 
 use fault::{Faults, did_you_mean};
-use stage::{LOOP_RUNS, StageContext, VERIFY_AFTER, plan_stage};
+use planning::{StageContext, VERIFY_AFTER, plan_stage};
+use used::commands_of_definitions;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -105,6 +110,8 @@ pub struct Planned {
     pub warnings: Vec<Fault>,
     /// Where it was read from.
     pub file: String,
+    /// The definitions it was made of, its own first.
+    pub used: Vec<Used>,
     /// A pipeline's own text, for the copy among the public files.
     pub definition: Option<String>,
 }
@@ -120,6 +127,7 @@ pub fn plan_loop(
     let run: RunName = name.unwrap_or(&source.name).parse()?;
     let mut faults = Faults::default();
     let def = loop_type::read(&source, &mut faults);
+    let mut used = Used::of(RunKind::Loop, &source, catalogue);
     let plan = def.map(|mut def| {
         if let Some(prompt) = def.stage.prompt.as_on() {
             variables::check(prompt, None, &mut faults);
@@ -135,6 +143,7 @@ pub fn plan_loop(
             at: def.at,
         };
         let stage = plan_stage(def.stage, context, flags, &mut faults);
+        used.add_commands(commands_of_definitions(&stage, flags));
         Plan {
             name: run.to_string(),
             kind: RunKind::Loop,
@@ -144,7 +153,7 @@ pub fn plan_loop(
             limits: def.limits.into_limits(flags),
         }
     });
-    finish(plan, faults, source.file, None, flags)
+    finish(plan, faults, vec![used], None, flags)
 }
 
 /// Plans a pipeline. Without a name it has its own with date and time.
@@ -163,22 +172,22 @@ pub fn plan_pipeline(
         Some(name) => name.parse()?,
         None => default_name(&title, now).parse()?,
     };
-    let plan = def.map(|mut def| Plan {
-        name: run.to_string(),
-        kind: RunKind::Pipeline,
-        limits: std::mem::take(&mut def.limits).into_limits(flags),
-        stages: def.plan(run.as_str(), flags, &mut faults),
-        title,
-        pipeline_file: Some(file_name(&source.file)),
+    let own = Used::of(RunKind::Pipeline, &source, catalogue);
+    let planned = def.map(|mut def| {
+        let limits = std::mem::take(&mut def.limits).into_limits(flags);
+        let (stages, used) = def.plan(run.as_str(), flags, own, &mut faults);
+        let pipeline_file = Some(file_name(&source.file));
+        (Plan { name: run.to_string(), kind: RunKind::Pipeline, title, pipeline_file, stages, limits }, used)
     });
+    let (plan, used) = planned.unzip();
     let definition = String::from_utf8(source.bytes).ok();
-    finish(plan, faults, source.file, definition, flags)
+    finish(plan, faults, used.unwrap_or_default(), definition, flags)
 }
 
 fn finish(
     plan: Option<Plan>,
     faults: Faults,
-    file: String,
+    used: Vec<Used>,
     definition: Option<String>,
     flags: &Overrides,
 ) -> Result<Planned, PlanError> {
@@ -189,7 +198,10 @@ fn finish(
             Some(final_stage) if final_stage.parallel && !flags.verify.is_empty() => {
                 Err(PlanError::VerifiesParallel { stage: final_stage.name.clone() })
             }
-            _ => Ok(Planned { plan, warnings: list, file, definition }),
+            _ => {
+                let file = used.first().map(|own| own.file.clone()).unwrap_or_default();
+                Ok(Planned { plan, warnings: list, file, used, definition })
+            }
         },
         None => Err(PlanError::Faults(list)),
     }

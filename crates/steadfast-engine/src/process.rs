@@ -1,6 +1,5 @@
 //! One child process: its own group, output to a file, a time limit, and nothing left behind.
 
-use std::fmt::Write as _;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest as _, Sha256};
-use steadfast_core::env_vars;
+use steadfast_core::{env_vars, text};
 
 /// How much of the output is kept as text.
 const TAIL_BYTES: u64 = 4_096;
@@ -168,12 +167,7 @@ fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();
     file.read_to_end(&mut tail)?;
-    let mut hex = String::new();
-    for byte in hash.finalize() {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    Ok((hex, String::from_utf8_lossy(&tail).into_owned()))
+    Ok((text::hex(&hash.finalize()), String::from_utf8_lossy(&tail).into_owned()))
 }
 
 #[cfg(test)]

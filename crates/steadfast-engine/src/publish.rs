@@ -11,7 +11,7 @@ use steadfast_core::store::{RunRow, Store, StoreError};
 use crate::attempt::{Attempt, run_directory};
 use crate::dispatcher::{self, KeptOutput, Observer, Places, Saved};
 use crate::durable;
-use crate::files::{FilesError, OutputOf, PublicFiles, StoredHistory, View};
+use crate::files::{FilesError, OutputOf, PublicFiles, View};
 
 /// The reason of a run whose entry in the registry was marked as killed.
 pub const KILLED_IN_REGISTRY: &str = "killed_in_registry";
@@ -125,27 +125,23 @@ impl<'a> Publisher<'a> {
 
     fn publish(&mut self, plan: &Plan, run: &Run) -> Result<Vec<String>, FilesError> {
         let view = View { run_id: &self.run_id, plan, run, pid: Some(i64::from(std::process::id())) };
-        let history = StoredHistory { db: self.store.read(), run_id: &self.run_id };
-        let published = if self.has_begun {
-            self.files.publish(&view, &history)?
+        let db = self.store.read();
+        let warnings = if self.has_begun {
+            self.files.publish(&view, db)?
         } else {
             let definition = self.kept(DEFINITION);
-            self.files.begin(&view, definition.as_deref(), &history)?
+            self.files.begin(&view, definition.as_deref(), db)?
         };
         self.has_begun = true;
-        Ok(published.warnings)
+        Ok(warnings)
     }
 
     fn kept(&self, name: &str) -> Option<String> {
         fs_err::read_to_string(run_directory(&self.home, &self.run_id).join(name)).ok()
     }
 
-    fn answer(&self, id: AttemptId) -> Option<String> {
-        fs_err::read_to_string(Attempt::at(&self.home, &self.run_id, id).answer()).ok()
-    }
-
     fn keep_output(&mut self, plan: &Plan, run: &Run, id: AttemptId) {
-        let text = self.answer(id).unwrap_or_default();
+        let text = Attempt::at(&self.home, &self.run_id, id).read_answer().unwrap_or_default();
         if let Err(error) = self.files.save_output(output_of(plan, run, id), &text) {
             self.trouble(&format!("the output of stage {} cannot be kept: {error}", id.stage));
         }
@@ -205,9 +201,9 @@ impl Observer for Publisher<'_> {
         if let Some(stopping) = self.watch.stop_requested() {
             return Some(stopping);
         }
-        match self.files.edits() {
-            Ok(edits) => {
-                edits.stop.map(|_| Stopping { status: RunStatus::Killed, reason: KILLED_IN_REGISTRY.to_owned() })
+        match self.files.is_marked_killed() {
+            Ok(is_marked) => {
+                is_marked.then(|| Stopping { status: RunStatus::Killed, reason: KILLED_IN_REGISTRY.to_owned() })
             }
             Err(error) => {
                 self.trouble(&format!("the registry cannot be read: {error}"));

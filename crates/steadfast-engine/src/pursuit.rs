@@ -4,22 +4,26 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::action::{self, ActionError};
+use steadfast_core::action;
+use steadfast_core::bounded;
 use steadfast_core::clock::Millis;
-use steadfast_core::goal::{Actor, Goal, GoalStatus, change};
+use steadfast_core::goal::{Actor, GoalStatus, change};
 use steadfast_core::host::Host;
-use steadfast_core::host::process::ProcessId;
+use steadfast_core::host::process::{self, ProcessId};
 use steadfast_core::run::name;
 use steadfast_core::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunStatus, Stopping};
 use steadfast_core::store::{Origin, RunRow, Session, Store, StoreError, Verification};
 use steadfast_core::text;
 
 use crate::attempt::Attempt;
+use crate::crash;
 use crate::dispatcher::Saved;
 use crate::processes::Identity;
 
 /// What loops of this kind are called where others show their type.
 pub const TITLE: &str = "goal";
+/// Outputs in it are tails.
+const MOST_EVIDENCE: u64 = 16 << 20;
 const ORIGIN: Origin = Origin { actor: Actor::Steadfast, place: "run" };
 
 /// Keeps the goal of a run up to date.
@@ -43,18 +47,16 @@ fn is_goal(plan: &Plan) -> bool {
     plan.kind == RunKind::Loop && plan.title == TITLE && plan.stages.iter().all(|stage| stage.loop_type.is_none())
 }
 
+/// The session that a run's goal belongs to, if the run pursues one.
+pub fn session_of(row: &RunRow) -> Option<String> {
+    is_goal(&row.plan).then(|| name::of_goal(&row.run_id))
+}
+
 impl Pursuit {
     /// The goal of a run, if it pursues one.
     pub fn of_run(home: &Path, store: &Path, row: &RunRow) -> Result<Option<Self>, StoreError> {
-        if !is_goal(&row.plan) {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            store: Store::open_existing(store)?,
-            home: home.to_owned(),
-            session_id: name::of_goal(&row.run_id),
-            has_begun: false,
-        }))
+        let Some(session_id) = session_of(row) else { return Ok(None) };
+        Ok(Some(Self { store: Store::open_existing(store)?, home: home.to_owned(), session_id, has_begun: false }))
     }
 
     /// Whether a plan is that of a goal with checks.
@@ -69,33 +71,42 @@ impl Pursuit {
     }
 
     /// Brings the goal up to date with a step. Doing it again changes nothing.
-    pub fn stepped(&mut self, saved: &Saved<'_>) -> Result<(), ActionError> {
+    pub fn stepped(&mut self, saved: &Saved<'_>) -> Result<(), StoreError> {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         let is_over = saved.run.status != RunStatus::Running;
         if is_first || is_over {
             self.put_session(saved, is_over)?;
         }
-        self.follow(saved.run_id, saved.plan, saved.run, is_first && !is_over, saved.now)
+        let is_taken_up = is_first && !is_over;
+        let taken_up_by = is_taken_up.then(|| if process::is_inside_agent() { Actor::Worker } else { Actor::User });
+        self.follow(saved.run_id, saved.plan, saved.run, taken_up_by, saved.now)
     }
 
     /// Brings the goal up to date with a run that nobody drives any more.
-    pub fn show(&mut self, row: &RunRow, now: Millis) -> Result<(), ActionError> {
-        self.follow(&row.run_id, &row.plan, &row.run, false, now)
+    pub fn show(&mut self, row: &RunRow, now: Millis) -> Result<(), StoreError> {
+        self.follow(&row.run_id, &row.plan, &row.run, None, now)
     }
 
+    /// Evidence and count are written as one: what is counted has its evidence, and has it once.
     fn follow(
         &mut self,
         run_id: &str,
         plan: &Plan,
         run: &Run,
-        is_taken_up: bool,
+        taken_up_by: Option<Actor>,
         now: Millis,
-    ) -> Result<(), ActionError> {
-        self.add_evidence(run_id, run, now)?;
+    ) -> Result<(), StoreError> {
+        let evidence = self.uncounted_evidence(run_id, run)?;
         let session_id = &self.session_id;
         self.store.write(|db| {
-            let Some(goal) = db.goal(session_id)? else { return Ok(()) };
-            if let Some(change) = change::follow_run(&goal, plan, run, is_taken_up, now) {
+            let live = db.goal(session_id)?.filter(|goal| goal.status.is_live());
+            let Some(mut goal) = live else { return Ok(()) };
+            let counted = goal.continuations_used;
+            for (_, runs) in evidence.iter().filter(|(iteration, _)| i64::from(*iteration) > counted) {
+                goal = action::record_evidence(db, &goal, runs, ORIGIN, now)?;
+                crash::point(crash::Point::EvidenceKept);
+            }
+            if let Some(change) = change::follow_run(&goal, plan, run, taken_up_by, now) {
                 db.save(&goal, change, ORIGIN)?;
             }
             Ok(())
@@ -125,34 +136,24 @@ impl Pursuit {
         self.store.write(|db| db.put_session(&session))
     }
 
-    /// The evidence of iterations that the goal has not counted yet.
-    fn add_evidence(&mut self, run_id: &str, run: &Run, now: Millis) -> Result<(), ActionError> {
-        let Some(goal) = self.store.read().goal(&self.session_id)? else { return Ok(()) };
+    /// The evidence of iterations that the goal has not counted yet, with their numbers.
+    fn uncounted_evidence(&self, run_id: &str, run: &Run) -> Result<Vec<(u32, Vec<Verification>)>, StoreError> {
+        let Some(goal) = self.store.read().goal(&self.session_id)? else { return Ok(Vec::new()) };
         let counted = u32::try_from(goal.continuations_used).unwrap_or(u32::MAX);
         let committed = run.stages.first().map_or(0, |stage| stage.iterations);
         if goal.verify.is_empty() || committed <= counted {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        for row in self.store.read().run_history(run_id, Some((1, counted)), usize::MAX)? {
-            let runs = self.evidence(run_id, row.id);
-            if !runs.is_empty() {
-                self.add(&goal, &runs, now)?;
-            }
-        }
-        Ok(())
+        let rows = self.store.read().run_history(run_id, Some((1, counted)), usize::MAX)?;
+        // Only what the caller's state has is counted with it.
+        let rows = rows.into_iter().filter(|row| row.id.iteration <= committed);
+        let kept = rows.map(|row| (row.id.iteration, self.evidence(run_id, row.id)));
+        Ok(kept.filter(|(_, runs)| !runs.is_empty()).collect())
     }
 
     fn evidence(&self, run_id: &str, id: AttemptId) -> Vec<Verification> {
-        let kept = fs_err::read(Attempt::at(&self.home, run_id, id).evidence()).ok();
+        let kept = bounded::whole(&Attempt::at(&self.home, run_id, id).evidence(), MOST_EVIDENCE).ok();
         kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
-    }
-
-    fn add(&mut self, goal: &Goal, runs: &[Verification], now: Millis) -> Result<(), ActionError> {
-        match action::add_evidence(&mut self.store, goal, runs, ORIGIN, now) {
-            // That the checks fail is why there is a next iteration.
-            Ok(()) | Err(ActionError::VerificationFailed(_)) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 
     /// A goal that a person paused, gave up or completed is not pursued any more.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use steadfast_core::bounded;
 use steadfast_core::clock::{self, Millis};
 
 use crate::agent::Invocation;
@@ -111,7 +112,7 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
     here(crash::Point::KeeperStarted);
     // Held until this process is gone, however it goes.
     let lock = durable::open_lock(&directory.join(LOCK))?;
-    if lock.try_lock().is_err() {
+    if !durable::try_lock(&lock)? {
         return Err(ShimError::Kept(directory.to_owned()));
     }
     here(crash::Point::KeeperLocked);
@@ -146,9 +147,8 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
     // Who sees `exit.json` after a power cut must see the output too.
     for name in [OUTPUT, ERRORS, RESULT] {
         let path = directory.join(name);
-        // The agent may have left anything there; to open a pipe would wait for ever.
-        let is_file = fs_err::symlink_metadata(&path).is_ok_and(|it| it.is_file());
-        if is_file && let Ok(file) = fs_err::File::open(&path) {
+        // The agent may have left anything there.
+        if let Ok(file) = bounded::open(&path) {
             file.sync_all()?;
         }
     }

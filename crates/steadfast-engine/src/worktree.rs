@@ -251,13 +251,14 @@ impl Worktree {
         }
         let file = durable::open_lock(&path)?;
         let patience = Instant::now() + GIT_LIMIT;
-        while let Err(error) = file.try_lock() {
-            match error {
-                std::fs::TryLockError::WouldBlock if cancel.is_cancelled() => return Err(WorktreeError::Ending),
-                std::fs::TryLockError::WouldBlock if Instant::now() < patience => std::thread::sleep(LOCK_PAUSE),
-                std::fs::TryLockError::WouldBlock => return Err(WorktreeError::Busy(self.path.clone())),
-                std::fs::TryLockError::Error(error) => return Err(error.into()),
+        while !durable::try_lock(&file)? {
+            if cancel.is_cancelled() {
+                return Err(WorktreeError::Ending);
             }
+            if Instant::now() >= patience {
+                return Err(WorktreeError::Busy(self.path.clone()));
+            }
+            std::thread::sleep(LOCK_PAUSE);
         }
         Ok(Guard { file, cancel: cancel.clone() })
     }

@@ -17,11 +17,18 @@ pub(crate) mod usage;
 
 use std::path::Path;
 
+use steadfast_core::goal::Actor;
+use steadfast_core::host::process;
 use steadfast_core::paths::Paths;
 use steadfast_core::{log, paths};
 
 use crate::failure::Failure;
 use crate::output::Done;
+
+/// Who typed this command: a person, or an agent in its shell.
+fn caller() -> Actor {
+    if process::is_inside_agent() { Actor::Worker } else { Actor::User }
+}
 
 /// Serves the tools until the agent closes its end.
 pub(crate) fn mcp(db: Option<&Path>) -> Result<Done, Failure> {

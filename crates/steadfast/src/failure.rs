@@ -10,6 +10,7 @@ use steadfast_core::prompt::PromptError;
 use steadfast_core::run::name::NameError;
 use steadfast_core::session::SessionError;
 use steadfast_core::store::StoreError;
+use steadfast_engine::dispatcher::LOCK_HINT;
 use steadfast_engine::files::FilesError;
 use steadfast_engine::plan::PlanError;
 use steadfast_engine::publish::PublishError;
@@ -46,6 +47,12 @@ impl Failure {
             _ => "failed",
         };
         Self { code, kind, message: message.into(), hint: hint.into() }
+    }
+
+    /// What was asked for could not be printed.
+    pub(crate) fn unwritten(error: &std::io::Error) -> Self {
+        let hint = "check where the output goes; what the command did stays done";
+        Self::new(code::ENVIRONMENT, format!("the output cannot be written: {error}"), hint)
     }
 
     /// Clap's own words in our two lines.
@@ -122,7 +129,9 @@ impl From<PromptError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Self::new(code::ENVIRONMENT, error.to_string(), "run `steadfast doctor`")
+        let has_no_locks = error.kind() == std::io::ErrorKind::Unsupported;
+        let hint = if has_no_locks { LOCK_HINT } else { "run `steadfast doctor`" };
+        Self::new(code::ENVIRONMENT, error.to_string(), hint)
     }
 }
 

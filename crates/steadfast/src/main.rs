@@ -8,6 +8,7 @@ mod failure;
 mod mcp;
 mod output;
 mod plugin;
+mod programs;
 
 use std::process::ExitCode;
 
@@ -48,15 +49,18 @@ fn main() -> ExitCode {
 
 fn finished(done: Result<output::Done, Failure>, format: Format) -> ExitCode {
     match done {
-        Ok(done) => {
-            output::print(&done, format);
-            ExitCode::from(done.code)
-        }
-        Err(failure) => {
-            output::print_failure(&failure, format);
-            ExitCode::from(failure.code)
-        }
+        Ok(done) => match output::print(&done, format) {
+            Ok(()) => ExitCode::from(done.code),
+            // There is only the other stream left.
+            Err(error) => failed(&Failure::unwritten(&error), Format::Text),
+        },
+        Err(failure) => failed(&failure, format),
     }
+}
+
+fn failed(failure: &Failure, format: Format) -> ExitCode {
+    output::print_failure(failure, format);
+    ExitCode::from(failure.code)
 }
 
 /// Prints help where it was asked for; everything else clap complains about is a usage error.
@@ -71,11 +75,7 @@ fn usage(error: &clap::Error, format: Format) -> ExitCode {
             output::note(&error.render().ansi().to_string());
             ExitCode::from(1)
         }
-        _ => {
-            let failure = Failure::usage(error);
-            output::print_failure(&failure, format);
-            ExitCode::from(failure.code)
-        }
+        _ => failed(&Failure::usage(error), format),
     }
 }
 

@@ -21,11 +21,12 @@ pub(crate) struct Done {
     pub(crate) code: u8,
 }
 
-pub(crate) fn print(done: &Done, format: Format) {
+/// Prints what a command has to say; fails if it cannot be written.
+pub(crate) fn print(done: &Done, format: Format) -> std::io::Result<()> {
     match format {
-        Format::Text if done.text.is_empty() => {}
-        Format::Text => line(&done.text),
-        Format::Json if done.json.is_null() => {}
+        Format::Text if done.text.is_empty() => Ok(()),
+        Format::Text => write_line(&done.text),
+        Format::Json if done.json.is_null() => Ok(()),
         Format::Json => data(&done.json),
     }
 }
@@ -33,7 +34,8 @@ pub(crate) fn print(done: &Done, format: Format) {
 pub(crate) fn print_failure(failure: &Failure, format: Format) {
     if format == Format::Json {
         let error = json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint});
-        data(&json!({"error": error}));
+        // Who cannot be told has the exit code.
+        let _ = data(&json!({"error": error}));
         return;
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
@@ -41,18 +43,41 @@ pub(crate) fn print_failure(failure: &Failure, format: Format) {
     note(&format!("{red}error:{red:#} {}\n{cyan}hint:{cyan:#} {}", failure.message, failure.hint));
 }
 
-/// Writes a line of data; a reader that went away is not an error.
+/// Writes one of many lines of data; if that fails, so will the next one.
 pub(crate) fn line(text: &str) {
+    let _ = write_line(text);
+}
+
+fn write_line(text: &str) -> std::io::Result<()> {
     let mut stdout = anstream::stdout().lock();
-    let _ = writeln!(stdout, "{}", text.trim_end_matches('\n'));
+    wanted(writeln!(stdout, "{}", text.trim_end_matches('\n')).and_then(|()| stdout.flush()))
+}
+
+/// Rows in columns as wide as their widest cell; the last column is as long as it is.
+pub(crate) fn columns(rows: &[Vec<String>]) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..count).map(|column| widest(column).unwrap_or(0)).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes JSON as it is: there are no colours in it that a pipe would not want, and it may be long.
-fn data(json: &Value) {
+fn data(json: &Value) -> std::io::Result<()> {
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
-    // A reader that went away is not an error.
-    let _ = serde_json::to_writer_pretty(&mut stdout, json).map_err(std::io::Error::from);
-    let _ = stdout.write_all(b"\n").and_then(|()| stdout.flush());
+    let written = serde_json::to_writer_pretty(&mut stdout, json).map_err(std::io::Error::from);
+    wanted(written.and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()))
+}
+
+/// A reader that went away wants no more, which is no failure.
+fn wanted(written: std::io::Result<()>) -> std::io::Result<()> {
+    match written {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
 }
 
 /// Writes a line for people.
@@ -65,4 +90,17 @@ pub(crate) fn note(text: &str) {
 pub(crate) fn segment(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let _ = write!(stdout, "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::columns;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        let rows = [row(&["a", "größe", ""]), row(&["bcd", "e", "the end"]), row(&["f"])];
+        assert_eq!(columns(&rows), "a    größe\nbcd  e      the end\nf");
+        assert_eq!(columns(&[]), "");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::env_vars;
+use crate::programs;
 
 pub(crate) const MARKETPLACE: &str = include_str!("../../../.claude-plugin/marketplace.json");
 
@@ -66,11 +66,8 @@ pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
 pub(crate) fn lasting_program() -> std::io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     let real = |path: &Path| fs_err::canonicalize(path).ok();
-    let search = env_vars::path(env_vars::PATH).unwrap_or_default();
-    let on_path = std::env::split_paths(&search)
-        .map(|folder| folder.join("steadfast"))
-        .find(|candidate| candidate.is_file())
-        .filter(|candidate| candidate.is_absolute() && real(candidate) == real(&program));
+    let on_path =
+        programs::on_path("steadfast").filter(|candidate| candidate.is_absolute() && real(candidate) == real(&program));
     Ok(on_path.unwrap_or(program))
 }
 

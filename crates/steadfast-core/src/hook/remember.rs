@@ -2,12 +2,12 @@
 
 use super::session::session_record;
 use super::{Call, HookError};
-use crate::directive::{self, Directive, Form};
+use crate::directive::Form;
 use crate::host::Host;
 use crate::host::hook::HookReply;
 use crate::memory::observation::Observation;
 use crate::memory::stated::{self, StatedChange};
-use crate::memory::{Findings, extract, redact};
+use crate::memory::{Findings, extract};
 use crate::store::{Db, Store, StoreError};
 use crate::text;
 
@@ -21,14 +21,17 @@ pub(super) fn seen(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hook
     if call.found == Findings::default() {
         return Ok(HookReply::default());
     }
-    store.write(|db| {
-        // Hooks may be installed in the middle of a session.
-        if db.session(call.session_id())?.is_none() {
-            db.put_session(&session_record(call))?;
-        }
-        keep(call, db)
-    })?;
+    store.write(|db| keep_registered(call, db))?;
     Ok(HookReply::default())
+}
+
+/// Writes down what the call saw, where nobody else takes care that the session is known: hooks may be installed in
+/// the middle of one.
+pub(super) fn keep_registered(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
+    if call.found != Findings::default() && db.session(call.session_id())?.is_none() {
+        db.put_session(&session_record(call))?;
+    }
+    keep(call, db)
 }
 
 /// Writes down what the call saw, in the transaction of whoever handles it.
@@ -41,35 +44,20 @@ pub(super) fn keep(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
 
 /// Follows a prompt that is about a goal, and gives the words for the user, if any are needed.
 pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>, StoreError> {
-    if !call.paths.config.memory.enabled {
+    let Some((form, directive)) = &call.found.steering else {
         return Ok(None);
-    }
-    let prompt = call.input.observations.iter().find_map(|seen| match seen {
-        Observation::Prompt(prompt) => Some(prompt.as_str()),
-        _ => None,
-    });
-    let Some((form, directive)) = prompt.and_then(directive::read) else {
-        return Ok(None);
-    };
-    let clean = match directive {
-        // Cut before anything looks at all of it.
-        Directive::State(text) | Directive::Edit(Some(text)) => text::printable(&stated::shortened(text)),
-        _ => String::new(),
-    };
-    let clean = redact::redact(&clean);
-    let directive = match directive {
-        Directive::State(_) => Directive::State(&clean),
-        Directive::Edit(Some(_)) => Directive::Edit(Some(&clean)),
-        other => other,
     };
     let live = db.goal(call.session_id())?.filter(|goal| goal.status.is_live());
     let change = stated::decide(db.stated_goal(call.session_id())?.as_ref(), directive);
     db.apply_stated(call.session_id(), &change, live.as_ref().map(|goal| goal.goal_id.as_str()), call.now)?;
-    if !matches!(change, StatedChange::Set(_)) || form == Form::Slash {
+    let StatedChange::Set(objective) = change else {
+        return Ok(None);
+    };
+    if *form == Form::Slash {
         return Ok(None);
     }
     Ok(match live {
-        Some(goal) if goal.objective.trim() == clean.trim() => None,
+        Some(goal) if goal.objective.trim() == objective.trim() => None,
         Some(goal) => Some(call.host().spell(&format!(
             "steadfast: noted beside the goal of this session, which stays: {}\n/goal-edit TEXT changes what is pursued.",
             text::headline(&goal.objective, 80)

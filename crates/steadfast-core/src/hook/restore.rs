@@ -1,6 +1,8 @@
 //! What is lost to the model comes back after a resume, a compaction or `/clear`: the goal and the working state, by
 //! lineage only, and told once.
 
+use minijinja::context;
+
 use super::session::{account, read_new, record_new};
 use super::{Call, HookError, turn};
 use crate::accounting;
@@ -124,21 +126,23 @@ pub(super) fn offer(call: &Call<'_>, store: &mut Store, parent: &str, after: Aft
 pub(super) fn adoption_hint(call: &Call<'_>, goal: &Goal, after: After) -> String {
     let when = if after == After::Clear { "before /clear" } else { "this one was forked from" };
     let objective = text::headline(&goal.objective, 80);
-    format!("steadfast: the session {when} has a goal ({}): {objective}\n{}", goal.status, takes_over(call, goal))
-}
-
-/// A fork has the words about its parent's goal in its conversation; this takes the order out of them.
-pub(super) fn not_of_this_session(call: &Call<'_>, goal: &Goal) -> String {
     format!(
-        "Steadfast: the durable goal in the conversation above belongs to the session that this one was forked from, not to \
-         this one. Do not work on it unless the user asks. {}",
-        takes_over(call, goal)
+        "steadfast: the session {when} has a goal ({}): {objective}\n{} takes it over here.",
+        goal.status,
+        adopting(call, goal)
     )
 }
 
-fn takes_over(call: &Call<'_>, goal: &Goal) -> String {
+/// A fork has the words about its parent's goal in its conversation; this takes the order out of them.
+pub(super) fn not_of_this_session(call: &Call<'_>, goal: &Goal) -> Result<String, HookError> {
+    let adopt = adopting(call, goal);
+    Ok(prompt::render(include_str!("../../prompts/forked_goal.md"), context! { adopt })?)
+}
+
+/// What to type to take a goal over.
+fn adopting(call: &Call<'_>, goal: &Goal) -> String {
     let id: String = goal.goal_id.chars().take(8).collect();
-    call.host().spell(&format!("/goal-adopt {id} takes it over here."))
+    call.host().spell(&format!("/goal-adopt {id}"))
 }
 
 pub(super) fn live_goal(db: Db<'_>, session_id: &str) -> Result<Option<Goal>, HookError> {
@@ -150,15 +154,10 @@ fn note(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>, HookError> {
     let Some(goal) = live_goal(db, call.session_id())? else {
         return Ok(None);
     };
-    let mut notes = Vec::new();
-    if !goal.verify.is_empty() {
-        notes.push(format!("Completion is checked by running: {}.", prompt::commands(&goal)));
-    }
-    if goal.accounting_uncertain {
-        let way_on = "Token accounting became uncertain: the user must run /goal-reconcile --accept-reset before the goal can go on.";
-        notes.push(call.host().spell(way_on));
-    }
-    Ok(Some(notes.join(" ")).filter(|notes| !notes.is_empty()))
+    let verify = (!goal.verify.is_empty()).then(|| prompt::commands(&goal));
+    let reconcile = goal.accounting_uncertain.then(|| call.host().spell("/goal-reconcile --accept-reset"));
+    let note = prompt::render(include_str!("../../prompts/goal_note.md"), context! { verify, reconcile })?;
+    Ok(Some(note).filter(|note| !note.is_empty()))
 }
 
 /// The text about a session, without the goals that the model has in its conversation anyway.

@@ -45,6 +45,9 @@ impl ProcessId {
 
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
 
+/// The word by which this program is called to keep one attempt of a run.
+const KEEPER: &[u8] = b"__exec";
+
 /// The client that started this hook: the nearest ancestor that is not a shell.
 pub fn client_of_hook() -> Option<ProcessId> {
     let mut pid = i64::from(rustix::process::getppid()?.as_raw_nonzero().get());
@@ -81,13 +84,26 @@ pub fn is_started_by_client() -> bool {
 }
 
 /// Whether this command was started by an agent's shell: its environment says so, or one of its ancestors is
-/// an agent. A person in a terminal of their own has neither.
+/// an agent, or keeps the agent of a run. A person in a terminal of their own has neither.
 pub fn is_inside_agent() -> bool {
     let marked = [env_vars::CLAUDECODE, env_vars::CODEX_SANDBOX, env_vars::CODEX_THREAD_ID, env_vars::ATTEMPT];
     if marked.iter().any(|name| env_vars::text(name).is_some()) {
         return true;
     }
-    nearest_agent().is_some()
+    ancestors().any(|(pid, stat)| stat.name.parse::<Host>().is_ok() || is_keeper(pid))
+}
+
+/// Whether a process is `steadfast __exec DIR`: an agent of a run may be any command, and is known by who keeps it.
+fn is_keeper(pid: i64) -> bool {
+    let line = fs_err::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.split(|byte| *byte == 0).nth(1) == Some(KEEPER)
+}
+
+/// The processes above this one, the nearest first, with their numbers.
+fn ancestors() -> impl Iterator<Item = (i64, Stat)> {
+    let parent = rustix::process::getppid().map_or(0, |parent| i64::from(parent.as_raw_nonzero().get()));
+    let first = stat(parent).map(|found| (parent, found));
+    std::iter::successors(first, |(_, child)| stat(child.parent).map(|found| (child.parent, found))).take(32)
 }
 
 /// Whether a run's agent started this: hooks and tools are then the run's to leave alone, since it drives that agent,
@@ -98,15 +114,7 @@ pub fn is_inside_run() -> bool {
 
 /// The nearest ancestor that is an agent.
 fn nearest_agent() -> Option<Host> {
-    let mut pid = rustix::process::getppid().map_or(0, |parent| i64::from(parent.as_raw_nonzero().get()));
-    for _ in 0..32 {
-        let stat = stat(pid)?;
-        if let Ok(host) = stat.name.parse() {
-            return Some(host);
-        }
-        pid = stat.parent;
-    }
-    None
+    ancestors().find_map(|(_, stat)| stat.name.parse().ok())
 }
 
 /// The session whose agent's shell we run in, as its environment says. An agent that runs another one leaves its

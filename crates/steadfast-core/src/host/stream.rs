@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Host, claude, codex, tree};
+use crate::bounded;
 use crate::clock::Millis;
 use crate::price::Table;
 use crate::run::AttemptUsage;
@@ -19,9 +20,9 @@ pub use readable::readable;
 
 /// The session is named at the start of a stream, and how it ended at its end.
 const HEAD_BYTES: u64 = 1 << 20;
-const TAIL_BYTES: u64 = 16 << 20;
-/// A longer line is tool output, never an event that matters here.
-const LONGEST_LINE: usize = 8 << 20;
+const TAIL_BYTES: u64 = 64 << 20;
+/// A longer line is tool output, never an event that matters here. An agent's last words may be long, too.
+const LONGEST_LINE: usize = 48 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentStream {
@@ -53,7 +54,7 @@ pub fn read(host: Host, output: &Path) -> std::io::Result<AgentStream> {
     let mut stream = AgentStream::default();
     each_line(output, |line| {
         // Clients print warnings between their events.
-        if let Ok(value) = serde_json::from_slice::<Value>(line) {
+        if let Some(value) = event(line) {
             match host {
                 Host::Claude => claude::stream::read_event(&value, &mut stream),
                 Host::Codex => codex::exec::read_event(&value, &mut stream),
@@ -63,8 +64,19 @@ pub fn read(host: Host, output: &Path) -> std::io::Result<AgentStream> {
     Ok(stream)
 }
 
+/// The event of a line. A byte that is no text spoils itself, not the end of an iteration.
+fn event(line: &[u8]) -> Option<Value> {
+    if !line.trim_ascii_start().starts_with(b"{") {
+        return None;
+    }
+    match std::str::from_utf8(line) {
+        Ok(text) => serde_json::from_str(text).ok(),
+        Err(_) => serde_json::from_str(&String::from_utf8_lossy(line)).ok(),
+    }
+}
+
 fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()> {
-    let mut file = fs_err::File::open(path)?;
+    let mut file = bounded::open(path)?;
     let size = file.metadata()?.len();
     let mut pass = |file: &mut fs_err::File, most: u64, skip_first: bool| -> std::io::Result<()> {
         let mut reader = BufReader::with_capacity(64 * 1024, file.take(most));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::{Host, claude, codex};
-use crate::clock::{self, Millis};
+use crate::clock::{self, DAY, Millis};
 
 /// Deep enough for `projects/<project>/<session>/subagents/…` and what clients may add below.
 const DEEPEST: usize = 8;
@@ -105,7 +105,6 @@ pub fn codex_session_files(
 
 /// `<root>/2026/11/15`; the names are in local time, so a day more on both sides is looked at.
 fn day_folders(roots: &[PathBuf], started_at_ms: Millis, ended_at_ms: Millis) -> Vec<PathBuf> {
-    const DAY: Millis = 24 * 3_600_000;
     const MOST_DAYS: usize = 40;
     let mut days = Vec::new();
     let mut at = started_at_ms - DAY;

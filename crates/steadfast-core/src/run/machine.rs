@@ -45,7 +45,6 @@ pub fn begin(plan: &Plan, now: Millis) -> Run {
         cut_short: false,
         capped: false,
         wait: None,
-        errors_in_row: 0,
         closed_ms: 0,
         tokens: 0,
         cost_micros: 0,
@@ -53,12 +52,6 @@ pub fn begin(plan: &Plan, now: Millis) -> Run {
 }
 
 pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
-    if let RunEvent::Reopened { max } = event {
-        return match reopen(plan, &run, max, now) {
-            Ok(step) => step,
-            Err(_) => Step { run, records: Vec::new(), acts: Vec::new() },
-        };
-    }
     let waited_for = run.wait.clone();
     let asks_for_wake = matches!(event, RunEvent::Started | RunEvent::Woke);
     let mut machine = Machine::new(plan, run, now);
@@ -71,7 +64,6 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
         RunEvent::Woke => machine.advance(),
         RunEvent::StopRequested(stopping) => machine.stop_requested(stopping),
         RunEvent::CapReached => machine.run.capped = true,
-        RunEvent::Reopened { .. } => {}
     }
     machine.run.wait = machine.soonest_wait();
     if let Some(wait) = &machine.run.wait

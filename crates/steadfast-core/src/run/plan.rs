@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::RunKind;
-use crate::clock::Millis;
+use crate::clock::{HOUR, Millis};
 
 /// What is to be run: read from files once, checked, and kept with the run. Editing the files later changes nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,33 @@ pub struct StagePlan {
     pub judge: Option<AgentPlan>,
 }
 
+impl StagePlan {
+    /// The time limit of an attempt that nobody gave another.
+    pub const TIMEOUT_MS: Millis = 2 * HOUR;
+
+    /// A stage of which nothing else is said: iterations of Claude Code, one after the other and without rest.
+    pub fn new(name: impl Into<String>, completion: Rule, runs: u32) -> Self {
+        Self {
+            name: name.into(),
+            loop_type: None,
+            prompt: String::new(),
+            runs,
+            min_iterations: 1,
+            completion,
+            check_before: false,
+            delay_ms: 0,
+            agent: AgentPlan::new(AgentKind::Claude),
+            timeout_ms: Self::TIMEOUT_MS,
+            perspectives: Vec::new(),
+            items: Vec::new(),
+            parallel: false,
+            output_parse: Vec::new(),
+            inputs: Vec::new(),
+            judge: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentPlan {
     pub kind: AgentKind,
@@ -58,6 +85,13 @@ pub struct AgentPlan {
     pub effort: Option<String>,
     /// Let the user's own hooks and plugins run inside the agent.
     pub user_hooks: bool,
+}
+
+impl AgentPlan {
+    /// An agent as its own configuration has it.
+    pub fn new(kind: AgentKind) -> Self {
+        Self { kind, model: None, effort: None, user_hooks: false }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

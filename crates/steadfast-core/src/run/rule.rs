@@ -45,22 +45,28 @@ impl Rule {
         }
     }
 
+    /// The rules that this one combines, in their order; itself, if it combines none.
+    pub fn leaves(&self) -> impl Iterator<Item = &Self> {
+        let mut rest = vec![self];
+        std::iter::from_fn(move || {
+            loop {
+                match rest.pop()? {
+                    Self::Any(rules) | Self::All(rules) => rest.extend(rules.iter().rev()),
+                    leaf => return Some(leaf),
+                }
+            }
+        })
+    }
+
     /// Whether only counting ends the stage. Such a stage does what it was told to, progress or not.
     pub fn only_counts(&self) -> bool {
-        match self {
-            Self::FixedN | Self::AllItems => true,
-            Self::Any(rules) | Self::All(rules) => !rules.is_empty() && rules.iter().all(Self::only_counts),
-            _ => false,
-        }
+        let mut leaves = self.leaves().peekable();
+        leaves.peek().is_some() && leaves.all(|leaf| matches!(leaf, Self::FixedN | Self::AllItems))
     }
 
     /// Whether somebody has to say if anything is left to improve.
     pub fn needs_vote(&self) -> bool {
-        match self {
-            Self::Plateau(_) => true,
-            Self::Any(rules) | Self::All(rules) => rules.iter().any(Self::needs_vote),
-            _ => false,
-        }
+        self.leaves().any(|leaf| matches!(leaf, Self::Plateau(_)))
     }
 
     /// Whether a judge votes instead of the worker.

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const LONGEST_NAME: usize = 128;
 /// Reporting more unknown names than this helps nobody.
 const MOST_UNKNOWN: usize = 50;
+/// The run's name.
+const SESSION: [&str; 2] = ["SESSION", "SESSION_NAME"];
 
 /// What one iteration is told. What does not apply is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,7 +44,7 @@ pub struct Rendered {
 impl Variables {
     fn push_value(&self, name: &str, text: &mut String) -> bool {
         let value = match name {
-            "SESSION" | "SESSION_NAME" => &self.session,
+            name if SESSION.contains(&name) => &self.session,
             "ITERATION" => {
                 text.push_str(&self.iteration.to_string());
                 return true;
@@ -70,6 +72,20 @@ impl Variables {
 
 /// Fills in the variables of a template.
 pub fn render(template: &str, variables: &Variables) -> Rendered {
+    fill(template, |name, text| variables.push_value(name, text))
+}
+
+/// Fills in what is named after a run: a file, a label. Nothing else about an iteration is known there.
+pub fn render_name(template: &str, session: &str) -> Rendered {
+    fill(template, |name, text| {
+        let is_known = SESSION.contains(&name);
+        text.push_str(if is_known { session } else { "" });
+        is_known
+    })
+}
+
+/// One pass over a template; `push_value` adds the value of a name, or says that it knows none.
+fn fill(template: &str, push_value: impl Fn(&str, &mut String) -> bool) -> Rendered {
     let mut text = String::with_capacity(template.len());
     let mut unknown = Unknown::default();
     let mut rest = template;
@@ -90,7 +106,7 @@ pub fn render(template: &str, variables: &Variables) -> Rendered {
         let whole = from_dollar.get(taken..taken + name.len() + 3).unwrap_or_default();
         if is_literal {
             text.push_str(whole);
-        } else if !variables.push_value(name, &mut text) {
+        } else if !push_value(name, &mut text) {
             text.push_str(whole);
             unknown.add(name);
         }
@@ -178,6 +194,13 @@ mod tests {
                 unknown: vec!["FOO".into(), "INPUTS.nowhere".into(), "iteration".into()],
             }
         );
+    }
+
+    #[test]
+    fn names_of_files_and_labels_know_the_run_only() {
+        let rendered = render_name("${SESSION}/${SESSION_NAME}-${ITEM}-$${SESSION}", "a${SESSION_NAME}");
+        let text = "a${SESSION_NAME}/a${SESSION_NAME}-${ITEM}-${SESSION}".to_owned();
+        assert_eq!(rendered, Rendered { text, unknown: vec!["ITEM".into()] });
     }
 
     #[test]

@@ -3,56 +3,21 @@
 //! reads one row, however many iterations it has.
 
 mod history;
+mod row;
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{OptionalExtension as _, params};
 
-use super::goals::{not_understood, word};
+use super::goals::word;
 use super::{Db, StoreError};
 use crate::clock::Millis;
 use crate::host::process::ProcessId;
 use crate::run::machine;
 use crate::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping};
 
-pub use history::{AttemptRow, IterationRow, RunTotals};
+pub use history::IterationRow;
+pub use row::{RunLine, RunRow};
 
-/// A run with its plan and state.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunRow {
-    pub run_id: String,
-    /// The directory whose `.claude` shows the run.
-    pub project_dir: String,
-    pub plan: Plan,
-    pub run: Run,
-    /// What [`Db::save_step`] has to match.
-    pub version: i64,
-    /// Who drives it, for people; the lock file is the truth.
-    pub engine: Option<ProcessId>,
-    pub stop_requested: Option<Stopping>,
-    pub updated_at_ms: Millis,
-}
-
-/// A run as lists show it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunLine {
-    pub run_id: String,
-    pub name: String,
-    pub kind: RunKind,
-    pub title: String,
-    pub project_dir: String,
-    pub status: RunStatus,
-    pub reason: Option<String>,
-    /// The stage under way, from 1, with its iterations and their maximum.
-    pub stage: u32,
-    pub iterations: u32,
-    pub max_iterations: u32,
-    pub tokens: i64,
-    pub cost_micros: i64,
-    pub engine: Option<ProcessId>,
-    pub is_stop_requested: bool,
-    pub started_at_ms: Millis,
-    pub updated_at_ms: Millis,
-    pub completed_at_ms: Option<Millis>,
-}
+use row::{SELECT, from_json, read, read_line, to_json};
 
 /// Which runs to list; everything that is `None` does not matter.
 #[derive(Debug, Clone, Copy, Default)]
@@ -60,61 +25,6 @@ pub struct RunFilter<'a> {
     pub project_dir: Option<&'a str>,
     pub kind: Option<RunKind>,
     pub status: Option<RunStatus>,
-}
-
-const SELECT: &str = "SELECT run_id, project_dir, plan_json, state_json, version, engine_pid, engine_pid_started,
-    stop_requested, updated_at_ms FROM runs";
-
-fn to_json<T: serde::Serialize>(value: &T) -> Result<String, StoreError> {
-    serde_json::to_string(value).map_err(|error| StoreError::Value(error.to_string()))
-}
-
-fn from_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    serde_json::from_str(&text).map_err(|error| not_understood(column, &error.to_string()))
-}
-
-fn engine(row: &Row<'_>) -> rusqlite::Result<Option<ProcessId>> {
-    let pid: Option<i64> = row.get("engine_pid")?;
-    let started: Option<i64> = row.get("engine_pid_started")?;
-    Ok(pid.zip(started).map(|(pid, started)| ProcessId { pid, started }))
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<RunRow> {
-    let stop: Option<String> = row.get("stop_requested")?;
-    let stop = stop.map(|text| serde_json::from_str(&text)).transpose();
-    Ok(RunRow {
-        run_id: row.get("run_id")?,
-        project_dir: row.get("project_dir")?,
-        plan: from_json(row, "plan_json")?,
-        run: from_json(row, "state_json")?,
-        version: row.get("version")?,
-        engine: engine(row)?,
-        stop_requested: stop.map_err(|error| not_understood("stop_requested", &error.to_string()))?,
-        updated_at_ms: row.get("updated_at_ms")?,
-    })
-}
-
-fn read_line(row: &Row<'_>) -> rusqlite::Result<RunLine> {
-    Ok(RunLine {
-        run_id: row.get("run_id")?,
-        name: row.get("name")?,
-        kind: word(row, "kind")?,
-        title: row.get("title")?,
-        project_dir: row.get("project_dir")?,
-        status: word(row, "status")?,
-        reason: row.get("reason")?,
-        stage: row.get("stage")?,
-        iterations: row.get("iterations")?,
-        max_iterations: row.get("max_iterations")?,
-        tokens: row.get("tokens")?,
-        cost_micros: row.get("cost_micros")?,
-        engine: engine(row)?,
-        is_stop_requested: row.get("is_stop_requested")?,
-        started_at_ms: row.get("started_at_ms")?,
-        updated_at_ms: row.get("updated_at_ms")?,
-        completed_at_ms: row.get("completed_at_ms")?,
-    })
 }
 
 impl Db<'_> {
@@ -318,18 +228,6 @@ impl Db<'_> {
             self.set_engine(&row.run_id, None)?;
         }
         self.run(&row.run_id)?.ok_or(StoreError::Stale)
-    }
-
-    /// Removes a run that is over, with all its rows. Whether there was one.
-    pub fn delete_run(self, run_id: &str) -> Result<bool, StoreError> {
-        let sql = "DELETE FROM runs WHERE run_id = ?1 AND status <> 'running'";
-        if self.0.execute(sql, [run_id])? == 0 {
-            return Ok(false);
-        }
-        for table in ["run_stages", "run_iterations", "run_attempts"] {
-            self.0.execute(&format!("DELETE FROM {table} WHERE run_id = ?1"), [run_id])?;
-        }
-        Ok(true)
     }
 }
 

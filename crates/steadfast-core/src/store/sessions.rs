@@ -5,7 +5,7 @@ use serde::Serialize;
 use strum::{Display, EnumString, IntoStaticStr};
 
 use super::{Db, StoreError};
-use crate::clock::Millis;
+use crate::clock::{DAY, Millis};
 use crate::host::Host;
 use crate::host::process::ProcessId;
 
@@ -146,7 +146,6 @@ impl Db<'_> {
 
     /// Notes a call of one of our tools; notes older than a day are dropped.
     pub fn note_tool_call(self, call: &ToolCall, now: Millis) -> Result<(), StoreError> {
-        const DAY: Millis = 86_400_000;
         self.0.execute("DELETE FROM tool_calls WHERE created_at_ms < ?1", [now - DAY])?;
         self.0.execute(
             "INSERT OR REPLACE INTO tool_calls (tool_use_id, session_id, agent_id, agent_type, tool_name, created_at_ms)

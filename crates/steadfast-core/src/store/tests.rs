@@ -103,6 +103,7 @@ fn a_store_that_must_exist_is_not_created() {
     let directory = TempDir::new().unwrap();
     let missing = directory.path().join("sub/goals.db");
     assert!(matches!(Store::open_existing(&missing), Err(StoreError::Missing(path)) if path == missing));
+    assert!(Store::open_if_there(&missing).unwrap().is_none());
     assert_eq!(files(directory.path()), BTreeMap::new());
 }
 

@@ -1,7 +1,7 @@
 //! Plans, outcomes and a driver of the run machine that writes down what each step did in a few words.
 
 use crate::clock::Millis;
-use crate::run::machine::{begin, step};
+use crate::run::machine::{begin, reopen, step};
 use crate::run::{
     Act, AgentKind, AgentPlan, AgentResult, AttemptId, AttemptUsage, Check, Checked, Failure, FailureKind, Outcome,
     Plan, Record, Rule, Run, RunEvent, RunKind, RunLimits, RunStatus, StagePlan, Step, Stopping, Success,
@@ -9,27 +9,16 @@ use crate::run::{
 use crate::testing::START;
 
 pub(crate) fn agent() -> AgentPlan {
-    AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false }
+    AgentPlan::new(AgentKind::Claude)
 }
 
 pub(crate) fn stage(completion: Rule, runs: u32) -> StagePlan {
     StagePlan {
-        name: "work".into(),
         loop_type: Some("work".into()),
         prompt: "Go on with ${SESSION}.".into(),
-        runs,
         min_iterations: 0,
-        completion,
-        check_before: false,
-        delay_ms: 0,
-        agent: agent(),
         timeout_ms: 60_000,
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
+        ..StagePlan::new("work", completion, runs)
     }
 }
 
@@ -119,10 +108,24 @@ impl Drive {
     /// One step, as words. The state goes through JSON, as it does in the store.
     pub(crate) fn send(&mut self, event: RunEvent) -> Vec<String> {
         let step = step(&self.plan, self.run.clone(), event, self.now);
+        self.take(&step)
+    }
+
+    /// Opens a run that is over, as words; nothing if it stays as it is.
+    pub(crate) fn reopen(&mut self, max: Option<u32>) -> Vec<String> {
+        reopen(&self.plan, &self.run, max, self.now).map(|step| self.take(&step)).unwrap_or_default()
+    }
+
+    /// How often the iteration under way that failed most has failed in a row.
+    pub(crate) fn errors(&self) -> u32 {
+        self.run.flights.iter().map(|flight| flight.errors).max().unwrap_or(0)
+    }
+
+    fn take(&mut self, step: &Step) -> Vec<String> {
         let json = serde_json::to_string(&step.run).unwrap();
         self.run = serde_json::from_str(&json).unwrap();
         assert_eq!(self.run, step.run, "the state survives being saved");
-        self.words(&step)
+        self.words(step)
     }
 
     pub(crate) fn words(&self, step: &Step) -> Vec<String> {

@@ -10,12 +10,11 @@ use jiff::tz::TimeZone;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use super::summary::{SLOT_MS, SessionOf, Sum, Summary, Tokens, UNDATED};
-use crate::clock::Millis;
+use crate::clock::{HOUR, Millis};
 use crate::host::Host;
 
 /// How long a block lasts from the hour of its first response on.
-const BLOCK_MS: Millis = 5 * HOUR_MS;
-const HOUR_MS: Millis = 60 * 60 * 1000;
+const BLOCK_MS: Millis = 5 * HOUR;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
@@ -192,7 +191,7 @@ fn block_of(slot: i64, block: &mut Option<Millis>) -> Option<Millis> {
         return None;
     }
     let at = slot * SLOT_MS;
-    let start = block.filter(|start| at < start + BLOCK_MS).unwrap_or(at - at.rem_euclid(HOUR_MS));
+    let start = block.filter(|start| at < start + BLOCK_MS).unwrap_or(at - at.rem_euclid(HOUR));
     *block = Some(start);
     Some(start)
 }

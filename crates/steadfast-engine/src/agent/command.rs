@@ -1,12 +1,13 @@
 //! Any program as an agent: the prompt on stdin, what it prints is its answer, its exit code says how it went.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use steadfast_core::clock::Millis;
 use steadfast_core::host::trouble::Trouble;
 use steadfast_core::text;
 
-use super::{ANSWER_BYTES, Answer, last_words, result};
+use super::answer::{ANSWER_BYTES, Answer, last_words};
+use super::result;
 use crate::attempt::Attempt;
 use crate::shim::Exit;
 
@@ -17,12 +18,17 @@ const SHELL_CANNOT_RUN: [i32; 2] = [126, 127];
 pub(super) fn argv(words: &[String], directory: &Path) -> Vec<String> {
     let mut argv = words.to_vec();
     if let Some(program) = argv.first_mut()
-        && program.contains('/')
-        && Path::new(program.as_str()).is_relative()
+        && let Some(path) = beside(program, directory)
     {
-        *program = directory.join(&*program).display().to_string();
+        *program = path.display().to_string();
     }
     argv
+}
+
+/// Where a program given by a relative path is looked for; `None` for one on PATH and for one that needs no looking.
+pub fn beside(program: &str, directory: &Path) -> Option<PathBuf> {
+    let is_relative_path = program.contains('/') && Path::new(program).is_relative();
+    is_relative_path.then(|| directory.join(program))
 }
 
 pub(super) fn answer(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Answer {

@@ -2,12 +2,11 @@
 //! its last words, else those words themselves. Everything here comes from a model: bounded, printable, and a value of
 //! the wrong type is as good as none.
 
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use serde_json::{Map, Value};
 use steadfast_core::run::AgentResult;
-use steadfast_core::text;
+use steadfast_core::{bounded, text};
 
 /// A larger result file is no result.
 const LARGEST_FILE: u64 = 1 << 20;
@@ -34,11 +33,7 @@ pub fn read(file: &Path, structured: Option<&str>, said: &str, markers: &[(Strin
 }
 
 fn from_file(file: &Path) -> Option<AgentResult> {
-    let size = fs_err::metadata(file).ok().filter(std::fs::Metadata::is_file)?.len();
-    if size > LARGEST_FILE {
-        return None;
-    }
-    from_json(&String::from_utf8_lossy(&fs_err::read(file).ok()?))
+    from_json(&String::from_utf8_lossy(&bounded::whole(file, LARGEST_FILE).ok()?))
 }
 
 /// A JSON object with at least one of our fields, perhaps between code fences.
@@ -181,11 +176,7 @@ pub fn promises(said: &str) -> Vec<String> {
 
 /// The end of a file as text; `None` if there is nothing.
 pub(crate) fn tail_of(path: &Path, most: u64) -> Option<String> {
-    let mut file = fs_err::File::open(path).ok()?;
-    let size = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(size.saturating_sub(most))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(most).read_to_end(&mut bytes).ok()?;
+    let bytes = bounded::end_of(path, most).ok()?.bytes;
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use steadfast_core::bounded;
+
 use super::Finding;
 
 const LARGEST: u64 = 8 << 20;
@@ -14,10 +16,7 @@ pub(super) struct Boxes {
 
 /// Whether no box is open. A file without any box tells nothing.
 pub(super) fn is_ticked(file: &Path) -> Finding {
-    let read = fs_err::metadata(file).and_then(|meta| {
-        if meta.len() > LARGEST { Err(std::io::Error::other("the file is too large")) } else { fs_err::read(file) }
-    });
-    match read {
+    match bounded::whole(file, LARGEST) {
         Err(error) => (None, format!("the checklist cannot be read: {error}")),
         Ok(bytes) => match count(&String::from_utf8_lossy(&bytes)) {
             Boxes { ticked: 0, open: 0 } => (None, "the checklist has no boxes".to_owned()),

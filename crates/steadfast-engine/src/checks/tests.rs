@@ -57,6 +57,21 @@ fn a_checklist_holds_when_no_box_is_open() {
     }
 }
 
+#[test]
+fn a_checklist_that_is_no_plain_file_tells_nothing_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe.md");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", directory.path().join("endless.md")).unwrap();
+    fs_err::File::create(directory.path().join("huge.md")).unwrap().set_len(1 << 40).unwrap();
+    for (file, about) in [("pipe.md", "is not a file"), ("endless.md", "is not a file"), ("huge.md", "is too large")] {
+        let found = carry_out(&Check::Checklist(file.into()), &here(directory.path()));
+        let path = directory.path().join(file);
+        let detail = format!("the checklist cannot be read: `{}` {about}", path.display());
+        assert_eq!((found.holds, found.detail), (None, detail));
+    }
+}
+
 /// A `bd` that answers from two files; it is found by its path, since tests share their environment.
 fn asked(ready: &str, list: &str, code: i32) -> Finding {
     let directory = tempfile::tempdir().unwrap();

@@ -1,14 +1,26 @@
-//! What the dispatcher pays attention to while its agents work: requests to end the run, signals, and attempts whose
-//! keepers do not do their duty.
+//! What the dispatcher pays attention to while its agents work: requests to end the run, signals, what everybody has
+//! spent together, and attempts whose keepers do not do their duty.
 
 use std::time::Instant;
 
-use steadfast_core::log;
-use steadfast_core::run::{RunEvent, RunStatus, Stopping};
+use steadfast_core::goal::limit::SharedSpend;
+use steadfast_core::run::{AttemptUsage, RunEvent, RunStatus, Stopping};
+use steadfast_core::spend::{self, Spend};
+use steadfast_core::{clock, log};
 
 use super::{Dispatcher, DriveError, INTERRUPTED};
 
 impl Dispatcher<'_> {
+    /// What all goals and runs spend together counts before the next agent starts, with what this attempt used.
+    pub(super) fn look_at_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
+        let more = Spend { tokens: usage.charged_tokens(), cost_micros: usage.cost_micros };
+        let shared = spend::shared_with(self.store.read(), &self.engine.config.limits, more, clock::now())?;
+        if shared == SharedSpend::Reached && !self.run.capped {
+            self.apply(RunEvent::CapReached)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn look_around(&mut self) -> Result<(), DriveError> {
         self.end_overdue();
         if self.run.cut_short {

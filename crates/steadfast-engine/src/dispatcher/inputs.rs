@@ -24,7 +24,7 @@ impl Dispatcher<'_> {
         let places = self.observer.places(&self.plan, &self.run, id);
         let shown = |path: Option<&Path>| path.map(|path| path.display().to_string()).unwrap_or_default();
         let at = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
-        let kept = self.outputs_before(id.stage);
+        let kept = self.outputs_before(stage, id.stage);
         let named_inputs: BTreeMap<String, String> =
             kept.iter().map(|(name, outputs)| (name.clone(), together(outputs, LONGEST_INPUT))).collect();
         let inputs = if id.stage <= 1 {
@@ -49,13 +49,15 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// The outputs of all earlier stages, by name. Only those that the prompt or the stage asks for are worth reading,
-    /// but pipelines are short and outputs are capped.
-    fn outputs_before(&mut self, stage: u32) -> BTreeMap<String, Vec<Named>> {
+    /// The outputs of those earlier stages that the prompt asks for, by name.
+    fn outputs_before(&mut self, stage: &StagePlan, number: u32) -> BTreeMap<String, Vec<Named>> {
         let plan = self.plan.clone();
         let mut inputs = BTreeMap::new();
-        for (number, earlier) in (1..stage).zip(&plan.stages) {
-            let rows = self.store.read().run_history(&self.run_id, Some((number, 0)), MOST_ITERATIONS);
+        let earlier = (1..number).zip(&plan.stages);
+        for (at, earlier) in
+            earlier.filter(|(at, earlier)| asks_for(&stage.prompt, &stage.inputs, &earlier.name, at + 1 == number))
+        {
+            let rows = self.store.read().run_history(&self.run_id, Some((at, 0)), MOST_ITERATIONS);
             let rows = match rows {
                 Ok(rows) => rows,
                 Err(error) => {
@@ -67,7 +69,7 @@ impl Dispatcher<'_> {
             let nothing = || earlier.parallel.then(KeptOutput::nothing);
             let outputs = rows
                 .iter()
-                .filter(|row| row.id.stage == number)
+                .filter(|row| row.id.stage == at)
                 .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(nothing)?)))
                 .collect();
             inputs.insert(earlier.name.clone(), outputs);
@@ -86,6 +88,12 @@ impl Dispatcher<'_> {
         let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer(), MOST_READ);
         self.observer.output(&self.plan, &self.run, id).or_else(own)
     }
+}
+
+/// Whether a prompt is filled in with the outputs of an earlier stage; `inputs` are those that its stage names.
+fn asks_for(prompt: &str, inputs: &[String], earlier: &str, is_last_before: bool) -> bool {
+    let is_input = if inputs.is_empty() { is_last_before } else { inputs.iter().any(|name| name == earlier) };
+    (is_input && prompt.contains("${INPUTS}")) || prompt.contains(&format!("${{INPUTS.{earlier}}}"))
 }
 
 /// An output and what it is called where there are several.
@@ -152,6 +160,25 @@ mod tests {
         let names = ["y".to_owned(), "none".to_owned()];
         assert_eq!(chosen(&names, &kept), "## plan 1\n\na\n\n## plan 2\n\nb");
         assert_eq!(chosen(&["x".to_owned(), "x".to_owned()], &kept), "## x\n\na\n\n## x\n\na");
+    }
+
+    #[test]
+    fn only_outputs_that_a_prompt_asks_for_are_read() {
+        let earlier = ["plan", "build", "test"];
+        for (prompt, inputs, expected) in [
+            ("Go on.", &[][..], &[][..]),
+            ("Go on.", &["plan"], &[]),
+            ("With ${INPUTS}", &[], &["test"]),
+            ("With ${INPUTS}", &["plan", "build"], &["plan", "build"]),
+            ("With ${INPUTS.plan}", &[], &["plan"]),
+            ("With ${INPUTS.plan} and ${INPUTS}", &["build"], &["plan", "build"]),
+            ("With ${INPUTS.planning}", &[], &[]),
+        ] {
+            let inputs: Vec<String> = inputs.iter().map(|name| (*name).to_owned()).collect();
+            let read: Vec<&str> =
+                earlier.into_iter().filter(|name| asks_for(prompt, &inputs, name, *name == "test")).collect();
+            assert_eq!(read, expected, "{prompt} {inputs:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Who watches a run: the public files, a terminal, a test. An observer sees every step after it was saved, so whatever
 //! it does can be done again after a crash, and it may say that somebody wants the run to end.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use steadfast_core::bounded::{self, Part};
 use steadfast_core::clock::Millis;
 use steadfast_core::run::{AttemptId, Plan, Record, Run, Stopping};
 use steadfast_core::store::Store;
@@ -27,7 +27,7 @@ pub struct Saved<'a> {
 impl Saved<'_> {
     /// The last words of an attempt's agent.
     pub fn answer(&self, id: AttemptId) -> Option<String> {
-        fs_err::read_to_string(Attempt::at(self.home, self.run_id, id).answer()).ok()
+        Attempt::at(self.home, self.run_id, id).read_answer()
     }
 }
 
@@ -58,12 +58,9 @@ impl KeptOutput {
 
     /// Reads the beginning of a file; nothing if there is only white space, or no file.
     pub(crate) fn read(file: PathBuf, most: u64) -> Option<Self> {
-        let opened = fs_err::File::open(&file).ok()?;
-        let bytes = opened.metadata().ok()?.len();
-        let mut read = Vec::new();
-        opened.take(most).read_to_end(&mut read).ok()?;
-        let text = String::from_utf8_lossy(&read).trim().to_owned();
-        (!text.is_empty()).then_some(Self { text, file, bytes })
+        let Part { bytes, size, .. } = bounded::start_of(&file, most).ok()?;
+        let text = String::from_utf8_lossy(&bytes).trim().to_owned();
+        (!text.is_empty()).then_some(Self { text, file, bytes: size })
     }
 }
 

@@ -1,26 +1,23 @@
-//! What the dispatcher does on other threads: waiting for attempts and reading what came of them, looking things up,
-//! stopping. Each of them reports once, by a message.
+//! What the dispatcher does on other threads: starting attempts, waiting for them and reading what came of them, looking
+//! things up, stopping. Each of them reports its end once, by a message.
 
 use std::path::PathBuf;
 use std::process::Child;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use steadfast_core::clock;
 use steadfast_core::log;
-use steadfast_core::run::machine;
-use steadfast_core::run::{AgentPlan, AttemptId, Check, Outcome, Rule, StagePlan, template};
+use steadfast_core::run::{AgentPlan, AttemptId, Check, Outcome, StagePlan};
 
+use super::starting::{Launch, Place, limit_of};
 use super::{Dispatcher, DriveError, Flying, News, cannot_start};
-use crate::agent::{self, Call, Ended};
+use crate::agent::{self, Ended};
 use crate::attempt::{self, Attempt};
 use crate::checks::judge;
 use crate::checks::{self, Surroundings};
-use crate::crash;
 use crate::footprint::Tree;
 use crate::process::Cancel;
-use crate::shim::Spec;
-use crate::worktree::Worktree;
 
 /// How long a judge may think, if its stage does not say.
 const JUDGE_LIMIT: Duration = Duration::from_mins(15);
@@ -28,106 +25,52 @@ const JUDGE_LIMIT: Duration = Duration::from_mins(15);
 const EARLIER: usize = 5;
 
 impl Dispatcher<'_> {
-    fn attempt(&self, id: AttemptId) -> Attempt {
+    pub(super) fn attempt(&self, id: AttemptId) -> Attempt {
         Attempt::at(&self.engine.home, &self.run_id, id)
     }
 
-    /// The worktree an iteration works in, if it has one.
-    fn worktree(&self, stage: &StagePlan, id: AttemptId) -> Option<Worktree> {
-        let of_part = |part: &str| Worktree::new(&self.engine.home, &self.project, &self.run_id, &self.plan.name, part);
-        let of_run = self.in_worktree.then(|| of_part("run"));
-        if !stage.parallel {
-            return of_run;
-        }
-        let own = of_part(&format!("{}-{}", id.stage, id.iteration));
-        // What earlier stages did is there, and not in the project.
-        Some(match of_run {
-            Some(of_run) => own.starting_from(of_run),
-            None => own,
-        })
-    }
-
-    /// Where an iteration works.
-    fn directory(&self, stage: &StagePlan, id: AttemptId) -> Result<PathBuf, String> {
-        let Some(worktree) = self.worktree(stage, id) else { return Ok(self.project.clone()) };
-        let _one_at_a_time = self.git.lock();
-        worktree.enter(&self.stopping).map_err(|error| error.to_string())
-    }
-
-    pub(super) fn try_start(&mut self, id: AttemptId) -> Result<(), String> {
-        let plan = self.plan.clone();
-        let stage = plan.stage(id.stage).ok_or("the plan has no such stage")?;
-        let attempt = self.attempt(id);
-        let directory = self.directory(stage, id)?;
-        // One that began already may have left its output.
-        if attempt.keeper().map_err(|error| error.to_string())?.is_none() {
-            self.observer.starting(&plan, &self.run, id)?;
-        }
-        let variables = self.variables(stage, id, &attempt);
-        let rendered = template::render(&stage.prompt, &variables);
-        if !rendered.unknown.is_empty() {
-            self.note(&format!("stage {}: unknown variables: {}", stage.name, rendered.unknown.join(", ")));
-        }
-        let promises = promises_of(&stage.completion);
-        let invoked = agent::invocation(&Call {
-            agent: &stage.agent,
-            run: &plan.name,
-            stage: &stage.name,
-            iteration: id.iteration,
-            prompt: &rendered.text,
-            asks_for_result: true,
-            wants_vote: stage.completion.needs_vote() && stage.judge.is_none(),
-            promises: &promises,
-            directory: &directory,
-            attempt: &attempt,
-            config: &self.engine.config.agents,
-        })
-        .map_err(|error| error.to_string())?;
-        let ordinal = crash::ordinal(attempt.directory());
-        let left = machine::time_left(&plan, &self.run, clock::now()).and_then(|left| u64::try_from(left).ok());
-        let limit = left.map_or(Duration::MAX, Duration::from_millis).min(limit_of(stage));
-        let spec = Spec::of(&invoked, &directory, limit, self.engine.grace, ordinal);
-        let failed = |error: std::io::Error| format!("the attempt cannot be started: {error}");
-        attempt.prepare(&spec, &invoked.prompt, &invoked.files).map_err(failed)?;
-        crash::point(crash::Point::Prepared);
-        let keeper = attempt.start(&self.engine.program).map_err(failed)?;
-        crash::point(crash::Point::Started);
-        self.follow(id, Some(keeper));
-        Ok(())
-    }
-
-    /// Waits for an attempt, ours or an earlier engine's, and reads what came of it.
-    pub(super) fn follow(&mut self, id: AttemptId, keeper: Option<Child>) {
+    /// Starts an attempt, or waits for one of an earlier engine, and reads what came of it.
+    pub(super) fn follow(&mut self, id: AttemptId, launch: Option<Launch>) {
         let plan = self.plan.clone();
         let Some(stage) = plan.stage(id.stage) else { return };
         let attempt = self.attempt(id);
         let overdue = Cancel::default();
-        let patience = attempt::patience(limit_of(stage), self.engine.grace);
-        self.flying.insert(id, Flying { attempt: attempt.clone(), patience, overdue: overdue.clone() });
-        let worktree = self.worktree(stage, id);
-        let place = worktree.as_ref().and_then(|worktree| worktree.inside().ok());
+        self.flying.insert(id, Flying { attempt: attempt.clone(), patience: None, overdue: overdue.clone() });
+        if launch.is_none() {
+            self.began(id);
+        }
         let follower = Follower {
             id,
             run: plan.name.clone(),
             stage: stage.clone(),
             log: attempt.directory().with_file_name("engine.log"),
             attempt,
-            directory: place.unwrap_or_else(|| self.project.clone()),
-            worktree,
+            place: self.place(stage, id),
             progress: self.observer.places(&plan, &self.run, id).progress,
             is_watched: plan.limits.idle > 0 && !stage.parallel && !stage.completion.only_counts(),
             stopping: self.stopping.clone(),
             overdue,
             grace: self.engine.grace,
-            git: self.git.clone(),
             sender: self.sender.clone(),
         };
-        let sender = self.sender.clone();
         std::thread::spawn(move || {
-            let outcome = Box::new(follower.outcome(keeper));
-            // Nobody listens any more once the engine gave up.
-            let _ = sender.send(News::Ended { id, outcome });
+            let outcome = match launch.map(|launch| follower.start(&launch)) {
+                Some(Err(outcome)) => outcome,
+                Some(Ok(keeper)) => {
+                    follower.tell(News::Began(id));
+                    follower.outcome(Some(keeper))
+                }
+                None => follower.outcome(None),
+            };
+            follower.tell(News::Ended { id, outcome: Box::new(outcome) });
         });
+    }
+
+    /// From now on the keeper of an attempt is believed in, for as long as it may take.
+    pub(super) fn began(&mut self, id: AttemptId) {
+        if let (Some(flying), Some(stage)) = (self.flying.get_mut(&id), self.plan.stage(id.stage)) {
+            flying.patience = attempt::patience(limit_of(stage), self.engine.grace);
+        }
     }
 
     pub(super) fn stop(&mut self, ids: &[AttemptId]) {
@@ -146,18 +89,28 @@ impl Dispatcher<'_> {
     pub(super) fn check(&mut self, id: AttemptId, wanted: Vec<Check>) -> Result<(), DriveError> {
         let plan = self.plan.clone();
         let Some(stage) = plan.stage(id.stage) else { return Ok(()) };
-        let directory = self.directory(stage, id).unwrap_or_else(|_| self.project.clone());
+        let place = self.place(stage, id);
         let judge = match &stage.judge {
             Some(agent) if wanted.contains(&Check::Judge) => Some(self.judge(stage, agent, id)?),
             _ => None,
         };
         let limit = Duration::from_secs(self.engine.config.goal.verify_timeout_seconds);
         let evidence = self.attempt(id).evidence();
-        let here = Surroundings { directory, limit, cancel: self.cancel.clone(), judge, evidence };
-        let sender = self.sender.clone();
+        let (cancel, sender) = (self.cancel.clone(), self.sender.clone());
         self.threads.retain(|thread| !thread.is_finished());
         self.threads.push(std::thread::spawn(move || {
-            let facts = wanted.iter().map(|check| checks::carry_out(check, &here)).collect();
+            let facts = match place.enter(&cancel) {
+                Ok(directory) => {
+                    let here = Surroundings { directory, limit, cancel, judge, evidence };
+                    wanted.iter().map(|check| checks::carry_out(check, &here)).collect()
+                }
+                // What holds in another directory says nothing about this one.
+                Err(error) => {
+                    let why = format!("its place cannot be entered: {error}");
+                    let _ = sender.send(News::Note(format!("the rule cannot be tested: {error} ({})", error.hint())));
+                    wanted.iter().map(|check| checks::not_known(check, &why)).collect()
+                }
+            };
             // Nobody listens any more once the run is over.
             let _ = sender.send(News::Checked { id, facts });
         }));
@@ -166,7 +119,6 @@ impl Dispatcher<'_> {
 
     fn judge(&self, stage: &StagePlan, agent: &AgentPlan, id: AttemptId) -> Result<judge::Request, DriveError> {
         let attempt = self.attempt(id);
-        let read = |path: PathBuf| fs_err::read_to_string(path).unwrap_or_default();
         let mut earlier = self.store.read().last_iterations(&self.run_id, EARLIER)?;
         earlier.reverse();
         let earlier: Vec<String> = earlier
@@ -180,8 +132,8 @@ impl Dispatcher<'_> {
             run: self.plan.name.clone(),
             stage: stage.name.clone(),
             iteration: id.iteration,
-            asked: read(attempt.prompt()),
-            answer: read(attempt.answer()),
+            asked: attempt.read_prompt().unwrap_or_default(),
+            answer: attempt.read_answer().unwrap_or_default(),
             earlier: earlier.join("\n"),
             judged: attempt.directory().to_owned(),
             program: self.engine.program.clone(),
@@ -191,21 +143,19 @@ impl Dispatcher<'_> {
     }
 }
 
-/// Waits for one attempt.
-struct Follower {
-    id: AttemptId,
-    run: String,
-    stage: StagePlan,
-    attempt: Attempt,
-    directory: PathBuf,
-    worktree: Option<Worktree>,
+/// Starts one attempt, if it is not under way, and waits for it.
+pub(super) struct Follower {
+    pub(super) id: AttemptId,
+    pub(super) run: String,
+    pub(super) stage: StagePlan,
+    pub(super) attempt: Attempt,
+    pub(super) place: Place,
     progress: Option<PathBuf>,
     /// Whether iterations without progress end the stage.
     is_watched: bool,
-    stopping: Cancel,
+    pub(super) stopping: Cancel,
     overdue: Cancel,
-    grace: Duration,
-    git: Arc<Mutex<()>>,
+    pub(super) grace: Duration,
     sender: mpsc::Sender<News>,
     log: PathBuf,
 }
@@ -221,7 +171,8 @@ impl Follower {
             // Its agent may be alive; to start another one now would be worse than to stop here.
             Err(error) => return cannot_start(format!("what became of the attempt cannot be told: {error}")),
         };
-        let tree = Tree { directory: &self.directory, progress: self.progress.as_deref() };
+        let directory = if self.is_watched { self.watched() } else { None };
+        let tree = directory.as_deref().map(|directory| Tree { directory, progress: self.progress.as_deref() });
         let report = agent::report(&Ended {
             agent: &self.stage.agent,
             markers: &self.stage.output_parse,
@@ -229,48 +180,48 @@ impl Follower {
             exit: exit.as_ref(),
             stopping: self.stopping.is_cancelled(),
             overdue: self.overdue.is_cancelled(),
-            tree: self.is_watched.then_some(&tree),
+            tree: tree.as_ref(),
             now: clock::now(),
         });
         self.attempt.tidy(&agent::PRIVATE_FILES);
         if let Err(error) = self.attempt.keep_answer(&report.to_keep(&self.attempt)) {
             self.log(&format!("the answer cannot be kept: {error}"));
         }
-        if let (Outcome::Succeeded(_), Some(worktree)) = (&report.outcome, &self.worktree) {
+        if let Outcome::Succeeded(_) = &report.outcome {
             let message = format!("{}: {} iteration {}", self.run, self.stage.name, self.id.iteration);
-            let _one_at_a_time = self.git.lock();
-            let left = if self.stage.parallel { worktree.leave(&message) } else { worktree.commit(&message) };
-            let told = left.unwrap_or_else(|error| {
-                let (place, hint) = (worktree.path().display(), error.hint());
-                vec![format!("the work in {place} is not committed: {error} ({hint})")]
-            });
-            for message in told {
-                let message = format!("{} {}: {message}", self.stage.name, self.id.iteration);
-                // Nobody listens any more once the engine gave up.
-                let _ = self.sender.send(News::Note(message));
+            match self.place.keep(&message, self.stage.parallel) {
+                Ok(told) => {
+                    for message in told {
+                        self.tell(News::Note(format!("{} {}: {message}", self.stage.name, self.id.iteration)));
+                    }
+                }
+                // A shared place fails for every iteration. It is told once, so the words name none of them.
+                Err((place, error)) => {
+                    let (place, hint) = (place.display(), error.hint());
+                    self.tell(News::Note(format!("the work in {place} is not committed: {error} ({hint})")));
+                }
             }
         }
         report.outcome
     }
 
+    /// The directory whose changes count as progress. Another one would say that nothing moves.
+    fn watched(&self) -> Option<PathBuf> {
+        match self.place.inside() {
+            Ok(directory) => Some(directory),
+            Err(error) => {
+                self.tell(News::Note(format!("whether anything moves cannot be told: {error} ({})", error.hint())));
+                None
+            }
+        }
+    }
+
+    fn tell(&self, news: News) {
+        // Nobody listens any more once the engine gave up.
+        let _ = self.sender.send(news);
+    }
+
     fn log(&self, message: &str) {
         log::line(&self.log, &format!("{}: {message}", self.attempt.directory().display()));
-    }
-}
-
-/// The time limit of an attempt; 0 stands for none.
-fn limit_of(stage: &StagePlan) -> Duration {
-    match u64::try_from(stage.timeout_ms) {
-        Ok(0) | Err(_) => Duration::MAX,
-        Ok(limit) => Duration::from_millis(limit),
-    }
-}
-
-/// What the agent has to promise for its stage to end.
-fn promises_of(rule: &Rule) -> Vec<String> {
-    match rule {
-        Rule::Promise(promise) => vec![promise.clone()],
-        Rule::Any(rules) | Rule::All(rules) => rules.iter().flat_map(promises_of).collect(),
-        _ => Vec::new(),
     }
 }

@@ -2,19 +2,20 @@
 //! put aside when they are broken. What was last written stays in memory and is trusted as long as inode, time and
 //! length of the file say that nobody touched it, so that a long history costs no reading.
 
-use std::fs::{File, Metadata, TryLockError};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
+use steadfast_core::bounded;
 
 use super::FilesError;
 use super::place::Place;
+use crate::durable::{self, Readers, UNFINISHED};
 
 pub(super) const CLAUDE: &str = ".claude";
 const LOCK: &str = ".steadfast.lock";
-const UNFINISHED: &str = ".steadfast-";
 /// Nobody holds the lock for longer than a few writes.
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
@@ -31,11 +32,10 @@ impl Lock {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
         let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?.into_parts().0;
         for _ in 0..LOCK_TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-                Err(TryLockError::Error(error)) => return Err(error.into()),
+            if durable::try_lock(&file)? {
+                return Ok(Self { _file: file });
             }
+            std::thread::sleep(LOCK_PAUSE);
         }
         Err(FilesError::Busy { path })
     }
@@ -138,7 +138,7 @@ impl Document {
 
     fn look(&mut self, path: &Path) -> Result<Look, FilesError> {
         let before = self.stamp.take();
-        let file = match fs_err::File::open(path) {
+        let file = match bounded::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.known = None;
@@ -197,23 +197,9 @@ pub(super) fn put_aside(path: &Path, why: &str) -> Result<PathBuf, FilesError> {
     Err(FilesError::NotAFile { path: path.to_owned() })
 }
 
-/// Writes a file whole or not at all: a new file in the same directory, forced to disk, then renamed.
+/// Writes a file whole or not at all, for everybody who works on the project.
 pub(super) fn replace(path: &Path, text: &[u8]) -> Result<Metadata, FilesError> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(UNFINISHED).suffix(".tmp");
-    // `tempfile` makes private files; these are for everybody whom the umask lets read the project.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(directory).map_err(|error| at(directory, "cannot create a file in", &error))?;
-    if let Ok(metadata) = std::fs::metadata(path) {
-        file.as_file().set_permissions(metadata.permissions())?;
-    }
-    file.write_all(text)?;
-    file.as_file().sync_all()?;
-    let file = file.persist(path).map_err(|error| at(path, "cannot replace", &error.error))?;
-    sync_directory(directory)?;
-    Ok(file.metadata()?)
+    Ok(durable::replace_for(Readers::Project, path, text)?)
 }
 
 /// Creates a file that is not there yet, with its content; one that is there stays as it is.
@@ -228,20 +214,13 @@ pub(super) fn create(path: &Path, text: &[u8]) -> Result<bool, FilesError> {
 /// Removes what a writer that was killed left unfinished. Only with the lock, since nobody else writes then.
 pub(super) fn sweep(directory: &Path, _lock: &Lock) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let [prefix, suffix] = UNFINISHED;
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with(UNFINISHED) && name.ends_with(".tmp") {
+        if name.starts_with(prefix) && name.ends_with(suffix) {
             // Best effort: a leftover harms nobody.
             let _ = fs_err::remove_file(entry.path());
         }
     }
-}
-
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    fs_err::File::open(directory)?.sync_all()
-}
-
-fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what} `{}`: {error}", path.display()))
 }

@@ -7,36 +7,23 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use steadfast_core::clock::Millis;
 use steadfast_core::run::{RunKind, RunStatus};
+use steadfast_core::store::IterationRow;
 use steadfast_core::text::Fingerprint;
 
 use super::document::{CLAUDE, Document};
 use super::place::Place;
-use super::{Committed, FilesError, loop_state, pipeline_state, registry};
+use super::{FilesError, loop_state, pipeline_state, registry};
 
 mod read;
 
 /// More runs than this are not imported at once.
 const MOST_RUNS: usize = 10_000;
 
-/// Which tool wrote it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// The fields that were documented, whoever wrote them.
-    Documented,
-    /// `loop-state-NAME.json` of the first engine, and its pipelines.
-    First,
-    /// `.claude/state.json`, one for all sessions.
-    Merged,
-    /// A directory for each run, loops included.
-    Directory,
-}
-
 /// A run of somebody else's, in our words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// The same for the same run, however often it is read.
     pub id: String,
-    pub layout: Layout,
     /// The file it was read from.
     pub file: PathBuf,
     pub name: String,
@@ -51,9 +38,7 @@ pub struct Imported {
     /// The stage it was at, from 1.
     pub stage: u32,
     pub stages: Vec<ImportedStage>,
-    pub iterations: Vec<Committed>,
-    /// Its progress file, if there is one.
-    pub progress: Option<PathBuf>,
+    pub iterations: Vec<IterationRow>,
     /// What had to be guessed.
     pub warnings: Vec<String>,
 }
@@ -125,7 +110,6 @@ impl Import {
         }
         match read::run(&state, parts) {
             Ok(mut run) => {
-                run.progress = progress_of(place, &run);
                 run.id = id_of(&shown, &run);
                 run.file = path;
                 self.runs.push(run);
@@ -165,14 +149,6 @@ fn names_in(directory: &Path) -> Vec<String> {
     names.sort();
     names.truncate(MOST_RUNS);
     names
-}
-
-/// The file where the agents of that tool left their notes.
-fn progress_of(place: &Place, run: &Imported) -> Option<PathBuf> {
-    let (text, markdown) = (super::progress::file(&run.name), format!("progress-{}.md", run.name));
-    let folder = [CLAUDE, pipeline_state::DIRECTORY, &run.name, &markdown];
-    let places: [&[&str]; 3] = [&[CLAUDE, super::progress::DIRECTORY, &text], &[CLAUDE, &markdown], &folder];
-    places.into_iter().filter_map(|parts| place.file(parts).ok()).find(|path| path.is_file())
 }
 
 fn id_of(file: &str, run: &Imported) -> String {

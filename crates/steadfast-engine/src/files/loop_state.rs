@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+use steadfast_core::store::{Db, IterationRow};
 use steadfast_core::{clock, text};
 
 use super::document::set;
-use super::{Committed, FilesError, History, View, usd};
+use super::{FilesError, View, usd};
 
 /// What an agent says about itself is shown, not stored whole.
 const MOST_WORDS: usize = 2_000;
@@ -17,7 +18,7 @@ pub(super) fn file(name: &str) -> String {
 }
 
 /// Brings the state of a loop up to date; tells whether that changed anything.
-pub(super) fn update(state: &mut Value, view: &View<'_>, history: &dyn History) -> Result<bool, FilesError> {
+pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let Some(state) = object(state) else { return Ok(false) };
     let (plan, run) = (view.plan, view.run);
     let mut changed = set(state, "session", plan.name.as_str())
@@ -26,7 +27,7 @@ pub(super) fn update(state: &mut Value, view: &View<'_>, history: &dyn History) 
         | set(state, "started_at", clock::to_rfc3339(run.started_at_ms))
         | set(state, "status", run.status.to_string())
         | set(state, "iteration", run.stages.first().map_or(0, |stage| stage.iterations));
-    changed |= extend_history(state, view, history)?;
+    changed |= extend_history(state, view, db)?;
     changed |= set(state, "completed_at", run.completed_at_ms.map(clock::to_rfc3339))
         | set(state, "reason", run.reason.clone())
         | set(state, "max_iterations", max_iterations(view));
@@ -47,11 +48,7 @@ pub(super) fn set_extras(state: &mut Map<String, Value>, view: &View<'_>) -> boo
 }
 
 /// Adds the iterations that the file does not show yet.
-pub(super) fn extend_history(
-    state: &mut Map<String, Value>,
-    view: &View<'_>,
-    history: &dyn History,
-) -> Result<bool, FilesError> {
+pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let shown = state.entry("history").or_insert_with(|| json!([]));
     if !shown.is_array() {
         *shown = json!([]);
@@ -69,9 +66,9 @@ pub(super) fn extend_history(
         }
         // Parallel iterations end in any order; one after the other, only what follows the last can be missing.
         let after = if plan.parallel { 0 } else { there.last().copied().unwrap_or(0) };
-        let missing = history.after(stage, after).map_err(FilesError::History)?;
-        let missing = missing.iter().filter(|committed| !there.contains(&committed.iteration));
-        shown.extend(missing.map(|committed| iteration(committed, single)));
+        let rows = db.run_history(view.run_id, Some((stage, after)), usize::MAX)?;
+        let missing = rows.iter().filter(|row| row.id.stage == stage && !there.contains(&row.id.iteration));
+        shown.extend(missing.map(|row| iteration(row, single)));
     }
     Ok(shown.len() > before)
 }
@@ -84,26 +81,26 @@ fn shown_iterations(shown: &[Value], stage: u32, single: bool) -> BTreeSet<u32> 
 }
 
 /// One iteration as the history shows it.
-fn iteration(committed: &Committed, single: bool) -> Value {
+fn iteration(row: &IterationRow, single: bool) -> Value {
     let mut entry = Map::new();
     let words = |words: &Option<String>| words.as_deref().map(|words| text::cut(&text::printable(words), MOST_WORDS));
     if !single {
-        set(&mut entry, "stage", committed.stage);
+        set(&mut entry, "stage", row.id.stage);
     }
-    set(&mut entry, "iteration", committed.iteration);
-    set(&mut entry, "timestamp", clock::to_rfc3339(committed.committed_at_ms));
-    set(&mut entry, "plateau", committed.plateau.unwrap_or(false));
-    set(&mut entry, "reasoning", words(&committed.reasoning));
-    set(&mut entry, "summary", words(&committed.summary));
-    if let Some(decision) = committed.decision {
+    set(&mut entry, "iteration", row.id.iteration);
+    set(&mut entry, "timestamp", clock::to_rfc3339(row.committed_at_ms));
+    set(&mut entry, "plateau", row.plateau.unwrap_or(false));
+    set(&mut entry, "reasoning", words(&row.reasoning));
+    set(&mut entry, "summary", words(&row.summary));
+    if let Some(decision) = row.decision {
         set(&mut entry, "decision", decision.to_string());
     }
-    let milliseconds = committed.committed_at_ms.saturating_sub(committed.started_at_ms).max(0);
+    let milliseconds = row.committed_at_ms.saturating_sub(row.started_at_ms).max(0);
     set(&mut entry, "duration_seconds", milliseconds / 1_000);
-    set(&mut entry, "attempts", committed.attempts);
-    set(&mut entry, "tokens", committed.tokens);
-    set(&mut entry, "cost_usd", usd(committed.cost_micros));
-    for (name, value) in &committed.fields {
+    set(&mut entry, "attempts", row.id.attempt);
+    set(&mut entry, "tokens", row.tokens);
+    set(&mut entry, "cost_usd", usd(row.cost_micros));
+    for (name, value) in &row.fields {
         if !entry.contains_key(name) {
             set(&mut entry, name, words(&Some(value.clone())));
         }

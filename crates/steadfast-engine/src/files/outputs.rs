@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use steadfast_core::bounded;
 use steadfast_core::run::{Plan, Run, RunKind, StagePlan};
 
 use super::document::{CLAUDE, Lock, create, replace, sweep};
@@ -10,6 +11,8 @@ use super::{FilesError, pipeline_state, progress};
 
 const OUTPUT: &str = "output.md";
 const DEFINITION: &str = "pipeline.yaml";
+/// A longer output stays where its agent put it, and nowhere else.
+const MOST_COPIED: u64 = 64 << 20;
 
 /// Writes what is not there yet.
 pub(super) fn prepare(place: &Place, plan: &Plan, definition: Option<&str>, lock: &Lock) -> Result<(), FilesError> {
@@ -65,7 +68,7 @@ impl OutputOf<'_> {
     fn name(&self) -> Result<String, FilesError> {
         let planned = stage_plan(self.plan, self.stage)?.runs;
         let several = planned.max(self.run.max_iterations(self.plan, self.stage)) > 1;
-        Ok(if several { format!("run-{}.md", self.iteration) } else { OUTPUT.to_owned() })
+        Ok(output_name(several, self.iteration))
     }
 
     fn file(&self, place: &Place, name: &str) -> Result<PathBuf, FilesError> {
@@ -117,17 +120,32 @@ pub(super) fn save(place: &Place, of: OutputOf<'_>, text: &str) -> Result<Option
     // What the agent wrote to the path that it was told is what it wanted to hand on.
     if !is_there(&path) {
         match of.when_it_was_the_only_one(place)?.filter(|single| *single != path && is_there(single)) {
-            Some(single) => replace(&path, &fs_err::read(&single)?)?,
+            Some(single) => replace(&path, &bounded::whole(&single, MOST_COPIED)?)?,
             None => replace(&path, text.as_bytes())?,
         };
     }
     if last != path && !has_later(&path, of.iteration) {
-        let content = fs_err::read(&path)?;
-        if fs_err::read(&last).ok().as_ref() != Some(&content) {
+        let content = bounded::whole(&path, MOST_COPIED)?;
+        if bounded::whole(&last, MOST_COPIED).ok().as_ref() != Some(&content) {
             replace(&last, &content)?;
         }
     }
     Ok(Some(path))
+}
+
+fn output_name(several: bool, iteration: u32) -> String {
+    if several { format!("run-{iteration}.md") } else { OUTPUT.to_owned() }
+}
+
+/// The progress file of a stage and the output of its first iteration, as paths in the project. Loops have no outputs.
+pub(crate) fn first_files(plan: &Plan, number: u32, stage: &StagePlan) -> (String, Option<String>) {
+    match plan.kind {
+        RunKind::Loop => (loop_progress(plan).join("/"), None),
+        RunKind::Pipeline => {
+            let path = |file: &str| in_stage(plan, number, stage, file).join("/");
+            (path(progress::STAGE_FILE), Some(path(&output_name(stage.runs > 1, 1))))
+        }
+    }
 }
 
 fn stage_plan(plan: &Plan, stage: u32) -> Result<&StagePlan, FilesError> {

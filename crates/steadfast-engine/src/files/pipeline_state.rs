@@ -4,10 +4,11 @@
 use serde_json::{Map, Value, json};
 use steadfast_core::clock;
 use steadfast_core::run::{StagePlan, StageState, StageStatus};
+use steadfast_core::store::Db;
 
 use super::document::set;
 use super::loop_state::{extend_history, object, set_extras};
-use super::{FilesError, History, View};
+use super::{FilesError, View};
 
 pub(super) const DIRECTORY: &str = "pipeline-runs";
 pub(super) const FILE: &str = "state.json";
@@ -18,7 +19,7 @@ pub(super) fn stage_folder(stage: u32, name: &str) -> String {
 }
 
 /// Brings the state of a pipeline up to date; tells whether that changed anything.
-pub(super) fn update(state: &mut Value, view: &View<'_>, history: &dyn History) -> Result<bool, FilesError> {
+pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let Some(state) = object(state) else { return Ok(false) };
     let (plan, run) = (view.plan, view.run);
     let mut changed = set(state, "session", plan.name.as_str())
@@ -32,7 +33,7 @@ pub(super) fn update(state: &mut Value, view: &View<'_>, history: &dyn History) 
         | set(state, "type", plan.kind.to_string())
         | set(state, "total_stages", plan.stages.len())
         | set(state, "iteration", stage_under_way(view).map_or(0, |stage| stage.iterations));
-    changed |= extend_history(state, view, history)?;
+    changed |= extend_history(state, view, db)?;
     Ok(changed | set_extras(state, view))
 }
 

@@ -30,17 +30,11 @@ fn head(name: &str, verify: &str) -> String {
 
 /// The user's verification commands on one line, as an agent would type them.
 fn verify_line(stage: &StagePlan) -> String {
-    let mut commands = Vec::new();
-    collect_commands(&stage.completion, &mut commands);
+    let commands = stage.completion.leaves().filter_map(|leaf| match leaf {
+        Rule::Verify(commands) => Some(commands),
+        _ => None,
+    });
     let lines: Vec<String> =
-        commands.iter().map(|command| command.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        commands.flatten().map(|command| command.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     lines.join(" && ")
-}
-
-fn collect_commands<'a>(rule: &'a Rule, commands: &mut Vec<&'a str>) {
-    match rule {
-        Rule::Verify(more) => commands.extend(more.iter().map(String::as_str)),
-        Rule::Any(rules) | Rule::All(rules) => rules.iter().for_each(|rule| collect_commands(rule, commands)),
-        _ => {}
-    }
 }

@@ -30,23 +30,6 @@ pub struct RegistryEntry {
     pub run_id: Option<String>,
 }
 
-/// What people changed in the registry.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Edits {
-    /// Our own entry was marked as killed: the run is to stop.
-    pub stop: Option<StopEdit>,
-    /// Our own entry was removed: it stays removed, and the run goes on.
-    pub removed: bool,
-    /// Entries that Steadfast did not write. They are kept.
-    pub added: Vec<RegistryEntry>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StopEdit {
-    pub killed_at: Option<String>,
-    pub note: Option<String>,
-}
-
 pub(super) fn is_registry(value: &Value) -> bool {
     // `{}` is what a careful person starts with; the entries come later.
     value.as_object().is_some_and(|object| object.get(SESSIONS).is_none_or(|it| it.is_object() || it.is_null()))
@@ -148,16 +131,7 @@ fn read_entry(key: &str, entry: &Value) -> RegistryEntry {
     }
 }
 
-/// What people did, given that we wrote the entry `key` as running before.
-pub(super) fn edits(registry: &Value, key: &str, wrote_running: bool, removed: bool) -> Edits {
-    let own = entry(registry, key);
-    let killed = own.filter(|own| own.get("status").and_then(Value::as_str) == Some("killed"));
-    let text = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_str).map(str::to_owned);
-    Edits {
-        stop: killed
-            .filter(|_| wrote_running)
-            .map(|own| StopEdit { killed_at: text(own, "killed_at"), note: text(own, "note") }),
-        removed: removed && own.is_none(),
-        added: entries(registry).into_iter().filter(|entry| entry.key != key && entry.run_id.is_none()).collect(),
-    }
+/// Whether an entry says that its run was killed.
+pub(super) fn is_marked_killed(registry: &Value, key: &str) -> bool {
+    entry(registry, key).and_then(|own| own.get("status")).and_then(Value::as_str) == Some("killed")
 }

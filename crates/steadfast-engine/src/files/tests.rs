@@ -1,14 +1,15 @@
 //! The public files against a real directory: what they say, what survives in them, and what people do to them.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use steadfast_core::clock::Millis;
 use steadfast_core::run::machine;
 use steadfast_core::run::{
-    AgentKind, AgentPlan, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, StageState, StageStatus,
+    AgentResult, AttemptId, AttemptUsage, Outcome, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan,
+    StageState, StageStatus, Step, Success,
 };
+use steadfast_core::store::{Store, StoreError};
 use tempfile::TempDir;
 
 use super::*;
@@ -19,33 +20,21 @@ mod trouble;
 /// 2025-01-10T10:00:00Z, as in the documented examples.
 const START: Millis = 1_736_503_200_000;
 const MINUTE: Millis = 60_000;
+const RUN: &str = "run-1";
 
 struct World {
     directory: TempDir,
+    home: TempDir,
+    store: Store,
     plan: Plan,
     run: Run,
-    committed: Vec<Committed>,
+    version: i64,
+    /// Fields that the next iteration said something in.
+    fields: Vec<(String, String)>,
 }
 
 fn stage(name: &str, runs: u32, completion: Rule) -> StagePlan {
-    StagePlan {
-        name: name.into(),
-        loop_type: Some(name.into()),
-        prompt: "Work.".into(),
-        runs,
-        min_iterations: 1,
-        completion,
-        check_before: false,
-        delay_ms: 0,
-        agent: AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false },
-        timeout_ms: 1_000,
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
-    }
+    StagePlan { loop_type: Some(name.into()), prompt: "Work.".into(), ..StagePlan::new(name, completion, runs) }
 }
 
 impl World {
@@ -56,7 +45,10 @@ impl World {
         let limits = RunLimits::default();
         let plan = Plan { name: name.into(), kind, title: title.into(), pipeline_file, stages, limits };
         let run = Run { stages: begun, ..machine::begin(&plan, START) };
-        Self { directory: tempfile::tempdir().unwrap(), plan, run, committed: Vec::new() }
+        let (directory, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut store = Store::open(&home.path().join("goals.db")).unwrap();
+        store.write(|db| db.create_run(RUN, "/p", &plan, &run, START)).unwrap();
+        Self { directory, home, store, plan, run, version: 0, fields: Vec::new() }
     }
 
     fn a_loop() -> Self {
@@ -73,36 +65,39 @@ impl World {
     }
 
     fn view(&self) -> View<'_> {
-        View { run_id: "run-1", plan: &self.plan, run: &self.run, pid: Some(4711) }
+        View { run_id: RUN, plan: &self.plan, run: &self.run, pid: Some(4711) }
     }
 
     fn output(&self, stage: u32, iteration: u32) -> OutputOf<'_> {
         OutputOf { plan: &self.plan, run: &self.run, stage, iteration }
     }
 
-    fn publish(&self, files: &mut PublicFiles) -> Published {
-        files.publish(&self.view(), &self.committed).unwrap()
+    fn publish(&self, files: &mut PublicFiles) -> Vec<String> {
+        files.publish(&self.view(), self.store.read()).unwrap()
     }
 
     /// Commits the next iteration of the stage under way, a minute after the last.
     fn commit(&mut self, plateau: Option<bool>, reasoning: Option<&str>) {
-        let minutes = Millis::try_from(self.committed.len()).unwrap() + 1;
-        let state = &mut self.run.stages[self.run.stage as usize - 1];
-        state.iterations += 1;
-        self.committed.push(Committed {
-            stage: self.run.stage,
-            iteration: state.iterations,
-            attempts: 1,
+        self.commit_many(1, plateau, reasoning);
+    }
+
+    fn commit_many(&mut self, many: u32, plateau: Option<bool>, reasoning: Option<&str>) {
+        let result = AgentResult {
             plateau,
             reasoning: reasoning.map(str::to_owned),
-            tokens: 1_000,
-            cost_micros: 250_000,
-            started_at_ms: START + (minutes - 1) * MINUTE,
-            committed_at_ms: START + minutes * MINUTE,
-            ..Committed::default()
+            fields: std::mem::take(&mut self.fields),
+            ..AgentResult::default()
+        };
+        let (run, version) = (&mut self.run, &mut self.version);
+        let saved = self.store.write(|db| {
+            for _ in 0..many {
+                let (step, now) = next_commit(run, &result);
+                *version = db.save_step(RUN, *version, &step, now)?;
+                *run = step.run;
+            }
+            Ok::<(), StoreError>(())
         });
-        self.run.tokens += 1_000;
-        self.run.cost_micros += 250_000;
+        saved.unwrap();
     }
 
     fn end(&mut self, status: RunStatus, reason: &str) {
@@ -143,6 +138,32 @@ impl World {
     fn project(&self) -> String {
         self.directory.path().canonicalize().unwrap().display().to_string()
     }
+}
+
+/// The step that commits the next iteration of the stage under way, and when.
+fn next_commit(run: &Run, result: &AgentResult) -> (Step, Millis) {
+    let mut run = run.clone();
+    let minutes: u32 = run.stages.iter().map(|stage| stage.iterations).sum();
+    let at = |minutes: u32| START + Millis::from(minutes) * MINUTE;
+    let state = &mut run.stages[run.stage as usize - 1];
+    state.iterations += 1;
+    let id = AttemptId { stage: run.stage, iteration: state.iterations, attempt: 1 };
+    let usage = AttemptUsage { input_tokens: 1_000, cost_micros: 250_000, ..AttemptUsage::default() };
+    run.tokens += usage.input_tokens;
+    run.cost_micros += usage.cost_micros;
+    let success = Box::new(Success {
+        result: result.clone(),
+        usage,
+        started_at_ms: at(minutes),
+        ended_at_ms: at(minutes + 1),
+        ..Success::default()
+    });
+    let records = vec![
+        Record::AttemptStarted { id },
+        Record::AttemptEnded { id, outcome: Outcome::Succeeded(success.clone()) },
+        Record::Committed { id, success, facts: Vec::new() },
+    ];
+    (Step { run, records, acts: Vec::new() }, at(minutes + 1))
 }
 
 const REGISTRY: &str = "loop-sessions.json";
@@ -202,7 +223,7 @@ fn a_loop_has_the_documented_fields_and_keeps_them_in_order() {
 fn a_pipeline_has_the_documented_fields_and_counts_stages_from_one() {
     let mut world = World::a_pipeline();
     let mut files = world.open();
-    files.begin(&world.view(), Some("name: full-refine\n"), &world.committed).unwrap();
+    files.begin(&world.view(), Some("name: full-refine\n"), world.store.read()).unwrap();
     world.commit(Some(true), None);
     let quarter = START + 15 * MINUTE;
     let running = StageState { status: StageStatus::Running, started_at_ms: Some(quarter), ..StageState::default() };
@@ -242,14 +263,14 @@ fn the_progress_file_begins_as_documented_and_is_the_agents_from_then_on() {
     let verify = Rule::Verify(vec!["npm test".into(), "npm run\nbuild".into()]);
     world.plan.stages[0].completion = Rule::All(vec![Rule::Plateau(2), verify]);
     let mut files = world.open();
-    files.begin(&world.view(), None, &world.committed).unwrap();
+    files.begin(&world.view(), None, world.store.read()).unwrap();
     let path = world.path("loop-progress/progress-myfeature.txt");
     assert_eq!(files.progress_file(&world.plan, 1).unwrap(), path.canonicalize().unwrap());
     let head = "# Progress: myfeature\n\nVerify: npm test && npm run build\n\n## Codebase Patterns\n\
                 (Patterns discovered during implementation)\n\n---\n";
     assert_eq!(fs_err::read_to_string(&path).unwrap(), head);
     fs_err::write(&path, "mine").unwrap();
-    files.begin(&world.view(), None, &world.committed).unwrap();
+    files.begin(&world.view(), None, world.store.read()).unwrap();
     assert_eq!(fs_err::read_to_string(&path).unwrap(), "mine");
 }
 
@@ -259,7 +280,7 @@ fn outputs_of_stages_are_kept_and_the_last_one_is_output_md() {
     world.plan.stages[1].runs = 1;
     world.plan.stages[0].parallel = true;
     let mut files = world.open();
-    files.begin(&world.view(), None, &world.committed).unwrap();
+    files.begin(&world.view(), None, world.store.read()).unwrap();
     let read = |name: &str| fs_err::read_to_string(world.path("pipeline-runs/myrefine").join(name)).unwrap();
     files.save_output(world.output(1, 2), "two").unwrap();
     files.save_output(world.output(1, 1), "one").unwrap();
@@ -297,6 +318,18 @@ fn a_stage_that_grew_keeps_all_its_outputs() {
     }
     files.save_output(world.output(1, 1), "its terminal").unwrap();
     assert_eq!(texts(), ["by the agent itself", "said 2", "said 3", "said 3"]);
+}
+
+#[test]
+fn an_output_without_end_stays_where_it_is_and_is_told() {
+    let world = World::a_pipeline();
+    let files = world.open();
+    let own = files.output_file(world.output(1, 2)).unwrap().unwrap();
+    fs_err::create_dir_all(own.parent().unwrap()).unwrap();
+    fs_err::File::create(&own).unwrap().set_len(1 << 40).unwrap();
+    let error = files.save_output(world.output(1, 2), "").unwrap_err();
+    assert_eq!(error.to_string(), format!("`{}` is too large", own.display()));
+    assert!(!own.with_file_name("output.md").exists());
 }
 
 #[test]
@@ -340,29 +373,19 @@ fn writing_again_what_is_there_changes_nothing() {
     assert_eq!(all.map(look), before);
 }
 
-/// Counts what is asked of the store.
-struct Counting<'a>(&'a [Committed], RefCell<Vec<(u32, u32)>>);
-
-impl History for Counting<'_> {
-    fn after(&self, stage: u32, after: u32) -> Result<Vec<Committed>, HistoryError> {
-        self.1.borrow_mut().push((stage, after));
-        self.0.after(stage, after)
-    }
-}
-
 #[test]
 fn a_long_history_is_extended_without_reading_the_old_one() {
     let mut world = World::a_loop();
-    for _ in 0..10_000 {
-        world.commit(Some(false), Some("still going"));
-    }
+    world.commit_many(10_000, Some(false), Some("still going"));
     let mut files = world.open();
     world.publish(&mut files);
-    world.commit(Some(true), None);
-    let asked = Counting(&world.committed, RefCell::default());
-    files.publish(&world.view(), &asked).unwrap();
-    files.publish(&world.view(), &asked).unwrap();
-    assert_eq!(*asked.1.borrow(), [(1, 10_000)]);
+    // A store that knows nothing but the newest iteration.
+    let mut forgetful = World::a_loop();
+    forgetful.run = world.run.clone();
+    forgetful.commit(Some(true), None);
+    for _ in 0..2 {
+        files.publish(&forgetful.view(), forgetful.store.read()).unwrap();
+    }
     let state = world.json(LOOP_STATE);
     let numbers: Vec<_> = state["history"].as_array().unwrap().iter().map(|it| it["iteration"].as_u64()).collect();
     assert_eq!(numbers, (1..=10_001).map(Some).collect::<Vec<_>>());
@@ -388,7 +411,7 @@ fn a_crash_between_two_files_is_repaired_by_publishing_again() {
     fs_err::write(world.path(LOOP_STATE), &old).unwrap();
     fs_err::remove_file(world.path("loop-completions.json")).unwrap();
     fs_err::write(world.path(".steadfast-abc.tmp"), "unfinished").unwrap();
-    world.open().begin(&world.view(), None, &world.committed).unwrap();
+    world.open().begin(&world.view(), None, world.store.read()).unwrap();
     assert_eq!(all(), whole);
     assert!(!world.path(".steadfast-abc.tmp").exists());
 }
@@ -400,6 +423,7 @@ fn many_runs_publish_at_once_and_none_is_lost() {
     std::thread::scope(|scope| {
         for number in 0..8 {
             let (mut plan, run) = (world.plan.clone(), world.run.clone());
+            let store = Store::open_existing(&world.home.path().join("goals.db")).unwrap();
             plan.name = format!("n{number}");
             scope.spawn(move || {
                 let mut run = run;
@@ -407,7 +431,7 @@ fn many_runs_publish_at_once_and_none_is_lost() {
                 for tokens in 1..=5 {
                     run.tokens = tokens;
                     let view = View { run_id: &plan.name, plan: &plan, run: &run, pid: None };
-                    files.publish(&view, &Vec::new()).unwrap();
+                    files.publish(&view, store.read()).unwrap();
                 }
             });
         }

@@ -1,11 +1,10 @@
 //! Where loop types and pipelines come from: the project's `.claude`, the user's home, and what is built in, in that
 //! order. Files are read bounded, and a prompt never from outside of its loop type's folder, since it is sent to a model.
 
-use std::fmt::Write as _;
-use std::io::Read as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
+use steadfast_core::bounded;
 use steadfast_core::run::name::RunName;
 
 use super::builtin;
@@ -45,20 +44,10 @@ pub struct Listed {
     pub file: String,
 }
 
-/// A definition as it was found, for those who have to trust it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Located {
-    /// Its name among definitions, however it was asked for.
-    pub name: String,
-    pub origin: Origin,
-    pub file: String,
-    /// Of its content, in hexadecimal digits.
-    pub sha256: String,
-}
-
 /// A definition before it is read.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
+    /// Its name among definitions, however it was asked for.
     pub(super) name: String,
     pub(super) origin: Origin,
     pub(super) file: String,
@@ -138,24 +127,14 @@ impl Catalogue {
         Err(PlanError::NoPipeline { name: file.to_owned(), known: names(self.pipelines()) })
     }
 
-    /// Where a loop type is, and what its definition says.
-    pub fn locate_loop(&self, name: &str) -> Result<Located, PlanError> {
-        self.find_loop(name).map(Located::from)
-    }
-
-    /// Where a pipeline is, and what its definition says.
-    pub fn locate_pipeline(&self, file: &str) -> Result<Located, PlanError> {
-        self.find_pipeline(file).map(Located::from)
-    }
-
     /// Whether a loop type of the project would take the place of the user's or of a built-in one.
-    pub fn shadows_loop(&self, name: &str) -> bool {
+    pub(super) fn shadows_loop(&self, name: &str) -> bool {
         let own = self.home.join("loops").join(name);
         LOOP_FILES.iter().any(|file| own.join(file).is_file()) || builtin::LOOPS.iter().any(|found| found.name == name)
     }
 
     /// Whether a pipeline of the project would take the place of the user's or of a built-in one.
-    pub fn shadows_pipeline(&self, name: &str) -> bool {
+    pub(super) fn shadows_pipeline(&self, name: &str) -> bool {
         let own = self.home.join("pipelines");
         let ends = || std::iter::once("").chain(PIPELINE_ENDS);
         ends().any(|end| own.join(format!("{name}{end}")).is_file())
@@ -193,17 +172,6 @@ impl Catalogue {
             add(&mut listed, (*name).to_owned(), &source);
         }
         listed
-    }
-}
-
-impl From<Source> for Located {
-    fn from(source: Source) -> Self {
-        let mut sha256 = String::new();
-        for byte in Sha256::digest(&source.bytes) {
-            // Writing to a string cannot fail.
-            let _ = write!(sha256, "{byte:02x}");
-        }
-        Self { name: source.name, origin: source.origin, file: source.file, sha256 }
     }
 }
 
@@ -253,13 +221,11 @@ fn pipeline_at(path: &Path, origin: Origin) -> Result<Source, PlanError> {
 
 /// Reads at most one byte more than allowed, so that the reader can tell; only regular files.
 fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PlanError> {
-    // Looked at before it is opened: opening a pipe would wait for a writer.
-    if !fs_err::metadata(path)?.is_file() {
-        return Err(PlanError::NotAFile { path: path.to_owned() });
+    match bounded::start_of(path, most + 1) {
+        Ok(part) => Ok(part.bytes),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => Err(PlanError::NotAFile { path: path.to_owned() }),
+        Err(error) => Err(error.into()),
     }
-    let mut bytes = Vec::new();
-    fs_err::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 impl Prompts {

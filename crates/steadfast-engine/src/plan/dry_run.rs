@@ -6,8 +6,10 @@ use std::fmt::Write as _;
 
 use steadfast_core::clock::Millis;
 use steadfast_core::run::template::{self, Variables};
-use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, StagePlan};
+use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan};
 use steadfast_core::text;
+
+use crate::files;
 
 /// The plan as text for people.
 pub fn dry_run(plan: &Plan) -> String {
@@ -25,10 +27,10 @@ pub fn dry_run(plan: &Plan) -> String {
         if let Some(judge) = &stage.judge {
             row(&mut out, "judge", &agent(judge));
         }
-        let (progress, output) = files(plan, number, stage);
+        let (progress, output) = files::first_files(plan, number, stage);
         row(&mut out, "progress", &progress);
-        row(&mut out, "output", &output);
-        prompt(&mut out, plan, number, stage, progress, output);
+        row(&mut out, "output", output.as_deref().unwrap_or("-"));
+        prompt(&mut out, plan, number, stage, progress, output.unwrap_or_default());
     }
     out
 }
@@ -91,17 +93,6 @@ fn timing(stage: &StagePlan) -> String {
     format!("{limit} for an agent, {rest} between iterations{before}")
 }
 
-fn files(plan: &Plan, number: u32, stage: &StagePlan) -> (String, String) {
-    match plan.kind {
-        RunKind::Loop => (format!(".claude/loop-progress/progress-{}.txt", plan.name), "-".into()),
-        RunKind::Pipeline => {
-            let folder = format!(".claude/pipeline-runs/{}/stage-{number}-{}", plan.name, stage.name);
-            let output = if stage.runs > 1 { "run-1.md" } else { "output.md" };
-            (format!("{folder}/progress.md"), format!("{folder}/{output}"))
-        }
-    }
-}
-
 fn prompt(out: &mut String, plan: &Plan, number: u32, stage: &StagePlan, progress: String, output: String) {
     let earlier = plan.stages.iter().take(number.saturating_sub(1) as usize);
     let named = earlier.map(|stage| (stage.name.clone(), format!("[output of stage {}]", stage.name)));
@@ -114,7 +105,7 @@ fn prompt(out: &mut String, plan: &Plan, number: u32, stage: &StagePlan, progres
         session: plan.name.clone(),
         iteration: 1,
         perspective: stage.perspectives.first().cloned().unwrap_or_default(),
-        output: if output == "-" { String::new() } else { output },
+        output,
         progress,
         inputs: inputs.join("\n\n"),
         named_inputs,

@@ -205,7 +205,7 @@ impl<'a> Value<'a> {
             #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
             Yaml::Number(seconds, _) if (0.0..=MOST_SECONDS).contains(seconds) => Some((seconds * 1_000.0) as Millis),
             Yaml::Text(text) if text.trim() == "0" => Some(0),
-            Yaml::Text(text) => clock::parse_duration(text).filter(|ms| *ms <= 366 * 86_400_000),
+            Yaml::Text(text) => clock::parse_duration(text).filter(|ms| *ms <= 366 * clock::DAY),
             _ => None,
         };
         if read.is_none() {

@@ -16,13 +16,7 @@ pub(super) struct LoopDef {
 /// Reads a loop type with its prompt.
 pub(super) fn read(source: &Source, faults: &mut Faults) -> Option<LoopDef> {
     let at = At::new(&source.file, 1);
-    let node = match yaml::parse(&source.bytes) {
-        Ok(node) => node,
-        Err(fault) => {
-            faults.error(&at.line(fault.line), fault.what, "mend the YAML");
-            return None;
-        }
-    };
+    let node = yaml::open(&source.bytes, &at, faults)?;
     let mut fields = Fields::of(&node, &at, "a loop type", faults)?;
     if let Some(name) = fields.take(&["name", "id"], faults)
         && let Some(text) = name.text(faults)

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_core::run::StagePlan;
+use steadfast_core::run::name::RunName;
+use steadfast_core::run::{RunKind, StagePlan};
 
 use super::agents::AgentDef;
 use super::catalogue::{Catalogue, Source};
@@ -11,11 +12,12 @@ use super::fault::{At, Faults, did_you_mean};
 use super::fields::{Fields, Setting, Value};
 use super::limits::LimitsDef;
 use super::loop_type;
-use super::stage::{Prompt, StageContext, StageDef, plan_stage};
+use super::planning::{StageContext, plan_stage};
+use super::stage::{Prompt, StageDef};
+use super::used::{Used, UsedLoop, commands_of_definitions};
 use super::variables;
 use super::yaml::{self, Yaml};
 use super::{Overrides, PlanError};
-use steadfast_core::run::name::RunName;
 
 const LISTS: [&str; 4] = ["stages", "nodes", "steps", "loops"];
 const MOST_STAGES: usize = 100;
@@ -26,6 +28,8 @@ pub(super) struct PipelineDef {
     pub(super) title: Option<String>,
     pub(super) limits: LimitsDef,
     stages: Vec<Stage>,
+    /// By the names that stages call them.
+    loops: BTreeMap<String, UsedLoop>,
 }
 
 #[derive(Debug)]
@@ -40,13 +44,7 @@ struct Stage {
 
 pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &mut Faults) -> Option<PipelineDef> {
     let at = At::new(&source.file, 1);
-    let node = match yaml::parse(&source.bytes) {
-        Ok(node) => node,
-        Err(fault) => {
-            faults.error(&at.line(fault.line), fault.what, "mend the YAML");
-            return None;
-        }
-    };
+    let node = yaml::open(&source.bytes, &at, faults)?;
     let mut fields = Fields::of(&node, &at, "a pipeline", faults)?;
     let title = fields.text(&["name"], faults);
     fields.text(&["description"], faults);
@@ -78,9 +76,10 @@ pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &mut Faults) 
         return None;
     }
     let of_steps = list.as_ref().is_some_and(|list| list.key == "steps" || list.key == "loops");
-    let mut reader = StageReader { catalogue, defaults, of_steps, loops: BTreeMap::new(), names: Vec::new() };
+    let mut reader = StageReader { catalogue, defaults, of_steps, read: BTreeMap::new(), names: Vec::new() };
     let stages = nodes.iter().filter_map(|node| reader.read(node, &at, faults)).collect();
-    let def = PipelineDef { title, limits, stages };
+    let loops = reader.read.into_iter().filter_map(|(name, read)| Some((name, read?))).collect();
+    let def = PipelineDef { title, limits, stages, loops };
     def.check_inputs(faults);
     Some(def)
 }
@@ -101,8 +100,8 @@ struct StageReader<'a> {
     catalogue: &'a Catalogue,
     defaults: StageDef,
     of_steps: bool,
-    /// Loop types that were read before; their faults are told once.
-    loops: BTreeMap<String, Option<StageDef>>,
+    /// Loop types that were read before: each is read once, and its faults are told once.
+    read: BTreeMap<String, Option<UsedLoop>>,
     names: Vec<String>,
 }
 
@@ -168,11 +167,12 @@ impl StageReader<'_> {
     }
 
     fn loop_def(&mut self, name: &str, at: &At, faults: &mut Faults) -> Option<StageDef> {
-        if let Some(known) = self.loops.get(name) {
-            return known.clone();
+        if let Some(known) = self.read.get(name) {
+            return known.as_ref().map(|known| known.def.clone());
         }
-        let def = match self.catalogue.find_loop(name) {
-            Ok(source) => loop_type::read(&source, faults).map(|def| def.stage),
+        let read = match self.catalogue.find_loop(name) {
+            Ok(source) => loop_type::read(&source, faults)
+                .map(|def| UsedLoop { def: def.stage, used: Used::of(RunKind::Loop, &source, self.catalogue) }),
             Err(PlanError::NoLoopType { known, .. }) => {
                 let meant = did_you_mean(name, known.iter().map(String::as_str));
                 let fix = format!("{meant}Known are {}", known.join(", "));
@@ -184,7 +184,8 @@ impl StageReader<'_> {
                 None
             }
         };
-        self.loops.insert(name.to_owned(), def.clone());
+        let def = read.as_ref().map(|read| read.def.clone());
+        self.read.insert(name.to_owned(), read);
         def
     }
 }
@@ -261,10 +262,18 @@ impl PipelineDef {
         }
     }
 
-    pub(super) fn plan(self, run: &str, flags: &Overrides, faults: &mut Faults) -> Vec<StagePlan> {
+    /// Its stages, and what they were made of: `own`, then the loop types.
+    pub(super) fn plan(
+        mut self,
+        run: &str,
+        flags: &Overrides,
+        mut own: Used,
+        faults: &mut Faults,
+    ) -> (Vec<StagePlan>, Vec<Used>) {
         let last = self.stages.len();
-        let stages = (1..).zip(self.stages);
-        let plans = stages.map(|(number, stage)| {
+        let mut plans = Vec::new();
+        for (number, stage) in (1..).zip(self.stages) {
+            let of_loop = stage.loop_type.as_ref().and_then(|name| self.loops.get_mut(name));
             let context = StageContext {
                 run,
                 name: stage.name,
@@ -276,8 +285,14 @@ impl PipelineDef {
             };
             let mut plan = plan_stage(stage.def, context, flags, faults);
             plan.runs = plan.runs.min(flags.max.unwrap_or(u32::MAX));
-            plan
-        });
-        plans.collect()
+            let commands = commands_of_definitions(&plan, flags);
+            own.add_commands(match of_loop {
+                Some(of_loop) => of_loop.take_commands(commands),
+                None => commands,
+            });
+            plans.push(plan);
+        }
+        let loops = self.loops.into_values().map(|read| read.used);
+        (plans, std::iter::once(own).chain(loops).collect())
     }
 }

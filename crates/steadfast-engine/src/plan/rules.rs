@@ -1,7 +1,7 @@
 //! When a stage is over, as definitions say it: a word, a word with its argument, or `any` and `all` of several. What
 //! a bare word needs — the command, the promise, the file — stands beside it under a key of that name.
 
-use steadfast_core::run::Rule;
+use steadfast_core::run::{Rule, template};
 
 use super::fault::{At, Faults, did_you_mean};
 use super::fields::{Setting, Value};
@@ -215,14 +215,14 @@ impl Resolver<'_> {
 
     fn resolve(&self, def: &RuleDef, faults: &mut Faults) -> Option<Rule> {
         let need = |own: &Option<String>, beside: &Setting<String>| own.clone().or_else(|| beside.as_on().cloned());
-        let mut missing = |what: &str, fix: &str| {
+        let missing = |what: &str, fix: &str, faults: &mut Faults| {
             faults.error(&def.at, what, fix);
             None
         };
         Some(match &def.kind {
             Kind::FixedN => Rule::FixedN,
             Kind::AllItems if self.items == 0 => {
-                return missing("the rule `all-items` has no items", "add `items: [first, second]`");
+                return missing("the rule `all-items` has no items", "add `items: [first, second]`", faults);
             }
             Kind::AllItems => Rule::AllItems,
             Kind::Plateau(count) => {
@@ -235,11 +235,11 @@ impl Resolver<'_> {
             }
             Kind::BeadsEmpty(label) => {
                 let label = need(label, &self.arguments.label).unwrap_or_else(|| "loop/${SESSION}".into());
-                Rule::BeadsEmpty(self.named_after_run(&label))
+                Rule::BeadsEmpty(self.named_after_run(&label, &def.at, faults))
             }
             Kind::Command(command) => match need(command, &self.arguments.command) {
                 Some(command) => Rule::Command(command),
-                None => return missing("the rule `command` has no command", "add `command: \"make check\"`"),
+                None => return missing("the rule `command` has no command", "add `command: \"make check\"`", faults),
             },
             Kind::Promise(promise) => {
                 let promise = need(promise, &self.arguments.promise).unwrap_or_else(|| PROMISE.into());
@@ -248,28 +248,37 @@ impl Resolver<'_> {
             Kind::Verify(commands) => {
                 let commands = commands.clone().or_else(|| self.arguments.verify.as_on().cloned()).unwrap_or_default();
                 if commands.is_empty() {
-                    return missing("the rule `verify` has no commands", "add `verify: [\"cargo test\"]` or --verify");
+                    return missing(
+                        "the rule `verify` has no commands",
+                        "add `verify: [\"cargo test\"]` or --verify",
+                        faults,
+                    );
                 }
                 Rule::Verify(commands)
             }
             Kind::Checklist(file) => match need(file, &self.arguments.checklist) {
                 Some(file) => {
-                    let file = self.named_after_run(file.trim());
+                    let file = self.named_after_run(file.trim(), &def.at, faults);
                     if !stays_inside(&file) {
                         let fix = "name a file of the project, such as `checklist: PLAN.md`";
-                        return missing("the checklist has to be in the project", fix);
+                        return missing("the checklist has to be in the project", fix, faults);
                     }
                     Rule::Checklist(file)
                 }
-                None => return missing("the rule `checklist` has no file", "add `checklist: PLAN.md`"),
+                None => return missing("the rule `checklist` has no file", "add `checklist: PLAN.md`", faults),
             },
             Kind::Any(rules) => Rule::Any(rules.iter().filter_map(|rule| self.resolve(rule, faults)).collect()),
             Kind::All(rules) => Rule::All(rules.iter().filter_map(|rule| self.resolve(rule, faults)).collect()),
         })
     }
 
-    fn named_after_run(&self, text: &str) -> String {
-        text.replace("${SESSION}", self.run).replace("${SESSION_NAME}", self.run)
+    fn named_after_run(&self, text: &str, at: &At, faults: &mut Faults) -> String {
+        let rendered = template::render_name(text, self.run);
+        for name in rendered.unknown {
+            let fix = "use `${SESSION}`, or write it out";
+            faults.warning(at, format!("`${{{name}}}` has no value here: it stays as it is"), fix);
+        }
+        rendered.text
     }
 }
 

@@ -1,25 +1,17 @@
 //! A stage as definitions describe it. Loop types and stages of pipelines have the same keys; a stage that names a
-//! loop type says only what differs. What nobody says has a default here.
+//! loop type says only what differs. What nobody says is decided in `plan/planning.rs`.
 
-use steadfast_core::clock::Millis;
-use steadfast_core::run::{AgentKind, AgentPlan, Rule, StagePlan};
+use steadfast_core::clock::{self, Millis};
+use steadfast_core::run::AgentKind;
 
-use super::Overrides;
 use super::agents::AgentDef;
 use super::fault::{At, Faults};
 use super::fields::{Fields, Setting, Value};
-use super::rules::{Arguments, Resolver, RuleDef};
+use super::rules::{Arguments, RuleDef};
 use super::yaml::Yaml;
 
-pub(super) const LOOP_RUNS: u32 = 25;
-const DELAY_MS: Millis = 3_000;
-const TIMEOUT_MS: Millis = 2 * 3_600_000;
 /// What «no time limit» means: longer than anything runs, and far from overflowing.
-const NO_TIMEOUT_MS: Millis = 365 * 86_400_000;
-const MOST_PARALLEL: u32 = 64;
-
-/// What to do about a verification that parallel runs cannot have: each works on a branch of its own.
-pub(super) const VERIFY_AFTER: &str = "put verify on a stage of its own after it";
+const NO_TIMEOUT_MS: Millis = 365 * clock::DAY;
 
 /// The template of a prompt and where it begins.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,111 +135,6 @@ impl StageDef {
             judge: self.judge.or(other.judge),
         }
     }
-}
-
-/// What a stage is called, and what it stands in.
-pub(super) struct StageContext<'a> {
-    pub(super) run: &'a str,
-    pub(super) name: String,
-    pub(super) loop_type: Option<String>,
-    pub(super) inputs: Vec<String>,
-    /// What `runs` is if nobody says.
-    pub(super) default_runs: u32,
-    /// The user's own verification belongs to this stage.
-    pub(super) verified: bool,
-    pub(super) at: At,
-}
-
-/// Makes a plan of a definition; faults tell what could not be.
-pub(super) fn plan_stage(
-    mut def: StageDef,
-    context: StageContext<'_>,
-    flags: &Overrides,
-    faults: &mut Faults,
-) -> StagePlan {
-    let at = &context.at;
-    if !flags.items.is_empty() {
-        def.items = Some(flags.items.clone());
-    }
-    let parallel = def.parallel.unwrap_or(false);
-    // Of a parallel stage that is refused as a whole, when all faults are known.
-    if context.verified && !flags.verify.is_empty() && !parallel {
-        def.arguments.verify = Setting::On(flags.verify.clone());
-    }
-    let items = def.items.unwrap_or_default();
-    let perspectives = def.perspectives.unwrap_or_default();
-    let resolver = Resolver { arguments: &def.arguments, run: context.run, items: items.len(), at: at.clone() };
-    let mut completion = resolver.rule(&def.completion, faults);
-    let one_each = if completion == Rule::AllItems { items.len() } else { perspectives.len() };
-    let one_each = u32::try_from(one_each).ok().filter(|count| *count > 0);
-    let runs = def.runs.or(one_each).unwrap_or(context.default_runs);
-    if parallel {
-        if has_verification(&completion) {
-            let what = format!("the stage `{}` is parallel, and nothing verifies parallel runs", context.name);
-            faults.error(at, what, VERIFY_AFTER);
-        } else if !matches!(completion, Rule::FixedN | Rule::AllItems) {
-            let fix = "remove `parallel`, or the rule: all runs of a parallel stage are always done";
-            faults.warning(at, "the completion rule of a parallel stage is never asked", fix);
-            completion = Rule::FixedN;
-        }
-        if runs > MOST_PARALLEL {
-            faults.error(at, format!("{runs} agents in one parallel stage"), format!("use at most {MOST_PARALLEL}"));
-        }
-    }
-    let min_iterations = def.min_iterations.unwrap_or(1);
-    if min_iterations > runs {
-        let fix = format!("raise `runs` to {min_iterations}, or lower `min_iterations`");
-        faults.warning(at, format!("at least {min_iterations} iterations of at most {runs}"), fix);
-    }
-    let judge = def.judge.on().map(|judge| judge.into_plan(at, faults));
-    if judge.is_some() && !completion.needs_vote() {
-        faults.warning(at, "nobody asks the judge", "use `completion: plateau`, or remove `judge`");
-    }
-    if matches!(def.prompt, Setting::Absent) {
-        faults.error(
-            at,
-            format!("`{}` has no prompt", context.name),
-            "add `prompt:`, or name a loop type with `loop:`",
-        );
-    }
-    // The documented rest is a loop type's; a prompt written into a pipeline goes on at once.
-    let delay_ms = if context.loop_type.is_some() { DELAY_MS } else { 0 };
-    StagePlan {
-        name: context.name,
-        loop_type: context.loop_type,
-        prompt: def.prompt.on().map(|prompt| prompt.text).unwrap_or_default(),
-        runs,
-        min_iterations,
-        completion,
-        check_before: def.check_before.unwrap_or(false),
-        delay_ms: flags.delay_ms.or(def.delay_ms).unwrap_or(delay_ms),
-        agent: plan_agent(def.agent, flags, at, faults),
-        timeout_ms: flags.timeout_ms.or(def.timeout_ms).unwrap_or(TIMEOUT_MS),
-        perspectives,
-        items,
-        parallel,
-        output_parse: def.output_parse.unwrap_or_default(),
-        inputs: context.inputs,
-        judge,
-    }
-}
-
-fn has_verification(rule: &Rule) -> bool {
-    match rule {
-        Rule::Verify(_) => true,
-        Rule::Any(rules) | Rule::All(rules) => rules.iter().any(has_verification),
-        _ => false,
-    }
-}
-
-fn plan_agent(def: AgentDef, flags: &Overrides, at: &At, faults: &mut Faults) -> AgentPlan {
-    let flagged = AgentDef {
-        kind: flags.agent.clone(),
-        model: flags.model.clone().into(),
-        effort: flags.effort.clone().into(),
-        user_hooks: flags.user_hooks,
-    };
-    flagged.or(def).into_plan(at, faults)
 }
 
 fn read_span(fields: &mut Fields<'_>, name: &'static str, off: Millis, faults: &mut Faults) -> Option<Millis> {

@@ -9,6 +9,7 @@ use super::*;
 mod built_in;
 mod faults;
 mod places;
+mod used;
 
 pub(super) struct World {
     directory: TempDir,
@@ -59,7 +60,7 @@ impl World {
 }
 
 fn claude() -> AgentPlan {
-    AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false }
+    AgentPlan::new(AgentKind::Claude)
 }
 
 #[test]
@@ -97,27 +98,21 @@ fn every_key_of_a_loop_type_is_read() {
     let planned = plan_loop(&world.catalogue, "mine", None, &Overrides::default()).unwrap();
     let pairs = [("risk", "RISK"), ("plateau", "PLATEAU")].map(|(a, b)| (a.to_owned(), b.to_owned()));
     let stage = StagePlan {
-        name: "mine".into(),
         loop_type: Some("mine".into()),
         prompt: "Other.".into(),
-        runs: 3,
         min_iterations: 2,
-        completion: Rule::AllItems,
         check_before: true,
         delay_ms: 500,
         agent: AgentPlan { model: Some("opus".into()), effort: Some("high".into()), user_hooks: true, ..claude() },
         timeout_ms: 5_400_000,
-        perspectives: vec![],
         items: ["a", "b", "c"].map(str::to_owned).to_vec(),
-        parallel: false,
         output_parse: pairs.to_vec(),
-        inputs: vec![],
         judge: Some(AgentPlan {
-            kind: AgentKind::Codex,
             model: Some("gpt-5".into()),
             effort: Some("low".into()),
-            user_hooks: false,
+            ..AgentPlan::new(AgentKind::Codex)
         }),
+        ..StagePlan::new("mine", Rule::AllItems, 3)
     };
     let limits = RunLimits {
         tokens: Some(5_000_000),

@@ -5,6 +5,8 @@
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Error, Spanned};
 
+use super::fault::{At, Faults};
+
 /// Definitions are small; prompts are files of their own.
 pub(super) const MOST_BYTES: usize = 1 << 20;
 const MOST_DEPTH: usize = 24;
@@ -74,6 +76,11 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Node, YamlFault> {
     let mut node = Node::from(node);
     node.keep_numbers_as_written(text);
     Ok(node)
+}
+
+/// Reads a definition; what is wrong with its text is a fault of its file.
+pub(super) fn open(bytes: &[u8], at: &At, faults: &mut Faults) -> Option<Node> {
+    parse(bytes).map_err(|fault| faults.error(&at.line(fault.line), fault.what, "mend the YAML")).ok()
 }
 
 fn line_after(before: &[u8]) -> u32 {

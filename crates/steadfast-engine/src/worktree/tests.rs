@@ -169,3 +169,31 @@ fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
     assert_eq!(git(None, &project, "show", &["show", "steadfast/fix/1-1:new.txt"]).unwrap(), "new");
     assert!(project.join(".git/index.lock").exists(), "it is the user's");
 }
+
+#[test]
+fn one_that_nobody_waits_for_is_given_up_and_made_later() {
+    let world = repository();
+    let (home, project) = (world.path().join("home"), world.path().join("project"));
+    let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
+    let cancel = Cancel::default();
+    cancel.cancel();
+    assert!(matches!(worktree.enter(&cancel), Err(WorktreeError::Ending)));
+    let inside = worktree.enter(&Cancel::default()).unwrap();
+    assert_eq!(fs_err::read_to_string(inside.join("part/a.txt")).unwrap(), "one\n");
+    // It is there, so nothing has to be waited for.
+    assert_eq!(worktree.enter(&cancel).unwrap(), inside);
+}
+
+#[test]
+fn work_in_one_that_git_does_not_know_any_more_is_not_removed() {
+    let world = repository();
+    let (home, project) = (world.path().join("home"), world.path().join("project"));
+    let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
+    let inside = worktree.enter(&Cancel::default()).unwrap();
+    fs_err::write(inside.join("new.txt"), "new\n").unwrap();
+    fs_err::remove_file(inside.join(".git")).unwrap();
+    assert!(matches!(worktree.enter(&Cancel::default()), Err(WorktreeError::Broken(_))));
+    assert!(inside.join("new.txt").exists());
+    fs_err::remove_dir_all(&inside).unwrap();
+    assert_eq!(worktree.enter(&Cancel::default()).unwrap(), inside);
+}

@@ -298,7 +298,7 @@ Budgets (tokens / iterations / hours): quick 2M/50/2, standard 10M/200/8, deep 1
 Examples:
   steadfast run \"All tests pass\" --verify \"cargo test\" --budget standard
   steadfast run \"Port the parser to Rust\" --agent codex --usd 10 --detach
-Exit codes: 0 verified, 5 a limit was reached, 6 stuck or at --max with
+Exit codes: 0 verified, 5 a limit was reached (--max too), 6 stuck with
 verification failing, 1 failed, 130 interrupted"
 )]
 pub(crate) struct RunArgs {

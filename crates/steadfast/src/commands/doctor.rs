@@ -10,7 +10,6 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use steadfast_core::action;
 use steadfast_core::clock;
-use steadfast_core::env_vars;
 use steadfast_core::goal::GoalStatus;
 use steadfast_core::host::claude;
 use steadfast_core::paths::Paths;
@@ -19,6 +18,7 @@ use steadfast_core::store::{SCHEMA_VERSION, Store, StoreError};
 use super::setup::{plugin_stores, predecessor_store};
 use crate::failure::{Failure, code};
 use crate::output::Done;
+use crate::programs;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Status {
@@ -189,10 +189,7 @@ fn predecessor(config_dirs: &[PathBuf]) -> Option<Check> {
 
 fn program_on_path() -> Check {
     let own = std::env::current_exe().ok().and_then(|path| fs_err::canonicalize(path).ok());
-    let found = env_vars::path("PATH").and_then(|path| {
-        std::env::split_paths(&path).map(|dir| dir.join("steadfast")).find(|candidate| candidate.is_file())
-    });
-    match found {
+    match programs::on_path("steadfast") {
         Some(found) if fs_err::canonicalize(&found).ok() == own => ok("program_on_path", found.display().to_string()),
         Some(found) => warn(
             "program_on_path",
@@ -307,7 +304,7 @@ fn handshake() -> Result<String, String> {
 fn log(paths: &Paths) -> Check {
     let file = paths.log_file();
     let text = fs_err::read_to_string(&file).unwrap_or_default();
-    let day_ago = clock::to_rfc3339(clock::now() - 86_400_000);
+    let day_ago = clock::to_rfc3339(clock::now() - clock::DAY);
     let recent: Vec<&str> =
         text.lines().filter(|line| line.get(..20).is_some_and(|at| at > day_ago.as_str())).collect();
     match recent.last() {

@@ -4,6 +4,8 @@ mod continuing;
 mod history;
 mod starting;
 
+pub(super) use starting::refuse_agents_checks;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -46,9 +48,8 @@ pub(crate) struct Outcome {
 
 pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<Done, Failure> {
     let paths = Paths::find(db)?;
-    let actor = if process::is_inside_agent() { Actor::Worker } else { Actor::User };
     let directory = std::env::current_dir()?;
-    let origin = Origin { actor, place: "cli" };
+    let origin = Origin { actor: super::caller(), place: "cli" };
     let caller = Caller { paths: &paths, origin, place: None, directory, now: clock::now() };
     run(&caller, arguments).map(|outcome| outcome.done)
 }

@@ -38,14 +38,12 @@ pub(super) fn catalogue(here: &Here) -> Catalogue {
 }
 
 fn start(here: &Here, arguments: &LoopRunArgs) -> Result<Done, Failure> {
-    let catalogue = catalogue(here);
     let mut overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     overrides.items.clone_from(&arguments.items);
-    let planned = plan_loop(&catalogue, &arguments.loop_type, arguments.name.as_deref(), &overrides);
+    let planned = plan_loop(&catalogue(here), &arguments.loop_type, arguments.name.as_deref(), &overrides);
     let planned = planned.map_err(|error| refused(error, &arguments.loop_type))?;
     if !arguments.how.dry_run {
-        let definition = runs::Definition::Loop(&arguments.loop_type);
-        runs::require_trust(here, &catalogue, definition, arguments.how.trust)?;
+        runs::require_trust(here, &planned, arguments.how.trust)?;
     }
     runs::start(here, &new_run(planned, &arguments.how)?, |_| Ok(()))
 }
@@ -97,12 +95,10 @@ pub(super) fn listed(types: &[Listed], what: &str) -> Done {
         Origin::User => "user",
         Origin::BuiltIn => "built in",
     };
-    let width = types.iter().map(|listed| listed.name.chars().count()).max().unwrap_or(0);
-    let lines: Vec<String> = types
+    let rows: Vec<Vec<String>> = types
         .iter()
         .map(|listed| {
-            let about = listed.description.as_deref().unwrap_or_default();
-            format!("{:<width$}  {:<8}  {about}", listed.name, origin(listed)).trim_end().to_owned()
+            vec![listed.name.clone(), origin(listed).to_owned(), listed.description.clone().unwrap_or_default()]
         })
         .collect();
     let objects: Vec<_> = types
@@ -111,7 +107,7 @@ pub(super) fn listed(types: &[Listed], what: &str) -> Done {
             json!({"name": listed.name, "description": listed.description, "origin": origin(listed), "file": listed.file})
         })
         .collect();
-    let text = if lines.is_empty() { format!("no {what}") } else { lines.join("\n") };
+    let text = if rows.is_empty() { format!("no {what}") } else { output::columns(&rows) };
     Done { text, json: json!({"types": objects}), code: 0 }
 }
 

@@ -31,13 +31,11 @@ pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<Done, Fa
 }
 
 fn start(here: &Here, arguments: &PipelineRunArgs) -> Result<Done, Failure> {
-    let catalogue = catalogue(here);
     let overrides = runs::run_overrides(arguments.max, &arguments.how)?;
-    let planned = plan_pipeline(&catalogue, &arguments.file, arguments.name.as_deref(), &overrides, here.now);
+    let planned = plan_pipeline(&catalogue(here), &arguments.file, arguments.name.as_deref(), &overrides, here.now);
     let planned = planned.map_err(|error| refused(error, &arguments.file))?;
     if !arguments.how.dry_run {
-        let definition = runs::Definition::Pipeline(&arguments.file);
-        runs::require_trust(here, &catalogue, definition, arguments.how.trust)?;
+        runs::require_trust(here, &planned, arguments.how.trust)?;
     }
     runs::start(here, &new_run(planned, &arguments.how)?, |_| Ok(()))
 }

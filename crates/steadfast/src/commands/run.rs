@@ -4,14 +4,12 @@
 use std::path::Path;
 
 use steadfast_core::action::{self, Place};
-use steadfast_core::goal::budget::Budget;
-use steadfast_core::goal::{self, Actor, NewGoal};
-use steadfast_core::host::process;
+use steadfast_core::goal::{self, NewGoal};
 use steadfast_core::prompt;
 use steadfast_core::run::name;
 use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
 use steadfast_core::store::Origin;
-use steadfast_engine::plan::{Overrides, Planned};
+use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
 use steadfast_engine::pursuit;
 
 use super::runs::{self, Here, How, NewRun};
@@ -19,8 +17,6 @@ use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::output::Done;
 
-const MOST_ITERATIONS: u32 = 25;
-const TIMEOUT_MS: i64 = 2 * 3_600_000;
 /// What an agent says when it is done and nothing else can tell.
 const PROMISE: &str = "OBJECTIVE MET";
 
@@ -28,16 +24,13 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
     let here = Here::new(db, RunKind::Loop, arguments.json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;
+    let actor = super::caller();
+    super::goal::refuse_agents_checks(actor, &arguments.verify, "the user can start it, in a terminal of their own")?;
     let overrides = Overrides { max: arguments.max, ..runs::agent_overrides(&arguments.agent)? };
-    let overrides = runs::apply_limits(overrides, &arguments.limits, &objective)?;
+    let mut budget = runs::budget_of(&arguments.limits, &objective)?;
+    let overrides = runs::within(overrides, &budget);
     let run_id = uuid::Uuid::new_v4().to_string();
     let plan = plan(&run_id, &arguments.verify, &overrides)?;
-    let mut budget = match &arguments.limits.budget {
-        Some(text) => Budget::parse(text, &objective)?,
-        None => Budget::default(),
-    };
-    budget.usd_micros = plan.limits.cost_micros;
-    budget.seconds = plan.limits.wall_ms.map(|ms| ms / 1_000);
     budget.turns = plan.stages.first().map(|stage| i64::from(stage.runs));
     let host =
         plan.stages.first().map_or(steadfast_core::host::Host::Claude, |stage| pursuit::host_of(&stage.agent.kind));
@@ -46,16 +39,14 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
     let new = NewRun {
         run_id,
-        planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), definition: None },
+        planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), used: Vec::new(), definition: None },
         inputs: None,
         worktree: arguments.worktree,
         how: if arguments.agent.detach { How::Detached } else { How::Here },
         dry_run: false,
     };
-    runs::start(&here, &new, |store| {
-        let actor = if process::is_inside_agent() { Actor::Worker } else { Actor::User };
-        let origin = Origin { actor, place: "run" };
-        action::start(store, &place, new_goal, origin, here.now)?;
+    runs::start(&here, &new, |db| {
+        action::start_with(db, &place, new_goal, Origin { actor, place: "run" }, here.now)?;
         Ok(())
     })
 }
@@ -66,27 +57,14 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         commands => Rule::Verify(commands.to_vec()),
     };
     let stage = StagePlan {
-        name: pursuit::TITLE.to_owned(),
-        loop_type: None,
         prompt: prompt::headless_goal(verify, PROMISE)?,
-        runs: overrides.max.unwrap_or(MOST_ITERATIONS),
-        min_iterations: 1,
-        completion,
-        check_before: false,
-        delay_ms: 0,
         agent: AgentPlan {
-            kind: overrides.agent.clone().unwrap_or(AgentKind::Claude),
             model: overrides.model.clone(),
-            effort: None,
             user_hooks: overrides.user_hooks.unwrap_or(false),
+            ..AgentPlan::new(overrides.agent.clone().unwrap_or(AgentKind::Claude))
         },
-        timeout_ms: overrides.timeout_ms.unwrap_or(TIMEOUT_MS),
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
+        timeout_ms: overrides.timeout_ms.unwrap_or(StagePlan::TIMEOUT_MS),
+        ..StagePlan::new(pursuit::TITLE, completion, overrides.max.unwrap_or(LOOP_RUNS))
     };
     Ok(Plan {
         name: name::of_goal(run_id),

@@ -7,6 +7,7 @@ mod cleanup;
 mod detaching;
 mod driving;
 mod ending;
+mod fence;
 mod finding;
 mod limits;
 mod logs;
@@ -28,9 +29,9 @@ use crate::cli::RunVerb;
 use crate::failure::Failure;
 use crate::output::Done;
 
-pub(super) use limits::{agent_overrides, apply_limits, check_commands, run_overrides};
+pub(super) use limits::{agent_overrides, budget_of, check_commands, run_overrides, within};
 pub(super) use starting::{How, NewRun, inputs_text, start};
-pub(super) use trust::{Definition, require_trust};
+pub(super) use trust::require_trust;
 pub(super) use view::{faults_json, told};
 
 /// Where a command about runs was typed.

@@ -62,7 +62,8 @@ fn kill_everywhere(scenario: Scenario, least: usize, most: u32) {
             nth = if is_reached && nth < most { nth + 1 } else { 1 };
         }
         let is_possible = match point {
-            Point::Checked => scenario == Scenario::Plateau,
+            Point::Checked => matches!(scenario, Scenario::Plateau | Scenario::Goal),
+            Point::EvidenceKept => scenario == Scenario::Goal,
             _ if is_of_worktrees => scenario == Scenario::Pipeline,
             _ => true,
         };
@@ -78,6 +79,11 @@ fn a_loop_survives_every_crash_point() {
 #[test]
 fn a_loop_with_a_rule_survives_every_crash_point() {
     kill_everywhere(Scenario::Plateau, 4, 4);
+}
+
+#[test]
+fn a_goal_survives_every_crash_point() {
+    kill_everywhere(Scenario::Goal, 2, 4);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The engine with real agents that are shell scripts, a real store, and `kill -9` where it hurts.
 
+mod places;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -102,7 +104,6 @@ fn engine(root: &Path) -> Engine {
         program: env!("CARGO_BIN_EXE_steadfast").into(),
         config: Config::default(),
         grace: Duration::from_millis(300),
-        worktree: false,
     }
 }
 
@@ -116,27 +117,15 @@ fn drives_in_a_process_of_its_own() {
 
 fn shell(script: &str) -> AgentPlan {
     let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-    AgentPlan { kind: AgentKind::Command(words), model: None, effort: None, user_hooks: false }
+    AgentPlan::new(AgentKind::Command(words))
 }
 
 fn stage(name: &str, script: &str, runs: u32, completion: Rule) -> StagePlan {
     StagePlan {
-        name: name.into(),
-        loop_type: None,
         prompt: "${SESSION} ${ITERATION} ${PERSPECTIVE} ${INPUTS}\n".into(),
-        runs,
-        min_iterations: 1,
-        completion,
-        check_before: false,
-        delay_ms: 0,
         agent: shell(script),
         timeout_ms: 120_000,
-        perspectives: vec![],
-        items: vec![],
-        parallel: false,
-        output_parse: vec![],
-        inputs: vec![],
-        judge: None,
+        ..StagePlan::new(name, completion, runs)
     }
 }
 
@@ -246,36 +235,6 @@ fn an_observer_sees_what_is_saved_names_files_and_may_end_the_run() {
     let run = dispatcher::drive(&mut world.store(), &engine(world.root.path()), RUN, &mut watcher).unwrap();
     assert_eq!(ended(&run), (RunStatus::Killed, "enough"));
     assert_eq!(watcher.seen, ["1: to /out/1", "2: to /out/2"]);
-}
-
-#[test]
-fn a_loop_can_work_in_a_worktree_of_its_own() {
-    let world = World::new();
-    world.git(&["init", "-q", "-b", "main"]);
-    world.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
-    world.create(&plan(vec![stage("work", "echo $STEADFAST_ITERATION >> lines", 2, Rule::FixedN)]));
-    let apart = Engine { worktree: true, ..engine(world.root.path()) };
-    let run = dispatcher::drive(&mut world.store(), &apart, RUN, &mut ()).unwrap();
-    assert_eq!(ended(&run), (RunStatus::Completed, "fixed-n"));
-    assert_eq!(world.git(&["show", "steadfast/test/run:lines"]), "1\n2\n");
-    assert!(!world.in_project("lines").exists());
-}
-
-#[test]
-fn parallel_iterations_work_on_branches_of_their_own() {
-    let world = World::new();
-    let git = |arguments: &[&str]| world.git(arguments);
-    git(&["init", "-q", "-b", "main"]);
-    git(&["commit", "-q", "--allow-empty", "-m", "first"]);
-    let mut apart = stage("apart", "echo $STEADFAST_ITERATION > mine; ls", 3, Rule::FixedN);
-    apart.parallel = true;
-    let run = world.drive(&plan(vec![apart]));
-    assert_eq!(ended(&run), (RunStatus::Completed, "fixed-n"));
-    for iteration in 1..=3 {
-        assert_eq!(git(&["show", &format!("steadfast/test/1-{iteration}:mine")]), format!("{iteration}\n"));
-    }
-    assert!(!world.in_project("mine").exists());
-    assert_eq!(git(&["worktree", "list"]).lines().count(), 1);
 }
 
 #[test]

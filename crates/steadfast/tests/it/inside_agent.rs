@@ -1,6 +1,9 @@
 //! An agent cannot help itself: what its shell may not do, and that the attempt is logged.
 
-use crate::env::{Env, finish};
+use serde_json::json;
+
+use crate::env::{Env, Output, finish};
+use crate::runs::World;
 
 const PRIVILEGED: [&[&str]; 5] = [
     &["extend", "--add-tokens", "1M"],
@@ -10,9 +13,12 @@ const PRIVILEGED: [&[&str]; 5] = [
     &["cleanup", "--delete"],
 ];
 
-fn in_agent(env: &Env, arguments: &[&str]) -> crate::env::Output {
-    let arguments = [&["goal"], arguments].concat();
-    finish(env.command(&arguments).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "s1"), b"")
+fn in_agent(env: &Env, arguments: &[&str]) -> Output {
+    in_agents_shell(env, &[&["goal"], arguments].concat())
+}
+
+fn in_agents_shell(env: &Env, arguments: &[&str]) -> Output {
+    finish(env.command(arguments).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "s1"), b"")
 }
 
 #[test]
@@ -67,4 +73,110 @@ fn an_agent_is_recognised_by_its_ancestry_too() {
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert_eq!(env.status()["token_budget"], 1000);
     env.goal(&["extend", "--add-tokens", "1M"]).succeeds();
+}
+
+const COUNT_TRIES: &str = "echo x >> tries; wc -l < tries";
+
+/// A goal whose second try passes its check; its engine dies when the first one is committed.
+fn crashed_goal(world: &World) -> String {
+    let agent = world.agent(COUNT_TRIES);
+    let arguments = ["run", "Count", "--agent", &agent, "--verify", "test $(wc -l < tries) -ge 2"];
+    finish(world.env.command(&arguments).env("STEADFAST_CRASH_AT", "engine.shown:3"), b"");
+    world.run(&["loop", "list", "--json"]).json()["runs"][0]["name"].as_str().unwrap().to_owned()
+}
+
+fn goal_state(world: &World, session: &str) -> (String, String) {
+    let goal = world.run(&["goal", "status", "--session", session, "--json"]).json()["goal"].clone();
+    (goal["status"].as_str().unwrap().to_owned(), goal["paused_reason"].as_str().unwrap_or_default().to_owned())
+}
+
+#[test]
+fn an_agent_may_not_give_runs_more_room() {
+    let world = World::new();
+    let agent = world.agent(COUNT_TRIES);
+    let limited = world.run(&["run", "Count", "--agent", &agent, "--max", "1", "--budget", "1M", "--json"]);
+    let name = limited.json()["name"].as_str().unwrap().to_owned();
+    world.loop_type("three", "completion: fixed-n\nmax: 3");
+    world.loop_run(&["three", "plain"], COUNT_TRIES, &["--usd", "1"]).succeeds();
+    let before = world.env.sql("SELECT plan_json, state_json FROM runs ORDER BY name");
+    for more in [["--max", "9"], ["--budget", "1B"], ["--usd", "50"], ["--max-hours", "9"]] {
+        for run in [name.as_str(), "plain"] {
+            in_agents_shell(&world.env, &["loop", "resume", run, more[0], more[1]]).fails_with(3, "is for the user");
+        }
+    }
+    assert_eq!(world.env.sql("SELECT plan_json, state_json FROM runs ORDER BY name"), before);
+    let refused =
+        "SELECT json_extract(payload, '$.verb'), actor FROM goal_events WHERE kind = 'privileged_verb_refused'";
+    assert_eq!(world.env.sql(refused), [["resume with other limits", "worker"]; 4]);
+    assert_eq!(goal_state(&world, &name), ("paused".into(), "continuation_cap".into()));
+    // A person may, and an agent may start loops of its own.
+    assert_eq!(world.run(&["loop", "resume", "plain", "--max", "4"]).code, 0);
+    in_agents_shell(&world.env, &["loop", "run", "three", "own", "--agent", &agent, "--max", "2"]).succeeds();
+}
+
+#[test]
+fn an_agent_may_not_go_on_with_a_goal_that_a_person_stopped() {
+    let world = World::new();
+    let name = crashed_goal(&world);
+    world.run(&["goal", "pause", "--session", &name]).succeeds();
+    in_agents_shell(&world.env, &["loop", "resume", &name]).fails_with(3, "`resume` is for the user");
+    assert_eq!(goal_state(&world, &name), ("paused".into(), "user".into()));
+    // Nor by the way that the engine itself is started.
+    let run_id = &world.env.sql("SELECT run_id FROM runs")[0][0];
+    let (home, store) = (world.env.home().display().to_string(), world.env.store().display().to_string());
+    in_agents_shell(&world.env, &["__engine", &home, &store, run_id]).fails_with(3, "`resume` is for the user");
+    assert_eq!(goal_state(&world, &name), ("paused".into(), "user".into()));
+    assert_eq!(world.lines("tries").len(), 1);
+    world.run(&["loop", "kill", &name]).succeeds();
+    in_agents_shell(&world.env, &["loop", "resume", &name]).fails_with(3, "`resume` is for the user");
+    world.run(&["loop", "resume", &name]).succeeds();
+    assert_eq!(goal_state(&world, &name).0, "complete");
+}
+
+#[test]
+fn an_agent_may_not_undo_a_kill_that_nobody_carried_out_yet() {
+    let world = World::new();
+    let name = crashed_goal(&world);
+    world.jq(&format!(".sessions[\"loop-{name}\"].status = \"killed\""));
+    let output = in_agents_shell(&world.env, &["loop", "resume", &name]);
+    assert!(output.code == 3 && output.stderr.contains("`resume` is for the user"), "{output:?}");
+    assert_eq!(world.status("loop", &name)["reason"], json!("killed_in_registry"));
+    assert_eq!(goal_state(&world, &name), ("paused".into(), "user".into()));
+}
+
+#[test]
+fn an_agent_may_go_on_with_what_only_crashed() {
+    for is_marked in [false, true] {
+        let world = World::new();
+        let name = crashed_goal(&world);
+        if is_marked {
+            world.run(&["loop", "cleanup"]).succeeds();
+            assert_eq!(world.status("loop", &name)["status"], json!("unknown_termination"));
+            assert_eq!(goal_state(&world, &name), ("paused".into(), "degraded".into()));
+        }
+        in_agents_shell(&world.env, &["loop", "resume", &name]).succeeds();
+        assert_eq!(goal_state(&world, &name).0, "complete");
+    }
+}
+
+#[test]
+fn an_agent_may_not_choose_the_checks_of_a_headless_goal() {
+    let world = World::new();
+    in_agents_shell(&world.env, &["run", "x", "--agent", "true", "--verify", "true"])
+        .fails_with(3, "verification commands");
+    assert!(!world.env.store().exists());
+}
+
+/// The agents of runs are no known clients, but the keeper of their attempt is among their ancestors.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_agent_of_a_run_is_recognised_without_its_environment() {
+    let world = World::new();
+    world.loop_type("three", "completion: fixed-n\nmax: 3");
+    world.loop_run(&["three", "plain"], COUNT_TRIES, &[]).succeeds();
+    let program = env!("CARGO_BIN_EXE_steadfast");
+    let script = format!("env -u STEADFAST_ATTEMPT {program} loop resume plain --max 9; echo $? > code");
+    world.loop_run(&["three", "outer"], &script, &["--max", "1"]);
+    assert_eq!(world.lines("code"), ["3"]);
+    assert_eq!(world.status("loop", "plain")["iteration"], json!(3));
 }

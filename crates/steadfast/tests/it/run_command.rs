@@ -66,7 +66,7 @@ fn without_checks_the_agents_promise_counts() {
 }
 
 #[test]
-fn a_limit_is_exit_5_and_an_end_with_failing_checks_is_exit_6() {
+fn a_limit_is_exit_5_and_getting_nowhere_with_failing_checks_is_exit_6() {
     let world = World::new();
     // Repeating the prompt is no promise.
     let output = run(&world, "cat; echo $STEADFAST_ITERATION", &["--max", "2", "--json"]);
@@ -76,7 +76,7 @@ fn a_limit_is_exit_5_and_an_end_with_failing_checks_is_exit_6() {
     assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_hours")), "{output:?}");
     let moving = "echo x >> tries; wc -l < tries";
     let output = run(&world, moving, &["--verify", "false", "--max", "2", "--json"]);
-    assert_eq!((output.code, &output.json()["reason"]), (6, &json!("max_iterations")), "{output:?}");
+    assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_iterations")), "{output:?}");
     let limited = goal(&world, output.json()["name"].as_str().unwrap());
     assert_eq!((&limited["status"], &limited["paused_reason"]), (&json!("paused"), &json!("continuation_cap")));
     let output = run(&world, "echo the same", &["--verify", "false", "--json"]);
@@ -131,6 +131,76 @@ fn what_an_engine_did_not_get_to_tell_the_goal_is_told_by_the_next() {
         assert_eq!((&goal["status"], &goal["continuations_used"]), (&json!("complete"), &json!(2)), "{point}");
         assert_eq!(world.env.sql("SELECT exit_code FROM verifications ORDER BY id"), [["1"], ["0"]], "{point}");
     }
+}
+
+#[test]
+fn evidence_is_kept_once_and_only_together_with_what_the_goal_counts() {
+    let world = World::new();
+    world.env.start(&["something else"]);
+    world.env.execute(
+        "CREATE TRIGGER nothing_counts BEFORE UPDATE OF continuations_used ON goals
+         WHEN NEW.continuations_used > OLD.continuations_used BEGIN SELECT RAISE(ABORT, 'not now'); END",
+    );
+    let counting = "echo x >> tries; wc -l < tries";
+    let output = run(&world, counting, &["--verify", "test $(wc -l < tries) -ge 3", "--json"]);
+    let name = output.succeeds().json()["name"].as_str().unwrap().to_owned();
+    let of_run = format!(" FROM goal_events WHERE session_id = '{name}' ORDER BY id");
+    assert_eq!(world.env.sql("SELECT exit_code FROM verifications"), [[""; 0]; 0]);
+    assert_eq!(world.env.sql(&format!("SELECT kind{of_run}")), [["goal_created"]]);
+    world.env.execute("DROP TRIGGER nothing_counts");
+    for _ in 0..2 {
+        world.status("loop", &name);
+        assert_eq!(world.env.sql("SELECT exit_code FROM verifications ORDER BY id"), [["1"], ["1"], ["0"]]);
+        assert_eq!(
+            world.env.sql(&format!("SELECT kind{of_run}")).concat(),
+            [
+                "goal_created",
+                "verification_failed",
+                "verification_failed",
+                "verification_passed",
+                "run_iteration",
+                "goal_completed_by_self_update"
+            ]
+        );
+    }
+}
+
+#[test]
+fn a_goal_that_a_person_completed_gets_no_more_evidence() {
+    let world = World::new();
+    let agent = world.agent("echo x >> tries; wc -l < tries");
+    let arguments = ["run", "Count", "--agent", &agent, "--verify", "false"];
+    crate::env::finish(world.env.command(&arguments).env("STEADFAST_CRASH_AT", "engine.saved:3"), b"");
+    let name = world.run(&["loop", "list", "--json"]).json()["runs"][0]["name"].as_str().unwrap().to_owned();
+    world.run(&["goal", "complete", "--session", &name]).succeeds();
+    world.run(&["loop", "kill", &name]).succeeds();
+    for _ in 0..2 {
+        assert_eq!(world.status("loop", &name)["iteration"], json!(1));
+    }
+    assert_eq!(kinds(&world), ["goal_created", "goal_completed_by_user"]);
+    assert_eq!(world.env.sql("SELECT exit_code FROM verifications"), [[""; 0]; 0]);
+}
+
+#[test]
+fn a_run_is_not_made_without_its_goal() {
+    let world = World::new();
+    world.env.start(&["something else"]);
+    world.env.execute("CREATE TRIGGER no_goals BEFORE INSERT ON goals BEGIN SELECT RAISE(ABORT, 'not now'); END");
+    run(&world, "echo x >> tries", &[]).fails_with(4, "not now");
+    assert_eq!(world.env.sql("SELECT run_id FROM runs"), [[""; 0]; 0]);
+    assert!(std::fs::read_dir(world.env.home().join("runs")).unwrap().next().is_none());
+    assert!(!world.claude("loop-sessions.json").exists() && world.lines("tries").is_empty());
+}
+
+#[test]
+fn a_run_whose_goal_was_deleted_does_not_go_on() {
+    let world = World::new();
+    let moving = "echo x >> tries; wc -l < tries";
+    let output = run(&world, moving, &["--max", "1", "--json"]);
+    let name = output.json()["name"].as_str().unwrap().to_owned();
+    world.env.execute("DELETE FROM goals");
+    world.run(&["loop", "resume", &name, "--max", "3"]).fails_with(3, "its goal is gone");
+    assert_eq!(world.lines("tries").len(), 1);
 }
 
 #[test]

@@ -98,6 +98,14 @@ impl World {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
+    /// Starts a command whose output can be looked at while it runs.
+    pub(crate) fn watch(&self, arguments: &[&str]) -> Watched {
+        let stdout = self.env.path(&format!("watched-{}.out", arguments.join("-")));
+        let mut command = self.env.command(arguments);
+        command.stdout(std::fs::File::create(&stdout).unwrap()).stderr(Stdio::piped());
+        Watched { child: command.spawn().unwrap(), stdout }
+    }
+
     /// The engine of a run, once it has one.
     pub(crate) fn engine(&self, kind: &str, name: &str) -> Pid {
         let pid = eventually(|| self.status(kind, name)["pid"].as_i64());
@@ -130,6 +138,39 @@ impl World {
         let output = finish(command.current_dir(self.env.project()).args(identity).args(arguments), b"");
         assert_eq!(output.code, 0, "{output:?}");
         output.stdout
+    }
+}
+
+/// A command that is running, and the file that has its output.
+pub(crate) struct Watched {
+    pub(crate) child: Child,
+    stdout: PathBuf,
+}
+
+impl Watched {
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.stdout).unwrap()
+    }
+
+    /// Waits until it has printed something.
+    pub(crate) fn says(&self, words: &str) {
+        eventually(|| self.said().contains(words).then_some(()));
+    }
+
+    /// Waits until it notices Ctrl-C instead of being ended by it.
+    pub(crate) fn listens(&self) {
+        let status = format!("/proc/{}/status", self.child.id());
+        eventually(|| {
+            let status = std::fs::read_to_string(&status).unwrap_or_default();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let bits = caught.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+            (bits & (1 << (Signal::INT.as_raw() - 1)) != 0).then_some(())
+        });
+    }
+
+    pub(crate) fn wait(self) -> Output {
+        let output = wait(self.child);
+        Output { stdout: std::fs::read_to_string(self.stdout).unwrap(), ..output }
     }
 }
 

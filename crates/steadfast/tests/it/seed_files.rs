@@ -6,8 +6,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use steadfast_core::run::machine;
-use steadfast_core::run::{Plan, Run, RunKind, RunStatus, StageStatus};
-use steadfast_engine::files::{Committed, Edits, OutputOf, PublicFiles, View};
+use steadfast_core::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, StageStatus, Step, Success};
+use steadfast_core::store::Store;
+use steadfast_engine::files::{OutputOf, PublicFiles, View};
 use steadfast_engine::plan::{Catalogue, Overrides, plan_loop, plan_pipeline};
 
 use crate::env::Env;
@@ -25,7 +26,8 @@ fn recipe(name: &str) -> &'static str {
 /// A project in which a loop and a pipeline run.
 struct World {
     env: Env,
-    runs: Vec<(Plan, Run, Vec<Committed>)>,
+    store: Store,
+    runs: Vec<(Plan, Run)>,
 }
 
 impl World {
@@ -39,20 +41,19 @@ impl World {
         let flags = Overrides::default();
         let pipeline = plan_pipeline(&catalogue, "full-refine", Some("myrefine"), &flags, START).unwrap();
         let mut runs = Vec::new();
+        let mut store = Store::open(&env.store()).unwrap();
         for planned in [a_loop, pipeline] {
             let mut run = machine::begin(&planned.plan, START);
             run.stages[0].status = StageStatus::Running;
             run.stages[0].started_at_ms = Some(START);
             run.stages[0].iterations = 1;
-            let first =
-                Committed { stage: 1, iteration: 1, attempts: 1, committed_at_ms: START, ..Committed::default() };
-            let history = vec![first];
+            commit_first(&mut store, &planned.plan, &run);
             let mut files = PublicFiles::open(&env.project(), planned.plan.kind, &planned.plan.name).unwrap();
             let view = View { run_id: &planned.plan.name, plan: &planned.plan, run: &run, pid: None };
-            files.begin(&view, planned.definition.as_deref(), &history).unwrap();
-            runs.push((planned.plan, run, history));
+            files.begin(&view, planned.definition.as_deref(), store.read()).unwrap();
+            runs.push((planned.plan, run));
         }
-        Self { env, runs }
+        Self { env, store, runs }
     }
 
     fn open(&self, at: usize) -> PublicFiles {
@@ -62,9 +63,9 @@ impl World {
         files
     }
 
-    fn publish(&self, at: usize, files: &mut PublicFiles) -> Edits {
-        let (plan, run, history) = &self.runs[at];
-        files.publish(&View { run_id: &plan.name, plan, run, pid: None }, history).unwrap().edits
+    fn publish(&self, at: usize, files: &mut PublicFiles) {
+        let (plan, run) = &self.runs[at];
+        files.publish(&View { run_id: &plan.name, plan, run, pid: None }, self.store.read()).unwrap();
     }
 
     fn end(&mut self, at: usize, status: RunStatus, reason: &str, when: i64) {
@@ -90,6 +91,16 @@ impl World {
     fn keys(&self) -> Vec<String> {
         self.registry().as_object().unwrap().keys().cloned().collect()
     }
+}
+
+/// A run under its name in the store, with one iteration.
+fn commit_first(store: &mut Store, plan: &Plan, run: &Run) {
+    let id = AttemptId { stage: 1, iteration: 1, attempt: 1 };
+    let success = Box::new(Success { started_at_ms: START, ended_at_ms: START, ..Success::default() });
+    let records = vec![Record::Committed { id, success, facts: Vec::new() }];
+    let step = Step { run: run.clone(), records, acts: Vec::new() };
+    store.write(|db| db.create_run(&plan.name, "/p", plan, run, START)).unwrap();
+    store.write(|db| db.save_step(&plan.name, 0, &step, START)).unwrap();
 }
 
 fn read(path: &Path) -> Value {
@@ -130,13 +141,12 @@ fn a_session_added_by_hand_is_kept_and_listed() {
     let added = Command::new("bash").args(["-euc", &other]).current_dir(world.env.project()).status().unwrap();
     assert!(added.success());
     let mut files = world.open(0);
-    let edits = files.edits().unwrap();
-    assert_eq!(edits.added.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["loop-byhand"]);
     assert_eq!(world.keys(), ["loop-myfeature", "pipeline-myrefine", "loop-byhand"]);
     // The recipe as printed names our own run: it loses what we added, and gets it back.
     world.run("Add a new session");
     assert_eq!(world.registry()["loop-myfeature"].get("run_id"), None);
-    assert_eq!(world.publish(0, &mut files).stop, None);
+    world.publish(0, &mut files);
+    assert!(!files.is_marked_killed().unwrap());
     assert_eq!(world.registry()["loop-myfeature"]["started_at"], json!("2025-01-10T10:00:00Z"));
     assert_eq!(world.registry()["loop-byhand"]["status"], json!("running"));
 }
@@ -145,13 +155,13 @@ fn a_session_added_by_hand_is_kept_and_listed() {
 fn a_session_marked_as_killed_asks_its_run_to_stop() {
     let mut world = World::new();
     let mut files = world.open(0);
-    assert_eq!(files.edits().unwrap(), Edits::default());
+    assert!(!files.is_marked_killed().unwrap());
     world.run("Update status");
-    let stop = files.edits().unwrap().stop.unwrap();
-    assert_eq!(stop.killed_at.as_deref(), world.registry()["loop-myfeature"]["killed_at"].as_str());
-    assert!(stop.killed_at.is_some());
+    assert!(files.is_marked_killed().unwrap());
+    let killed_at = world.registry()["loop-myfeature"]["killed_at"].clone();
+    assert!(killed_at.is_string());
     world.end(0, RunStatus::Killed, "marked as killed", START + 60_000);
-    assert_eq!(world.registry()["loop-myfeature"]["killed_at"].as_str(), stop.killed_at.as_deref());
+    assert_eq!(world.registry()["loop-myfeature"]["killed_at"], killed_at);
     assert_eq!(world.run("Reading Loop State"), "\"killed\"\n1\n\"running\"\n\"marked as killed\"\n");
 }
 
@@ -161,8 +171,8 @@ fn a_session_removed_by_hand_stays_removed_and_leaves_an_orphaned_state_file() {
     let mut files = world.open(0);
     assert_eq!(world.run("Find orphaned state files (no matching session)"), "");
     world.run("Remove a session entry");
-    assert!(files.edits().unwrap().removed);
-    assert!(world.publish(0, &mut files).removed);
+    assert!(!files.is_marked_killed().unwrap());
+    world.publish(0, &mut files);
     assert_eq!(world.keys(), ["pipeline-myrefine"]);
     let orphans = world.run("Find orphaned state files (no matching session)");
     assert_eq!(orphans, "Orphaned: .claude/loop-state-myfeature.json\n");
@@ -188,7 +198,7 @@ fn cleaning_up_keeps_what_runs_and_what_ended_lately() {
 #[test]
 fn the_directory_has_the_documented_structure() {
     let mut world = World::new();
-    let (plan, run, _) = &world.runs[1];
+    let (plan, run) = &world.runs[1];
     let files = PublicFiles::open(&world.env.project(), RunKind::Pipeline, "myrefine").unwrap();
     files.save_output(OutputOf { plan, run, stage: 1, iteration: 1 }, "out").unwrap();
     world.end(0, RunStatus::Completed, "beads-empty", START + 60_000);
@@ -205,4 +215,19 @@ fn the_directory_has_the_documented_structure() {
     ] {
         assert!(world.env.project().join(".claude").join(name).is_file(), "{name}");
     }
+}
+
+#[test]
+fn a_store_that_cannot_be_read_leaves_the_state_as_it_was() {
+    let mut world = World::new();
+    let mut files = world.open(0);
+    let state = world.env.project().join(".claude/loop-state-myfeature.json");
+    let before = std::fs::read(&state).unwrap();
+    let (plan, run) = &mut world.runs[0];
+    run.stages[0].iterations = 2;
+    world.env.execute("UPDATE run_iterations SET facts_json = 'damaged', iteration = 2 WHERE run_id = 'myfeature'");
+    let view = View { run_id: &plan.name, plan, run, pid: None };
+    let error = files.publish(&view, world.store.read()).unwrap_err().to_string();
+    assert!(error.starts_with("the run's iterations cannot be read: "), "{error}");
+    assert_eq!(std::fs::read(&state).unwrap(), before);
 }

@@ -2,7 +2,7 @@
 //! on loopback, and reads what it left behind.
 
 use crate::model::ScriptedModel;
-use crate::process::Output;
+use crate::process::{self, Output};
 use crate::workspace::Workspace;
 use serde_json::{Value, json};
 use std::fs;
@@ -44,8 +44,7 @@ impl Client {
     /// Panics without `STEADFAST_CLAUDE`, and where a network can be reached:
     /// the real client must only ever talk to the scripted model.
     pub(crate) fn new(model: &ScriptedModel) -> Self {
-        let claude = std::env::var_os("STEADFAST_CLAUDE").map(PathBuf::from);
-        let claude = claude.expect("set STEADFAST_CLAUDE to the path of a claude executable");
+        let claude = process::client_named_by("STEADFAST_CLAUDE");
         let mut client = Self { claude, workspace: Workspace::new(), plugin_dirs: vec![] };
         fs::create_dir(client.config_dir()).expect("directory");
         client.write_settings();

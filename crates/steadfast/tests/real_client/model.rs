@@ -1,12 +1,12 @@
 //! The scripted model of Claude Code: it speaks the Anthropic Messages API.
 
-use crate::reply::{Reply, Usage};
+use crate::reply::{self, Block, Reply, Usage};
 use crate::request::{Kind, Request};
-use crate::scripted::{self, Api, Scripted, next_id};
+use crate::scripted::{self, Api, EVENTS, JSON, Scripted, respond};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Method, Uri};
+use axum::http::{Method, Uri};
 use axum::response::Response;
 use axum::routing::{any, post};
 use serde_json::{Value, json};
@@ -19,15 +19,33 @@ pub(crate) type ScriptedModel = Scripted<Messages>;
 type Shared = scripted::Shared<Messages>;
 
 impl Api for Messages {
-    type Reply = Reply;
+    type Part = Block;
     type Usage = Usage;
     const BASE_PATH: &'static str = "";
+    const ID_PREFIX: &'static str = "msg";
+    const REQUEST_ID_HEADER: &'static str = "request-id";
+    const HEADERS: &'static [(&'static str, &'static str)] = &[("x-should-retry", "false")];
+    const USAGE: Usage = Usage::new(11, 7, 5, 3);
 
     fn routes() -> Router<Arc<Shared>> {
         Router::new()
-            .route("/v1/messages", post(messages))
+            .route("/v1/messages", post(scripted::answer::<Self>))
             .route("/v1/messages/count_tokens", post(count_tokens))
             .fallback(any(other))
+    }
+
+    fn body(request: &Request, reply: &Reply, id: &str, usage: Usage) -> (&'static str, String) {
+        let model = request.json["model"].as_str().unwrap_or("claude-scripted");
+        let message = reply.message(id, model, usage);
+        if request.json["stream"] == true { (EVENTS, Reply::events(&message)) } else { (JSON, message.to_string()) }
+    }
+
+    fn error_body(status: u16, message: &str) -> Value {
+        reply::error_body(status, message)
+    }
+
+    fn session_id(request: &Request) -> Option<String> {
+        request.session_id()
     }
 
     fn kind(request: &Request) -> Kind {
@@ -49,46 +67,15 @@ impl Api for Messages {
     }
 }
 
-fn respond(status: u16, content_type: &str, body: String) -> Response {
-    let mut response = scripted::respond(status, content_type, "request-id", body);
-    response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
-    response
-}
-
-async fn messages(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
-    let Ok(json) = serde_json::from_slice::<Value>(&body) else {
-        return respond(400, "application/json", json!({"type": "error"}).to_string());
-    };
-    let request = shared.record(json, &headers);
-    let reply = shared.ask_script(&request).await.unwrap_or_else(|panic| Reply::error(400, panic));
-    if !reply.delay.is_zero() {
-        tokio::time::sleep(reply.delay).await;
-    }
-    if let Some(error) = &reply.error {
-        let response = respond(error.status, "application/json", error.body().to_string());
-        return scripted::with_headers(response, &error.headers);
-    }
-    let id = next_id("msg");
-    let usage = reply.usage.unwrap_or(Usage::new(11, 7, 5, 3));
-    let model = request.json["model"].as_str().unwrap_or("claude-scripted");
-    let message = reply.message(&id, model, usage);
-    shared.hand_out(&request, id, usage, request.session_id());
-    if request.json["stream"] == true {
-        respond(200, "text/event-stream", Reply::events(&message))
-    } else {
-        respond(200, "application/json", message.to_string())
-    }
-}
-
 /// A rough count is enough: the client only sizes its context with it.
 async fn count_tokens(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     shared.note_other_call("POST /v1/messages/count_tokens");
-    respond(200, "application/json", json!({"input_tokens": body.len() / 4}).to_string())
+    respond::<Messages>(200, JSON, json!({"input_tokens": body.len() / 4}).to_string())
 }
 
 async fn other(State(shared): State<Arc<Shared>>, method: Method, uri: Uri) -> Response {
     shared.note_other_call(format!("{method} {}", uri.path()));
     // The client probes the root with HEAD and takes any 200 as a sign of life.
     let status = if uri.path() == "/" { 200 } else { 404 };
-    respond(status, "application/json", "{}".into())
+    respond::<Messages>(status, JSON, "{}".into())
 }

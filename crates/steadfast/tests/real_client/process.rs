@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -44,6 +44,12 @@ pub(crate) fn run(command: &mut Command, what: &str, dir: &Path, limit: Duration
 pub(crate) fn kill_group(leader: u32) {
     // The shell's own kill: no unsafe code and no further dependency.
     let _ = Command::new("sh").args(["-c", &format!("kill -KILL -{leader} 2>/dev/null")]).status();
+}
+
+/// The client that a variable of the environment names; `./test` installs it.
+pub(crate) fn client_named_by(variable: &str) -> PathBuf {
+    let client = std::env::var_os(variable).map(PathBuf::from);
+    client.unwrap_or_else(|| panic!("set {variable} to the path of the client's executable"))
 }
 
 /// Panics where a network can be reached: a real client must only ever talk to the scripted model.

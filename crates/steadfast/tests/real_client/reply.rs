@@ -1,9 +1,10 @@
-//! What the scripted model answers: a builder for one reply, and its two wire
-//! forms (one JSON body, or the same message as server-sent events).
+//! What the scripted model of Claude Code answers: what a reply consists of, and its two wire forms (one JSON body,
+//! or the same message as server-sent events).
 
+use crate::model::Messages;
+use crate::scripted;
 use serde_json::{Value, json};
 use std::ops::Add;
-use std::time::Duration;
 
 /// The four token counts a message is billed by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    pub(crate) fn new(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> Self {
+    pub(crate) const fn new(input: u64, output: u64, cache_creation: u64, cache_read: u64) -> Self {
         Self { input, output, cache_creation, cache_read }
     }
 
@@ -70,41 +71,23 @@ impl std::iter::Sum for Usage {
 }
 
 #[derive(Clone, Debug)]
-enum Block {
+pub(crate) enum Block {
     Text(String),
     ToolUse { id: Option<String>, name: String, input: Value },
 }
 
-/// An HTTP error in place of a message.
-#[derive(Clone, Debug)]
-pub(crate) struct HttpError {
-    pub(crate) status: u16,
-    pub(crate) message: String,
-    pub(crate) headers: Vec<(&'static str, String)>,
+pub(crate) fn error_body(status: u16, message: &str) -> Value {
+    let kind = match status {
+        400 => "invalid_request_error",
+        401 => "authentication_error",
+        429 => "rate_limit_error",
+        529 => "overloaded_error",
+        _ => "api_error",
+    };
+    json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-impl HttpError {
-    pub(crate) fn body(&self) -> Value {
-        let kind = match self.status {
-            400 => "invalid_request_error",
-            401 => "authentication_error",
-            429 => "rate_limit_error",
-            529 => "overloaded_error",
-            _ => "api_error",
-        };
-        json!({"type": "error", "error": {"type": kind, "message": self.message}})
-    }
-}
-
-/// One answer of the model. Start with [`Reply::text`], [`Reply::tool`] or
-/// [`Reply::error`] and add to it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reply {
-    blocks: Vec<Block>,
-    pub(crate) usage: Option<Usage>,
-    pub(crate) error: Option<HttpError>,
-    pub(crate) delay: Duration,
-}
+pub(crate) type Reply = scripted::Reply<Messages>;
 
 impl Reply {
     pub(crate) fn text(text: impl Into<String>) -> Self {
@@ -113,12 +96,6 @@ impl Reply {
 
     pub(crate) fn tool(name: impl Into<String>, input: Value) -> Self {
         Self::default().and_tool(name, input)
-    }
-
-    /// The client is told not to retry, so the turn fails at once.
-    pub(crate) fn error(status: u16, message: impl Into<String>) -> Self {
-        let error = HttpError { status, message: message.into(), headers: vec![] };
-        Self { error: Some(error), ..Self::default() }
     }
 
     /// The five hours of a plan are used up; they begin again at the time given (Unix seconds). Only a client that is
@@ -130,43 +107,28 @@ impl Reply {
             ("anthropic-ratelimit-unified-reset", resets_at.to_string()),
             ("anthropic-ratelimit-unified-fallback", "unavailable".to_owned()),
         ];
-        let message = "This request would exceed your account's rate limit. Please try again later.".to_owned();
-        let error = HttpError { status: 429, message, headers: headers.into() };
-        Self { error: Some(error), ..Self::default() }
+        let message = "This request would exceed your account's rate limit. Please try again later.";
+        Self::failure(429, error_body(429, message), headers.into())
     }
 
-    pub(crate) fn and_text(mut self, text: impl Into<String>) -> Self {
-        self.blocks.push(Block::Text(text.into()));
-        self
+    pub(crate) fn and_text(self, text: impl Into<String>) -> Self {
+        self.and(Block::Text(text.into()))
     }
 
-    pub(crate) fn and_tool(mut self, name: impl Into<String>, input: Value) -> Self {
-        self.blocks.push(Block::ToolUse { id: None, name: name.into(), input });
-        self
+    pub(crate) fn and_tool(self, name: impl Into<String>, input: Value) -> Self {
+        self.and(Block::ToolUse { id: None, name: name.into(), input })
     }
 
     /// Like `and_tool`, with an id the script can look for later with
     /// `has_tool_result`.
-    pub(crate) fn and_tool_with_id(mut self, id: &str, name: impl Into<String>, input: Value) -> Self {
-        self.blocks.push(Block::ToolUse { id: Some(id.into()), name: name.into(), input });
-        self
-    }
-
-    pub(crate) fn usage(mut self, usage: Usage) -> Self {
-        self.usage = Some(usage);
-        self
-    }
-
-    /// Waits before the first byte is sent.
-    pub(crate) fn delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
-        self
+    pub(crate) fn and_tool_with_id(self, id: &str, name: impl Into<String>, input: Value) -> Self {
+        self.and(Block::ToolUse { id: Some(id.into()), name: name.into(), input })
     }
 
     /// The whole message as one JSON value.
     pub(crate) fn message(&self, id: &str, model: &str, usage: Usage) -> Value {
         let content: Vec<Value> = self
-            .blocks
+            .parts
             .iter()
             .enumerate()
             .map(|(at, block)| match block {
@@ -178,7 +140,7 @@ impl Reply {
                 }
             })
             .collect();
-        let calls_tool = self.blocks.iter().any(|b| matches!(b, Block::ToolUse { .. }));
+        let calls_tool = self.parts.iter().any(|b| matches!(b, Block::ToolUse { .. }));
         json!({
             "id": id, "type": "message", "role": "assistant", "model": model,
             "content": content,
@@ -192,10 +154,7 @@ impl Reply {
     /// only `message_delta` has the final output count.
     pub(crate) fn events(message: &Value) -> String {
         let mut body = String::new();
-        let mut push = |event: Value| {
-            let name = event["type"].as_str().unwrap_or_default().to_owned();
-            body.extend([format!("event: {name}\ndata: {event}\n\n")]);
-        };
+        let mut push = |event: Value| body.push_str(&scripted::event(&event));
         let usage = Usage::from_json(&message["usage"]);
         let mut start = message.clone();
         start["content"] = json!([]);

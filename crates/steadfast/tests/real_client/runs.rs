@@ -21,22 +21,10 @@ const RUN: &str = "real-run";
 
 fn plan(kind: AgentKind, user_hooks: bool) -> Plan {
     let stage = StagePlan {
-        name: "work".into(),
-        loop_type: None,
         prompt: "Do the work of ${SESSION}, please.\n".into(),
-        runs: 1,
-        min_iterations: 1,
-        completion: Rule::Promise("DONE".into()),
-        check_before: false,
-        delay_ms: 0,
-        agent: AgentPlan { kind, model: None, effort: None, user_hooks },
+        agent: AgentPlan { user_hooks, ..AgentPlan::new(kind) },
         timeout_ms: 100_000,
-        perspectives: vec![],
-        items: vec![],
-        parallel: false,
-        output_parse: vec![],
-        inputs: vec![],
-        judge: None,
+        ..StagePlan::new("work", Rule::Promise("DONE".into()), 1)
     };
     let limits = RunLimits { errors: 1, ..RunLimits::default() };
     Plan {
@@ -72,8 +60,24 @@ fn drive(workspace: &Workspace, plan: &Plan) -> (Run, Vec<IterationRow>, Attempt
     let store = store(&root);
     let run = store.read().run(RUN).expect("store").expect("run").run;
     let rows = store.read().run_history(RUN, None, 10).expect("history");
-    let usage = store.read().run_totals(Some(RUN)).expect("totals").usage;
-    (run, rows, usage)
+    (run, rows, used(&root))
+}
+
+/// What all attempts used.
+fn used(root: &Path) -> AttemptUsage {
+    let db = rusqlite::Connection::open(root.join("goals.db")).expect("store");
+    let sql = "SELECT sum(input_tokens), sum(output_tokens), sum(cache_creation_tokens), sum(cache_read_tokens),
+        sum(cost_micros) FROM run_attempts";
+    let usage = db.query_row(sql, [], |row| {
+        Ok(AttemptUsage {
+            input_tokens: row.get(0)?,
+            output_tokens: row.get(1)?,
+            cache_creation_tokens: row.get(2)?,
+            cache_read_tokens: row.get(3)?,
+            cost_micros: row.get(4)?,
+        })
+    });
+    usage.expect("sums")
 }
 
 #[test]
@@ -87,7 +91,6 @@ fn drives_in_the_environment_of_a_client() {
         program: env!("CARGO_BIN_EXE_steadfast").into(),
         config: Config { agents, ..Config::default() },
         grace: Duration::from_secs(2),
-        worktree: false,
     };
     dispatcher::drive(&mut store(&root), &engine, RUN, &mut ()).expect("driven");
 }

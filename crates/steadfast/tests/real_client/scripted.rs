@@ -3,10 +3,12 @@
 //! The test gives a closure that answers each request. Every token handed out is written to a ledger, so that a test
 //! can compare what the product counted with what was really spent.
 
+mod reply;
+
+pub(crate) use self::reply::{EVENTS, JSON, Reply, answer, event, respond};
+
 use axum::Router;
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::Response;
+use axum::http::HeaderMap;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -19,17 +21,33 @@ use tokio::sync::oneshot;
 
 /// What the model of one host is asked and answers.
 pub(crate) trait Api: Clone + Debug + Send + Sync + 'static {
-    type Reply: Send + 'static;
-    type Usage: Copy + Sum + Send;
+    /// What a reply consists of: a text, a call of a tool.
+    type Part: Clone + Debug + Send + 'static;
+    type Usage: Clone + Copy + Debug + Sum + Send + 'static;
     /// What the client is told as the base of all its calls.
     const BASE_PATH: &'static str;
+    /// What the ids of messages or responses begin with.
+    const ID_PREFIX: &'static str;
+    const REQUEST_ID_HEADER: &'static str;
+    /// Headers of every answer.
+    const HEADERS: &'static [(&'static str, &'static str)] = &[];
+    /// The usage of a reply that says nothing of its own.
+    const USAGE: Self::Usage;
 
     fn routes() -> Router<Arc<Shared<Self>>>;
+
+    /// A reply on the wire: its content type and its body.
+    fn body(request: &Request<Self>, reply: &Reply<Self>, id: &str, usage: Self::Usage) -> (&'static str, String);
+
+    fn error_body(status: u16, message: &str) -> Value;
+
+    /// The session that pays.
+    fn session_id(request: &Request<Self>) -> Option<String>;
 
     fn kind(request: &Request<Self>) -> Kind;
 
     /// An answer the client accepts, if this is a side call.
-    fn side_reply(request: &Request<Self>) -> Option<Self::Reply>;
+    fn side_reply(request: &Request<Self>) -> Option<Reply<Self>>;
 
     /// One line for failure messages.
     fn summary(request: &Request<Self>) -> String;
@@ -91,7 +109,7 @@ struct Book<A: Api> {
     next_seq: usize,
 }
 
-type Script<A> = dyn Fn(&Request<A>) -> <A as Api>::Reply + Send + Sync;
+type Script<A> = dyn Fn(&Request<A>) -> Reply<A> + Send + Sync;
 
 /// What the server and the test both see.
 pub(crate) struct Shared<A: Api> {
@@ -105,7 +123,7 @@ impl<A: Api> Shared<A> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn record(&self, json: Value, headers: &HeaderMap) -> Request<A> {
+    fn record(&self, json: Value, headers: &HeaderMap) -> Request<A> {
         let mut request = Request::new(json, headers);
         let mut book = self.book();
         if matches!(request.kind, Kind::Main | Kind::Subagent) {
@@ -117,7 +135,7 @@ impl<A: Api> Shared<A> {
     }
 
     /// What the script answers, or how it panicked.
-    pub(crate) async fn ask_script(self: &Arc<Self>, request: &Request<A>) -> Result<A::Reply, String> {
+    async fn ask_script(self: &Arc<Self>, request: &Request<A>) -> Result<Reply<A>, String> {
         let (shared, asked) = (self.clone(), request.clone());
         let reply = tokio::task::spawn_blocking(move || (shared.script)(&asked)).await;
         reply.map_err(|panic| {
@@ -127,7 +145,8 @@ impl<A: Api> Shared<A> {
         })
     }
 
-    pub(crate) fn hand_out(&self, request: &Request<A>, id: String, usage: A::Usage, session_id: Option<String>) {
+    fn hand_out(&self, request: &Request<A>, id: String, usage: A::Usage) {
+        let session_id = A::session_id(request);
         self.book().handed_out.push(HandedOut { kind: request.kind, id, usage, session_id });
     }
 
@@ -146,12 +165,12 @@ pub(crate) struct Scripted<A: Api> {
 impl<A: Api> Scripted<A> {
     /// Starts a model that answers side calls (titles, compaction) by itself. The script gets the turns of the
     /// conversation and of subagents; it is called on a thread of its own, so it may block.
-    pub(crate) fn start(script: impl Fn(&Request<A>) -> A::Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(script: impl Fn(&Request<A>) -> Reply<A> + Send + Sync + 'static) -> Self {
         Self::start_with_side_calls(move |r| A::side_reply(r).unwrap_or_else(|| script(r)))
     }
 
     /// Starts a model whose script answers side calls too.
-    pub(crate) fn start_with_side_calls(script: impl Fn(&Request<A>) -> A::Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start_with_side_calls(script: impl Fn(&Request<A>) -> Reply<A> + Send + Sync + 'static) -> Self {
         let book =
             Book { requests: vec![], handed_out: vec![], other_calls: vec![], script_panics: vec![], next_seq: 0 };
         let shared = Arc::new(Shared { script: Box::new(script), book: Mutex::new(book) });
@@ -248,26 +267,9 @@ impl<A: Api> Drop for Scripted<A> {
     }
 }
 
-/// An HTTP response with an id of its own in the header named.
-pub(crate) fn respond(status: u16, content_type: &str, id_header: &str, body: String) -> Response {
-    Response::builder()
-        .status(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
-        .header(header::CONTENT_TYPE, content_type)
-        .header(id_header, next_id("req"))
-        .body(Body::from(body))
-        .expect("response")
-}
-
-pub(crate) fn with_headers(mut response: Response, headers: &[(&'static str, String)]) -> Response {
-    for (name, value) in headers {
-        response.headers_mut().insert(*name, HeaderValue::from_str(value).expect("header"));
-    }
-    response
-}
-
 /// Unique over all models of this test process: the product may dedupe by id over several sessions, which must not
 /// hide anything here.
-pub(crate) fn next_id(prefix: &str) -> String {
+fn next_id(prefix: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("{prefix}_{}x{number:06}", std::process::id())

@@ -5,18 +5,26 @@ use serde_json::json;
 
 use super::{Change, Event, Span, pause_for};
 use crate::clock::Millis;
-use crate::goal::{Goal, GoalStatus, PausedReason};
+use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
 use crate::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
 use crate::run::{Plan, Run, RunStatus};
 
-/// Brings the goal up to date with its run. `is_taken_up` says that an engine takes the run in hand just now, which is
-/// somebody's wish that the goal goes on.
-pub fn follow_run(goal: &Goal, plan: &Plan, run: &Run, is_taken_up: bool, now: Millis) -> Option<Change> {
+/// Whether somebody may set a goal going again by going on with its run. An agent may try again what broke; whatever
+/// else stopped the goal was a person's will or a limit.
+pub fn may_take_up(goal: &Goal, actor: Actor) -> bool {
+    let is_broken = goal.status == GoalStatus::Paused && goal.paused_reason == Some(PausedReason::Degraded);
+    !actor.is_agent() || goal.status == GoalStatus::Active || !goal.status.is_live() || is_broken
+}
+
+/// Brings the goal up to date with its run. `taken_up_by` says whose engine takes the run in hand just now, which is
+/// their wish that the goal goes on.
+pub fn follow_run(goal: &Goal, plan: &Plan, run: &Run, taken_up_by: Option<Actor>, now: Millis) -> Option<Change> {
     if !goal.status.is_live() {
         return None;
     }
     let mut change = count(goal, plan, run, now);
     if run.status == RunStatus::Running {
+        let is_taken_up = taken_up_by.is_some_and(|actor| may_take_up(goal, actor));
         if is_taken_up && change.goal.status != GoalStatus::Active {
             change.goal.enter_active(now);
             change.goal.budget_limit_reported = false;
@@ -139,35 +147,58 @@ mod tests {
             (RunStatus::UnknownTermination, "engine_gone", "paused (degraded)"),
         ] {
             let (plan, run) = ended(status, reason);
-            let change = follow_run(&goal(&["true"]), &plan, &run, false, 5_000).unwrap();
+            let change = follow_run(&goal(&["true"]), &plan, &run, None, 5_000).unwrap();
             assert_eq!(change.goal.state(), expected, "{reason}");
             assert_eq!(change.goal.resume_at_ms, None, "its clock stands: {reason}");
             assert_eq!((change.goal.tokens_used, change.goal.continuations_used), (70, 2));
             assert_eq!(change.events[0].tokens_delta, Some(70));
             // Once more, and nothing is new.
-            assert_eq!(follow_run(&change.goal, &plan, &run, false, 6_000), None, "{reason}");
+            assert_eq!(follow_run(&change.goal, &plan, &run, None, 6_000), None, "{reason}");
         }
     }
 
     #[test]
     fn a_run_that_is_taken_up_again_takes_its_goal_along_and_a_running_one_does_not_undo_a_pause() {
         let (plan, mut run) = ended(RunStatus::Completed, "max_iterations");
-        let paused = follow_run(&goal(&[]), &plan, &run, false, 5_000).unwrap().goal;
+        let paused = follow_run(&goal(&[]), &plan, &run, None, 5_000).unwrap().goal;
         run.status = RunStatus::Running;
         run.stages[0].max = Some(9);
-        let counted = follow_run(&paused, &plan, &run, false, 6_000).unwrap();
+        let counted = follow_run(&paused, &plan, &run, None, 6_000).unwrap();
         assert_eq!(
             (counted.goal.state(), counted.goal.continuations_remaining),
             ("paused (continuation_cap)".into(), 7)
         );
-        let change = follow_run(&paused, &plan, &run, true, 7_000).unwrap();
+        let change = follow_run(&paused, &plan, &run, Some(Actor::User), 7_000).unwrap();
         assert_eq!((change.goal.status, kinds(&change)), (GoalStatus::Active, vec!["goal_resumed"]));
+    }
+
+    #[test]
+    fn an_agent_takes_up_what_broke_and_nothing_that_was_stopped() {
+        for (status, reason, is_taken) in [
+            (RunStatus::UnknownTermination, "engine_gone", true),
+            (RunStatus::Failed, "errors: exit code 1", true),
+            (RunStatus::Killed, "killed", false),
+            (RunStatus::Killed, "goal_paused", false),
+            (RunStatus::Failed, "no_progress", false),
+            (RunStatus::Completed, "max_iterations", false),
+            (RunStatus::Completed, "budget_tokens", false),
+            (RunStatus::Completed, "cost_cap", false),
+        ] {
+            let (plan, mut run) = ended(status, reason);
+            let stopped = follow_run(&goal(&[]), &plan, &run, None, 5_000).unwrap().goal;
+            run.status = RunStatus::Running;
+            let taken = follow_run(&stopped, &plan, &run, Some(Actor::Worker), 6_000);
+            let state = taken.map_or(stopped.status, |change| change.goal.status);
+            assert_eq!(state == GoalStatus::Active, is_taken, "{reason}");
+            let by_user = follow_run(&stopped, &plan, &run, Some(Actor::User), 6_000).unwrap();
+            assert_eq!(by_user.goal.status, GoalStatus::Active, "{reason}");
+        }
     }
 
     #[test]
     fn a_goal_that_is_over_stays_as_it_is() {
         let (plan, run) = ended(RunStatus::Completed, "verify");
         let over = Goal { status: GoalStatus::Abandoned, ..goal(&[]) };
-        assert_eq!(follow_run(&over, &plan, &run, true, 1), None);
+        assert_eq!(follow_run(&over, &plan, &run, Some(Actor::User), 1), None);
     }
 }

@@ -1,11 +1,11 @@
 //! When a used-up plan comes back, to the second. Codex keeps in the rollout what the service told with its refusal;
 //! the message that people see names only the minute.
 
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use serde_json::Value;
 
+use crate::bounded;
 use crate::clock::Millis;
 
 /// The refusal is among the last lines of a thread that it ended.
@@ -14,11 +14,7 @@ const USED_UP_PERCENT: f64 = 100.0;
 
 /// The reset of the windows that a thread ended in, the last one if several are used up.
 pub(in crate::host) fn reset_of(rollout: &Path) -> Option<Millis> {
-    let mut file = fs_err::File::open(rollout).ok()?;
-    let size = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES))).ok()?;
-    let mut tail = Vec::new();
-    file.take(TAIL_BYTES).read_to_end(&mut tail).ok()?;
+    let tail = bounded::end_of(rollout, TAIL_BYTES).ok()?.bytes;
     tail.rsplit(|byte| *byte == b'\n').find_map(limits).as_ref().and_then(reset)
 }
 

@@ -3,7 +3,6 @@
 //! Codex notes trust in `config.toml` as `[hooks.state."<file>:<event>:<group>:<handler>"] trusted_hash = "sha256:…"`. Here it is
 //! only read and compared, never given.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf, absolute};
 
 use fs_err as fs;
@@ -13,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::apply::read;
 use super::json::Document;
 use super::{InstallError, codex, codex_toml};
+use crate::text;
 
 /// How every command of ours ends.
 const COMMAND_END: &str = " hook codex";
@@ -136,10 +136,5 @@ pub(super) fn hash(event: &str, group: &Value, handler: &Value) -> String {
     if !group["matcher"].is_null() {
         identity.insert("matcher".to_owned(), group["matcher"].clone());
     }
-    let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(Value::Object(identity).to_string()) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("sha256:{}", text::hex(&Sha256::digest(Value::Object(identity).to_string())))
 }

@@ -184,3 +184,20 @@ fn rollouts_are_found_by_thread_and_by_root() {
         [0, 1, 3].iter().map(|at: &usize| format!("rollout-2026-11-15T10-00-00-{}", ids[*at])).collect();
     assert_eq!(names, expected);
 }
+
+#[test]
+fn last_words_of_many_megabytes_and_with_broken_bytes_are_still_last_words() {
+    let result =
+        |text: &str| json!({"type": "result", "subtype": "success", "is_error": false, "result": text}).to_string();
+    let long = "x".repeat(11 << 20);
+    let stream = read_text(Host::Claude, &format!("a warning\n{}\n", result(&long)));
+    assert!(stream.is_complete && stream.final_text == Some(long));
+
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut bytes = result("broken @ here").into_bytes();
+    let at = bytes.iter().position(|byte| *byte == b'@').unwrap();
+    bytes[at] = 0xff;
+    fs_err::write(file.path(), bytes).unwrap();
+    let stream = read(Host::Claude, file.path()).unwrap();
+    assert_eq!((stream.is_complete, stream.final_text.as_deref()), (true, Some("broken \u{fffd} here")));
+}

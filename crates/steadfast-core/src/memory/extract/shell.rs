@@ -3,12 +3,14 @@
 //! output believed, and then only what nothing but a failure prints.
 
 pub(super) mod line;
+mod read;
 
 use std::cell::LazyCell;
 
-use super::{LINE_MAX, Notes, environment, evidence, git, head};
-use crate::memory::observation::{Outcome, Place, Shell, attempt};
+use super::{Notes, ONE_LINE_MAX, environment, evidence, git};
+use crate::memory::observation::{FileAction, Outcome, Place, Shell, attempt};
 use crate::memory::{Category, Importance, redact};
+use crate::text;
 use line::{Command, Joint};
 
 /// The most commands of one chain that give it its name.
@@ -25,8 +27,8 @@ const VIEWERS: [&str; 24] = [
 
 pub(super) fn note(notes: &mut Notes, shell: &Shell) {
     // Before it is taken apart: a word alone does not tell that a password was behind its flag.
-    let safe = redact::redact(head(&shell.command, line::LINE_MAX));
-    let commands = line::commands(&safe);
+    let safe = redact::redact(text::head(&shell.command, line::LOOKED_AT));
+    let commands = unwrapped(line::commands(&safe));
     let failed = match shell.outcome {
         Outcome::Unfinished => return,
         Outcome::Failed => true,
@@ -57,7 +59,20 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
         environment::note(notes, &command.words);
     }
     if let Some(path) = directory_after(&commands, &shell.place) {
-        notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path, LINE_MAX);
+        notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path, ONE_LINE_MAX);
+    }
+    for path in read::files(&commands, shell) {
+        notes.file(FileAction::Read, &path, None);
+    }
+}
+
+/// What `bash -lc "…"` runs, if that is all there is.
+fn unwrapped(commands: Vec<Command>) -> Vec<Command> {
+    let [only] = commands.as_slice() else { return commands };
+    let shell = only.program().is_some_and(|program| matches!(program, "bash" | "sh" | "zsh" | "dash"));
+    match only.words.as_slice() {
+        [_, flag, line, ..] if shell && matches!(flag.as_str(), "-c" | "-lc" | "-cl") => line::commands(line),
+        _ => commands,
     }
 }
 

@@ -99,7 +99,6 @@ impl Machine<'_> {
     pub(super) fn commit(&mut self, id: AttemptId, success: Box<Success>, facts: &[Checked]) {
         let Some(plan) = self.stage_plan() else { return };
         self.run.flights.retain(|flight| flight.id != id);
-        self.count_errors();
         let judged_but_unheard = facts.is_empty() && plan.completion.is_judged(plan.judge.as_ref());
         let agrees = !judged_but_unheard && rule::vote(&success, facts) == Some(true);
         let Some(stage) = self.stage_state_mut() else { return };

@@ -73,7 +73,6 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
     run.completed_at_ms = None;
     run.stopping = None;
     run.cut_short = false;
-    run.errors_in_row = 0;
     for flight in &mut run.flights {
         *flight = Flight { errors: 0, usage_waits: 0, lost: false, ..flight.clone() };
     }

@@ -27,6 +27,19 @@ fn promise() -> Rule {
 }
 
 #[test]
+fn leaves_are_what_rules_combine_in_their_order() {
+    let nested = Rule::Any(vec![promise(), Rule::All(vec![verify(), Rule::Any(vec![]), beads()]), Rule::FixedN]);
+    assert_eq!(nested.leaves().collect::<Vec<_>>(), [&promise(), &verify(), &beads(), &Rule::FixedN]);
+    assert_eq!(promise().leaves().collect::<Vec<_>>(), [&promise()]);
+    assert_eq!(Rule::All(vec![]).leaves().count(), 0);
+    let counts = |rules: &[Rule]| Rule::All(rules.to_vec()).only_counts();
+    assert_eq!(
+        [counts(&[]), counts(&[Rule::FixedN, Rule::AllItems]), counts(&[Rule::FixedN, beads()])],
+        [false, true, false]
+    );
+}
+
+#[test]
 fn counting_rules_compare_numbers() {
     for (rule, iterations, holds) in [
         (Rule::FixedN, 4, false),

@@ -5,7 +5,7 @@ use rusqlite::{ErrorCode, Row, params};
 
 use super::{from_json, to_json, word};
 use crate::clock::Millis;
-use crate::run::{AgentDecision, AttemptId, AttemptUsage, Checked, Outcome, Success, rule};
+use crate::run::{AgentDecision, AttemptId, Checked, Outcome, Success, rule};
 use crate::store::{Db, StoreError};
 use crate::text;
 
@@ -13,7 +13,7 @@ use crate::text;
 const LONGEST_TEXT: usize = 8_000;
 
 /// A committed iteration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IterationRow {
     /// The attempt that came through.
     pub id: AttemptId,
@@ -33,47 +33,8 @@ pub struct IterationRow {
     pub committed_at_ms: Millis,
 }
 
-/// One attempt, whatever became of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttemptRow {
-    pub id: AttemptId,
-    /// `starting`, `succeeded` or `failed`.
-    pub status: String,
-    /// The name of its [`crate::run::FailureKind`].
-    pub failure: Option<String>,
-    pub message: Option<String>,
-    pub exit_code: Option<i32>,
-    pub usage: AttemptUsage,
-    pub started_at_ms: Millis,
-    pub ended_at_ms: Option<Millis>,
-}
-
-/// Sums over attempts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RunTotals {
-    pub runs: i64,
-    pub iterations: i64,
-    pub attempts: i64,
-    pub failed_attempts: i64,
-    pub usage: AttemptUsage,
-}
-
 fn kept(text: &str) -> String {
     text::cut(&text::printable(text), LONGEST_TEXT)
-}
-
-fn read_id(row: &Row<'_>) -> rusqlite::Result<AttemptId> {
-    Ok(AttemptId { stage: row.get("stage")?, iteration: row.get("iteration")?, attempt: row.get("attempt")? })
-}
-
-fn read_usage(row: &Row<'_>) -> rusqlite::Result<AttemptUsage> {
-    Ok(AttemptUsage {
-        input_tokens: row.get("input_tokens")?,
-        output_tokens: row.get("output_tokens")?,
-        cache_creation_tokens: row.get("cache_creation_tokens")?,
-        cache_read_tokens: row.get("cache_read_tokens")?,
-        cost_micros: row.get("cost_micros")?,
-    })
 }
 
 /// Reads the columns of [`ITERATIONS`] by their places: a long run has many rows, and names would be looked up in each.
@@ -93,19 +54,6 @@ fn read_iteration(row: &Row<'_>) -> rusqlite::Result<IterationRow> {
         cost_micros: row.get(11)?,
         started_at_ms: row.get(12)?,
         committed_at_ms: row.get(13)?,
-    })
-}
-
-fn read_attempt(row: &Row<'_>) -> rusqlite::Result<AttemptRow> {
-    Ok(AttemptRow {
-        id: read_id(row)?,
-        status: row.get("status")?,
-        failure: row.get("failure")?,
-        message: row.get("message")?,
-        exit_code: row.get("exit_code")?,
-        usage: read_usage(row)?,
-        started_at_ms: row.get("started_at_ms")?,
-        ended_at_ms: row.get("ended_at_ms")?,
     })
 }
 
@@ -242,38 +190,5 @@ impl Db<'_> {
         let mut statement = self.0.prepare_cached(&sql)?;
         let rows = statement.query_map(params![run_id, most], read_iteration)?;
         Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// All attempts of one iteration, in order.
-    pub fn run_attempts(self, run_id: &str, stage: u32, iteration: u32) -> Result<Vec<AttemptRow>, StoreError> {
-        let mut statement = self.0.prepare_cached(
-            "SELECT stage, iteration, attempt, status, failure, message, exit_code, input_tokens, output_tokens,
-               cache_creation_tokens, cache_read_tokens, cost_micros, started_at_ms, ended_at_ms
-             FROM run_attempts WHERE run_id = ?1 AND stage = ?2 AND iteration = ?3 ORDER BY attempt",
-        )?;
-        let rows = statement.query_map(params![run_id, stage, iteration], read_attempt)?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// What one run used, or all of them, failed attempts included.
-    pub fn run_totals(self, run_id: Option<&str>) -> Result<RunTotals, StoreError> {
-        let mut statement = self.0.prepare_cached(
-            "SELECT (SELECT count(*) FROM runs WHERE ?1 IS NULL OR run_id = ?1) AS runs,
-               (SELECT count(*) FROM run_iterations WHERE ?1 IS NULL OR run_id = ?1) AS iterations,
-               count(*) AS attempts, count(*) FILTER (WHERE status = 'failed') AS failed_attempts,
-               coalesce(sum(input_tokens), 0) AS input_tokens, coalesce(sum(output_tokens), 0) AS output_tokens,
-               coalesce(sum(cache_creation_tokens), 0) AS cache_creation_tokens,
-               coalesce(sum(cache_read_tokens), 0) AS cache_read_tokens, coalesce(sum(cost_micros), 0) AS cost_micros
-             FROM run_attempts WHERE ?1 IS NULL OR run_id = ?1",
-        )?;
-        Ok(statement.query_row([run_id], |row| {
-            Ok(RunTotals {
-                runs: row.get("runs")?,
-                iterations: row.get("iterations")?,
-                attempts: row.get("attempts")?,
-                failed_attempts: row.get("failed_attempts")?,
-                usage: read_usage(row)?,
-            })
-        })?)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::run::{
-    AgentDecision, AgentResult, AttemptId, AttemptUsage, Check, Checked, FailureKind, Outcome, Rule, RunEvent,
-    RunLimits, StagePlan, Success,
+    AgentDecision, AgentResult, AttemptId, Check, Checked, FailureKind, Outcome, Rule, RunEvent, RunLimits, StagePlan,
+    Success,
 };
 use crate::store::Store;
 use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
@@ -39,6 +39,13 @@ impl Engine {
         step
     }
 
+    fn reopen(&mut self, max: Option<u32>) {
+        self.now += MINUTE;
+        let row = self.row();
+        let step = machine::reopen(&row.plan, &row.run, max, self.now).unwrap();
+        self.save(row.version, &step).unwrap();
+    }
+
     fn save(&mut self, version: i64, step: &Step) -> Result<i64, StoreError> {
         let (run_id, now) = (self.run_id.clone(), self.now);
         self.world.store.write(|db| db.save_step(&run_id, version, step, now))
@@ -54,6 +61,12 @@ impl Engine {
 
     fn history(&self) -> Vec<IterationRow> {
         self.world.store.read().run_history(&self.run_id, None, 100).unwrap()
+    }
+
+    fn rows(&self, sql: &str) -> Vec<String> {
+        let db = self.world.store.read();
+        let mut statement = db.0.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
     fn count(&self, table: &str) -> i64 {
@@ -156,7 +169,7 @@ fn a_reopened_run_shows_its_larger_maximum() {
     let mut engine = Engine::new(&loop_of(stage(Rule::Promise("DONE".into()), 1)));
     engine.send(RunEvent::Started);
     engine.ok("1.1.1");
-    engine.send(RunEvent::Reopened { max: Some(7) });
+    engine.reopen(Some(7));
     let line = engine.world.store.read().runs(RunFilter::default(), 1).unwrap().remove(0);
     assert_eq!(
         (line.status, line.iterations, line.max_iterations, line.completed_at_ms),
@@ -248,39 +261,18 @@ fn history_keeps_what_each_iteration_said_and_cost() {
         committed_at_ms: START + 4 * MINUTE,
     };
     assert_eq!(engine.history(), [expected]);
-    let lost = AttemptRow {
-        id: id("1.1.1"),
-        status: "failed".into(),
-        failure: Some("lost".into()),
-        message: Some("it was lost".into()),
-        exit_code: Some(1),
-        usage: AttemptUsage { input_tokens: 5, cost_micros: 100, ..AttemptUsage::default() },
-        started_at_ms: START,
-        ended_at_ms: Some(START),
-    };
-    let through = AttemptRow {
-        id: id("1.1.2"),
-        status: "succeeded".into(),
-        failure: None,
-        message: None,
-        exit_code: Some(0),
-        usage: success("a").usage,
-        started_at_ms: START + 9,
-        ended_at_ms: Some(START),
-    };
-    assert_eq!(engine.world.store.read().run_attempts("run-1", 1, 1).unwrap(), [lost, through]);
-    let usage = AttemptUsage {
-        input_tokens: 65,
-        output_tokens: 30,
-        cache_creation_tokens: 10,
-        cache_read_tokens: 500,
-        cost_micros: 2_100,
-    };
-    let totals = RunTotals { runs: 1, iterations: 1, attempts: 3, failed_attempts: 1, usage };
-    for run_id in [Some("run-1"), None] {
-        assert_eq!(engine.world.store.read().run_totals(run_id).unwrap(), totals);
-    }
-    assert_eq!(engine.world.store.read().run_totals(Some("nobody")).unwrap(), RunTotals::default());
+    let attempts = format!(
+        "SELECT concat_ws(' ', stage, iteration, attempt, status, failure, message, exit_code, input_tokens,
+           output_tokens, cache_creation_tokens, cache_read_tokens, cost_micros, started_at_ms - {START},
+           ended_at_ms - {START})
+         FROM run_attempts ORDER BY stage, iteration, attempt"
+    );
+    let expected = [
+        "1 1 1 failed lost it was lost 1 5 0 0 0 100 0 0",
+        "1 1 2 succeeded 0 60 30 10 500 2000 9 0",
+        "1 2 1 starting 0 0 0 0 0 240000",
+    ];
+    assert_eq!(engine.rows(&attempts), expected);
 }
 
 #[test]
@@ -327,7 +319,7 @@ fn a_stop_request_stays_until_the_end_it_asked_for() {
     engine.ended("1.1.1", failure(FailureKind::Stopped));
     assert_eq!(engine.row().stop_requested, None, "obeyed");
     request(&mut engine, Some(killed()));
-    engine.send(RunEvent::Reopened { max: None });
+    engine.reopen(None);
     assert_eq!(engine.row().stop_requested, None, "a request that came after the end is not about this life");
     assert!(!engine.world.store.write(|db| db.request_stop("nobody", None)).unwrap());
     assert_eq!(engine.world.store.read().stop_request("nobody").unwrap(), None);
@@ -392,18 +384,12 @@ fn a_plan_may_get_larger_limits() {
 }
 
 #[test]
-fn only_runs_that_are_over_are_deleted_and_then_wholly() {
-    let mut engine = Engine::new(&three());
-    engine.send(RunEvent::Started);
-    engine.ok("1.1.1");
-    assert!(!engine.world.store.write(|db| db.delete_run("run-1")).unwrap());
-    engine.send(RunEvent::StopRequested(killed()));
-    engine.ended("1.2.1", failure(FailureKind::Stopped));
-    assert!(engine.world.store.write(|db| db.delete_run("run-1")).unwrap());
-    for table in ["runs", "run_stages", "run_iterations", "run_attempts"] {
-        assert_eq!(engine.count(table), 0, "{table}");
-    }
-    assert!(!engine.world.store.write(|db| db.delete_run("run-1")).unwrap());
+fn a_state_of_an_earlier_version_is_read() {
+    let engine = Engine::new(&three());
+    let before = engine.row();
+    let sql = "UPDATE runs SET state_json = json_set(json_remove(state_json, '$.capped'), '$.errors_in_row', 3)";
+    engine.world.store.read().0.execute_batch(sql).unwrap();
+    assert_eq!(engine.row(), before);
 }
 
 #[test]

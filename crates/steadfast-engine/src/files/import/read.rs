@@ -4,11 +4,11 @@
 use serde_json::Value;
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::run::name::RunName;
-use steadfast_core::run::{AgentDecision, RunKind, RunStatus};
+use steadfast_core::run::{AgentDecision, AttemptId, RunKind, RunStatus};
+use steadfast_core::store::IterationRow;
 use steadfast_core::text;
 
-use super::{Imported, ImportedStage, Layout, loop_of, pipeline_state};
-use crate::files::Committed;
+use super::{Imported, ImportedStage, loop_of, pipeline_state};
 
 const LONGEST_TEXT: usize = 2_000;
 
@@ -26,19 +26,16 @@ pub(super) fn run(state: &Value, parts: &[&str]) -> Result<Imported, String> {
         _ => RunKind::Loop,
     };
     let mut warnings = Vec::new();
-    let counts_from_zero = list(state, "stages").any(|stage| stage.get("index").is_some());
     let current = number(state, "current_stage").unwrap_or(0);
     let stages: Vec<ImportedStage> = list(state, "stages").map(stage).collect();
     let title = ["loop_type", "pipeline"].iter().find_map(|key| word(state, key));
     let title = title.or_else(|| stages.first().filter(|_| kind == RunKind::Loop).map(|stage| stage.name.clone()));
     let reason = ["reason", "completion_reason"].iter().find_map(|key| words(state, key));
     let error = state.get("error").and_then(|error| words(error, "message"));
-    let from_zero = counts_from_zero || layout(state, parts) != Layout::Documented;
-    let reached = if from_zero { current.saturating_add(1) } else { current };
+    let reached = if counts_from_zero(state, parts) { current.saturating_add(1) } else { current };
     let reached = reached.clamp(1, u32::try_from(stages.len().max(1)).unwrap_or(u32::MAX));
     Ok(Imported {
         id: String::new(),
-        layout: layout(state, parts),
         file: std::path::PathBuf::new(),
         kind,
         title: title.unwrap_or_else(|| name.clone()),
@@ -50,26 +47,20 @@ pub(super) fn run(state: &Value, parts: &[&str]) -> Result<Imported, String> {
         stage: reached,
         iterations: iterations(state, &stages, &mut warnings),
         stages,
-        progress: None,
         warnings,
         name,
     })
 }
 
-fn layout(state: &Value, parts: &[&str]) -> Layout {
+/// All tools but the one whose fields were documented count stages from 0.
+fn counts_from_zero(state: &Value, parts: &[&str]) -> bool {
     let has = |name: &str| state.get(name).is_some();
-    if parts.last() == Some(&"state.json") && parts.len() == 2 {
-        Layout::Merged
-    } else if has("iteration_completed") || has("event_offset") || has("iteration_started") {
-        Layout::Directory
-    } else if list(state, "stages").any(|stage| stage.get("index").is_some()) {
-        // The first pipelines had no `type`; the merged engine wrote one.
-        if has("type") { Layout::Merged } else { Layout::First }
-    } else if parts.len() == 2 && !has("type") {
-        Layout::First
-    } else {
-        Layout::Documented
-    }
+    let is_alone = parts.len() == 2;
+    // One file for all sessions; a directory for each run; pipelines, and loops of the first engine.
+    (is_alone && parts.last() == Some(&"state.json"))
+        || ["iteration_completed", "event_offset", "iteration_started"].into_iter().any(has)
+        || list(state, "stages").any(|stage| stage.get("index").is_some())
+        || (is_alone && !has("type"))
 }
 
 pub(super) fn status(word: &str) -> Option<RunStatus> {
@@ -96,42 +87,39 @@ fn stage(stage: &Value) -> ImportedStage {
 }
 
 /// The history, each iteration of a stage once and numbered in order.
-fn iterations(state: &Value, stages: &[ImportedStage], warnings: &mut Vec<String>) -> Vec<Committed> {
-    let mut all: Vec<Committed> = Vec::new();
+fn iterations(state: &Value, stages: &[ImportedStage], warnings: &mut Vec<String>) -> Vec<IterationRow> {
+    let mut all: Vec<IterationRow> = Vec::new();
     let mut last_said = 0;
     let mut before = time(state, "started_at").unwrap_or_default();
     for entry in list(state, "history") {
         let Some(said) = number(entry, "iteration") else { continue };
         let own = stage_of(entry, stages);
         let at = time(entry, "timestamp").unwrap_or(before);
-        let mut committed = Committed {
-            stage: own,
-            iteration: said,
-            attempts: number(entry, "attempts").unwrap_or(1),
+        let attempt = number(entry, "attempts").unwrap_or(1).max(1);
+        let mut row = IterationRow {
+            id: AttemptId { stage: own, iteration: said, attempt },
             plateau: vote(entry),
             reasoning: words(entry, "reasoning").or_else(|| words(entry, "reason")),
             summary: words(entry, "summary"),
             decision: decision(entry),
-            fields: Vec::new(),
-            tokens: 0,
-            cost_micros: 0,
             started_at_ms: before.min(at),
             committed_at_ms: at,
+            ..IterationRow::default()
         };
         before = at;
-        let previous = all.iter().rev().find(|other| other.stage == own).map_or(0, |other| other.iteration);
-        if said == last_said && all.last().is_some_and(|other| other.stage == own) {
+        let previous = all.iter().rev().find(|other| other.id.stage == own).map_or(0, |other| other.id.iteration);
+        if said == last_said && all.last().is_some_and(|other| other.id.stage == own) {
             warnings.push(format!("iteration {said} was written twice; the last one is kept"));
-            committed.iteration = previous;
+            row.id.iteration = previous;
             all.pop();
         } else if said <= previous {
             if said == 1 {
                 warnings.push(format!("an earlier run of that name is in the same history, up to {previous}"));
             }
-            committed.iteration = previous.saturating_add(1);
+            row.id.iteration = previous.saturating_add(1);
         }
         last_said = said;
-        all.push(committed);
+        all.push(row);
     }
     all
 }

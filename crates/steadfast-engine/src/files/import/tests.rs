@@ -1,6 +1,7 @@
 //! State files as the older tools really wrote them.
 
 use serde_json::json;
+use steadfast_core::run::AttemptId;
 use tempfile::TempDir;
 
 use super::*;
@@ -33,16 +34,14 @@ impl World {
     }
 }
 
-fn committed(iteration: u32, minutes: Millis, plateau: Option<bool>, reasoning: Option<&str>) -> Committed {
-    Committed {
-        stage: 1,
-        iteration,
-        attempts: 1,
+fn committed(iteration: u32, minutes: Millis, plateau: Option<bool>, reasoning: Option<&str>) -> IterationRow {
+    IterationRow {
+        id: AttemptId { stage: 1, iteration, attempt: 1 },
         plateau,
         reasoning: reasoning.map(str::to_owned),
         started_at_ms: START + (minutes - 1) * 60_000,
         committed_at_ms: START + minutes * 60_000,
-        ..Committed::default()
+        ..IterationRow::default()
     }
 }
 
@@ -57,12 +56,10 @@ fn a_loop_of_the_first_engine() {
                 {"iteration": 2, "timestamp": "2025-01-10T11:02:00+01:00", "plateau": "Yes (ready)"}],
             "completed_at": "2025-01-10T11:02:00+01:00", "completion_reason": "Plateau\nconfirmed"}),
     );
-    let progress = world.write("loop-progress/progress-auth.txt", &json!("notes"));
     let before = fs_err::read(&file).unwrap();
     let run = world.only();
     let expected = Imported {
         id: run.id.clone(),
-        layout: Layout::First,
         file: file.clone(),
         name: "auth".into(),
         kind: RunKind::Loop,
@@ -75,7 +72,6 @@ fn a_loop_of_the_first_engine() {
         stage: 1,
         stages: vec![],
         iterations: vec![committed(1, 1, Some(false), Some("more")), committed(2, 2, Some(true), None)],
-        progress: Some(progress),
         warnings: vec![],
     };
     assert_eq!(run, expected);
@@ -97,9 +93,9 @@ fn the_one_state_file_of_the_merged_engine() {
     let killed = json!({"type": "loop", "status": "killed", "killed_at": "2025-01-10T10:30:00Z"});
     world.write("loop-sessions.json", &json!({"sessions": {"loop-auth": killed}}));
     let run = world.only();
-    assert_eq!((run.layout, run.stage, run.status), (Layout::Merged, 1, RunStatus::Killed));
+    assert_eq!((run.stage, run.status), (1, RunStatus::Killed));
     assert_eq!(run.completed_at_ms, Some(START + 30 * 60_000));
-    let numbers: Vec<_> = run.iterations.iter().map(|it| (it.iteration, it.committed_at_ms - START)).collect();
+    let numbers: Vec<_> = run.iterations.iter().map(|it| (it.id.iteration, it.committed_at_ms - START)).collect();
     assert_eq!(numbers, [(1, 60_000), (2, 180_000), (3, 240_000), (4, 300_000)]);
     assert_eq!(run.warnings.len(), 2, "{:?}", run.warnings);
 }
@@ -124,7 +120,7 @@ fn pipelines_that_count_from_zero() {
         completed_at_ms: completed,
         reason: None,
     };
-    assert_eq!((run.layout, run.kind, run.stage), (Layout::First, RunKind::Pipeline, 2));
+    assert_eq!((run.kind, run.stage), (RunKind::Pipeline, 2));
     let (first, second) = (START + 300_000, START + 360_000);
     let expected = [stage("plan", "completed", None, Some(first)), stage("beads", "running", Some(second), None)];
     assert_eq!(run.stages, expected);
@@ -149,7 +145,7 @@ fn the_newest_layout_with_its_decisions_and_signals() {
             "error": {"type": "agent", "message": "it broke", "timestamp": "x"}}),
     );
     let run = world.only();
-    assert_eq!((run.layout, run.kind, run.title.as_str()), (Layout::Directory, RunKind::Loop, "elegance"));
+    assert_eq!((run.kind, run.title.as_str()), (RunKind::Loop, "elegance"));
     assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Failed, Some("it broke")));
     let mut first = committed(1, 1, Some(false), Some("more to do"));
     (first.summary, first.decision) = (Some("one".into()), Some(steadfast_core::run::AgentDecision::Continue));

@@ -15,7 +15,7 @@ fn a_broken_file_is_put_aside_and_named() {
         ("loop-completions.json", "{}"),
     ] {
         world.write(name, text);
-        let warnings = world.publish(&mut world.open()).warnings;
+        let warnings = world.publish(&mut world.open());
         assert_eq!(warnings.len(), 1, "{name}: {warnings:?}");
         assert!(warnings[0].contains(&format!("{name}.broken-")), "{warnings:?}");
         assert!(world.json(name).is_object() || name == "loop-completions.json");
@@ -35,7 +35,7 @@ fn a_state_that_is_not_ours_makes_room_and_is_kept() {
     let world = World::a_loop();
     let theirs = "{\"session\": \"myfeature\", \"status\": \"complete\", \"history\": [{\"iteration\": 1}]}";
     world.write(LOOP_STATE, theirs);
-    let warnings = world.publish(&mut world.open()).warnings;
+    let warnings = world.publish(&mut world.open());
     assert!(warnings[0].ends_with("loop-state-myfeature.json.previous-1`"), "{warnings:?}");
     let aside = world.path("loop-state-myfeature.json.previous-1");
     assert_eq!(fs_err::read_to_string(aside).unwrap(), theirs);
@@ -44,8 +44,8 @@ fn a_state_that_is_not_ours_makes_room_and_is_kept() {
     let mut next = world;
     next.run.started_at_ms += MINUTE;
     let view = View { run_id: "run-2", ..next.view() };
-    let published = next.open().publish(&view, &next.committed).unwrap();
-    assert_eq!(published, Published::default(), "a run of ours is in the store");
+    let published = next.open().publish(&view, next.store.read()).unwrap();
+    assert_eq!(published, Vec::<String>::new(), "a run of ours is in the store");
     assert_eq!(next.json(LOOP_STATE)["started_at"], json!("2025-01-10T10:01:00Z"));
 }
 
@@ -53,11 +53,11 @@ fn a_state_that_is_not_ours_makes_room_and_is_kept() {
 fn outputs_of_an_earlier_pipeline_are_not_taken_for_this_ones() {
     let world = World::a_pipeline();
     let mut files = world.open();
-    files.begin(&world.view(), Some("a: 1"), &world.committed).unwrap();
+    files.begin(&world.view(), Some("a: 1"), world.store.read()).unwrap();
     files.save_output(world.output(1, 1), "old").unwrap();
     let view = View { run_id: "run-2", ..world.view() };
-    let published = world.open().begin(&view, Some("a: 2"), &world.committed).unwrap();
-    assert!(published.warnings[0].ends_with("pipeline-runs/myrefine.previous-1`"), "{published:?}");
+    let published = world.open().begin(&view, Some("a: 2"), world.store.read()).unwrap();
+    assert!(published[0].ends_with("pipeline-runs/myrefine.previous-1`"), "{published:?}");
     let read = |name: &str| fs_err::read_to_string(world.path("pipeline-runs").join(name)).ok();
     assert_eq!(read("myrefine/pipeline.yaml").as_deref(), Some("a: 2"));
     assert_eq!(read("myrefine/stage-1-improve-plan/output.md"), None);
@@ -78,42 +78,22 @@ fn nothing_is_written_outside_the_project() {
         let directory = world.directory.path().join(link);
         fs_err::create_dir_all(&directory).unwrap();
         std::os::unix::fs::symlink(outside.path(), directory.join(name)).unwrap();
-        let refused = world.open().publish(&world.view(), &world.committed);
+        let refused = world.open().publish(&world.view(), world.store.read());
         assert!(matches!(refused, Err(FilesError::LeavesProject { .. })), "{name}: {refused:?}");
     }
     assert_eq!(fs_err::read_dir(outside.path()).unwrap().count(), 0);
 
     let mut world = World::a_pipeline();
     world.plan.stages[1].name = "../../etc".into();
-    let refused = world.open().begin(&world.view(), None, &world.committed);
+    let refused = world.open().begin(&world.view(), None, world.store.read());
     assert!(matches!(refused, Err(FilesError::Name(_))), "{refused:?}");
-}
-
-#[test]
-fn a_lost_store_leaves_the_files_as_they_were() {
-    struct Lost;
-    impl History for Lost {
-        fn after(&self, _: u32, _: u32) -> Result<Vec<Committed>, HistoryError> {
-            Err("the disk is gone".into())
-        }
-    }
-    let mut world = World::a_loop();
-    let mut files = world.open();
-    world.publish(&mut files);
-    let before = fs_err::read(world.path(LOOP_STATE)).unwrap();
-    world.commit(Some(true), None);
-    let error = files.publish(&world.view(), &Lost).unwrap_err();
-    assert_eq!(error.to_string(), "the run's iterations cannot be read: the disk is gone");
-    assert_eq!(fs_err::read(world.path(LOOP_STATE)).unwrap(), before);
-    world.publish(&mut files);
-    assert_eq!(world.json(LOOP_STATE)["history"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn words_of_an_agent_are_bounded_and_harmless() {
     let mut world = World::a_loop();
+    world.fields = vec![("risk".into(), "low\u{7}".into()), ("plateau".into(), "mine".into())];
     world.commit(Some(true), Some(&format!("\u{1b}[31m{}", "x".repeat(5_000))));
-    world.committed[0].fields = vec![("risk".into(), "low\u{7}".into()), ("plateau".into(), "mine".into())];
     world.publish(&mut world.open());
     let entry = world.json(LOOP_STATE)["history"][0].clone();
     let reasoning = entry["reasoning"].as_str().unwrap();
@@ -133,7 +113,7 @@ fn one_bad_file_does_not_keep_the_others_from_being_written() {
             fs_err::rename(&path, &aside).unwrap();
         }
         std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
-        let error = world.open().publish(&world.view(), &world.committed).unwrap_err();
+        let error = world.open().publish(&world.view(), world.store.read()).unwrap_err();
         assert!(matches!(&error, FilesError::LeavesProject { path } if path.ends_with(bad)), "{bad}: {error:?}");
         let shows_end = |name: &str| {
             fs_err::read_to_string(world.path(name)).is_ok_and(|text| text.contains("\"reason\": \"plateau\""))

@@ -1,14 +1,14 @@
 //! Codex: are our hooks there, will it run them, and is it new enough?
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use steadfast_core::env_vars;
 use steadfast_core::host::codex;
 use steadfast_core::host::install::{self, CodexHooks, HookTrust};
 use steadfast_engine::process;
 
 use super::{Check, fail, ok, warn};
+use crate::programs;
 
 /// Older ones do not run hooks in `codex exec`, trusted or not.
 const OLDEST: (u32, u32) = (0, 141);
@@ -19,7 +19,7 @@ const VERSION: &str = "codex_version";
 
 /// Nothing, where there is no Codex.
 pub(super) fn checks() -> Vec<Check> {
-    let program = on_path();
+    let program = programs::on_path("codex");
     let home = codex::home().filter(|home| home.is_dir());
     let mut checks = Vec::new();
     checks.extend(program.as_deref().map(version));
@@ -29,11 +29,6 @@ pub(super) fn checks() -> Vec<Check> {
         (None, None) => {}
     }
     checks
-}
-
-fn on_path() -> Option<PathBuf> {
-    let search = env_vars::path(env_vars::PATH)?;
-    std::env::split_paths(&search).map(|folder| folder.join("codex")).find(|candidate| candidate.is_file())
 }
 
 fn not_set_up(detail: &str) -> Check {

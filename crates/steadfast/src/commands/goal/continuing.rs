@@ -1,12 +1,11 @@
 //! `goal resume --continue`: takes a goal up again from outside its session. Codex cannot be woken from inside after
 //! an error, an interrupt or its end, but `codex exec resume` goes on with a closed session.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::json;
 use steadfast_core::action::{self, ActionError, Place};
 use steadfast_core::clock;
-use steadfast_core::env_vars;
 use steadfast_core::goal::{Actor, Goal, GoalStatus};
 use steadfast_core::host::Host;
 use steadfast_core::host::install::{self, HookTrust};
@@ -19,6 +18,7 @@ use super::{Caller, Outcome, refuse_above_shared_cap};
 use crate::failure::{Failure, code};
 use crate::output::Done;
 use crate::plugin;
+use crate::programs;
 
 pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place: &Place) -> Result<Outcome, Failure> {
     let (id, now) = (place.session_id.as_str(), caller.now);
@@ -80,9 +80,7 @@ fn hook_flags() -> Result<Vec<String>, Failure> {
 
 /// The user's own codex, found before anything is changed.
 fn find_codex() -> Result<PathBuf, Failure> {
-    let path = env_vars::path(env_vars::PATH).unwrap_or_default();
-    let mut candidates = std::env::split_paths(&path).map(|directory| directory.join("codex"));
-    candidates.find(|candidate: &PathBuf| Path::is_file(candidate)).ok_or_else(|| {
+    programs::on_path("codex").ok_or_else(|| {
         Failure::new(code::ENVIRONMENT, "there is no `codex` on PATH", "install Codex, or add its directory to PATH")
     })
 }

@@ -5,7 +5,7 @@ use steadfast_core::action;
 use steadfast_core::clock;
 use steadfast_core::goal::{Actor, Goal};
 use steadfast_core::overview;
-use steadfast_core::store::{EventFilter, Store, StoreError};
+use steadfast_core::store::{EventFilter, Store};
 use steadfast_core::text;
 
 use super::{Caller, Outcome, find_place};
@@ -13,20 +13,15 @@ use crate::cli::{CleanupArgs, HistoryArgs};
 use crate::failure::Failure;
 use crate::output::Done;
 
-const HOUR_MS: i64 = 3_600_000;
 /// A paused goal of yesterday is not rubbish.
 const DELETE_AFTER_HOURS: u32 = 24;
 /// Events shown to a person; scripts get all of them.
 const EVENTS_SHOWN: usize = 50;
 
 pub(super) fn history(caller: &Caller<'_>, flag: Option<&str>, arguments: &HistoryArgs) -> Result<Outcome, Failure> {
-    let store = match Store::open_existing(&caller.paths.store) {
-        Ok(store) => store,
-        Err(StoreError::Missing(_)) => {
-            let json = json!({"goals": [], "events": []});
-            return Ok(Outcome { done: Done { text: "no goals yet".into(), json, code: 0 }, goal: None });
-        }
-        Err(error) => return Err(error.into()),
+    let Some(store) = Store::open_if_there(&caller.paths.store)? else {
+        let json = json!({"goals": [], "events": []});
+        return Ok(Outcome { done: Done { text: "no goals yet".into(), json, code: 0 }, goal: None });
     };
     let db = store.read();
     let session = if arguments.all { None } else { Some(find_place(caller, &store, flag)?.session_id) };
@@ -76,7 +71,7 @@ pub(super) fn history(caller: &Caller<'_>, flag: Option<&str>, arguments: &Histo
 pub(super) fn cleanup(caller: &Caller<'_>, arguments: &CleanupArgs) -> Result<Outcome, Failure> {
     let mut store = super::open_existing(caller)?;
     let hours = arguments.older_than.unwrap_or(if arguments.delete { DELETE_AFTER_HOURS } else { 0 });
-    let older_than = i64::from(hours) * HOUR_MS;
+    let older_than = i64::from(hours) * clock::HOUR;
     let (goals, said) = if arguments.delete {
         if caller.origin.actor != Actor::User {
             // The refusal is logged on the agent's own goal, if it has one.

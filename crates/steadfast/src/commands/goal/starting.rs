@@ -9,30 +9,23 @@ use steadfast_core::native;
 use steadfast_core::overview;
 use steadfast_core::prompt;
 use steadfast_core::session;
-use steadfast_core::store::{Store, StoreError};
+use steadfast_core::store::Store;
 use steadfast_core::text;
 
 use super::{Caller, Outcome, count, find_place, refuse_foreign_session};
 use crate::cli::StartArgs;
+use crate::commands::runs::check_commands;
 use crate::failure::{Failure, code};
 use crate::output::Done;
 
 pub(super) fn start(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArgs) -> Result<Outcome, Failure> {
     let objective = goal::objective(&text_of(&arguments.objective))?;
     let budget = start_budget(&arguments, &objective, caller.now)?;
-    if let Some(command) = arguments.verify.iter().find(|command| command.trim().is_empty() || command.contains('\0')) {
-        return Err(Failure::new(code::USAGE, format!("`{command}` is no command"), "--verify \"cargo test\""));
-    }
-    if caller.origin.actor == Actor::Worker && !arguments.verify.is_empty() {
-        let hint = "the user can give it: /goal-start \"OBJECTIVE\" --verify CMD";
-        return Err(Failure::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
-    }
+    check_commands(&arguments.verify)?;
+    let hint = "the user can give it: /goal-start \"OBJECTIVE\" --verify CMD";
+    refuse_agents_checks(caller.origin.actor, &arguments.verify, hint)?;
     // Nothing is created for a session that cannot be named.
-    let known = match Store::open_existing(&caller.paths.store) {
-        Ok(store) => Some(store),
-        Err(StoreError::Missing(_)) => None,
-        Err(error) => return Err(error.into()),
-    };
+    let known = Store::open_if_there(&caller.paths.store)?;
     if known.is_none() && caller.place.is_none() {
         session::resolve(None, flag, &caller.directory)?;
     }
@@ -52,6 +45,14 @@ pub(super) fn start(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArg
         view.next
     );
     Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+}
+
+/// An agent that chose how its work is checked would check nothing.
+pub(in crate::commands) fn refuse_agents_checks(actor: Actor, verify: &[String], hint: &str) -> Result<(), Failure> {
+    if actor.is_agent() && !verify.is_empty() {
+        return Err(Failure::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
+    }
+    Ok(())
 }
 
 fn start_budget(arguments: &StartArgs, objective: &str, now: Millis) -> Result<Budget, BudgetError> {

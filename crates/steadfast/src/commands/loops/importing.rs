@@ -5,11 +5,10 @@ use serde_json::json;
 use steadfast_core::clock::Millis;
 use steadfast_core::run::machine;
 use steadfast_core::run::{
-    AgentKind, AgentPlan, AgentResult, AttemptId, AttemptUsage, Outcome, Plan, Record, Rule, Run, RunKind, RunLimits,
-    RunStatus, StagePlan, StageStatus, Step, Success,
+    AgentResult, AttemptUsage, Outcome, Plan, Record, Rule, Run, RunKind, RunLimits, StagePlan, StageStatus, Step,
+    Success,
 };
-use steadfast_core::store::{Store, StoreError};
-use steadfast_engine::files::Committed;
+use steadfast_core::store::{IterationRow, Store, StoreError};
 use steadfast_engine::files::import::{self, Imported, ImportedStage};
 use steadfast_engine::plan::{Overrides, plan_loop};
 
@@ -31,7 +30,7 @@ pub(super) fn import(here: &Here, dry_run: bool) -> Result<Done, Failure> {
             output::note(&format!("{}: {warning}", run.name));
         }
         let Some(store) = store.as_mut() else { continue };
-        let is_known = store.read().run(&run_id(run))?.is_some();
+        let is_known = store.read().run(&run.id)?.is_some();
         if !is_known && !dry_run {
             add(here, store, run)?;
         }
@@ -41,9 +40,9 @@ pub(super) fn import(here: &Here, dry_run: bool) -> Result<Done, Failure> {
             (false, false) => "brought in",
         };
         let count = run.iterations.len();
-        lines.push(format!("{} {} ({}, {count} iterations): {what}", run.kind, run.name, status(run)));
+        lines.push(format!("{} {} ({}, {count} iterations): {what}", run.kind, run.name, run.status));
         objects.push(json!({
-            "name": run.name, "kind": run.kind, "status": status(run), "iterations": count, "file": run.file,
+            "name": run.name, "kind": run.kind, "status": run.status, "iterations": count, "file": run.file,
             "imported": !is_known && !dry_run,
         }));
     }
@@ -53,27 +52,17 @@ pub(super) fn import(here: &Here, dry_run: bool) -> Result<Done, Failure> {
     Ok(Done { text: lines.join("\n"), json: json!({"runs": objects, "warnings": found.warnings}), code: 0 })
 }
 
-fn run_id(run: &Imported) -> String {
-    let plain: String = run.id.chars().filter(char::is_ascii_alphanumeric).collect();
-    format!("imported-{plain}")
-}
-
-/// Nothing of ours drives it, so it does not run.
-fn status(run: &Imported) -> RunStatus {
-    if run.status == RunStatus::Running { RunStatus::UnknownTermination } else { run.status }
-}
-
 fn add(here: &Here, store: &mut Store, imported: &Imported) -> Result<(), Failure> {
     let plan = plan_of(here, imported);
     let started = imported.started_at_ms.unwrap_or(here.now);
-    let id = run_id(imported);
+    let id = &imported.id;
     store.write(|db| {
         let mut run = machine::begin(&plan, started);
-        let mut version = db.create_run(&id, &here.project_dir(), &plan, &run, started)?.version;
+        let mut version = db.create_run(id, &here.project_dir(), &plan, &run, started)?.version;
         for iteration in &imported.iterations {
             count(&mut run, iteration);
             let step = Step { run: run.clone(), records: records_of(iteration), acts: Vec::new() };
-            version = db.save_step(&id, version, &step, iteration.committed_at_ms)?;
+            version = db.save_step(id, version, &step, iteration.committed_at_ms)?;
         }
         finish(&mut run, imported, here.now);
         let reason = run.reason.clone().unwrap_or_default();
@@ -87,25 +76,24 @@ fn add(here: &Here, store: &mut Store, imported: &Imported) -> Result<(), Failur
             .collect();
         records.push(Record::Finished { status: run.status, reason });
         let ended = run.completed_at_ms.unwrap_or(started);
-        db.save_step(&id, version, &Step { run, records, acts: Vec::new() }, ended)?;
+        db.save_step(id, version, &Step { run, records, acts: Vec::new() }, ended)?;
         Ok::<(), StoreError>(())
     })?;
     Ok(())
 }
 
-fn count(run: &mut Run, iteration: &Committed) {
+fn count(run: &mut Run, iteration: &IterationRow) {
     run.tokens = run.tokens.saturating_add(iteration.tokens);
     run.cost_micros = run.cost_micros.saturating_add(iteration.cost_micros);
-    run.stage = iteration.stage.max(1);
+    run.stage = iteration.id.stage;
     let at = usize::try_from(run.stage).unwrap_or(1).saturating_sub(1);
     if let Some(stage) = run.stages.get_mut(at) {
         stage.iterations = stage.iterations.saturating_add(1);
     }
 }
 
-fn records_of(iteration: &Committed) -> Vec<Record> {
-    let id =
-        AttemptId { stage: iteration.stage.max(1), iteration: iteration.iteration, attempt: iteration.attempts.max(1) };
+fn records_of(iteration: &IterationRow) -> Vec<Record> {
+    let id = iteration.id;
     let success = Box::new(Success {
         result: AgentResult {
             summary: iteration.summary.clone(),
@@ -132,7 +120,7 @@ fn records_of(iteration: &Committed) -> Vec<Record> {
 
 fn finish(run: &mut Run, imported: &Imported, now: Millis) {
     let last = imported.iterations.last().map(|iteration| iteration.committed_at_ms);
-    run.status = status(imported);
+    run.status = imported.status;
     run.reason = imported.reason.clone().or(Some("imported".into()));
     run.completed_at_ms = imported.completed_at_ms.or(last).or(imported.started_at_ms).or(Some(now));
     run.stage = imported.stage.clamp(1, u32::try_from(run.stages.len()).unwrap_or(1).max(1));
@@ -157,7 +145,7 @@ fn plan_of(here: &Here, imported: &Imported) -> Plan {
             return planned.plan;
         }
     }
-    let done = |stage: u32| imported.iterations.iter().filter(|it| it.stage.max(1) == stage).count();
+    let done = |stage: u32| imported.iterations.iter().filter(|it| it.id.stage == stage).count();
     let most = |stage: u32, runs: Option<u32>| {
         runs.or(imported.max_iterations).unwrap_or_else(|| u32::try_from(done(stage)).unwrap_or(1)).max(1)
     };
@@ -180,22 +168,5 @@ fn plan_of(here: &Here, imported: &Imported) -> Plan {
 
 /// Without a prompt: nobody can go on with it.
 fn stage_of(name: &str, loop_type: Option<String>, runs: u32) -> StagePlan {
-    StagePlan {
-        name: name.to_owned(),
-        loop_type,
-        prompt: String::new(),
-        runs,
-        min_iterations: 0,
-        completion: Rule::FixedN,
-        check_before: false,
-        delay_ms: 0,
-        agent: AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false },
-        timeout_ms: 0,
-        perspectives: Vec::new(),
-        items: Vec::new(),
-        parallel: false,
-        output_parse: Vec::new(),
-        inputs: Vec::new(),
-        judge: None,
-    }
+    StagePlan { loop_type, min_iterations: 0, timeout_ms: 0, ..StagePlan::new(name, Rule::FixedN, runs) }
 }

@@ -1,10 +1,9 @@
 //! `attach`: what the agents of a run print, with the progress line, until the run is over. Leaving changes nothing.
 
 use steadfast_core::run::RunStatus;
-use steadfast_core::store::{RunRow, Store};
 use steadfast_engine::interrupt;
 
-use super::finding::called;
+use super::finding::{called, stored};
 use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
 use super::{Here, driving, view};
@@ -29,7 +28,7 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
     follower.begin_at_last(LINES_BEFORE);
     let mut progress = Progress::new();
     loop {
-        let now = current(&store, &row)?;
+        let now = stored(&store, &row.run_id)?;
         let is_live = now.run.status == RunStatus::Running;
         let is_driven = here.is_live(&now)? || here.is_driven(&row.run_id)?;
         let mut lines = Vec::new();
@@ -65,9 +64,4 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
         }
         std::thread::sleep(LOOK_EVERY);
     }
-}
-
-fn current(store: &Store, row: &RunRow) -> Result<RunRow, Failure> {
-    let gone = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
-    store.read().run(&row.run_id)?.ok_or_else(gone)
 }

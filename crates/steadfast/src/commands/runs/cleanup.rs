@@ -15,16 +15,14 @@ use steadfast_engine::process;
 use steadfast_engine::publish::Publisher;
 use steadfast_engine::worktree;
 
-use super::finding::{called, is_starting};
+use super::finding::{ENGINE_GONE, called, is_starting};
 use super::{Here, logs};
 use crate::cli::RunCleanupArgs;
 use crate::failure::Failure;
 use crate::output::{self, Done};
 
-const DAY_MS: Millis = 86_400_000;
 /// How long finished entries stay in the registry.
 const REGISTRY_DAYS: Millis = 7;
-const ENGINE_GONE: &str = "engine_gone";
 const TMUX_LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
@@ -50,7 +48,7 @@ pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<Done, F
     let is_alive = |entry: &RegistryEntry| entry.kind != Some(here.kind) || is_alive(here, store.as_ref(), entry);
     let how = Tidy {
         is_alive: &is_alive,
-        before_ms: here.now - REGISTRY_DAYS * DAY_MS,
+        before_ms: here.now - REGISTRY_DAYS * clock::DAY,
         now: here.now,
         dry_run: arguments.dry_run,
     };
@@ -80,16 +78,34 @@ fn clean_run(
     {
         here.catch_up(&row)?;
     }
-    if line.status != RunStatus::Running {
-        let (home, project) = (&here.paths.home, Path::new(&line.project_dir));
-        match worktree::remove_clean(home, project, &line.run_id, &line.name, arguments.dry_run) {
-            Ok(removed) => report.worktrees.extend(removed),
-            Err(error) => output::note(&format!("{}: {error}", called(line.kind, &line.name))),
-        }
+    if line.status == RunStatus::Running { Ok(()) } else { remove_what_is_over(here, store, line, arguments, report) }
+}
+
+/// What a run that is over does not need any more: worktrees without work in them, and outputs once they are old.
+fn remove_what_is_over(
+    here: &Here,
+    store: &Store,
+    line: &RunLine,
+    arguments: &RunCleanupArgs,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let home = &here.paths.home;
+    if !run_directory(home, &line.run_id).is_dir() {
+        return Ok(());
     }
-    let ended = line.completed_at_ms.filter(|_| line.status != RunStatus::Running);
-    if ended.is_some_and(|ended| ended < here.now - Millis::from(arguments.older_than) * DAY_MS) {
-        remove_attempts(&here.paths.home, &line.run_id, arguments.dry_run, report)?;
+    // As long as it is held, no engine goes on with what is being removed here.
+    let Some(_lock) = dispatcher::hold(home, &line.run_id)? else { return Ok(()) };
+    // Somebody may have gone on with it before the lock was ours.
+    if store.read().run(&line.run_id)?.is_none_or(|row| row.updated_at_ms != line.updated_at_ms) {
+        return Ok(());
+    }
+    match worktree::remove_clean(home, Path::new(&line.project_dir), &line.run_id, &line.name, arguments.dry_run) {
+        Ok(removed) => report.worktrees.extend(removed),
+        Err(error) => output::note(&format!("{}: {error}", called(line.kind, &line.name))),
+    }
+    let before = here.now - Millis::from(arguments.older_than) * clock::DAY;
+    if line.completed_at_ms.is_some_and(|ended| ended < before) {
+        remove_attempts(home, &line.run_id, arguments.dry_run, report)?;
     }
     Ok(())
 }
@@ -161,16 +177,16 @@ fn is_alive(here: &Here, store: Option<&Store>, entry: &RegistryEntry) -> bool {
 }
 
 fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
-    let directory = run_directory(home, run_id);
-    if logs::attempts(home, run_id).is_empty() {
+    let directories = logs::directories(home, run_id);
+    if directories.is_empty() {
         return Ok(());
     }
     if !dry_run {
-        for id in logs::attempts(home, run_id) {
-            fs_err::remove_dir_all(Attempt::at(home, run_id, id).directory())?;
+        for directory in directories {
+            fs_err::remove_dir_all(directory)?;
         }
     }
-    report.removed.push(directory);
+    report.removed.push(run_directory(home, run_id));
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use steadfast_core::text;
 use steadfast_engine::attempt::run_directory;
 use steadfast_engine::process;
 
-use super::finding::called;
+use super::finding::{called, stored};
 use super::{Here, driving, view};
 use crate::failure::{Failure, code};
 use crate::output::Done;
@@ -82,8 +82,7 @@ fn wait_for_engine(here: &Here, row: &RunRow, mut child: Option<Child>, log: &Pa
 
 fn started(here: &Here, row: &RunRow, how: &str) -> Result<Done, Failure> {
     let store = Store::open_existing(&here.paths.store)?;
-    let gone = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
-    let row = store.read().run(&row.run_id)?.ok_or_else(gone)?;
+    let row = stored(&store, &row.run_id)?;
     let (kind, name) = (row.plan.kind, &row.plan.name);
     if row.run.status != RunStatus::Running {
         // It was started, which is all that was asked for; how it ended is told.

@@ -13,9 +13,9 @@ use steadfast_engine::publish::{Publisher, Watch};
 use steadfast_engine::pursuit::Pursuit;
 use steadfast_engine::{notify, processes};
 
-use super::finding::called;
+use super::finding::{called, stored};
 use super::progress::Progress;
-use super::{Here, view};
+use super::{Here, fence, view};
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
@@ -30,7 +30,6 @@ pub(super) fn engine_of(paths: &Paths) -> Result<Engine, Failure> {
         grace: Duration::from_millis(paths.config.runs.grace_ms),
         config: paths.config.clone(),
         // Kept with the run when it was made.
-        worktree: false,
     })
 }
 
@@ -107,8 +106,7 @@ pub(super) fn in_foreground(here: &Here, row: &RunRow) -> Result<Done, Failure> 
 /// How a run stands now that nobody drives it any more.
 pub(super) fn ended(here: &Here, run_id: &str) -> Result<Done, Failure> {
     let store = Store::open_existing(&here.paths.store)?;
-    let missing = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
-    let row = store.read().run(run_id)?.ok_or_else(missing)?;
+    let row = stored(&store, run_id)?;
     Ok(Done {
         text: view::status_text(here, store.read(), &row, false)?,
         json: view::status_json(here, store.read(), &row, false)?,
@@ -118,9 +116,11 @@ pub(super) fn ended(here: &Here, run_id: &str) -> Result<Done, Failure> {
 
 pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<Done, Failure> {
     processes::begin_session();
-    let store = Store::open_existing(&paths.store)?;
+    let mut store = Store::open_existing(&paths.store)?;
     let missing = || Failure::new(code::NOT_FOUND, format!("there is no run {run_id}"), "run `steadfast doctor`");
     let row = store.read().run(run_id)?.ok_or_else(missing)?;
+    // Whoever started this was let through; somebody who calls it by hand was not asked yet.
+    fence::refuse_agent(&mut store, &row, false)?;
     drop(store);
     let run = drive(paths, &row)?;
     notify_end(paths, &row, &run, true);
@@ -136,12 +136,6 @@ pub(super) fn is_limited(run: &Run) -> bool {
 fn exit_code(row: &RunRow) -> u8 {
     let run = &row.run;
     match run.status {
-        // A goal whose checks were still failing in its last iteration.
-        RunStatus::Completed
-            if run.reason.as_deref() == Some(MAX_ITERATIONS) && Pursuit::is_verified_goal(&row.plan) =>
-        {
-            code::VERIFICATION
-        }
         RunStatus::Completed if is_limited(run) => code::LIMIT,
         RunStatus::Completed => 0,
         RunStatus::Killed => code::INTERRUPTED,

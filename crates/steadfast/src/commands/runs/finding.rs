@@ -6,7 +6,7 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::host::process::ProcessId;
 use steadfast_core::run::name::RunName;
 use steadfast_core::run::{RunKind, RunStatus};
-use steadfast_core::store::{RunFilter, RunLine, RunRow, Store, StoreError};
+use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_engine::dispatcher;
 use steadfast_engine::publish::{PublishError, Publisher};
 use steadfast_engine::pursuit::Pursuit;
@@ -15,6 +15,8 @@ use super::Here;
 use crate::failure::{Failure, code};
 use crate::output;
 
+/// The reason of a run whose engine died unseen.
+pub(super) const ENGINE_GONE: &str = "engine_gone";
 /// How long an engine may take to come to a new run.
 const STARTING_MS: Millis = 10_000;
 /// More places than these are not listed.
@@ -23,11 +25,7 @@ const MOST_PLACES: usize = 5;
 impl Here {
     /// The store, if there is one.
     pub(super) fn existing_store(&self) -> Result<Option<Store>, Failure> {
-        match Store::open_existing(&self.paths.store) {
-            Ok(store) => Ok(Some(store)),
-            Err(StoreError::Missing(_)) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        Ok(Store::open_if_there(&self.paths.store)?)
     }
 
     /// The run that a name means, with the store it is in.
@@ -96,6 +94,12 @@ impl Here {
         }
         Ok(is_starting(status, engine, row.updated_at_ms, clock::now()) || self.is_driven(&row.run_id)?)
     }
+}
+
+/// A run as it stands now, which was there a moment ago.
+pub(super) fn stored(store: &Store, run_id: &str) -> Result<RunRow, Failure> {
+    let gone = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
+    store.read().run(run_id)?.ok_or_else(gone)
 }
 
 /// Whether a run was made or opened a moment ago and its engine has not come to it yet. An engine that died has left

@@ -12,7 +12,7 @@ use crate::failure::{Failure, code};
 pub(in crate::commands) fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, Failure> {
     check_commands(&how.verify)?;
     let overrides = Overrides { max, verify: how.verify.clone(), ..agent_overrides(&how.agent)? };
-    apply_limits(overrides, &how.limits, "")
+    Ok(within(overrides, &budget_of(&how.limits, "")?))
 }
 
 /// Who works, and for how long at a time.
@@ -39,30 +39,35 @@ pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Over
     })
 }
 
-/// Adds the limits; `objective` is what `auto` reads.
-pub(in crate::commands) fn apply_limits(
-    mut overrides: Overrides,
-    arguments: &LimitArgs,
-    objective: &str,
-) -> Result<Overrides, Failure> {
-    if let Some(text) = &arguments.budget {
-        let budget = Budget::parse(text, objective)?;
-        overrides.tokens = budget.tokens;
-        overrides.wall_ms = budget.seconds.map(|seconds| seconds.saturating_mul(1_000));
-        overrides.max = overrides.max.or(budget.turns.and_then(|turns| u32::try_from(turns).ok()));
-    }
+/// What the flags allow; `objective` is what `auto` reads.
+pub(in crate::commands) fn budget_of(arguments: &LimitArgs, objective: &str) -> Result<Budget, Failure> {
+    let mut budget = match &arguments.budget {
+        Some(text) => Budget::parse(text, objective)?,
+        None => Budget::default(),
+    };
     if let Some(text) = &arguments.usd {
-        overrides.cost_micros = Some(budget::parse_usd(text)?);
+        budget.usd_micros = Some(budget::parse_usd(text)?);
     }
     if let Some(text) = &arguments.max_hours {
-        overrides.wall_ms = Some(budget::parse_hours(text)?.saturating_mul(1_000));
+        budget.seconds = Some(budget::parse_hours(text)?);
     }
-    Ok(overrides)
+    Ok(budget)
 }
 
-/// Raises the limits of a run that goes on; tells whether that changed any.
-pub(super) fn raise(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, Failure> {
-    let wanted = apply_limits(Overrides::default(), arguments, "")?;
+/// Adds what may be spent.
+pub(in crate::commands) fn within(overrides: Overrides, budget: &Budget) -> Overrides {
+    Overrides {
+        tokens: budget.tokens,
+        cost_micros: budget.usd_micros,
+        wall_ms: budget.seconds.map(|seconds| seconds.saturating_mul(1_000)),
+        max: overrides.max.or(budget.turns.and_then(|turns| u32::try_from(turns).ok())),
+        ..overrides
+    }
+}
+
+/// Gives a run that goes on the limits that were asked for, higher or lower; tells whether that changed any.
+pub(super) fn change(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, Failure> {
+    let wanted = within(Overrides::default(), &budget_of(arguments, "")?);
     let before = limits.clone();
     limits.tokens = wanted.tokens.or(limits.tokens);
     limits.cost_micros = wanted.cost_micros.or(limits.cost_micros);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
+use steadfast_core::bounded::{self, Part};
 use steadfast_core::host::stream;
 use steadfast_core::run::{AgentKind, AttemptId, Plan, RunStatus};
 use steadfast_core::store::RunRow;
@@ -122,6 +123,17 @@ pub(super) fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
     ids
 }
 
+/// The directories of all attempts of a run, and of those who judged them.
+pub(super) fn directories(home: &Path, run_id: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs_err::read_dir(run_directory(home, run_id)) else { return Vec::new() };
+    let is_of_attempt = |name: &str| {
+        let end = name.match_indices('-').nth(2).map_or(name.len(), |(end, _)| end);
+        name.get(..end).and_then(attempt_id).is_some()
+    };
+    let directories = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_of_attempt));
+    directories.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
 fn attempt_id(name: &str) -> Option<AttemptId> {
     let mut numbers = name.split('-').map(|number| number.parse::<u32>().ok());
     let id = AttemptId { stage: numbers.next()??, iteration: numbers.next()??, attempt: numbers.next()?? };
@@ -148,19 +160,23 @@ fn shown(line: &str, host: Option<Host>) -> Option<String> {
     }
 }
 
+/// The last lines of a file, as far as they are near its end.
 fn last_lines(path: &Path, most: usize) -> Vec<String> {
-    let tail = || -> std::io::Result<Vec<u8>> {
-        let mut file = fs_err::File::open(path)?;
-        let size = file.metadata()?.len();
-        file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let text = String::from_utf8_lossy(&tail().unwrap_or_default()).into_owned();
-    let lines: Vec<&str> = text.lines().collect();
-    let from = lines.len().saturating_sub(most);
-    lines.iter().skip(from).map(|line| text::cut(line, LONGEST_LINE)).collect()
+    let (_, bytes) = tail(path, most);
+    String::from_utf8_lossy(&bytes).lines().map(|line| text::cut(line, LONGEST_LINE)).collect()
+}
+
+/// The same in bytes, and where in the file they begin.
+fn tail(path: &Path, most: usize) -> (u64, Vec<u8>) {
+    let Ok(Part { mut bytes, from, .. }) = bounded::end_of(path, TAIL_BYTES) else { return (0, Vec::new()) };
+    let mut start = bytes.len();
+    for _ in 0..most {
+        let Some(before) = start.checked_sub(1) else { break };
+        // The break at the end of a line is its own.
+        start = bytes.iter().take(before).rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    }
+    bytes.drain(..start);
+    (from + start as u64, bytes)
 }
 
 /// Reads the outputs of a run's attempts one after the other as they grow.
@@ -191,10 +207,8 @@ impl Follower {
     /// Begins with the last lines of an attempt.
     fn begin_at(&mut self, id: AttemptId, lines: usize) {
         let path = Attempt::at(&self.home, &self.run_id, id).output();
-        let size = fs_err::metadata(&path).map_or(0, |metadata| metadata.len());
-        let length: usize = last_lines(&path, lines).iter().map(|line| line.len() + 1).sum();
         self.current = Some(id);
-        self.offset = size.saturating_sub(length as u64);
+        (self.offset, _) = tail(&path, lines);
     }
 
     /// Begins with the attempt that is under way now.
@@ -213,7 +227,7 @@ impl Follower {
             || self.next_after(id).is_some_and(|next| (next.stage, next.iteration) == (id.stage, id.iteration));
         let host = host_of(&self.plan, id).filter(|_| !self.raw);
         let mut bytes = Vec::new();
-        if let Ok(mut file) = fs_err::File::open(attempt.output())
+        if let Ok(mut file) = bounded::open(&attempt.output())
             && file.seek(SeekFrom::Start(self.offset)).is_ok()
         {
             // A file that cannot be read now may be readable the next time.
@@ -275,5 +289,29 @@ mod tests {
         fs_err::write(&path, format!("{}\none\ntwo", "x".repeat(3 << 20))).unwrap();
         assert_eq!(last_lines(&path, 2), ["one", "two"]);
         assert_eq!(last_lines(&directory.path().join("none"), 2), Vec::<String>::new());
+    }
+
+    #[test]
+    fn lines_are_followed_from_where_they_begin_whatever_is_in_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.log");
+        let long = "x".repeat(LONGEST_LINE + 9);
+        for (before, lines) in [
+            ("", "one\n"),
+            ("old\n", "one\r\ntwo\r\n"),
+            ("old\n", "one\ntwo"),
+            ("old\n", "\n\n"),
+            ("old\n", &format!("{long}\ntwo\n")),
+        ] {
+            fs_err::write(&path, format!("{before}{lines}")).unwrap();
+            assert_eq!(tail(&path, 2), (before.len() as u64, lines.as_bytes().to_vec()), "{before}{lines}");
+        }
+        fs_err::write(&path, b"old\n\xff\xfe\xfd\nend\n").unwrap();
+        assert_eq!(tail(&path, 2), (4, b"\xff\xfe\xfd\nend\n".to_vec()));
+        assert_eq!(tail(&path, 0), (12, vec![]));
+        assert_eq!(tail(&path, 9), (0, fs_err::read(&path).unwrap()));
+        // Of a file that is too long, as much as is looked at.
+        fs_err::write(&path, "x".repeat(3 << 20)).unwrap();
+        assert_eq!(tail(&path, 1).0, 2 << 20);
     }
 }

@@ -1,17 +1,16 @@
 //! What a run needs before anything is made of it: its agents' programs, the tools and files its rules ask, a repository
 //! for its worktrees. A run that lacks one of them would only burn its iterations.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use steadfast_core::config::AgentsConfig;
-use steadfast_core::env_vars;
 use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule};
 use steadfast_core::text;
-use steadfast_engine::worktree;
+use steadfast_engine::{agent, worktree};
 
 use super::Here;
 use crate::failure::{Failure, code};
+use crate::programs;
 
 /// Refuses what cannot work here, and names programs so that they are found from worktrees, too.
 pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result<(), Failure> {
@@ -27,7 +26,7 @@ pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result
     }
     for (at, stage) in plan.stages.iter().enumerate() {
         // What a later stage reads may be what an earlier one writes.
-        require_rule(&stage.completion, project, at == 0)?;
+        stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, project, at == 0))?;
     }
     Ok(())
 }
@@ -42,16 +41,12 @@ pub(super) fn not_in_worktrees(here: &Here, plan: &Plan, in_worktree: bool) -> O
 }
 
 /// A script beside the user may be in no commit, and then it is in no worktree either.
-fn make_absolute(agent: &mut AgentPlan, project: &Path) {
-    if let AgentKind::Command(words) = &mut agent.kind
+fn make_absolute(plan: &mut AgentPlan, project: &Path) {
+    if let AgentKind::Command(words) = &mut plan.kind
         && let Some(program) = words.first_mut()
-        && program.contains('/')
-        && Path::new(program.as_str()).is_relative()
+        && let Some(path) = agent::beside(program, project).filter(|path| path.is_file())
     {
-        let path = project.join(&*program);
-        if path.is_file() {
-            *program = path.display().to_string();
-        }
+        *program = path.display().to_string();
     }
 }
 
@@ -80,20 +75,13 @@ fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> 
 
 fn is_there(program: &str, project: &Path) -> bool {
     if program.contains('/') {
-        return is_executable(&project.join(program));
+        return programs::is_executable(&project.join(program));
     }
-    let path = env_vars::path(env_vars::PATH).unwrap_or_default();
-    let mut candidates = std::env::split_paths(&path).map(|directory| directory.join(program));
-    candidates.any(|candidate: PathBuf| is_executable(&candidate))
+    programs::on_path(program).is_some()
 }
 
-fn is_executable(path: &Path) -> bool {
-    fs_err::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
-}
-
-fn require_rule(rule: &Rule, project: &Path, is_first: bool) -> Result<(), Failure> {
-    match rule {
-        Rule::Any(rules) | Rule::All(rules) => rules.iter().try_for_each(|rule| require_rule(rule, project, is_first)),
+fn require_rule(leaf: &Rule, project: &Path, is_first: bool) -> Result<(), Failure> {
+    match leaf {
         Rule::BeadsEmpty(_) if !is_there("bd", project) => Err(Failure::new(
             code::ENVIRONMENT,
             "there is no `bd` on PATH, and the rule `beads-empty` asks it",

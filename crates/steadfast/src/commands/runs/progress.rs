@@ -155,36 +155,13 @@ fn live_line(plan: &Plan, run: &Run, now: clock::Millis) -> String {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_core::run::{
-        AgentKind, AgentPlan, Flight, Rule, RunKind, RunLimits, StagePlan, Wait, WaitReason, machine,
-    };
+    use steadfast_core::run::{Flight, Rule, RunKind, RunLimits, StagePlan, Wait, WaitReason, machine};
 
     use super::*;
 
-    fn stage(name: &str) -> StagePlan {
-        StagePlan {
-            name: name.into(),
-            loop_type: None,
-            prompt: String::new(),
-            runs: 5,
-            min_iterations: 1,
-            completion: Rule::FixedN,
-            check_before: false,
-            delay_ms: 0,
-            agent: AgentPlan { kind: AgentKind::Claude, model: None, effort: None, user_hooks: false },
-            timeout_ms: 1,
-            perspectives: vec![],
-            items: vec![],
-            parallel: false,
-            output_parse: vec![],
-            inputs: vec![],
-            judge: None,
-        }
-    }
-
     #[test]
     fn the_live_line_says_where_the_run_is_and_what_it_waits_for() {
-        let stages = vec![stage("plan"), stage("review")];
+        let stages = ["plan", "review"].map(|name| StagePlan::new(name, Rule::FixedN, 5)).to_vec();
         let plan = Plan {
             name: "auth".into(),
             kind: RunKind::Pipeline,

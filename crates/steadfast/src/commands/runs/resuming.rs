@@ -1,37 +1,42 @@
 //! `resume`: going on with a run that was killed, failed, died with its engine, or came to a limit that is larger now.
 
 use steadfast_core::clock;
-use steadfast_core::env_vars;
 use steadfast_core::run::RunStatus;
 use steadfast_core::store::{RunRow, Store, StoreError};
-use steadfast_engine::dispatcher;
+use steadfast_engine::{dispatcher, pursuit};
 
+use super::finding::{ENGINE_GONE, stored};
 use super::starting::{How, launch};
-use super::{Here, driving, limits};
+use super::{Here, driving, ending, fence, limits};
 use crate::cli::ResumeArgs;
+use crate::commands;
 use crate::failure::{Failure, code};
 use crate::output::Done;
 
-/// The reason of a run whose engine died, while it is being opened again with other limits.
-const ENGINE_GONE: &str = "engine_gone";
-
 pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failure> {
+    if commands::caller().is_agent() {
+        // A kill that nobody carried out yet is one all the same.
+        ending::obey_marks(here);
+    }
     let (mut store, row) = here.find(&arguments.name)?;
+    let raises = arguments.max.is_some() || arguments.limits.is_given();
+    fence::refuse_agent(&mut store, &row, raises)?;
     let (kind, name) = (row.plan.kind, row.plan.name.clone());
     if here.is_driven(&row.run_id)? {
         let error = dispatcher::DriveError::Driven { name, pid: row.engine.map(|engine| engine.pid) };
         return Err(driving::refused(&row, error));
     }
-    let raises = arguments.max.is_some() || arguments.limits.is_given();
-    if raises && env_vars::text(env_vars::ATTEMPT).is_some() {
-        let hint = "the user can do it, in a terminal of their own";
-        return Err(Failure::new(code::WRONG_STATE, "the agent of a run may not raise limits of runs", hint));
-    }
     if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
         return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
     }
-    let row = raise_limits(&mut store, row, arguments)?;
+    if let Some(session) = pursuit::session_of(&row)
+        && store.read().goal(&session)?.is_none()
+    {
+        let message = format!("{kind} {name} cannot go on: its goal is gone");
+        return Err(Failure::new(code::WRONG_STATE, message, "start a new one: `steadfast run \"OBJECTIVE\"`"));
+    }
+    let row = change_limits(&mut store, row, arguments)?;
     // Its engine saved the end and died before it could show it: what is left to do is that, and to say how it ended.
     if row.run.status == RunStatus::Completed && row.engine.is_some() && !raises {
         drop(store);
@@ -54,15 +59,14 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
             other => driving::refused(&row, other),
         })?;
     }
-    let gone = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
-    let row = store.read().run(&row.run_id)?.ok_or_else(gone)?;
+    let row = stored(&store, &row.run_id)?;
     drop(store);
     launch(here, &row, if arguments.detach { How::Detached } else { How::Here })
 }
 
-fn raise_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, Failure> {
+fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, Failure> {
     let mut plan = row.plan.clone();
-    if !limits::raise(&mut plan.limits, &arguments.limits)? {
+    if !limits::change(&mut plan.limits, &arguments.limits)? {
         return Ok(row);
     }
     let now = clock::now();

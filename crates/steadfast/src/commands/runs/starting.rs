@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 
 use serde_json::json;
+use steadfast_core::action::ActionError;
 use steadfast_core::run::RunStatus;
 use steadfast_core::run::machine;
-use steadfast_core::store::{RunRow, Store, StoreError};
+use steadfast_core::store::{Db, RunRow, Store, StoreError};
 use steadfast_core::{log, text};
 use steadfast_engine::attempt::run_directory;
 use steadfast_engine::files::PublicFiles;
@@ -38,11 +39,11 @@ pub(in crate::commands) struct NewRun {
     pub(in crate::commands) dry_run: bool,
 }
 
-/// Makes a run and lets it run. `before` may add to the store what the run needs besides its plan.
+/// Makes a run and lets it run. `besides` may add to the store what the run is never without.
 pub(in crate::commands) fn start(
     here: &Here,
     new: &NewRun,
-    before: impl FnOnce(&mut Store) -> Result<(), Failure>,
+    besides: impl FnOnce(Db<'_>) -> Result<(), ActionError>,
 ) -> Result<Done, Failure> {
     let mut plan = new.planned.plan.clone();
     plan.limits.back_off_ms = here.paths.config.runs.back_off_ms.max(0);
@@ -68,19 +69,22 @@ pub(in crate::commands) fn start(
     publish::keep_sources(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     let project = here.project_dir();
     let run = machine::begin(&plan, here.now);
-    let made = store.write(|db| db.create_run(&new.run_id, &project, &plan, &run, here.now));
+    let made = store.write(|db| {
+        let row = db.create_run(&new.run_id, &project, &plan, &run, here.now)?;
+        besides(db)?;
+        Ok(row)
+    });
     let row = match made {
         Ok(row) => row,
         Err(error) => {
             // It was made a moment ago, and nobody knows of it.
             let _ = fs_err::remove_dir_all(run_directory(home, &new.run_id));
             return Err(match error {
-                StoreError::RunIsLive { .. } => is_live(here, &store, &plan.name),
+                ActionError::Store(StoreError::RunIsLive { .. }) => is_live(here, &store, &plan.name),
                 other => other.into(),
             });
         }
     };
-    before(&mut store)?;
     drop(store);
     if let Some(message) = preflight::not_in_worktrees(here, &plan, new.worktree) {
         log::line(&run_directory(home, &new.run_id).join("engine.log"), &message);

@@ -13,7 +13,7 @@ use steadfast_engine::plan::{Fault, Level};
 use super::Here;
 use super::finding::is_starting;
 use crate::failure::Failure;
-use crate::output::Done;
+use crate::output::{Done, columns};
 
 pub(super) use status::{status, status_json, status_text};
 
@@ -173,19 +173,10 @@ fn status_words(status: RunStatus, reason: Option<&str>, is_live: bool, is_stopp
     }
 }
 
-/// Columns as wide as their widest cell.
+/// A table with its heads.
 fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |at: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count());
-        cells.chain(heads.get(at).map(|head| head.len())).max().unwrap_or(0)
-    };
-    let line = |cells: &[String]| {
-        let cells: Vec<String> =
-            cells.iter().enumerate().map(|(at, cell)| format!("{cell:<width$}", width = width(at))).collect();
-        cells.join("  ").trim_end().to_owned()
-    };
     let heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
-    std::iter::once(line(&heads)).chain(rows.iter().map(|row| line(row))).collect::<Vec<_>>().join("\n")
+    columns(&[&[heads], rows].concat())
 }
 
 /// Faults of a definition for scripts.

@@ -2,19 +2,18 @@
 
 use serde_json::json;
 use steadfast_core::action::{self, ActionError};
-use steadfast_core::clock::Millis;
+use steadfast_core::clock::{DAY, Millis};
 use steadfast_core::goal::Actor;
 use steadfast_core::host::process;
 use steadfast_core::store::{Db, Forgotten, Origin, Store, StoreError};
 use steadfast_core::text;
 
-use super::{Asked, age, aligned, by_beginning, not_found, project_name};
+use super::{Asked, age, by_beginning, not_found, project_name};
 use crate::cli::session::PurgeArgs;
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
 const VERB: &str = "session purge";
-const DAY_MS: Millis = 86_400_000;
 
 pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<Done, Failure> {
     let store = asked.store()?;
@@ -24,7 +23,7 @@ pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<Done, Failur
     let Some(mut store) = store else {
         return match &arguments.id {
             Some(id) => Err(not_found(id)),
-            None => Ok(report(asked, arguments, &[], 0)),
+            None => Ok(report(asked, arguments, &[], 0, None)),
         };
     };
     let id = arguments.id.as_deref().map(|id| by_beginning(store.read(), id)).transpose()?;
@@ -33,11 +32,18 @@ pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<Done, Failur
         (None, Some(days)) => older(&mut store, asked.now, days, arguments.dry_run)?,
         (None, None) => (all(&mut store, arguments.dry_run)?, 0),
     };
-    if !arguments.dry_run {
-        // The log still has the pages as they were.
-        store.empty_log()?;
-    }
-    Ok(report(asked, arguments, &gone, kept))
+    let rewritten = (!arguments.dry_run).then(|| rewrite(&store));
+    Ok(report(asked, arguments, &gone, kept, rewritten))
+}
+
+/// The rows are gone; their words go with the old file. That can wait, but not unsaid.
+fn rewrite(store: &Store) -> bool {
+    let Err(error) = store.rewrite() else { return true };
+    output::note(&format!(
+        "note: the rows are gone, but words of them may still be in the file: {error}\n\
+         hint: once no agent is at work, `steadfast session purge --older-than 36500` rewrites it"
+    ));
+    false
 }
 
 /// Memory is the user's: an agent must not make its own traces go away. The attempt is logged on its goal.
@@ -70,7 +76,7 @@ fn all(store: &mut Store, dry_run: bool) -> Result<Vec<Forgotten>, StoreError> {
 
 /// What nobody needs any more, and how many sessions stay although they are as old.
 fn older(store: &mut Store, now: Millis, days: u32, dry_run: bool) -> Result<(Vec<Forgotten>, usize), StoreError> {
-    let before = now - Millis::from(days) * DAY_MS;
+    let before = now - Millis::from(days) * DAY;
     let forget = |db: Db<'_>| {
         let old = db.remembered_before(before)?.len();
         let expired = db.expired_sessions(before, now)?;
@@ -85,7 +91,7 @@ fn older(store: &mut Store, now: Millis, days: u32, dry_run: bool) -> Result<(Ve
     if dry_run { forget(store.read()) } else { store.write(forget) }
 }
 
-fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize) -> Done {
+fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize, rewritten: Option<bool>) -> Done {
     let said = if arguments.dry_run { "would go" } else { "forgotten" };
     if gone.is_empty() {
         output::note("note: nothing to forget");
@@ -105,6 +111,6 @@ fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize)
             ]
         })
         .collect();
-    let json = json!({"dry_run": arguments.dry_run, "purged": gone, "kept": kept});
-    Done { text: aligned(&rows), json, code: 0 }
+    let json = json!({"dry_run": arguments.dry_run, "purged": gone, "kept": kept, "rewritten": rewritten});
+    Done { text: output::columns(&rows), json, code: 0 }
 }

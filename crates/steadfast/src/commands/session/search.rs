@@ -9,7 +9,7 @@ use steadfast_core::project;
 use steadfast_core::store::{Db, Hit, Scope};
 use steadfast_core::text;
 
-use super::{Asked, aligned, by_beginning, category, not_found, project_name};
+use super::{Asked, by_beginning, category, not_found, project_name};
 use crate::cli::session::SearchArgs;
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
@@ -40,7 +40,7 @@ pub(super) fn search(asked: &Asked, arguments: &SearchArgs) -> Result<Done, Fail
         })
         .collect();
     let views: Vec<Value> = hits.iter().map(view).collect();
-    Ok(Done { text: aligned(&rows), json: json!({"query": text::cut(&query, 400), "hits": views}), code: 0 })
+    Ok(Done { text: output::columns(&rows), json: json!({"query": text::cut(&query, 400), "hits": views}), code: 0 })
 }
 
 fn find(db: Db<'_>, asked: &Asked, arguments: &SearchArgs, query: &str) -> Result<Vec<Hit>, Failure> {

@@ -9,13 +9,15 @@ use steadfast_core::overview::session::{SessionView, kept_goal, remembered_view,
 use steadfast_core::store::{Db, MemoryFilter};
 use steadfast_core::text;
 
-use super::{Asked, aligned, category, not_found};
+use super::{Asked, category, not_found};
 use crate::cli::session::{EventsArgs, WhichSession};
 use crate::failure::Failure;
 use crate::output::{self, Done};
 
 /// Tasks shown to a person; scripts get all of them.
 const TASKS_SHOWN: usize = 20;
+/// The same for stated goals that are over.
+const GOALS_SHOWN: usize = 5;
 
 pub(super) fn show(asked: &Asked, which: &WhichSession) -> Result<Done, Failure> {
     let store = asked.store_of(which)?;
@@ -52,6 +54,9 @@ fn describe(view: &SessionView) -> String {
     if let Some(goal) = &view.stated_goal {
         row("Stated goal", format!("{}: {}", goal.status, text::headline(&goal.objective, 90)));
     }
+    for (label, value) in earlier_goals(view) {
+        row(label, value);
+    }
     if view.compactions > 0 {
         row("Compactions", view.compactions.to_string());
     }
@@ -63,19 +68,35 @@ fn describe(view: &SessionView) -> String {
         };
         row("Snapshot", format!("{} characters{told}", text::thousands(characters)));
     }
-    let mut parts = vec![aligned(&rows)];
+    let mut parts = vec![output::columns(&rows)];
     if !view.analytics.is_empty() {
         let counts: Vec<Vec<String>> = view
             .analytics
             .iter()
             .map(|counted| vec![counted.label.to_owned(), text::thousands(counted.count)])
             .collect();
-        parts.push(aligned(&counts));
+        parts.push(output::columns(&counts));
     }
     if !view.tasks.is_empty() {
         parts.push(tasks(view));
     }
     parts.join("\n\n")
+}
+
+/// What became of the goals stated before, the newest of them.
+fn earlier_goals(view: &SessionView) -> Vec<(&'static str, String)> {
+    let over: Vec<_> = view.stated_goals.iter().filter(|goal| !goal.status.holds()).collect();
+    let before = over.len().saturating_sub(GOALS_SHOWN);
+    let mut rows = Vec::new();
+    if before > 0 {
+        rows.push(("Earlier goals", format!("{before} more, --json has them")));
+    }
+    rows.extend(
+        over.iter()
+            .skip(before)
+            .map(|goal| ("Earlier goal", format!("{}: {}", goal.status, text::headline(&goal.objective, 90)))),
+    );
+    rows
 }
 
 /// Open tasks first: they are what is left to do.
@@ -94,6 +115,9 @@ fn tasks(view: &SessionView) -> String {
             format!("{mark} {}", text::headline(&task.subject, 90))
         })
         .collect();
+    if view.tasks_left_out > 0 {
+        lines.push(format!("and {} more that are not kept", text::thousands(view.tasks_left_out)));
+    }
     if tasks.len() > TASKS_SHOWN {
         lines.push(format!("and {} more tasks", tasks.len() - TASKS_SHOWN));
     }
@@ -122,7 +146,7 @@ pub(super) fn events(asked: &Asked, arguments: &EventsArgs) -> Result<Done, Fail
         })
         .collect();
     let views: Vec<_> = events.iter().map(remembered_view).collect();
-    Ok(Done { text: aligned(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
+    Ok(Done { text: output::columns(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
 }
 
 pub(super) fn snapshot(asked: &Asked, which: &WhichSession, host: Option<&str>) -> Result<Done, Failure> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::world::{Scenario, World};
 
 /// Fields whose value says when, who and how often, but not what.
-const CIRCUMSTANCES: [&str; 18] = [
+const CIRCUMSTANCES: [&str; 25] = [
     "started_at",
     "completed_at",
     "timestamp",
@@ -28,6 +28,13 @@ const CIRCUMSTANCES: [&str; 18] = [
     "footprint",
     "version",
     "tmux_session",
+    "id",
+    "goal_id",
+    "ts",
+    "created_at_ms",
+    "last_continuation_at_ms",
+    "duration_ms",
+    "time_used_seconds",
 ];
 
 /// One line for each thing, so that a difference is easy to see.
@@ -43,17 +50,28 @@ impl Truth {
         truth
     }
 
-    fn add(&mut self, world: &World, name: String, text: &str) {
-        // Every world has a place of its own.
+    fn add(&mut self, world: &World, name: &str, text: &str) {
+        // Every world has a place of its own, and the run of a goal a name.
         let root = world.path("").display().to_string();
-        self.0.insert(name, text.replace(root.trim_end_matches('/'), "ROOT"));
+        let even = |text: &str| {
+            let text = text.replace(root.trim_end_matches('/'), "ROOT");
+            if world.scenario() == Scenario::Goal { text.replace(&world.name(), "NAME") } else { text }
+        };
+        self.0.insert(even(name), even(text));
     }
 
     fn read_tables(&mut self, world: &World) {
         let db = rusqlite::Connection::open(world.path("home/goals.db")).unwrap();
-        for (table, order) in [("runs", "name"), ("run_stages", "stage"), ("run_iterations", "stage, iteration")] {
+        for (table, order) in [
+            ("runs", "name"),
+            ("run_stages", "stage"),
+            ("run_iterations", "stage, iteration"),
+            ("goals", "created_at_ms"),
+            ("goal_events", "id"),
+            ("verifications", "id"),
+        ] {
             for (at, row) in rows(&db, &format!("SELECT * FROM {table} ORDER BY {order}")).into_iter().enumerate() {
-                self.add(world, format!("{table} {at}"), &row.to_string());
+                self.add(world, &format!("{table} {at}"), &row.to_string());
             }
         }
         // How often an iteration was tried is chance; that one attempt of it came through and none hangs is not.
@@ -61,7 +79,7 @@ impl Truth {
             count(*) FILTER (WHERE status = 'starting') AS starting FROM run_attempts
             GROUP BY stage, iteration ORDER BY stage, iteration";
         for (at, row) in rows(&db, attempts).into_iter().enumerate() {
-            self.add(world, format!("attempts {at}"), &row.to_string());
+            self.add(world, &format!("attempts {at}"), &row.to_string());
         }
     }
 
@@ -75,24 +93,24 @@ impl Truth {
             let text = std::fs::read_to_string(entry.path()).unwrap();
             let is_json = entry.path().extension().is_some_and(|end| end == "json");
             let text = if is_json { even(serde_json::from_str(&text).unwrap()).to_string() } else { text };
-            self.add(world, name, &text);
+            self.add(world, &name, &text);
         }
     }
 
     fn read_work(&mut self, world: &World) {
         let work = std::fs::read_to_string(world.path("project/work.txt")).unwrap();
-        self.add(world, "work".into(), &work);
+        self.add(world, "work", &work);
         let doubled = std::fs::read_to_string(world.path("book/doubled")).unwrap_or_default();
-        self.add(world, "two agents on one iteration".into(), &doubled);
+        self.add(world, "two agents on one iteration", &doubled);
         if world.scenario() == Scenario::Pipeline {
             let branches = world.git(&["branch", "--format=%(refname:short)"]);
             for branch in branches.lines() {
                 let content = world.git(&["show", &format!("{branch}:work.txt")]);
-                self.add(world, format!("branch {branch}"), &content);
+                self.add(world, &format!("branch {branch}"), &content);
                 let commits = world.git(&["log", "--format=%s", branch]);
-                self.add(world, format!("commits of {branch}"), &commits);
+                self.add(world, &format!("commits of {branch}"), &commits);
             }
-            self.add(world, "worktrees".into(), &world.git(&["worktree", "list"]).lines().count().to_string());
+            self.add(world, "worktrees", &world.git(&["worktree", "list"]).lines().count().to_string());
         }
     }
 
@@ -124,7 +142,7 @@ fn rows(db: &rusqlite::Connection, sql: &str) -> Vec<Value> {
                 Sql::Null | Sql::Blob(_) => Value::Null,
                 Sql::Integer(number) => json!(number),
                 Sql::Real(number) => json!(number),
-                Sql::Text(text) if name.ends_with("_json") => serde_json::from_str(&text).unwrap(),
+                Sql::Text(text) if name.ends_with("_json") || name == "payload" => serde_json::from_str(&text).unwrap(),
                 Sql::Text(text) => json!(text),
             };
             object.insert(name.clone(), value);

@@ -27,18 +27,21 @@ pub(super) enum Scenario {
     Plateau,
     /// Two agents at once on branches of their own, then two in a row that get their outputs.
     Pipeline,
+    /// A goal whose check passes in the third iteration.
+    Goal,
 }
 
 impl Scenario {
     fn kind(self) -> &'static str {
         match self {
-            Self::Fixed | Self::Plateau => "loop",
+            Self::Fixed | Self::Plateau | Self::Goal => "loop",
             Self::Pipeline => "pipeline",
         }
     }
 
-    fn definition(self) -> (&'static str, &'static str) {
-        match self {
+    fn definition(self) -> Option<(&'static str, &'static str)> {
+        Some(match self {
+            Self::Goal => return None,
             Self::Fixed => {
                 ("loops/fixed/loop.yaml", "name: fixed\ncompletion: fixed-n\nmax: 4\ndelay: 0\nlimits: {errors: 90}\n")
             }
@@ -53,7 +56,7 @@ impl Scenario {
                  delay: 0\n    prompt: \"${OUTPUT}\\nGather ${ITERATION}\\n\"\n  - name: build\n    runs: 2\n    \
                  completion: fixed-n\n    delay: 0\n    prompt: \"${OUTPUT}\\nBuild from ${INPUTS}\\n\"\n",
             ),
-        }
+        })
     }
 }
 
@@ -97,16 +100,17 @@ impl World {
     pub(super) fn new(scenario: Scenario) -> Self {
         let root = tempfile::Builder::new().prefix("steadfast-crash-").tempdir().unwrap();
         let world = Self { root, scenario };
-        let (file, definition) = scenario.definition();
-        let definition_file = world.path("home").join(file);
         for directory in ["home", "project", "user", "book"] {
             std::fs::create_dir_all(world.path(directory)).unwrap();
         }
-        std::fs::create_dir_all(definition_file.parent().unwrap()).unwrap();
-        std::fs::write(&definition_file, definition).unwrap();
-        if scenario.kind() == "loop" {
-            let prompt = "${OUTPUT}\nIteration ${ITERATION} of ${SESSION}\n";
-            std::fs::write(definition_file.with_file_name("prompt.md"), prompt).unwrap();
+        if let Some((file, definition)) = scenario.definition() {
+            let file = world.path("home").join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, definition).unwrap();
+            if scenario.kind() == "loop" {
+                let prompt = "${OUTPUT}\nIteration ${ITERATION} of ${SESSION}\n";
+                std::fs::write(file.with_file_name("prompt.md"), prompt).unwrap();
+            }
         }
         std::fs::write(world.path("home/config.toml"), "[runs]\nback_off_ms = 4\ngrace_ms = 300\n").unwrap();
         std::fs::write(world.path("agent.sh"), include_str!("agent.sh")).unwrap();
@@ -164,17 +168,28 @@ impl World {
             Scenario::Fixed => "fixed",
             Scenario::Plateau => "plateau",
             Scenario::Pipeline => "pipeline",
+            Scenario::Goal => {
+                let check = "grep -q goal-3 work.txt";
+                return self.spawn(&["run", "Three lines", "--agent", &agent, "--verify", check], crash_at);
+            }
         };
         self.spawn(&[self.scenario.kind(), "run", what, NAME, "--agent", &agent], crash_at)
     }
 
     /// An engine that goes on with the run, which may be told where to crash.
     pub(super) fn go_on(&self, crash_at: &str) -> Child {
-        self.spawn(&[self.scenario.kind(), "resume", NAME], crash_at)
+        self.spawn(&[self.scenario.kind(), "resume", &self.name()], crash_at)
     }
 
     pub(super) fn resume(&self) -> Output {
-        finish(&mut self.command(&[self.scenario.kind(), "resume", NAME], ""), b"")
+        finish(&mut self.command(&[self.scenario.kind(), "resume", &self.name()], ""), b"")
+    }
+
+    /// What the run is called; that of a goal gets its name when it is made.
+    pub(super) fn name(&self) -> String {
+        let is_named = self.scenario != Scenario::Goal;
+        let stored = || self.sql("SELECT name FROM runs ORDER BY started_at_ms DESC").into_iter().next();
+        if is_named { None } else { stored() }.unwrap_or_else(|| NAME.to_owned())
     }
 
     /// The first column of what the store answers.

@@ -40,11 +40,12 @@ fn logs_follow_across_iterations_and_attach_ends_with_the_run() {
     let script = "echo \"begin $STEADFAST_ITERATION\"; while [ ! -e go ]; do sleep 0.02; done; printf 'no line end'";
     world.loop_run(&["three"], script, &["-d"]).succeeds();
     eventually(|| Some(()).filter(|()| world.run(&["loop", "logs", "three"]).code == 0));
-    let logs = world.spawn(&["loop", "logs", "three", "-f"]);
-    let attached = world.spawn(&["loop", "attach", "three"]);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    let logs = world.watch(&["loop", "logs", "three", "-f"]);
+    let attached = world.watch(&["loop", "attach", "three"]);
+    logs.says("begin 1");
+    attached.says("begin 1");
     std::fs::write(world.in_project("go"), "").unwrap();
-    for (output, what) in [(wait(logs), "logs"), (wait(attached), "attach")] {
+    for (output, what) in [(logs.wait(), "logs"), (attached.wait(), "attach")] {
         assert_eq!(output.code, 0, "{what}: {output:?}");
         let begins: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("begin")).collect();
         assert_eq!(begins, ["begin 1", "begin 2", "begin 3"], "{what}: {output:?}");
@@ -61,11 +62,11 @@ fn leaving_an_attached_run_does_not_end_it() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}");
     world.loop_run(&["open"], ENDLESS, &["-d"]).succeeds();
-    eventually(|| world.lines("agent").pop());
-    let attached = world.spawn(&["loop", "attach", "open"]);
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    signal(&attached, Signal::INT);
-    let output = wait(attached);
+    let attached = world.watch(&["loop", "attach", "open"]);
+    // By then it notices Ctrl-C.
+    attached.says("begun");
+    signal(&attached.child, Signal::INT);
+    let output = attached.wait();
     assert_eq!(output.code, 0, "{output:?}");
     assert!(output.stderr.contains("detached; loop open goes on"), "{output:?}");
     assert_eq!(world.status("loop", "open")["live"], json!(true));
@@ -213,6 +214,8 @@ fn cleanup_marks_zombies_stops_orphans_and_forgets_what_is_old() {
     world.env.execute("UPDATE runs SET completed_at_ms = 1 WHERE name = 'old'");
     let old = world.status("loop", "old")["run_id"].as_str().unwrap().to_owned();
     let outputs = world.env.home().join("runs").join(&old).join("1-1-1");
+    let judged = outputs.with_file_name("1-1-1-judge-1");
+    std::fs::create_dir(&judged).unwrap();
     assert!(outputs.is_dir());
 
     let before = world.json("loop-sessions.json");
@@ -224,7 +227,7 @@ fn cleanup_marks_zombies_stops_orphans_and_forgets_what_is_old() {
 
     let done = world.run(&["loop", "cleanup", "--json"]).succeeds().json();
     assert_eq!(done["zombies"], planned["zombies"]);
-    assert!(!is_alive(&orphan) && !outputs.exists());
+    assert!(!is_alive(&orphan) && !outputs.exists() && !judged.exists());
     let registry = world.json("loop-sessions.json");
     let of = |key: &str| registry["sessions"][key]["status"].clone();
     assert_eq!((of("loop-zombie"), of("loop-left")), (json!("unknown_termination"), json!("unknown_termination")));

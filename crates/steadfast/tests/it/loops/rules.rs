@@ -81,7 +81,7 @@ fn world_that_costs(config: &str) -> World {
     let agent = world.env.path("claude");
     world.write(&agent, &format!("#!/bin/sh\ncat > /dev/null\necho '{result}'\n"));
     std::process::Command::new("chmod").args(["+x", agent.to_str().unwrap()]).status().unwrap();
-    add_to_config(&world, &format!("[agents.claude]\nprogram = {agent:?}\n{config}"));
+    add_to_config(&world, &format!("[agents.claude]\nprogram = \"{}\"\n{config}", agent.display()));
     world
 }
 

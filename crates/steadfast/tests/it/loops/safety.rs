@@ -41,6 +41,21 @@ fn a_link_that_leaves_the_project_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn pipes_that_an_agent_leaves_keep_nobody_waiting() {
+    let world = World::new();
+    world.loop_type(
+        "open",
+        "completion: {any: [{promise: DONE}, {checklist: .claude/loop-progress/progress-open.txt}]}",
+    );
+    let script = "progress=.claude/loop-progress/progress-open.txt; own=$(dirname \"$STEADFAST_RESULT\")
+        for file in $progress \"$own/prompt.md\" \"$own/answer.md\" \"$STEADFAST_RESULT\"; do rm -f \"$file\"; mkfifo \"$file\"; done
+        echo '<promise>DONE</promise>'";
+    world.write(&world.claude("loop-progress/progress-open.txt"), "- [ ] one\n");
+    let output = world.loop_run(&["open"], script, &["--json"]);
+    assert_eq!(output.succeeds().json()["reason"], json!("promise"));
+}
+
+#[test]
 fn a_bad_state_file_is_refused_before_anything_starts() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");

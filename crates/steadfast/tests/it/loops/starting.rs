@@ -6,7 +6,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use crate::attempts::{eventually, is_alive};
-use crate::runs::{COUNTING, World, wait};
+use crate::runs::{COUNTING, World};
 
 const ENDLESS: &str = "echo $$ > agent; while :; do sleep 0.05; done";
 
@@ -126,18 +126,20 @@ fn an_entry_made_by_hand_is_shown_and_can_be_killed() {
 fn following_begins_before_the_first_output_and_json_is_json() {
     let world = World::new();
     world.loop_type("two", "completion: fixed-n\nruns: 2");
-    let script = "while [ ! -e go ]; do sleep 0.02; done; echo \"said $STEADFAST_ITERATION\"";
+    let script = "while [ ! -e go$STEADFAST_ITERATION ]; do sleep 0.02; done; echo \"said $STEADFAST_ITERATION\"";
     world.loop_run(&["two"], script, &["-d"]).succeeds();
-    let logs = world.spawn(&["loop", "logs", "two", "-f", "--json"]);
-    let attached = world.spawn(&["loop", "attach", "two", "--json"]);
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    std::fs::write(world.in_project("go"), "").unwrap();
-    let logs = wait(logs);
+    let logs = world.watch(&["loop", "logs", "two", "-f", "--json"]);
+    let attached = world.watch(&["loop", "attach", "two", "--json"]);
+    attached.listens();
+    std::fs::write(world.in_project("go1"), "").unwrap();
+    logs.says("said 1");
+    std::fs::write(world.in_project("go2"), "").unwrap();
+    let logs = logs.wait();
     let lines: Vec<serde_json::Value> =
         logs.succeeds().stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let line = |number: u32| json!({"stage": 1, "iteration": number, "attempt": 1, "line": format!("said {number}")});
     assert_eq!(lines, [line(1), line(2)]);
-    assert_eq!(wait(attached).succeeds().json()["status"], json!("completed"));
+    assert_eq!(attached.wait().succeeds().json()["status"], json!("completed"));
 }
 
 #[test]

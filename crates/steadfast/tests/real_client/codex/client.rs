@@ -2,7 +2,7 @@
 
 use super::model::ScriptedResponses;
 use super::trust;
-use crate::process::Output;
+use crate::process::{self, Output};
 use crate::workspace::Workspace;
 use serde_json::{Value, json};
 use std::fs;
@@ -32,8 +32,7 @@ impl Codex {
     /// Panics without `STEADFAST_CODEX`, and where a network can be reached: the real client must only ever talk to
     /// the scripted model.
     pub(crate) fn new(model: &ScriptedResponses) -> Self {
-        let program = std::env::var_os("STEADFAST_CODEX").map(PathBuf::from);
-        let program = program.expect("set STEADFAST_CODEX to the path of a codex executable");
+        let program = process::client_named_by("STEADFAST_CODEX");
         let mut codex = Self { program, workspace: Workspace::new() };
         let home = codex.codex_home();
         fs::create_dir(&home).expect("directory");

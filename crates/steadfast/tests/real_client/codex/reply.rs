@@ -1,10 +1,10 @@
-//! What the scripted model answers: a builder for one reply, and its wire form (server-sent events of the Responses
-//! API).
+//! What the scripted model of Codex answers: what a reply consists of, and its wire form (server-sent events of the
+//! Responses API).
 
+use super::model::Responses;
+use crate::scripted;
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::ops::Add;
-use std::time::Duration;
 
 /// The token counts of one response. As on the wire, `input` includes `cached` and `output` includes `reasoning`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    pub(crate) fn new(input: u64, cached: u64, output: u64, reasoning: u64) -> Self {
+    pub(crate) const fn new(input: u64, cached: u64, output: u64, reasoning: u64) -> Self {
         Self { input, cached, output, reasoning }
     }
 
@@ -85,28 +85,18 @@ impl From<&str> for Tool {
 }
 
 #[derive(Clone, Debug)]
-enum Item {
+pub(crate) enum Item {
     Text(String),
     Call { id: String, tool: Tool, input: Value },
     Code { id: String, name: String, input: String },
 }
 
-/// An HTTP error in place of a response.
-#[derive(Clone, Debug)]
-pub(crate) struct HttpError {
-    pub(crate) status: u16,
-    pub(crate) body: Value,
-    pub(crate) headers: Vec<(&'static str, String)>,
+pub(crate) fn error_body(status: u16, message: &str) -> Value {
+    let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
+    json!({"error": {"type": kind, "message": message}})
 }
 
-/// One answer of the model. Start with [`Reply::text`], [`Reply::tool`] or [`Reply::error`] and add to it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reply {
-    items: Vec<Item>,
-    pub(crate) usage: Option<Usage>,
-    pub(crate) error: Option<HttpError>,
-    pub(crate) delay: Duration,
-}
+pub(crate) type Reply = scripted::Reply<Responses>;
 
 impl Reply {
     pub(crate) fn text(text: impl Into<String>) -> Self {
@@ -122,13 +112,6 @@ impl Reply {
         Self::tool(id, "exec_command", json!({"cmd": command}))
     }
 
-    /// The configured provider has no retries, so the turn fails at once.
-    pub(crate) fn error(status: u16, message: impl Into<String>) -> Self {
-        let kind = if status < 500 { "invalid_request_error" } else { "server_error" };
-        let body = json!({"error": {"type": kind, "message": message.into()}});
-        Self { error: Some(HttpError { status, body, headers: vec![] }), ..Self::default() }
-    }
-
     /// The plan's limit is reached; it ends at the time given (Unix seconds).
     pub(crate) fn usage_limit(resets_at: u64) -> Self {
         let error = json!({"type": "usage_limit_reached", "plan_type": "plus", "resets_at": resets_at});
@@ -140,36 +123,21 @@ impl Reply {
             ("x-codex-secondary-window-minutes", "10080".to_owned()),
             ("x-codex-secondary-reset-at", (resets_at + 500_000).to_string()),
         ];
-        let body = json!({"error": error});
-        Self { error: Some(HttpError { status: 429, body, headers: headers.into() }), ..Self::default() }
+        Self::failure(429, json!({"error": error}), headers.into())
     }
 
-    pub(crate) fn and_text(mut self, text: impl Into<String>) -> Self {
-        self.items.push(Item::Text(text.into()));
-        self
+    pub(crate) fn and_text(self, text: impl Into<String>) -> Self {
+        self.and(Item::Text(text.into()))
     }
 
     /// The script can look for the id later with `Request::tool_result`.
-    pub(crate) fn and_tool(mut self, id: &str, tool: impl Into<Tool>, input: Value) -> Self {
-        self.items.push(Item::Call { id: id.into(), tool: tool.into(), input });
-        self
+    pub(crate) fn and_tool(self, id: &str, tool: impl Into<Tool>, input: Value) -> Self {
+        self.and(Item::Call { id: id.into(), tool: tool.into(), input })
     }
 
     /// A call of a free-text tool: `exec` of code mode, `apply_patch`.
-    pub(crate) fn and_code(mut self, id: &str, name: &str, input: impl Into<String>) -> Self {
-        self.items.push(Item::Code { id: id.into(), name: name.into(), input: input.into() });
-        self
-    }
-
-    pub(crate) fn usage(mut self, usage: Usage) -> Self {
-        self.usage = Some(usage);
-        self
-    }
-
-    /// Waits before the first byte is sent.
-    pub(crate) fn delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
-        self
+    pub(crate) fn and_code(self, id: &str, name: &str, input: impl Into<String>) -> Self {
+        self.and(Item::Code { id: id.into(), name: name.into(), input: input.into() })
     }
 
     /// The output items, as they stand in the finished response.
@@ -195,7 +163,7 @@ impl Reply {
                 "call_id": id, "name": name, "input": input
             }),
         };
-        self.items.iter().enumerate().map(one).collect()
+        self.parts.iter().enumerate().map(one).collect()
     }
 
     /// The whole response as the body of an event stream.
@@ -203,10 +171,7 @@ impl Reply {
         let output = self.output(id);
         let mut response = json!({"id": id, "object": "response", "model": model, "status": "in_progress"});
         let mut body = String::new();
-        let mut push = |event: Value| {
-            let name = event["type"].as_str().unwrap_or_default();
-            let _ = write!(body, "event: {name}\ndata: {event}\n\n");
-        };
+        let mut push = |event: Value| body.push_str(&scripted::event(&event));
         push(json!({"type": "response.created", "response": response}));
         for (at, item) in output.iter().enumerate() {
             let mut opening = item.clone();

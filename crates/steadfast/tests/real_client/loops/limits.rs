@@ -39,11 +39,6 @@ fn walk(lab: &Lab, agent: &str) {
         rows.map(|row| json!([row["iteration"], row["attempts"], row["summary"], row["tokens"]])).collect();
     let expected = json!([[1, 1, "Did step 1.", 111], [2, 2, "Did step 2.", 111], [3, 1, "Did step 3.", 111]]);
     assert_eq!(json!(seen), expected, "{status:#}");
-
-    let run_id = status["run_id"].as_str().expect("run_id");
-    let attempts = lab.store().read().run_attempts(run_id, 1, 2).expect("attempts");
-    let seen: Vec<_> = attempts.iter().map(|attempt| (attempt.status.as_str(), attempt.failure.as_deref())).collect();
-    assert_eq!(seen, [("failed", Some("usage_limit")), ("succeeded", None)], "{attempts:#?}");
 }
 
 fn answer(prompt: &str) -> String {

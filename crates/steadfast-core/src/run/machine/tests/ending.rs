@@ -46,7 +46,7 @@ fn a_cap_over_everything_is_a_limit_that_is_looked_at_anew_when_the_run_goes_on(
     assert_eq!(drive.send(RunEvent::CapReached), Vec::<String>::new(), "what is under way may end");
     drive.ok("1.1.1");
     assert_eq!(drive.end(), (RunStatus::Completed, Some("cost_cap")));
-    drive.send(RunEvent::Reopened { max: None });
+    drive.reopen(None);
     assert_eq!(drive.send(RunEvent::Started).last().unwrap(), "start 1.2.1");
 }
 
@@ -93,7 +93,7 @@ fn a_stop_keeps_the_work_of_an_agent_that_came_through() {
     drive.send(RunEvent::StopRequested(killed()));
     assert_eq!(drive.ok("1.1.1")[..2], ["1.1.1 came through", "commit 1.1.1"]);
     assert_eq!(drive.end(), (RunStatus::Killed, Some("killed by user")));
-    drive.send(RunEvent::Reopened { max: None });
+    drive.reopen(None);
     assert_eq!(
         drive.send(RunEvent::Started),
         ["stage 1 completed: fixed-n", "run completed: fixed-n", "finish"],
@@ -162,7 +162,7 @@ fn a_killed_run_goes_on_with_the_next_attempt_of_the_same_iteration() {
     drive.wakes_after(SECOND);
     drive.send(RunEvent::StopRequested(killed()));
     drive.fails("1.2.2", FailureKind::Stopped);
-    assert_eq!(drive.send(RunEvent::Reopened { max: None }), ["reopened"]);
+    assert_eq!(drive.reopen(None), ["reopened"]);
     let state = &drive.run.stages[0];
     assert_eq!((state.status, state.completed_at_ms, &state.reason), (StageStatus::Running, None, &None));
     assert_eq!(drive.send(RunEvent::Started), ["attempt 1.2.3", "start 1.2.3"]);
@@ -181,16 +181,16 @@ fn reopening_forgives_errors_and_idle_iterations() {
     drive.wakes_after(MINUTE);
     drive.fails("1.1.2", FailureKind::Exit);
     assert_eq!(drive.run.status, RunStatus::Failed);
-    drive.send(RunEvent::Reopened { max: None });
+    drive.reopen(None);
     drive.send(RunEvent::Started);
     drive.fails("1.1.3", FailureKind::Exit);
-    assert_eq!((drive.run.status, drive.run.errors_in_row), (RunStatus::Running, 1));
+    assert_eq!((drive.run.status, drive.errors()), (RunStatus::Running, 1));
     drive.wakes_after(MINUTE);
     for attempt in ["1.1.4", "1.2.1"] {
         drive.ended(attempt, Outcome::Succeeded(Box::new(success("same"))));
     }
     assert_eq!(drive.end(), (RunStatus::Failed, Some("no_progress")));
-    drive.send(RunEvent::Reopened { max: None });
+    drive.reopen(None);
     assert_eq!(drive.run.stages[0].idle, 0);
     assert_eq!(drive.send(RunEvent::Started), ["attempt 1.3.1", "start 1.3.1"]);
 }
@@ -203,11 +203,8 @@ fn a_run_at_its_maximum_goes_on_only_with_a_larger_one() {
         for (max, shown) in [(None, 1), (Some(0), 0), (Some(1), 1)] {
             let refused = reopen(&drive.plan, &drive.run, max, drive.now);
             assert_eq!(refused, Err(Refusal::NotEnough { iterations: 1, max: shown }));
-            let before = drive.run.clone();
-            assert_eq!(drive.send(RunEvent::Reopened { max }), Vec::<String>::new());
-            assert_eq!(drive.run, before);
         }
-        assert_eq!(drive.send(RunEvent::Reopened { max: Some(2) }), ["reopened"]);
+        assert_eq!(drive.reopen(Some(2)), ["reopened"]);
         assert_eq!(drive.run.max_iterations(&drive.plan, 1), 2);
         drive.send(RunEvent::Started);
         drive.ok("1.2.1");
@@ -237,7 +234,7 @@ fn a_run_at_a_limit_goes_on_once_the_limit_is_larger() {
     let refused = reopen(&drive.plan, &drive.run, None, drive.now);
     assert_eq!(refused, Err(Refusal::LimitReached { limit: "budget_tokens" }));
     drive.plan.limits.tokens = Some(1_000);
-    drive.send(RunEvent::Reopened { max: None });
+    drive.reopen(None);
     assert_eq!(drive.send(RunEvent::Started), ["stage 2 begins", "attempt 2.1.1", "start 2.1.1"]);
 }
 
@@ -249,7 +246,7 @@ fn hours_between_an_end_and_going_on_are_not_counted() {
     drive.send(RunEvent::StopRequested(killed()));
     drive.fails("1.1.1", FailureKind::Stopped);
     drive.now += 100 * HOUR;
-    drive.send(RunEvent::Reopened { max: None });
+    drive.reopen(None);
     assert_eq!(drive.send(RunEvent::Started), ["attempt 1.1.2", "start 1.1.2"]);
     drive.now += HOUR - 1;
     assert_eq!(drive.ok("1.1.2").last().unwrap(), "start 1.2.1");
@@ -266,7 +263,7 @@ fn a_run_whose_end_nobody_saw_keeps_what_was_under_way() {
     drive.run = step.run;
     assert_eq!(drive.run.flights, [Flight::new(id("1.1.1"), Phase::Running)]);
     assert_eq!(drive.ok("1.1.1"), Vec::<String>::new(), "nobody drives it");
-    assert_eq!(drive.send(RunEvent::Reopened { max: None }), ["reopened"]);
+    assert_eq!(drive.reopen(None), ["reopened"]);
     assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "its agent may still be alive");
     assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1");
 

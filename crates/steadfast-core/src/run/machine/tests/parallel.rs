@@ -33,7 +33,7 @@ fn each_is_tried_again_by_itself_and_keeps_its_place() {
     assert_eq!(drive.fails("1.2.1", resets), ["1.2.1 failed: usage_limit"], "the other one is sooner");
     assert_eq!(drive.wakes_after(SECOND), ["attempt 1.1.2", "start 1.1.2", "wake in 299000"]);
     assert_eq!(drive.ok("1.1.2")[1..], ["commit 1.1.2", "attempt 1.3.1", "start 1.3.1"]);
-    assert_eq!(drive.run.errors_in_row, 0);
+    assert_eq!(drive.errors(), 0);
     assert_eq!(drive.wakes_after(5 * MINUTE), ["attempt 1.2.2", "start 1.2.2"]);
 }
 
@@ -54,7 +54,7 @@ fn one_that_fails_for_good_fails_the_stage_when_the_others_have_ended() {
         ]
     );
     assert_eq!(drive.run.stages[0].left, [id("1.1.2")]);
-    drive.send(RunEvent::Reopened { max: None });
+    drive.reopen(None);
     assert_eq!(
         drive.send(RunEvent::Started),
         ["attempt 1.1.3", "attempt 1.3.1", "start 1.1.3", "start 1.3.1"],
@@ -77,7 +77,7 @@ fn a_stop_stops_all_and_going_on_fills_the_gaps() {
     assert_eq!(drive.run.status, RunStatus::Killed);
     let refused = reopen(&drive.plan, &drive.run, Some(3), drive.now);
     assert_eq!(refused, Err(Refusal::NotEnough { iterations: 1, max: 3 }), "agents with a number cannot be taken back");
-    drive.send(RunEvent::Reopened { max: Some(5) });
+    drive.reopen(Some(5));
     assert_eq!(drive.send(RunEvent::Started)[..2], ["attempt 1.1.2", "attempt 1.3.2"]);
     for attempt in ["1.1.2", "1.3.2", "1.4.1", "1.5.1"] {
         drive.ok(attempt);

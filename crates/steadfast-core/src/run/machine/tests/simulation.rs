@@ -114,7 +114,7 @@ proptest! {
         for (kind, stage, iteration, attempt) in events {
             let id = AttemptId { stage, iteration, attempt };
             drive.now += i64::from(kind) * SECOND;
-            drive.send(match kind {
+            let event = match kind {
                 0 => RunEvent::Started,
                 1 => RunEvent::Ended { id, outcome: Outcome::Succeeded(Box::new(success("same"))) },
                 2 => RunEvent::Ended { id, outcome: failure(FailureKind::Exit) },
@@ -123,8 +123,12 @@ proptest! {
                 5 => RunEvent::Woke,
                 6 => RunEvent::StopRequested(killed()),
                 7 => RunEvent::CapReached,
-                _ => RunEvent::Reopened { max: Some(iteration) },
-            });
+                _ => {
+                    drive.reopen(Some(iteration));
+                    continue;
+                }
+            };
+            drive.send(event);
         }
     }
 }

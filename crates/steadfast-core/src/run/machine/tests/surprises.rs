@@ -61,7 +61,7 @@ fn a_stage_that_does_not_exist_ends_the_run() {
     drive.run.stages.clear();
     drive.ok("1.1.1");
     drive.send(RunEvent::StopRequested(killed()));
-    drive.send(RunEvent::Reopened { max: Some(3) });
+    drive.reopen(Some(3));
     drive.send(RunEvent::Started);
 }
 

@@ -1,0 +1,91 @@
+//! Reading files that somebody else may have put there: only plain files, and never more of one than was asked for. A
+//! pipe would keep whoever opens it waiting for ever, and a link to an endless device has the length 0.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::Path;
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use rustix::fs::OFlags;
+
+/// A part of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    pub bytes: Vec<u8>,
+    /// Where in the file it begins.
+    pub from: u64,
+    /// The length of the whole file.
+    pub size: u64,
+}
+
+/// Opens a plain file to read it, and nothing else. What was opened is looked at, so that nothing can be put in its
+/// place in between; opening does not wait, whatever it is.
+pub fn open(path: &Path) -> std::io::Result<fs_err::File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
+    let file = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, format!("`{}` is not a file", path.display())))
+}
+
+/// The first `most` bytes of a file.
+pub fn start_of(path: &Path, most: u64) -> std::io::Result<Part> {
+    part(open(path)?, most, false)
+}
+
+/// The last `most` bytes of a file.
+pub fn end_of(path: &Path, most: u64) -> std::io::Result<Part> {
+    part(open(path)?, most, true)
+}
+
+/// All of a file; one that is longer than `most` bytes is an error.
+pub fn whole(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let part = start_of(path, most.saturating_add(1))?;
+    if part.bytes.len() as u64 <= most {
+        return Ok(part.bytes);
+    }
+    Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, format!("`{}` is too large", path.display())))
+}
+
+fn part(mut file: fs_err::File, most: u64, is_end: bool) -> std::io::Result<Part> {
+    let size = file.metadata()?.len();
+    let from = if is_end { size.saturating_sub(most) } else { 0 };
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(Part { bytes, from, size })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn a_part_says_where_it_is_from_and_a_file_that_is_too_long_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs_err::write(&path, "0123456789").unwrap();
+        let part = |bytes: &[u8], from| Part { bytes: bytes.to_vec(), from, size: 10 };
+        assert_eq!(start_of(&path, 3).unwrap(), part(b"012", 0));
+        assert_eq!(end_of(&path, 3).unwrap(), part(b"789", 7));
+        assert_eq!(end_of(&path, 11).unwrap(), part(b"0123456789", 0));
+        assert_eq!(whole(&path, 10).unwrap(), b"0123456789");
+        assert_eq!(whole(&path, 9).unwrap_err().kind(), ErrorKind::FileTooLarge);
+        assert_eq!(whole(&directory.path().join("none"), 9).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
+        for path in [pipe.as_path(), &link, directory.path()] {
+            let error = start_of(path, 9).unwrap_err();
+            assert_eq!(error.to_string(), format!("`{}` is not a file", path.display()));
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Programs of the machine, found as a shell would find them.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use steadfast_core::env_vars;
+
+/// The program that a bare name stands for: the first on PATH that may be executed.
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+    let search = env_vars::path(env_vars::PATH)?;
+    std::env::split_paths(&search).map(|folder| folder.join(name)).find(|candidate| is_executable(candidate))
+}
+
+pub(crate) fn is_executable(path: &Path) -> bool {
+    fs_err::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,115 @@
+//! Where iterations work: in worktrees, alone or one for all; and what is told when such a place is lost.
+
+use steadfast_core::run::{Check, Checked};
+use steadfast_engine::publish;
+
+use super::*;
+
+impl World {
+    fn repository(&self) {
+        self.git(&["init", "-q", "-b", "main"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+    }
+
+    /// A run whose iterations work in one worktree.
+    fn create_apart(&self, plan: &Plan) {
+        self.repository();
+        self.create(plan);
+        publish::keep_sources(&self.path("home"), RUN, None, None, true).unwrap();
+    }
+
+    fn noted(&self) -> (Run, Vec<String>) {
+        let mut notes = Notes::default();
+        let run = dispatcher::drive(&mut self.store(), &engine(self.root.path()), RUN, &mut notes).unwrap();
+        (run, notes.0)
+    }
+}
+
+/// Keeps what people are told.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Observer for Notes {
+    fn note(&mut self, message: &str) {
+        self.0.push(message.to_owned());
+    }
+}
+
+#[test]
+fn a_loop_can_work_in_a_worktree_of_its_own() {
+    let world = World::new();
+    world.create_apart(&plan(vec![stage("work", "echo $STEADFAST_ITERATION >> lines", 2, Rule::FixedN)]));
+    let (run, notes) = world.noted();
+    assert_eq!((ended(&run), notes), ((RunStatus::Completed, "fixed-n"), vec![]));
+    assert_eq!(world.git(&["show", "steadfast/test/run:lines"]), "1\n2\n");
+    assert!(!world.in_project("lines").exists());
+}
+
+#[test]
+fn parallel_iterations_work_on_branches_of_their_own() {
+    let world = World::new();
+    world.repository();
+    let mut apart = stage("apart", "echo $STEADFAST_ITERATION > mine; ls", 3, Rule::FixedN);
+    apart.parallel = true;
+    let run = world.drive(&plan(vec![apart]));
+    assert_eq!(ended(&run), (RunStatus::Completed, "fixed-n"));
+    for iteration in 1..=3 {
+        assert_eq!(world.git(&["show", &format!("steadfast/test/1-{iteration}:mine")]), format!("{iteration}\n"));
+    }
+    assert!(!world.in_project("mine").exists());
+    assert_eq!(world.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn a_rule_is_never_tested_in_another_place() {
+    let world = World::new();
+    let project = world.path("project").display().to_string();
+    let script = format!("mv {project}/.git {project}/git; touch {project}/ok");
+    let rule = Rule::Command("test -e ok".into());
+    world.create_apart(&plan(vec![stage("work", &script, 1, rule)]));
+    let (run, notes) = world.noted();
+    assert_eq!(ended(&run), (RunStatus::Completed, "max_iterations"));
+    let why = format!("{project} is not in a git repository with a commit, so no worktree can be made of it");
+    let detail = format!("its place cannot be entered: {why}");
+    let fact = Checked { check: Check::Command("test -e ok".into()), holds: None, detail };
+    assert_eq!(world.store().read().run_history(RUN, None, 9).unwrap()[0].facts, [fact]);
+    let [uncommitted, untested] = notes.as_slice() else { panic!("{notes:?}") };
+    assert!(uncommitted.starts_with("the work in ") && uncommitted.contains(" is not committed: "), "{uncommitted}");
+    assert!(untested.starts_with(&format!("the rule cannot be tested: {why} (")), "{untested}");
+}
+
+#[test]
+fn work_that_cannot_be_committed_is_told_once() {
+    let world = World::new();
+    let script = "echo bad > \"$(git rev-parse --git-path index)\"; echo $STEADFAST_ITERATION >> lines";
+    world.create_apart(&plan(vec![stage("work", script, 3, Rule::FixedN)]));
+    let (run, notes) = world.noted();
+    assert_eq!(ended(&run), (RunStatus::Completed, "fixed-n"));
+    let worktree = world.path("home/worktrees").join(RUN).join("run");
+    let [note] = notes.as_slice() else { panic!("{notes:?}") };
+    assert!(note.starts_with(&format!("the work in {} is not committed: git ", worktree.display())), "{note}");
+    assert_eq!(std::fs::read_to_string(worktree.join("lines")).unwrap(), "1\n2\n3\n");
+}
+
+#[test]
+fn a_request_to_stop_is_seen_while_git_makes_a_worktree() {
+    let world = World::new();
+    world.create_apart(&plan(vec![stage("work", "echo $STEADFAST_ITERATION >> lines", 1, Rule::FixedN)]));
+    let (begun, over) = (world.path("begun"), world.path("over"));
+    let hook = world.in_project(".git/hooks/post-checkout");
+    std::fs::write(&hook, format!("#!/bin/sh\ntouch {}\nsleep 90\ntouch {}\n", begun.display(), over.display()))
+        .unwrap();
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::thread::scope(|scope| {
+        let driving = scope.spawn(|| world.go_on());
+        eventually(|| begun.exists().then_some(()));
+        let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
+        world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
+        assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Killed, "killed"));
+    });
+    assert!(!over.exists(), "nobody waited for git");
+    std::fs::remove_file(&hook).unwrap();
+    dispatcher::reopen(&mut world.store(), &engine(world.root.path()), RUN, None).unwrap();
+    assert_eq!(ended(&world.go_on()), (RunStatus::Completed, "fixed-n"));
+    assert_eq!(world.git(&["show", "steadfast/test/run:lines"]), "1\n");
+}
