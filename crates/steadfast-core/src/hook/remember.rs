@@ -1,13 +1,13 @@
 //! Keeping what a hook call saw: events, tasks and stated goals, within the transaction of the call.
 
 use super::session::session_record;
-use super::{Call, HookError};
+use super::{Call, HookError, steering};
 use crate::directive::{self, Directive, Form};
 use crate::host::Host;
-use crate::host::hook::HookReply;
+use crate::host::hook::{HookEvent, HookReply};
 use crate::memory::observation::Observation;
 use crate::memory::stated::{self, StatedChange};
-use crate::memory::{Findings, extract, redact};
+use crate::memory::{Findings, extract};
 use crate::store::{Db, Store, StoreError};
 use crate::text;
 
@@ -44,28 +44,31 @@ pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>,
     if !call.paths.config.memory.enabled {
         return Ok(None);
     }
-    let prompt = call.input.observations.iter().find_map(|seen| match seen {
-        Observation::Prompt(prompt) => Some(prompt.as_str()),
-        _ => None,
-    });
-    let Some((form, directive)) = prompt.and_then(directive::read) else {
+    // A command is no statement.
+    if matches!(call.input.event, HookEvent::Command { .. }) {
+        return Ok(None);
+    }
+    let Some((form, directive)) = steering::prompt_of(call.input).and_then(directive::read) else {
         return Ok(None);
     };
     let clean = match directive {
-        // Cut before anything looks at all of it.
-        Directive::State(text) | Directive::Edit(Some(text)) => text::printable(&stated::shortened(text)),
+        Directive::State(text) | Directive::Edit(Some(text)) => stated::clean(text),
         _ => String::new(),
     };
-    let clean = redact::redact(&clean);
     let directive = match directive {
         Directive::State(_) => Directive::State(&clean),
         Directive::Edit(Some(_)) => Directive::Edit(Some(&clean)),
         other => other,
     };
     let live = db.goal(call.session_id())?.filter(|goal| goal.status.is_live());
-    let change = stated::decide(db.stated_goal(call.session_id())?.as_ref(), directive);
+    let holding = db.stated_goal(call.session_id())?;
+    let change = stated::decide(holding.as_ref(), directive);
     db.apply_stated(call.session_id(), &change, live.as_ref().map(|goal| goal.goal_id.as_str()), call.now)?;
-    if !matches!(change, StatedChange::Set(_)) || form == Form::Slash {
+    if form == Form::Slash && !matches!(directive, Directive::State(_)) {
+        return Ok(steering::outcome(holding.as_ref(), directive, &change));
+    }
+    let is_new = matches!(change, StatedChange::Set(_));
+    if !is_new || form == Form::Slash && steering::is_taken_by_client(call, db, &clean)? {
         return Ok(None);
     }
     Ok(match live {
@@ -75,11 +78,10 @@ pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>,
             text::headline(&goal.objective, 80)
         ))),
         // In Codex the marker itself starts the goal.
-        None if call.host() == Host::Codex => None,
-        None => Some(
+        None if call.host() == Host::Codex && form == Form::Marker => None,
+        None => Some(call.host().spell(
             "steadfast: noted as the goal of this session; it comes back after compaction and resume.\n\
-             /goal-start TEXT makes it a durable goal, with a budget and checks."
-                .into(),
-        ),
+             /goal-start TEXT makes it a durable goal, with a budget and checks.",
+        )),
     })
 }

@@ -6,6 +6,7 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
 use crate::directive::Directive;
+use crate::memory::redact;
 use crate::text;
 
 /// The longest text kept of a stated goal; the same as for a durable one.
@@ -43,6 +44,14 @@ pub struct StatedGoal {
     pub changed_at_ms: Millis,
 }
 
+impl StatedGoal {
+    /// Whether a durable goal has this very text, and so speaks for it.
+    pub fn says(&self, objective: &str) -> bool {
+        let stated = self.objective.trim();
+        stated == objective.trim() || stated == clean(objective).trim()
+    }
+}
+
 /// What a directive does to the stated goal of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StatedChange {
@@ -78,13 +87,26 @@ pub fn decide(holding: Option<&StatedGoal>, directive: Directive<'_>) -> StatedC
     }
 }
 
+/// An objective as it is kept, whether stated or durable: nothing that drives a terminal, no secrets, bounded.
+pub fn clean(objective: &str) -> String {
+    // Cut before anything looks at all of it.
+    redact::redact(&text::printable(&shortened(objective))).into_owned()
+}
+
+/// Whether the user wrote more than was kept.
+pub fn is_shortened(objective: &str) -> bool {
+    objective.ends_with(SHORTENED)
+}
+
+const SHORTENED: &str = " characters kept]";
+
 /// As much of an objective as is kept, with a mark where it was cut.
 pub fn shortened(objective: &str) -> String {
     let length = objective.chars().count();
     if length <= LENGTH_KEPT {
         return objective.to_owned();
     }
-    let mark = format!(" … [{} of {length} characters kept]", text::thousands(3_900));
+    let mark = format!(" … [{} of {length}{SHORTENED}", text::thousands(3_900));
     let kept: String = objective.chars().take(3_900).collect();
     kept + &mark
 }
