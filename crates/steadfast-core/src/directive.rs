@@ -1,17 +1,41 @@
 //! A prompt that is about a goal and nothing else: `/goal …`, `goal: …`, `objective: …`, and the words that steer one.
 
-/// What such a prompt asks for.
+/// What such a prompt asks for; `Text` is the prompt's own words, or what is kept of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Directive<'a> {
+pub enum Directive<Text> {
     /// This is the goal from now on: many lines, any language.
-    State(&'a str),
+    State(Text),
     /// The goal's text changes; `None` when the client will ask for it.
-    Edit(Option<&'a str>),
+    Edit(Option<Text>),
     Clear,
     Pause,
     Resume,
     Status,
     Done,
+}
+
+impl<Text> Directive<Text> {
+    /// The same about another text.
+    pub fn map<Other>(self, change: impl FnOnce(Text) -> Other) -> Directive<Other> {
+        match self {
+            Self::State(text) => Directive::State(change(text)),
+            Self::Edit(text) => Directive::Edit(text.map(change)),
+            Self::Clear => Directive::Clear,
+            Self::Pause => Directive::Pause,
+            Self::Resume => Directive::Resume,
+            Self::Status => Directive::Status,
+            Self::Done => Directive::Done,
+        }
+    }
+
+    /// The goal that it states or changes to.
+    pub fn text(&self) -> Option<&Text> {
+        match self {
+            Self::State(text) => Some(text),
+            Self::Edit(text) => text.as_ref(),
+            Self::Clear | Self::Pause | Self::Resume | Self::Status | Self::Done => None,
+        }
+    }
 }
 
 /// How a goal was stated: `/goal` is a command of the clients themselves, a marker is ours.
@@ -23,7 +47,7 @@ pub enum Form {
 
 /// Reads a prompt. Both colons are accepted, ASCII and full-width; words are only commands after `/goal`, and only
 /// alone: `/goal pause the music` is a goal.
-pub fn read(prompt: &str) -> Option<(Form, Directive<'_>)> {
+pub fn read(prompt: &str) -> Option<(Form, Directive<&str>)> {
     let prompt = prompt.trim();
     if let Some(rest) = strip_word(prompt, "/goal") {
         // `/goals` and `/goal-start` are other commands.
@@ -43,7 +67,7 @@ pub fn marked_goal(prompt: &str) -> Option<&str> {
     }
 }
 
-fn after_slash(text: &str) -> Directive<'_> {
+fn after_slash(text: &str) -> Directive<&str> {
     let word = |word: &str| text.eq_ignore_ascii_case(word);
     // Claude Code's own command ends its goal at any of these.
     if ["clear", "stop", "off", "reset", "none", "cancel"].iter().any(|ending| word(ending)) {

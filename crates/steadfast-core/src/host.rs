@@ -46,10 +46,7 @@ pub enum Cap {
 
 impl Cap {
     pub fn fits(self, text: &str) -> bool {
-        match self {
-            Self::Characters(most) => text.encode_utf16().count() <= most,
-            Self::Tokens(most) => text.len().div_ceil(4) <= most,
-        }
+        self.measure(text) <= self.room()
     }
 
     /// How much fits, in the unit of [`Cap::measure`].

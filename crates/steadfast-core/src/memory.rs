@@ -14,6 +14,7 @@ use serde::Serialize;
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
+use crate::directive::{Directive, Form};
 use crate::host::Host;
 use stated::StatedGoal;
 
@@ -125,6 +126,8 @@ pub struct Findings {
     pub tasks: Vec<TaskChange>,
     /// Subjects of errors ([`Finding::subject`]) that would be over if there was one: the same thing worked now.
     pub worked: Vec<String>,
+    /// What a prompt that is about a goal asks for, with as much of its text as is kept.
+    pub steering: Option<(Form, Directive<String>)>,
 }
 
 /// One event as the store keeps it.

@@ -91,13 +91,14 @@ pub fn cut(text: &str, most: usize) -> String {
     kept
 }
 
+/// The first `most` bytes of a text, up to a character boundary.
+pub fn head(text: &str, most: usize) -> &str {
+    text.get(..text.floor_char_boundary(most)).unwrap_or_default()
+}
+
 /// The last `most` bytes of a text, from a character boundary on.
 pub fn tail(text: &str, most: usize) -> &str {
-    let mut from = text.len().saturating_sub(most);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    &text[from..]
+    text.get(text.ceil_char_boundary(text.len().saturating_sub(most))..).unwrap_or_default()
 }
 
 /// A short fingerprint (FNV-1a, 64 bit) to notice that a text changed; not for security.
@@ -236,7 +237,8 @@ mod tests {
     #[test]
     fn cuts_respect_characters() {
         assert_eq!(cut("目標を達成する", 4), "目標を…");
-        assert_eq!(tail("目標", 4), "標");
+        assert_eq!((head("目標", 4), head("目標", 9)), ("目", "目標"));
+        assert_eq!((tail("目標", 4), tail("目標", 9)), ("標", "目標"));
         assert_eq!(headline("one\ntwo", 80), "one …");
     }
 

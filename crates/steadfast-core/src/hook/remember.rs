@@ -2,7 +2,7 @@
 
 use super::session::session_record;
 use super::{Call, HookError, steering};
-use crate::directive::{self, Directive, Form};
+use crate::directive::{Directive, Form};
 use crate::host::Host;
 use crate::host::hook::{HookEvent, HookReply};
 use crate::memory::observation::Observation;
@@ -21,14 +21,17 @@ pub(super) fn seen(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hook
     if call.found == Findings::default() {
         return Ok(HookReply::default());
     }
-    store.write(|db| {
-        // Hooks may be installed in the middle of a session.
-        if db.session(call.session_id())?.is_none() {
-            db.put_session(&session_record(call))?;
-        }
-        keep(call, db)
-    })?;
+    store.write(|db| keep_registered(call, db))?;
     Ok(HookReply::default())
+}
+
+/// Writes down what the call saw, where nobody else takes care that the session is known: hooks may be installed in
+/// the middle of one.
+pub(super) fn keep_registered(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
+    if call.found != Findings::default() && db.session(call.session_id())?.is_none() {
+        db.put_session(&session_record(call))?;
+    }
+    keep(call, db)
 }
 
 /// Writes down what the call saw, in the transaction of whoever handles it.
@@ -41,44 +44,34 @@ pub(super) fn keep(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
 
 /// Follows a prompt that is about a goal, and gives the words for the user, if any are needed.
 pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>, StoreError> {
-    if !call.paths.config.memory.enabled {
-        return Ok(None);
-    }
     // A command is no statement.
     if matches!(call.input.event, HookEvent::Command { .. }) {
         return Ok(None);
     }
-    let Some((form, directive)) = steering::prompt_of(call.input).and_then(directive::read) else {
+    let Some((form, directive)) = &call.found.steering else {
         return Ok(None);
-    };
-    let clean = match directive {
-        Directive::State(text) | Directive::Edit(Some(text)) => stated::clean(text),
-        _ => String::new(),
-    };
-    let directive = match directive {
-        Directive::State(_) => Directive::State(&clean),
-        Directive::Edit(Some(_)) => Directive::Edit(Some(&clean)),
-        other => other,
     };
     let live = db.goal(call.session_id())?.filter(|goal| goal.status.is_live());
     let holding = db.stated_goal(call.session_id())?;
     let change = stated::decide(holding.as_ref(), directive);
     db.apply_stated(call.session_id(), &change, live.as_ref().map(|goal| goal.goal_id.as_str()), call.now)?;
-    if form == Form::Slash && !matches!(directive, Directive::State(_)) {
+    if *form == Form::Slash && !matches!(directive, Directive::State(_)) {
         return Ok(steering::outcome(holding.as_ref(), directive, &change));
     }
-    let is_new = matches!(change, StatedChange::Set(_));
-    if !is_new || form == Form::Slash && steering::is_taken_by_client(call, db, &clean)? {
+    let StatedChange::Set(objective) = change else {
+        return Ok(None);
+    };
+    if *form == Form::Slash && steering::is_taken_by_client(call, db, &objective)? {
         return Ok(None);
     }
     Ok(match live {
-        Some(goal) if goal.objective.trim() == clean.trim() => None,
+        Some(goal) if goal.objective.trim() == objective.trim() => None,
         Some(goal) => Some(call.host().spell(&format!(
             "steadfast: noted beside the goal of this session, which stays: {}\n/goal-edit TEXT changes what is pursued.",
             text::headline(&goal.objective, 80)
         ))),
         // In Codex the marker itself starts the goal.
-        None if call.host() == Host::Codex && form == Form::Marker => None,
+        None if call.host() == Host::Codex && *form == Form::Marker => None,
         None => Some(call.host().spell(
             "steadfast: noted as the goal of this session; it comes back after compaction and resume.\n\
              /goal-start TEXT makes it a durable goal, with a budget and checks.",

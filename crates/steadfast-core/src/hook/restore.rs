@@ -1,6 +1,8 @@
 //! What is lost to the model comes back after a resume, a compaction or `/clear`: the goal and the working state, by
 //! lineage only, and told once.
 
+use minijinja::context;
+
 use super::session::{account, read_new, record_new, session_record};
 use super::{Call, HookError, turn};
 use crate::accounting;
@@ -11,7 +13,7 @@ use crate::host::hook::HookReply;
 use crate::host::{self, Host, Since};
 use crate::memory::snapshot::After;
 use crate::overview::snapshot::{Occasion, snapshot_text};
-use crate::prompt::Wording;
+use crate::prompt::{self, Wording};
 use crate::store::{Db, Session, Store};
 use crate::text;
 
@@ -167,21 +169,23 @@ pub(super) fn offer(call: &Call<'_>, store: &mut Store, parent: &str, after: Aft
 pub(super) fn adoption_hint(call: &Call<'_>, goal: &Goal, after: After) -> String {
     let when = if after == After::Clear { "before /clear" } else { "this one was forked from" };
     let objective = text::headline(&goal.objective, 80);
-    format!("steadfast: the session {when} has a goal ({}): {objective}\n{}", goal.status, takes_over(call, goal))
-}
-
-/// A fork has the words about its parent's goal in its conversation; this takes the order out of them.
-pub(super) fn not_of_this_session(call: &Call<'_>, goal: &Goal) -> String {
     format!(
-        "Steadfast: the durable goal in the conversation above belongs to the session that this one was forked from, not to \
-         this one. Do not work on it unless the user asks. {}",
-        takes_over(call, goal)
+        "steadfast: the session {when} has a goal ({}): {objective}\n{} takes it over here.",
+        goal.status,
+        adopting(call, goal)
     )
 }
 
-fn takes_over(call: &Call<'_>, goal: &Goal) -> String {
+/// A fork has the words about its parent's goal in its conversation; this takes the order out of them.
+pub(super) fn not_of_this_session(call: &Call<'_>, goal: &Goal) -> Result<String, HookError> {
+    let adopt = adopting(call, goal);
+    Ok(prompt::render(include_str!("../../prompts/forked_goal.md"), context! { adopt })?)
+}
+
+/// What to type to take a goal over.
+fn adopting(call: &Call<'_>, goal: &Goal) -> String {
     let id: String = goal.goal_id.chars().take(8).collect();
-    call.host().spell(&format!("/goal-adopt {id} takes it over here."))
+    call.host().spell(&format!("/goal-adopt {id}"))
 }
 
 pub(super) fn live_goal(db: Db<'_>, session_id: &str) -> Result<Option<Goal>, HookError> {

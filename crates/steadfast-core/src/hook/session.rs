@@ -11,7 +11,7 @@ use crate::host::hook::{HookReply, StartSource};
 use crate::host::process::ProcessId;
 use crate::host::{self, Host, process};
 use crate::memory::snapshot::After;
-use crate::store::{Db, ParentLink, Session, Store};
+use crate::store::{Db, ParentLink, Session, Store, StoreError};
 use crate::text;
 
 /// What this hook call tells about its session.
@@ -66,9 +66,11 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
         StartSource::Compact => return restore::compacted(call, store, &session),
         StartSource::Startup | StartSource::Clear | StartSource::Fork => {}
     }
+    if source == StartSource::Startup {
+        return begin(call, store, &session);
+    }
     store.write(|db| db.put_session(&session))?;
     match (source, &session.parent_session_id) {
-        (StartSource::Startup, _) => forget_old_sessions(call, store),
         (StartSource::Clear, Some(parent)) => restore::offer(call, store, parent, After::Clear),
         (_, Some(parent)) => restore::offer(call, store, parent, After::Fork),
         (_, None) => Ok(HookReply::default()),
@@ -103,13 +105,15 @@ fn left_for(session: &Session, mut left: Vec<Session>, mut open: Vec<Session>) -
     left.pop().filter(|_| left.is_empty())
 }
 
-/// A new session is the time to let go of those that nobody came back to.
-fn forget_old_sessions(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+/// A new session is the time to let go of those that nobody came back to. Looking for them takes long where much is
+/// remembered, so that happens before anybody has to wait.
+fn begin(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
     let days = call.paths.config.memory.retention_days;
-    // Looking takes long where much is remembered; nobody has to wait for that.
-    if !store.read().old_sessions(call.now, days)?.is_empty() {
-        store.write(|db| db.forget_old(call.now, days))?;
-    }
+    let old = store.read().old_sessions(call.now, days)?;
+    store.write(|db| {
+        db.put_session(session)?;
+        db.forget_old(&old, call.now, days)
+    })?;
     Ok(HookReply::default())
 }
 
@@ -152,29 +156,54 @@ fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason:
 }
 
 pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<HookReply, HookError> {
-    let (session, noted) = register(call, store, typed)?;
-    let noted = HookReply { message: noted, ..HookReply::default() };
-    if let Some(parent) = &session.parent_session_id {
-        // The conversation came along with the fork; only its goal did not.
-        let goal = restore::live_goal(store.read(), parent)?;
-        let context = goal.as_ref().map(|goal| restore::not_of_this_session(call, goal));
-        let message = goal.map(|goal| restore::adoption_hint(call, &goal, After::Fork)).or(noted.message);
-        return Ok(HookReply { context, message, ..HookReply::default() });
+    let session = taking_prompt(call, store, typed)?;
+    if let Some(parent) = session.parent_session_id.clone() {
+        return first_prompt_of_fork(call, store, &session, &parent);
     }
-    if !typed {
-        return Ok(noted);
-    }
-    let tokens_before = store.read().goal(call.session_id())?.map_or(0, |goal| goal.total_tokens());
-    let Some((goal, facts)) = account(call, store)? else {
-        return Ok(noted);
+    let readings = if typed { read_new(call, store) } else { Ok(None) };
+    let readings = match readings {
+        Ok(readings) => readings.unwrap_or_default(),
+        // What the user said is worth keeping, whatever is wrong with the files.
+        Err(error) => {
+            store.write(|db| note_prompt(call, db, &session))?;
+            return Err(error);
+        }
+    };
+    let message = store.write(|db| {
+        let noted = note_prompt(call, db, &session)?;
+        let notice = if typed { goal_at_prompt(call, db, &readings)? } else { None };
+        Ok::<_, HookError>(notice.or(noted))
+    })?;
+    Ok(HookReply { message, ..HookReply::default() })
+}
+
+/// The conversation came along with the fork; only its goal did not.
+fn first_prompt_of_fork(
+    call: &Call<'_>,
+    store: &mut Store,
+    session: &Session,
+    parent: &str,
+) -> Result<HookReply, HookError> {
+    let noted = store.write(|db| note_prompt(call, db, session))?;
+    let goal = restore::live_goal(store.read(), parent)?;
+    let context = goal.as_ref().map(|goal| restore::not_of_this_session(call, goal)).transpose()?;
+    let message = goal.map(|goal| restore::adoption_hint(call, &goal, After::Fork)).or(noted);
+    Ok(HookReply { context, message, ..HookReply::default() })
+}
+
+/// What a person's prompt means for the goal of the session, and the words for the user, if reading paused it.
+fn goal_at_prompt(call: &Call<'_>, db: Db<'_>, readings: &[FileReading]) -> Result<Option<String>, HookError> {
+    let tokens_before = db.goal(call.session_id())?.map_or(0, |goal| goal.total_tokens());
+    let Some((mut goal, facts)) = record_new(call, db, readings)? else {
+        return Ok(None);
     };
     let driving = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
-    if !driving && store.read().has_open_span(&goal.goal_id)? {
+    if !driving && db.has_open_span(&goal.goal_id)? {
         // The turn that ended the goal was interrupted, so no Stop came; this prompt is not the goal's any more.
-        store.write(|db| turn::end_final_turn(db, &goal, tokens_before, call))?;
+        goal = turn::end_final_turn(db, &goal, tokens_before, call)?;
     }
     if let Some(notice) = turn::pause_notice(call.host(), &facts) {
-        return Ok(HookReply { message: Some(notice), ..HookReply::default() });
+        return Ok(Some(notice));
     }
     // Where nothing wakes the client, the prompt after a reset takes the goal up again.
     let woken = match call.host() {
@@ -182,21 +211,21 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
         _ => None,
     };
     if let Some(change) = woken.or_else(|| change::prompted(&goal, call.now)) {
-        store.write(|db| db.save(&goal, change, call.origin))?;
+        db.save(&goal, change, call.origin)?;
     }
-    Ok(noted)
+    Ok(None)
 }
 
 /// A slash command is a person's word, like a prompt.
 pub(super) fn typed_command(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    let (_, message) = register(call, store, true)?;
+    let session = taking_prompt(call, store, true)?;
+    let message = store.write(|db| note_prompt(call, db, &session))?;
     Ok(HookReply { message, ..HookReply::default() })
 }
 
-/// Notes a session that takes a prompt and what the prompt says that is worth keeping, and gives the words for the user.
-/// A fork announces itself under its parent's id; its own id appears only here, and then its parent is the session that
-/// the same client ran before.
-fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<(Session, Option<String>), HookError> {
+/// The session that takes a prompt. A fork announces itself under its parent's id; its own id appears only here, and
+/// then its parent is the session that the same client ran before.
+fn taking_prompt(call: &Call<'_>, store: &Store, typed: bool) -> Result<Session, HookError> {
     let known = store.read().session(call.session_id())?;
     let mut session = session_record(call);
     session.last_prompt_ms = typed.then_some(call.now);
@@ -209,12 +238,14 @@ fn register(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<(Session,
         };
         session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Fork);
     }
-    let noted = store.write(|db| {
-        db.put_session(&session)?;
-        remember::keep(call, db)?;
-        remember::keep_stated(call, db)
-    })?;
-    Ok((session, noted))
+    Ok(session)
+}
+
+/// Notes the session and what its prompt says that is worth keeping, and gives the words for the user.
+fn note_prompt(call: &Call<'_>, db: Db<'_>, session: &Session) -> Result<Option<String>, StoreError> {
+    db.put_session(session)?;
+    remember::keep(call, db)?;
+    remember::keep_stated(call, db)
 }
 
 /// The session that this one was forked from, as its file says.

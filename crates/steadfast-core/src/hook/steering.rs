@@ -65,11 +65,15 @@ fn native_goal(db: Db<'_>, input: &HookInput) -> Result<Option<String>, StoreErr
 /// Whether the client's own goal feature pursues what a prompt states.
 pub(super) fn is_taken_by_client(call: &Call<'_>, db: Db<'_>, objective: &str) -> Result<bool, StoreError> {
     let native = native_goal(db, call.input)?;
-    Ok(native.is_some_and(|native| stated::clean(&native).trim() == objective.trim()))
+    Ok(native.is_some_and(|native| stated::kept(&native).trim() == objective.trim()))
 }
 
 /// What a prompt did to the stated goal that held before it, in one line.
-pub(super) fn outcome(holding: Option<&StatedGoal>, directive: Directive<'_>, change: &StatedChange) -> Option<String> {
+pub(super) fn outcome(
+    holding: Option<&StatedGoal>,
+    directive: &Directive<String>,
+    change: &StatedChange,
+) -> Option<String> {
     let goal = holding?;
     let (was, objective) = (goal.status, text::headline(&goal.objective, 80));
     let did = match (directive, change) {

@@ -14,6 +14,7 @@ use crate::testing::{HOUR, MINUTE, SECOND, SESSION, START, USER, WORKER, World, 
 
 mod driving;
 mod session;
+mod transactions;
 mod trouble;
 
 impl World {

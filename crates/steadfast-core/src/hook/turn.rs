@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use minijinja::context;
 use serde_json::json;
 
 use super::{Call, HookError, remember, restore};
@@ -14,7 +15,7 @@ use crate::goal::{Goal, GoalStatus, PausedReason};
 use crate::host::Host;
 use crate::host::hook::HookReply;
 use crate::native;
-use crate::prompt::{self, Wording};
+use crate::prompt;
 use crate::spend;
 use crate::store::{Db, Store, StoreError};
 use crate::text;
@@ -118,8 +119,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
     if let Some(notice) = notice {
         return Ok(message_only(notice));
     }
-    let wording = restore::wording(call, store.read(), &goal)?;
-    reply(&goal, wording, decision, &warnings, call)
+    reply(call, store.read(), &goal, decision, &warnings)
 }
 
 /// The turn that ended the goal is over: from here on nothing is charged to it.
@@ -153,13 +153,15 @@ fn wait_for_last_message(
 }
 
 fn reply(
+    call: &Call<'_>,
+    db: Db<'_>,
     goal: &Goal,
-    wording: Wording,
     decision: Decision,
     warnings: &[Limit],
-    call: &Call<'_>,
 ) -> Result<HookReply, HookError> {
     let now = call.now;
+    // Looks through the session's file, so only for a prompt that is made.
+    let wording = || restore::wording(call, db, goal);
     let mut messages: Vec<String> =
         warnings.iter().map(|limit| format!("steadfast: {}", prompt::describe_near(goal, *limit, now))).collect();
     let mut block = None;
@@ -168,10 +170,10 @@ fn reply(
         Decision::NativeGoalDrives => {
             messages.push("steadfast: the client's own /goal is driving; /goal clear lets this goal go on.".into());
         }
-        Decision::Continue => block = Some(prompt::continuation(goal, wording, warnings, now)?),
+        Decision::Continue => block = Some(prompt::continuation(goal, wording()?, warnings, now)?),
         Decision::WindDown(limit) => {
             messages.push(format!("steadfast: limit reached ({}); one turn to wind down.", prompt::describe_reached(goal, limit, now)));
-            block = Some(prompt::wind_down(goal, wording, limit, now)?);
+            block = Some(prompt::wind_down(goal, wording()?, limit, now)?);
         }
         Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
         Decision::NoProgress => messages.push(call.host().spell(&format!(
@@ -239,10 +241,13 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         BatchDecision::GoOn => {
             let phrases: Vec<String> =
                 warnings.iter().map(|limit| prompt::describe_near(&goal, *limit, call.now)).collect();
-            let phrases = phrases.join("; ");
+            let limits = phrases.join("; ");
             HookReply {
-                context: Some(format!("Steadfast: {phrases}. Put what matters most first.")),
-                message: Some(format!("steadfast: {phrases}")),
+                context: Some(prompt::render(
+                    include_str!("../../prompts/near_limit.md"),
+                    context! { limits => limits.as_str() },
+                )?),
+                message: Some(format!("steadfast: {limits}")),
                 ..HookReply::default()
             }
         }

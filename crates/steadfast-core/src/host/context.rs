@@ -73,7 +73,7 @@ impl Statement {
         let typed = claude::typed_command(message).unwrap_or_else(|| message.to_owned());
         match directive::read(&typed) {
             Some((_, Directive::State(words) | Directive::Edit(Some(words)))) => {
-                words == self.objective || stated::clean(words).trim() == self.objective
+                words == self.objective || stated::kept(words).trim() == self.objective
             }
             _ => false,
         }

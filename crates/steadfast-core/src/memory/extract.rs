@@ -19,7 +19,7 @@ use crate::text;
 const PROMPT_MAX: usize = 4_000;
 const ERROR_MAX: usize = 1_000;
 const MESSAGE_MAX: usize = 500;
-const LINE_MAX: usize = 200;
+const ONE_LINE_MAX: usize = 200;
 const SUBJECT_MAX: usize = 300;
 
 /// Files that tell an agent how to work.
@@ -49,7 +49,7 @@ impl Notes {
             Observation::Search { pattern, place } => {
                 let about = if place.is_empty() { pattern } else { place };
                 let text = if place.is_empty() { pattern.clone() } else { format!("{pattern} in {place}") };
-                self.keep(Category::File, "search", Importance::Low, about, &text, LINE_MAX);
+                self.keep(Category::File, "search", Importance::Low, about, &text, ONE_LINE_MAX);
                 self.worked(&attempt("search", about));
             }
             Observation::TaskAnnounced { .. } | Observation::TaskChanged { .. } | Observation::TaskList(_) => {
@@ -57,7 +57,7 @@ impl Notes {
             }
             // What the user decided holds until they decide otherwise.
             Observation::Answer { question, answer } => {
-                let question = text::headline(&text::printable(question), LINE_MAX);
+                let question = text::headline(&text::printable(question), ONE_LINE_MAX);
                 let text = format!("{question} → {answer}");
                 self.keep(Category::Decision, "answer", Importance::Critical, &question, &text, MESSAGE_MAX);
             }
@@ -69,11 +69,11 @@ impl Notes {
             }
             Observation::Instructions { path } => self.instructions(path),
             Observation::Skill { name } => {
-                self.keep(Category::Skill, "used", Importance::Normal, name, name, LINE_MAX);
+                self.keep(Category::Skill, "used", Importance::Normal, name, name, ONE_LINE_MAX);
             }
             // That one began is only interesting as long as it has not said anything.
             Observation::SubagentStarted { id, kind } => {
-                self.keep(Category::Subagent, "started", Importance::Low, id, kind, LINE_MAX);
+                self.keep(Category::Subagent, "started", Importance::Low, id, kind, ONE_LINE_MAX);
             }
             Observation::SubagentTasked { id, kind, task } => {
                 let text = if kind.is_empty() { task.clone() } else { format!("{kind}: {task}") };
@@ -155,7 +155,7 @@ impl Notes {
 /// The beginning of a text, safe to keep.
 fn clean(text: &str, most: usize) -> String {
     // More than is kept, so that a secret at the edge is still seen whole.
-    let window = head(text, most.saturating_mul(8).max(4_096));
+    let window = text::head(text, most.saturating_mul(8).max(4_096));
     let printable = text::printable(window);
     let safe = redact::redact(printable.trim());
     if window.len() == text.len() {
@@ -169,15 +169,6 @@ fn clean(text: &str, most: usize) -> String {
 /// A name to find something by: one line.
 fn subject(text: &str) -> String {
     text::cut(clean(text, SUBJECT_MAX).lines().next().unwrap_or_default().trim(), SUBJECT_MAX)
-}
-
-/// The first `most` bytes of a text, up to a character boundary.
-fn head(text: &str, most: usize) -> &str {
-    let mut to = text.len().min(most);
-    while !text.is_char_boundary(to) {
-        to -= 1;
-    }
-    text.get(..to).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 mod flags;
 mod names;
+mod operands;
 mod places;
 mod plain;
 mod prose;

@@ -11,6 +11,10 @@ use crate::text;
 
 /// The longest text kept of a stated goal; the same as for a durable one.
 pub const LENGTH_KEPT: usize = 4_000;
+/// What is left of a longer one, so that there is room to say so.
+const CUT_AT: usize = 3_900;
+/// Nothing behind this many bytes is looked at: far more than is kept, so that a secret at the edge is seen whole.
+const LOOKED_AT: usize = 8 * LENGTH_KEPT;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
@@ -48,7 +52,7 @@ impl StatedGoal {
     /// Whether a durable goal has this very text, and so speaks for it.
     pub fn says(&self, objective: &str) -> bool {
         let stated = self.objective.trim();
-        stated == objective.trim() || stated == clean(objective).trim()
+        stated == objective.trim() || stated == kept(objective).trim()
     }
 }
 
@@ -63,22 +67,19 @@ pub enum StatedChange {
 }
 
 /// Decides what a directive changes, given the goal that holds now. Stating the same goal again changes nothing but
-/// wakes a paused one.
-pub fn decide(holding: Option<&StatedGoal>, directive: Directive<'_>) -> StatedChange {
-    let set = |objective: &str| {
-        let objective = shortened(objective);
-        match holding {
-            Some(goal) if goal.objective == objective && goal.status == StatedStatus::Active => StatedChange::Nothing,
-            Some(goal) if goal.objective == objective => StatedChange::Move(StatedStatus::Active),
-            _ => StatedChange::Set(objective),
-        }
+/// wakes a paused one. The text of the directive is what [`kept`] made of it.
+pub fn decide<Text: AsRef<str>>(holding: Option<&StatedGoal>, directive: &Directive<Text>) -> StatedChange {
+    let set = |objective: &str| match holding {
+        Some(goal) if goal.objective == objective && goal.status == StatedStatus::Active => StatedChange::Nothing,
+        Some(goal) if goal.objective == objective => StatedChange::Move(StatedStatus::Active),
+        _ => StatedChange::Set(objective.to_owned()),
     };
     let moved = |status: StatedStatus| match holding {
         Some(goal) if goal.status != status => StatedChange::Move(status),
         _ => StatedChange::Nothing,
     };
     match directive {
-        Directive::State(objective) | Directive::Edit(Some(objective)) => set(objective),
+        Directive::State(objective) | Directive::Edit(Some(objective)) => set(objective.as_ref()),
         Directive::Clear => moved(StatedStatus::Cleared),
         Directive::Pause => moved(StatedStatus::Paused),
         Directive::Resume => moved(StatedStatus::Active),
@@ -87,28 +88,28 @@ pub fn decide(holding: Option<&StatedGoal>, directive: Directive<'_>) -> StatedC
     }
 }
 
-/// An objective as it is kept, whether stated or durable: nothing that drives a terminal, no secrets, bounded.
-pub fn clean(objective: &str) -> String {
-    // Cut before anything looks at all of it.
-    redact::redact(&text::printable(&shortened(objective))).into_owned()
-}
+/// How the mark ends that says that the user wrote more.
+const SHORTENED: &str = " characters kept]";
 
 /// Whether the user wrote more than was kept.
 pub fn is_shortened(objective: &str) -> bool {
     objective.ends_with(SHORTENED)
 }
 
-const SHORTENED: &str = " characters kept]";
-
-/// As much of an objective as is kept, with a mark where it was cut.
-pub fn shortened(objective: &str) -> String {
-    let length = objective.chars().count();
-    if length <= LENGTH_KEPT {
-        return objective.to_owned();
+/// What is kept of an objective: printable, redacted, and with a mark where it was cut.
+pub fn kept(objective: &str) -> String {
+    let window = text::head(objective, LOOKED_AT);
+    let printable = text::printable(window);
+    let safe = redact::redact(printable.trim());
+    let length = safe.chars().count();
+    if window.len() == objective.len() && length <= LENGTH_KEPT {
+        return safe.into_owned();
     }
-    let mark = format!(" … [{} of {length}{SHORTENED}", text::thousands(3_900));
-    let kept: String = objective.chars().take(3_900).collect();
-    kept + &mark
+    let start: String = safe.chars().take(CUT_AT).collect();
+    let length = if window.len() == objective.len() { length } else { objective.chars().count() };
+    let number = |count: usize| text::thousands(i64::try_from(count).unwrap_or(i64::MAX));
+    let mark = format!(" … [{} of {}{SHORTENED}", number(start.chars().count()), number(length));
+    start + &mark
 }
 
 #[cfg(test)]
@@ -147,14 +148,27 @@ mod tests {
             (Some(&paused), Directive::Done, StatedChange::Move(Done)),
             (None, Directive::Clear, StatedChange::Nothing),
         ] {
-            assert_eq!(decide(goal, directive), change, "{directive:?} on {goal:?}");
+            assert_eq!(decide(goal, &directive), change, "{directive:?} on {goal:?}");
         }
     }
 
     #[test]
     fn a_text_that_is_too_long_says_so() {
-        let StatedChange::Set(kept) = decide(None, Directive::State(&"目".repeat(50_000))) else { panic!("not set") };
-        assert!(kept.chars().count() <= LENGTH_KEPT);
-        assert!(kept.ends_with("[3,900 of 50000 characters kept]"));
+        for (text, length) in [("目".repeat(50_000), "50,000"), ("a".repeat(4_001), "4,001")] {
+            let kept = kept(&text);
+            assert!(kept.chars().count() <= LENGTH_KEPT);
+            assert!(kept.ends_with(&format!("{} … [3,900 of {length} characters kept]", &text[..3])), "{kept}");
+        }
+        assert_eq!(kept(&"a".repeat(4_000)), "a".repeat(4_000));
+    }
+
+    #[test]
+    fn a_secret_at_the_edge_goes_whole() {
+        let key = "sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789";
+        for before in CUT_AT - key.len()..=CUT_AT {
+            let text = format!("{} {key} {}", "a".repeat(before), "b ".repeat(100));
+            assert!(!kept(&text).contains("sk-ant"), "{before}");
+        }
+        assert_eq!(kept(" ship it with \u{1b}[1mtoken=abc\u{1b}[0m\u{7} "), "ship it with token=[redacted]");
     }
 }

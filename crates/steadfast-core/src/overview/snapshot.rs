@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use minijinja::context;
+
 use crate::goal::Goal;
 use crate::host::{self, Host, Since};
 use crate::memory::snapshot::{self, After, Framing};
@@ -64,15 +66,11 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
 
 /// What is left to say about the goal: how completion is checked, and that its accounting is in doubt.
 fn note(host: Host, goal: &Goal) -> Option<String> {
-    let mut notes = Vec::new();
-    if !goal.verify.is_empty() {
-        notes.push(format!("Completion is checked by running: {}.", prompt::commands(goal)));
-    }
-    if goal.accounting_uncertain {
-        let way_on = "Token accounting became uncertain: the user must run /goal-reconcile --accept-reset before the goal can go on.";
-        notes.push(host.spell(way_on));
-    }
-    Some(notes.join(" ")).filter(|notes| !notes.is_empty())
+    let verify = (!goal.verify.is_empty()).then(|| prompt::commands(goal));
+    let reconcile = goal.accounting_uncertain.then(|| host.spell("/goal-reconcile --accept-reset"));
+    // The tests render every branch; a snapshot without its note is still one.
+    let note = prompt::render(include_str!("../../prompts/goal_note.md"), context! { verify, reconcile }).ok()?;
+    Some(note).filter(|note| !note.is_empty())
 }
 
 /// Codex's own goal loses its text when a turn is compacted in the middle; it is put back.

@@ -138,7 +138,7 @@ fn native_hint(verb: &str) -> String {
 fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
     // The text that is kept as stated; one that is too long is no goal, and not half of one.
     let is_too_long = objective.chars().count() > OBJECTIVE_MAX;
-    let objective = if is_too_long { objective.to_owned() } else { stated::clean(objective) };
+    let objective = if is_too_long { objective.to_owned() } else { stated::kept(objective) };
     let start = StartArgs { objective: vec![objective], ..StartArgs::default() };
     let arguments = GoalArgs { session: None, json: false, verb: GoalVerb::Start(start) };
     let started = goal::run(&caller(input, paths), arguments).and_then(|outcome| {

@@ -24,7 +24,7 @@ impl Env {
 
     fn state(&self, session_id: &str, objective: &str) {
         let mut store = Store::open(&self.store()).unwrap();
-        let change = decide(None, Directive::State(objective));
+        let change = decide(None, &Directive::State(objective));
         store.write(|db| db.apply_stated(session_id, &change, None, clock::now())).unwrap();
     }
 

@@ -54,6 +54,17 @@ fn a_failure_of_ours_pauses_the_goal_as_degraded_and_says_so() {
 }
 
 #[test]
+fn a_prompt_is_kept_although_the_session_file_cannot_be_read() {
+    let world = running_goal();
+    fs_err::create_dir(&world.transcript).unwrap();
+    let observations = vec![crate::memory::observation::Observation::Prompt("goal: ship it".into())];
+    let input = HookInput { observations, ..world.input("UserPromptSubmit", HookEvent::Prompt { typed: true }) };
+    assert!(handle(&input, &world.paths(), at(5)).message.unwrap().contains("/goal-resume"));
+    assert_eq!(world.goal().state(), "paused (degraded)");
+    assert_eq!(world.store.read().stated_goal(SESSION).unwrap().unwrap().objective, "ship it");
+}
+
+#[test]
 fn a_malformed_number_pauses_the_goal_and_says_how_to_go_on() {
     type Call = fn(&World) -> HookReply;
     let calls: [(&str, Call); 4] = [

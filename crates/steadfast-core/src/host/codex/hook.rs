@@ -12,6 +12,7 @@ use crate::directive;
 use crate::host::Host;
 use crate::host::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
 use crate::host::observe::value;
+use crate::host::trouble::{self, Trouble};
 use crate::usage::NativeGoal;
 
 /// How the client names the tools of our MCP server.
@@ -181,7 +182,7 @@ pub(super) fn goal_of(goal: &Value) -> NativeGoal {
     }
 }
 
-/// Codex tells an error in words only.
+/// Codex tells an error in words only. When a used-up plan comes back is asked when the hook is handled.
 fn failure(error: Option<&Value>) -> HookEvent {
     let message = match error {
         Some(Value::String(text)) => text.clone(),
@@ -189,16 +190,22 @@ fn failure(error: Option<&Value>) -> HookEvent {
         _ => String::new(),
     };
     let lower = message.to_lowercase();
-    let kind = if lower.contains("usage limit") {
-        "rate_limit"
-    } else if lower.contains("unauthorized") || lower.contains("401") {
-        "authentication_failed"
-    } else if lower.contains("400 bad request") || lower.contains("invalid_request") {
-        "invalid_request"
-    } else {
-        "server_error"
+    let refused = || lower.contains("400 bad request") || lower.contains("invalid_request");
+    let kind = match trouble::judge(&message, status(&lower), 0) {
+        Trouble::UsageLimit { .. } => "rate_limit",
+        Trouble::Hopeless => "authentication_failed",
+        Trouble::Other if refused() => "invalid_request",
+        Trouble::Transient | Trouble::Other => "server_error",
     };
     HookEvent::StopFailure { error: kind.to_owned(), message }
+}
+
+/// `unexpected status 401 Unauthorized: …`, `exceeded retry limit, last status: 429 Too Many Requests`
+fn status(message: &str) -> Option<u16> {
+    let (_, rest) = message.split_once("status")?;
+    let number = rest.trim_start_matches([':', ' ']);
+    let digits = number.bytes().take_while(u8::is_ascii_digit).count();
+    number.get(..digits).filter(|_| digits == 3)?.parse().ok()
 }
 
 /// Writes the reply as the client knows it for this event; `None` when there is nothing to say.

@@ -1,7 +1,7 @@
 //! What a command does to the environment of those after it: activated environments, exported names (never their
 //! values), chosen tool chains and installed packages.
 
-use super::{LINE_MAX, Notes};
+use super::{Notes, ONE_LINE_MAX};
 use crate::memory::{Category, Importance};
 
 /// Programs that choose versions, with the words that do.
@@ -66,7 +66,7 @@ pub(super) fn note(notes: &mut Notes, words: &[String]) {
     let first = arguments.first().map_or("", String::as_str);
     let mut keep = |kind: &'static str, subject: &str, text: &str| {
         // A model that goes on needs to know it, and can find it out.
-        notes.keep(Category::Environment, kind, Importance::Normal, subject, text, LINE_MAX);
+        notes.keep(Category::Environment, kind, Importance::Normal, subject, text, ONE_LINE_MAX);
     };
     match program {
         "source" | "." if is_activation(first) => keep("activate", first, &format!("source {first}")),

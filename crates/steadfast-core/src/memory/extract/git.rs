@@ -2,7 +2,7 @@
 //! kept with its message, everything else as the command that did it.
 
 use super::shell::line;
-use super::{LINE_MAX, MESSAGE_MAX, Notes};
+use super::{MESSAGE_MAX, Notes, ONE_LINE_MAX};
 use crate::memory::{Category, Importance};
 use crate::text;
 
@@ -53,7 +53,7 @@ pub(super) struct Operation {
 
 impl Operation {
     pub(super) fn note(&self, notes: &mut Notes) {
-        let most = if self.kind == "commit" { MESSAGE_MAX } else { LINE_MAX };
+        let most = if self.kind == "commit" { MESSAGE_MAX } else { ONE_LINE_MAX };
         notes.keep(Category::Git, self.kind, self.importance, &self.subject, &self.text, most);
     }
 
@@ -122,7 +122,7 @@ fn committed(arguments: &[String]) -> Operation {
     }
     let message = paragraphs.join("\n\n");
     let text = if message.is_empty() { format!("git commit {}", arguments.join(" ")) } else { message };
-    let subject = if paragraphs.is_empty() { String::new() } else { text::headline(&text, LINE_MAX) };
+    let subject = if paragraphs.is_empty() { String::new() } else { text::headline(&text, ONE_LINE_MAX) };
     Operation { kind: "commit", importance: Importance::Normal, subject, text: text.trim().to_owned() }
 }
 

@@ -2,8 +2,9 @@
 //! rules they set. The rules look at punctuation and length, which every language has, and at a short list of openings.
 
 use super::{MESSAGE_MAX, Notes, PROMPT_MAX};
-use crate::directive::{self, Directive};
-use crate::memory::{Category, Importance};
+use crate::directive::{self, Directive, Form};
+use crate::memory::{Category, Finding, Importance, stated};
+use crate::text;
 
 /// Nothing behind this many bytes is looked at.
 const LOOKED_AT: usize = 64 * 1024;
@@ -110,23 +111,15 @@ const TALK: [&str; 10] = [
 
 pub(super) fn note(notes: &mut Notes, prompt: &str) {
     let prompt = prompt.trim();
-    match directive::read(prompt) {
-        Some((_, Directive::State(objective))) => {
-            // The goal is a record of its own; the event tells when it was stated.
-            return notes.keep(Category::Goal, "stated", Importance::Critical, "", objective, PROMPT_MAX);
-        }
-        Some((_, Directive::Edit(Some(objective)))) => {
-            return notes.keep(Category::Goal, "edited", Importance::Critical, "", objective, PROMPT_MAX);
-        }
-        Some(_) => return,
-        None => {}
+    if let Some((form, directive)) = directive::read(prompt) {
+        return steered(notes, form, directive.map(stated::kept));
     }
     if is_command(prompt) {
         return;
     }
     // What the user asked for is the thread of the session; only the newest matter as much as decisions.
     notes.keep(Category::Prompt, "typed", Importance::High, "", prompt, PROMPT_MAX);
-    let seen = super::head(prompt, LOOKED_AT);
+    let seen = text::head(prompt, LOOKED_AT);
     if let Some(intent) = intent(seen) {
         notes.keep(Category::Intent, intent, Importance::Low, "", intent, MESSAGE_MAX);
     }
@@ -135,6 +128,23 @@ pub(super) fn note(notes: &mut Notes, prompt: &str) {
     } else if decides(seen) {
         notes.keep(Category::Decision, "prompt", Importance::Critical, "", seen, MESSAGE_MAX);
     }
+}
+
+/// The goal is a record of its own; the event tells when it was stated.
+fn steered(notes: &mut Notes, form: Form, directive: Directive<String>) {
+    let kind = if matches!(directive, Directive::State(_)) { "stated" } else { "edited" };
+    match directive.text() {
+        Some(text) if text.is_empty() => return,
+        Some(text) => notes.kept.findings.push(Finding {
+            category: Category::Goal,
+            kind,
+            importance: Importance::Critical,
+            subject: String::new(),
+            text: text.clone(),
+        }),
+        None => {}
+    }
+    notes.kept.steering = Some((form, directive));
 }
 
 /// `/command …` and our own skills. A path is no command: it has more than one slash.

@@ -6,9 +6,10 @@ pub(super) mod line;
 
 use std::cell::LazyCell;
 
-use super::{LINE_MAX, Notes, environment, evidence, git, head};
+use super::{Notes, ONE_LINE_MAX, environment, evidence, git};
 use crate::memory::observation::{Outcome, Place, Shell, attempt};
 use crate::memory::{Category, Importance, redact};
+use crate::text;
 use line::{Command, Joint};
 
 /// The most commands of one chain that give it its name.
@@ -25,7 +26,7 @@ const VIEWERS: [&str; 24] = [
 
 pub(super) fn note(notes: &mut Notes, shell: &Shell) {
     // Before it is taken apart: a word alone does not tell that a password was behind its flag.
-    let safe = redact::redact(head(&shell.command, line::LINE_MAX));
+    let safe = redact::redact(text::head(&shell.command, line::LOOKED_AT));
     let commands = line::commands(&safe);
     let failed = match shell.outcome {
         Outcome::Unfinished => return,
@@ -57,7 +58,7 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
         environment::note(notes, &command.words);
     }
     if let Some(path) = directory_after(&commands, &shell.place) {
-        notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path, LINE_MAX);
+        notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path, ONE_LINE_MAX);
     }
 }
 

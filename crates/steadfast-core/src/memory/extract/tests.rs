@@ -93,7 +93,7 @@ fn tasks_go_by_id_or_as_a_whole() {
         (None, Some(Completed), put(None, Some(Completed)), vec![task("completed", "task 7")]),
         (Some("Renamed"), None, put(Some("Renamed"), None), vec![]),
     ] {
-        assert_eq!(changed(subject, status), Findings { findings, tasks: vec![change], worked: vec![] });
+        assert_eq!(changed(subject, status), Findings { findings, tasks: vec![change], ..Findings::default() });
     }
     let announced = only(Observation::TaskAnnounced { id: "7".into(), subject: Some("T".into()), status: Completed });
     assert_eq!(announced, Findings { tasks: vec![put(Some("T"), Some(Completed))], ..Findings::default() });
@@ -101,7 +101,7 @@ fn tasks_go_by_id_or_as_a_whole() {
     let list = vec![("one".into(), Completed), ("two".into(), InProgress), ("three".into(), Pending)];
     let replaced = only(Observation::TaskList(list.clone()));
     let told = found(Category::Task, "list", Importance::Normal, "", "1 of 3 done, now: two");
-    let expected = Findings { findings: vec![told], tasks: vec![TaskChange::Replace(list)], worked: vec![] };
+    let expected = Findings { findings: vec![told], tasks: vec![TaskChange::Replace(list)], ..Findings::default() };
     assert_eq!(replaced, expected);
     assert_eq!(only(Observation::TaskList(vec![])).tasks, [TaskChange::Replace(vec![])]);
 }

@@ -1,9 +1,11 @@
-//! Secrets behind the short flags of programs: `curl -u user:password`, `mysql -pPASSWORD`, `redis-cli -a PASSWORD`.
-//! For other programs these letters mean something else, so the programs of the command are remembered on the way to
+//! Secrets behind the short flags of programs: `curl -u user:password`, `mysql -pPASSWORD`, `redis-cli -a PASSWORD`, and
+//! behind the name of a setting (`aws configure set aws_secret_access_key …`). For other programs these letters mean something else, so the programs of the command are remembered on the way to
 //! the flag; that way nothing is ever read twice.
 
 use std::ops::Range;
 
+use super::names::{self, Grade};
+use super::operands;
 use super::places::cookies;
 use super::plain::{is_reference, is_sentence};
 use super::{MARK, after, window};
@@ -26,6 +28,11 @@ enum Program {
     Ldap,
     Openssl,
     Mongo,
+    Samba,
+    Lftp,
+    Htpasswd,
+    /// Programs that keep settings, and with `set` get one of them as two words.
+    Settings,
     /// Programs that have a `login` with `-p`; without it the flag is a port.
     Registry,
 }
@@ -34,17 +41,29 @@ enum Program {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Password,
-    UserAndPassword,
+    /// With what stands between the two.
+    UserAndPassword(char),
     /// `pass:…`, or where else it comes from.
     Source,
     Cookies,
+}
+
+/// What the command does, as far as that matters.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Verb {
+    #[default]
+    Other,
+    LogIn,
+    Configure,
+    /// One setting, which follows by its name.
+    Set,
 }
 
 /// The command that is being read: which of the programs it named, and where.
 #[derive(Default)]
 pub(super) struct Command {
     program: Option<(Program, usize)>,
-    logs_in: bool,
+    verb: Verb,
 }
 
 impl Command {
@@ -67,11 +86,19 @@ impl Command {
             "openssl" => Program::Openssl,
             "mongo" | "mongosh" | "mongodump" | "mongorestore" | "mongoimport" | "mongoexport" => Program::Mongo,
             "docker" | "podman" | "nerdctl" | "buildah" | "skopeo" | "helm" | "oc" | "az" => Program::Registry,
-            "login" => {
-                self.logs_in = true;
+            "smbclient" | "rpcclient" | "smbget" | "smbcacls" => Program::Samba,
+            "lftp" => Program::Lftp,
+            "htpasswd" => Program::Htpasswd,
+            "aws" | "npm" | "pnpm" | "yarn" | "pip" => Program::Settings,
+            other => {
+                self.verb = match other {
+                    "login" => Verb::LogIn,
+                    "configure" | "config" => Verb::Configure,
+                    "set" if self.verb == Verb::Configure => Verb::Set,
+                    _ => return,
+                };
                 return;
             }
-            _ => return,
         };
         self.program = Some((program, at));
     }
@@ -93,7 +120,16 @@ impl Command {
 
     /// The secret that a flag of this command takes.
     pub(super) fn secret_of(&self, text: &str, at: usize, run: &str) -> Option<Range<usize>> {
-        let (program, _) = self.program.filter(|(_, named)| at - named <= COMMAND_MAX)?;
+        let (program, named) = self.program.filter(|(_, named)| at - named <= COMMAND_MAX)?;
+        let end = at + run.len();
+        match program {
+            Program::Htpasswd if named == at => return operands::of_htpasswd(text, end),
+            Program::Settings if self.verb == Verb::Set && after(text, end).starts_with(' ') => {
+                let telling = matches!(names::grade(run), Some(Grade::Strong | Grade::Token));
+                return telling.then(|| value(text, end, Holds::Password, true)).flatten();
+            }
+            _ => {}
+        }
         let letters = run.strip_prefix('-')?;
         let (holds, flag) = self.taken(program, letters)?;
         value(text, at + 1 + flag, holds, !matches!(program, Program::Mysql | Program::SevenZip))
@@ -109,14 +145,14 @@ impl Command {
             (short && letters.ends_with(flag)).then_some((holds, letters.len()))
         };
         match program {
-            Program::Curl => alone("-user", Holds::UserAndPassword)
-                .or_else(|| alone("-proxy-user", Holds::UserAndPassword))
-                .or_else(|| begins("u", Holds::UserAndPassword))
-                .or_else(|| ends('u', Holds::UserAndPassword))
-                .or_else(|| ends('U', Holds::UserAndPassword))
+            Program::Curl => alone("-user", Holds::UserAndPassword(':'))
+                .or_else(|| alone("-proxy-user", Holds::UserAndPassword(':')))
+                .or_else(|| begins("u", Holds::UserAndPassword(':')))
+                .or_else(|| ends('u', Holds::UserAndPassword(':')))
+                .or_else(|| ends('U', Holds::UserAndPassword(':')))
                 .or_else(|| ends('b', Holds::Cookies))
                 .or_else(|| begins("b", Holds::Cookies)),
-            Program::Httpie => ends('a', Holds::UserAndPassword),
+            Program::Httpie => ends('a', Holds::UserAndPassword(':')),
             Program::Sshpass | Program::Mysql | Program::SevenZip => begins("p", Holds::Password),
             Program::Redis => alone("a", Holds::Password),
             Program::Zip => begins("P", Holds::Password),
@@ -127,7 +163,14 @@ impl Command {
                 .or_else(|| alone("k", Holds::Password))
                 .or_else(|| alone("K", Holds::Password)),
             Program::Mongo => alone("p", Holds::Password),
-            Program::Registry => alone("p", Holds::Password).filter(|_| self.logs_in),
+            Program::Samba => {
+                alone("-user", Holds::UserAndPassword('%')).or_else(|| begins("U", Holds::UserAndPassword('%')))
+            }
+            Program::Lftp => {
+                alone("-user", Holds::UserAndPassword(',')).or_else(|| begins("u", Holds::UserAndPassword(',')))
+            }
+            Program::Htpasswd | Program::Settings => None,
+            Program::Registry => alone("p", Holds::Password).filter(|_| self.verb == Verb::LogIn),
         }
     }
 }
@@ -146,9 +189,9 @@ fn value(text: &str, from: usize, holds: Holds, spaced: bool) -> Option<Range<us
     let skipped = match holds {
         Holds::Password => 0,
         Holds::Cookies => return cookies(text, start, ends),
-        Holds::UserAndPassword => {
+        Holds::UserAndPassword(between) => {
             let user = window(rest, 0, USER_MAX);
-            user.get(..user.find(ends).unwrap_or(user.len()))?.find(':')? + 1
+            user.get(..user.find(ends).unwrap_or(user.len()))?.find(between)? + 1
         }
         Holds::Source if rest.starts_with("pass:") => "pass:".len(),
         Holds::Source if rest.starts_with(MARK) => 0,

@@ -147,6 +147,33 @@ pub(super) fn is_code(word: &str, rest: &str) -> bool {
         || (path && (dotted || rest.starts_with(';') || rest.starts_with('(')))
 }
 
+/// What nobody has for a password: a call without arguments or of a quoted one, a field of what programs keep their
+/// settings in, and the file of a key (`token=self.token`, `password=getpass("> ")`, `SSH_KEY=id.pem`).
+pub(super) fn is_certainly_code(word: &str, rest: &str) -> bool {
+    const HOLDERS: [&str; 17] = [
+        "self", "this", "cls", "args", "opts", "options", "config", "cfg", "conf", "settings", "env", "ctx", "context",
+        "req", "request", "params", "props",
+    ];
+    const FILES: [&str; 15] =
+        ["pem", "key", "pub", "crt", "cer", "p12", "pfx", "jks", "json", "toml", "yaml", "yml", "txt", "env", "asc"];
+    if word.len() > SHORT_MAX {
+        return false;
+    }
+    let path = |text: &str| {
+        let name = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_');
+        text.split('.').all(name)
+    };
+    let held = word.split_once('.').is_some_and(|(holder, _)| HOLDERS.contains(&holder)) && path(word);
+    let file = word.rsplit_once('.').is_some_and(|(_, kind)| FILES.contains(&kind)) && path(word);
+    let called = word
+        .strip_suffix("()")
+        .or_else(|| word.strip_suffix('(').filter(|_| rest.starts_with(['"', '\''])))
+        .is_some_and(path);
+    // A list, of which the first quotation is the next thing to be looked at.
+    let listed = word == "[" && rest.starts_with(['"', '\'']);
+    held || file || called || listed
+}
+
 /// Something no dictionary has: digits, signs, or capitals inside.
 pub(super) fn looks_random(word: &str) -> bool {
     let bytes = word.as_bytes();

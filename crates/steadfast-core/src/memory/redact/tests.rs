@@ -1,7 +1,5 @@
 //! Both sides of the line: what must never be kept, and ordinary text that must stay as it is.
 
-use proptest::prelude::*;
-
 use super::*;
 
 fn becomes(cases: &[(&str, &str)]) {
@@ -165,6 +163,50 @@ fn flags_of_programs() {
 }
 
 #[test]
+fn a_password_may_look_like_code() {
+    becomes(&[
+        ("Server=db;Password=swordfish;Database=x", "Server=db;Password=[redacted];Database=x"),
+        ("Server=db;Uid=sa;Pwd=swordfish;", "Server=db;Uid=sa;Pwd=[redacted];"),
+        ("export PGPASSWORD=swordfish; psql", "export PGPASSWORD=[redacted]; psql"),
+        ("DB_PASSWORD=correct.horse.battery", "DB_PASSWORD=[redacted]"),
+        ("DB_PASS=correct.horse.battery", "DB_PASS=[redacted]"),
+        ("PASSWORD=Tr0ub4dor(3)", "PASSWORD=[redacted]"),
+        ("f(user=u, password=Tr0ub4dor(3))", "f(user=u, password=[redacted])"),
+        ("PASSWORD=a<b>c", "PASSWORD=[redacted]"),
+        ("PASSWORD=[abc", "PASSWORD=[redacted]"),
+        ("PASSWORD=&abc", "PASSWORD=[redacted]"),
+        ("login --password correct.horse; ls", "login --password [redacted]; ls"),
+        ("login --password=correct.horse; ls", "login --password=[redacted]; ls"),
+    ]);
+}
+
+#[test]
+fn passwords_among_the_words_of_a_command() {
+    becomes(&[
+        ("aws configure set aws_secret_access_key wJalrXUtnFEMI", "aws configure set aws_secret_access_key [redacted]"),
+        (
+            "aws configure set profile.prod.aws_session_token 'a b' --profile p",
+            "aws configure set profile.prod.aws_session_token '[redacted]' --profile p",
+        ),
+        (
+            "npm config set //registry.npmjs.org/:_authToken swordfish",
+            "npm config set //registry.npmjs.org/:_authToken [redacted]",
+        ),
+        ("smbclient //h/s -U bob%swordfish -c ls", "smbclient //h/s -U bob%[redacted] -c ls"),
+        ("smbclient -U 'DOM\\bob%sword fish' //h/s", "smbclient -U 'DOM\\bob%[redacted]' //h/s"),
+        ("rpcclient --user=bob%swordfish h", "rpcclient --user=bob%[redacted] h"),
+        ("lftp -u bob,swordfish sftp://h", "lftp -u bob,[redacted] sftp://h"),
+        ("htpasswd -b .htpasswd bob swordfish", "htpasswd -b .htpasswd bob [redacted]"),
+        (
+            "htpasswd -cbB -C 12 .htpasswd bob 'sword fish' && ls",
+            "htpasswd -cbB -C 12 .htpasswd bob '[redacted]' && ls",
+        ),
+        ("htpasswd -n -b bob swordfish > f", "htpasswd -n -b bob [redacted] > f"),
+        ("htpasswd -b f token=abc swordfish", "htpasswd -b f token=[redacted] [redacted]"),
+    ]);
+}
+
+#[test]
 fn cookies_webhooks_and_bots() {
     becomes(&[
         ("Cookie: a=b1; c=d2\nnext", "Cookie: [redacted]\nnext"),
@@ -209,51 +251,6 @@ fn sentences_and_other_languages() {
 }
 
 #[test]
-fn hostile_repetitions_come_to_an_end() {
-    // Whatever looks far ahead or back at each of these takes minutes, and the suite with it.
-    let long = ["a://b:", "-p ", "token=", "\"password\": \"", "eyJ", "<private", "-----BEGIN ", "sk-"];
-    let others = [
-        "a://1@",
-        "a://b:c/",
-        "curl -u/",
-        "curl -u a",
-        "mysql -p",
-        "token=a(",
-        "token=<",
-        "token: ",
-        "token=\"${",
-        "eyJ.",
-        "eyJ.eyJhbGciOiJIUzI1NiJ9.",
-        "<private>",
-        "-----END ",
-        "xoxb-",
-        "SG.",
-        "key ",
-        "Authorization: ",
-        "Authorization:a ",
-        "Authorization: Bearer ",
-        "Cookie: a=$",
-        "Cookie:",
-        "bearer ",
-        "login a password ",
-        "password is ",
-        "1:",
-        "密码",
-        "?token=",
-        ",a",
-        "plain words ",
-        "hooks.slack.com/services/",
-    ];
-    for (piece, length) in
-        long.iter().map(|piece| (piece, 1_000_000)).chain(others.iter().map(|piece| (piece, 200_000)))
-    {
-        let text = piece.repeat(length / piece.len());
-        let clean = redact(&text);
-        assert!(clean.len() <= text.len() + GROWTH_MAX + MARK.len(), "{piece}");
-    }
-}
-
-#[test]
 fn what_the_user_marked_is_not_kept() {
     becomes(&[
         ("a <private>b\nc</private> d", "a [redacted] d"),
@@ -283,6 +280,11 @@ fn ordinary_text_stays() {
         "pub token: &str,",
         "let token = lexer.next_token();",
         "let token = parser.current;",
+        "connect(token=self.token, password=config.db_password)",
+        "login(password=get_password(), token=getpass.getpass(\"> \"))",
+        "<Login password={password} token={this.token} />",
+        "password = get_password()",
+        "def f(token: str, password: str) -> None:",
         "if token == expected { secret != other }",
         "token::Kind and auth::login",
         "export TOKEN=$GITHUB_TOKEN",
@@ -324,6 +326,15 @@ fn ordinary_text_stays() {
         "git clone https://x -a bob:y",
         "openssl rsa -key a.pem -passin env:PASS",
         "curl -b cookies.txt -u bob https://x",
+        "gcloud --credentials creds.json, SSH_KEY=deploy.pem",
+        "aws configure set region eu-west-1",
+        "aws configure get aws_secret_access_key now",
+        "aws configure set aws_secret_access_key $SECRET",
+        "smbclient -U bob //h/s, smbclient -U bob%$PASS",
+        "lftp -u bob sftp://h",
+        "htpasswd -c .htpasswd bob and type it",
+        "htpasswd -b is insecure. It shows what you type",
+        "htpasswd -b f bob \"$PASS\"",
         "cookie recipe: flour",
         "Cookie: chocolate",
         "if (cookie == other) {}",
@@ -335,45 +346,4 @@ fn ordinary_text_stays() {
     }
 }
 
-#[test]
-fn a_text_full_of_secrets_does_not_grow_without_end() {
-    let text = "pw_password=a ".repeat(10_000);
-    let clean = redact(&text);
-    assert!(clean.len() <= text.len() + GROWTH_MAX + MARK.len());
-    assert!(!clean.contains("=a"));
-    assert_eq!(redact(&clean), clean);
-}
-
-/// Pieces that matter to the scanner, in any order.
-fn pieces() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![
-        4 => prop::sample::select(vec![
-            "password", "token", "API_KEY", "auth", "Authorization", "Bearer ", "--", "-u ", "curl ", "://", "@", "=",
-            ":", ": ", " = ", "\"", "'", "\\\"", "`", "<private>", "</private>", "-----BEGIN PRIVATE KEY-----",
-            "-----END PRIVATE KEY-----", "sk-ant-", "ghp_", "eyJ", ".", "AKIA", "?", "&", "sig", ",", ";", "\n", " ",
-            "[redacted]", "[", "]", "$", "{", "}", "(", ")", "<", ">", "\\", "：", "目", "secret", "x1", "abc",
-            "hunter2", "key", "api ", "Cookie", "mysql -p", "openssl -pass pass:", "redis-cli -a ", " is ", "login me ",
-            "密码", "contraseña", "mot de passe", "hooks.slack.com/services/", "curl -b ", "a=", "SG.", "ya29.", "pw", "sshpass -p ", "Digest ", "%", "#", "_", "-",
-        ]).prop_map(str::to_owned),
-        1 => "[a-zA-Z0-9]{1,24}",
-        1 => "\\PC{0,4}",
-    ];
-    prop::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
-
-    #[test]
-    fn redacting_is_done_once_and_never_panics(text in pieces()) {
-        let clean = redact(&text).into_owned();
-        prop_assert!(clean.len() <= text.len() + GROWTH_MAX + MARK.len());
-        prop_assert_eq!(redact(&clean), clean.clone(), "from {:?}", text);
-    }
-
-    #[test]
-    fn a_named_secret_never_survives(secret in "[a-z]{3}[0-9]{3}[A-Za-z0-9+/_.!@#%^*-]{0,20}[a-z0-9]", quote in prop::sample::select(vec!["", "\"", "'"])) {
-        let text = format!("run it: export MY_PASSWORD={quote}{secret}{quote} and go");
-        prop_assert_eq!(redact(&text), format!("run it: export MY_PASSWORD={quote}[redacted]{quote} and go"));
-    }
-}
+mod properties;

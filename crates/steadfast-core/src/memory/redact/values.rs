@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::names::Grade;
-use super::plain::{is_code, is_ordinary, is_reference, is_sentence, looks_random};
+use super::plain::{is_certainly_code, is_code, is_ordinary, is_reference, is_sentence, looks_random};
 use super::{MARK, after, window};
 
 /// The farthest that the end of a quotation is looked for.
@@ -138,12 +138,25 @@ fn unquoted(text: &str, start: usize, joint: Joint) -> Option<Value> {
     }
     let word = rest.get(..end)?;
     // A mark has brackets of its own.
-    let length = if word.starts_with(MARK) {
-        MARK.len()
-    } else {
-        word.trim_end_matches([',', ';', ')', ']', '}', '>', '.', ':']).len()
-    };
+    let length = if word.starts_with(MARK) { MARK.len() } else { without_closing(word).len() };
     (length > 0).then_some(Value { range: start..start + length, quoted: false, joint })
+}
+
+/// The word without what closes the sentence, the call or the object around it. A bracket that the word itself opened
+/// is its own.
+fn without_closing(word: &str) -> &str {
+    let own = |open: char, close: char| (close, word.matches(open).count(), word.matches(close).count());
+    let mut brackets = [own('(', ')'), own('[', ']'), own('{', '}'), own('<', '>')];
+    let mut kept = word;
+    while let Some(last) = kept.chars().next_back() {
+        match brackets.iter_mut().find(|(close, ..)| *close == last) {
+            Some((_, opened, closed)) if *closed > *opened => *closed -= 1,
+            None if matches!(last, ',' | ';' | '.' | ':') => {}
+            _ => break,
+        }
+        kept = kept.get(..kept.len() - last.len_utf8()).unwrap_or_default();
+    }
+    kept
 }
 
 fn begins_pair(text: &str) -> bool {
@@ -176,14 +189,19 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
         return true;
     }
     let rest = after(text, value.range.end);
-    if is_code(word, rest) {
+    let behind_equals = text.as_bytes().get(value.range.start.saturating_sub(1)) == Some(&b'=');
+    let code = match value.joint {
+        // Shells, settings and connection strings write it like this, and a password may look like anything.
+        Joint::Tight if behind_equals => is_certainly_code(word, rest),
+        Joint::Flag => is_certainly_code(word, rest),
+        Joint::Tight | Joint::Assigned | Joint::Colon => is_code(word, rest),
+    };
+    if code {
         return false;
     }
     match (value.joint, grade) {
         (Joint::Flag, _) => !is_sentence(word),
-        (Joint::Tight, Grade::Weak) => {
-            looks_random(word) || text.as_bytes().get(value.range.start.saturating_sub(1)) == Some(&b'=')
-        }
+        (Joint::Tight, Grade::Weak) => looks_random(word) || behind_equals,
         (Joint::Tight, _) => true,
         (Joint::Assigned | Joint::Colon, Grade::Weak) => looks_random(word),
         (Joint::Assigned | Joint::Colon, _) => looks_random(word) || ends_clause(rest),

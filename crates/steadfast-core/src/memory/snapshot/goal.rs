@@ -14,33 +14,16 @@ use crate::text;
 const TEMPLATE: &str = include_str!("../../../prompts/snapshot.md");
 
 /// One goal as the template words it.
-struct Told {
-    /// Escaped, maybe cut; `None` when it is in the conversation.
-    objective: Option<String>,
-    role: &'static str,
-    mode: &'static str,
-    durable: bool,
-    standing: String,
-    adopt: Option<String>,
-}
-
-impl Told {
-    fn values(&self) -> Value {
-        context! {
-            objective => self.objective.as_deref(), role => self.role, mode => self.mode, durable => self.durable,
-            standing => self.standing.as_str(), adopt => self.adopt.as_deref(),
-        }
-    }
-}
-
-/// A goal before it is known how much of its text there is room for.
 struct Goal<'a> {
     objective: &'a str,
+    /// The model has the text in its conversation, so that it is not told again.
     in_context: bool,
     role: &'static str,
     mode: &'static str,
     durable: bool,
     standing: String,
+    /// What to type to take it over, if it is another session's.
+    adopt: Option<String>,
     /// Where the whole text is, if it has to be cut.
     whole: String,
 }
@@ -49,11 +32,7 @@ struct Goal<'a> {
 /// both are told.
 pub(super) fn head(recollection: &Recollection, framing: &Framing, cap: Cap, room: usize) -> String {
     let goals = goals(recollection, framing);
-    let head = |keep: &[usize]| {
-        let told: Vec<Told> =
-            goals.iter().zip(keep).map(|(goal, keep)| goal.told(*keep, recollection, framing)).collect();
-        words(&told, recollection, framing, goals.iter().skip(told.len()).any(|goal| !goal.in_context))
-    };
+    let head = |keep: &[usize]| words(&goals, keep, recollection, framing);
     let fits = |keep: &[usize], room: usize| cap.measure(&head(keep)) <= room;
     let whole = vec![usize::MAX; goals.len()];
     if fits(&whole, room) {
@@ -61,7 +40,7 @@ pub(super) fn head(recollection: &Recollection, framing: &Framing, cap: Cap, roo
     }
     // Where a goal has to be cut anyway, a fifth is left to the last prompts and open tasks.
     let shortened = room - room / 5;
-    // The longest beginning of a goal that fits, at most all of it.
+    // The longest beginning of a goal that fits behind those before it.
     let longest = |before: &[usize], length: usize, room: usize| {
         let (mut fitting, mut too_long) = (0, length);
         while too_long - fitting > 1 {
@@ -76,27 +55,27 @@ pub(super) fn head(recollection: &Recollection, framing: &Framing, cap: Cap, roo
     }
     let room = if fits(&[usize::MAX], shortened) { shortened } else { room };
     match longest(&[usize::MAX], length(1), room) {
-        // A few words say less than that there are more.
         kept if kept >= WORTH_TELLING => head(&[usize::MAX, kept]),
         _ => head(&[usize::MAX]),
     }
 }
 
-/// The shortest beginning of a second goal that is still told.
+/// The shortest beginning of a second goal that is told: a few words say less than that there are more.
 const WORTH_TELLING: usize = 40;
 
-fn words(goals: &[Told], recollection: &Recollection, framing: &Framing, left_out: bool) -> String {
+/// The text with so many characters of each objective; goals beyond those are left out.
+fn words(goals: &[Goal<'_>], keep: &[usize], recollection: &Recollection, framing: &Framing) -> String {
     let host = recollection.host;
     let note = framing.note.as_deref().map(phrase).filter(|note| !note.is_empty());
     let after: &'static str = framing.after.into();
-    let values: Vec<Value> = goals.iter().map(Told::values).collect();
-    let left_out = left_out.then(|| stated_elsewhere(recollection));
+    let values: Vec<Value> = goals.iter().zip(keep).map(|(goal, keep)| goal.values(*keep)).collect();
+    let left_out = goals.iter().skip(keep.len()).find(|goal| !goal.in_context).map(|goal| goal.whole.as_str());
     let values = context! {
         after, note, goals => values, left_out, recall => host.recall_tool(), tools => host.tool_prefix()
     };
     // The tests render every branch of the template; if it fails all the same, the goal must not be lost.
     let head = prompt::render(TEMPLATE, values).unwrap_or_else(|_| {
-        let objectives: Vec<&str> = goals.iter().filter_map(|goal| goal.objective.as_deref()).collect();
+        let objectives: Vec<String> = goals.iter().zip(keep).filter_map(|(goal, keep)| goal.told(*keep)).collect();
         format!("<session_goal>\n{}\n</session_goal>", objectives.join("\n"))
     });
     head + "\n"
@@ -119,6 +98,10 @@ fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>>
             },
             durable: true,
             standing: phrase(goal.standing.trim_end().trim_end_matches('.')),
+            adopt: framing.adopt.as_deref().map(|id| {
+                let id: String = one_line(id).chars().take(8).collect();
+                recollection.host.spell(&format!("/goal-adopt {}", text::escape_xml(&id)))
+            }),
             whole: format!("{}get_goal", recollection.host.tool_prefix()),
         });
     }
@@ -141,31 +124,24 @@ fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>>
             },
             durable: false,
             standing: String::new(),
-            whole: stated_elsewhere(recollection),
+            adopt: None,
+            whole: format!("`steadfast session show {} --json`", phrase(&recollection.session_id)),
         });
     }
     goals
 }
 
-/// Where the text of a stated goal is.
-fn stated_elsewhere(recollection: &Recollection) -> String {
-    format!("`steadfast session show {} --json`", phrase(&recollection.session_id))
-}
-
 impl Goal<'_> {
-    fn told(&self, keep: usize, recollection: &Recollection, framing: &Framing) -> Told {
-        let adopt = framing.adopt.as_ref().filter(|_| self.durable).map(|id| {
-            let id: String = one_line(id).chars().take(8).collect();
-            recollection.host.spell(&format!("/goal-adopt {}", text::escape_xml(&id)))
-        });
-        Told {
-            objective: (!self.in_context).then(|| self.text(keep)),
-            role: self.role,
-            mode: self.mode,
-            durable: self.durable,
-            standing: self.standing.clone(),
-            adopt,
+    fn values(&self, keep: usize) -> Value {
+        context! {
+            objective => self.told(keep), role => self.role, mode => self.mode, durable => self.durable,
+            standing => self.standing.as_str(), adopt => self.adopt.as_deref(),
         }
+    }
+
+    /// The objective, escaped, maybe cut; none when it is in the conversation.
+    fn told(&self, keep: usize) -> Option<String> {
+        (!self.in_context).then(|| self.text(keep))
     }
 
     fn text(&self, keep: usize) -> String {

@@ -29,7 +29,7 @@ impl Cleaner {
 
     /// The text on one line, at most [`LONGEST`] characters, not escaped yet.
     pub(super) fn line(&self, text: &str) -> String {
-        text::cut(&self.without_goal(start(text, self.bytes_that_matter())), LONGEST)
+        text::cut(&self.without_goal(text::head(text, self.bytes_that_matter())), LONGEST)
     }
 
     /// The same, but of a text whose end matters more, like a path.
@@ -66,15 +66,6 @@ impl Cleaner {
     }
 }
 
-/// The first bytes of a text, up to a character boundary.
-fn start(text: &str, most: usize) -> &str {
-    let mut end = most.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
 /// Whether a text found elsewhere means the goal: a single short word is just a word.
 fn is_telling(objective: &str) -> bool {
     objective.len() >= 12 || objective.contains(' ')
@@ -85,53 +76,17 @@ pub(super) fn attribute(value: &str) -> String {
     text::escape_xml(&text::cut(&one_line(value), 80)).replace('"', "&quot;")
 }
 
-/// A text on one line: escape sequences of terminals and control characters are gone, white space is single spaces.
+/// A text on one line: nothing that drives a terminal, and white space is single blanks.
 pub(super) fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    let mut space = false;
-    while let Some(character) = characters.next() {
-        // Most characters are of this kind, and a thousand events have many.
-        let plain = character.is_ascii_graphic();
-        if character == '\u{1b}' {
-            skip_sequence(&mut characters);
-        } else if !plain && character.is_whitespace() {
-            space = !line.is_empty();
-        } else if plain || !character.is_control() {
-            if std::mem::take(&mut space) {
-                line.push(' ');
-            }
-            line.push(character);
+    let printable = text::printable(text);
+    let mut line = String::with_capacity(printable.len());
+    for word in printable.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
         }
+        line.push_str(word);
     }
     line
-}
-
-/// Steps over what follows an escape character: `[…m` and its like, `]…` up to its end, or one character.
-fn skip_sequence(characters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    match characters.peek() {
-        Some('[') => {
-            characters.next();
-            // Parameters, then one letter; anything else means that the sequence was broken off.
-            while characters.next_if(|c| matches!(c, ' '..='?')).is_some() {}
-            characters.next_if(|c| matches!(c, '@'..='~'));
-        }
-        Some(']') => {
-            while let Some(character) = characters.next_if(|c| *c != '\n') {
-                if character == '\u{7}' {
-                    break;
-                }
-                if character == '\u{1b}' {
-                    characters.next_if_eq(&'\\');
-                    break;
-                }
-            }
-        }
-        Some(c) if !c.is_control() => {
-            characters.next();
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]
@@ -149,7 +104,7 @@ mod tests {
             ("\u{1b}]0;title\u{7}after", "after"),
             ("\u{1b}]8;;http://x\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
             ("\u{1b}]never ended\nnext line", "next line"),
-            ("\u{1b}(Bplain", "Bplain"),
+            ("\u{1b}(Bplain", "plain"),
             ("ends in \u{1b}", "ends in"),
             ("\u{1b}[目", "目"),
         ] {

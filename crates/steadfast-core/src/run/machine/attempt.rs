@@ -2,6 +2,7 @@
 
 use super::{Machine, RunStatus, time_left};
 use crate::clock::Millis;
+use crate::host::trouble::FARTHEST_RESET;
 use crate::run::{
     Act, AgentDecision, AttemptId, AttemptUsage, Failure, FailureKind, Flight, Outcome, Phase, Record, Success, Wait,
     WaitReason,
@@ -11,8 +12,6 @@ use crate::text;
 const MINUTE: Millis = 60_000;
 /// How long to wait for a reset that the agent does not name, the first time and after that.
 const UNKNOWN_RESETS: [Millis; 4] = [5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE];
-/// The longest limits are weekly ones. A reset named later than this is a misunderstanding.
-const FARTHEST_RESET: Millis = 8 * 24 * 60 * MINUTE;
 const LONGEST_BACK_OFF: Millis = 5 * MINUTE;
 const LONGEST_REASON: usize = 200;
 

@@ -26,6 +26,11 @@ const REMEMBERED: &str = "WITH RECURSIVE found(id) AS (
      UNION SELECT session_id FROM session_tasks
      UNION SELECT session_id FROM session_snapshots";
 
+/// The last activity of a session, as [`Db::session_activity`] has it.
+const LAST_ACTIVE: &str = "max(
+       coalesce((SELECT created_at_ms FROM session_events e WHERE e.session_id = r.id ORDER BY e.id DESC LIMIT 1), 0),
+       coalesce((SELECT last_seen_ms FROM sessions s WHERE s.session_id = r.id), 0))";
+
 impl Db<'_> {
     /// Every session that hooks told of or that something is remembered of, the last active first.
     pub fn known_sessions(self) -> Result<Vec<SessionActivity>, StoreError> {
@@ -40,8 +45,18 @@ impl Db<'_> {
         Ok(known)
     }
 
+    /// Sessions that something is remembered of and whose last activity was before a moment, the oldest first.
+    pub fn remembered_before(self, before: Millis) -> Result<Vec<String>, StoreError> {
+        let sql = format!(
+            "SELECT id FROM (SELECT r.id, {LAST_ACTIVE} AS active_at FROM ({REMEMBERED}) r)
+             WHERE active_at < ?1 ORDER BY active_at, id"
+        );
+        let mut statement = self.0.prepare_cached(&sql)?;
+        Ok(statement.query_map([before], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    }
+
     /// The ids of sessions that something is remembered of.
-    pub(super) fn remembered_sessions(self) -> Result<Vec<String>, StoreError> {
+    fn remembered_sessions(self) -> Result<Vec<String>, StoreError> {
         let mut statement = self.0.prepare_cached(REMEMBERED)?;
         Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
     }

@@ -1,6 +1,8 @@
 //! Forgetting: by itself after some time without activity, or at a person's word. By itself nothing goes that may
 //! still be needed: a session that runs, one with a goal that is not over, and those that such a session was forked from.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::{Db, SessionActivity, StoreError};
@@ -24,49 +26,74 @@ pub struct Forgotten {
     pub last_active_ms: Millis,
 }
 
+/// Which sessions were forked from each.
+type Forks = HashMap<String, Vec<String>>;
+
 impl Db<'_> {
-    /// Forgets sessions without activity for `days`, a few at a time; 0 keeps everything.
-    pub fn forget_old(self, now: Millis, days: u32) -> Result<Vec<Forgotten>, StoreError> {
-        let old = self.old_sessions(now, days)?;
-        old.iter().take(FORGOTTEN_AT_ONCE).map(|id| self.drop_memory(id)).collect()
+    /// Sessions without activity for `days`, the oldest first, as many as go at once; 0 keeps everything.
+    pub fn old_sessions(self, now: Millis, days: u32) -> Result<Vec<String>, StoreError> {
+        match oldest_kept(now, days) {
+            Some(before) => self.expired(before, now, FORGOTTEN_AT_ONCE),
+            None => Ok(Vec::new()),
+        }
     }
 
-    /// Those it would forget, and more of their kind.
-    pub(crate) fn old_sessions(self, now: Millis, days: u32) -> Result<Vec<String>, StoreError> {
-        if days == 0 {
-            return Ok(Vec::new());
+    /// Forgets those of the sessions that are still old: whoever looked for them did not keep others from working.
+    pub fn forget_old(self, chosen: &[String], now: Millis, days: u32) -> Result<Vec<Forgotten>, StoreError> {
+        let mut gone = Vec::new();
+        let Some(before) = oldest_kept(now, days).filter(|_| !chosen.is_empty()) else {
+            return Ok(gone);
+        };
+        let forks = self.forks()?;
+        for id in chosen.iter().take(FORGOTTEN_AT_ONCE) {
+            if self.is_expired(id, &forks, before, now)? {
+                gone.push(self.drop_memory(id)?);
+            }
         }
-        self.expired_sessions(now.saturating_sub(Millis::from(days) * DAY), now)
-    }
-
-    /// Sessions that something is remembered of and whose last activity was before a moment.
-    pub fn remembered_before(self, before: Millis) -> Result<Vec<SessionActivity>, StoreError> {
-        let mut known = Vec::new();
-        for id in self.remembered_sessions()? {
-            known.push(self.session_activity(&id)?);
-        }
-        known.retain(|known| known.last_active_ms < before);
-        Ok(known)
+        Ok(gone)
     }
 
     /// Sessions whose last activity was before a moment and that nobody needs any more, the oldest first.
     pub fn expired_sessions(self, before: Millis, now: Millis) -> Result<Vec<String>, StoreError> {
-        let mut old = Vec::new();
-        for known in self.remembered_before(before)? {
-            if !self.is_needed(&known, now)? {
-                old.push(known);
+        self.expired(before, now, usize::MAX)
+    }
+
+    fn expired(self, before: Millis, now: Millis, most: usize) -> Result<Vec<String>, StoreError> {
+        let mut expired = Vec::new();
+        let old = self.remembered_before(before)?;
+        if old.is_empty() {
+            return Ok(expired);
+        }
+        let forks = self.forks()?;
+        for id in old {
+            if expired.len() == most {
+                break;
+            }
+            if self.is_expired(&id, &forks, before, now)? {
+                expired.push(id);
             }
         }
-        // A fork that stays lives on what its ancestors remember.
-        for fork in self.forks()? {
-            let known = self.session_activity(&fork)?;
+        Ok(expired)
+    }
+
+    /// Neither a session itself nor anything that was forked from it is needed: a fork lives on what its ancestors
+    /// remember.
+    fn is_expired(self, session_id: &str, forks: &Forks, before: Millis, now: Millis) -> Result<bool, StoreError> {
+        let mut family = vec![session_id];
+        let mut next = 0;
+        while let Some(id) = family.get(next).copied() {
+            let known = self.session_activity(id)?;
             if known.last_active_ms >= before || self.is_needed(&known, now)? {
-                let lineage = self.lineage(&known.session_id)?;
-                old.retain(|old| lineage.iter().all(|kin| kin.session_id != old.session_id));
+                return Ok(false);
             }
+            for fork in forks.get(id).into_iter().flatten() {
+                if !family.contains(&fork.as_str()) {
+                    family.push(fork);
+                }
+            }
+            next += 1;
         }
-        old.sort_by_key(|known| known.last_active_ms);
-        Ok(old.into_iter().map(|known| known.session_id).collect())
+        Ok(true)
     }
 
     fn is_needed(self, known: &SessionActivity, now: Millis) -> Result<bool, StoreError> {
@@ -81,10 +108,17 @@ impl Db<'_> {
             || self.stated_history(id)?.iter().any(|goal| goal.status.holds()))
     }
 
-    fn forks(self) -> Result<Vec<String>, StoreError> {
-        let mut statement = self.0.prepare_cached("SELECT session_id FROM sessions WHERE parent_link = ?1")?;
-        let rows = statement.query_map([<&str>::from(ParentLink::Fork)], |row| row.get(0))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+    fn forks(self) -> Result<Forks, StoreError> {
+        let sql = "SELECT parent_session_id, session_id FROM sessions
+             WHERE parent_link = ?1 AND parent_session_id IS NOT NULL";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let rows = statement.query_map([<&str>::from(ParentLink::Fork)], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut forks = Forks::new();
+        for row in rows {
+            let (parent, fork): (String, String) = row?;
+            forks.entry(parent).or_default().push(fork);
+        }
+        Ok(forks)
     }
 
     /// What would go with a session.
@@ -154,4 +188,9 @@ impl Db<'_> {
         self.0.execute("INSERT INTO session_events_fts (session_events_fts) VALUES ('optimize')", [])?;
         Ok(())
     }
+}
+
+/// What was active at this moment or later stays.
+fn oldest_kept(now: Millis, days: u32) -> Option<Millis> {
+    (days > 0).then(|| now.saturating_sub(Millis::from(days) * DAY))
 }

@@ -78,6 +78,31 @@ fn captured_events_are_understood() {
 }
 
 #[test]
+fn a_failure_is_judged_by_what_it_says() {
+    for (message, kind) in [
+        ("You've hit your usage limit. Upgrade to Pro or try again at Nov 16th, 2026 3:33 AM.", "rate_limit"),
+        (
+            "unexpected status 401 Unauthorized: Missing bearer or basic authentication in header",
+            "authentication_failed",
+        ),
+        ("unexpected status 403 Forbidden: Country, region, or territory not supported", "authentication_failed"),
+        ("unexpected status 400 Bad Request: {\"type\":\"invalid_request_error\"}", "invalid_request"),
+        ("exceeded retry limit, last status: 429 Too Many Requests, request id: 98401a", "server_error"),
+        ("stream disconnected before completion: request 0a401f42 was closed", "server_error"),
+        ("unexpected status 500 Internal Server Error: the usage limit service is down", "server_error"),
+        (
+            "Rate limit reached for gpt-5 on tokens per min (TPM): Limit 40100. Please try again in 1.2s.",
+            "server_error",
+        ),
+        ("", "server_error"),
+    ] {
+        let expected = HookEvent::StopFailure { error: kind.into(), message: message.into() };
+        assert_eq!(failure(Some(&json!({"message": message}))), expected);
+        assert_eq!(failure(Some(&json!(message))), expected);
+    }
+}
+
+#[test]
 fn a_subagent_is_counted_and_drives_nothing() {
     for nothing in
         ["UserPromptSubmit.in-subagent.json", "PreToolUse.Bash.in-subagent.json", "PostModelRequest.in-subagent.json"]

@@ -4,11 +4,12 @@
 
 mod heredoc;
 
+use crate::text;
 pub(in crate::memory::extract) use heredoc::unwrapped;
 use heredoc::{heredoc_body, heredoc_mark, substitution_length};
 
 /// Nothing behind this many bytes is read, and no more commands than this.
-pub(in crate::memory::extract) const LINE_MAX: usize = 16 * 1024;
+pub(in crate::memory::extract) const LOOKED_AT: usize = 16 * 1024;
 const COMMANDS_MAX: usize = 64;
 
 /// How a command is joined to the one before it.
@@ -39,7 +40,7 @@ impl Command {
 }
 
 pub(in crate::memory::extract) fn commands(text: &str) -> Vec<Command> {
-    let mut reader = Reader { rest: super::super::head(text, LINE_MAX), ..Reader::default() };
+    let mut reader = Reader { rest: text::head(text, LOOKED_AT), ..Reader::default() };
     reader.read();
     reader.commands
 }

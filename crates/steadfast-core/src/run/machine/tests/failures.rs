@@ -1,6 +1,7 @@
 //! Attempts that do not come through.
 
 use super::*;
+use crate::host::trouble::FARTHEST_RESET;
 
 #[test]
 fn errors_are_tried_again_later_and_later_and_five_in_a_row_end_the_run() {
@@ -87,7 +88,7 @@ fn a_reset_nobody_names_is_waited_for_longer_each_time() {
         drive.wakes_after(minutes * MINUTE);
     }
     let words = drive.fails("1.1.6", FailureKind::UsageLimit { until_ms: Some(Millis::MAX) });
-    assert_eq!(words[1], format!("wake in {}", 8 * 24 * HOUR), "no limit is longer than a week");
+    assert_eq!(words[1], format!("wake in {FARTHEST_RESET}"), "no limit is longer than a month");
 }
 
 #[test]

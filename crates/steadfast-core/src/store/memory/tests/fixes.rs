@@ -13,7 +13,7 @@ fn edited(path: &str) -> Finding {
 impl World {
     fn worked(&mut self, findings: Vec<Finding>, subjects: &[&str]) {
         let worked = subjects.iter().map(|subject| (*subject).to_owned()).collect();
-        let found = Findings { findings, worked, tasks: Vec::new() };
+        let found = Findings { findings, worked, ..Findings::default() };
         self.store.write(|db| db.remember(SESSION, &found, START + 1)).unwrap();
     }
 

@@ -13,7 +13,12 @@ fn ended(id: &str, at: Millis) -> Session {
 
 impl World {
     fn forget(&mut self, now: Millis, days: u32) -> Vec<String> {
-        let gone = self.store.write(|db| db.forget_old(now, days)).unwrap();
+        let old = self.store.read().old_sessions(now, days).unwrap();
+        self.forget_chosen(&old, now, days)
+    }
+
+    fn forget_chosen(&mut self, chosen: &[String], now: Millis, days: u32) -> Vec<String> {
+        let gone = self.store.write(|db| db.forget_old(chosen, now, days)).unwrap();
         gone.into_iter().map(|gone| gone.session_id).collect()
     }
 
@@ -91,6 +96,31 @@ fn a_hook_forgets_a_few_at_a_time() {
     }
     let counts: Vec<usize> = (0..4).map(|_| world.forget(START + 40 * DAY, 30).len()).collect();
     assert_eq!(counts, [10, 10, 5, 0]);
+}
+
+#[test]
+fn what_came_back_between_looking_and_forgetting_stays() {
+    let mut world = World::new();
+    for id in ["spoke", "forked", "silent"] {
+        world.put(&ended(id, START));
+        world.remember_in(id, vec![prompt(id)], START);
+    }
+    let now = START + 40 * DAY;
+    let old = world.store.read().old_sessions(now, 30).unwrap();
+    assert_eq!(old, ["forked", "silent", "spoke"]);
+    world.remember_in("spoke", vec![prompt("again")], now);
+    world.put(&Session { last_seen_ms: now, ..fork("child", "forked", now) });
+    assert_eq!(world.forget_chosen(&old, now, 30), ["silent"]);
+}
+
+#[test]
+fn forks_of_each_other_come_to_an_end() {
+    let mut world = World::new();
+    for (id, parent) in [("a", "b"), ("b", "a"), ("c", "c")] {
+        world.put(&Session { ended_at_ms: Some(START), ..fork(id, parent, START) });
+        world.remember_in(id, vec![prompt(id)], START);
+    }
+    assert_eq!(world.forget(START + 40 * DAY, 30), ["a", "b", "c"]);
 }
 
 #[test]

@@ -6,10 +6,10 @@ use crate::memory::stated::{StatedChange, StatedStatus, decide};
 
 impl World {
     /// What a hook does with a directive.
-    fn direct(&mut self, session_id: &str, directive: Directive<'_>, now: Millis) {
+    fn direct(&mut self, session_id: &str, directive: Directive<&str>, now: Millis) {
         self.store
             .write(|db| {
-                let change = decide(db.stated_goal(session_id)?.as_ref(), directive);
+                let change = decide(db.stated_goal(session_id)?.as_ref(), &directive);
                 db.apply_stated(session_id, &change, None, now)
             })
             .unwrap();

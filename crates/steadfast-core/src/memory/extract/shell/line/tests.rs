@@ -89,7 +89,7 @@ fn a_message_in_a_heredoc_is_unwrapped() {
 fn no_line_is_too_long() {
     let many = "a;".repeat(1_000_000);
     assert_eq!(commands(&many).len(), COMMANDS_MAX);
-    assert_eq!(commands(&"目".repeat(1_000_000))[0].words[0].len(), LINE_MAX / 3 * 3);
+    assert_eq!(commands(&"目".repeat(1_000_000))[0].words[0].len(), LOOKED_AT / 3 * 3);
 }
 
 proptest! {

@@ -1,0 +1,86 @@
+//! How often a hook waits for the store: one transaction a call, and none where there is nothing to write.
+
+use super::*;
+use crate::memory::Category;
+use crate::memory::observation::Observation;
+use crate::store::MemoryFilter;
+
+/// The transactions that were written into the log beside the store, which stays there while somebody has it open. The
+/// last frame of each says how large the store is then; the others say nothing.
+fn commits(world: &World) -> usize {
+    const HEADER: usize = 32;
+    const FRAME_HEADER: usize = 24;
+    let log = fs_err::read(world.store.path().with_extension("db-wal")).unwrap();
+    let number = |bytes: &[u8]| u32::from_be_bytes(bytes.try_into().unwrap());
+    let page = usize::try_from(number(&log[8..12])).unwrap();
+    let frames = log[HEADER..].chunks_exact(FRAME_HEADER + page);
+    frames.filter(|frame| frame[8..16] == log[16..24] && number(&frame[4..8]) != 0).count()
+}
+
+/// How many transactions a hook needs that saw something worth remembering.
+fn commits_of(world: &World, name: &str, event: HookEvent, seen: Observation, now: Millis) -> usize {
+    let before = commits(world);
+    let input = HookInput { observations: vec![seen], ..world.input(name, event) };
+    handle(&input, &world.paths(), now);
+    commits(world) - before
+}
+
+fn skill() -> Observation {
+    Observation::Skill { name: "review".into() }
+}
+
+#[test]
+fn a_subagent_at_work_needs_one() {
+    let world = running_goal();
+    let file = world.subagent("a1");
+    append(&file, &reply("m1", at(1), [100, 0, 0, 0]));
+    let agent = Agent { id: "a1".into(), transcript: Some(file.clone()) };
+    let started = HookEvent::SubagentStart { agent: agent.clone() };
+    assert_eq!(commits_of(&world, "SubagentStart", started, skill(), at(1)), 1);
+    let worked = HookEvent::ToolBatch { agent: Some(agent) };
+    assert_eq!(commits_of(&world, "PostToolBatch", worked.clone(), skill(), at(2)), 1);
+    assert_eq!(world.goal().subagent_tokens, 100);
+    let filter = MemoryFilter { category: Some(Category::Skill), after: None };
+    assert_eq!(world.store.read().events_of(SESSION, filter, 9).unwrap().len(), 1);
+    let silent = World::new();
+    assert_eq!(silent.hook("PostToolBatch", worked, at(2)), HookReply::default());
+    assert_eq!(silent.store.read().session(SESSION).unwrap(), None, "nothing seen, nothing written");
+}
+
+#[test]
+fn a_prompt_needs_one() {
+    let world = running_goal();
+    world.write(&reply("m1", at(1), [100, 0, 0, 0]));
+    world.stop(at(2));
+    assert_eq!(world.goal().blocks_in_row, 1);
+    world.write(&reply("m2", at(3), [10, 0, 0, 0]));
+    let prompt = |text: &str| Observation::Prompt(text.into());
+    let typed = HookEvent::Prompt { typed: true };
+    assert_eq!(commits_of(&world, "UserPromptSubmit", typed, prompt("goal: ship it"), at(4)), 1);
+    let goal = world.goal();
+    assert_eq!((goal.total_tokens(), goal.blocks_in_row), (110, 0), "what was read is charged, counters start anew");
+    assert_eq!(world.store.read().stated_goal(SESSION).unwrap().unwrap().objective, "ship it");
+}
+
+#[test]
+fn a_prompt_after_the_turn_that_ended_the_goal_needs_one() {
+    let mut world = running_goal();
+    world.complete_by_worker(at(1));
+    world.write(&reply("m1", at(2), [100, 0, 0, 0]));
+    let before = commits(&world);
+    world.prompt(true, at(3));
+    assert_eq!(commits(&world) - before, 1);
+    assert_eq!(world.goal().total_tokens(), 100);
+    assert_eq!(world.last_event().kind, "final_turn_accounted");
+}
+
+#[test]
+fn a_start_that_forgets_needs_one() {
+    let mut world = World::new();
+    let found = crate::memory::extract::findings(&[skill()]);
+    world.store.write(|db| db.remember("old", &found, START)).unwrap();
+    let before = commits(&world);
+    world.session_start(StartSource::Startup, START + 365 * 24 * HOUR);
+    assert_eq!(commits(&world) - before, 1);
+    assert_eq!(world.store.read().events_of("old", MemoryFilter::default(), 9).unwrap(), []);
+}

@@ -1,0 +1,110 @@
+//! What holds for any text: no secret behind its name survives, redacting ends, and it is done once.
+
+use proptest::prelude::*;
+
+use super::super::plain::{is_certainly_code, is_ordinary, is_reference, is_sentence};
+use super::*;
+
+#[test]
+fn hostile_repetitions_come_to_an_end() {
+    // Whatever looks far ahead or back at each of these takes minutes, and the suite with it.
+    let long = ["a://b:", "-p ", "token=", "\"password\": \"", "eyJ", "<private", "-----BEGIN ", "sk-"];
+    let others = [
+        "a://1@",
+        "a://b:c/",
+        "curl -u/",
+        "curl -u a",
+        "mysql -p",
+        "htpasswd -b ",
+        "aws configure set aws_secret_access_key ",
+        "token=a(",
+        "token=)",
+        "token=<",
+        "token: ",
+        "token=\"${",
+        "eyJ.",
+        "eyJ.eyJhbGciOiJIUzI1NiJ9.",
+        "<private>",
+        "-----END ",
+        "xoxb-",
+        "SG.",
+        "key ",
+        "Authorization: ",
+        "Authorization:a ",
+        "Authorization: Bearer ",
+        "Cookie: a=$",
+        "Cookie:",
+        "bearer ",
+        "login a password ",
+        "password is ",
+        "1:",
+        "密码",
+        "?token=",
+        ",a",
+        "plain words ",
+        "hooks.slack.com/services/",
+    ];
+    for (piece, length) in
+        long.iter().map(|piece| (piece, 1_000_000)).chain(others.iter().map(|piece| (piece, 200_000)))
+    {
+        let text = piece.repeat(length / piece.len());
+        let clean = redact(&text);
+        assert!(clean.len() <= text.len() + GROWTH_MAX + MARK.len(), "{piece}");
+    }
+}
+
+#[test]
+fn a_text_full_of_secrets_does_not_grow_without_end() {
+    let text = "pw_password=a ".repeat(10_000);
+    let clean = redact(&text);
+    assert!(clean.len() <= text.len() + GROWTH_MAX + MARK.len());
+    assert!(!clean.contains("=a"));
+    assert_eq!(redact(&clean), clean);
+}
+
+/// Pieces that matter to the scanner, in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        4 => prop::sample::select(vec![
+            "password", "token", "API_KEY", "auth", "Authorization", "Bearer ", "--", "-u ", "curl ", "://", "@", "=",
+            ":", ": ", " = ", "\"", "'", "\\\"", "`", "<private>", "</private>", "-----BEGIN PRIVATE KEY-----",
+            "-----END PRIVATE KEY-----", "sk-ant-", "ghp_", "eyJ", ".", "AKIA", "?", "&", "sig", ",", ";", "\n", " ",
+            "[redacted]", "[", "]", "$", "{", "}", "(", ")", "<", ">", "\\", "：", "目", "secret", "x1", "abc",
+            "hunter2", "key", "api ", "Cookie", "mysql -p", "openssl -pass pass:", "redis-cli -a ", "htpasswd -b ", "smbclient -U u%", "aws configure set ", " is ", "login me ",
+            "密码", "contraseña", "mot de passe", "hooks.slack.com/services/", "curl -b ", "a=", "SG.", "ya29.", "pw", "sshpass -p ", "Digest ", "%", "#", "_", "-",
+        ]).prop_map(str::to_owned),
+        1 => "[a-zA-Z0-9]{1,24}",
+        1 => "\\PC{0,4}",
+    ];
+    prop::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn redacting_is_done_once_and_never_panics(text in pieces()) {
+        let clean = redact(&text).into_owned();
+        prop_assert!(clean.len() <= text.len() + GROWTH_MAX + MARK.len());
+        prop_assert_eq!(redact(&clean), clean.clone(), "from {:?}", text);
+    }
+
+    #[test]
+    fn a_named_secret_never_survives(
+        secret in prop_oneof!["[a-z]{4,16}", "[a-z]{3,8}(\\.[a-z]{3,8}){1,3}", "[A-Za-z][A-Za-z0-9+/_.!@#%^*(){}<>;,&~?-]{2,20}[a-z0-9]"],
+        quote in prop::sample::select(vec!["", "\"", "'"]),
+        (name, rest) in prop::sample::select(vec![
+            ("export MY_PASSWORD=", " and go"),
+            ("export MY_PASSWORD=", "; psql"),
+            ("Server=db;Password=", ";Database=x"),
+            ("login --password ", " -v"),
+            ("f(n=1, password=", ")"),
+        ]),
+    ) {
+        prop_assume!(!is_ordinary(&secret) && !is_sentence(&secret) && !is_reference(&secret) && !is_certainly_code(&secret, ""));
+        // Which bracket ends the call cannot be told then.
+        prop_assume!(rest != ")" || !secret.contains(['(', ')']));
+        let text = format!("run it: {name}{quote}{secret}{quote}{rest}");
+        prop_assert_eq!(redact(&text), format!("run it: {name}{quote}[redacted]{quote}{rest}"));
+    }
+}
