@@ -16,9 +16,8 @@ CREATE TABLE session_events (
 CREATE INDEX idx_session_events_session ON session_events (session_id, id);
 -- Who goes first when a session has too many.
 CREATE INDEX idx_session_events_eviction ON session_events (session_id, importance, id);
--- The newest of a category (they are kept longest), and of a kind (a repetition is not stored again).
+-- The newest of a category: they are kept longest, and a repetition of the very last is not stored again.
 CREATE INDEX idx_session_events_category ON session_events (session_id, category, id);
-CREATE INDEX idx_session_events_kind ON session_events (session_id, category, kind, id);
 -- Errors that wait for the same thing to work.
 CREATE INDEX idx_session_events_unresolved ON session_events (session_id, id) WHERE category = 'error' AND resolved = 0;
 CREATE INDEX idx_session_events_failing ON session_events (session_id, subject, id)

@@ -103,6 +103,9 @@ pub enum TaskChange {
     Replace(Vec<(String, TaskStatus)>),
 }
 
+/// The kind of the event that counts open tasks, by its repeats, for which there was no room.
+pub const TASKS_LEFT_OUT: &str = "left_out";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]

@@ -199,11 +199,6 @@ impl Store {
         Ok(copy)
     }
 
-    /// Moves all pages of the log into the file and empties it, as far as other processes let go of it.
-    pub fn empty_log(&self) -> Result<(), StoreError> {
-        Ok(self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
-    }
-
     /// Asks SQLite for faults in the file; empty when there are none.
     pub fn integrity_faults(&self) -> Result<Vec<String>, StoreError> {
         let mut statement = self.db.prepare("PRAGMA integrity_check(20)")?;

@@ -28,11 +28,15 @@ pub struct SessionView {
     pub goal: Option<GoalView>,
     /// The goal that the user stated in a prompt, here or in the session that this one was forked from.
     pub stated_goal: Option<StatedGoal>,
-    /// How often something of each category was seen.
+    /// All that were stated here, oldest first, whatever became of them.
+    pub stated_goals: Vec<StatedGoal>,
+    /// How many events of each category are kept; one that was seen several times in a row is one event.
     pub events: BTreeMap<Category, i64>,
     /// The same with the headings that people see.
     pub analytics: Vec<Counted>,
     pub tasks: Vec<Task>,
+    /// Open tasks for which there was no room.
+    pub tasks_left_out: i64,
     pub parent: Option<Parent>,
     pub compactions: i64,
     pub snapshot: Option<SnapshotView>,
@@ -101,9 +105,10 @@ pub fn session_view(db: Db<'_>, session_id: &str, now: Millis) -> Result<Option<
     let counts = db.counts_by_category(session_id)?;
     let snapshot = db.snapshot(session_id)?;
     let stated_goal = db.stated_goal(session_id)?;
+    let stated_goals = db.stated_history(session_id)?;
     let tasks = db.tasks_of(session_id)?;
     let unknown = activity.session.is_none() && goal.is_none() && counts.is_empty() && snapshot.is_none();
-    if unknown && tasks.is_empty() && db.stated_history(session_id)?.is_empty() {
+    if unknown && tasks.is_empty() && stated_goals.is_empty() {
         return Ok(None);
     }
     let session = activity.session.as_ref();
@@ -115,12 +120,14 @@ pub fn session_view(db: Db<'_>, session_id: &str, now: Millis) -> Result<Option<
         alive: session.is_some_and(Session::is_alive),
         goal: goal.as_ref().map(|goal| goal_view(db, goal, now)).transpose()?,
         stated_goal,
+        stated_goals,
         events: counts.iter().copied().collect(),
         analytics: counts
             .into_iter()
             .map(|(category, count)| Counted { category, label: category.label(), count })
             .collect(),
         tasks,
+        tasks_left_out: db.tasks_left_out(session_id)?,
         parent: session.and_then(parent),
         compactions: snapshot.as_ref().map_or(0, |snapshot| snapshot.compactions),
         snapshot: snapshot.and_then(snapshot_view),

@@ -34,9 +34,11 @@ const COLUMNS: &str = "e.id, e.session_id, e.category, e.kind, e.importance, e.s
     e.created_at_ms";
 
 const COUNT_REPETITION: &str = "UPDATE session_events SET repeats = repeats + 1
-     WHERE id = (SELECT id FROM session_events WHERE session_id = ?1 AND category = ?2 AND kind = ?3
-                 ORDER BY id DESC LIMIT 1)
-       AND subject = ?4 AND text = ?5 AND resolved = 0";
+     WHERE id = (SELECT id FROM session_events WHERE session_id = ?1 AND category = ?2 ORDER BY id DESC LIMIT 1)
+       AND kind = ?3 AND subject = ?4 AND text = ?5 AND resolved = 0";
+
+const NEWEST_OF_TASK: &str = "SELECT kind FROM session_events
+     WHERE session_id = ?1 AND category = 'task' AND subject = ?2 ORDER BY id DESC LIMIT 1";
 
 /// The statement says the id itself: the triggers that keep the index for searches write rows too.
 const ADD: &str = "INSERT INTO session_events (session_id, category, kind, importance, subject, text, created_at_ms)
@@ -68,8 +70,8 @@ impl Added {
 }
 
 impl Db<'_> {
-    /// Remembers what one hook call found, in the caller's transaction. What equals the newest event of the same
-    /// category and kind only raises its `repeats`; an error that was resolved since is a new one.
+    /// Remembers what one hook call found, in the caller's transaction. What equals the newest event of its
+    /// category only raises its `repeats`; an error that was resolved since is a new one.
     pub fn remember(self, session_id: &str, found: &Findings, now: Millis) -> Result<(), StoreError> {
         let mut added = None;
         for finding in &found.findings {
@@ -86,7 +88,7 @@ impl Db<'_> {
             }
         }
         for change in &found.tasks {
-            self.change_tasks(session_id, change, now)?;
+            added = Added::with(added, self.change_tasks(session_id, change, now)?);
         }
         match added {
             Some(added) => self.evict_events(session_id, added),
@@ -94,10 +96,13 @@ impl Db<'_> {
         }
     }
 
-    /// Adds an event, unless it repeats the newest of its kind; then there is no new id.
+    /// Adds an event, unless it repeats the newest of its category; then there is no new id.
     fn add_finding(self, session_id: &str, finding: &Finding, now: Millis) -> Result<Option<i64>, StoreError> {
         let category = <&str>::from(finding.category);
         let (subject, text) = (text::cut(&finding.subject, SUBJECT_KEPT), text::cut(&finding.text, TEXT_KEPT));
+        if finding.category == Category::Task && self.is_told_of_task(session_id, &subject, finding.kind)? {
+            return Ok(None);
+        }
         let repeated = self.0.prepare_cached(COUNT_REPETITION)?.execute(params![
             session_id,
             category,
@@ -111,6 +116,15 @@ impl Db<'_> {
         let level = level(finding.importance);
         let values = params![session_id, category, finding.kind, level, subject, text, now];
         Ok(Some(self.0.prepare_cached(ADD)?.query_row(values, |row| row.get(0))?))
+    }
+
+    /// Whether the newest event of a task says the same: a client announces a change, and then tells of it.
+    fn is_told_of_task(self, session_id: &str, task: &str, kind: &str) -> Result<bool, StoreError> {
+        if task.is_empty() {
+            return Ok(false);
+        }
+        let newest = self.0.prepare_cached(NEWEST_OF_TASK)?.query_row([session_id, task], |row| lossy(row, 0));
+        Ok(newest.optional()?.is_some_and(|newest| newest == kind))
     }
 
     /// Events of a session, oldest first.
@@ -133,9 +147,9 @@ impl Db<'_> {
         understood(rows)
     }
 
-    /// How often each category was seen, repetitions counted; categories without events are left out.
+    /// How many events of each category there are, a repeated one counted once; categories without any are left out.
     pub fn counts_by_category(self, session_id: &str) -> Result<Vec<(Category, i64)>, StoreError> {
-        let sql = "SELECT category, sum(repeats) FROM session_events WHERE session_id = ?1 GROUP BY category";
+        let sql = "SELECT category, count(*) FROM session_events WHERE session_id = ?1 GROUP BY category";
         let mut statement = self.0.prepare_cached(sql)?;
         let rows = statement.query_map([session_id], |row| Ok((lossy(row, 0)?, row.get::<_, i64>(1)?)))?;
         let counts: Vec<(String, i64)> = rows.collect::<Result<_, _>>()?;

@@ -11,16 +11,19 @@ use std::path::{Path, PathBuf};
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::memory::Category;
 use steadfast_core::paths::Paths;
-use steadfast_core::session;
-use steadfast_core::store::{Db, Store, StoreError};
+use steadfast_core::session::{self, SessionError};
+use steadfast_core::store::{Db, Session, SessionActivity, Store, StoreError};
 use steadfast_core::text;
 
 use crate::cli::session::{SessionArgs, SessionVerb, WhichSession};
 use crate::failure::{Failure, code};
 use crate::output::Done;
+use list::Directories;
 
 /// Sessions named when a beginning fits several.
 const NAMED_MOST: usize = 5;
+/// No client has ids of this length.
+const ID_LONGEST: usize = 1_000;
 
 /// Where a verb looks, and when.
 struct Asked {
@@ -55,35 +58,70 @@ impl Asked {
 
     /// The store in which a session is looked for.
     fn store_of(&self, which: &WhichSession) -> Result<Store, Failure> {
-        self.store()?.ok_or_else(|| not_found(which.id.as_deref().unwrap_or("")))
+        self.store()?.ok_or_else(|| match &which.id {
+            Some(id) => not_found(id),
+            None => Failure::new(
+                code::NOT_FOUND,
+                "no session is known yet",
+                "`steadfast setup` lets agents tell of their sessions; then start one here",
+            ),
+        })
     }
 
     /// The session that is meant: by id or its beginning, else as everywhere.
     fn session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, Failure> {
         match &which.id {
             Some(id) => by_beginning(db, id),
-            None => session::resolve(Some(db), None, &self.directory).map_err(|error| {
-                // Here the session is the argument itself.
-                let failure = Failure::from(error);
-                Failure { hint: failure.hint.replace("--session ID", "give its ID"), ..failure }
-            }),
+            None => match session::resolve(Some(db), None, &self.directory) {
+                Ok(id) => Ok(id),
+                Err(SessionError::None(_)) => self.only_live_of_project(db),
+                Err(error) => {
+                    // Here the session is the argument itself.
+                    let failure = Failure::from(error);
+                    Err(Failure { hint: failure.hint.replace("--session ID", "give its ID"), ..failure })
+                }
+            },
+        }
+    }
+
+    /// From a subdirectory or a worktree: the one live session of what `session list` shows there.
+    fn only_live_of_project(&self, db: Db<'_>) -> Result<String, Failure> {
+        let mut here = Directories::new(&self.directory);
+        let is_live = |known: &SessionActivity| known.session.as_ref().is_some_and(Session::is_alive);
+        let live = db.known_sessions()?.into_iter().filter(|known| is_live(known) && here.has(known));
+        let live: Vec<String> = live.map(|known| known.session_id).collect();
+        match live.as_slice() {
+            [only] => Ok(only.clone()),
+            [] => {
+                let message = format!("no live session in the project of {}", self.directory.display());
+                Err(Failure::new(code::NOT_FOUND, message, "give its ID; `steadfast session list` shows them"))
+            }
+            several => {
+                let message = format!("{} live sessions in this project: {}", several.len(), named(several));
+                Err(Failure::new(code::NOT_FOUND, message, "give the ID of one of them"))
+            }
         }
     }
 }
 
+/// An id is a key and nothing else, so that whatever the list shows is found, slashes and all.
 fn by_beginning(db: Db<'_>, id: &str) -> Result<String, Failure> {
-    let found = if id.is_empty() { Vec::new() } else { db.sessions_by_id(&session::checked(id)?)? };
+    let found = if id.is_empty() || id.len() > ID_LONGEST { Vec::new() } else { db.sessions_by_id(id)? };
     match found.as_slice() {
         [] => Err(not_found(id)),
         [only] => Ok(only.clone()),
         several => {
-            let names: Vec<String> = several.iter().take(NAMED_MOST).map(|id| shown(id)).collect();
-            let more = several.len().saturating_sub(NAMED_MOST);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let message = format!("{} sessions begin with `{}`: {}{more}", several.len(), shown(id), names.join(", "));
+            let message = format!("{} sessions begin with `{}`: {}", several.len(), shown(id), named(several));
             Err(Failure::new(code::NOT_FOUND, message, "give more of the id"))
         }
     }
+}
+
+fn named(ids: &[String]) -> String {
+    let names: Vec<String> = ids.iter().take(NAMED_MOST).map(|id| shown(id)).collect();
+    let more = ids.len().saturating_sub(NAMED_MOST);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
 }
 
 fn not_found(id: &str) -> Failure {

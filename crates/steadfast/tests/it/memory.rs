@@ -374,7 +374,7 @@ fn what_was_done_is_counted_searched_and_recalled() {
     let shown = env.run(&["session", "show", "s1", "--json"]).succeeds().json();
     let counts = &shown["events"];
     for (category, count) in
-        [("goal", 1), ("prompt", 1), ("intent", 1), ("file", 1), ("error", 1), ("fix", 1), ("git", 1)]
+        [("goal", 1), ("prompt", 1), ("intent", 2), ("file", 1), ("error", 1), ("fix", 1), ("git", 1), ("task", 1)]
     {
         assert_eq!(counts[category], json!(count), "{category} in {counts}");
     }

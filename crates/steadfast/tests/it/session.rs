@@ -67,10 +67,14 @@ fn without_a_store_there_is_nothing_and_none_is_created() {
     let env = Env::new();
     assert_eq!(env.session_json(&["list"]), json!({"sessions": [], "left_out": 0}));
     assert_eq!(env.session_json(&["search", "x"]), json!({"query": "x", "hits": []}));
-    assert_eq!(env.session_json(&["purge", "--all"]), json!({"dry_run": false, "purged": [], "kept": 0}));
+    assert_eq!(
+        env.session_json(&["purge", "--all"]),
+        json!({"dry_run": false, "purged": [], "kept": 0, "rewritten": null})
+    );
     for arguments in [&["show", "x"][..], &["show"], &["events", "x"], &["snapshot", "x"], &["purge", "x"]] {
         env.session(arguments).fails_with(2, "session");
     }
+    env.session(&["show"]).fails_with(2, "no session is known yet");
     env.session(&["search", "x", "--session", "y"]).fails_with(2, "no session `y`");
     assert!(!env.store().exists());
 }
@@ -96,10 +100,10 @@ fn show_tells_everything_about_a_session() {
     assert_eq!(shown["project"], json!(env.project()));
     assert_eq!(shown["goal"], env.goal(&["status", "--json"]).json()["goal"]);
     assert_eq!(shown["stated_goal"]["objective"], "ship the parser");
-    assert_eq!(shown["events"], json!({"prompt": 3, "error": 1}));
+    assert_eq!(shown["events"], json!({"prompt": 2, "error": 1}));
     assert_eq!(
         shown["analytics"],
-        json!([{"category": "prompt", "label": "User prompts", "count": 3}, {"category": "error", "label": "Errors", "count": 1}])
+        json!([{"category": "prompt", "label": "User prompts", "count": 2}, {"category": "error", "label": "Errors", "count": 1}])
     );
     assert_eq!(
         shown["tasks"],
@@ -112,7 +116,7 @@ fn show_tells_everything_about_a_session() {
     for line in [
         "Goal         active: Make every test pass",
         "Stated goal  active: ship the parser",
-        "User prompts  3",
+        "User prompts  2",
         "Errors        1",
         "[~] fix the lexer\n[x] write tests",
     ] {
@@ -129,7 +133,13 @@ fn a_session_is_named_by_the_beginning_of_its_id_and_never_guessed() {
     assert_eq!(env.session_json(&["show", "xy"])["session_id"], "xyz");
     env.session(&["show", "abc"]).fails_with(2, "2 sessions begin with `abc`: abc-1, abc-2");
     env.session(&["show", "nothing"]).fails_with(2, "no session `nothing`");
-    env.session(&["show", "../x"]).fails_with(1, "not a session id");
+    env.session(&["show", "../x"]).fails_with(2, "no session `../x`");
+    env.tell("team/a\\b", Category::Prompt, "x");
+    assert_eq!(ids(&env.session_json(&["list", "--all", "--limit", "1"])), ["team/a\\b"]);
+    for beginning in ["team/a\\b", "team/"] {
+        assert_eq!(env.session_json(&["show", beginning])["session_id"], "team/a\\b");
+    }
+    env.session(&["show", &"x".repeat(5_000)]).fails_with(2, "no session");
     env.session(&["show", ""]).fails_with(2, "no session");
     let error = env.session(&["show", "nothing", "--json"]);
     assert_eq!(error.code, 2);
@@ -146,6 +156,74 @@ fn without_an_id_the_one_live_session_of_this_directory_is_meant() {
     env.session(&["events"]).fails_with(2, "several live sessions");
     let own = finish(env.command(&["session", "show", "--json"]).env("CLAUDE_CODE_SESSION_ID", "s2"), b"");
     assert_eq!(own.succeeds().json()["session_id"], "s2");
+}
+
+#[test]
+fn from_a_subdirectory_the_one_live_session_of_the_project_is_meant() {
+    let env = Env::new();
+    for directory in ["project/.git", "project/src/deep", "elsewhere"] {
+        std::fs::create_dir_all(env.path(directory)).unwrap();
+    }
+    let from = |directory: &str, arguments: &[&str]| {
+        finish(env.command(&[&["session", "show"], arguments].concat()).current_dir(env.path(directory)), b"")
+    };
+    env.session_in("over", &env.project());
+    from("project/src/deep", &[]).fails_with(2, "no live session in the project of");
+    env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    assert_eq!(from("project/src/deep", &["--json"]).succeeds().json()["session_id"], "s1");
+    from("elsewhere", &[]).fails_with(2, "no live session in the project of");
+    env.hook("s2", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    from("project/src/deep", &[]).fails_with(2, "2 live sessions in this project: ");
+}
+
+#[test]
+fn goals_that_are_over_are_shown_with_what_became_of_them() {
+    let env = Env::new();
+    env.session_in("s1", &env.project());
+    for prompt in ["goal: one", "goal: two", "/goal done", "goal: three", "/goal clear", "goal: four"] {
+        env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}));
+    }
+    let shown = env.session_json(&["show", "s1"]);
+    check("session-show.schema.json", &shown);
+    let goals: Vec<(&str, &str)> = shown["stated_goals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|goal| (goal["status"].as_str().unwrap(), goal["objective"].as_str().unwrap()))
+        .collect();
+    assert_eq!(goals, [("replaced", "one"), ("done", "two"), ("cleared", "three"), ("active", "four")]);
+    let text = env.session(&["show", "s1"]).succeeds().stdout.clone();
+    for line in [
+        "Stated goal   active: four",
+        "Earlier goal  replaced: one",
+        "Earlier goal  done: two",
+        "Earlier goal  cleared: three",
+    ] {
+        assert!(text.contains(line), "{line}\nin\n{text}");
+    }
+}
+
+#[test]
+fn a_purge_leaves_no_word_in_any_file_of_the_store() {
+    let env = Env::new();
+    env.session_in("s1", &env.project());
+    for number in 0..6 {
+        let prompt = format!("WORDPROMPT {number}, do the thing please");
+        env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt}));
+        env.hook("s1", &json!({"hook_event_name": "PreCompact", "trigger": "auto"}));
+        env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "compact"}));
+    }
+    let words = || {
+        let files = std::fs::read_dir(env.store().parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+        let bytes: Vec<u8> =
+            files.filter(|path| path.is_file()).flat_map(|path| std::fs::read(path).unwrap()).collect();
+        bytes.windows(10).filter(|window| window == b"WORDPROMPT").count()
+    };
+    assert!(words() > 0, "the test sees words that are there");
+    let purged = env.session_json(&["purge", "s1"]);
+    check("session-purge.schema.json", &purged);
+    assert_eq!((&purged["rewritten"], words()), (&json!(true), 0));
+    assert_eq!(env.run(&["db", "check"]).succeeds().stdout, "ok\n");
 }
 
 #[test]

@@ -79,6 +79,8 @@ fn worked(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
             Some(pattern) => vec![Observation::Search { pattern, place: string(&input, "path") }],
             None => Vec::new(),
         },
+        // A subagent's list is its own, and is gone with it.
+        "TodoWrite" if wire.agent_id.as_deref().is_some_and(|agent| !agent.is_empty()) => Vec::new(),
         "TodoWrite" => task_list(&input["todos"], "content").map(Observation::TaskList).into_iter().collect(),
         "TaskCreate" => {
             let task = &answer()["task"];

@@ -51,6 +51,8 @@ fn tool_call(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
             vec![Observation::Shell(Shell { command, output, outcome, place })]
         }
         "apply_patch" => command(&input).map(|patch| patched(&patch, &answer)).unwrap_or_default(),
+        // A subagent's plan is its own, and is gone with it.
+        "update_plan" if wire.agent_id.as_deref().is_some_and(|agent| !agent.is_empty()) => Vec::new(),
         "update_plan" => task_list(&input["plan"], "step").map(Observation::TaskList).into_iter().collect(),
         // The name of the tool's group may be glued to its own.
         spawn if spawn.ends_with("spawn_agent") => {

@@ -76,7 +76,8 @@ fn is_failing_summary(line: &str) -> bool {
         })
 }
 
-/// The end of an output, and the line that first shows the failure if that stands before it.
+/// An output with the line first that says what went wrong, since views show how a text begins; of a long one, the end.
+/// Claude Code puts the exit code before the output; it tells less than any word of it.
 pub(super) fn what_matters(output: &str, most: usize) -> String {
     let window = text::tail(output, LOOKED_AT);
     // The first line may be half of one, and half a secret.
@@ -84,17 +85,52 @@ pub(super) fn what_matters(output: &str, most: usize) -> String {
         if window.len() < output.len() { window.split_once('\n').map_or(window, |(_, rest)| rest) } else { window };
     let printable = text::printable(whole);
     let safe = redact::redact(printable.trim());
-    let length = safe.chars().count();
+    let said = behind_exit_code(&safe);
+    let length = said.chars().count();
+    let lead = said.lines().find(|line| is_failure(line)).or_else(|| said.lines().find(|line| is_loud(line)));
+    let lead = lead.map(|line| text::cut(line.trim(), LEAD_MAX));
+    let lead_length = lead.as_ref().map_or(0, |lead| lead.chars().count() + 1);
     if length <= most {
-        return safe.into_owned();
+        return match lead.filter(|lead| !said.starts_with(lead.as_str()) && length + lead_length + 2 <= most) {
+            Some(lead) => format!("{lead}\n…\n{said}"),
+            None => said.to_owned(),
+        };
     }
-    let lead = safe.lines().find(|line| is_failure(line)).map(|line| text::cut(line.trim(), LEAD_MAX));
-    let room = most.saturating_sub(lead.as_ref().map_or(0, |lead| lead.chars().count() + 1) + 2);
-    let end: String = safe.chars().skip(length - room.min(length)).collect();
+    let room = most.saturating_sub(lead_length + 2);
+    let end: String = said.chars().skip(length - room.min(length)).collect();
     // Better a whole line less than half a line more.
     let end = end.split_once('\n').filter(|(cut, _)| cut.len() < end.len() / 2).map_or(end.as_str(), |(_, rest)| rest);
-    match lead.filter(|lead| !end.contains(lead.as_str())) {
+    match lead.filter(|lead| !end.starts_with(lead.as_str())) {
         Some(lead) => format!("{lead}\n…\n{end}"),
         None => format!("…\n{end}"),
     }
+}
+
+fn behind_exit_code(text: &str) -> &str {
+    let output = text.split_once('\n').filter(|(first, output)| {
+        let code = first.strip_prefix("Exit code ");
+        !output.trim().is_empty() && code.is_some_and(|code| code.trim_end().bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    output.map_or(text, |(_, output)| output.trim())
+}
+
+/// A line that sounds like trouble: good enough to be told first once the command is known to have failed.
+fn is_loud(line: &str) -> bool {
+    const LOUD: [&str; 12] = [
+        "error",
+        "failed",
+        "failure",
+        "panicked",
+        "exception",
+        "cannot ",
+        "can't ",
+        "not found",
+        "no such ",
+        "denied",
+        "unable to ",
+        "invalid",
+    ];
+    const QUIET: [&str; 5] = ["0 failed", "0 errors", "0 error", "no errors", "errors: 0"];
+    let line = text::cut(line, LEAD_MAX).to_lowercase();
+    LOUD.iter().any(|word| line.contains(word)) && !QUIET.iter().any(|words| line.contains(words))
 }

@@ -1,5 +1,7 @@
 //! What the user's prompts tell: the words themselves, what kind of work they ask for, what they decide, and which
-//! rules they set. The rules look at punctuation and length, which every language has, and at a short list of openings.
+//! rules they set. The rules look at punctuation and length, which every language has, and at short lists of words.
+
+mod rule;
 
 use super::{MESSAGE_MAX, Notes, PROMPT_MAX};
 use crate::directive::{self, Directive, Form};
@@ -12,102 +14,13 @@ const LOOKED_AT: usize = 64 * 1024;
 const QUESTION_MARKS: [char; 4] = ['?', '？', '؟', '¿'];
 const CLAUSE_MARKS: [char; 7] = [',', ';', '，', '；', '、', '،', '؛'];
 
-/// Words before an opening that change nothing.
-const FILLERS: [&str; 17] = [
-    "ok",
-    "okay",
-    "sure",
-    "please",
-    "and",
-    "also",
-    "so",
-    "well",
-    "hey",
-    "hi",
-    "note",
-    "important",
-    "remember",
-    "bitte",
-    "por favor",
-    "s'il te plaît",
-    "请",
-];
-
-/// How rules for the time to come and roles begin. Those of scripts with blanks end where the word ends.
-const OPENINGS: [&str; 58] = [
-    "always",
-    "never",
-    "from now on",
-    "from here on",
-    "going forward",
-    "in the future",
-    "you are",
-    "you're",
-    "act as",
-    "respond",
-    "reply in",
-    "answer in",
-    "do not ever",
-    "don't ever",
-    "remember to",
-    "remember that",
-    "every time",
-    "immer",
-    "nie",
-    "niemals",
-    "ab jetzt",
-    "ab sofort",
-    "du bist",
-    "antworte",
-    "toujours",
-    "jamais",
-    "ne jamais",
-    "tu es",
-    "vous êtes",
-    "désormais",
-    "à partir de maintenant",
-    "réponds",
-    "siempre",
-    "nunca",
-    "eres",
-    "a partir de ahora",
-    "sempre",
-    "a partir de agora",
-    "você é",
-    "d'ora in poi",
-    "mai",
-    "всегда",
-    "никогда",
-    "отныне",
-    "你是",
-    "总是",
-    "始终",
-    "永远",
-    "从现在",
-    "不要再",
-    "あなたは",
-    "常に",
-    "必ず",
-    "今後",
-    "これから",
-    "항상",
-    "절대",
-    "앞으로",
-];
-
-/// Openings that only look like rules.
-const TALK: [&str; 10] = [
-    "never mind",
-    "you are right",
-    "you're right",
-    "you are correct",
-    "you are wrong",
-    "you're wrong",
-    "you are welcome",
-    "you're welcome",
-    "you are done",
-    "always has been",
-];
+/// How clauses begin that are only polite, or say that all is well: nothing is decided by them. Between bars.
+const MANNERS: &str = "ok|okay|thanks|thank you|thx|great|perfect|cool|nice|good|awesome|sure|alright|right|please|sorry|hi|hey|\
+    hello|hm|hmm|well|wait|looks good|looks great|lgtm|that works|it works|go ahead|go on|danke|gut|super|\
+    das sieht gut aus|merci|c'est parfait|gracias|obrigado|obrigada|grazie|спасибо|хорошо|好的|谢谢你|谢谢|继续|看起来|\
+    ありがとう|はい|いい感じ|감사합니다";
+/// The most words of such a clause.
+const MANNERS_WORDS: usize = 4;
 
 pub(super) fn note(notes: &mut Notes, prompt: &str) {
     let prompt = prompt.trim();
@@ -123,14 +36,16 @@ pub(super) fn note(notes: &mut Notes, prompt: &str) {
     if let Some(intent) = intent(seen) {
         notes.keep(Category::Intent, intent, Importance::Low, "", intent, MESSAGE_MAX);
     }
-    if let Some(rule) = standing_rule(seen) {
+    if let Some(rule) = rule::standing_rule(seen) {
         notes.keep(Category::Rule, "standing", Importance::Critical, "", rule, MESSAGE_MAX);
     } else if decides(seen) {
-        notes.keep(Category::Decision, "prompt", Importance::Critical, "", seen, MESSAGE_MAX);
+        // Guessed from its form, unlike the answer to a question.
+        notes.keep(Category::Decision, "prompt", Importance::High, "", seen, MESSAGE_MAX);
     }
 }
 
-/// The goal is a record of its own; the event tells when it was stated.
+/// The goal is a record of its own; the event tells when it was stated. What is asked for has its mode as in any other
+/// prompt, and a goal too long to tell is something to do.
 fn steered(notes: &mut Notes, form: Form, directive: Directive<String>) {
     let kind = if matches!(directive, Directive::State(_)) { "stated" } else { "edited" };
     match directive.text() {
@@ -143,6 +58,10 @@ fn steered(notes: &mut Notes, form: Form, directive: Directive<String>) {
             text: text.clone(),
         }),
         None => {}
+    }
+    if let Some(seen) = directive.text().filter(|text| text.chars().any(char::is_alphabetic)) {
+        let intent = intent(seen).unwrap_or("implement");
+        notes.keep(Category::Intent, intent, Importance::Low, "", intent, MESSAGE_MAX);
     }
     notes.kept.steering = Some((form, directive));
 }
@@ -177,48 +96,18 @@ fn intent(prompt: &str) -> Option<&'static str> {
     }
 }
 
-/// A statement of more than one clause that asks nothing: the user made up their mind.
+/// A statement of more than one clause that asks nothing: the user made up their mind. Clauses of mere manners do not
+/// count, whatever stands behind them.
 fn decides(prompt: &str) -> bool {
     let length = prompt.chars().take(501).count();
-    (15..=500).contains(&length)
-        && !asks(prompt)
-        && prompt.contains(CLAUSE_MARKS)
-        && prompt.chars().any(char::is_alphabetic)
-}
-
-/// The first sentence, if it sets a rule or a role.
-fn standing_rule(prompt: &str) -> Option<&str> {
-    let sentence = first_sentence(prompt);
-    let length = sentence.chars().take(201).count();
-    let least = if sentence.is_ascii() { 8 } else { 5 };
-    if !(least..=200).contains(&length) || asks(sentence) {
-        return None;
+    if !(15..=500).contains(&length) || asks(prompt) {
+        return false;
     }
-    let lower = sentence.to_lowercase();
-    let mut words = lower.as_str();
-    while let Some(rest) = FILLERS.iter().find_map(|filler| strip_word(words, filler)) {
-        // `remember that …` is an opening of its own.
-        if OPENINGS.iter().any(|opening| strip_word(words, opening).is_some()) {
-            break;
-        }
-        words = rest.trim_start_matches([',', ':', '，', '-', ' ']);
-    }
-    let talk = TALK.iter().any(|talk| strip_word(words, talk).is_some());
-    let opens = OPENINGS.iter().any(|opening| strip_word(words, opening).is_some());
-    (opens && !talk).then_some(sentence)
-}
-
-fn first_sentence(prompt: &str) -> &str {
-    let end = prompt.char_indices().find_map(|(at, character)| {
-        let next = prompt.get(at + character.len_utf8()..).and_then(|rest| rest.chars().next());
-        let ends = match character {
-            '.' | '!' => next.is_none_or(char::is_whitespace),
-            '。' | '！' | '\n' => true,
-            _ => false,
-        };
-        ends.then_some(at)
-    });
-    prompt.get(..end.unwrap_or(prompt.len())).unwrap_or_default().trim()
+    let lower = prompt.to_lowercase();
+    let says = |clause: &str| clause.chars().any(char::is_alphabetic);
+    let short = |clause: &str| clause.split_whitespace().count() <= MANNERS_WORDS;
+    let polite = |clause: &str| short(clause) && MANNERS.split('|').any(|word| strip_word(clause, word).is_some());
+    lower.split(CLAUSE_MARKS).map(str::trim).filter(|clause| says(clause) && !polite(clause)).count() > 1
 }
 
 /// What follows a word at the start of a text in lower case; a letter right behind it makes it another word, except

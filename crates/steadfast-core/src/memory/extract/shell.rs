@@ -3,11 +3,12 @@
 //! output believed, and then only what nothing but a failure prints.
 
 pub(super) mod line;
+mod read;
 
 use std::cell::LazyCell;
 
 use super::{Notes, ONE_LINE_MAX, environment, evidence, git};
-use crate::memory::observation::{Outcome, Place, Shell, attempt};
+use crate::memory::observation::{FileAction, Outcome, Place, Shell, attempt};
 use crate::memory::{Category, Importance, redact};
 use crate::text;
 use line::{Command, Joint};
@@ -27,7 +28,7 @@ const VIEWERS: [&str; 24] = [
 pub(super) fn note(notes: &mut Notes, shell: &Shell) {
     // Before it is taken apart: a word alone does not tell that a password was behind its flag.
     let safe = redact::redact(text::head(&shell.command, line::LOOKED_AT));
-    let commands = line::commands(&safe);
+    let commands = unwrapped(line::commands(&safe));
     let failed = match shell.outcome {
         Outcome::Unfinished => return,
         Outcome::Failed => true,
@@ -59,6 +60,19 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
     }
     if let Some(path) = directory_after(&commands, &shell.place) {
         notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path, ONE_LINE_MAX);
+    }
+    for path in read::files(&commands, shell) {
+        notes.file(FileAction::Read, &path, None);
+    }
+}
+
+/// What `bash -lc "…"` runs, if that is all there is.
+fn unwrapped(commands: Vec<Command>) -> Vec<Command> {
+    let [only] = commands.as_slice() else { return commands };
+    let shell = only.program().is_some_and(|program| matches!(program, "bash" | "sh" | "zsh" | "dash"));
+    match only.words.as_slice() {
+        [_, flag, line, ..] if shell && matches!(flag.as_str(), "-c" | "-lc" | "-cl") => line::commands(line),
+        _ => commands,
     }
 }
 

@@ -1,12 +1,14 @@
 //! The client's list of tasks: by id where tasks have one, as a whole where they have none. Never by position, since
 //! two lists that differ in one place would be mixed up.
 
-use super::{Notes, ONE_LINE_MAX, clean};
+use std::fmt::Write as _;
+
+use super::{ERROR_MAX, Notes, ONE_LINE_MAX, clean};
 use crate::memory::observation::Observation;
 use crate::memory::{Category, Importance, TaskChange, TaskStatus};
 
 /// The most tasks of a list that is told as a whole.
-const LIST_MAX: usize = 200;
+const LIST_MAX: usize = 300;
 
 pub(super) fn note(notes: &mut Notes, observation: &Observation) {
     match observation {
@@ -15,30 +17,58 @@ pub(super) fn note(notes: &mut Notes, observation: &Observation) {
         }
         Observation::TaskChanged { id, subject, status } => {
             put(notes, id, subject.as_deref(), *status);
-            // The task itself is a record of its own; the event tells when it moved.
-            if let Some(status) = status {
-                let name = subject.as_deref().map_or_else(|| format!("task {id}"), |it| format!("task {id}: {it}"));
-                let kind: &'static str = status.into();
-                notes.keep(Category::Task, kind, Importance::Normal, id, &name, ONE_LINE_MAX);
-            }
         }
-        Observation::TaskList(list) => {
-            let list: Vec<(String, TaskStatus)> =
-                list.iter().take(LIST_MAX).map(|(subject, status)| (clean(subject, ONE_LINE_MAX), *status)).collect();
-            let done = list.iter().filter(|(_, status)| *status == TaskStatus::Completed).count();
-            let now = list.iter().find(|(_, status)| *status == TaskStatus::InProgress);
-            let text = match now {
-                Some((subject, _)) => format!("{done} of {} done, now: {subject}", list.len()),
-                None => format!("{done} of {} done", list.len()),
-            };
-            notes.keep(Category::Task, "list", Importance::Normal, "", &text, ONE_LINE_MAX);
-            notes.kept.tasks.push(TaskChange::Replace(list));
-        }
+        Observation::TaskList(list) => replace(notes, list),
         _ => {}
     }
 }
 
+/// The task itself is a record of its own; the event tells when it moved. A change may be announced before it is told:
+/// the store keeps the first of two that say the same.
 fn put(notes: &mut Notes, id: &str, subject: Option<&str>, status: Option<TaskStatus>) {
+    if let Some(status) = status {
+        let name = subject.map_or_else(|| format!("task {id}"), |subject| format!("task {id}: {subject}"));
+        notes.keep(Category::Task, status.into(), Importance::Normal, id, &name, ONE_LINE_MAX);
+    }
     let subject = subject.map(|subject| clean(subject, ONE_LINE_MAX)).filter(|subject| !subject.is_empty());
     notes.kept.tasks.push(TaskChange::Put { id: clean(id, ONE_LINE_MAX), subject, status });
+}
+
+fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
+    let done = list.iter().filter(|(_, status)| *status == TaskStatus::Completed).count();
+    let total = list.len();
+    let list = bounded(list);
+    let mut text = format!("{done} of {total} done");
+    // All of them are named, those to do first, so that each is found by its words.
+    let named = |status| list.iter().filter(move |(_, of)| *of == status).map(|(subject, _)| subject);
+    for (label, status) in
+        [(", now", TaskStatus::InProgress), ("\nto do", TaskStatus::Pending), ("\ndone", TaskStatus::Completed)]
+    {
+        let subjects: Vec<&str> = named(status).map(String::as_str).collect();
+        if !subjects.is_empty() {
+            let _ = write!(text, "{label}: {}", subjects.join("; "));
+        }
+    }
+    notes.keep(Category::Task, "list", Importance::Normal, "", &text, ERROR_MAX);
+    notes.kept.tasks.push(TaskChange::Replace(list));
+}
+
+/// As many tasks as are kept, in their order: finished ones go first, and open ones that do not fit are told as one.
+fn bounded(list: &[(String, TaskStatus)]) -> Vec<(String, TaskStatus)> {
+    let mut excess = list.len().saturating_sub(LIST_MAX);
+    let mut kept: Vec<&(String, TaskStatus)> = list.iter().collect();
+    kept.retain(|(_, status)| {
+        let goes = excess > 0 && !status.is_open();
+        excess -= usize::from(goes);
+        !goes
+    });
+    // One more for the line that tells of them.
+    let left_out = if excess > 0 { excess + 1 } else { 0 };
+    kept.truncate(kept.len() - left_out);
+    let mut kept: Vec<(String, TaskStatus)> =
+        kept.into_iter().map(|(subject, status)| (clean(subject, ONE_LINE_MAX), *status)).collect();
+    if left_out > 0 {
+        kept.push((format!("… and {left_out} more open tasks of this list"), TaskStatus::Pending));
+    }
+    kept
 }

@@ -96,14 +96,33 @@ fn tasks_go_by_id_or_as_a_whole() {
         assert_eq!(changed(subject, status), Findings { findings, tasks: vec![change], ..Findings::default() });
     }
     let announced = only(Observation::TaskAnnounced { id: "7".into(), subject: Some("T".into()), status: Completed });
-    assert_eq!(announced, Findings { tasks: vec![put(Some("T"), Some(Completed))], ..Findings::default() });
+    let tasks = vec![put(Some("T"), Some(Completed))];
+    assert_eq!(announced, Findings { findings: vec![task("completed", "task 7: T")], tasks, ..Findings::default() });
 
     let list = vec![("one".into(), Completed), ("two".into(), InProgress), ("three".into(), Pending)];
     let replaced = only(Observation::TaskList(list.clone()));
-    let told = found(Category::Task, "list", Importance::Normal, "", "1 of 3 done, now: two");
+    let told = found(Category::Task, "list", Importance::Normal, "", "1 of 3 done, now: two\nto do: three\ndone: one");
     let expected = Findings { findings: vec![told], tasks: vec![TaskChange::Replace(list)], ..Findings::default() };
     assert_eq!(replaced, expected);
     assert_eq!(only(Observation::TaskList(vec![])).tasks, [TaskChange::Replace(vec![])]);
+}
+
+#[test]
+fn of_a_long_list_finished_tasks_go_first_and_open_ones_that_do_not_fit_are_told() {
+    let list = |done: usize, open: usize| {
+        let done = (0..done).map(|number| (format!("d{number}"), TaskStatus::Completed));
+        done.chain((0..open).map(|number| (format!("o{number}"), TaskStatus::Pending))).collect::<Vec<_>>()
+    };
+    let kept = |done, open| {
+        let mut tasks = only(Observation::TaskList(list(done, open))).tasks;
+        let Some(TaskChange::Replace(kept)) = tasks.pop() else { panic!("no list") };
+        kept
+    };
+    assert_eq!(kept(100, 200), list(100, 200));
+    assert_eq!(kept(150, 200), list(150, 200)[50..]);
+    let mut expected = list(0, 299);
+    expected.push(("… and 6 more open tasks of this list".into(), TaskStatus::Pending));
+    assert_eq!(kept(10, 305), expected);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use strum::IntoEnumIterator as _;
 
 use super::item::Cleaner;
 use super::section::{Kind, Section};
-use crate::memory::{Category, Recollection, Remembered, TaskStatus};
+use crate::memory::{Category, Recollection, Remembered, TASKS_LEFT_OUT, TaskStatus};
 
 /// The sections that have something to tell, in the order in which they are told.
 pub(super) fn sections(recollection: &Recollection, cleaner: &Cleaner) -> Vec<Section> {
@@ -79,6 +79,11 @@ fn tasks(recollection: &Recollection, cleaner: &Cleaner) -> List {
             list.push(cleaner.line(&format!("[{status}] {}", task.subject)));
         }
     }
+    // Those that the store had no room for are told in number.
+    let gone =
+        recollection.events.iter().filter(|event| event.category == Category::Task && event.kind == TASKS_LEFT_OUT);
+    let gone = gone.fold(0, |gone: i64, event| gone.saturating_add(event.repeats));
+    list.distinct = list.distinct.saturating_add(usize::try_from(gone).unwrap_or(0));
     list
 }
 
@@ -135,9 +140,7 @@ impl List {
         let entries: Vec<Entry> = self.items.into_iter().flatten().collect();
         let skipped = if kind == Kind::TaskState { 0 } else { entries.len().saturating_sub(kind.most()) };
         let items: Vec<String> = entries.iter().skip(skipped).take(kind.most()).map(Entry::line).collect();
-        // Of the prompts, the last ones are all that is meant to be told.
-        let total = if kind == Kind::RecentUserMessages { items.len() } else { self.distinct };
-        (!items.is_empty()).then_some(Section { kind, items, total })
+        (!items.is_empty()).then_some(Section { kind, items, total: self.distinct })
     }
 }
 

@@ -11,12 +11,14 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Added, Db, StoreError};
 use crate::memory::{Category, EVENTS_KEPT};
 
+/// The newest is that of the goal that holds; those before it tell how it came about.
+const GOALS_HELD: u32 = 10;
 const PROMPTS_HELD: u32 = 20;
 const RULES_HELD: u32 = 20;
 const DECISIONS_HELD: u32 = 20;
 const UNRESOLVED_ERRORS_HELD: u32 = 10;
 const _: () = assert!(
-    ((PROMPTS_HELD + RULES_HELD + DECISIONS_HELD + UNRESOLVED_ERRORS_HELD) as usize) < EVENTS_KEPT,
+    ((GOALS_HELD + PROMPTS_HELD + RULES_HELD + DECISIONS_HELD + UNRESOLVED_ERRORS_HELD) as usize) < EVENTS_KEPT,
     "floors and a new row must fit"
 );
 
@@ -34,7 +36,8 @@ pub(super) const DROP: &str = "DELETE FROM session_events WHERE id IN (
      WHERE session_id = ?1 AND +id < ?2
        AND NOT (category = 'prompt' AND id >= ?3) AND NOT (category = 'rule' AND id >= ?4)
        AND NOT (category = 'decision' AND id >= ?5) AND NOT (category = 'error' AND resolved = 0 AND id >= ?6)
-     ORDER BY importance, id LIMIT ?7)";
+       AND NOT (category = 'goal' AND id >= ?7)
+     ORDER BY importance, id LIMIT ?8)";
 
 /// The oldest id that each floor holds; 0 when it holds all there are.
 struct Floors {
@@ -42,6 +45,7 @@ struct Floors {
     rules: i64,
     decisions: i64,
     errors: i64,
+    goals: i64,
 }
 
 impl Db<'_> {
@@ -61,8 +65,8 @@ impl Db<'_> {
     }
 
     fn drop_events(self, session_id: &str, below: i64, floors: &Floors, most: i64) -> Result<i64, StoreError> {
-        let Floors { prompts, rules, decisions, errors } = floors;
-        let values = params![session_id, below, prompts, rules, decisions, errors, most];
+        let Floors { prompts, rules, decisions, errors, goals } = floors;
+        let values = params![session_id, below, prompts, rules, decisions, errors, goals, most];
         let dropped = self.0.prepare_cached(DROP)?.execute(values)?;
         Ok(i64::try_from(dropped).unwrap_or(i64::MAX))
     }
@@ -80,6 +84,7 @@ impl Db<'_> {
             rules: oldest_held(Category::Rule, RULES_HELD)?,
             decisions: oldest_held(Category::Decision, DECISIONS_HELD)?,
             errors: errors.unwrap_or_default(),
+            goals: oldest_held(Category::Goal, GOALS_HELD)?,
         })
     }
 }

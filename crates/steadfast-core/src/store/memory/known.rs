@@ -75,6 +75,8 @@ impl Db<'_> {
         let sql = "SELECT session_id FROM sessions WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
              UNION SELECT session_id FROM session_events WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
              UNION SELECT session_id FROM stated_goals WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
+             UNION SELECT session_id FROM session_tasks WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
+             UNION SELECT session_id FROM session_snapshots WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
              UNION SELECT session_id FROM goals WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)";
         let mut statement = self.0.prepare(sql)?;
         let mut found: Vec<String> = statement.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Db, SessionActivity, StoreError};
 use crate::clock::Millis;
-use crate::store::ParentLink;
+use crate::store::{ParentLink, Store};
 
 const DAY: Millis = 86_400_000;
 /// Where it cannot be told whether the client of a session runs, one that was silent this long does not.
@@ -28,6 +28,18 @@ pub struct Forgotten {
 
 /// Which sessions were forked from each.
 type Forks = HashMap<String, Vec<String>>;
+
+impl Store {
+    /// Rewrites the whole file from what is in its rows, and empties the log: what was deleted or replaced before is in
+    /// neither afterwards. Everyday writes leave old words in free pages, since wiping each would cost every hook.
+    pub fn rewrite(&self) -> Result<(), StoreError> {
+        let rewritten = self.db.execute_batch("VACUUM").map_err(|error| self.explain(error.into()));
+        // The log has old pages too, whatever became of the file.
+        let busy: i64 = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        rewritten?;
+        if busy == 0 { Ok(()) } else { Err(StoreError::Busy(self.path.clone())) }
+    }
+}
 
 impl Db<'_> {
     /// Sessions without activity for `days`, the oldest first, as many as go at once; 0 keeps everything.

@@ -4,11 +4,13 @@ use rusqlite::params;
 
 use super::{Db, StoreError, lossy, understood};
 use crate::clock::Millis;
-use crate::memory::{Task, TaskChange, TaskStatus};
+use crate::memory::{Importance, TASKS_LEFT_OUT, Task, TaskChange, TaskStatus};
 use crate::text;
 
-/// The most tasks a session keeps. Finished ones go first, then those that nobody touched for longest.
-const TASKS_KEPT: u32 = 300;
+/// With more tasks than this, finished ones go, the oldest first. Open ones stay.
+const TASKS_KEPT: i64 = 300;
+/// Only a client that has lost its way opens more; of those that nobody touched for longest only the number is kept.
+const OPEN_TASKS_KEPT: i64 = 2_000;
 const ID_KEPT: usize = 200;
 const SUBJECT_KEPT: usize = 500;
 
@@ -26,13 +28,21 @@ const PUT_IN_LIST: &str = "INSERT INTO session_tasks (session_id, task_id, posit
                        THEN changed_at_ms ELSE excluded.changed_at_ms END,
        position = excluded.position, subject = excluded.subject, status = excluded.status";
 
-const PRUNE: &str = "DELETE FROM session_tasks WHERE session_id = ?1 AND task_id IN (
-     SELECT task_id FROM session_tasks WHERE session_id = ?1
-     ORDER BY status IN ('pending', 'in_progress'), changed_at_ms, position
-     LIMIT max(0, (SELECT count(*) FROM session_tasks WHERE session_id = ?1) - ?2))";
+pub(super) const PRUNE: &str = "DELETE FROM session_tasks WHERE session_id = ?1 AND task_id IN (
+     SELECT task_id FROM session_tasks WHERE session_id = ?1 AND (status IN ('pending', 'in_progress')) = ?2
+     ORDER BY changed_at_ms, position DESC LIMIT ?3)";
+
+const COUNT_LEFT_OUT: &str = "UPDATE session_events SET repeats = repeats + ?2 WHERE id = (
+     SELECT id FROM session_events WHERE session_id = ?1 AND category = 'task' AND kind = ?3 ORDER BY id DESC LIMIT 1)";
 
 impl Db<'_> {
-    pub(super) fn change_tasks(self, session_id: &str, change: &TaskChange, now: Millis) -> Result<(), StoreError> {
+    /// Follows a change; gives the id of an event that it added.
+    pub(super) fn change_tasks(
+        self,
+        session_id: &str,
+        change: &TaskChange,
+        now: Millis,
+    ) -> Result<Option<i64>, StoreError> {
         match change {
             TaskChange::Put { id, subject, status } => {
                 let subject = subject.as_ref().map(|subject| text::cut(subject, SUBJECT_KEPT));
@@ -42,8 +52,42 @@ impl Db<'_> {
             }
             TaskChange::Replace(list) => self.replace_list(session_id, list, now)?,
         }
-        self.0.prepare_cached(PRUNE)?.execute(params![session_id, TASKS_KEPT])?;
-        Ok(())
+        let (all, open): (i64, i64) = self
+            .0
+            .prepare_cached(
+                "SELECT count(*), count(*) FILTER (WHERE status IN ('pending', 'in_progress'))
+                 FROM session_tasks WHERE session_id = ?1",
+            )?
+            .query_row([session_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if all > TASKS_KEPT && all > open {
+            self.0.prepare_cached(PRUNE)?.execute(params![session_id, false, all - TASKS_KEPT])?;
+        }
+        if open <= OPEN_TASKS_KEPT {
+            return Ok(None);
+        }
+        let gone = open - OPEN_TASKS_KEPT;
+        self.0.prepare_cached(PRUNE)?.execute(params![session_id, true, gone])?;
+        self.tell_left_out(session_id, gone, now)
+    }
+
+    /// What is open and not kept is at least counted.
+    fn tell_left_out(self, session_id: &str, gone: i64, now: Millis) -> Result<Option<i64>, StoreError> {
+        let counted = self.0.prepare_cached(COUNT_LEFT_OUT)?.execute(params![session_id, gone, TASKS_LEFT_OUT])?;
+        if counted > 0 {
+            return Ok(None);
+        }
+        let text = format!("more than {OPEN_TASKS_KEPT} tasks are open; of more, only the number is kept");
+        let id = self
+            .0
+            .prepare_cached(
+                "INSERT INTO session_events (session_id, category, kind, importance, subject, text, repeats, created_at_ms)
+                 VALUES (?1, 'task', ?2, ?3, '', ?4, ?5, ?6) RETURNING id",
+            )?
+            .query_row(
+                params![session_id, TASKS_LEFT_OUT, super::level(Importance::Critical), text, gone, now],
+                |row| row.get(0),
+            )?;
+        Ok(Some(id))
     }
 
     /// Tasks with ids of their own are not in such a list and stay before it.
@@ -69,6 +113,13 @@ impl Db<'_> {
             put.execute(params![session_id, id, position, subject, <&str>::from(*status), now])?;
         }
         Ok(())
+    }
+
+    /// How many open tasks there was no room for.
+    pub fn tasks_left_out(self, session_id: &str) -> Result<i64, StoreError> {
+        let sql = "SELECT coalesce(sum(repeats), 0) FROM session_events
+                   WHERE session_id = ?1 AND category = 'task' AND kind = ?2";
+        Ok(self.0.prepare_cached(sql)?.query_row([session_id, TASKS_LEFT_OUT], |row| row.get(0))?)
     }
 
     /// The tasks of a session in the client's order; deleted ones are no longer on the list.

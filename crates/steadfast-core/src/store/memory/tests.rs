@@ -101,8 +101,8 @@ fn an_event_comes_back_as_it_was_found() {
 fn a_repetition_is_counted_and_only_what_comes_back_is_stored_again() {
     let mut world = World::new();
     for path in ["a", "a", "b", "a", "a", "a"] {
-        // Events of other kinds in between make no difference.
-        world.remember(vec![read_of(path), finding(Category::File, "edit", Importance::Normal, "x", "x")]);
+        // What happens in other categories in between makes no difference.
+        world.remember(vec![read_of(path), prompt("go on")]);
     }
     let kept: Vec<(String, i64)> = world
         .remembered()
@@ -111,7 +111,30 @@ fn a_repetition_is_counted_and_only_what_comes_back_is_stored_again() {
         .map(|event| (event.subject, event.repeats))
         .collect();
     assert_eq!(kept, [("a".into(), 2), ("b".into(), 1), ("a".into(), 3)]);
-    assert_eq!(world.store.read().counts_by_category(SESSION).unwrap(), [(Category::File, 12)]);
+    let counts = world.store.read().counts_by_category(SESSION).unwrap();
+    assert_eq!(counts, [(Category::Prompt, 1), (Category::File, 3)], "an event counts once, however often it was seen");
+}
+
+#[test]
+fn what_comes_back_after_something_else_of_its_category_is_told_again() {
+    let of = |category, kind, text| finding(category, kind, Importance::Normal, "", text);
+    for (category, order) in [
+        (Category::File, [("read", "a"), ("edit", "a"), ("read", "a")]),
+        (Category::Git, [("commit", "wip"), ("push", "git push"), ("commit", "wip")]),
+        (
+            Category::Intent,
+            [("investigate", "investigate"), ("implement", "implement"), ("investigate", "investigate")],
+        ),
+    ] {
+        let mut world = World::new();
+        for (kind, text) in order {
+            world.remember(vec![of(category, kind, text)]);
+        }
+        let kept = world.remembered();
+        let kept: Vec<(&str, &str, i64)> =
+            kept.iter().map(|event| (event.kind.as_str(), event.text.as_str(), event.repeats)).collect();
+        assert_eq!(kept, order.map(|(kind, text)| (kind, text, 1)));
+    }
 }
 
 #[test]

@@ -41,17 +41,17 @@ pub(super) fn list(asked: &Asked, all: bool, limit: usize) -> Result<Done, Failu
 }
 
 /// Which directories belong to the project of this one; each is looked at once.
-struct Directories {
+pub(super) struct Directories {
     here: PathBuf,
     seen: HashMap<String, bool>,
 }
 
 impl Directories {
-    fn new(directory: &Path) -> Self {
+    pub(super) fn new(directory: &Path) -> Self {
         Self { here: project::key(directory), seen: HashMap::new() }
     }
 
-    fn has(&mut self, known: &SessionActivity) -> bool {
+    pub(super) fn has(&mut self, known: &SessionActivity) -> bool {
         let Some(session) = &known.session else { return false };
         [&session.project_dir, &session.cwd].into_iter().filter(|directory| !directory.is_empty()).any(|directory| {
             let key = || project::key(Path::new(directory)) == self.here;

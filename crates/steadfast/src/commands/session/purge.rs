@@ -24,7 +24,7 @@ pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<Done, Failur
     let Some(mut store) = store else {
         return match &arguments.id {
             Some(id) => Err(not_found(id)),
-            None => Ok(report(asked, arguments, &[], 0)),
+            None => Ok(report(asked, arguments, &[], 0, None)),
         };
     };
     let id = arguments.id.as_deref().map(|id| by_beginning(store.read(), id)).transpose()?;
@@ -33,11 +33,18 @@ pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<Done, Failur
         (None, Some(days)) => older(&mut store, asked.now, days, arguments.dry_run)?,
         (None, None) => (all(&mut store, arguments.dry_run)?, 0),
     };
-    if !arguments.dry_run {
-        // The log still has the pages as they were.
-        store.empty_log()?;
-    }
-    Ok(report(asked, arguments, &gone, kept))
+    let rewritten = (!arguments.dry_run).then(|| rewrite(&store));
+    Ok(report(asked, arguments, &gone, kept, rewritten))
+}
+
+/// The rows are gone; their words go with the old file. That can wait, but not unsaid.
+fn rewrite(store: &Store) -> bool {
+    let Err(error) = store.rewrite() else { return true };
+    output::note(&format!(
+        "note: the rows are gone, but words of them may still be in the file: {error}\n\
+         hint: once no agent is at work, `steadfast session purge --older-than 36500` rewrites it"
+    ));
+    false
 }
 
 /// Memory is the user's: an agent must not make its own traces go away. The attempt is logged on its goal.
@@ -85,7 +92,7 @@ fn older(store: &mut Store, now: Millis, days: u32, dry_run: bool) -> Result<(Ve
     if dry_run { forget(store.read()) } else { store.write(forget) }
 }
 
-fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize) -> Done {
+fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize, rewritten: Option<bool>) -> Done {
     let said = if arguments.dry_run { "would go" } else { "forgotten" };
     if gone.is_empty() {
         output::note("note: nothing to forget");
@@ -105,6 +112,6 @@ fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize)
             ]
         })
         .collect();
-    let json = json!({"dry_run": arguments.dry_run, "purged": gone, "kept": kept});
+    let json = json!({"dry_run": arguments.dry_run, "purged": gone, "kept": kept, "rewritten": rewritten});
     Done { text: aligned(&rows), json, code: 0 }
 }

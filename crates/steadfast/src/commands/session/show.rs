@@ -19,6 +19,8 @@ use crate::output::{self, Done};
 
 /// Tasks shown to a person; scripts get all of them.
 const TASKS_SHOWN: usize = 20;
+/// The same for stated goals that are over.
+const GOALS_SHOWN: usize = 5;
 
 pub(super) fn show(asked: &Asked, which: &WhichSession) -> Result<Done, Failure> {
     let store = asked.store_of(which)?;
@@ -55,6 +57,9 @@ fn describe(view: &SessionView) -> String {
     if let Some(goal) = &view.stated_goal {
         row("Stated goal", format!("{}: {}", goal.status, text::headline(&goal.objective, 90)));
     }
+    for (label, value) in earlier_goals(view) {
+        row(label, value);
+    }
     if view.compactions > 0 {
         row("Compactions", view.compactions.to_string());
     }
@@ -85,6 +90,22 @@ fn describe(view: &SessionView) -> String {
     parts.join("\n\n")
 }
 
+/// What became of the goals stated before, the newest of them.
+fn earlier_goals(view: &SessionView) -> Vec<(&'static str, String)> {
+    let over: Vec<_> = view.stated_goals.iter().filter(|goal| !goal.status.holds()).collect();
+    let before = over.len().saturating_sub(GOALS_SHOWN);
+    let mut rows = Vec::new();
+    if before > 0 {
+        rows.push(("Earlier goals", format!("{before} more, --json has them")));
+    }
+    rows.extend(
+        over.iter()
+            .skip(before)
+            .map(|goal| ("Earlier goal", format!("{}: {}", goal.status, text::headline(&goal.objective, 90)))),
+    );
+    rows
+}
+
 /// Open tasks first: they are what is left to do.
 fn tasks(view: &SessionView) -> String {
     let mut tasks: Vec<_> = view.tasks.iter().collect();
@@ -101,6 +122,9 @@ fn tasks(view: &SessionView) -> String {
             format!("{mark} {}", text::headline(&task.subject, 90))
         })
         .collect();
+    if view.tasks_left_out > 0 {
+        lines.push(format!("and {} more that are not kept", text::thousands(view.tasks_left_out)));
+    }
     if tasks.len() > TASKS_SHOWN {
         lines.push(format!("and {} more tasks", tasks.len() - TASKS_SHOWN));
     }

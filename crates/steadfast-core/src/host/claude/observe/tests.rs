@@ -311,6 +311,29 @@ fn a_subagents_changes_count() {
 }
 
 #[test]
+fn a_subagents_list_is_not_the_sessions_and_its_updates_by_id_are() {
+    let by = |agent: Option<&str>, tool: &str, input: Value, response: Value| {
+        let mut stdin = json!({"session_id": "s", "hook_event_name": "PostToolUse", "tool_name": tool});
+        stdin["tool_input"] = input;
+        stdin["tool_response"] = response;
+        if let Some(agent) = agent {
+            stdin["agent_id"] = json!(agent);
+            stdin["agent_type"] = json!("Explore");
+        }
+        seen(&stdin)
+    };
+    let todos = || json!({"todos": [{"content": "look around", "status": "pending", "activeForm": "x"}]});
+    let list = vec![Observation::TaskList(vec![("look around".into(), TaskStatus::Pending)])];
+    assert_eq!(by(Some("a1"), "TodoWrite", todos(), json!({})), []);
+    for main in [None, Some("")] {
+        assert_eq!(by(main, "TodoWrite", todos(), json!({})), list);
+    }
+    let update = json!({"taskId": "3", "status": "completed"});
+    let done = by(Some("a1"), "TaskUpdate", update, json!({"success": true, "taskId": "3"}));
+    assert_eq!(done, task("3", None, Some(TaskStatus::Completed)));
+}
+
+#[test]
 fn half_a_character_in_an_answer_costs_nothing() {
     let stdin = br#"{"session_id":"s","hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"cat x\ud83d"},"tool_response":{"stdout":"cut \ud83d","stderr":""}}"#;
     let read = read_hook(stdin).unwrap().unwrap().observations;

@@ -165,3 +165,19 @@ fn a_subagents_changes_count() {
     assert_eq!(input.observations, [file(FileAction::Write, "x", None)]);
     assert!(matches!(input.event, HookEvent::ToolBatch { agent: Some(_) }));
 }
+
+#[test]
+fn a_subagents_plan_is_not_the_sessions() {
+    let plan = |agent: Option<&str>| {
+        let mut stdin = json!({
+            "session_id": "s", "hook_event_name": "PostToolUse", "tool_name": "update_plan",
+            "tool_input": {"plan": [{"step": "one", "status": "in_progress"}]}, "tool_response": "Plan updated",
+        });
+        if let Some(agent) = agent {
+            stdin["agent_id"] = json!(agent);
+        }
+        read_hook(stdin.to_string().as_bytes()).unwrap().unwrap().observations
+    };
+    let list = vec![Observation::TaskList(vec![("one".into(), TaskStatus::InProgress)])];
+    assert_eq!((plan(None), plan(Some("child"))), (list, vec![]));
+}

@@ -30,7 +30,7 @@ fn error_of(command: &str) -> String {
 #[test]
 fn an_error_is_known_by_how_the_command_ended() {
     let failed = ran("cargo test", "Exit code 101\ntest result: FAILED. 1 failed", Outcome::Failed);
-    let text = "Exit code 101\ntest result: FAILED. 1 failed";
+    let text = "test result: FAILED. 1 failed";
     let expected = found(Category::Error, "failed", Importance::High, "shell: cargo test", text);
     assert_eq!(failed, Findings { findings: vec![expected], ..Findings::default() });
     // Words in the output of a command that worked are words.
@@ -40,6 +40,90 @@ fn an_error_is_known_by_how_the_command_ended() {
         assert_eq!(seen.findings, vec![], "{output}");
     }
     assert_eq!(ran("cargo test", "error: x", Outcome::Unfinished), Findings::default());
+}
+
+#[test]
+fn what_went_wrong_is_told_first() {
+    let told = |output: &str| ran("./check", output, Outcome::Failed).findings[0].text.clone();
+    for (output, expected) in [
+        ("Exit code 1", "Exit code 1"),
+        ("Exit code 2\n\nno rule for x\n", "no rule for x"),
+        (
+            "Exit code 101\n   Compiling a\nerror[E0308]: mismatched",
+            "error[E0308]: mismatched\n…\nCompiling a\nerror[E0308]: mismatched",
+        ),
+        (
+            "> web@1 build\nstep 1, 0 errors\nbundle failed: x",
+            "bundle failed: x\n…\n> web@1 build\nstep 1, 0 errors\nbundle failed: x",
+        ),
+        ("Exit code of the child: 3\nbye", "Exit code of the child: 3\nbye"),
+    ] {
+        assert_eq!(told(output), expected, "{output}");
+    }
+    let long = told(&format!("Exit code 1\nfatal: it broke\n{}", "more\n".repeat(2_000)));
+    assert!(long.starts_with("fatal: it broke\n…\nmore\n") && long.chars().count() <= ERROR_MAX, "{long}");
+}
+
+#[test]
+fn files_are_read_through_the_shell_too() {
+    let read = |command: &str, output: &str, place: Place| -> Vec<String> {
+        let outcome = Outcome::Unknown;
+        let shell = Shell { command: command.into(), output: output.into(), outcome, place };
+        let seen = only(Observation::Shell(shell)).findings;
+        let reads = seen.into_iter().filter(|it| (it.category, it.kind) == (Category::File, "read"));
+        reads.map(|it| it.subject).collect()
+    };
+    let codex = |command: &str| read(command, "text", Place::Before("/p".into()));
+    for (command, paths) in [
+        ("cat src/main.rs", vec!["src/main.rs"]),
+        ("sed -n '1,200p' ./src/lib.rs", vec!["src/lib.rs"]),
+        ("sed -n -e 1p -e 9p a.rs b.rs", vec!["a.rs", "b.rs"]),
+        ("head -50 README.md", vec!["README.md"]),
+        ("head -n 50 README.md", vec!["README.md"]),
+        ("tail -n +10 Makefile | grep x", vec!["Makefile"]),
+        ("nl -ba src/a.rs | sed -n '1,80p'", vec!["src/a.rs"]),
+        ("bash -lc \"cat 'my notes.md'\"", vec!["my notes.md"]),
+        ("/bin/bash -lc 'nl -b a x.rs'", vec!["x.rs"]),
+        ("cd crates/core && cat src/lib.rs", vec!["crates/core/src/lib.rs"]),
+        ("cd /q && cat a && head ../b", vec!["/q/a", "/b"]),
+        ("cat a.rs; cat a.rs", vec!["a.rs"]),
+        ("cat ../up.rs ~/x /etc/hosts", vec!["../up.rs", "~/x", "/etc/hosts"]),
+        ("cat a > b", vec!["a"]),
+    ] {
+        assert_eq!(codex(command), paths, "{command}");
+    }
+    for command in [
+        "cat *.rs",
+        "cat src/{a,b}.rs",
+        "cat $FILE",
+        "cat \"$(git ls-files)\"",
+        "cat <<'EOF' > x\ntext\nEOF",
+        "cat -",
+        "cat 0",
+        "cat /dev/null",
+        "head -n 20",
+        "ls | cat x",
+        "test -f x || cat x",
+        "(cat x)",
+        "cd $X && cat x",
+        "cd a && cat ../../x",
+        "sed -i 's/a/b/' x.rs",
+        "sed -n -i 1p x.rs",
+        "sed s/a/b/ x.rs",
+        "awk 1 x.rs",
+        "echo cat x",
+        "git show HEAD:x",
+        "cat https://h/x",
+    ] {
+        assert_eq!(codex(command), Vec::<String>::new(), "{command}");
+    }
+    let missing = "cat: b.rs: No such file or directory\n";
+    assert_eq!(read("cat a.rs b.rs", missing, Place::Before("/p".into())), ["a.rs"]);
+    assert_eq!(read("cat src/a.rs", "", Place::After("/p".into())), ["/p/src/a.rs"]);
+    let many: Vec<String> = (0..50).map(|number| format!("f{number}.rs")).collect();
+    assert_eq!(codex(&format!("cat {}", many.join(" "))), many[..10]);
+    let rule = worked("cat AGENTS.md").findings.pop().unwrap();
+    assert_eq!(rule, found(Category::Rule, "instructions", Importance::High, "AGENTS.md", "AGENTS.md"));
 }
 
 #[test]

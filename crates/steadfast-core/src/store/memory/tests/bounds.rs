@@ -55,6 +55,23 @@ fn no_number_of_critical_events_reaches_a_stated_goal() {
 }
 
 #[test]
+fn the_words_of_a_goal_are_found_after_any_number_of_critical_events() {
+    let mut world = World::new();
+    world.remember(vec![finding(Category::Goal, "stated", Importance::Critical, "", "ship the parser")]);
+    one_by_one(&mut world, numbered(Category::Decision, Importance::Critical, 0..3_000));
+    // All at once, too.
+    world.remember(numbered(Category::Decision, Importance::Critical, 3_000..5_500));
+    assert_eq!(world.texts_of(Category::Goal), ["ship the parser"]);
+    let hits = world.store.read().search("ship parser", Scope::Lineage(SESSION), None, 5).unwrap();
+    assert_eq!(hits.iter().map(|hit| hit.event.category).collect::<Vec<_>>(), [Category::Goal]);
+    assert_eq!(world.remembered().len(), EVENTS_KEPT);
+    // Of many goals, the newest.
+    one_by_one(&mut world, numbered(Category::Goal, Importance::Critical, 0..30));
+    one_by_one(&mut world, numbered(Category::Decision, Importance::Critical, 6_000..8_000));
+    assert_eq!(world.texts_of(Category::Goal), (20..30).map(|number| number.to_string()).collect::<Vec<_>>());
+}
+
+#[test]
 fn the_least_important_go_first_and_of_those_the_oldest() {
     let mut world = World::new();
     one_by_one(&mut world, numbered(Category::Git, Importance::High, 0..400));

@@ -18,6 +18,7 @@ fn every_statement_of_a_hook_searches_an_index() {
     let world = World::new();
     for sql in [
         COUNT_REPETITION,
+        NEWEST_OF_TASK,
         evict::COUNT,
         evict::NEWEST_OF_CATEGORY,
         evict::NEWEST_UNRESOLVED,

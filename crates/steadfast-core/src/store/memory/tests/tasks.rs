@@ -57,24 +57,71 @@ fn a_list_replaces_the_list_before_and_nothing_else() {
 }
 
 #[test]
-fn finished_tasks_go_before_open_ones_and_old_before_new() {
+fn finished_tasks_go_and_open_ones_stay() {
     use TaskStatus::{Completed, Pending};
     let mut world = World::new();
-    for number in 0..350_i64 {
+    let changes = (0..350_i64).map(|number| {
         let status = if number % 10 == 0 { Completed } else { Pending };
+        put(&number.to_string(), Some("t"), Some(status))
+    });
+    world.tasks_change(changes.collect(), START);
+    let kept: Vec<i64> = world.tasks().iter().map(|task| task.id.parse().unwrap()).collect();
+    assert_eq!(kept, (0..350).filter(|number| number % 10 != 0).collect::<Vec<_>>(), "all 35 finished ones went");
+    assert_eq!(world.remembered(), []);
+
+    let mut world = World::new();
+    for number in 0..320_i64 {
+        let status = if number % 2 == 0 { Completed } else { Pending };
         world.tasks_change(vec![put(&number.to_string(), Some("t"), Some(status))], START + number);
     }
     let kept: Vec<i64> = world.tasks().iter().map(|task| task.id.parse().unwrap()).collect();
-    let open: Vec<i64> = (0..350).filter(|number| number % 10 != 0).collect();
-    assert_eq!(kept, open[open.len() - 300..], "35 finished ones went, then the 15 oldest");
+    let newest = (0..320).filter(|number| number % 2 != 0 || *number >= 40);
+    assert_eq!(kept, newest.collect::<Vec<_>>(), "the oldest 20 of the finished ones went");
 }
 
 #[test]
-fn a_huge_list_is_bounded() {
+fn open_tasks_beyond_all_measure_are_told_in_number() {
     let mut world = World::new();
     let long = "目".repeat(2_000);
-    let list: Vec<(&str, TaskStatus)> = (0..5_000).map(|_| (long.as_str(), TaskStatus::Pending)).collect();
+    let list: Vec<(&str, TaskStatus)> = (0..2_500).map(|_| (long.as_str(), TaskStatus::Pending)).collect();
     world.tasks_change(vec![replace(&list)], START);
-    assert_eq!(world.tasks().len(), 300);
+    assert_eq!(world.tasks().len(), 2_000);
     assert!(world.tasks().iter().all(|task| task.subject.chars().count() == 500));
+    world.tasks_change(vec![put("one more", Some("x"), None)], START + 1);
+    let told: Vec<(String, i64)> = world.remembered().into_iter().map(|event| (event.kind, event.repeats)).collect();
+    assert_eq!(told, [("left_out".into(), 501)]);
+    assert_eq!(world.store.read().tasks_left_out(SESSION).unwrap(), 501);
+    let known = world.store.read().recollect(SESSION, Host::Claude, None).unwrap();
+    let told = crate::memory::snapshot::render(
+        &known,
+        Host::Claude.start_cap(),
+        &crate::memory::snapshot::Framing::after(crate::memory::snapshot::After::Resume),
+    );
+    assert!(told.contains("<task_state count=\"2501\">"), "{told}");
+}
+
+#[test]
+fn a_change_that_was_announced_and_then_told_is_one_event() {
+    let mut world = World::new();
+    let event = |kind, id: &str, text: &str| finding(Category::Task, kind, Importance::Normal, id, text);
+    for (kind, id, text) in [
+        ("pending", "1", "task 1: parse"),
+        ("pending", "2", "task 2: print"),
+        ("pending", "1", "task 1: parse"),
+        ("pending", "2", "task 2: print"),
+        ("completed", "1", "task 1: parse"),
+        ("completed", "1", "task 1"),
+        ("pending", "1", "task 1"),
+    ] {
+        world.remember(vec![event(kind, id, text)]);
+    }
+    let kept: Vec<(String, String, i64)> =
+        world.remembered().into_iter().map(|event| (event.kind, event.text, event.repeats)).collect();
+    let expected = [
+        ("pending", "task 1: parse"),
+        ("pending", "task 2: print"),
+        ("completed", "task 1: parse"),
+        ("pending", "task 1"),
+    ];
+    assert_eq!(kept, expected.map(|(kind, text)| (kind.into(), text.into(), 1)));
 }
