@@ -7,10 +7,12 @@ mod remember;
 mod restore;
 mod rewake;
 mod session;
+mod steering;
 mod subagent;
 mod turn;
 
 pub use rewake::rewake;
+pub use steering::as_command;
 
 use crate::action;
 use crate::clock::Millis;
@@ -104,6 +106,9 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         Err(error) => return Err(error.into()),
     };
     let store = &mut store;
+    if !matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::PreCompact) {
+        restore::note_activity(call, store)?;
+    }
     match &call.input.event {
         HookEvent::SessionStart(source) => session::started(call, store, *source),
         HookEvent::SessionEnd { reason } => session::ended(call, store, reason),

@@ -1,6 +1,7 @@
 //! The interactive agents we hook into. What differs between them is data here and wire types in the modules
 //! below; foreign JSON never leaves those.
 
+mod activity;
 mod backwards;
 pub mod claude;
 pub mod codex;
@@ -23,6 +24,7 @@ use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::usage::{Position, Reading};
 
+pub use activity::worked_since;
 pub use context::{Since, holds_text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumString, IntoStaticStr, Serialize)]
@@ -164,7 +166,7 @@ fn is_json_object(stdin: &[u8]) -> bool {
 /// The session that a fork was made from, where its own file tells it.
 pub fn fork_parent(host: Host, transcript: &Path) -> Option<String> {
     match host {
-        Host::Claude => None,
+        Host::Claude => claude::transcript::forked_from(transcript),
         Host::Codex => codex::rollout::forked_from(transcript),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::host::{Host, codex};
+use crate::host::{Host, claude, codex};
 use crate::store::{Db, StoreError, codex_goal};
 use crate::usage::NativeGoal;
 
@@ -12,6 +12,19 @@ pub fn live(host: Host, session_id: &str, transcript: &Path) -> Option<NativeGoa
     match host {
         Host::Claude => None,
         Host::Codex => codex_goal(&codex::home_of(transcript)?, session_id).ok().flatten(),
+    }
+}
+
+/// The same as [`of_session`], with what the session's file says by now.
+pub fn by_now(db: Db<'_>, host: Host, session_id: &str, transcript: &Path) -> Result<Option<String>, StoreError> {
+    let last = match host {
+        Host::Claude => claude::transcript::last_goal(transcript),
+        Host::Codex => None,
+    };
+    match last {
+        Some(NativeGoal::Active(objective)) => Ok(Some(objective)),
+        Some(NativeGoal::Over) => Ok(None),
+        None => of_session(db, session_id),
     }
 }
 

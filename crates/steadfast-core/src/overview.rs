@@ -2,6 +2,7 @@
 //! rely on; `docs/schema/` describes them.
 
 pub mod session;
+pub mod snapshot;
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
 //! Keeping what a hook call saw: events, tasks and stated goals, within the transaction of the call.
 
 use super::session::session_record;
-use super::{Call, HookError};
-use crate::directive::Form;
+use super::{Call, HookError, steering};
+use crate::directive::{Directive, Form};
 use crate::host::Host;
-use crate::host::hook::HookReply;
+use crate::host::hook::{HookEvent, HookReply};
 use crate::memory::observation::Observation;
 use crate::memory::stated::{self, StatedChange};
 use crate::memory::{Findings, extract};
@@ -44,16 +44,24 @@ pub(super) fn keep(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
 
 /// Follows a prompt that is about a goal, and gives the words for the user, if any are needed.
 pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>, StoreError> {
+    // A command is no statement.
+    if matches!(call.input.event, HookEvent::Command { .. }) {
+        return Ok(None);
+    }
     let Some((form, directive)) = &call.found.steering else {
         return Ok(None);
     };
     let live = db.goal(call.session_id())?.filter(|goal| goal.status.is_live());
-    let change = stated::decide(db.stated_goal(call.session_id())?.as_ref(), directive);
+    let holding = db.stated_goal(call.session_id())?;
+    let change = stated::decide(holding.as_ref(), directive);
     db.apply_stated(call.session_id(), &change, live.as_ref().map(|goal| goal.goal_id.as_str()), call.now)?;
+    if *form == Form::Slash && !matches!(directive, Directive::State(_)) {
+        return Ok(steering::outcome(holding.as_ref(), directive, &change));
+    }
     let StatedChange::Set(objective) = change else {
         return Ok(None);
     };
-    if *form == Form::Slash {
+    if *form == Form::Slash && steering::is_taken_by_client(call, db, &objective)? {
         return Ok(None);
     }
     Ok(match live {
@@ -63,11 +71,10 @@ pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>,
             text::headline(&goal.objective, 80)
         ))),
         // In Codex the marker itself starts the goal.
-        None if call.host() == Host::Codex => None,
-        None => Some(
+        None if call.host() == Host::Codex && *form == Form::Marker => None,
+        None => Some(call.host().spell(
             "steadfast: noted as the goal of this session; it comes back after compaction and resume.\n\
-             /goal-start TEXT makes it a durable goal, with a budget and checks."
-                .into(),
-        ),
+             /goal-start TEXT makes it a durable goal, with a budget and checks.",
+        )),
     })
 }

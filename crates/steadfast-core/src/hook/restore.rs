@@ -3,7 +3,7 @@
 
 use minijinja::context;
 
-use super::session::{account, read_new, record_new};
+use super::session::{account, read_new, record_new, session_record};
 use super::{Call, HookError, turn};
 use crate::accounting;
 use crate::config::OnCompact;
@@ -11,10 +11,8 @@ use crate::goal::change;
 use crate::goal::{Goal, GoalStatus};
 use crate::host::hook::HookReply;
 use crate::host::{self, Host, Since};
-use crate::memory::KeptGoal;
-use crate::memory::snapshot::{self, After, Framing};
-use crate::native;
-use crate::overview::session::kept_goal;
+use crate::memory::snapshot::After;
+use crate::overview::snapshot::{Occasion, snapshot_text};
 use crate::prompt::{self, Wording};
 use crate::store::{Db, Session, Store};
 use crate::text;
@@ -23,32 +21,39 @@ const UNCERTAIN: &str =
     "⚠ /compact event detected: token accounting is uncertain. Run /goal-reconcile --accept-reset to go on.";
 
 pub(super) fn resumed(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
-    store.write(|db| {
+    let told_already = store.write(|db| {
+        let told_already = was_just_told(call, db, After::Resume)?;
         let known = db.session(call.session_id())?;
         db.put_session(session)?;
+        if told_already {
+            db.note_injection(call.session_id(), DOUBLE_START, call.now)?;
+        }
         let Some(goal) = db.goal(call.session_id())? else {
-            return Ok::<_, HookError>(());
+            return Ok::<_, HookError>(told_already);
         };
         // A goal from before the upgrade was last seen when it was last written.
         let last_seen = known.map_or(goal.updated_at_ms, |session| session.last_seen_ms);
         if let Some(change) = change::session_resumed(&goal, last_seen.min(call.now), call.now) {
             db.save(&goal, change, call.origin)?;
         }
-        Ok(())
+        Ok(told_already)
     })?;
+    if told_already {
+        return Ok(HookReply::default());
+    }
     tell(call, store, After::Resume)
 }
 
 pub(super) fn compacted(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
     let readings = read_new(call, store)?.unwrap_or_default();
     let (told_already, message) = store.write(|db| {
-        let told_already = was_just_told(call, db)?;
+        let told_already = was_just_told(call, db, After::Compaction)?;
         db.put_session(session)?;
         let accounted = record_new(call, db, &readings)?;
         db.note_compaction(call.session_id(), call.now)?;
         if told_already {
-            // Only this once: whatever comes next is another compaction.
-            db.note_injection(call.session_id(), After::Compaction.into(), call.now)?;
+            // Only this once: whatever comes next is another start.
+            db.note_injection(call.session_id(), DOUBLE_START, call.now)?;
             return Ok::<_, HookError>((true, None));
         }
         let message = match accounted.filter(|(goal, _)| goal.status.is_live()) {
@@ -83,26 +88,56 @@ fn after_compaction(
     Ok(turn::pause_notice(call.host(), facts))
 }
 
-/// Codex may announce a resumed session twice, as resumed and then as compacted: what the first start told is still
-/// there, unless anything came in between. Asked before this start is noted.
-fn was_just_told(call: &Call<'_>, db: Db<'_>) -> Result<bool, HookError> {
-    const SAME_START: i64 = 60_000;
+/// How a start is noted that told nothing because another one just had.
+const DOUBLE_START: &str = "double_start";
+/// Two starts of one kind of event are never further apart.
+const SAME_START: i64 = 60_000;
+
+/// A client may announce one start twice, as resumed (or forked) and as compacted: what the first of them told is still
+/// there, unless anything came in between. Two compactions are two, whatever is between them. Asked before this start
+/// is noted.
+fn was_just_told(call: &Call<'_>, db: Db<'_>, after: After) -> Result<bool, HookError> {
     let Some(told) = db.snapshot(call.session_id())? else {
         return Ok(false);
     };
-    let Some(at) = told.injected_at_ms.filter(|_| told.injected_by.as_deref() == Some(After::Resume.into())) else {
+    let counterparts: &[After] = match after {
+        After::Compaction => &[After::Resume, After::Fork],
+        After::Resume => &[After::Compaction],
+        After::Fork | After::Clear => &[],
+    };
+    let by_counterpart = counterparts.iter().any(|other| told.injected_by.as_deref() == Some((*other).into()));
+    let Some(at) = told.injected_at_ms.filter(|at| by_counterpart && call.now - at < SAME_START) else {
         return Ok(false);
     };
+    let Some(known) = db.session(call.session_id())? else {
+        return Ok(false);
+    };
+    let client = session_record(call).client;
+    let same_process = known.client.is_none() || client.is_none() || known.client == client;
     let newest = db.newest_event_ms(call.session_id())?;
-    let seen = db.session(call.session_id())?.map(|session| session.last_seen_ms);
-    let nothing_since = [seen, newest, told.compacting_at_ms].into_iter().flatten().all(|moment| moment <= at);
-    Ok(nothing_since && call.now - at < SAME_START)
+    let nothing_since =
+        [Some(known.last_seen_ms), newest, told.compacting_at_ms].into_iter().flatten().all(|moment| moment <= at);
+    let file = call.input.transcript.as_deref();
+    let worked = || file.is_some_and(|file| host::worked_since(call.host(), file, at));
+    Ok(same_process && nothing_since && !worked())
+}
+
+/// Whatever happens in a session after it was told makes the next start another one. One write after each telling is
+/// enough for that; most hooks read one row here.
+pub(super) fn note_activity(call: &Call<'_>, store: &mut Store) -> Result<(), HookError> {
+    let Some(at) = store.read().injected_at(call.session_id())?.filter(|at| call.now - at < SAME_START) else {
+        return Ok(());
+    };
+    let seen = store.read().session(call.session_id())?.map(|session| session.last_seen_ms);
+    if seen.is_some_and(|seen| seen <= at) {
+        store.write(|db| db.touch_session(call.session_id(), call.now.max(at + 1)))?;
+    }
+    Ok(())
 }
 
 /// Tells the model what it must know to go on.
 pub(super) fn tell(call: &Call<'_>, store: &mut Store, after: After) -> Result<HookReply, HookError> {
-    let framing = Framing { note: note(call, store.read())?, ..Framing::after(after) };
-    let text = snapshot_of(call, store.read(), call.session_id(), framing)?;
+    let text = snapshot_text(store.read(), call.session_id(), &occasion(call, after))?;
     if text.is_empty() {
         return Ok(HookReply::default());
     }
@@ -113,14 +148,22 @@ pub(super) fn tell(call: &Call<'_>, store: &mut Store, after: After) -> Result<H
     Ok(HookReply { context: Some(text), ..HookReply::default() })
 }
 
+fn occasion<'a>(call: &'a Call<'_>, after: After) -> Occasion<'a> {
+    Occasion { host: call.host(), after, conversation: call.input.transcript.as_deref(), elsewhere: false }
+}
+
 /// The session before `/clear`, or the one this session was forked from: say what it was about and how to take its goal
 /// over, and do nothing unasked.
 pub(super) fn offer(call: &Call<'_>, store: &mut Store, parent: &str, after: After) -> Result<HookReply, HookError> {
     let goal = live_goal(store.read(), parent)?;
-    let adopt = goal.as_ref().map(|goal| goal.goal_id.clone());
-    let text = snapshot_of(call, store.read(), parent, Framing { adopt, ..Framing::after(after) })?;
+    let text = snapshot_text(store.read(), parent, &Occasion { elsewhere: true, ..occasion(call, after) })?;
     let message = goal.map(|goal| adoption_hint(call, &goal, after));
-    Ok(HookReply { context: Some(text).filter(|text| !text.is_empty()), message, ..HookReply::default() })
+    if text.is_empty() {
+        return Ok(HookReply { message, ..HookReply::default() });
+    }
+    // The text is the other session's and stays there: who purges that one purges it.
+    store.write(|db| db.note_injection(call.session_id(), after.into(), call.now))?;
+    Ok(HookReply { context: Some(text), message, ..HookReply::default() })
 }
 
 pub(super) fn adoption_hint(call: &Call<'_>, goal: &Goal, after: After) -> String {
@@ -149,69 +192,21 @@ pub(super) fn live_goal(db: Db<'_>, session_id: &str) -> Result<Option<Goal>, Ho
     Ok(db.goal(session_id)?.filter(|goal| goal.status.is_live()))
 }
 
-/// What is left to say about the goal: how completion is checked, and that its accounting is in doubt.
-fn note(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>, HookError> {
-    let Some(goal) = live_goal(db, call.session_id())? else {
-        return Ok(None);
-    };
-    let verify = (!goal.verify.is_empty()).then(|| prompt::commands(&goal));
-    let reconcile = goal.accounting_uncertain.then(|| call.host().spell("/goal-reconcile --accept-reset"));
-    let note = prompt::render(include_str!("../../prompts/goal_note.md"), context! { verify, reconcile })?;
-    Ok(Some(note).filter(|note| !note.is_empty()))
-}
-
-/// The text about a session, without the goals that the model has in its conversation anyway.
-fn snapshot_of(call: &Call<'_>, db: Db<'_>, session_id: &str, framing: Framing) -> Result<String, HookError> {
-    let goal = match live_goal(db, session_id)? {
-        Some(goal) => kept_goal(&goal, call.now),
-        None if framing.after == After::Compaction => native_goal(call, db)?,
-        None => None,
-    };
-    let recollection = db.recollect(session_id, call.host(), goal)?;
-    let since = match framing.after {
-        After::Compaction => {
-            let noted = db.snapshot(session_id)?.and_then(|told| told.compacting_bytes);
-            Since::Compaction { noted_at: noted.and_then(|bytes| u64::try_from(bytes).ok()) }
-        }
-        After::Resume | After::Fork | After::Clear => Since::Resume,
-    };
-    let in_context = |objective: &str| {
-        let file = call.input.transcript.as_deref().filter(|_| framing.after != After::Clear);
-        file.is_some_and(|file| host::holds_text(call.host(), file, objective, since))
-    };
-    // The user's own words are still theirs where the client kept them. What only we said is said again.
-    let stated_in_context = recollection.stated.as_ref().is_some_and(|stated| in_context(&stated.objective));
-    let same = |goal: &KeptGoal| recollection.stated.as_ref().is_some_and(|stated| stated.objective == goal.objective);
-    let goal_in_context = stated_in_context && recollection.goal.as_ref().is_some_and(same);
-    let framing = Framing { goal_in_context, stated_in_context, ..framing };
-    Ok(snapshot::render(&recollection, call.host().start_cap(), &framing))
-}
-
 /// Whether a prompt must quote the objective. In Codex a goal may have been stated in a prompt, which the client keeps
 /// even through a compaction; then the model has it anyway.
 pub(super) fn wording(call: &Call<'_>, db: Db<'_>, goal: &Goal) -> Result<Wording, HookError> {
     let Some(file) = call.input.transcript.as_deref().filter(|_| call.host() == Host::Codex) else {
         return Ok(Wording::Quoted);
     };
-    let stated = db.stated_goal(call.session_id())?.is_some_and(|stated| stated.objective == goal.objective);
+    let stated = db.stated_goal(call.session_id())?.is_some_and(|stated| stated.says(&goal.objective));
     let kept = stated && host::holds_text(call.host(), file, &goal.objective, Since::Resume);
     Ok(if kept { Wording::InConversation } else { Wording::Quoted })
-}
-
-/// Codex's own goal loses its text when a turn is compacted in the middle; it is put back.
-fn native_goal(call: &Call<'_>, db: Db<'_>) -> Result<Option<KeptGoal>, HookError> {
-    if call.host() != Host::Codex {
-        return Ok(None);
-    }
-    let objective = native::of_session(db, call.session_id())?;
-    let standing = format!("pursued by {}'s own goal feature", call.host().product());
-    Ok(objective.map(|objective| KeptGoal { objective, standing, active: true, set_at_ms: 0 }))
 }
 
 /// Reads everything there is, and writes the snapshot of this moment.
 pub(super) fn before_compaction(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     let accounted = account(call, store)?;
-    let text = snapshot_of(call, store.read(), call.session_id(), Framing::after(After::Compaction))?;
+    let text = snapshot_text(store.read(), call.session_id(), &occasion(call, After::Compaction))?;
     let file = call.input.transcript.as_deref();
     let bytes = file.and_then(|file| fs_err::metadata(file).ok()).and_then(|file| i64::try_from(file.len()).ok());
     store.write(|db| {

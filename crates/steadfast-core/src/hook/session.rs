@@ -40,6 +40,7 @@ pub(super) fn session_record(call: &Call<'_>) -> Session {
 
 pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -> Result<HookReply, HookError> {
     let mut session = session_record(call);
+    let source = if is_unannounced_fork(call, store, source)? { StartSource::Fork } else { source };
     match source {
         StartSource::Clear => {
             let parent = session_before_clear(call, store, &session)?;
@@ -51,13 +52,16 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
             session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Clear);
         }
         StartSource::Fork => {
-            session.parent_session_id =
-                call.input.transcript.as_deref().and_then(|file| host::fork_parent(call.host(), file));
+            session.parent_session_id = parent_in_file(call);
             session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Fork);
         }
         StartSource::Startup | StartSource::Resume | StartSource::Compact => {}
     }
     match source {
+        // Claude Code announces a fork under its parent's id, whose file names no other.
+        StartSource::Fork if call.host() == Host::Claude && session.parent_session_id.is_none() => {
+            return restore::resumed(call, store, &session);
+        }
         StartSource::Resume => return restore::resumed(call, store, &session),
         StartSource::Compact => return restore::compacted(call, store, &session),
         StartSource::Startup | StartSource::Clear | StartSource::Fork => {}
@@ -73,16 +77,32 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
     }
 }
 
-/// The session that this client ran before, in this directory: one process of Codex may run several at once.
+/// Claude Code may take up a copy that it made of a session as if it were any other; its file tells.
+fn is_unannounced_fork(call: &Call<'_>, store: &Store, source: StartSource) -> Result<bool, HookError> {
+    let may_be = source == StartSource::Resume && call.host() == Host::Claude;
+    Ok(may_be && store.read().session(call.session_id())?.is_none() && parent_in_file(call).is_some())
+}
+
 fn session_before_clear(call: &Call<'_>, store: &Store, session: &Session) -> Result<Option<Session>, HookError> {
-    let Some(client) = session.client else {
-        return Ok(None);
+    /// The client starts the new session right after the old one's end.
+    const RIGHT_AFTER: i64 = 30_000;
+    let left = store.read().sessions_left_by_clear(call.session_id(), call.now - RIGHT_AFTER)?;
+    Ok(left_for(session, left, store.read().open_sessions()?))
+}
+
+/// The session that was left by `/clear` for this one. A client may run several at once, so it is the one that said
+/// so, in this place; where clients do not say it, the only other one that it can be. Nobody guesses.
+fn left_for(session: &Session, mut left: Vec<Session>, mut open: Vec<Session>) -> Option<Session> {
+    let is_near = |other: &Session| {
+        let here = [&session.cwd, &session.project_dir].contains(&&other.project_dir) || other.cwd == session.cwd;
+        other.host == session.host && other.session_id != session.session_id && here
     };
-    let previous = store.read().previous_session(client, call.session_id())?;
-    Ok(previous.filter(|previous| {
-        let here = [&session.cwd, &session.project_dir].contains(&&previous.project_dir) || previous.cwd == session.cwd;
-        previous.host == call.host() && here
-    }))
+    left.retain(|other| is_near(other) && (session.client.is_none() || other.client == session.client));
+    if left.is_empty() {
+        open.retain(|other| is_near(other) && session.client.is_some() && other.client == session.client);
+        left = open;
+    }
+    left.pop().filter(|_| left.is_empty())
 }
 
 /// A new session is the time to let go of those that nobody came back to. Looking for them takes long where much is
@@ -209,12 +229,13 @@ fn taking_prompt(call: &Call<'_>, store: &Store, typed: bool) -> Result<Session,
     let known = store.read().session(call.session_id())?;
     let mut session = session_record(call);
     session.last_prompt_ms = typed.then_some(call.now);
-    // Codex names a fork's parent in the fork's own file.
-    if known.is_none()
-        && call.host() == Host::Claude
-        && let Some(client) = session.client
-    {
-        session.parent_session_id = fork_parent(call, store, &session, client)?;
+    // A fork of Codex has said so when it started.
+    if known.is_none() && call.host() == Host::Claude {
+        session.parent_session_id = match (parent_in_file(call), session.client) {
+            (Some(parent), _) => Some(parent),
+            (None, Some(client)) => fork_parent(call, store, &session, client)?,
+            (None, None) => None,
+        };
         session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Fork);
     }
     Ok(session)
@@ -225,6 +246,12 @@ fn note_prompt(call: &Call<'_>, db: Db<'_>, session: &Session) -> Result<Option<
     db.put_session(session)?;
     remember::keep(call, db)?;
     remember::keep_stated(call, db)
+}
+
+/// The session that this one was forked from, as its file says.
+fn parent_in_file(call: &Call<'_>) -> Option<String> {
+    let parent = host::fork_parent(call.host(), call.input.transcript.as_deref()?)?;
+    (parent != call.session_id()).then_some(parent)
 }
 
 /// A fork's first prompt follows the start of its parent, which the client has just resumed in the same place. One
@@ -281,3 +308,6 @@ pub(super) fn record_new(
     }
     Ok(Some(accounting::record(db, goal, readings, call.origin, call.now)?))
 }
+
+#[cfg(test)]
+mod tests;

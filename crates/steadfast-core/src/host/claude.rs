@@ -86,6 +86,7 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
             Some("resume") => StartSource::Resume,
             Some("clear") => StartSource::Clear,
             Some("compact") => StartSource::Compact,
+            Some("fork") => StartSource::Fork,
             _ => StartSource::Startup,
         }),
         "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.unwrap_or_default() },

@@ -10,6 +10,7 @@ use memchr::memmem;
 
 use super::{Host, claude, codex};
 use crate::directive::{self, Directive};
+use crate::memory::stated;
 use crate::text;
 
 /// Why the question is asked.
@@ -71,7 +72,9 @@ impl Statement {
         }
         let typed = claude::typed_command(message).unwrap_or_else(|| message.to_owned());
         match directive::read(&typed) {
-            Some((_, Directive::State(stated) | Directive::Edit(Some(stated)))) => stated == self.objective,
+            Some((_, Directive::State(words) | Directive::Edit(Some(words)))) => {
+                words == self.objective || stated::kept(words).trim() == self.objective
+            }
             _ => false,
         }
     }

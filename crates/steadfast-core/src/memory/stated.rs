@@ -48,6 +48,14 @@ pub struct StatedGoal {
     pub changed_at_ms: Millis,
 }
 
+impl StatedGoal {
+    /// Whether a durable goal has this very text, and so speaks for it.
+    pub fn says(&self, objective: &str) -> bool {
+        let stated = self.objective.trim();
+        stated == objective.trim() || stated == kept(objective).trim()
+    }
+}
+
 /// What a directive does to the stated goal of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StatedChange {
@@ -80,6 +88,14 @@ pub fn decide<Text: AsRef<str>>(holding: Option<&StatedGoal>, directive: &Direct
     }
 }
 
+/// How the mark ends that says that the user wrote more.
+const SHORTENED: &str = " characters kept]";
+
+/// Whether the user wrote more than was kept.
+pub fn is_shortened(objective: &str) -> bool {
+    objective.ends_with(SHORTENED)
+}
+
 /// What is kept of an objective: printable, redacted, and with a mark where it was cut.
 pub fn kept(objective: &str) -> String {
     let window = text::head(objective, LOOKED_AT);
@@ -92,7 +108,7 @@ pub fn kept(objective: &str) -> String {
     let start: String = safe.chars().take(CUT_AT).collect();
     let length = if window.len() == objective.len() { length } else { objective.chars().count() };
     let number = |count: usize| text::thousands(i64::try_from(count).unwrap_or(i64::MAX));
-    let mark = format!(" … [{} of {} characters kept]", number(start.chars().count()), number(length));
+    let mark = format!(" … [{} of {}{SHORTENED}", number(start.chars().count()), number(length));
     start + &mark
 }
 

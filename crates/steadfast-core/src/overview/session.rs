@@ -172,17 +172,17 @@ pub fn category_names() -> Vec<&'static str> {
 }
 
 /// A live goal as far as memory needs it; one that is over is not for a model to go on with.
-pub fn kept_goal(goal: &Goal, now: Millis) -> Option<KeptGoal> {
+/// Nothing in its line moves with the clock: the same state is told in the same words.
+pub fn kept_goal(goal: &Goal) -> Option<KeptGoal> {
     if !goal.status.is_live() {
         return None;
     }
     let budget = goal.token_budget.map(|budget| format!(" of {}", text::short_number(budget))).unwrap_or_default();
     let standing = format!(
-        "{} · {}{budget} tokens · {} turns · {} active",
+        "{} · {}{budget} tokens · {} turns",
         goal.state(),
         text::short_number(goal.total_tokens()),
         goal.continuations_used,
-        text::duration(goal.active_seconds(now)),
     );
     Some(KeptGoal {
         objective: goal.objective.clone(),

@@ -123,6 +123,9 @@ impl Db<'_> {
         for event in &change.events {
             self.add_event(Some(before), &goal, event, origin, goal.updated_at_ms)?;
         }
+        if goal.objective != before.objective {
+            self.replace_stated(&goal, &before.objective)?;
+        }
         match goal.status {
             GoalStatus::Complete if before.status.is_live() => {
                 self.finish_stated(&goal, StatedStatus::Done)?;

@@ -100,6 +100,17 @@ impl Db<'_> {
         Ok(self.0.prepare(&sql)?.query_row(params![client.pid, client.started, session_id], read).optional()?)
     }
 
+    /// Sessions that a client said it had left by `/clear` since a moment, and that no other session than `session_id`
+    /// has followed yet.
+    pub fn sessions_left_by_clear(self, session_id: &str, since: Millis) -> Result<Vec<Session>, StoreError> {
+        let sql = format!(
+            "{SELECT} AS s WHERE end_reason = 'clear' AND ended_at_ms >= ?2 AND session_id <> ?1 AND NOT EXISTS (
+               SELECT 1 FROM sessions f WHERE f.parent_session_id = s.session_id AND f.parent_link = 'clear'
+                 AND f.started_at_ms >= s.ended_at_ms AND f.session_id <> ?1)"
+        );
+        Ok(self.0.prepare(&sql)?.query_map(params![session_id, since], read)?.collect::<Result<_, _>>()?)
+    }
+
     /// Adds or refreshes a session. What the new record does not know stays as it was.
     pub fn put_session(self, session: &Session) -> Result<(), StoreError> {
         self.0

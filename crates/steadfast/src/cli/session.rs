@@ -47,6 +47,9 @@ pub(crate) enum SessionVerb {
         /// For this agent; else the session's own
         #[arg(long, value_parser = ["claude", "codex"])]
         host: Option<String>,
+        /// After what; else a resume, or a compaction where only that brings the agent's own goal back
+        #[arg(long, value_name = "EVENT", value_parser = ["compaction", "resume"])]
+        after: Option<String>,
     },
     /// Find events by words in all that is remembered
     #[command(

@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use steadfast_core::action::Place;
 use steadfast_core::clock;
-use steadfast_core::goal::{Actor, Goal};
+use steadfast_core::goal::{Actor, Goal, OBJECTIVE_MAX};
 use steadfast_core::hook;
 use steadfast_core::host::hook::{HookEvent, HookInput, HookReply};
 use steadfast_core::host::{Host, process};
 use steadfast_core::log;
+use steadfast_core::memory::stated;
 use steadfast_core::paths::Paths;
 use steadfast_core::prompt::{self, Wording};
 use steadfast_core::store::Origin;
@@ -52,6 +53,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
     if arguments.rewake {
         return rewake(&input, &paths);
     }
+    let input = hook::as_command(input, &paths);
     let reply = match &input.event {
         HookEvent::Command { verb, arguments } => {
             let noted = hook::handle(&input, &paths, clock::now());
@@ -111,6 +113,11 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
             GoalVerb::Start(_) | GoalVerb::OnGoal(OnGoalVerb::Edit { .. } | OnGoalVerb::Adopt { .. })
         );
         let outcome = goal::run(&caller(input, paths), parsed.goal)?;
+        // Claude Code has a `/goal` of its own, which makes a goal of most words.
+        let native_too = input.host == Host::Claude && input.event_name == "UserPromptSubmit";
+        if native_too {
+            return Ok(answer(format!("{}\n{}", outcome.done.text, native_hint(verb))));
+        }
         match outcome.goal.filter(|_| starts_work) {
             Some(goal) => Ok(HookReply {
                 context: Some(work_on(&goal, verb)?),
@@ -123,9 +130,16 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
     ran.unwrap_or_else(|failure| answer(input.host.spell(&describe(&failure))))
 }
 
+fn native_hint(verb: &str) -> String {
+    format!("If Claude Code took that for a goal of its own, `/goal clear` ends that one; /goal-{verb} makes none.")
+}
+
 /// Starts the goal that a prompt states. A live goal is not replaced by the way.
 fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
-    let start = StartArgs { objective: vec![objective.to_owned()], ..StartArgs::default() };
+    // The text that is kept as stated; one that is too long is no goal, and not half of one.
+    let is_too_long = objective.chars().count() > OBJECTIVE_MAX;
+    let objective = if is_too_long { objective.to_owned() } else { stated::kept(objective) };
+    let start = StartArgs { objective: vec![objective], ..StartArgs::default() };
     let arguments = GoalArgs { session: None, json: false, verb: GoalVerb::Start(start) };
     let started = goal::run(&caller(input, paths), arguments).and_then(|outcome| {
         let context = outcome.goal.as_ref().map(|goal| work_on(goal, "state")).transpose()?;

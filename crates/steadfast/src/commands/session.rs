@@ -38,7 +38,9 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<Done, Fa
         SessionVerb::List { all, limit } => list::list(&asked, *all, *limit),
         SessionVerb::Show(which) => show::show(&asked, which),
         SessionVerb::Events(events) => show::events(&asked, events),
-        SessionVerb::Snapshot { session, host } => show::snapshot(&asked, session, host.as_deref()),
+        SessionVerb::Snapshot { session, host, after } => {
+            show::snapshot(&asked, session, host.as_deref(), after.as_deref())
+        }
         SessionVerb::Search(words) => search::search(&asked, words),
         SessionVerb::Purge(purge) => purge::purge(&asked, purge),
     }

@@ -13,26 +13,26 @@ use crate::env::Env;
 
 const GOAL: &str = "ship v2 <by> Friday & \"tell\" nobody\n目標は二行";
 const ESCAPED: &str = "ship v2 &lt;by&gt; Friday &amp; \"tell\" nobody\n目標は二行";
-const THREAD: &str = "01a1de4d-469f-7d62-b479-f9ee8e1e36ee";
+pub(crate) const THREAD: &str = "01a1de4d-469f-7d62-b479-f9ee8e1e36ee";
 
 /// One host, spoken to in the same words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Client {
+pub(crate) enum Client {
     Claude,
     Codex,
 }
 
-const CLIENTS: [Client; 2] = [Client::Claude, Client::Codex];
+pub(crate) const CLIENTS: [Client; 2] = [Client::Claude, Client::Codex];
 
 impl Client {
-    fn prompt(self, env: &Env, session: &str, prompt: &str) -> Value {
+    pub(crate) fn prompt(self, env: &Env, session: &str, prompt: &str) -> Value {
         match self {
             Self::Claude => env.hook(session, &json!({"hook_event_name": "UserPromptSubmit", "prompt": prompt})),
             Self::Codex => env.codex(session, "UserPromptSubmit", &json!({"prompt": prompt})),
         }
     }
 
-    fn start(self, env: &Env, session: &str, source: &str, change: &Value) -> String {
+    pub(crate) fn start(self, env: &Env, session: &str, source: &str, change: &Value) -> String {
         let reply = match self {
             Self::Claude => {
                 let mut event = json!({"hook_event_name": "SessionStart", "source": source});
@@ -44,7 +44,7 @@ impl Client {
         reply["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
     }
 
-    fn before_compaction(self, env: &Env, session: &str) {
+    pub(crate) fn before_compaction(self, env: &Env, session: &str) {
         let reply = match self {
             Self::Claude => env.hook(session, &json!({"hook_event_name": "PreCompact", "trigger": "auto"})),
             Self::Codex => env.codex(session, "PreCompact.auto", &json!({})),
@@ -88,8 +88,8 @@ fn a_stated_goal_comes_back_after_compaction_and_resume_on_both_hosts() {
         let env = Env::new();
         state(&env, client);
         client.prompt(&env, THREAD, "please look at the parser, and then at the printer");
-        client.before_compaction(&env, THREAD);
         for source in ["compact", "resume"] {
+            client.before_compaction(&env, THREAD);
             let told = client.start(&env, THREAD, source, &json!({}));
             let place =
                 |part: &str| told.find(part).unwrap_or_else(|| panic!("{client:?} {source}: no {part} in {told}"));

@@ -19,7 +19,10 @@ const USER_SAID: &str = "the user said:\n";
 const MISUSED: &str = "<tool_use_error>";
 
 pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
+    let in_subagent = wire.agent_id.as_deref().is_some_and(|agent| !agent.is_empty());
     match wire.hook_event_name.as_str() {
+        // A subagent is prompted by the agent, not by the user.
+        "UserPromptSubmit" if in_subagent => Vec::new(),
         "UserPromptSubmit" => match wire.prompt.as_deref() {
             Some(prompt) if !is_machine_prompt(prompt) && !prompt.trim().is_empty() => {
                 vec![Observation::Prompt(prompt.to_owned())]

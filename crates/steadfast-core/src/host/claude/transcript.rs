@@ -7,6 +7,8 @@ mod counts;
 pub(in crate::host) use context::holds;
 pub use counts::read_counts;
 
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use memchr::memmem;
@@ -14,6 +16,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::clock;
+use crate::host::backwards;
+use crate::host::hook::acceptable_id;
 use crate::usage::{self, InvalidField, NativeGoal, Position, Reading, Response};
 
 /// Reads what is new in a session file.
@@ -33,6 +37,34 @@ pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
         }
     })
 }
+
+/// What became of the client's own goal, as the file says last, near its end.
+pub fn last_goal(path: &Path) -> Option<NativeGoal> {
+    let goal_key = memmem::Finder::new(br#""goal_status""#);
+    let mut reading = Reading::default();
+    let look = backwards::read(path, None, |line, _| {
+        if goal_key.find(line).is_some() {
+            other_line(line, &mut reading);
+        }
+        if reading.native_goal.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    look.ok().and(reading.native_goal)
+}
+
+/// The session whose lines this one's file began with, when the client copied them for a fork.
+pub fn forked_from(path: &Path) -> Option<String> {
+    const LINES_READ: usize = 20;
+    let file = BufReader::new(fs_err::File::open(path).ok()?.take(BYTES_READ));
+    let lines = file.split(b'\n').take(LINES_READ).map_while(Result::ok);
+    let mut parents = lines.filter_map(|line| {
+        let line: Value = serde_json::from_slice(&line).ok()?;
+        line.pointer("/forkedFrom/sessionId")?.as_str().filter(|id| acceptable_id(id)).map(str::to_owned)
+    });
+    parents.next()
+}
+
+/// More than the first lines of any file; one endless line is not read.
+const BYTES_READ: u64 = 4 * 1024 * 1024;
 
 #[derive(Deserialize)]
 struct AssistantWire<'a> {

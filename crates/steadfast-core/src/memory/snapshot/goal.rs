@@ -7,7 +7,7 @@ use super::item::one_line;
 use super::{After, Framing};
 use crate::host::Cap;
 use crate::memory::Recollection;
-use crate::memory::stated::StatedStatus;
+use crate::memory::stated::{StatedGoal, StatedStatus, is_shortened};
 use crate::prompt;
 use crate::text;
 
@@ -28,35 +28,54 @@ struct Goal<'a> {
     whole: String,
 }
 
-/// The text within the room.
+/// The text within the room. The first goal stays whole as long as it fits alone; the other is cut, or left out, and
+/// both are told.
 pub(super) fn head(recollection: &Recollection, framing: &Framing, cap: Cap, room: usize) -> String {
     let goals = goals(recollection, framing);
-    let head = |keep: usize| words(&goals, keep, recollection, framing);
-    let whole = head(usize::MAX);
-    if cap.measure(&whole) <= room {
-        return whole;
+    let head = |keep: &[usize]| words(&goals, keep, recollection, framing);
+    let fits = |keep: &[usize], room: usize| cap.measure(&head(keep)) <= room;
+    let whole = vec![usize::MAX; goals.len()];
+    if fits(&whole, room) {
+        return head(&whole);
     }
-    // Where the goal has to be cut anyway, a fifth is left to the last prompts and open tasks.
-    let room = room - room / 5;
-    let longest = goals.iter().map(|goal| goal.objective.chars().count()).max().unwrap_or(0);
-    let (mut fits, mut too_long) = (0, longest);
-    while too_long - fits > 1 {
-        let middle = fits.midpoint(too_long);
-        if cap.measure(&head(middle)) <= room { fits = middle } else { too_long = middle }
+    // Where a goal has to be cut anyway, a fifth is left to the last prompts and open tasks.
+    let shortened = room - room / 5;
+    // The longest beginning of a goal that fits behind those before it.
+    let longest = |before: &[usize], length: usize, room: usize| {
+        let (mut fitting, mut too_long) = (0, length);
+        while too_long - fitting > 1 {
+            let middle = fitting.midpoint(too_long);
+            if fits(&[before, &[middle]].concat(), room) { fitting = middle } else { too_long = middle }
+        }
+        fitting
+    };
+    let length = |at: usize| goals.get(at).map_or(0, |goal| goal.objective.chars().count());
+    if !fits(&[usize::MAX], room) {
+        return head(&[longest(&[], length(0), shortened)]);
     }
-    head(fits)
+    let room = if fits(&[usize::MAX], shortened) { shortened } else { room };
+    match longest(&[usize::MAX], length(1), room) {
+        kept if kept >= WORTH_TELLING => head(&[usize::MAX, kept]),
+        _ => head(&[usize::MAX]),
+    }
 }
 
-/// The text with so many characters of each objective.
-fn words(goals: &[Goal<'_>], keep: usize, recollection: &Recollection, framing: &Framing) -> String {
+/// The shortest beginning of a second goal that is told: a few words say less than that there are more.
+const WORTH_TELLING: usize = 40;
+
+/// The text with so many characters of each objective; goals beyond those are left out.
+fn words(goals: &[Goal<'_>], keep: &[usize], recollection: &Recollection, framing: &Framing) -> String {
     let host = recollection.host;
     let note = framing.note.as_deref().map(phrase).filter(|note| !note.is_empty());
     let after: &'static str = framing.after.into();
-    let values: Vec<Value> = goals.iter().map(|goal| goal.values(keep)).collect();
-    let values = context! { after, note, goals => values, recall => host.recall_tool(), tools => host.tool_prefix() };
+    let values: Vec<Value> = goals.iter().zip(keep).map(|(goal, keep)| goal.values(*keep)).collect();
+    let left_out = goals.iter().skip(keep.len()).find(|goal| !goal.in_context).map(|goal| goal.whole.as_str());
+    let values = context! {
+        after, note, goals => values, left_out, recall => host.recall_tool(), tools => host.tool_prefix()
+    };
     // The tests render every branch of the template; if it fails all the same, the goal must not be lost.
     let head = prompt::render(TEMPLATE, values).unwrap_or_else(|_| {
-        let objectives: Vec<String> = goals.iter().filter_map(|goal| goal.told(keep)).collect();
+        let objectives: Vec<String> = goals.iter().zip(keep).filter_map(|(goal, keep)| goal.told(*keep)).collect();
         format!("<session_goal>\n{}\n</session_goal>", objectives.join("\n"))
     });
     head + "\n"
@@ -86,8 +105,8 @@ fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>>
             whole: format!("{}get_goal", recollection.host.tool_prefix()),
         });
     }
-    let differs = |stated: &str| durable.is_none_or(|goal| goal.objective.trim() != stated.trim());
-    if let Some(stated) = recollection.stated.as_ref().filter(|stated| differs(&stated.objective)) {
+    let differs = |stated: &&StatedGoal| durable.is_none_or(|goal| !stated.says(&goal.objective));
+    if let Some(stated) = recollection.stated.as_ref().filter(differs) {
         goals.push(Goal {
             objective: &stated.objective,
             in_context: framing.stated_in_context,
@@ -99,6 +118,8 @@ fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>>
             mode: match (stated.status, offered) {
                 (StatedStatus::Paused, _) => "paused",
                 (_, true) => "offered",
+                // What was set after it is what the user wants now.
+                _ if durable.is_some_and(|goal| stated.set_at_ms <= goal.set_at_ms) => "superseded",
                 _ => "active",
             },
             durable: false,
@@ -129,7 +150,8 @@ impl Goal<'_> {
             return text::escape_xml(self.objective);
         }
         let start: String = self.objective.chars().take(keep).collect();
-        format!("{}… [cut: {keep} of {length} characters; {} has the whole text]", text::escape_xml(&start), self.whole)
+        let all = if is_shortened(self.objective) { "all that was kept" } else { "the whole text" };
+        format!("{}… [cut: {keep} of {length} characters; {} has {all}]", text::escape_xml(&start), self.whole)
     }
 }
 

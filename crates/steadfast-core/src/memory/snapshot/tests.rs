@@ -1,6 +1,7 @@
 //! The snapshot of small, full and over-full sessions for both hosts, word for word, and what must hold for any.
 
 mod properties;
+mod several;
 
 use strum::IntoEnumIterator as _;
 

@@ -15,7 +15,8 @@ pub struct Snapshot {
     pub compactions: i64,
     pub written_at_ms: Millis,
     pub injected_at_ms: Option<Millis>,
-    /// The kind of start by which it last reached a model: `compact`, `resume`.
+    /// The kind of start by which it last reached a model: `compaction`, `resume`, or `double_start` when one followed
+    /// upon the other.
     pub injected_by: Option<String>,
     /// When the last compaction announced itself, and how long the session's file was then.
     pub compacting_at_ms: Option<Millis>,
@@ -52,6 +53,13 @@ impl Db<'_> {
             })
         });
         Ok(found.optional()?)
+    }
+
+    /// When a model was last told about a session.
+    pub(crate) fn injected_at(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
+        let sql = "SELECT injected_at_ms FROM session_snapshots WHERE session_id = ?1";
+        let found = self.0.prepare_cached(sql)?.query_row([session_id], |row| whole(row, 0)).optional()?;
+        Ok(found.filter(|at| *at != 0))
     }
 
     /// Notes that a model was told, so that two starts in a row tell it once.

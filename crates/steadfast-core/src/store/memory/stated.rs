@@ -37,6 +37,10 @@ impl Db<'_> {
         }
         for kin in self.lineage(session_id)?.into_iter().skip(1) {
             let Some(goal) = self.stated_at(&kin.session_id, kin.until)? else { continue };
+            // A durable goal stays with its session, and so do the words that it was started with.
+            if self.was_durable(&goal, kin.until)? {
+                return Ok(None);
+            }
             if goal.status.holds() {
                 return Ok(Some(goal));
             }
@@ -45,6 +49,27 @@ impl Db<'_> {
             return Ok(held.then_some(StatedGoal { status: StatedStatus::Active, ..goal }));
         }
         Ok(None)
+    }
+
+    /// Whether a stated goal was the text of a durable one at that moment, or had been before.
+    fn was_durable(self, stated: &StatedGoal, until: Millis) -> Result<bool, StoreError> {
+        let Some(goal_id) = &stated.goal_id else {
+            return Ok(false);
+        };
+        let sql = "SELECT objective FROM goals WHERE goal_id = ?1 AND created_at_ms <= ?2
+             UNION ALL SELECT objective FROM goal_history WHERE goal_id = ?1 AND created_at_ms <= ?2
+             UNION ALL SELECT payload_json ->> iif(event_type = 'goal_created', 'objective', 'previous_objective')
+               FROM goal_events WHERE goal_id = ?1 AND event_type IN ('goal_created', 'goal_objective_updated')
+                 AND json_valid(payload_json)
+                 AND (SELECT min(created_at_ms) FROM goal_events WHERE goal_id = ?1) <= ?2";
+        let mut statement = self.0.prepare_cached(sql)?;
+        let texts = statement.query_map(params![goal_id, until], |row| lossy(row, 0))?;
+        for objective in texts {
+            if stated.says(&objective?) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The newest goal that was stated up to a moment, whatever became of it.
@@ -103,6 +128,20 @@ impl Db<'_> {
         Ok(())
     }
 
+    /// The text of a durable goal changed: if it was what the user had stated, that does not hold any more.
+    pub(crate) fn replace_stated(self, goal: &Goal, previous: &str) -> Result<(), StoreError> {
+        self.move_stated_if(goal, previous, StatedStatus::Replaced)
+    }
+
+    /// Moves what is stated in the session of a goal, its own or inherited, if it is that text.
+    fn move_stated_if(self, goal: &Goal, objective: &str, status: StatedStatus) -> Result<(), StoreError> {
+        if self.stated_goal(&goal.session_id)?.is_some_and(|stated| stated.says(objective)) {
+            let change = StatedChange::Move(status);
+            self.apply_stated(&goal.session_id, &change, Some(&goal.goal_id), goal.updated_at_ms)?;
+        }
+        Ok(())
+    }
+
     /// A durable goal is over, and so is what was stated for it. What the user stated later and differently still holds.
     pub(crate) fn finish_stated(self, goal: &Goal, status: StatedStatus) -> Result<(), StoreError> {
         self.0
@@ -117,7 +156,7 @@ impl Db<'_> {
                 goal.created_at_ms,
                 goal.objective
             ])?;
-        Ok(())
+        self.move_stated_if(goal, &goal.objective, status)
     }
 
     fn move_stated(self, session_id: &str, status: StatedStatus, now: Millis) -> Result<(), StoreError> {

@@ -1,12 +1,15 @@
 //! `session show`, `events` and `snapshot`: one session.
 
+use std::path::Path;
+
 use serde_json::json;
 use steadfast_core::clock;
-use steadfast_core::host::Host;
-use steadfast_core::memory::snapshot::{self, After, Framing};
-use steadfast_core::memory::{Recollection, TaskStatus};
-use steadfast_core::overview::session::{SessionView, kept_goal, remembered_view, session_view};
-use steadfast_core::store::{Db, MemoryFilter};
+use steadfast_core::memory::TaskStatus;
+use steadfast_core::memory::snapshot::After;
+use steadfast_core::native;
+use steadfast_core::overview::session::{SessionView, remembered_view, session_view};
+use steadfast_core::overview::snapshot::{Occasion, snapshot_text};
+use steadfast_core::store::MemoryFilter;
 use steadfast_core::text;
 
 use super::{Asked, category, not_found};
@@ -66,7 +69,11 @@ fn describe(view: &SessionView) -> String {
             (Some(at), Some(by)) => format!(", told {} ({})", clock::to_local(at), text::headline(by, 20)),
             _ => String::new(),
         };
-        row("Snapshot", format!("{} characters{told}", text::thousands(characters)));
+        match (characters, told.strip_prefix(", ")) {
+            // The text was another session's.
+            (0, Some(told)) => row("Snapshot", told.to_owned()),
+            _ => row("Snapshot", format!("{} characters{told}", text::thousands(characters))),
+        }
     }
     let mut parts = vec![output::columns(&rows)];
     if !view.analytics.is_empty() {
@@ -149,26 +156,32 @@ pub(super) fn events(asked: &Asked, arguments: &EventsArgs) -> Result<Done, Fail
     Ok(Done { text: output::columns(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
 }
 
-pub(super) fn snapshot(asked: &Asked, which: &WhichSession, host: Option<&str>) -> Result<Done, Failure> {
+pub(super) fn snapshot(
+    asked: &Asked,
+    which: &WhichSession,
+    host: Option<&str>,
+    after: Option<&str>,
+) -> Result<Done, Failure> {
     let store = asked.store_of(which)?;
     let db = store.read();
     let id = asked.session(db, which)?;
     let view = session_view(db, &id, asked.now)?.ok_or_else(|| not_found(&id))?;
     let host = host.and_then(|host| host.parse().ok()).unwrap_or(view.host);
-    let known = recollection(db, &id, host, asked)?;
-    let text = snapshot::render(&known, host.start_cap(), &Framing::after(After::Resume));
+    let compaction = match after {
+        Some(after) => after == "compaction",
+        // The client's own goal is only told where the client forgets it.
+        None => view.goal.is_none() && native::of_session(db, &id)?.is_some(),
+    };
+    let after = if compaction { After::Compaction } else { After::Resume };
+    let file = db.session(&id)?.map(|session| session.transcript_path).filter(|path| !path.is_empty());
+    let conversation = file.as_deref().map(Path::new);
+    let text = snapshot_text(db, &id, &Occasion { host, after, conversation, elsewhere: false })?;
     if text.is_empty() {
         output::note("note: nothing to tell about this session yet");
     }
     let json = json!({
-        "session_id": id, "host": host, "text": text, "characters": text.chars().count(),
-        "compactions": known.compactions, "snapshot": view.snapshot,
+        "session_id": id, "host": host, "after": <&str>::from(after), "text": text, "characters": text.chars().count(),
+        "compactions": view.compactions, "snapshot": view.snapshot,
     });
     Ok(Done { text: text::printable(&text), json, code: 0 })
-}
-
-/// All that could be told to a model of `host`.
-fn recollection(db: Db<'_>, session_id: &str, host: Host, asked: &Asked) -> Result<Recollection, Failure> {
-    let goal = db.goal(session_id)?.and_then(|goal| kept_goal(&goal, asked.now));
-    Ok(Recollection { host, ..db.recollect(session_id, host, goal)? })
 }

@@ -328,6 +328,9 @@ fn a_subagents_list_is_not_the_sessions_and_its_updates_by_id_are() {
     for main in [None, Some("")] {
         assert_eq!(by(main, "TodoWrite", todos(), json!({})), list);
     }
+    let prompt =
+        json!({"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "goal: x", "agent_id": "a1"});
+    assert_eq!(seen(&prompt), []);
     let update = json!({"taskId": "3", "status": "completed"});
     let done = by(Some("a1"), "TaskUpdate", update, json!({"success": true, "taskId": "3"}));
     assert_eq!(done, task("3", None, Some(TaskStatus::Completed)));

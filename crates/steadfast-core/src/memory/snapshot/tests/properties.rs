@@ -104,9 +104,10 @@ proptest! {
         let stated = recollection.stated.as_ref().map(|stated| stated.objective.as_str());
         let stated = stated.filter(|text| Some(*text) != durable);
         let texts = [durable.filter(|_| !framing.goal_in_context), stated.filter(|_| !framing.stated_in_context)];
-        prop_assert_eq!(told.matches("<objective>").count(), texts.iter().flatten().count());
+        let left_out = usize::from(told.contains("for which there is no room here"));
+        prop_assert_eq!(told.matches("<objective>").count() + left_out, texts.iter().flatten().count());
         prop_assert_eq!(told.contains("<session_goal>"), durable.is_some() || stated.is_some());
-        if !told.contains("[cut: ") {
+        if !told.contains("[cut: ") && left_out == 0 {
             for text in texts.into_iter().flatten() {
                 let whole = format!("<objective>\n{}\n</objective>", text::escape_xml(text));
                 prop_assert_eq!(told.matches(&whole).count(), 1, "{}", told);

@@ -1,0 +1,109 @@
+//! Whether a model worked since a moment, as the session's file tells it: for when no hook did. In doubt the answer is
+//! no, since hooks have been asked before.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::{Host, backwards};
+use crate::clock::{self, Millis};
+
+/// Whatever was said after a start is among so many lines, or the start is long ago.
+const LINES_READ: usize = 500;
+
+/// A line of either host's files, as far as it matters here.
+#[derive(Deserialize)]
+struct LineWire<'a> {
+    r#type: Option<&'a str>,
+    timestamp: Option<&'a str>,
+    #[serde(borrow)]
+    message: Option<MessageWire<'a>>,
+    #[serde(borrow)]
+    payload: Option<PayloadWire<'a>>,
+}
+
+#[derive(Deserialize)]
+struct MessageWire<'a> {
+    model: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct PayloadWire<'a> {
+    r#type: Option<&'a str>,
+    role: Option<&'a str>,
+}
+
+/// Whether the file has an answer of the model or a call of a tool from after that moment.
+pub fn worked_since(host: Host, transcript: &Path, moment: Millis) -> bool {
+    let (mut worked, mut lines) = (false, 0);
+    let read = backwards::read(transcript, None, |line, _| {
+        lines += 1;
+        let Ok(line) = serde_json::from_slice::<LineWire<'_>>(line) else {
+            return if lines < LINES_READ { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        };
+        let at = line.timestamp.and_then(clock::parse_rfc3339);
+        worked = at.is_some_and(|at| at > moment) && line.is_work(host);
+        let over = worked || at.is_some_and(|at| at <= moment) || lines >= LINES_READ;
+        if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    read.is_ok() && worked
+}
+
+impl LineWire<'_> {
+    fn is_work(&self, host: Host) -> bool {
+        match host {
+            // The client writes some answers itself, for instance when a session is resumed.
+            Host::Claude => {
+                self.r#type == Some("assistant")
+                    && self.message.as_ref().is_some_and(|message| message.model != Some("<synthetic>"))
+            }
+            Host::Codex => {
+                self.r#type == Some("response_item")
+                    && self
+                        .payload
+                        .as_ref()
+                        .is_some_and(|item| item.r#type != Some("message") || item.role == Some("assistant"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn worked(host: Host, lines: &[Value], moment: &str) -> bool {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("file.jsonl");
+        let text: Vec<String> = lines.iter().map(Value::to_string).collect();
+        fs_err::write(&path, text.join("\n")).expect("file");
+        worked_since(host, &path, clock::parse_rfc3339(moment).expect("a time"))
+    }
+
+    #[test]
+    fn answers_and_tool_calls_are_work_and_what_clients_write_is_not() {
+        let at = |second: u8| format!("2026-11-15T08:00:{second:02}.000Z");
+        let claude = |kind: &str, model: &str, second| json!({"type": kind, "timestamp": at(second), "message": {"role": kind, "model": model, "content": []}});
+        let codex =
+            |payload: Value, second| json!({"timestamp": at(second), "type": "response_item", "payload": payload});
+        let call = json!({"type": "custom_tool_call", "name": "exec"});
+        let said = |role: &str| json!({"type": "message", "role": role, "content": []});
+        for (host, line, is_work) in [
+            (Host::Claude, claude("assistant", "claude-opus", 9), true),
+            (Host::Claude, claude("assistant", "<synthetic>", 9), false),
+            (Host::Claude, claude("user", "", 9), false),
+            (Host::Claude, json!({"type": "assistant", "message": {"model": "claude-opus"}}), false),
+            (Host::Codex, codex(call, 9), true),
+            (Host::Codex, codex(said("assistant"), 9), true),
+            (Host::Codex, codex(said("developer"), 9), false),
+            (Host::Codex, json!({"timestamp": at(9), "type": "compacted", "payload": {"message": ""}}), false),
+        ] {
+            let last = json!({"type": "last-prompt"});
+            assert_eq!(worked(host, &[line.clone(), last.clone()], &at(5)), is_work, "{line}");
+            assert!(!worked(host, &[line.clone(), last], &at(9)), "before: {line}");
+        }
+        assert!(!worked_since(Host::Claude, Path::new("/nowhere"), 0));
+    }
+}

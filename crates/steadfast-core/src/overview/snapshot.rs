@@ -1,0 +1,84 @@
+//! The text that a model gets about a session. Hooks inject it and `session snapshot` prints it, so that what people
+//! see is what models are told.
+
+use std::path::Path;
+
+use minijinja::context;
+
+use crate::goal::Goal;
+use crate::host::{self, Host, Since};
+use crate::memory::snapshot::{self, After, Framing};
+use crate::memory::{KeptGoal, Recollection};
+use crate::native;
+use crate::overview::session::kept_goal;
+use crate::prompt;
+use crate::store::{Db, StoreError};
+
+/// When and to whom a session is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Occasion<'a> {
+    /// The client of the model that is told.
+    pub host: Host,
+    pub after: After,
+    /// The file of the conversation that the model has; what is in it is not told again.
+    pub conversation: Option<&'a Path>,
+    /// The model works in another session, which may take the goal over.
+    pub elsewhere: bool,
+}
+
+/// The text about a session, without the goals that the model has in its conversation anyway. Empty if nothing is
+/// remembered.
+pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> Result<String, StoreError> {
+    let known = db.session(session_id)?;
+    let writer = known.map_or(occasion.host, |session| session.host);
+    let live = db.goal(session_id)?.filter(|goal| goal.status.is_live());
+    let goal = match &live {
+        Some(goal) => kept_goal(goal),
+        None if occasion.after == After::Compaction => native_goal(db, writer, session_id)?,
+        None => None,
+    };
+    let recollection = Recollection { host: occasion.host, ..db.recollect(session_id, occasion.host, goal)? };
+    let since = match occasion.after {
+        After::Compaction => {
+            let noted = db.snapshot(session_id)?.and_then(|told| told.compacting_bytes);
+            Since::Compaction { noted_at: noted.and_then(|bytes| u64::try_from(bytes).ok()) }
+        }
+        After::Resume | After::Fork | After::Clear => Since::Resume,
+    };
+    let in_context = |objective: &str| {
+        let file = occasion.conversation.filter(|_| occasion.after != After::Clear);
+        file.is_some_and(|file| host::holds_text(writer, file, objective, since))
+    };
+    // The user's own words are still theirs where the client kept them. What only we said is said again.
+    let stated_in_context = recollection.stated.as_ref().is_some_and(|stated| in_context(&stated.objective));
+    let same = |goal: &KeptGoal| recollection.stated.as_ref().is_some_and(|stated| stated.says(&goal.objective));
+    let goal_in_context = stated_in_context && recollection.goal.as_ref().is_some_and(same);
+    let own = live.as_ref().filter(|_| !occasion.elsewhere);
+    let framing = Framing {
+        after: occasion.after,
+        goal_in_context,
+        stated_in_context,
+        adopt: live.as_ref().filter(|_| occasion.elsewhere).map(|goal| goal.goal_id.clone()),
+        note: own.and_then(|goal| note(occasion.host, goal)),
+    };
+    Ok(snapshot::render(&recollection, occasion.host.start_cap(), &framing))
+}
+
+/// What is left to say about the goal: how completion is checked, and that its accounting is in doubt.
+fn note(host: Host, goal: &Goal) -> Option<String> {
+    let verify = (!goal.verify.is_empty()).then(|| prompt::commands(goal));
+    let reconcile = goal.accounting_uncertain.then(|| host.spell("/goal-reconcile --accept-reset"));
+    // The tests render every branch; a snapshot without its note is still one.
+    let note = prompt::render(include_str!("../../prompts/goal_note.md"), context! { verify, reconcile }).ok()?;
+    Some(note).filter(|note| !note.is_empty())
+}
+
+/// Codex's own goal loses its text when a turn is compacted in the middle; it is put back.
+fn native_goal(db: Db<'_>, host: Host, session_id: &str) -> Result<Option<KeptGoal>, StoreError> {
+    if host != Host::Codex {
+        return Ok(None);
+    }
+    let objective = native::of_session(db, session_id)?;
+    let standing = format!("pursued by {}'s own goal feature", host.product());
+    Ok(objective.map(|objective| KeptGoal { objective, standing, active: true, set_at_ms: 0 }))
+}
