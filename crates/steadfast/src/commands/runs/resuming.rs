@@ -3,7 +3,7 @@
 use steadfast_core::clock;
 use steadfast_core::run::RunStatus;
 use steadfast_core::store::{RunRow, Store, StoreError};
-use steadfast_engine::{dispatcher, pursuit};
+use steadfast_engine::{dispatcher, files, pursuit};
 
 use super::finding::{ENGINE_GONE, stored};
 use super::starting::{How, launch};
@@ -25,6 +25,10 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
     if here.is_driven(&row.run_id)? {
         let error = dispatcher::DriveError::Driven { name, pid: row.engine.map(|engine| engine.pid) };
         return Err(driving::refused(&row, error));
+    }
+    // Its engine may have another home, or another store has the name now.
+    if let Some(holder) = files::holder(&here.project, kind, &name)? {
+        return Err(driving::taken(&row, &holder));
     }
     if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
