@@ -48,12 +48,13 @@ impl Stamp {
 /// theirs is in its place and nothing of ours is left.
 pub(super) fn replace(path: &Path, text: &[u8], known: Option<&Stamp>) -> Result<Option<Stamp>, FilesError> {
     let file = durable::write_beside(Readers::Project, path, text)?;
+    let stamp = Stamp::of(&file.as_file().metadata()?);
+    // From here on, every moment counts.
     if Stamp::at(path)?.as_ref() != known {
         return Ok(None);
     }
-    let stamp = Stamp::of(&file.as_file().metadata()?);
     let is_replaced = match known {
-        Some(known) => swap_in(file, path, known)?,
+        Some(known) => swap_in(file, path, &stamp, known)?,
         None => create(file, path)?,
     };
     if is_replaced {
@@ -70,29 +71,31 @@ fn create(file: NamedTempFile, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Puts a file in the place of the one that was `known`; whether that is what it replaced.
-fn swap_in(file: NamedTempFile, path: &Path, known: &Stamp) -> io::Result<bool> {
-    let mut placed = Stamp::of(&file.as_file().metadata()?);
+/// Puts a file, `ours`, in the place of the one that was `known`; whether that is what it replaced.
+fn swap_in(file: NamedTempFile, path: &Path, ours: &Stamp, known: &Stamp) -> io::Result<bool> {
     match exchange(file.path(), path)? {
         Exchanged::Gone => return Ok(false),
         // Nothing better than the look a moment ago.
         Exchanged::Unsupported => return file.persist(path).map(|_| true).map_err(|error| error.error),
         Exchanged::Done => {}
     }
-    if Stamp::at(file.path())?.as_ref() == Some(known) {
+    let mut came_out = Stamp::at(file.path())?;
+    if came_out.as_ref() == Some(known) {
         return Ok(true);
     }
     // Somebody's edit came out. It goes back, and so does whatever was put over ours in the meantime.
+    let mut placed = Some(ours.clone());
     for _ in 0..TRIES {
-        let Some(theirs) = Stamp::at(file.path())? else { return Ok(false) };
         if !matches!(exchange(file.path(), path)?, Exchanged::Done) {
             create(file, path)?;
-            return Ok(false);
+            break;
         }
-        if Stamp::at(file.path())?.as_ref() == Some(&placed) {
-            return Ok(false);
+        let put_back = came_out;
+        came_out = Stamp::at(file.path())?;
+        if came_out == placed {
+            break;
         }
-        placed = theirs;
+        placed = put_back;
     }
     Ok(false)
 }
@@ -144,7 +147,8 @@ mod tests {
                 fs_err::remove_file(&path).unwrap();
             }
             let file = durable::write_beside(Readers::Project, &path, b"late").unwrap();
-            assert!(!swap_in(file, &path, &ours).unwrap());
+            let late = Stamp::of(&file.as_file().metadata().unwrap());
+            assert!(!swap_in(file, &path, &late, &ours).unwrap());
             assert_eq!(path.exists().then(read), (!gone).then(|| "theirs".to_owned()));
         }
         let file = durable::write_beside(Readers::Project, &path, b"late").unwrap();
