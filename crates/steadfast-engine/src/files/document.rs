@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use steadfast_core::bounded;
+use steadfast_core::{bounded, clock};
 
 use super::FilesError;
 use super::exchange::{self, Stamp};
@@ -30,7 +30,7 @@ const EDITING_PAUSE: Duration = Duration::from_millis(20);
 /// A file that is replaced this often while we want to is not being edited.
 pub(super) const MOST_TRIES: u32 = 100;
 
-/// Held while files are read, changed and replaced. What its file says is how often the registry as a whole was lost.
+/// Held while files are read, changed and replaced. What its file says is when the registry as a whole was last lost.
 pub(super) struct Lock {
     file: File,
 }
@@ -49,14 +49,17 @@ impl Lock {
         Err(FilesError::Busy { path })
     }
 
-    /// How often the registry as a whole was lost: who remembers another number knows that nobody removed its entry.
+    /// A number that changes whenever the registry as a whole was lost: who remembers another one knows that nobody
+    /// removed its entry.
     pub(super) fn losses(&self) -> Result<u64, FilesError> {
         (&self.file).rewind()?;
         Ok(read_losses(&self.file)?)
     }
 
     pub(super) fn count_loss(&self) -> Result<(), FilesError> {
-        let losses = self.losses()?.wrapping_add(1);
+        // The count itself may have been lost with all the rest: it must not come to a number that it had before.
+        let now = u64::try_from(clock::now()).unwrap_or(0);
+        let losses = self.losses()?.wrapping_add(1).max(now);
         self.file.set_len(0)?;
         (&self.file).rewind()?;
         (&self.file).write_all(format!("{losses}\n").as_bytes())?;

@@ -1,6 +1,6 @@
 //! A run's entry in the registry: written when it changes, left alone when a person removed it, and put back when the
-//! registry as a whole was lost. The two are told apart by a number beside the lock that counts how often whoever came
-//! first found no registry, or a broken one.
+//! registry as a whole was lost. The two are told apart by a number in the lock's file that whoever comes first and finds
+//! no registry, or a broken one, changes.
 
 use serde_json::Value;
 use steadfast_core::run::RunStatus;
@@ -16,7 +16,7 @@ pub(super) struct Listed {
     pub(super) status: RunStatus,
     /// The entry, unless it was removed by a person.
     entry: Option<Value>,
-    /// How often the registry had been lost by then.
+    /// The number of losses at that time.
     losses: u64,
 }
 

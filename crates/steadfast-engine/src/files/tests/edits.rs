@@ -90,7 +90,8 @@ fn another(world: &World) -> (PublicFiles, Plan) {
 #[test]
 fn a_registry_that_was_lost_lists_all_live_runs_again_and_none_that_was_removed() {
     type Lose = fn(&World);
-    let ways: [Lose; 3] = [
+    let ways: [Lose; 4] = [
+        |world| fs_err::remove_dir_all(world.path("")).unwrap(),
         |world| fs_err::remove_file(world.path(REGISTRY)).unwrap(),
         |world| fs_err::write(world.path(REGISTRY), "").unwrap(),
         |world| fs_err::write(world.path(REGISTRY), "{\"sessions\": [").unwrap(),

@@ -9,7 +9,7 @@ use steadfast_core::run::{Run, RunKind, RunStatus, Stopping};
 use steadfast_core::store::{RunRow, Store};
 use steadfast_core::text;
 use steadfast_engine::dispatcher::{self, DriveError, Engine, Saved};
-use steadfast_engine::files::{self, Holder};
+use steadfast_engine::files::{self, Address, Holder};
 use steadfast_engine::publish::{Publisher, Watch};
 use steadfast_engine::pursuit::Pursuit;
 use steadfast_engine::{notify, processes};
@@ -72,14 +72,23 @@ pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, Failure> {
     let mut store = Store::open_existing(&paths.store)?;
     let engine = engine_of(paths)?;
     let mut publisher = Publisher::open(&paths.home, &paths.store, row, &mut onlookers)?;
-    // Until this process is gone, however it goes: another store knows nothing of the run's own lock.
-    let held = files::hold(Path::new(&row.project_dir), row.plan.kind, &row.plan.name, &row.run_id)?;
-    let _address = held.map_err(|holder| taken(row, &holder))?;
+    // Until this process is gone, however it goes.
+    let _address = hold_name(row)?;
     dispatcher::drive(&mut store, &engine, &row.run_id, &mut publisher).map_err(|error| refused(row, error))
 }
 
+/// Takes the name of a run in its project: an engine with another store or home knows nothing of the run's own lock.
+/// Where there can be no such lock, the state files cannot be written either, and that is told by whoever writes them.
+pub(super) fn hold_name(row: &RunRow) -> Result<Option<Address>, Failure> {
+    match files::hold(Path::new(&row.project_dir), row.plan.kind, &row.plan.name, &row.run_id) {
+        Ok(Ok(address)) => Ok(Some(address)),
+        Ok(Err(holder)) => Err(taken(row, &holder)),
+        Err(_) => Ok(None),
+    }
+}
+
 /// Why a run is refused whose name another engine has in hand.
-pub(super) fn taken(row: &RunRow, holder: &Holder) -> Failure {
+fn taken(row: &RunRow, holder: &Holder) -> Failure {
     if holder.run_id.as_ref().is_none_or(|run_id| *run_id == row.run_id) {
         return refused(row, DriveError::Driven { name: row.plan.name.clone(), pid: holder.pid });
     }

@@ -3,7 +3,7 @@
 use steadfast_core::clock;
 use steadfast_core::run::RunStatus;
 use steadfast_core::store::{RunRow, Store, StoreError};
-use steadfast_engine::{dispatcher, files, pursuit};
+use steadfast_engine::{dispatcher, pursuit};
 
 use super::finding::{ENGINE_GONE, stored};
 use super::starting::{How, launch};
@@ -27,9 +27,7 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         return Err(driving::refused(&row, error));
     }
     // Its engine may have another home, or another store has the name now.
-    if let Some(holder) = files::holder(&here.project, kind, &name)? {
-        return Err(driving::taken(&row, &holder));
-    }
+    drop(driving::hold_name(&row)?);
     if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
         return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
