@@ -4,7 +4,9 @@
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
@@ -18,20 +20,13 @@ const TRIES: u32 = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     inode: (u64, u64),
-    modified: Option<std::time::SystemTime>,
+    modified: Option<SystemTime>,
     pub(super) length: u64,
 }
 
 impl Stamp {
     pub(super) fn of(metadata: &Metadata) -> Self {
-        #[cfg(unix)]
-        let inode = {
-            use std::os::unix::fs::MetadataExt as _;
-            (metadata.dev(), metadata.ino())
-        };
-        #[cfg(not(unix))]
-        let inode = (0, 0);
-        Self { inode, modified: metadata.modified().ok(), length: metadata.len() }
+        Self { inode: (metadata.dev(), metadata.ino()), modified: metadata.modified().ok(), length: metadata.len() }
     }
 
     /// Of what is there now; a link is not followed.
@@ -41,6 +36,30 @@ impl Stamp {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// When something of ours was put in a file's place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Placed {
+    inode: (u64, u64),
+    at: SystemTime,
+}
+
+impl Placed {
+    /// Of the file that was put there just now: the rename is its last change.
+    pub(super) fn now(path: &Path) -> Option<Self> {
+        let metadata = fs_err::symlink_metadata(path).ok()?;
+        let since = Duration::new(metadata.ctime().try_into().ok()?, metadata.ctime_nsec().try_into().ok()?);
+        Some(Self { inode: Stamp::of(&metadata).inode, at: SystemTime::UNIX_EPOCH.checked_add(since)? })
+    }
+
+    /// Whether what is there now was begun before that, as by somebody whose `jq … > tmp` read the file as it was and
+    /// whose `mv` came after us. Unknown where the system does not tell when a file was made.
+    pub(super) fn is_older_there(&self, path: &Path) -> bool {
+        fs_err::symlink_metadata(path).is_ok_and(|metadata| {
+            Stamp::of(&metadata).inode != self.inode && metadata.created().is_ok_and(|made| made < self.at)
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 use steadfast_core::run::RunStatus;
 
 use super::document::{self, Found, Lock, MOST_TRIES, Put};
+use super::exchange::Placed;
 use super::publishing::broken;
 use super::shown::Shown;
 use super::{FilesError, PublicFiles, View, registry, registry_key};
@@ -18,6 +19,8 @@ pub(super) struct Listed {
     entry: Option<Value>,
     /// The number of losses at that time.
     losses: u64,
+    /// When it was put there.
+    placed: Option<Placed>,
 }
 
 impl PublicFiles {
@@ -52,7 +55,8 @@ impl PublicFiles {
         let known = was_shown || self.listed.is_some();
         let losses = lock.losses()?;
         let was_lost = !was_there || self.listed.as_ref().is_some_and(|listed| listed.losses != losses);
-        let was_removed = !present && known && !reopened && !was_lost;
+        let is_older = was_there && !present && self.is_older_there()?;
+        let was_removed = !present && known && !reopened && !was_lost && !is_older;
         let mut changed = false;
         if !was_removed {
             let is_marked = self.wrote_running() && registry::is_marked_killed(&value, &key);
@@ -63,9 +67,18 @@ impl PublicFiles {
         let entry = registry::entry(&value, &key).filter(|_| !was_removed).cloned();
         let put = self.registry.put(&self.place, lock, value, changed)?;
         if put == Put::Done {
-            self.listed = Some(Listed { status: view.run.status, entry, losses });
+            let before = self.listed.take().and_then(|listed| listed.placed);
+            let placed = if present || was_removed { before } else { Placed::now(&self.registry.path(&self.place)?) };
+            self.listed = Some(Listed { status: view.run.status, entry, losses, placed });
         }
         Ok(put)
+    }
+
+    /// Whether the registry that is there was begun before our entry was in it, so that nobody removed that.
+    fn is_older_there(&self) -> Result<bool, FilesError> {
+        let path = self.registry.path(&self.place)?;
+        let placed = self.listed.as_ref().and_then(|listed| listed.placed.as_ref());
+        Ok(placed.is_some_and(|placed| placed.is_older_there(&path)))
     }
 
     pub(super) fn wrote_running(&self) -> bool {
@@ -83,7 +96,7 @@ impl PublicFiles {
         let registry = self.registry.peek(&self.place)?;
         let is_whole = registry.is_some();
         let is_listed = registry.is_some_and(|registry| registry::entry(registry, &key).is_some());
-        if is_listed || (is_whole && document::losses(&self.place)? == losses) {
+        if is_listed || (is_whole && document::losses(&self.place)? == losses && !self.is_older_there()?) {
             self.missed = false;
             return Ok(Vec::new());
         }
@@ -98,7 +111,9 @@ impl PublicFiles {
             let changed = registry::put_back(&mut value, &key, &entry);
             if self.registry.put(&self.place, &lock, value, changed)? == Put::Done {
                 self.missed = false;
-                self.listed = Some(Listed { status: RunStatus::Running, entry: Some(entry), losses: lock.losses()? });
+                let placed = Placed::now(&self.registry.path(&self.place)?);
+                let losses = lock.losses()?;
+                self.listed = Some(Listed { status: RunStatus::Running, entry: Some(entry), losses, placed });
                 return Ok(warnings);
             }
         }

@@ -139,6 +139,31 @@ fn a_registry_that_was_lost_lists_all_live_runs_again_and_none_that_was_removed(
 }
 
 #[test]
+fn an_edit_that_was_begun_before_the_entry_was_there_does_not_remove_it() {
+    let mut world = World::a_loop();
+    let by_hand = json!({"sessions": {"mine": {"status": "running"}}});
+    for at_the_next_step in [true, false] {
+        world.write(REGISTRY, &json!({"sessions": {}}).to_string());
+        // `jq … > tmp` has read the registry, and `mv` comes when the entry is there.
+        world.write("tmp", &by_hand.to_string());
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let _ = fs_err::remove_file(world.path(LOOP_STATE));
+        let mut files = world.open();
+        world.publish(&mut files);
+        fs_err::rename(world.path("tmp"), world.path(REGISTRY)).unwrap();
+        if at_the_next_step {
+            world.commit(None, None);
+            world.publish(&mut files);
+        } else {
+            (0..3).for_each(|_| drop(files.put_entry_back().unwrap()));
+        }
+        let sessions = world.json(REGISTRY)["sessions"].clone();
+        assert_eq!((&sessions["mine"], &sessions[KEY]["status"]), (&by_hand["sessions"]["mine"], &json!("running")));
+        fs_err::remove_file(world.path(REGISTRY)).unwrap();
+    }
+}
+
+#[test]
 fn an_editor_that_empties_the_registry_for_a_moment_is_let_finish() {
     let world = World::a_loop();
     let mut files = world.open();
