@@ -6,7 +6,7 @@
 //!
 //! The order of writing is a promise: the registry's entry before the state, and the completions log before the state
 //! says that the run ended. So a state file that shows a run proves that its entry was there, and an entry that is
-//! missing now was removed by a person.
+//! missing now was removed by a person, unless the registry as a whole was lost (`files/listing.rs`).
 
 use std::path::{Path, PathBuf};
 
