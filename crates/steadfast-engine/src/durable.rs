@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use tempfile::NamedTempFile;
 
 /// What to do where files cannot be locked.
 pub const LOCK_HINT: &str = "put `STEADFAST_HOME` and the project on local file systems";
@@ -28,17 +29,28 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Replaces a file, and tells what it is now.
 pub(crate) fn replace_for(readers: Readers, path: &Path, content: &[u8]) -> io::Result<Metadata> {
-    let file = write_beside(readers, path, content, true)?;
-    sync_directory(directory_of(path))?;
+    let file = put_in_place(write_beside(readers, path, content)?, path)?;
+    sync_beside(path)?;
     file.metadata()
 }
 
 /// Replaces a file that only processes of this run of the machine need: after a power cut nobody asks for it.
 pub(crate) fn hand_over(path: &Path, content: &[u8]) -> io::Result<()> {
-    write_beside(Readers::Owner, path, content, false).map(|_| ())
+    put_in_place(unforced_beside(Readers::Owner, path, content)?, path).map(|_| ())
 }
 
-fn write_beside(readers: Readers, path: &Path, content: &[u8], forced: bool) -> io::Result<File> {
+/// Writes what is to replace a file, whole and on the disk. It goes again unless somebody puts it in its place.
+pub(crate) fn write_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
+    let file = unforced_beside(readers, path, content)?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+fn put_in_place(file: NamedTempFile, path: &Path) -> io::Result<File> {
+    file.persist(path).map_err(|error| at(path, "cannot replace", &error.error))
+}
+
+fn unforced_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let directory = directory_of(path);
     let [prefix, suffix] = UNFINISHED;
     let mut builder = tempfile::Builder::new();
@@ -54,10 +66,12 @@ fn write_beside(readers: Readers, path: &Path, content: &[u8], forced: bool) -> 
         file.as_file().set_permissions(metadata.permissions())?;
     }
     file.write_all(content)?;
-    if forced {
-        file.as_file().sync_all()?;
-    }
-    file.persist(path).map_err(|error| at(path, "cannot replace", &error.error))
+    Ok(file)
+}
+
+/// Brings it to the disk that a file took the place of another.
+pub(crate) fn sync_beside(path: &Path) -> io::Result<()> {
+    sync_directory(directory_of(path))
 }
 
 fn directory_of(path: &Path) -> &Path {

@@ -6,7 +6,7 @@
 //!
 //! The order of writing is a promise: the registry's entry before the state, and the completions log before the state
 //! says that the run ended. So a state file that shows a run proves that its entry was there, and an entry that is
-//! missing now was removed by a person.
+//! missing now was removed by a person, unless the registry as a whole was lost (`files/listing.rs`).
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,13 @@ use steadfast_core::run::name::{NameError, RunName};
 use steadfast_core::run::{Plan, Run, RunKind, RunStatus};
 use steadfast_core::store::StoreError;
 
+mod address;
 mod completions;
 mod document;
+mod exchange;
 pub mod import;
+mod layout;
+mod listing;
 mod loop_state;
 mod outputs;
 mod pipeline_state;
@@ -30,10 +34,11 @@ mod shown;
 mod tests;
 mod tidy;
 
+pub use address::{Address, Holder, hold, holder};
 pub use outputs::OutputOf;
 pub(crate) use outputs::first_files;
 pub use registry::{RegistryEntry, registry_key};
-pub use tidy::{Tidied, Tidy, mark_killed, tidy};
+pub use tidy::{Behind, Ending, Tidied, Tidy, mark_killed, tidy};
 
 use document::{CLAUDE, Document};
 use place::Place;
@@ -95,8 +100,10 @@ pub struct PublicFiles {
     registry: Document,
     state: Document,
     completions: Document,
-    /// The status we wrote last into the registry; `None` before the first time.
-    wrote: Option<RunStatus>,
+    /// What we wrote last into the registry; `None` before the first time.
+    listed: Option<listing::Listed>,
+    /// Whether the last look found neither the entry nor a person who removed it.
+    missed: bool,
 }
 
 impl PublicFiles {
@@ -117,7 +124,8 @@ impl PublicFiles {
             registry: Document::new(&[CLAUDE, registry::FILE], registry::is_registry),
             state,
             completions: Document::new(&[CLAUDE, completions::FILE], Value::is_array),
-            wrote: None,
+            listed: None,
+            missed: false,
         })
     }
 
@@ -156,9 +164,14 @@ impl PublicFiles {
     /// while nobody changed it.
     pub fn is_marked_killed(&mut self) -> Result<bool, FilesError> {
         let key = registry_key(self.kind, &self.name);
-        let wrote_running = self.wrote == Some(RunStatus::Running);
+        let wrote_running = self.wrote_running();
         let registry = self.registry.peek(&self.place)?;
         Ok(wrote_running && registry.is_some_and(|registry| registry::is_marked_killed(registry, &key)))
+    }
+
+    /// Writes the head of a progress file that is not there (any more), before an agent is told to read it.
+    pub fn ensure_progress(&self, plan: &Plan, stage: u32) -> Result<(), FilesError> {
+        outputs::ensure_progress(&self.place, plan, stage)
     }
 
     /// The progress file of a loop, or of a pipeline's stage (from 1).

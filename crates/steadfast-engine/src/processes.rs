@@ -75,6 +75,11 @@ impl Family {
     }
 }
 
+/// Whether a process of that number is there. It may be another one than whoever wrote the number down meant.
+pub fn is_there(pid: i64) -> bool {
+    i32::try_from(pid).is_ok_and(|pid| pid > 0 && started(pid).is_some())
+}
+
 /// Sends a signal to each of these; those that are gone already are what we want.
 pub(crate) fn signal_all(pids: &[i32], signal: Signal) {
     for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {

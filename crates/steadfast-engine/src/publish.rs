@@ -201,6 +201,10 @@ impl Observer for Publisher<'_> {
         if let Some(stopping) = self.watch.stop_requested() {
             return Some(stopping);
         }
+        match self.files.put_entry_back() {
+            Ok(warnings) => warnings.iter().for_each(|warning| self.tell(warning)),
+            Err(error) => self.trouble(&format!("the registry cannot be written anew: {error}")),
+        }
         match self.files.is_marked_killed() {
             Ok(is_marked) => {
                 is_marked.then(|| Stopping { status: RunStatus::Killed, reason: KILLED_IN_REGISTRY.to_owned() })
@@ -213,6 +217,10 @@ impl Observer for Publisher<'_> {
     }
 
     fn starting(&mut self, plan: &Plan, run: &Run, id: AttemptId) -> Result<(), String> {
+        // The agent may do without it; somebody who deleted it wants to know why it does not come back.
+        if let Err(error) = self.files.ensure_progress(plan, id.stage) {
+            self.trouble(&format!("the progress file cannot be written: {error} ({})", error.hint()));
+        }
         let cleared = self.files.clear_output(output_of(plan, run, id));
         cleared.map_err(|error| format!("there is no room for its output: {error} ({})", error.hint()))
     }

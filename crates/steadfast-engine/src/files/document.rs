@@ -3,14 +3,16 @@
 //! length of the file say that nobody touched it, so that a long history costs no reading.
 
 use std::fs::{File, Metadata};
-use std::io::{self, ErrorKind, Read as _};
+use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use steadfast_core::bounded;
+use steadfast_core::{bounded, clock};
 
 use super::FilesError;
+use super::exchange::{self, Stamp};
+use super::layout::Layout;
 use super::place::Place;
 use crate::durable::{self, Readers, UNFINISHED};
 
@@ -22,49 +24,67 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Ten thousand iterations are about four megabytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Held while files are read, changed and replaced.
+/// Somebody who empties a file to write it anew is done by then.
+const EDITING_TRIES: u32 = 5;
+const EDITING_PAUSE: Duration = Duration::from_millis(20);
+/// A file that is replaced this often while we want to is not being edited.
+pub(super) const MOST_TRIES: u32 = 100;
+
+/// Held while files are read, changed and replaced. What its file says is when the registry as a whole was last lost.
 pub(super) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
     pub(super) fn take(place: &Place) -> Result<Self, FilesError> {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
-        let file = fs_err::OpenOptions::new().create(true).truncate(false).write(true).open(&path)?.into_parts().0;
+        let file =
+            fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?.into_parts().0;
         for _ in 0..LOCK_TRIES {
             if durable::try_lock(&file)? {
-                return Ok(Self { _file: file });
+                return Ok(Self { file });
             }
             std::thread::sleep(LOCK_PAUSE);
         }
         Err(FilesError::Busy { path })
     }
+
+    /// A number that changes whenever the registry as a whole was lost: who remembers another one knows that nobody
+    /// removed its entry.
+    pub(super) fn losses(&self) -> Result<u64, FilesError> {
+        (&self.file).rewind()?;
+        Ok(read_losses(&self.file)?)
+    }
+
+    pub(super) fn count_loss(&self) -> Result<(), FilesError> {
+        // The count itself may have been lost with all the rest: it must not come to a number that it had before.
+        let now = u64::try_from(clock::now()).unwrap_or(0);
+        let losses = self.losses()?.wrapping_add(1).max(now);
+        self.file.set_len(0)?;
+        (&self.file).rewind()?;
+        (&self.file).write_all(format!("{losses}\n").as_bytes())?;
+        Ok(())
+    }
+}
+
+/// The same without the lock, for those who only look.
+pub(super) fn losses(place: &Place) -> Result<u64, FilesError> {
+    match bounded::open(&place.file(&[CLAUDE, LOCK])?) {
+        Ok(file) => Ok(read_losses(file.file())?),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn read_losses(file: &File) -> std::io::Result<u64> {
+    let mut text = Vec::new();
+    file.take(32).read_to_end(&mut text)?;
+    Ok(std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0))
 }
 
 /// Whether the lock can be taken as far as its path is concerned.
 pub(super) fn check_lock(place: &Place) -> Result<(), FilesError> {
     place.file(&[CLAUDE, LOCK]).map(|_| ())
-}
-
-/// Whether a file is still the one we know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
-    inode: (u64, u64),
-    modified: Option<std::time::SystemTime>,
-    length: u64,
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        #[cfg(unix)]
-        let inode = {
-            use std::os::unix::fs::MetadataExt as _;
-            (metadata.dev(), metadata.ino())
-        };
-        #[cfg(not(unix))]
-        let inode = (0, 0);
-        Self { inode, modified: metadata.modified().ok(), length: metadata.len() }
-    }
 }
 
 /// What a file has to be to be taken as ours.
@@ -78,6 +98,15 @@ pub(super) enum Found {
     Value(Value),
 }
 
+/// What became of a file that was to be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Put {
+    Done,
+    /// Somebody changed it meanwhile, and their file is there now: take it again.
+    Overtaken,
+}
+
 /// One JSON file.
 #[derive(Debug)]
 pub(super) struct Document {
@@ -86,11 +115,13 @@ pub(super) struct Document {
     /// The file as it was when last read or written, and what it said, unless a caller has taken that.
     stamp: Option<Stamp>,
     known: Option<Value>,
+    layout: Layout,
 }
 
 impl Document {
     pub(super) fn new(parts: &[&str], shape: Shape) -> Self {
-        Self { parts: parts.iter().map(|part| (*part).to_owned()).collect(), shape, stamp: None, known: None }
+        let parts = parts.iter().map(|part| (*part).to_owned()).collect();
+        Self { parts, shape, stamp: None, known: None, layout: Layout::default() }
     }
 
     fn parts(&self) -> Vec<&str> {
@@ -104,27 +135,39 @@ impl Document {
     /// Takes the value out of memory, or reads the file; the caller gives it back with [`Document::put`].
     pub(super) fn take(&mut self, place: &Place, _lock: &Lock) -> Result<Found, FilesError> {
         let path = self.path(place)?;
-        match self.look(&path)? {
+        let mut look = self.look(&path)?;
+        for _ in 0..EDITING_TRIES {
+            if !matches!(look, Look::Broken) {
+                break;
+            }
+            std::thread::sleep(EDITING_PAUSE);
+            look = self.look(&path)?;
+        }
+        match look {
             Look::Missing => Ok(Found::Missing),
             Look::Read => Ok(self.known.take().map_or(Found::Missing, Found::Value)),
             Look::Broken => Ok(Found::Broken(put_aside(&path, "broken")?)),
         }
     }
 
-    /// Gives a value back; the file is replaced only if it `changed`.
-    pub(super) fn put(&mut self, place: &Place, _lock: &Lock, value: Value, changed: bool) -> Result<(), FilesError> {
+    /// Gives a value back; the file is replaced only if it `changed`, and only if it still is what was taken.
+    pub(super) fn put(&mut self, place: &Place, _lock: &Lock, value: Value, changed: bool) -> Result<Put, FilesError> {
         if !changed && self.stamp.is_some() {
             self.known = Some(value);
-            return Ok(());
+            return Ok(Put::Done);
         }
-        self.stamp = None;
-        let mut text = serde_json::to_vec_pretty(&value).map_err(io::Error::from)?;
-        text.push(b'\n');
+        let known = self.stamp.take();
+        let text = self.layout.text(&value)?;
         let path = place.file_to_write(&self.parts())?;
-        let metadata = replace(&path, &text)?;
-        self.stamp = Some(Stamp::of(&metadata));
+        let Some(stamp) = exchange::replace(&path, &text, known.as_ref())? else { return Ok(Put::Overtaken) };
+        self.stamp = Some(stamp);
         self.known = Some(value);
-        Ok(())
+        Ok(Put::Done)
+    }
+
+    /// What to say if it was overtaken again and again.
+    pub(super) fn busy(&self, place: &Place) -> FilesError {
+        self.path(place).map_or_else(|error| error, |path| FilesError::Busy { path })
     }
 
     /// Looks at the file without the lock: what it says now, or nothing if it is missing or unreadable at the moment.
@@ -142,6 +185,7 @@ impl Document {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.known = None;
+                self.layout = Layout::default();
                 return Ok(Look::Missing);
             }
             Err(error) => return Err(error.into()),
@@ -152,6 +196,7 @@ impl Document {
             return Ok(Look::Read);
         }
         self.known = None;
+        self.layout = Layout::default();
         let mut text = Vec::new();
         if stamp.length <= MOST_BYTES {
             file.take(MOST_BYTES).read_to_end(&mut text)?;

@@ -5,19 +5,22 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use steadfast_core::bounded;
 use steadfast_core::clock::Millis;
 use steadfast_core::run::{RunKind, RunStatus};
 use steadfast_core::store::IterationRow;
 use steadfast_core::text::Fingerprint;
 
-use super::document::{CLAUDE, Document};
+use super::document::{self, CLAUDE, Document};
 use super::place::Place;
-use super::{FilesError, loop_state, pipeline_state, registry};
+use super::{FilesError, loop_state, pipeline_state, progress, registry};
 
 mod read;
 
 /// More runs than this are not imported at once.
 const MOST_RUNS: usize = 10_000;
+/// A longer progress file stays where it is.
+const MOST_PROGRESS: u64 = 16 << 20;
 
 /// A run of somebody else's, in our words.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +42,8 @@ pub struct Imported {
     pub stage: u32,
     pub stages: Vec<ImportedStage>,
     pub iterations: Vec<IterationRow>,
+    /// What its agents left for each other, where the tool had it and we do not.
+    pub progress: Option<PathBuf>,
     /// What had to be guessed.
     pub warnings: Vec<String>,
 }
@@ -112,6 +117,7 @@ impl Import {
             Ok(mut run) => {
                 run.id = id_of(&shown, &run);
                 run.file = path;
+                run.progress = progress_of(place, &run);
                 self.runs.push(run);
             }
             Err(why) => self.warnings.push(format!("`{shown}` {why}")),
@@ -124,11 +130,14 @@ impl Import {
         let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
         let registry = document.peek(place).ok().flatten().cloned().unwrap_or_default();
         for run in &mut self.runs {
+            let entry = registry::entry(&registry, &registry::registry_key(run.kind, &run.name));
+            let entry = entry.filter(|entry| entry.get("run_id").is_none());
+            // Their states say nothing of it.
+            let most = || entry.and_then(|entry| read::number(entry, "max_iterations"));
+            run.max_iterations = run.max_iterations.or_else(most);
             if run.status != RunStatus::Running {
                 continue;
             }
-            let entry = registry::entry(&registry, &registry::registry_key(run.kind, &run.name));
-            let entry = entry.filter(|entry| entry.get("run_id").is_none());
             let text = |name: &str| entry.and_then(|entry| entry.get(name)).and_then(Value::as_str);
             let told = text("status").and_then(read::status);
             if let Some(status) = told.filter(|status| *status != RunStatus::Running) {
@@ -141,6 +150,24 @@ impl Import {
             }
         }
     }
+}
+
+/// Where the tools kept the progress of a loop, if it is anywhere but where we do.
+fn progress_of(place: &Place, run: &Imported) -> Option<PathBuf> {
+    if run.kind != RunKind::Loop {
+        return None;
+    }
+    let file = format!("progress-{}.md", run.name);
+    let places = [&[CLAUDE, &file][..], &[CLAUDE, pipeline_state::DIRECTORY, &run.name, &file]];
+    places.into_iter().filter_map(|parts| place.file(parts).ok()).find(|path| path.is_file())
+}
+
+/// Copies the progress of an imported loop to where our agents look for it; whether it did. What is there stays.
+pub fn bring_progress(project: &Path, run: &Imported) -> Result<bool, FilesError> {
+    let Some(old) = &run.progress else { return Ok(false) };
+    let text = bounded::whole(old, MOST_PROGRESS)?;
+    let path = Place::of(project)?.file_to_write(&[CLAUDE, progress::DIRECTORY, &progress::file(&run.name)])?;
+    document::create(&path, &text)
 }
 
 fn names_in(directory: &Path) -> Vec<String> {

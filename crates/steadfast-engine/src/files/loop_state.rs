@@ -60,12 +60,12 @@ pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db
         if state.iterations == 0 {
             continue;
         }
-        let there = shown_iterations(shown, stage, single);
-        if there.len() >= state.iterations as usize {
+        // Parallel iterations end in any order; one after the other, only what follows the last can be missing.
+        let there = if plan.parallel { shown_iterations(shown, stage, single) } else { BTreeSet::new() };
+        let after = if plan.parallel { 0 } else { last_shown(shown, stage, single) };
+        if there.len() >= state.iterations as usize || after >= state.iterations {
             continue;
         }
-        // Parallel iterations end in any order; one after the other, only what follows the last can be missing.
-        let after = if plan.parallel { 0 } else { there.last().copied().unwrap_or(0) };
         let rows = db.run_history(view.run_id, Some((stage, after)), usize::MAX)?;
         let missing = rows.iter().filter(|row| row.id.stage == stage && !there.contains(&row.id.iteration));
         shown.extend(missing.map(|row| iteration(row, single)));
@@ -74,10 +74,17 @@ pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db
 }
 
 fn shown_iterations(shown: &[Value], stage: u32, single: bool) -> BTreeSet<u32> {
-    let number = |entry: &Value, name: &str| entry.get(name).and_then(Value::as_u64);
-    let of_stage = |entry: &&Value| single || number(entry, "stage") == Some(u64::from(stage));
-    let numbers = shown.iter().filter(of_stage).filter_map(|entry| number(entry, "iteration"));
-    numbers.filter_map(|iteration| u32::try_from(iteration).ok()).collect()
+    shown.iter().filter_map(|entry| iteration_of(entry, stage, single)).collect()
+}
+
+/// The last iteration of a stage that is shown; a long history is not looked through for it.
+fn last_shown(shown: &[Value], stage: u32, single: bool) -> u32 {
+    shown.iter().rev().find_map(|entry| iteration_of(entry, stage, single)).unwrap_or(0)
+}
+
+fn iteration_of(entry: &Value, stage: u32, single: bool) -> Option<u32> {
+    let number = |name: &str| entry.get(name).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    if single || number("stage") == Some(stage) { number("iteration") } else { None }
 }
 
 /// One iteration as the history shows it.

@@ -36,6 +36,18 @@ pub(super) fn prepare(place: &Place, plan: &Plan, definition: Option<&str>, lock
     Ok(())
 }
 
+/// Writes the head of one progress file, if that is not there.
+pub(super) fn ensure_progress(place: &Place, plan: &Plan, stage: u32) -> Result<(), FilesError> {
+    let (parts, head) = match plan.kind {
+        RunKind::Loop => (loop_progress(plan), progress::of_loop(plan)),
+        RunKind::Pipeline => {
+            let planned = stage_plan(plan, stage)?;
+            (in_stage(plan, stage, planned, progress::STAGE_FILE), progress::of_stage(plan, planned))
+        }
+    };
+    create(&place.file_to_write(&as_parts(&parts))?, head.as_bytes()).map(|_| ())
+}
+
 fn sweep_beside(path: &Path, lock: &Lock) {
     if let Some(directory) = path.parent() {
         sweep(directory, lock);

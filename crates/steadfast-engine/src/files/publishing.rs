@@ -8,9 +8,9 @@ use steadfast_core::run::name::RunName;
 use steadfast_core::run::{RunKind, RunStatus};
 use steadfast_core::store::Db;
 
-use super::document::{self, CLAUDE, Found, Lock};
+use super::document::{self, CLAUDE, Found, Lock, MOST_TRIES, Put};
 use super::shown::{Shown, set_owed};
-use super::{FilesError, PublicFiles, View, completions, loop_state, outputs, pipeline_state, registry, registry_key};
+use super::{FilesError, PublicFiles, View, address, completions, loop_state, outputs, pipeline_state, registry};
 
 impl PublicFiles {
     /// Publishes a run for the first time, and writes what belongs to it and is not there yet: progress files and, of a
@@ -22,6 +22,7 @@ impl PublicFiles {
         let warnings = self.publish(view, db)?;
         let lock = Lock::take(&self.place)?;
         document::sweep(&self.place.directory(&[CLAUDE])?, &lock);
+        address::sweep(&self.place)?;
         outputs::prepare(&self.place, view.plan, definition, &lock)?;
         Ok(warnings)
     }
@@ -62,7 +63,7 @@ impl PublicFiles {
             first_error.get_or_insert(error);
         }
         if let Some(state) = state
-            && let Err(error) = self.publish_state(state, view, db, &owed, &lock)
+            && let Err(error) = self.publish_state(state, view, db, (&owed, &lock), &mut warnings)
         {
             first_error.get_or_insert(error);
         }
@@ -74,15 +75,22 @@ impl PublicFiles {
         mut state: Value,
         view: &View<'_>,
         db: Db<'_>,
-        owed: &[&str],
-        lock: &Lock,
+        (owed, lock): (&[&str], &Lock),
+        warnings: &mut Vec<String>,
     ) -> Result<(), FilesError> {
-        let updated = match self.kind {
-            RunKind::Loop => loop_state::update(&mut state, view, db)?,
-            RunKind::Pipeline => pipeline_state::update(&mut state, view, db)?,
-        };
-        let changed = set_owed(&mut state, owed) | updated;
-        self.state.put(&self.place, lock, state, changed)
+        for _ in 0..MOST_TRIES {
+            let updated = match self.kind {
+                RunKind::Loop => loop_state::update(&mut state, view, db)?,
+                RunKind::Pipeline => pipeline_state::update(&mut state, view, db)?,
+            };
+            let changed = set_owed(&mut state, owed) | updated;
+            if self.state.put(&self.place, lock, state, changed)? == Put::Done {
+                return Ok(());
+            }
+            let found = self.state.take(&self.place, lock)?;
+            state = self.state_of_run(found, view, warnings)?;
+        }
+        Err(self.state.busy(&self.place))
     }
 
     /// The state as the file has it, if it is this run's; anything else makes room.
@@ -111,55 +119,25 @@ impl PublicFiles {
         Ok(json!({}))
     }
 
-    fn publish_entry(
-        &mut self,
-        view: &View<'_>,
-        shown: &Shown,
-        lock: &Lock,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), FilesError> {
-        let key = registry_key(self.kind, &self.name);
-        let (mut value, was_there) = match self.registry.take(&self.place, lock)? {
-            Found::Value(value) => (value, true),
-            Found::Missing => (registry::empty(), false),
-            Found::Broken(aside) => {
-                warnings.push(broken(&aside));
-                (registry::empty(), false)
-            }
-        };
-        let present = registry::entry(&value, &key).is_some();
-        let reopened = view.run.status == RunStatus::Running && shown.ended;
-        // An entry that we still owe was never there to be removed.
-        let was_shown = shown.run_id.as_deref() == Some(view.run_id) && !shown.owes(registry::FILE);
-        let known = was_shown || self.wrote.is_some();
-        let was_removed = was_there && !present && known && !reopened;
-        let wrote_running = self.wrote == Some(RunStatus::Running);
-        let mut changed = false;
-        if !was_removed {
-            let is_marked = wrote_running && registry::is_marked_killed(&value, &key);
-            let marked = is_marked && view.run.status == RunStatus::Running;
-            let project = self.place.root().to_string_lossy();
-            changed = registry::write_entry(&mut value, &key, view, &project, marked);
-        }
-        self.registry.put(&self.place, lock, value, changed)?;
-        self.wrote = Some(view.run.status);
-        Ok(())
-    }
-
     fn publish_end(&mut self, view: &View<'_>, lock: &Lock, warnings: &mut Vec<String>) -> Result<(), FilesError> {
-        let mut list = match self.completions.take(&self.place, lock)? {
-            Found::Value(list) => list,
-            Found::Missing => json!([]),
-            Found::Broken(aside) => {
-                warnings.push(broken(&aside));
-                json!([])
+        for _ in 0..MOST_TRIES {
+            let mut list = match self.completions.take(&self.place, lock)? {
+                Found::Value(list) => list,
+                Found::Missing => json!([]),
+                Found::Broken(aside) => {
+                    warnings.push(broken(&aside));
+                    json!([])
+                }
+            };
+            let changed = completions::add(&mut list, view);
+            if self.completions.put(&self.place, lock, list, changed)? == Put::Done {
+                return Ok(());
             }
-        };
-        let changed = completions::add(&mut list, view);
-        self.completions.put(&self.place, lock, list, changed)
+        }
+        Err(self.completions.busy(&self.place))
     }
 }
 
-fn broken(aside: &Path) -> String {
+pub(super) fn broken(aside: &Path) -> String {
     format!("a broken file was moved to `{}` and a new one begun", aside.display())
 }

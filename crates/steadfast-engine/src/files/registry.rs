@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use steadfast_core::clock;
 use steadfast_core::run::{RunKind, RunStatus};
 
+use super::View;
 use super::document::set;
 use super::loop_state::max_iterations;
-use super::{View, usd};
 
 pub(super) const FILE: &str = "loop-sessions.json";
 const SESSIONS: &str = "sessions";
@@ -26,6 +26,8 @@ pub struct RegistryEntry {
     /// The loop type, or the pipeline's file.
     pub title: Option<String>,
     pub max_iterations: Option<u64>,
+    /// The process behind it.
+    pub pid: Option<i64>,
     /// Set on entries that Steadfast wrote.
     pub run_id: Option<String>,
 }
@@ -50,12 +52,7 @@ pub(super) fn entry<'a>(registry: &'a Value, key: &str) -> Option<&'a Value> {
 
 /// Writes a run's entry into the registry; tells whether that changed anything. `marked` keeps a person's `killed`.
 pub(super) fn write_entry(registry: &mut Value, key: &str, view: &View<'_>, project: &str, marked: bool) -> bool {
-    let Some(object) = registry.as_object_mut() else { return false };
-    let sessions = object.entry(SESSIONS).or_insert_with(|| json!({}));
-    if !sessions.is_object() {
-        *sessions = json!({});
-    }
-    let Some(sessions) = sessions.as_object_mut() else { return false };
+    let Some(sessions) = sessions_of(registry) else { return false };
     let entry = sessions.entry(key).or_insert_with(|| json!({}));
     if !entry.is_object() {
         *entry = json!({});
@@ -68,6 +65,25 @@ pub(super) fn write_entry(registry: &mut Value, key: &str, view: &View<'_>, proj
         changed |= set(entry, "note", Value::Null);
     }
     changed | set_extras(entry, view)
+}
+
+/// The entries to write into, whatever was there.
+fn sessions_of(registry: &mut Value) -> Option<&mut Map<String, Value>> {
+    let sessions = registry.as_object_mut()?.entry(SESSIONS).or_insert_with(|| json!({}));
+    if !sessions.is_object() {
+        *sessions = json!({});
+    }
+    sessions.as_object_mut()
+}
+
+/// Lists an entry again unless there is one; tells whether that changed anything.
+pub(super) fn put_back(registry: &mut Value, key: &str, entry: &Value) -> bool {
+    let Some(sessions) = sessions_of(registry) else { return false };
+    if sessions.contains_key(key) {
+        return false;
+    }
+    sessions.insert(key.to_owned(), entry.clone());
+    true
 }
 
 fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, marked: bool) -> bool {
@@ -99,14 +115,12 @@ fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, mar
     changed | set(entry, "completed_at", completed_at)
 }
 
+/// What changes with every iteration is in the state: the registry is written when a run begins, ends or changes its
+/// status, so that it is rarely in the way of those who edit it.
 fn set_extras(entry: &mut Map<String, Value>, view: &View<'_>) -> bool {
     let run = view.run;
     let pid = view.pid.filter(|_| run.status == RunStatus::Running);
-    set(entry, "reason", run.reason.clone())
-        | set(entry, "tokens", run.tokens)
-        | set(entry, "cost_usd", usd(run.cost_micros))
-        | set(entry, "pid", pid)
-        | set(entry, "run_id", view.run_id)
+    set(entry, "reason", run.reason.clone()) | set(entry, "pid", pid) | set(entry, "run_id", view.run_id)
 }
 
 /// Everything the registry lists.
@@ -127,6 +141,7 @@ fn read_entry(key: &str, entry: &Value) -> RegistryEntry {
         note: text("note"),
         title: text("loop_type").or_else(|| text("pipeline_file")),
         max_iterations: entry.get("max_iterations").and_then(Value::as_u64),
+        pid: entry.get("pid").and_then(Value::as_i64),
         run_id: text("run_id"),
     }
 }

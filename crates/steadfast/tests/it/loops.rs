@@ -1,5 +1,6 @@
 //! `steadfast loop` from end to end, with real processes and agents that are shell scripts.
 
+mod by_hand;
 mod control;
 mod predecessor;
 mod rules;

@@ -46,6 +46,7 @@ pub(super) fn run(state: &Value, parts: &[&str]) -> Result<Imported, String> {
         max_iterations: number(state, "max_iterations"),
         stage: reached,
         iterations: iterations(state, &stages, &mut warnings),
+        progress: None,
         stages,
         warnings,
         name,
@@ -166,7 +167,7 @@ fn words(value: &Value, name: &str) -> Option<String> {
 }
 
 /// A whole number, also one that was written as a text.
-fn number(value: &Value, name: &str) -> Option<u32> {
+pub(super) fn number(value: &Value, name: &str) -> Option<u32> {
     match value.get(name)? {
         Value::Number(number) => u32::try_from(number.as_u64()?).ok(),
         Value::String(text) => text.trim().parse().ok(),

@@ -72,11 +72,31 @@ fn a_loop_of_the_first_engine() {
         stage: 1,
         stages: vec![],
         iterations: vec![committed(1, 1, Some(false), Some("more")), committed(2, 2, Some(true), None)],
+        progress: None,
         warnings: vec![],
     };
     assert_eq!(run, expected);
     assert_eq!(world.only(), expected, "reading again gives the same");
     assert_eq!(fs_err::read(&file).unwrap(), before);
+}
+
+#[test]
+fn the_maximum_of_the_registry_and_the_progress_of_the_agents_come_along() {
+    let world = World::new();
+    let state =
+        json!({"session": "auth", "loop_type": "work", "started_at": "2025-01-10T10:00:00Z", "status": "complete"});
+    world.write("loop-state-auth.json", &state);
+    let entry = json!({"type": "loop", "status": "running", "max_iterations": 20});
+    world.write("loop-sessions.json", &json!({"sessions": {"loop-auth": entry}}));
+    let old = world.write("progress-auth.md", &json!("what we learned"));
+    let run = world.only();
+    assert_eq!((run.max_iterations, run.status, run.progress.as_ref()), (Some(20), RunStatus::Completed, Some(&old)));
+    assert!(bring_progress(world.0.path(), &run).unwrap());
+    let new = world.0.path().join(".claude/loop-progress/progress-auth.txt");
+    assert_eq!(fs_err::read(&new).unwrap(), fs_err::read(&old).unwrap());
+    fs_err::write(&new, "ours").unwrap();
+    assert!(!bring_progress(world.0.path(), &run).unwrap());
+    assert_eq!(fs_err::read_to_string(&new).unwrap(), "ours");
 }
 
 #[test]

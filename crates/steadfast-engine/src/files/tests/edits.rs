@@ -24,7 +24,7 @@ fn an_entry_marked_as_killed_is_a_request_to_stop_and_stays_marked() {
     world.commit(None, None);
     world.publish(&mut files);
     assert!(files.is_marked_killed().unwrap(), "still wanted");
-    assert_eq!((&own(&world)["status"], &own(&world)["tokens"]), (&json!("killed"), &json!(1_000)));
+    assert_eq!((&own(&world)["status"], &world.json(LOOP_STATE)["tokens"]), (&json!("killed"), &json!(1_000)));
 
     world.end(RunStatus::Killed, "marked as killed");
     world.publish(&mut files);
@@ -81,6 +81,157 @@ fn a_registry_that_vanished_or_broke_tells_nothing_about_the_entry() {
     assert_eq!(own(&world)["status"], json!("running"));
 }
 
+/// A run of another name in the same project.
+fn another(world: &World) -> (PublicFiles, Plan) {
+    let plan = Plan { name: "other".into(), ..world.plan.clone() };
+    (PublicFiles::open(world.directory.path(), plan.kind, &plan.name).unwrap(), plan)
+}
+
+#[test]
+fn a_registry_that_was_lost_lists_all_live_runs_again_and_none_that_was_removed() {
+    type Lose = fn(&World);
+    let ways: [Lose; 4] = [
+        |world| fs_err::remove_dir_all(world.path("")).unwrap(),
+        |world| fs_err::remove_file(world.path(REGISTRY)).unwrap(),
+        |world| fs_err::write(world.path(REGISTRY), "").unwrap(),
+        |world| fs_err::write(world.path(REGISTRY), "{\"sessions\": [").unwrap(),
+    ];
+    let keys = |world: &World| {
+        let mut keys: Vec<_> = world.json(REGISTRY)["sessions"].as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        keys
+    };
+    for lose in ways {
+        let mut world = World::a_loop();
+        let mut files = world.open();
+        let (mut others, plan) = another(&world);
+        world.publish(&mut files);
+        let publish_other = |world: &World, others: &mut PublicFiles| {
+            let view = View { run_id: "run-2", plan: &plan, ..world.view() };
+            others.publish(&view, world.store.read()).unwrap();
+        };
+        publish_other(&world, &mut others);
+        lose(&world);
+        world.publish(&mut files);
+        world.commit(None, None);
+        publish_other(&world, &mut others);
+        assert_eq!(keys(&world), [KEY, "loop-other"], "at the next step");
+        let before = own(&world);
+
+        lose(&world);
+        for _ in 0..3 {
+            files.put_entry_back().unwrap();
+            others.put_entry_back().unwrap();
+        }
+        assert_eq!(keys(&world), [KEY, "loop-other"], "while nothing happens");
+        assert_eq!(own(&world), before);
+
+        world.edit(REGISTRY, |registry| {
+            registry["sessions"].as_object_mut().unwrap().remove(KEY);
+        });
+        for _ in 0..3 {
+            files.put_entry_back().unwrap();
+        }
+        world.publish(&mut files);
+        publish_other(&world, &mut others);
+        assert_eq!(keys(&world), ["loop-other"], "a person removed it");
+    }
+}
+
+#[test]
+fn an_edit_that_was_begun_before_the_entry_was_there_does_not_remove_it() {
+    let mut world = World::a_loop();
+    let by_hand = json!({"sessions": {"mine": {"status": "running"}}});
+    for at_the_next_step in [true, false] {
+        world.write(REGISTRY, &json!({"sessions": {}}).to_string());
+        // `jq … > tmp` has read the registry, and `mv` comes when the entry is there.
+        world.write("tmp", &by_hand.to_string());
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let _ = fs_err::remove_file(world.path(LOOP_STATE));
+        let mut files = world.open();
+        world.publish(&mut files);
+        fs_err::rename(world.path("tmp"), world.path(REGISTRY)).unwrap();
+        if at_the_next_step {
+            world.commit(None, None);
+            world.publish(&mut files);
+        } else {
+            (0..3).for_each(|_| drop(files.put_entry_back().unwrap()));
+        }
+        let sessions = world.json(REGISTRY)["sessions"].clone();
+        assert_eq!((&sessions["mine"], &sessions[KEY]["status"]), (&by_hand["sessions"]["mine"], &json!("running")));
+        fs_err::remove_file(world.path(REGISTRY)).unwrap();
+    }
+}
+
+#[test]
+fn an_editor_that_empties_the_registry_for_a_moment_is_let_finish() {
+    let world = World::a_loop();
+    let mut files = world.open();
+    world.publish(&mut files);
+    let text = fs_err::read_to_string(world.path(REGISTRY)).unwrap();
+    fs_err::write(world.path(REGISTRY), "").unwrap();
+    files.put_entry_back().unwrap();
+    assert_eq!(fs_err::read_to_string(world.path(REGISTRY)).unwrap(), "");
+    fs_err::write(world.path(REGISTRY), text).unwrap();
+    for _ in 0..3 {
+        assert_eq!(files.put_entry_back().unwrap(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn iterations_leave_the_registry_alone() {
+    let mut world = World::a_loop();
+    let mut files = world.open();
+    world.publish(&mut files);
+    let path = world.path(REGISTRY);
+    let inode = || std::os::unix::fs::MetadataExt::ino(&fs_err::metadata(&path).unwrap());
+    let before = inode();
+    world.commit(None, None);
+    world.publish(&mut files);
+    assert_eq!(inode(), before);
+    assert_eq!(world.json(LOOP_STATE)["tokens"], json!(1_000));
+}
+
+#[test]
+fn entries_that_a_person_adds_while_runs_publish_are_kept() {
+    const ADDED: u32 = 100;
+    let world = World::a_loop();
+    let project: &Path = world.directory.path();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for number in 0..2 {
+            let (mut plan, mut run) = (world.plan.clone(), world.run.clone());
+            let store = Store::open_existing(&world.home.path().join("goals.db")).unwrap();
+            plan.name = format!("n{number}");
+            let done = &done;
+            scope.spawn(move || {
+                let mut files = PublicFiles::open(project, RunKind::Loop, &plan.name).unwrap();
+                let mut reason = 0_u64;
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    reason += 1;
+                    run.reason = Some(reason.to_string());
+                    let view = View { run_id: &plan.name, plan: &plan, run: &run, pid: None };
+                    files.publish(&view, store.read()).unwrap();
+                }
+            });
+        }
+        while !world.path(REGISTRY).exists() {
+            std::thread::yield_now();
+        }
+        for number in 0..ADDED {
+            // Nobody types faster, and nothing can help who reads a file and replaces it without any pause.
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            world.edit(REGISTRY, |registry| {
+                registry["sessions"][format!("by-hand-{number}")] = json!({"status": "running"});
+            });
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let sessions = world.json(REGISTRY)["sessions"].clone();
+    let lost: Vec<_> = (0..ADDED).filter(|number| sessions.get(format!("by-hand-{number}")).is_none()).collect();
+    assert_eq!(lost, Vec::<u32>::new());
+}
+
 #[test]
 fn foreign_entries_and_unknown_fields_survive_in_their_places() {
     let world = World::a_loop();
@@ -107,6 +258,7 @@ fn foreign_entries_and_unknown_fields_survive_in_their_places() {
         note: None,
         title: None,
         max_iterations: None,
+        pid: None,
         run_id: None,
     };
     let zeta = RegistryEntry {

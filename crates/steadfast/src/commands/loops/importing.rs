@@ -33,6 +33,9 @@ pub(super) fn import(here: &Here, dry_run: bool) -> Result<Done, Failure> {
         let is_known = store.read().run(&run.id)?.is_some();
         if !is_known && !dry_run {
             add(here, store, run)?;
+            if let Err(error) = import::bring_progress(&here.project, run) {
+                output::note(&format!("{}: its progress file cannot be brought along: {error}", run.name));
+            }
         }
         let what = match (is_known, dry_run) {
             (true, _) => "is here already",

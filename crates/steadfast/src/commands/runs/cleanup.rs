@@ -1,17 +1,20 @@
 //! `cleanup`: runs that died unseen are marked and what they left running is stopped; entries and outputs that nobody
 //! needs any more go. Says what it did, and only that with `--dry-run`.
 
+use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
 use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::{Phase, RunStatus};
+use steadfast_core::run::{Phase, RunKind, RunStatus};
 use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_engine::attempt::{Attempt, Sighting, run_directory};
 use steadfast_engine::dispatcher;
-use steadfast_engine::files::{self, RegistryEntry, Tidy};
+use steadfast_engine::files::import::{self, Imported};
+use steadfast_engine::files::{self, Behind, Ending, RegistryEntry, Tidy};
 use steadfast_engine::process;
+use steadfast_engine::processes;
 use steadfast_engine::publish::Publisher;
 use steadfast_engine::worktree;
 
@@ -30,6 +33,7 @@ struct Report {
     zombies: Vec<String>,
     stopped: Vec<String>,
     marked: Vec<String>,
+    settled: Vec<(String, String)>,
     pruned: Vec<String>,
     removed: Vec<PathBuf>,
     worktrees: Vec<PathBuf>,
@@ -45,15 +49,22 @@ pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<Done, F
             clean_run(here, store, line, arguments, &mut report)?;
         }
     }
-    let is_alive = |entry: &RegistryEntry| entry.kind != Some(here.kind) || is_alive(here, store.as_ref(), entry);
+    let old = LazyCell::new(|| import::import(&here.project).map(|import| import.runs).unwrap_or_default());
+    let behind = |entry: &RegistryEntry| {
+        if entry.kind != Some(here.kind) || is_alive(here, store.as_ref(), entry) {
+            return Behind::Alive;
+        }
+        ending(here, store.as_ref(), entry, &old).map_or(Behind::Nothing, Behind::Ended)
+    };
     let how = Tidy {
-        is_alive: &is_alive,
+        behind: &behind,
         before_ms: here.now - REGISTRY_DAYS * clock::DAY,
         now: here.now,
         dry_run: arguments.dry_run,
     };
     let tidied = files::tidy(&here.project, how)?;
     report.marked = tidied.marked.into_iter().filter(|key| !report.zombies.iter().any(|name| key == name)).collect();
+    report.settled = tidied.settled;
     report.pruned = tidied.pruned;
     Ok(told(&report, arguments.dry_run))
 }
@@ -65,7 +76,7 @@ fn clean_run(
     arguments: &RunCleanupArgs,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    if here.is_driven(&line.run_id)? {
+    if here.is_driven(&line.run_id)? || is_held(here, line.kind, &line.name, &line.run_id) {
         return Ok(());
     }
     if matches!(line.status, RunStatus::Running | RunStatus::UnknownTermination) {
@@ -160,20 +171,51 @@ fn show(here: &Here, row: &RunRow) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether anything is behind an entry that says `running`: our engine, or a tmux session of an older tool.
-/// The store is asked now: a run may have begun since its list was read.
+/// Whether an engine has a run in hand that was started with another home than this one.
+fn is_held(here: &Here, kind: RunKind, name: &str, run_id: &str) -> bool {
+    // What could not be found out counts as alive.
+    files::holder(&here.project, kind, name)
+        .map_or(true, |holder| holder.is_some_and(|holder| holder.run_id.is_none_or(|id| id == run_id)))
+}
+
+/// Whether anything is behind an entry that says `running`: our engine, whichever store it writes to, the process that
+/// an entry by hand names, or a tmux session of an older tool. The store is asked now: a run may have begun since its
+/// list was read.
 fn is_alive(here: &Here, store: Option<&Store>, entry: &RegistryEntry) -> bool {
-    if let (Some(store), Some(run_id)) = (store, &entry.run_id) {
-        match store.read().run(run_id) {
-            // What could not be found out counts as alive.
-            Err(_) => return true,
-            Ok(Some(row)) => return here.is_live(&row).unwrap_or(true),
-            Ok(None) => {}
+    if let Some(run_id) = &entry.run_id {
+        if let Some(name) = name_of(here, entry)
+            && is_held(here, here.kind, name, run_id)
+        {
+            return true;
         }
+        match store.map(|store| store.read().run(run_id)) {
+            // What could not be found out counts as alive.
+            Some(Err(_)) => return true,
+            Some(Ok(Some(row))) => return here.is_live(&row).unwrap_or(true),
+            Some(Ok(None)) | None => {}
+        }
+    } else if entry.pid.is_some_and(processes::is_there) {
+        return true;
     }
     let session = format!("={}", entry.key);
     let found = process::run(&["tmux", "has-session", "-t", &session], Path::new("/"), TMUX_LIMIT);
     found.is_ok_and(|outcome| outcome.exit_code == Some(0))
+}
+
+/// How the run of an entry ended that older tools left at `running`: as the store has it once it was brought in, else
+/// as its state says.
+fn ending(here: &Here, store: Option<&Store>, entry: &RegistryEntry, old: &[Imported]) -> Option<Ending> {
+    let name = name_of(here, entry).filter(|_| entry.run_id.is_none())?;
+    let stored = store.and_then(|store| store.read().newest_run(&here.project_dir(), here.kind, name).ok().flatten());
+    let stored = stored.map(|row| (row.run.status, row.run.completed_at_ms));
+    let read = || old.iter().find(|run| run.kind == here.kind && run.name == name);
+    let (status, completed_at_ms) = stored.or_else(|| read().map(|run| (run.status, run.completed_at_ms)))?;
+    let is_known = matches!(status, RunStatus::Completed | RunStatus::Failed | RunStatus::Killed);
+    is_known.then_some(Ending { status, completed_at_ms })
+}
+
+fn name_of<'a>(here: &Here, entry: &'a RegistryEntry) -> Option<&'a str> {
+    entry.key.strip_prefix(here.kind.to_string().as_str())?.strip_prefix('-')
 }
 
 fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
@@ -196,6 +238,9 @@ fn told(report: &Report, dry_run: bool) -> Done {
     for key in report.zombies.iter().chain(&report.marked) {
         lines.push(format!("{key}: {would}marked unknown_termination (nothing runs behind it)"));
     }
+    lines.extend(
+        report.settled.iter().map(|(key, status)| format!("{key}: {would}marked {status} (as its state says)")),
+    );
     lines.extend(report.stopped.iter().map(|what| format!("{what}: orphan agent {would}stopped")));
     lines.extend(report.pruned.iter().map(|key| format!("{key}: {would}removed from the registry (ended long ago)")));
     lines.extend(report.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
@@ -207,7 +252,7 @@ fn told(report: &Report, dry_run: bool) -> Done {
     let zombies: Vec<&String> = report.zombies.iter().chain(&report.marked).collect();
     let json = json!({
         "dry_run": dry_run, "zombies": zombies, "stopped": report.stopped, "pruned": report.pruned,
-        "removed": report.removed, "worktrees": report.worktrees,
+        "settled": report.settled.iter().map(|(key, _)| key).collect::<Vec<_>>(), "removed": report.removed, "worktrees": report.worktrees,
     });
     if dry_run {
         output::note("nothing was changed (--dry-run)");

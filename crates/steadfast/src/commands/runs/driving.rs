@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use steadfast_core::paths::Paths;
 use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
-use steadfast_core::run::{Run, RunStatus, Stopping};
+use steadfast_core::run::{Run, RunKind, RunStatus, Stopping};
 use steadfast_core::store::{RunRow, Store};
 use steadfast_core::text;
 use steadfast_engine::dispatcher::{self, DriveError, Engine, Saved};
+use steadfast_engine::files::{self, Address, Holder};
 use steadfast_engine::publish::{Publisher, Watch};
 use steadfast_engine::pursuit::Pursuit;
 use steadfast_engine::{notify, processes};
@@ -71,7 +72,37 @@ pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, Failure> {
     let mut store = Store::open_existing(&paths.store)?;
     let engine = engine_of(paths)?;
     let mut publisher = Publisher::open(&paths.home, &paths.store, row, &mut onlookers)?;
+    // Until this process is gone, however it goes.
+    let _address = hold_name(row)?;
     dispatcher::drive(&mut store, &engine, &row.run_id, &mut publisher).map_err(|error| refused(row, error))
+}
+
+/// Takes the name of a run in its project: an engine with another store or home knows nothing of the run's own lock.
+/// Where there can be no such lock, the state files cannot be written either, and that is told by whoever writes them.
+pub(super) fn hold_name(row: &RunRow) -> Result<Option<Address>, Failure> {
+    match files::hold(Path::new(&row.project_dir), row.plan.kind, &row.plan.name, &row.run_id) {
+        Ok(Ok(address)) => Ok(Some(address)),
+        Ok(Err(holder)) => Err(taken(row, &holder)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Why a run is refused whose name another engine has in hand.
+fn taken(row: &RunRow, holder: &Holder) -> Failure {
+    if holder.run_id.as_ref().is_none_or(|run_id| *run_id == row.run_id) {
+        return refused(row, DriveError::Driven { name: row.plan.name.clone(), pid: holder.pid });
+    }
+    running_elsewhere(row.plan.kind, &row.plan.name, holder)
+}
+
+/// A run of that name goes on, and this store does not have it.
+pub(super) fn running_elsewhere(kind: RunKind, name: &str, holder: &Holder) -> Failure {
+    let pid = holder.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
+    Failure::new(
+        code::WRONG_STATE,
+        format!("{} is running already, from another store (pid {pid})", called(kind, name)),
+        format!("use the STEADFAST_HOME or STEADFAST_DB it was started with, or `kill {pid}`; or choose another name"),
+    )
 }
 
 /// The errors of the engine, in words that name the run.

@@ -7,11 +7,12 @@ use steadfast_core::host::process::ProcessId;
 use steadfast_core::run::name::RunName;
 use steadfast_core::run::{RunKind, RunStatus};
 use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
+use steadfast_core::text;
 use steadfast_engine::dispatcher;
 use steadfast_engine::publish::{PublishError, Publisher};
 use steadfast_engine::pursuit::Pursuit;
 
-use super::Here;
+use super::{Here, view};
 use crate::failure::{Failure, code};
 use crate::output;
 
@@ -65,6 +66,19 @@ impl Here {
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> Failure {
         let kind = self.kind;
+        if let Some(entry) = view::entry_by_hand(self, name) {
+            let status = text::headline(&entry.status, 30);
+            return Failure::new(
+                code::NOT_FOUND,
+                format!(
+                    "{} is an entry that was made by hand ({status}), with no run of ours behind it",
+                    called(kind, name)
+                ),
+                format!(
+                    "`steadfast {kind} status {name}` shows it; there is nothing to attach to, to read or to go on with"
+                ),
+            );
+        }
         let project = self.project_dir();
         let message = format!("there is no {kind} named {name} in {project}");
         let of_other_kind = elsewhere.iter().find(|line| line.project_dir == project && line.kind != kind);

@@ -26,6 +26,8 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         let error = dispatcher::DriveError::Driven { name, pid: row.engine.map(|engine| engine.pid) };
         return Err(driving::refused(&row, error));
     }
+    // Its engine may have another home, or another store has the name now.
+    drop(driving::hold_name(&row)?);
     if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
         return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));

@@ -10,7 +10,7 @@ use steadfast_core::run::machine;
 use steadfast_core::store::{Db, RunRow, Store, StoreError};
 use steadfast_core::{log, text};
 use steadfast_engine::attempt::run_directory;
-use steadfast_engine::files::PublicFiles;
+use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::{Planned, dry_run};
 use steadfast_engine::publish;
 
@@ -65,6 +65,7 @@ pub(in crate::commands) fn start(
     let files = PublicFiles::open(&here.project, plan.kind, &plan.name)?;
     files.check(&plan)?;
     let mut store = Store::open(&here.paths.store)?;
+    refuse_held(here, &store, &plan.name)?;
     let home = &here.paths.home;
     publish::keep_sources(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     let project = here.project_dir();
@@ -100,6 +101,16 @@ pub(super) fn launch(here: &Here, row: &RunRow, how: How) -> Result<Done, Failur
         How::Detached => detaching::detach(here, row),
         How::Tmux => detaching::in_tmux(here, row),
     }
+}
+
+/// Refuses a name that an engine with another store has in hand. What this store has, it tells better itself.
+fn refuse_held(here: &Here, store: &Store, name: &str) -> Result<(), Failure> {
+    let Some(holder) = files::holder(&here.project, here.kind, name)? else { return Ok(()) };
+    let is_ours = match &holder.run_id {
+        Some(run_id) => store.read().run(run_id)?.is_some(),
+        None => false,
+    };
+    if is_ours { Ok(()) } else { Err(driving::running_elsewhere(here.kind, name, &holder)) }
 }
 
 /// Why a second run of a name is refused, with what can be done about the first.

@@ -97,7 +97,10 @@ pub(super) fn entry_page(here: &Here, entry: &RegistryEntry) -> Done {
     if let Some(note) = &entry.note {
         text = format!("{text}\nnote: {}", text::headline(note, 200));
     }
-    Done { text, json: entry_json(here, entry), code: 0 }
+    let mut json = entry_json(here, entry);
+    // Nothing is known of what it did.
+    json["history"] = json!([]);
+    Done { text, json, code: 0 }
 }
 
 fn name_of(here: &Here, entry: &RegistryEntry) -> String {

@@ -119,7 +119,7 @@ fn an_entry_made_by_hand_is_shown_and_can_be_killed() {
     let entry = world.entry("loop-hand");
     assert_eq!((&entry["status"], &entry["mine"]), (&json!("killed"), &json!(1)));
     assert!(entry["killed_at"].is_string(), "{entry}");
-    world.run(&["loop", "kill", "hand"]).fails_with(2, "no loop named hand");
+    world.run(&["loop", "kill", "hand"]).fails_with(2, "made by hand (killed)");
 }
 
 #[test]

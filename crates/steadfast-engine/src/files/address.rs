@@ -1,0 +1,151 @@
+//! One engine for each name of a project, whatever store and home it was started with: a lock beside the public files,
+//! held for as long as the engine lives. Its file says who holds it and goes with the run; one that a killed engine
+//! left is no lock any more and is swept.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use steadfast_core::bounded;
+use steadfast_core::run::RunKind;
+
+use super::document::CLAUDE;
+use super::place::Place;
+use super::{FilesError, registry_key};
+use crate::durable;
+
+const PREFIX: &str = ".steadfast-";
+const SUFFIX: &str = ".lock";
+/// Who only looks has it for an instant.
+const PATIENCE: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(10);
+const MOST_BYTES: u64 = 4_096;
+
+/// The name of a run in a project, held by this process until it is dropped.
+#[derive(Debug)]
+pub struct Address {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for Address {
+    fn drop(&mut self) {
+        // While it is still ours: whoever opened it meanwhile sees that it is not there any more, and starts over.
+        let _ = fs_err::remove_file(&self.path);
+    }
+}
+
+/// Who drives a run of some name now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Holder {
+    pub pid: Option<i64>,
+    pub run_id: Option<String>,
+}
+
+/// Takes the name of a run in a project, or says who has it.
+pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<Result<Address, Holder>, FilesError> {
+    let path = Place::of(project)?.file_to_write(&[CLAUDE, &file(kind, name)])?;
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let mut lock = durable::open_lock(&path)?;
+        if durable::try_lock(&lock)? {
+            if is_at(&lock, &path)? {
+                lock.set_len(0)?;
+                let pid = std::process::id();
+                lock.write_all(format!("{}\n", json!({"pid": pid, "run_id": run_id})).as_bytes())?;
+                return Ok(Ok(Address { path, _file: lock }));
+            }
+        } else if Instant::now() > patience {
+            return Ok(Err(read(lock)));
+        } else {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Who drives a run of that name now, if anybody does.
+pub fn holder(project: &Path, kind: RunKind, name: &str) -> Result<Option<Holder>, FilesError> {
+    let path = Place::of(project)?.file(&[CLAUDE, &file(kind, name)])?;
+    let Some(lock) = open_existing(&path)? else { return Ok(None) };
+    Ok(if durable::try_lock(&lock)? { None } else { Some(read(lock)) })
+}
+
+/// Removes what killed engines left.
+pub(super) fn sweep(place: &Place) -> Result<(), FilesError> {
+    let Ok(entries) = std::fs::read_dir(place.directory(&[CLAUDE])?) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !(name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
+            continue;
+        }
+        // Best effort: a leftover harms nobody.
+        let Ok(Some(lock)) = open_existing(&entry.path()) else { continue };
+        if durable::try_lock(&lock).unwrap_or(false) && is_at(&lock, &entry.path()).unwrap_or(false) {
+            let _ = fs_err::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn file(kind: RunKind, name: &str) -> String {
+    format!("{PREFIX}{}{SUFFIX}", registry_key(kind, name))
+}
+
+fn open_existing(path: &Path) -> Result<Option<File>, FilesError> {
+    match bounded::open(path) {
+        Ok(file) => Ok(Some(file.into_parts().0)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether a file is still there under its name.
+fn is_at(file: &File, path: &Path) -> Result<bool, FilesError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let of = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
+    let there = std::fs::symlink_metadata(path).ok();
+    Ok(there.as_ref().map(of) == Some(of(&file.metadata()?)))
+}
+
+fn read(file: File) -> Holder {
+    let mut text = Vec::new();
+    // Who it is only helps; that there is somebody is known.
+    let _ = file.take(MOST_BYTES).read_to_end(&mut text);
+    let said: Value = serde_json::from_slice(&text).unwrap_or_default();
+    Holder {
+        pid: said.get("pid").and_then(Value::as_i64),
+        run_id: said.get("run_id").and_then(Value::as_str).map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_one_holder_who_is_named_and_leaves_nothing() {
+        let project = tempfile::tempdir().unwrap();
+        let of = |name: &str| hold(project.path(), RunKind::Loop, name, "run-1").unwrap();
+        let look = |kind| holder(project.path(), kind, "one").unwrap();
+        assert_eq!(look(RunKind::Loop), None);
+        assert!(!project.path().join(".claude").exists(), "looking makes nothing");
+        let first = of("one").unwrap();
+        let own = Holder { pid: Some(i64::from(std::process::id())), run_id: Some("run-1".into()) };
+        assert_eq!(of("one").unwrap_err(), own);
+        assert_eq!((look(RunKind::Loop), look(RunKind::Pipeline)), (Some(own), None));
+        let other = of("other").unwrap();
+
+        let place = Place::of(project.path()).unwrap();
+        let left = project.path().join(".claude/.steadfast-loop-killed.lock");
+        fs_err::write(&left, "{\"pid\": 1}").unwrap();
+        assert_eq!(holder(project.path(), RunKind::Loop, "killed").unwrap(), None);
+        sweep(&place).unwrap();
+        assert!(!left.exists() && look(RunKind::Loop).is_some());
+        drop((first, other));
+        assert_eq!(look(RunKind::Loop), None);
+        assert_eq!(fs_err::read_dir(project.path().join(".claude")).unwrap().count(), 0);
+    }
+}

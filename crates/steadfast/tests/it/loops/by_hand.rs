@@ -1,0 +1,146 @@
+//! The registry in people's hands while engines run, runs of other stores, and what older tools left in it.
+
+use serde_json::{Value, json};
+
+use crate::attempts::eventually;
+use crate::env::{Output, finish};
+use crate::runs::{COUNTING, World};
+
+/// Works until it is let go.
+const WAITING: &str = "echo x >> begun; while [ ! -e go ]; do sleep 0.05; done; echo done $STEADFAST_ITERATION";
+
+fn keys(world: &World) -> Vec<String> {
+    let text = std::fs::read_to_string(world.claude("loop-sessions.json")).unwrap_or_default();
+    let registry: Value = serde_json::from_str(&text).unwrap_or_default();
+    let mut keys: Vec<_> = registry["sessions"].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
+    keys.sort();
+    keys
+}
+
+#[test]
+fn a_lost_registry_lists_every_loop_that_runs() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    for name in ["a", "b", "c"] {
+        world.loop_run(&["once", name], WAITING, &["-d"]).succeeds();
+    }
+    eventually(|| Some(()).filter(|()| world.lines("begun").len() == 3));
+    let registry = world.claude("loop-sessions.json");
+    for empty in [true, false] {
+        if empty {
+            std::fs::write(&registry, "").unwrap();
+        } else {
+            std::fs::remove_file(&registry).unwrap();
+        }
+        eventually(|| Some(()).filter(|()| keys(&world) == ["loop-a", "loop-b", "loop-c"]));
+    }
+    std::fs::write(world.in_project("go"), "").unwrap();
+    for name in ["a", "b", "c"] {
+        world.ends("loop", name);
+    }
+    for name in ["a", "b", "c"] {
+        assert_eq!(world.entry(&format!("loop-{name}"))["status"], json!("completed"), "{name}");
+    }
+}
+
+/// The same command with another store, and with another home.
+fn elsewhere(world: &World, arguments: &[&str]) -> [Output; 2] {
+    let mut with_store = world.env.command(arguments);
+    let mut with_home = world.env.command(arguments);
+    [
+        finish(with_store.env("STEADFAST_DB", world.env.path("other.db")), b""),
+        finish(with_home.env("STEADFAST_HOME", world.env.path("other-home")), b""),
+    ]
+}
+
+#[test]
+fn a_name_has_one_engine_whatever_the_store() {
+    let world = World::new();
+    for home in ["home", "other-home"] {
+        world.loop_type_in(&world.env.path(home).join("loops"), "once", "completion: fixed-n\nruns: 1");
+    }
+    world.loop_run(&["once", "one"], WAITING, &["-d"]).succeeds();
+    let pid = world.engine("loop", "one").as_raw_nonzero().get();
+    let before = world.entry("loop-one");
+    let agent = world.agent(COUNTING);
+    for refused in elsewhere(&world, &["loop", "run", "once", "one", "--agent", &agent]) {
+        let told = refused.fails_with(3, "loop one is running already, from another store").stderr.clone();
+        assert!(told.contains(&format!("`kill {pid}`")), "{told}");
+    }
+    for cleaned in elsewhere(&world, &["loop", "cleanup"]) {
+        assert_eq!(cleaned.succeeds().stdout.trim(), "nothing to clean up");
+    }
+    // The home has the lock of a run, the store has the run.
+    let mut command = world.env.command(&["loop", "cleanup"]);
+    command.env("STEADFAST_HOME", world.env.path("other-home")).env("STEADFAST_DB", world.env.store());
+    assert_eq!(finish(&mut command, b"").succeeds().stdout.trim(), "nothing to clean up");
+    let mut command = world.env.command(&["loop", "resume", "one"]);
+    command.env("STEADFAST_HOME", world.env.path("other-home")).env("STEADFAST_DB", world.env.store());
+    finish(&mut command, b"").fails_with(3, &format!("driven by another process (pid {pid})"));
+    assert_eq!((world.entry("loop-one"), world.lines("tries").len()), (before, 0));
+
+    std::fs::write(world.in_project("go"), "").unwrap();
+    assert_eq!(world.ends("loop", "one")["status"], json!("completed"));
+    let lock = world.claude(".steadfast-loop-one.lock");
+    eventually(|| Some(()).filter(|()| !lock.exists()));
+    // A lock that a killed engine left is none.
+    std::fs::write(&lock, "{\"pid\": 1}").unwrap();
+    let [again, _] = elsewhere(&world, &["loop", "run", "once", "one", "--agent", &agent]);
+    again.succeeds();
+    assert!(!lock.exists());
+}
+
+#[test]
+fn a_run_of_an_older_tool_is_brought_in_with_its_maximum_and_progress_and_ends_as_its_state_says() {
+    let world = World::new();
+    world.loop_type("mine", "completion: fixed-n\nruns: 25");
+    let entry = json!({"type": "loop", "loop_type": "mine", "status": "running", "max_iterations": 3});
+    let registry = json!({"sessions": {"loop-old": entry.clone(), "loop-gone": entry.clone(), "loop-live": {
+        "type": "loop", "status": "running", "pid": std::process::id()}}});
+    let history = json!([{"iteration": 1, "timestamp": "2025-01-10T10:30:00Z"}]);
+    let state = |name: &str, status: &str| {
+        json!({"session": name, "loop_type": "mine", "started_at": "2025-01-10T10:00:00Z", "status": status,
+            "completed_at": "2025-01-10T11:00:00Z", "history": history})
+    };
+    world.write(&world.claude("loop-state-old.json"), &state("old", "complete").to_string());
+    world.write(&world.claude("loop-state-gone.json"), &state("gone", "running").to_string());
+    world.write(&world.claude("progress-gone.md"), "what we learned\n");
+    for is_imported in [false, true] {
+        world.write(&world.claude("loop-sessions.json"), &registry.to_string());
+        if is_imported {
+            world.run(&["loop", "import"]).succeeds();
+        }
+        let told = world.run(&["loop", "cleanup"]).succeeds().stdout.clone();
+        assert!(told.contains("loop-old: marked completed"), "{told}");
+        let of = |name: &str| world.entry(name)["status"].clone();
+        assert_eq!(
+            (of("loop-old"), of("loop-gone"), of("loop-live")),
+            (json!("completed"), json!("unknown_termination"), json!("running")),
+            "imported: {is_imported}"
+        );
+        assert_eq!(world.entry("loop-old")["completed_at"], json!("2025-01-10T11:00:00Z"));
+    }
+    assert_eq!(world.status("loop", "old")["max_iterations"], json!(3));
+    let path = world.claude("loop-progress/progress-gone.txt");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "what we learned\n");
+}
+
+#[test]
+fn a_progress_file_that_was_deleted_is_there_for_the_next_agent() {
+    let world = World::new();
+    world.loop_type("three", "completion: fixed-n\nruns: 3");
+    let script = "ls .claude/loop-progress >> seen; rm -r .claude/loop-progress; echo did $STEADFAST_ITERATION";
+    world.loop_run(&["three"], script, &[]).succeeds();
+    assert_eq!(world.lines("seen"), ["progress-three.txt"; 3]);
+}
+
+#[test]
+fn an_entry_made_by_hand_is_told_for_what_it_is() {
+    let world = World::new();
+    let registry = json!({"sessions": {"loop-hand": {"type": "loop", "status": "running"}}});
+    world.write(&world.claude("loop-sessions.json"), &registry.to_string());
+    for verb in ["attach", "logs", "resume"] {
+        world.run(&["loop", verb, "hand"]).fails_with(2, "loop hand is an entry that was made by hand (running)");
+    }
+    assert_eq!(world.status("loop", "hand")["history"], json!([]));
+}
