@@ -105,7 +105,13 @@ impl Worktree {
             }
         }
         // Once more if git was killed, or met the remains of one that was: the second time begins by removing them.
-        let made = self.make(&guard).or_else(|_| if cancel.is_cancelled() { Ok(()) } else { self.make(&guard) });
+        let made = self.make(&guard).or_else(|_| {
+            if cancel.is_cancelled() {
+                return Ok(());
+            }
+            self.forget_half_made(&guard)?;
+            self.make(&guard)
+        });
         if cancel.is_cancelled() {
             return Err(WorktreeError::Ending);
         }
@@ -215,6 +221,22 @@ impl Worktree {
             git(Some(guard), &self.project, "worktree prune", &["worktree", "prune"])?;
         }
         Ok(forget(&self.beside(KEPT))?)
+    }
+
+    /// Git refuses everything about worktrees while its books have one of which it wrote only the beginning. Those of
+    /// this run are nobody's: we hold its lock, and so would a git that still writes.
+    fn forget_half_made(&self, guard: &Guard) -> Result<(), WorktreeError> {
+        let books = git(Some(guard), &self.project, "rev-parse", &["rev-parse", "--git-common-dir"])?;
+        let Some(ours) = self.path.parent().and_then(|parent| parent.canonicalize().ok()) else { return Ok(()) };
+        let Ok(entries) = fs_err::read_dir(self.project.join(books).join("worktrees")) else { return Ok(()) };
+        for entry in entries.flatten().map(|entry| entry.path()) {
+            let read = |name: &str| fs_err::read_to_string(entry.join(name)).unwrap_or_default();
+            let is_half_made = read("commondir").is_empty();
+            if is_half_made && Path::new(read("gitdir").trim()).starts_with(&ours) {
+                fs_err::remove_dir_all(&entry)?;
+            }
+        }
+        Ok(())
     }
 
     fn beside(&self, what: &str) -> PathBuf {
