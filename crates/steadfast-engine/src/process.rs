@@ -56,17 +56,25 @@ impl Cancel {
     }
 }
 
+/// How a program is watched over.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    pub cancel: Cancel,
+    /// An entry for its environment, by which what is left of it is found once we are gone.
+    pub mark: Option<(&'static str, String)>,
+}
+
 /// Runs a program with its arguments in a directory; stdout and stderr go to one file, stdin is empty.
 pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
-    run_unless(&Cancel::default(), argv, directory, limit)
+    run_watched(&Watch::default(), argv, directory, limit)
 }
 
 /// Like [`run`], and ended as by its limit when it is cancelled.
-pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
+pub fn run_watched(watch: &Watch, argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
     let mut output = tempfile::tempfile()?;
     let started = Instant::now();
     let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
-    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, Stdio::null(), stdout, stderr)?;
+    let (exit_code, timed_out) = wait(argv, directory, limit, watch, Stdio::null(), stdout, stderr)?;
     let duration = started.elapsed();
     let (output_sha256, output_tail) = digest(&mut output)?;
     Ok(Outcome { exit_code, timed_out, duration, output_sha256, output_tail })
@@ -74,13 +82,13 @@ pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Durat
 
 /// Runs a program for what it prints: at most `most` bytes of stdout are kept.
 pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
-    capture_with(&Cancel::default(), Stdio::null(), argv, directory, limit, most)
+    capture_with(&Watch::default(), Stdio::null(), argv, directory, limit, most)
 }
 
 /// Like [`capture`], with something for its stdin (a file whose lock it is to share, even if we are killed), and ended
 /// as by its limit when it is cancelled.
 pub(crate) fn capture_with(
-    cancel: &Cancel,
+    watch: &Watch,
     stdin: Stdio,
     argv: &[&str],
     directory: &Path,
@@ -89,7 +97,7 @@ pub(crate) fn capture_with(
 ) -> std::io::Result<Captured> {
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let (stdout, stderr) = (output.try_clone()?, errors.try_clone()?);
-    let (exit_code, timed_out) = wait(argv, directory, limit, cancel, stdin, stdout, stderr)?;
+    let (exit_code, timed_out) = wait(argv, directory, limit, watch, stdin, stdout, stderr)?;
     output.seek(SeekFrom::Start(0))?;
     let mut stdout = Vec::new();
     output.take(most).read_to_end(&mut stdout)?;
@@ -102,7 +110,7 @@ fn wait(
     argv: &[&str],
     directory: &Path,
     mut limit: Duration,
-    cancel: &Cancel,
+    watch: &Watch,
     stdin: Stdio,
     stdout: std::fs::File,
     stderr: std::fs::File,
@@ -113,6 +121,7 @@ fn wait(
     let started = Instant::now();
     let mut child = Command::new(program)
         .args(arguments)
+        .envs(watch.mark.iter().map(|(name, value)| (name, value)))
         .current_dir(directory)
         .stdin(stdin)
         .stdout(stdout)
@@ -136,7 +145,7 @@ fn wait(
             Err(error) => return Err(std::io::Error::other(error)),
         }
         let elapsed = started.elapsed();
-        if cancel.is_cancelled() {
+        if watch.cancel.is_cancelled() {
             limit = limit.min(elapsed);
         }
         if elapsed >= limit + GRACE {
@@ -197,9 +206,9 @@ mod tests {
 
     #[test]
     fn a_program_that_nobody_waits_for_is_ended() {
-        let cancel = Cancel::default();
-        cancel.cancel();
-        let outcome = run_unless(&cancel, &["sleep", "60"], Path::new("/"), Duration::from_mins(1)).unwrap();
+        let watch = Watch::default();
+        watch.cancel.cancel();
+        let outcome = run_watched(&watch, &["sleep", "60"], Path::new("/"), Duration::from_mins(1)).unwrap();
         assert_eq!((outcome.exit_code, outcome.timed_out), (None, true));
     }
 

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::WorktreeError;
-use crate::process::{self, Cancel};
+use crate::process::{self, Cancel, Watch};
 
 pub(super) const GIT_LIMIT: Duration = Duration::from_mins(2);
 
@@ -32,7 +32,8 @@ pub(super) fn git(
         Some(guard) => (Stdio::from(guard.file.try_clone()?), guard.cancel.clone()),
         None => (Stdio::null(), Cancel::default()),
     };
-    let captured = process::capture_with(&cancel, stdin, &argv, directory, GIT_LIMIT, 1 << 20)?;
+    let watch = Watch { cancel, mark: None };
+    let captured = process::capture_with(&watch, stdin, &argv, directory, GIT_LIMIT, 1 << 20)?;
     if captured.exit_code == Some(0) {
         return Ok(String::from_utf8_lossy(&captured.stdout).trim_end().to_owned());
     }

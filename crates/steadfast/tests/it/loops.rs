@@ -1,6 +1,7 @@
 //! `steadfast loop` from end to end, with real processes and agents that are shell scripts.
 
 mod control;
+mod cut_short;
 mod predecessor;
 mod rules;
 mod safety;
