@@ -32,6 +32,9 @@ pub const ITERATION: &str = "STEADFAST_ITERATION";
 pub const RESULT: &str = "STEADFAST_RESULT";
 /// The directory of an attempt, in the environment of everything that the attempt starts.
 pub const ATTEMPT: &str = "STEADFAST_ATTEMPT";
+/// The directory of an attempt, in the environment of everything that testing its rule starts. The user's own commands
+/// are no agents, so it is another name.
+pub const CHECK: &str = "STEADFAST_CHECK";
 /// For tests: the named place at which the process kills itself.
 pub const CRASH_AT: &str = "STEADFAST_CRASH_AT";
 

@@ -95,6 +95,16 @@ pub struct StageState {
     /// Iterations that were begun and not committed when the run ended, each with its last attempt.
     #[serde(default)]
     pub left: Vec<AttemptId>,
+    /// Agents that came through and whose iterations were not decided about when the run was stopped.
+    #[serde(default)]
+    pub undecided: Vec<Undecided>,
+}
+
+/// An agent that came through. Going on later begins with its rule: the work is done and is not done again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Undecided {
+    pub id: AttemptId,
+    pub success: Box<Success>,
 }
 
 #[derive(

@@ -1,6 +1,6 @@
 //! The agents of runs: how each kind is called (`agent/command.rs`, `claude.rs`, `codex.rs`), and what came out of an
 //! attempt. Only an agent's own error channel says what went wrong: its structured errors, or, when it ended badly, the
-//! last lines it printed. Words it repeats in its work mean nothing.
+//! last words of its complaints. Words it repeats in its work mean nothing.
 
 mod answer;
 mod claude;
@@ -183,15 +183,23 @@ fn succeeded(
     if let Some(why) = failure(ended, answer) {
         return Err(why);
     }
+    let is_command = matches!(ended.agent.kind, AgentKind::Command(_));
+    // A program's word about itself is its result file; what is in it may have been that it failed.
+    if is_command && result::is_broken(&ended.attempt.result()) {
+        return Err((FailureKind::NoResult, "the agent's result file cannot be understood".to_owned()));
+    }
     let result = result::read(&ended.attempt.result(), answer.structured.as_deref(), text, ended.markers);
     // A client that says nothing at all has not done what it was asked.
-    if result.is_none() && !matches!(ended.agent.kind, AgentKind::Command(_)) {
+    if result.is_none() && !is_command {
         return Err((FailureKind::NoResult, "the agent ended without a result".to_owned()));
     }
     let result = result.unwrap_or_default();
     let prompt = text::printable(&ended.attempt.read_prompt().unwrap_or_default());
+    let tree = ended.tree.map(footprint::of_tree);
+    let footprint = tree.as_deref().map(|tree| footprint::of(text, result.summary.as_deref(), tree));
     Ok(Outcome::Succeeded(Box::new(Success {
-        footprint: ended.tree.map(|tree| footprint::of(text, result.summary.as_deref(), tree)).unwrap_or_default(),
+        footprint: footprint.unwrap_or_default(),
+        untouched: tree.is_some() && tree.as_deref() == ended.tree.and_then(|tree| tree.before),
         promises: result::promises(&result::without_echo(text, &prompt)),
         result,
         usage: answer.usage,

@@ -116,7 +116,7 @@ impl Attempt {
     }
 
     /// The entry in the environment of everything that this attempt starts.
-    fn mark(&self) -> String {
+    pub(crate) fn mark(&self) -> String {
         format!("{}={}", env_vars::ATTEMPT, self.directory.display())
     }
 
@@ -177,6 +177,16 @@ impl Attempt {
     /// Waits for the attempt to end, whoever started it; the exit if its keeper saw it. Processes whose keeper was
     /// killed are waited for until the time limit, then ended.
     pub fn wait(&self, limit: Duration, grace: Duration) -> std::io::Result<Option<Exit>> {
+        self.wait_and_tell(limit, grace, |_| {})
+    }
+
+    /// Like [`Attempt::wait`], and tells each time it looks whose end is waited for without a keeper.
+    pub(crate) fn wait_and_tell(
+        &self,
+        limit: Duration,
+        grace: Duration,
+        mut tell: impl FnMut(&Family),
+    ) -> std::io::Result<Option<Exit>> {
         loop {
             match self.look()? {
                 Sighting::Ended(exit) => return Ok(Some(exit)),
@@ -186,6 +196,8 @@ impl Attempt {
                     // Strays alone are what the agent left behind, not the agent.
                     if family.session.is_empty() || is_over(&keeper, limit, clock::now()) {
                         self.end_all(&family, grace);
+                    } else {
+                        tell(&family);
                     }
                     std::thread::sleep(POLL);
                 }
@@ -222,15 +234,8 @@ impl Attempt {
 
     /// Ends everything at once, the keeper too.
     pub fn kill(&self) -> std::io::Result<()> {
-        let Some(keeper) = self.keeper()? else { return Ok(()) };
-        // A process may start another one while we look.
-        for _ in 0..20 {
-            let family = keeper.identity.family(&self.mark());
-            if family.is_empty() {
-                break;
-            }
-            family.signal(Signal::KILL);
-            std::thread::sleep(Duration::from_millis(10));
+        if let Some(keeper) = self.keeper()? {
+            keeper.identity.kill_family(&self.mark());
         }
         Ok(())
     }

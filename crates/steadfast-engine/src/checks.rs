@@ -4,6 +4,7 @@
 mod beads;
 mod checklist;
 pub(crate) mod judge;
+mod left;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +13,11 @@ use steadfast_core::run::{Check, Checked};
 use steadfast_core::store::Verification;
 use steadfast_core::text;
 
-use crate::process::{self, Cancel};
+use crate::process::{self, Watch};
 use crate::{durable, shim, verify};
+
+pub use self::left::{are_under_way, stop};
+pub(crate) use self::left::{end_commands, mark_of};
 
 const LONGEST_DETAIL: usize = 300;
 
@@ -23,7 +27,7 @@ pub(crate) struct Surroundings {
     pub(crate) directory: PathBuf,
     /// For each command.
     pub(crate) limit: Duration,
-    pub(crate) cancel: Cancel,
+    pub(crate) watch: Watch,
     pub(crate) judge: Option<judge::Request>,
     /// Where it is kept how verify commands went.
     pub(crate) evidence: PathBuf,
@@ -37,7 +41,7 @@ pub(crate) fn carry_out(check: &Check, here: &Surroundings) -> Checked {
         Check::Command(command) => command_holds(command, here),
         Check::Verify(commands) => commands_hold(commands, here),
         Check::Checklist(file) => checklist::is_ticked(&here.directory.join(file)),
-        Check::BeadsEmpty(label) => beads::are_empty(label, &here.directory, here.limit),
+        Check::BeadsEmpty(label) => beads::are_empty(label, here),
         Check::Judge => match &here.judge {
             Some(request) => judge::ask(request, here),
             None => (None, "no judge is named".to_owned()),
@@ -53,7 +57,7 @@ pub(crate) fn not_known(check: &Check, why: &str) -> Checked {
 
 /// The text is the user's own, from their command line or plan.
 fn command_holds(command: &str, here: &Surroundings) -> Finding {
-    match process::run_unless(&here.cancel, &["sh", "-c", command], &here.directory, here.limit) {
+    match process::run_watched(&here.watch, &["sh", "-c", command], &here.directory, here.limit) {
         Err(error) => (None, format!("cannot be run: {error}")),
         Ok(outcome) if outcome.timed_out => (None, "its time limit was reached".to_owned()),
         Ok(outcome) => {
@@ -65,7 +69,7 @@ fn command_holds(command: &str, here: &Surroundings) -> Finding {
 }
 
 fn commands_hold(commands: &[String], here: &Surroundings) -> Finding {
-    match verify::run_unless(&here.cancel, commands, &here.directory, here.limit) {
+    match verify::run_watched(&here.watch, commands, &here.directory, here.limit) {
         Err(error) => (None, format!("cannot be run: {error}")),
         Ok(runs) if keep(&runs, here).is_err() => (None, "the evidence cannot be kept".to_owned()),
         Ok(runs) => match runs.iter().find(|run| !run.passed()) {

@@ -200,6 +200,7 @@ impl Dispatcher<'_> {
         if let Some(stopping) = self.store.read().stop_request(&self.run_id)?
             && self.run.status == RunStatus::Running
         {
+            self.stop_tests()?;
             self.apply(RunEvent::StopRequested(stopping))?;
         }
         let unfinished: Vec<AttemptId> =

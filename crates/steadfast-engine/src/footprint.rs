@@ -22,16 +22,27 @@ const NOISE: [&str; 6] = [".git", "node_modules", "target", "__pycache__", ".ven
 pub struct Tree<'a> {
     pub directory: &'a Path,
     pub progress: Option<&'a Path>,
+    /// What [`of_tree`] said before the stage's first attempt, if that is known.
+    pub before: Option<&'a str>,
 }
 
-pub(crate) fn of(said: &str, summary: Option<&str>, tree: &Tree<'_>) -> String {
+/// What the words and the tree come to. Equal words over an equal tree are an iteration that moved nothing.
+pub(crate) fn of(said: &str, summary: Option<&str>, tree: &str) -> String {
+    let mut print = Fingerprint::default();
+    for part in [&even(said), &even(summary.unwrap_or_default()), tree] {
+        print.add(part.as_bytes());
+        print.add(&[0]);
+    }
+    format!("{:032x}", print.value())
+}
+
+/// The tree alone, with the progress file.
+pub(crate) fn of_tree(tree: &Tree<'_>) -> String {
     let mut print = Fingerprint::default();
     let mut add = |bytes: &[u8]| {
         print.add(bytes);
         print.add(&[0]);
     };
-    add(even(said).as_bytes());
-    add(even(summary.unwrap_or_default()).as_bytes());
     let progress = tree.progress.and_then(|path| tail_of(path, PROGRESS_BYTES));
     add(progress.unwrap_or_default().as_bytes());
     // Asking git costs a process, even for the answer that there is nothing to tell.
@@ -116,7 +127,8 @@ mod tests {
         fs_err::create_dir_all(progress.parent().unwrap()).unwrap();
         fs_err::create_dir_all(directory.path().join("target")).unwrap();
         fs_err::write(directory.path().join("a.txt"), "one").unwrap();
-        let tree = Tree { directory: directory.path(), progress: Some(&progress) };
+        let tree = Tree { directory: directory.path(), progress: Some(&progress), before: None };
+        let of = |said: &str, summary: Option<&str>, tree: &Tree<'_>| of(said, summary, &of_tree(tree));
         let first = of("Done in 3 steps", None, &tree);
         assert_eq!(of("done  in 14 steps", None, &tree), first);
         fs_err::write(directory.path().join(".claude/loop-state-x.json"), "{}").unwrap();

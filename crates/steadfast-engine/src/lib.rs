@@ -3,7 +3,7 @@
 
 pub mod agent;
 pub mod attempt;
-mod checks;
+pub mod checks;
 pub mod codex;
 pub mod crash;
 pub mod dispatcher;

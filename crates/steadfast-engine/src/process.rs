@@ -56,19 +56,27 @@ impl Cancel {
     }
 }
 
+/// How a program is watched over.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    pub cancel: Cancel,
+    /// An entry for its environment, by which what is left of it is found once we are gone.
+    pub mark: Option<(&'static str, String)>,
+}
+
 /// Runs a program with its arguments in a directory; stdout and stderr go to one file, stdin is empty.
 pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
-    run_unless(&Cancel::default(), argv, directory, limit)
+    run_watched(&Watch::default(), argv, directory, limit)
 }
 
 /// Like [`run`], and ended as by its limit when it is cancelled.
-pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
+pub fn run_watched(watch: &Watch, argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
     let mut output = tempfile::tempfile()?;
     let started = Instant::now();
     let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
     let mut command = command(argv, directory)?;
     command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    let (exit_code, timed_out) = wait(command, limit, cancel)?;
+    let (exit_code, timed_out) = wait(command, limit, watch)?;
     let duration = started.elapsed();
     let (output_sha256, output_tail) = digest(&mut output)?;
     Ok(Outcome { exit_code, timed_out, duration, output_sha256, output_tail })
@@ -76,13 +84,13 @@ pub fn run_unless(cancel: &Cancel, argv: &[&str], directory: &Path, limit: Durat
 
 /// Runs a program for what it prints: at most `most` bytes of stdout are kept.
 pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
-    capture_with(&Cancel::default(), Stdio::null(), &[], argv, directory, limit, most)
+    capture_with(&Watch::default(), Stdio::null(), &[], argv, directory, limit, most)
 }
 
 /// Like [`capture`], with something for its stdin (a file whose lock it is to share, even if we are killed) and its
 /// environment, and ended as by its limit when it is cancelled.
 pub(crate) fn capture_with(
-    cancel: &Cancel,
+    watch: &Watch,
     stdin: Stdio,
     env: &[(&str, &str)],
     argv: &[&str],
@@ -93,7 +101,7 @@ pub(crate) fn capture_with(
     let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let mut command = command(argv, directory)?;
     command.stdin(stdin).stdout(output.try_clone()?).stderr(errors.try_clone()?).envs(env.iter().copied());
-    let (exit_code, timed_out) = wait(command, limit, cancel)?;
+    let (exit_code, timed_out) = wait(command, limit, watch)?;
     output.seek(SeekFrom::Start(0))?;
     let mut stdout = Vec::new();
     output.take(most).read_to_end(&mut stdout)?;
@@ -115,8 +123,9 @@ fn command(argv: &[&str], directory: &Path) -> std::io::Result<Command> {
 }
 
 /// Runs a program to its end or its limit: its exit code, if it has one, and whether the limit was reached.
-fn wait(mut command: Command, mut limit: Duration, cancel: &Cancel) -> std::io::Result<(Option<i32>, bool)> {
+fn wait(mut command: Command, mut limit: Duration, watch: &Watch) -> std::io::Result<(Option<i32>, bool)> {
     let started = Instant::now();
+    command.envs(watch.mark.iter().map(|(name, value)| (name, value)));
     let mut child = command.spawn()?;
     // It has what it needs, and our copies of its files would stay open.
     drop(command);
@@ -137,7 +146,7 @@ fn wait(mut command: Command, mut limit: Duration, cancel: &Cancel) -> std::io::
             Err(error) => return Err(std::io::Error::other(error)),
         }
         let elapsed = started.elapsed();
-        if cancel.is_cancelled() {
+        if watch.cancel.is_cancelled() {
             limit = limit.min(elapsed);
         }
         if elapsed >= limit + GRACE {
@@ -198,9 +207,9 @@ mod tests {
 
     #[test]
     fn a_program_that_nobody_waits_for_is_ended() {
-        let cancel = Cancel::default();
-        cancel.cancel();
-        let outcome = run_unless(&cancel, &["sleep", "60"], Path::new("/"), Duration::from_mins(1)).unwrap();
+        let watch = Watch::default();
+        watch.cancel.cancel();
+        let outcome = run_watched(&watch, &["sleep", "60"], Path::new("/"), Duration::from_mins(1)).unwrap();
         assert_eq!((outcome.exit_code, outcome.timed_out), (None, true));
     }
 

@@ -1,6 +1,8 @@
 //! Which processes there are, by session: to find everything an attempt started, also when its keeper was killed, and
 //! to end it. A process is told from a later one of the same number by its start time, and zombies are dead.
 
+use std::time::{Duration, Instant};
+
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +54,19 @@ impl Identity {
         }
         family
     }
+
+    /// Ends all of that at once.
+    pub(crate) fn kill_family(&self, mark: &str) {
+        // A process may start another one while we look.
+        for _ in 0..20 {
+            let family = self.family(mark);
+            if family.is_empty() {
+                break;
+            }
+            family.signal(Signal::KILL);
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }
 
 /// The living processes of an attempt.
@@ -78,6 +93,35 @@ impl Family {
 /// Whether a process of that number is there. It may be another one than whoever wrote the number down meant.
 pub fn is_there(pid: i64) -> bool {
     i32::try_from(pid).is_ok_and(|pid| pid > 0 && started(pid).is_some())
+}
+
+/// The living processes with this entry in their environment, without ourselves; none where the system does not show
+/// environments.
+pub(crate) fn carrying(mark: &str) -> Vec<i32> {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let all = list().into_iter().map(|process| process.pid);
+    all.filter(|pid| *pid != own && carries(*pid, mark)).collect()
+}
+
+/// Ends them: TERM, and after the grace KILL.
+pub(crate) fn end_carrying(mark: &str, grace: Duration) {
+    let found = carrying(mark);
+    if found.is_empty() {
+        return;
+    }
+    signal_all(&found, Signal::TERM);
+    let patience = Instant::now() + grace;
+    while Instant::now() < patience && !carrying(mark).is_empty() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for _ in 0..20 {
+        let left = carrying(mark);
+        if left.is_empty() {
+            break;
+        }
+        signal_all(&left, Signal::KILL);
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Sends a signal to each of these; those that are gone already are what we want.

@@ -15,6 +15,7 @@ use steadfast_core::bounded;
 use steadfast_core::clock::{self, Millis};
 
 use crate::agent::Invocation;
+use crate::attempt::Attempt;
 use crate::processes::Identity;
 use crate::{crash, durable, processes};
 
@@ -131,7 +132,8 @@ pub fn exec(directory: &Path) -> Result<(), ShimError> {
     let exit = match start(&spec, directory) {
         Ok(child) => {
             here(crash::Point::Spawned);
-            keep(child, &spec, keeper.started_at_ms, sender, &news)?
+            let mark = Attempt::in_directory(directory.to_owned()).mark();
+            keep(child, &spec, &keeper, &mark, sender, &news)?
         }
         Err(error) => Exit {
             exit_code: None,
@@ -202,7 +204,8 @@ fn start(spec: &Spec, directory: &Path) -> std::io::Result<Child> {
 fn keep(
     mut child: Child,
     spec: &Spec,
-    started_at_ms: Millis,
+    keeper: &Keeper,
+    mark: &str,
     sender: mpsc::Sender<News>,
     news: &mpsc::Receiver<News>,
 ) -> Result<Exit, ShimError> {
@@ -212,6 +215,11 @@ fn keep(
             // The group may be gone already, which is what we want.
             let _ = kill_process_group(group, signal);
         }
+    };
+    // Its shells may have left for sessions of their own.
+    let ask_to_end = || {
+        signal(Signal::TERM);
+        processes::signal_all(&keeper.identity.family(mark).strays, Signal::TERM);
     };
     std::thread::spawn(move || sender.send(News::Ended(child.wait())));
     let grace = Duration::from_millis(spec.grace_ms);
@@ -226,7 +234,7 @@ fn keep(
             Ok(News::Ended(status)) => break status?,
             Ok(News::AskedToStop) if !stopped && !timed_out => {
                 stopped = true;
-                signal(Signal::TERM);
+                ask_to_end();
                 deadline = Instant::now().checked_add(grace);
             }
             Ok(News::AskedToStop) => signal(Signal::KILL),
@@ -236,20 +244,35 @@ fn keep(
             }
             Err(_) => {
                 timed_out = true;
-                signal(Signal::TERM);
+                ask_to_end();
                 deadline = Instant::now().checked_add(grace);
             }
         }
     };
     // Whatever it left running in its group goes with it.
     signal(Signal::KILL);
+    if timed_out || stopped {
+        end_the_rest(keeper, mark, deadline);
+    } else if status.code().is_none() {
+        processes::signal_all(&keeper.identity.family(mark).strays, Signal::TERM);
+        end_the_rest(keeper, mark, Instant::now().checked_add(grace));
+    }
     Ok(Exit {
         exit_code: status.code(),
         signal: status.signal(),
         timed_out,
         stopped,
         cannot_start: None,
-        started_at_ms,
+        started_at_ms: keeper.started_at_ms,
         ended_at_ms: clock::now(),
     })
+}
+
+/// Ends what an agent started in sessions of its own, where the agent did not end by itself: another one may follow, and
+/// must not work beside it. One that ended by itself may have left a server running on purpose.
+fn end_the_rest(keeper: &Keeper, mark: &str, patience: Option<Instant>) {
+    while patience.is_some_and(|until| Instant::now() < until) && !keeper.identity.family(mark).is_empty() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    keeper.identity.kill_family(mark);
 }

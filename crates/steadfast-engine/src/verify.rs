@@ -10,7 +10,7 @@ use steadfast_core::goal::Goal;
 use steadfast_core::store::{Origin, Store, StoreError, Verification};
 use steadfast_core::text;
 
-use crate::process::{self, Cancel};
+use crate::process::{self, Watch};
 
 /// Git answers at once, or something is wrong with the repository.
 const GIT_LIMIT: Duration = Duration::from_secs(10);
@@ -32,12 +32,12 @@ pub fn verify_goal(
 /// Runs the commands one after the other and stops at the first that fails. The text comes from the user's
 /// own command line or slash command, never from a model, and is given to the shell as they wrote it.
 pub fn run(commands: &[String], directory: &Path, limit: Duration) -> std::io::Result<Vec<Verification>> {
-    run_unless(&Cancel::default(), commands, directory, limit)
+    run_watched(&Watch::default(), commands, directory, limit)
 }
 
 /// Like [`run`], for commands that may be cancelled.
-pub(crate) fn run_unless(
-    cancel: &Cancel,
+pub(crate) fn run_watched(
+    watch: &Watch,
     commands: &[String],
     directory: &Path,
     limit: Duration,
@@ -50,7 +50,7 @@ pub(crate) fn run_unless(
     let mut runs = Vec::new();
     for command in commands {
         let created_at_ms: Millis = clock::now();
-        let outcome = process::run_unless(cancel, &["sh", "-c", command], directory, limit)?;
+        let outcome = process::run_watched(watch, &["sh", "-c", command], directory, limit)?;
         let run = Verification {
             command: command.clone(),
             exit_code: outcome.exit_code,

@@ -124,7 +124,10 @@ impl Worktree {
         // second time begins by removing what is there.
         let made = self.make(&guard, true).or_else(|error| match error {
             error if cancel.is_cancelled() => Err(error),
-            _ => self.make(&guard, false),
+            _ => {
+                self.forget_half_made(&guard)?;
+                self.make(&guard, false)
+            }
         });
         if cancel.is_cancelled() {
             return Err(WorktreeError::Ending);
@@ -232,6 +235,22 @@ impl Worktree {
         // Git has resolved the links on the way.
         let end = format!("/{}/{}", self.run_id, self.part);
         Ok(listed.lines().any(|line| line.starts_with("worktree ") && line.ends_with(&end)))
+    }
+
+    /// Git refuses everything about worktrees while its books have one of which it wrote only the beginning. Those of
+    /// this run are nobody's: we hold its lock, and so would a git that still writes.
+    fn forget_half_made(&self, guard: &Guard) -> Result<(), WorktreeError> {
+        let books = git(Some(guard), &self.project, "rev-parse", &["rev-parse", "--git-common-dir"])?;
+        let Some(ours) = self.path.parent().and_then(|parent| parent.canonicalize().ok()) else { return Ok(()) };
+        let Ok(entries) = fs_err::read_dir(self.project.join(books).join("worktrees")) else { return Ok(()) };
+        for entry in entries.flatten().map(|entry| entry.path()) {
+            let read = |name: &str| fs_err::read_to_string(entry.join(name)).unwrap_or_default();
+            let is_half_made = read("commondir").is_empty();
+            if is_half_made && Path::new(read("gitdir").trim()).starts_with(&ours) {
+                fs_err::remove_dir_all(&entry)?;
+            }
+        }
+        Ok(())
     }
 
     fn beside(&self, what: &str) -> PathBuf {

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use anstyle::{AnsiColor, Style};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
@@ -48,9 +49,40 @@ pub(crate) fn line(text: &str) {
     let _ = write_line(text);
 }
 
+/// Whether somebody who reads along still does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Listens,
+    IsGone,
+}
+
+/// Writes lines for somebody who reads along, perhaps none: a reader that went away is noticed at once.
+pub(crate) fn lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Reader, Failure> {
+    for line in lines {
+        match try_write_line(line) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Reader::IsGone),
+            Err(error) => return Err(Failure::unwritten(&error)),
+        }
+    }
+    Ok(if is_reader_gone() { Reader::IsGone } else { Reader::Listens })
+}
+
+fn is_reader_gone() -> bool {
+    let stdout = std::io::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let gone = PollFlags::ERR | PollFlags::HUP;
+    poll(&mut polled, Some(&at_once)).is_ok() && polled.iter().any(|polled| polled.revents().intersects(gone))
+}
+
 fn write_line(text: &str) -> std::io::Result<()> {
+    wanted(try_write_line(text))
+}
+
+fn try_write_line(text: &str) -> std::io::Result<()> {
     let mut stdout = anstream::stdout().lock();
-    wanted(writeln!(stdout, "{}", text.trim_end_matches('\n')).and_then(|()| stdout.flush()))
+    writeln!(stdout, "{}", text.trim_end_matches('\n')).and_then(|()| stdout.flush())
 }
 
 /// Rows in columns as wide as their widest cell; the last column is as long as it is.

@@ -47,6 +47,7 @@ const PLANS: &[&str] = &[
     "usage limit",
     "usage_limit",
     "usage credits",
+    "extra usage",
     "insufficient_quota",
     "hit your",
     "reached your",
@@ -102,11 +103,52 @@ const TRANSIENT: &[&str] = &[
     "status 5",
 ];
 
+/// How clients begin to say that a plan is used up.
+const NOTICES: &[&str] = &[
+    "you've hit your",
+    "you've reached your",
+    "you've exceeded your",
+    "you're out of",
+    "you have hit your",
+    "you have reached your",
+    "you have exceeded your",
+    "claude ai usage limit",
+    "claude usage limit",
+    "usage limit reached",
+    "5-hour limit reached",
+    "daily limit",
+    "weekly limit",
+    "monthly limit",
+    "session limit",
+    "opus weekly limit",
+    "sonnet weekly limit",
+];
+const LONGEST_NOTICE: usize = 300;
+
+/// Judges one line among the words of any program: whether it is a client's notice of a used-up plan and nothing else.
+/// In the middle of other words the same message is only quoted.
+pub fn judge_notice(line: &str, now: Millis) -> Option<Trouble> {
+    let lower = line.to_lowercase().replace('\u{2019}', "'");
+    let told = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let told = told.strip_prefix("error:").map_or(told, str::trim_start);
+    let is_notice = NOTICES.iter().any(|notice| told.starts_with(notice)) && told.chars().count() <= LONGEST_NOTICE;
+    Some(judge(line, None, now)).filter(|trouble| is_notice && matches!(trouble, Trouble::UsageLimit { .. }))
+}
+
 /// Whether a message says that an account's plan is used up, and not merely that requests come too fast.
 pub fn speaks_of_usage_limit(message: &str) -> bool {
     let lower = message.to_lowercase();
     let says = |word: &&str| lower.contains(word);
-    if ["usage_limit_reached", "usage_limit_exceeded", "insufficient_quota", "out of usage credits"].iter().any(says) {
+    if [
+        "usage_limit_reached",
+        "usage_limit_exceeded",
+        "insufficient_quota",
+        "out of usage credits",
+        "out of extra usage",
+    ]
+    .iter()
+    .any(says)
+    {
         return true;
     }
     // Requests or tokens a minute are a matter of seconds.
@@ -127,6 +169,8 @@ mod tests {
         let table = [
             ("You've hit your limit · resets 3pm (UTC)", Some(429), limit(Some(NOON + 3 * 3_600_000))),
             ("5-hour limit reached", None, limit(None)),
+            ("You're out of extra usage · resets 8pm (America/Chicago)", None, limit(Some(NOON + 14 * 3_600_000))),
+            ("You're out of extra usage · resets 3pm (UTC)", Some(429), limit(Some(NOON + 3 * 3_600_000))),
             ("usage_limit_reached", Some(429), limit(None)),
             ("error: iteration limit reached", None, Trouble::Other),
             ("API Error: Request rejected (429) · scripted 429", Some(429), Trouble::Transient),
@@ -151,6 +195,22 @@ mod tests {
         ];
         for (message, status, expected) in table {
             assert_eq!(judge(message, status, NOON), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_notice_is_a_line_of_its_own() {
+        for (line, is_notice) in [
+            ("You’ve hit your limit · resets 3pm (UTC)", true),
+            ("  ⚠ Error: You've hit your usage limit. Try again in 2 hours.", true),
+            ("Claude AI usage limit reached|1794751200", true),
+            ("5-hour limit reached ∙ resets 3pm", true),
+            ("expected \"ok\", got \"5-hour limit reached; resets 3am.\"", false),
+            ("test quota: 5-hour limit reached; resets 3am.", false),
+            ("You've hit your stride", false),
+            ("", false),
+        ] {
+            assert_eq!(judge_notice(line, NOON).is_some(), is_notice, "{line}");
         }
     }
 }

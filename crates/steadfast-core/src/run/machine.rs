@@ -2,7 +2,8 @@
 //! done. Pure and total: the same arguments give the same step, and an event that does not fit changes nothing. The
 //! rest is in `machine/`: how attempts end, commits and decisions, what starts next, going on after an end.
 //!
-//! What holds between two steps: an iteration is a flight, committed, left behind, or not begun; a run that is over
+//! What holds between two steps: an iteration is a flight, committed, left behind (with or without an agent that came
+//! through), or not begun; a run that is over
 //! has no flight, unless nobody saw its end; at most one flight in a sequential stage and `limits.parallel` in a
 //! parallel one. Whatever is lost between saving a step and acting on it, [`RunEvent::Started`] asks for again.
 
@@ -175,7 +176,7 @@ impl<'a> Machine<'a> {
         self.stop_what_runs();
     }
 
-    /// The end is wanted from outside. What came through is committed as it is: its rule is not tested any more.
+    /// The end is wanted from outside. What came through is kept; whoever goes on later tests its rule.
     fn stop_requested(&mut self, mut stopping: Stopping) {
         if !self.run.cut_short {
             if stopping.status == RunStatus::Running {
@@ -189,7 +190,7 @@ impl<'a> Machine<'a> {
             _ => None,
         });
         for (id, success) in checking.collect::<Vec<_>>() {
-            self.commit(id, success, &[]);
+            self.leave_undecided(id, success);
         }
         self.stop_what_runs();
         self.advance();

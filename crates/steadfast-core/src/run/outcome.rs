@@ -62,6 +62,9 @@ pub struct Success {
     pub promises: Vec<String>,
     /// A fingerprint of answer and working tree, to tell whether anything moved.
     pub footprint: String,
+    /// Whether the working tree is as it was before the first attempt of the stage.
+    #[serde(default)]
+    pub untouched: bool,
     pub exit_code: i32,
     pub started_at_ms: Millis,
     pub ended_at_ms: Millis,

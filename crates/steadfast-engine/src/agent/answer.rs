@@ -91,27 +91,50 @@ fn stream_error(stream: &AgentStream, at: Millis, exact: impl FnOnce() -> Option
     Some((trouble, error.message.clone()))
 }
 
-/// What an agent that ended badly said last: on stderr, else on stdout. Events are not what it said: they repeat what
+/// What a program that ended badly said last. What it prints is its work, which may speak of anything: on stdout only a
+/// last line that is a client's notice of a used-up plan counts, and of the words on stderr only the last line, or such a
+/// notice shortly before it. A login that fails somewhere in its work is an error like any other.
+pub(super) fn last_words_of_program(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Option<(Trouble, String)> {
+    let (errors, output) = (last_lines(&attempt.errors()), last_lines(&attempt.output()));
+    let notice = |line: &String| Some((trouble::judge_notice(line, at)?, line.clone()));
+    let judged = errors
+        .last()
+        .map(|line| (trouble::judge(line, None, at), line.clone()))
+        .filter(|(trouble, _)| !matches!(trouble, Trouble::Hopeless | Trouble::Other))
+        .or_else(|| errors.iter().rev().find_map(notice))
+        .or_else(|| output.last().and_then(notice));
+    judged.or_else(|| {
+        let words = errors.last().or(output.last())?;
+        Some((Trouble::Other, with_code(exit, words)))
+    })
+}
+
+/// The last lines of a file that are words, and no events.
+fn last_lines(path: &Path) -> Vec<String> {
+    let text = result::tail_of(path, ERROR_BYTES).unwrap_or_default();
+    let is_word = |line: &&str| !line.is_empty() && !line.starts_with('{') && !line.ends_with('}');
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(is_word).collect();
+    lines.iter().skip(lines.len().saturating_sub(LAST_LINES)).map(|line| (*line).to_owned()).collect()
+}
+
+fn with_code(exit: Option<&Exit>, words: &str) -> String {
+    let code = exit.and_then(|exit| exit.exit_code);
+    code.map_or_else(|| words.to_owned(), |code| format!("exit code {code}: {words}"))
+}
+
+/// What a client that ended badly said last: on stderr, else on stdout. Events are not what it said: they repeat what
 /// it read.
 pub(super) fn last_words(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Option<(Trouble, String)> {
-    let said = |path: &Path| {
-        let text = result::tail_of(path, ERROR_BYTES)?;
-        let is_word = |line: &&str| !line.is_empty() && !line.starts_with('{') && !line.ends_with('}');
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(is_word).collect();
-        let from = lines.len().saturating_sub(LAST_LINES);
-        lines.get(from..).filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n"))
-    };
+    let said = |path: &Path| Some(last_lines(path)).filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n"));
     let (errors, output) = (said(&attempt.errors()), said(&attempt.output()));
     let judged = [&errors, &output]
         .into_iter()
         .flatten()
         .map(|words| (trouble::judge(words, None, at), words.clone()))
         .find(|(trouble, _)| *trouble != Trouble::Other);
-    let code = exit.and_then(|exit| exit.exit_code);
     judged.map(|(trouble, words)| (trouble, newest_line(&words))).or_else(|| {
         let words = newest_line(&errors.or(output)?);
-        let message = code.map_or_else(|| words.clone(), |code| format!("exit code {code}: {words}"));
-        Some((Trouble::Other, message))
+        Some((Trouble::Other, with_code(exit, &words)))
     })
 }
 

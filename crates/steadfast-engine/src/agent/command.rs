@@ -6,7 +6,7 @@ use steadfast_core::clock::Millis;
 use steadfast_core::host::trouble::Trouble;
 use steadfast_core::text;
 
-use super::answer::{ANSWER_BYTES, Answer, last_words};
+use super::answer::{ANSWER_BYTES, Answer, last_words_of_program};
 use super::result;
 use crate::attempt::Attempt;
 use crate::shim::Exit;
@@ -36,7 +36,7 @@ pub(super) fn answer(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Answ
     let text = result::tail_of(&attempt.output(), most).map(|text| text::printable(&text));
     let left_out = fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(most));
     let failed = exit.is_some_and(|exit| exit.exit_code != Some(0));
-    let mut error = if failed { last_words(attempt, exit, at) } else { None };
+    let mut error = if failed { last_words_of_program(attempt, exit, at) } else { None };
     if let (Some((trouble, _)), Some(code)) = (&mut error, exit.and_then(|exit| exit.exit_code))
         && *trouble == Trouble::Other
         && SHELL_CANNOT_RUN.contains(&code)

@@ -36,9 +36,32 @@ fn from_file(file: &Path) -> Option<AgentResult> {
     from_json(&String::from_utf8_lossy(&bounded::whole(file, LARGEST_FILE).ok()?))
 }
 
+/// Whether there is a result file that nobody can understand: cut off, too long, or no JSON object.
+pub(super) fn is_broken(file: &Path) -> bool {
+    match bounded::whole(file, LARGEST_FILE) {
+        Ok(bytes) => object(&String::from_utf8_lossy(&bytes)).is_none(),
+        // What is no file at all is no result file either.
+        Err(_) => fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file()),
+    }
+}
+
+/// A judge's answer as other tools ask for it: `{"stop": …, "reason": …, "confidence": …}`. Their judges' confidence
+/// decides nothing, and neither does it here.
+pub(crate) fn verdict(file: &Path, said: &str) -> Option<(Option<bool>, Option<String>)> {
+    let from_file = bounded::whole(file, LARGEST_FILE).ok().and_then(|bytes| object(&String::from_utf8_lossy(&bytes)));
+    let object = from_file.filter(|object| object.contains_key("stop")).or_else(|| object(said))?;
+    let reason =
+        object.get("reason").and_then(Value::as_str).map(|text| text::cut(text::printable(text).trim(), LONGEST_TEXT));
+    Some((object.get("stop").and_then(Value::as_bool), reason))
+}
+
+fn object(said: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(without_fences(said)).ok()
+}
+
 /// A JSON object with at least one of our fields, perhaps between code fences.
 fn from_json(said: &str) -> Option<AgentResult> {
-    let object: Map<String, Value> = serde_json::from_str(without_fences(said)).ok()?;
+    let object = object(said)?;
     let words = |name: &str| {
         let text = text::printable(object.get(name)?.as_str()?);
         Some(text::cut(text.trim(), LONGEST_TEXT)).filter(|text| !text.is_empty())

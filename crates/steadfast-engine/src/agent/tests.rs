@@ -41,7 +41,7 @@ impl Left {
 
     fn outcome(&self) -> Outcome {
         let agent = AgentPlan { kind: self.kind.clone(), model: None, effort: None, user_hooks: false };
-        let tree = Tree { directory: Path::new("/nonexistent"), progress: None };
+        let tree = Tree { directory: Path::new("/nonexistent"), progress: None, before: None };
         report(&Ended {
             agent: &agent,
             markers: &[],
@@ -109,6 +109,22 @@ fn a_command_that_ends_well_has_a_result_even_if_it_says_nothing() {
 }
 
 #[test]
+fn a_result_file_that_nobody_understands_is_a_missing_result() {
+    let with = |file: &str, output: &str| Left::command().file(RESULT, file).file(OUTPUT, output);
+    for broken in ["{\"summary\": \"cut o", "done", "[]", ""] {
+        for output in ["", "all fine\n"] {
+            assert_eq!(with(broken, output).failure().0, FailureKind::NoResult, "{broken:?} {output:?}");
+        }
+    }
+    for understood in ["{}", "```json\n{\"decision\": \"continue\"}\n```\n", "{\"plateau\": \"of the wrong type\"}"] {
+        with(understood, "").success();
+    }
+    // A client's last words are its answer, too.
+    let done = Left::by(AgentKind::Claude).file(RESULT, "{\"summ").file(OUTPUT, &claude_result(&json!({}))).success();
+    assert_eq!(done.result.summary.as_deref(), Some("All done."));
+}
+
+#[test]
 fn a_command_that_ends_badly_says_why_in_its_last_lines() {
     let failed = |code: i32, errors: &str, output: &str| {
         Left::command().ended(Some(exit(Some(code)))).file(ERRORS, errors).file(OUTPUT, output).failure()
@@ -119,7 +135,15 @@ fn a_command_that_ends_badly_says_why_in_its_last_lines() {
         ((1, "", "You've hit your limit · resets 3pm (UTC)\n"), limit(3)),
         ((1, "Claude AI usage limit reached|1794751200\n", ""), limit(2)),
         ((1, "API Error: 529 overloaded\n", ""), FailureKind::Transient),
-        ((1, "Invalid API key · Please run /login\n", ""), FailureKind::CannotStart),
+        // What fails in the work of a program is no trouble with an account of ours.
+        ((1, "Invalid API key · Please run /login\n", ""), FailureKind::Exit),
+        ((1, "", "GET /me: got 401 Unauthorized\n2 tests failed\n"), FailureKind::Exit),
+        ((1, "", "expected: 5-hour limit reached; resets 3am.\ncompiler crashed\nsegfault\n"), FailureKind::Exit),
+        ((1, "", "5-hour limit reached; resets 3am.\ncompiler crashed\n"), FailureKind::Exit),
+        ((1, "", "FAIL quota: 5-hour limit reached; resets 3am.\n"), FailureKind::Exit),
+        ((1, "test quota: weekly limit reached\n1 test failed\n", ""), FailureKind::Exit),
+        ((1, "You've hit your limit · resets 3pm (UTC)\nnpm error code 1\n", ""), limit(3)),
+        ((1, "done\n", "5-hour limit reached ∙ resets 3pm (UTC)\n"), limit(3)),
         // Words of the work, not of the end.
         ((1, "", &format!("usage limit reached|1794751200\n{}", "ok\n".repeat(9))), FailureKind::Exit),
         ((127, "sh: 1: no-agent: not found\n", ""), FailureKind::CannotStart),

@@ -1,39 +1,40 @@
 //! The beads tracker: whether a label has no work left. `bd` is asked for what is ready and for everything that is not
 //! closed, since an issue in another agent's hands is not done.
 
-use std::path::Path;
-use std::time::Duration;
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::Finding;
+use super::{Finding, Surroundings};
 use crate::process;
 
 const MOST_OUTPUT: u64 = 16 << 20;
 /// Statuses of issues that nobody has to work on any more.
 const OVER: [&str; 4] = ["closed", "tombstone", "done", "resolved"];
 
-pub(super) fn are_empty(label: &str, directory: &Path, limit: Duration) -> Finding {
-    are_empty_by("bd", label, directory, limit)
+pub(super) fn are_empty(label: &str, here: &Surroundings) -> Finding {
+    are_empty_by("bd", label, here)
 }
 
-pub(super) fn are_empty_by(bd: &str, label: &str, directory: &Path, limit: Duration) -> Finding {
-    let ready = match list(&[bd, "ready", "--json", "--label", label], directory, limit) {
+pub(super) fn are_empty_by(bd: &str, label: &str, here: &Surroundings) -> Finding {
+    let ready = match list(&[bd, "ready", "--json", "--label", label], here) {
         Ok(issues) => issues.len(),
         Err(why) => return (None, why),
     };
     if ready > 0 {
         return (Some(false), format!("{ready} beads are ready"));
     }
-    let open = match list(&[bd, "list", "--json", "--label", label], directory, limit) {
+    let open = match list(&[bd, "list", "--json", "--label", label], here) {
         Ok(issues) => issues.iter().filter(|issue| !is_over(issue)).count(),
         Err(why) => return (None, why),
     };
     (Some(open == 0), format!("no bead is ready, {open} are in progress or blocked"))
 }
 
-fn list(argv: &[&str], directory: &Path, limit: Duration) -> Result<Vec<Value>, String> {
-    let captured = match process::capture(argv, directory, limit, MOST_OUTPUT) {
+fn list(argv: &[&str], here: &Surroundings) -> Result<Vec<Value>, String> {
+    let captured =
+        process::capture_with(&here.watch, Stdio::null(), &[], argv, &here.directory, here.limit, MOST_OUTPUT);
+    let captured = match captured {
         Ok(captured) => captured,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err("`bd` is not installed: beads cannot be counted".to_owned());

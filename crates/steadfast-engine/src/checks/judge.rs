@@ -1,7 +1,7 @@
 //! Asking another agent whether the work has levelled off. It is an attempt like any other, so that it outlives the
 //! engine and is never asked twice at the same time; what it said is collected after a crash.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use steadfast_core::clock;
@@ -10,11 +10,11 @@ use steadfast_core::prompt;
 use steadfast_core::run::{AgentPlan, Outcome};
 
 use super::{Finding, Surroundings};
-use crate::agent::{self, Call, Ended};
+use crate::agent::{self, Call, Ended, result};
 use crate::attempt::{Attempt, Sighting, patience};
 use crate::shim::Spec;
 
-/// A judge that was lost is asked again this often.
+/// Judges that are lost until nobody is asked any more.
 const MOST_TRIES: u32 = 3;
 
 /// Everything that a judge is asked with.
@@ -36,43 +36,60 @@ pub(crate) struct Request {
     pub(crate) grace: Duration,
 }
 
+/// The judge of this number of an attempt; they are asked one after the other.
+pub(super) fn beside(judged: &Path, number: u32) -> Attempt {
+    let mut directory = judged.as_os_str().to_owned();
+    directory.push(format!("-judge-{number}"));
+    Attempt::in_directory(directory.into())
+}
+
+/// What came of one judge.
+enum Told {
+    Finding(Finding),
+    /// It was lost under our eyes, so another one may be asked.
+    Lost,
+    /// An earlier engine lost or stopped it. That is over and says nothing about the next one.
+    Earlier,
+}
+
 pub(super) fn ask(request: &Request, here: &Surroundings) -> Finding {
-    for number in 1..=MOST_TRIES {
-        let mut directory = request.judged.clone().into_os_string();
-        directory.push(format!("-judge-{number}"));
-        let attempt = Attempt::in_directory(directory.into());
-        match try_once(request, here, &attempt) {
-            Ok(Some(finding)) => return finding,
-            Ok(None) => {}
+    let mut tries = 0;
+    for number in 1.. {
+        match try_once(request, here, &beside(&request.judged, number)) {
+            Ok(Told::Finding(finding)) => return finding,
+            Ok(Told::Lost) => tries += 1,
+            Ok(Told::Earlier) => {}
             Err(error) => return (None, format!("the judge cannot be asked: {error}")),
         }
-        if here.cancel.is_cancelled() {
+        if tries >= MOST_TRIES || here.watch.cancel.is_cancelled() {
             break;
         }
     }
     (None, "the judge did not come to a verdict".to_owned())
 }
 
-/// `None` when this judge was lost, so that another one may be asked.
-fn try_once(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::io::Result<Option<Finding>> {
-    if attempt.keeper()?.is_none() {
+fn try_once(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::io::Result<Told> {
+    let is_new = attempt.keeper()?.is_none();
+    if is_new {
         if attempt.directory().join(crate::shim::ABANDONED).exists() {
-            return Ok(None);
+            return Ok(Told::Earlier);
         }
         start(request, here, attempt)?;
     }
+    let without_verdict = || if is_new { Told::Lost } else { Told::Earlier };
     let patience = patience(request.limit, request.grace);
     let exit = loop {
         match attempt.look()? {
+            Sighting::Ended(exit) if exit.stopped => return Ok(without_verdict()),
             Sighting::Ended(exit) => break exit,
-            Sighting::Gone | Sighting::NeverBegan => return Ok(None),
-            Sighting::Kept | Sighting::Orphaned { .. } if here.cancel.is_cancelled() => {
+            Sighting::Gone | Sighting::NeverBegan => return Ok(without_verdict()),
+            Sighting::Kept | Sighting::Orphaned { .. } if here.watch.cancel.is_cancelled() => {
                 attempt.stop(request.grace)?;
-                return Ok(Some((None, "the judge was stopped".to_owned())));
+                return Ok(Told::Finding((None, "the judge was stopped".to_owned())));
             }
             Sighting::Orphaned { .. } => {
                 attempt.stop(request.grace)?;
-                return Ok(None);
+                return Ok(without_verdict());
             }
             Sighting::Kept if patience.is_some_and(|until| Instant::now() >= until) => attempt.kill()?,
             Sighting::Kept => std::thread::sleep(Duration::from_millis(50)),
@@ -89,11 +106,13 @@ fn try_once(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::i
         now: clock::now(),
     });
     attempt.tidy(&agent::PRIVATE_FILES);
-    Ok(Some(match report.outcome {
+    Ok(Told::Finding(match report.outcome {
         Outcome::Failed(failure) => (None, format!("the judge failed: {}", failure.message)),
         Outcome::Succeeded(success) => {
-            let why = success.result.reasoning.or(success.result.summary).unwrap_or_default();
-            (success.result.plateau, why)
+            let verdict = result::verdict(&attempt.result(), &report.text);
+            let (stop, reason) = verdict.unwrap_or_default();
+            let why = success.result.reasoning.or(reason).or(success.result.summary).unwrap_or_default();
+            (success.result.plateau.or(stop), why)
         }
     }))
 }

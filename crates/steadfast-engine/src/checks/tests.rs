@@ -10,7 +10,7 @@ fn here(directory: &Path) -> Surroundings {
     Surroundings {
         directory: directory.to_owned(),
         limit: Duration::from_mins(1),
-        cancel: Cancel::default(),
+        watch: Watch::default(),
         judge: None,
         evidence: directory.join("evidence.json"),
     }
@@ -81,7 +81,7 @@ fn asked(ready: &str, list: &str, code: i32) -> Finding {
     let bd = directory.path().join("bd");
     fs_err::write(&bd, script).unwrap();
     fs_err::set_permissions(&bd, std::fs::Permissions::from_mode(0o755)).unwrap();
-    beads::are_empty_by(bd.to_str().unwrap(), "loop/x", directory.path(), Duration::from_mins(1))
+    beads::are_empty_by(bd.to_str().unwrap(), "loop/x", &here(directory.path()))
 }
 
 #[test]
@@ -95,6 +95,6 @@ fn beads_are_empty_when_nothing_is_ready_or_under_way() {
     let (holds, detail) = asked("[]", "[]", 1);
     assert!(holds.is_none() && detail.ends_with("failed: oops"), "{detail}");
     assert_eq!(asked("not json", "[]", 0).0, None);
-    let missing = beads::are_empty_by("steadfast-no-bd", "x", Path::new("/"), Duration::from_mins(1));
+    let missing = beads::are_empty_by("steadfast-no-bd", "x", &here(Path::new("/")));
     assert_eq!(missing, (None, "`bd` is not installed: beads cannot be counted".into()));
 }

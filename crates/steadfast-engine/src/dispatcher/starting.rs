@@ -135,6 +135,7 @@ impl Follower {
         if self.stopping.is_cancelled() {
             return Err(stopped());
         }
+        self.keep_tree_before(&directory);
         let promises = promises_of(&self.stage.completion);
         let invoked = agent::invocation(&Call {
             agent: &self.stage.agent,

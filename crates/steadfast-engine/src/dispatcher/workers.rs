@@ -1,14 +1,14 @@
 //! What the dispatcher does on other threads: starting attempts, waiting for them and reading what came of them, looking
 //! things up, stopping. Each of them reports its end once, by a message.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use steadfast_core::clock;
 use steadfast_core::log;
-use steadfast_core::run::{AgentPlan, AttemptId, Check, Outcome, StagePlan};
+use steadfast_core::run::{AgentPlan, AttemptId, Check, Flight, Outcome, Phase, StagePlan};
 
 use super::starting::{Launch, Place, limit_of};
 use super::{Dispatcher, DriveError, Flying, News, cannot_start};
@@ -16,8 +16,10 @@ use crate::agent::{self, Ended};
 use crate::attempt::{self, Attempt};
 use crate::checks::judge;
 use crate::checks::{self, Surroundings};
-use crate::footprint::Tree;
-use crate::process::Cancel;
+use crate::durable;
+use crate::footprint::{self, Tree};
+use crate::process::{Cancel, Watch};
+use crate::processes::Family;
 
 /// How long a judge may think, if its stage does not say.
 const JUDGE_LIMIT: Duration = Duration::from_mins(15);
@@ -44,6 +46,7 @@ impl Dispatcher<'_> {
             run: plan.name.clone(),
             stage: stage.clone(),
             log: attempt.directory().with_file_name("engine.log"),
+            before: attempt.directory().with_file_name(format!("before-{}", id.stage)),
             attempt,
             place: self.place(stage, id),
             progress: self.observer.places(&plan, &self.run, id).progress,
@@ -86,6 +89,15 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// Ends the tests of an engine that was killed: nobody wants to know any more.
+    pub(super) fn stop_tests(&self) -> std::io::Result<()> {
+        let is_tested = |flight: &&Flight| matches!(flight.phase, Phase::Checking(_) | Phase::CheckingBefore);
+        for flight in self.run.flights.iter().filter(is_tested) {
+            checks::stop(&self.attempt(flight.id), self.engine.grace)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn check(&mut self, id: AttemptId, wanted: Vec<Check>) -> Result<(), DriveError> {
         let plan = self.plan.clone();
         let Some(stage) = plan.stage(id.stage) else { return Ok(()) };
@@ -95,13 +107,16 @@ impl Dispatcher<'_> {
             _ => None,
         };
         let limit = Duration::from_secs(self.engine.config.goal.verify_timeout_seconds);
-        let evidence = self.attempt(id).evidence();
+        let (attempt, grace) = (self.attempt(id), self.engine.grace);
         let (cancel, sender) = (self.cancel.clone(), self.sender.clone());
         self.threads.retain(|thread| !thread.is_finished());
         self.threads.push(std::thread::spawn(move || {
+            // An engine that was killed may have left the same test running.
+            checks::end_commands(&attempt, grace);
             let facts = match place.enter(&cancel) {
                 Ok(directory) => {
-                    let here = Surroundings { directory, limit, cancel, judge, evidence };
+                    let watch = Watch { cancel, mark: Some(checks::mark_of(&attempt)) };
+                    let here = Surroundings { directory, limit, watch, judge, evidence: attempt.evidence() };
                     wanted.iter().map(|check| checks::carry_out(check, &here)).collect()
                 }
                 // What holds in another directory says nothing about this one.
@@ -158,6 +173,8 @@ pub(super) struct Follower {
     pub(super) grace: Duration,
     sender: mpsc::Sender<News>,
     log: PathBuf,
+    /// What the tree looked like before the stage's first attempt.
+    before: PathBuf,
 }
 
 impl Follower {
@@ -166,13 +183,16 @@ impl Follower {
             // Whatever it tells, the directory knows better.
             let _ = keeper.wait();
         }
-        let exit = match self.attempt.wait(limit_of(&self.stage), self.grace) {
+        let tell = |family: &Family| self.tell_of_orphan(family);
+        let exit = match self.attempt.wait_and_tell(limit_of(&self.stage), self.grace, tell) {
             Ok(exit) => exit,
             // Its agent may be alive; to start another one now would be worse than to stop here.
             Err(error) => return cannot_start(format!("what became of the attempt cannot be told: {error}")),
         };
         let directory = if self.is_watched { self.watched() } else { None };
-        let tree = directory.as_deref().map(|directory| Tree { directory, progress: self.progress.as_deref() });
+        let before = self.tree_before();
+        let (progress, before) = (self.progress.as_deref(), before.as_deref());
+        let tree = directory.as_deref().map(|directory| Tree { directory, progress, before });
         let report = agent::report(&Ended {
             agent: &self.stage.agent,
             markers: &self.stage.output_parse,
@@ -203,6 +223,31 @@ impl Follower {
             }
         }
         report.outcome
+    }
+
+    /// Writes down what the tree looks like before the first attempt of a stage. Later attempts leave that as it is, and
+    /// so does whoever goes on after a crash.
+    pub(super) fn keep_tree_before(&self, directory: &Path) {
+        if !self.is_watched || self.id.iteration != 1 || self.before.exists() {
+            return;
+        }
+        let tree = footprint::of_tree(&Tree { directory, progress: self.progress.as_deref(), before: None });
+        if let Err(error) = durable::replace(&self.before, tree.as_bytes()) {
+            self.log(&format!("what the tree looks like cannot be kept: {error}"));
+        }
+    }
+
+    fn tree_before(&self) -> Option<String> {
+        if self.id.iteration == 1 { fs_err::read_to_string(&self.before).ok() } else { None }
+    }
+
+    /// Who waits for processes of an agent that is gone should know for what. The message is told once.
+    fn tell_of_orphan(&self, family: &Family) {
+        let Some(pid) = family.session.first() else { return };
+        let (run, iteration) = (&self.run, self.id.iteration);
+        self.tell(News::Note(format!(
+            "waiting for process {pid} of iteration {iteration}, whose keeper is gone; `kill {run}` ends it"
+        )));
     }
 
     /// The directory whose changes count as progress. Another one would say that nothing moves.

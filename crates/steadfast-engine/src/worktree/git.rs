@@ -8,7 +8,7 @@ use std::time::Duration;
 use steadfast_core::env_vars;
 
 use super::Worktree;
-use crate::process::{self, Cancel};
+use crate::process::{self, Cancel, Watch};
 
 pub(super) const GIT_LIMIT: Duration = Duration::from_mins(2);
 /// Of what git prints.
@@ -121,9 +121,10 @@ fn call(
         Some(guard) => (Stdio::from(guard.file.try_clone()?), guard.cancel.clone()),
         None => (Stdio::null(), Cancel::default()),
     };
+    let watch = Watch { cancel, mark: None };
     // We read its messages.
     let env = [(env_vars::LC_ALL, "C")];
-    let captured = process::capture_with(&cancel, stdin, &env, &argv, directory, GIT_LIMIT, most)?;
+    let captured = process::capture_with(&watch, stdin, &env, &argv, directory, GIT_LIMIT, most)?;
     if captured.exit_code == Some(0) {
         return Ok(captured.stdout);
     }

@@ -121,6 +121,25 @@ fn a_later_run_of_the_same_name_gets_another_branch() {
 }
 
 #[test]
+fn what_a_killed_git_only_began_to_write_down_stops_nobody() {
+    let world = repository();
+    let (home, project) = (world.path().join("home"), world.path().join("project"));
+    let other = Worktree::new(&home, &project, "run-1", "fix", "1-2");
+    let books = project.join(".git/worktrees/1-2");
+    fs_err::create_dir_all(&books).unwrap();
+    fs_err::write(books.join("locked"), "initializing\n").unwrap();
+    let gitdir = home.canonicalize().unwrap_or(home.clone()).join("worktrees/run-1/1-2/.git");
+    fs_err::write(books.join("gitdir"), format!("{}\n", gitdir.display())).unwrap();
+    fs_err::write(books.join("commondir"), "").unwrap();
+    let list = || git(None, &project, "list", &["worktree", "list"]);
+    list().unwrap_err();
+    // Another one of the same run comes first.
+    Worktree::new(&home, &project, "run-1", "fix", "1-1").enter(&Cancel::default()).unwrap();
+    other.enter(&Cancel::default()).unwrap();
+    assert_eq!(list().unwrap().lines().count(), 3);
+}
+
+#[test]
 fn without_a_repository_there_is_no_worktree() {
     let directory = tempfile::tempdir().unwrap();
     let worktree = Worktree::new(&directory.path().join("home"), directory.path(), "r", "n", "1-1");

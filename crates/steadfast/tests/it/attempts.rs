@@ -191,6 +191,25 @@ fn stopping_ends_the_agent_and_what_it_put_into_sessions_of_their_own() {
 }
 
 #[test]
+fn a_time_limit_ends_what_is_in_sessions_of_its_own_before_the_end_is_told() {
+    let world = World::new();
+    world.run("exec setsid -w sh -c 'trap \"\" TERM; echo $$ > stray; sleep 60'", Duration::from_secs(2));
+    let stray = world.appears("stray");
+    assert!(world.exit().timed_out);
+    assert!(!is_alive(&stray));
+}
+
+#[test]
+fn what_an_agent_leaves_running_when_it_ends_by_itself_is_left_alone() {
+    let world = World::new();
+    world.run("setsid sh -c 'echo $$ > server; exec sleep 60' & while [ ! -s server ]; do sleep 0.02; done", LONG);
+    let server = world.appears("server");
+    assert_eq!(world.exit().exit_code, Some(0));
+    assert!(is_alive(&server));
+    kill(server.trim().parse().unwrap());
+}
+
+#[test]
 fn ten_megabytes_of_output_are_streamed_to_the_file() {
     let world = World::new();
     world.run("head -c 10000000 /dev/zero; echo END", LONG);

@@ -197,6 +197,30 @@ fn another_agent_judges_where_the_plan_names_one() {
     assert!(asked.contains("Iteration 2: done") && asked.contains("<answer>\ndone"), "{asked}");
 }
 
+#[test]
+fn a_judge_whose_engine_was_killed_is_ended_with_the_run_and_another_one_asked_later() {
+    let world = World::new();
+    let mut improve = stage("improve", "echo x >> tries; echo done", 9, Rule::Plateau(1));
+    // The answer as other tools ask for it.
+    improve.judge = Some(shell(
+        "echo $$ >> judges; [ $(wc -l < judges) -ge 2 ] || while :; do sleep 0.05; done; \
+         echo '{\"stop\": true, \"reason\": \"flat\", \"confidence\": 0.9}' > $STEADFAST_RESULT",
+    ));
+    world.create(&plan(vec![improve]));
+    let mut killed = world.engine_process("");
+    let first = eventually(|| world.lines("judges").pop());
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert!(is_alive(&first));
+    let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
+    world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
+    assert_eq!(ended(&world.go_on()), (RunStatus::Killed, "killed"));
+    assert!(!is_alive(&first));
+    dispatcher::reopen(&mut world.store(), &engine(world.root.path()), RUN, None).unwrap();
+    assert_eq!(ended(&world.go_on()), (RunStatus::Completed, "plateau"));
+    assert_eq!((world.lines("tries").len(), world.lines("judges").len()), (1, 2));
+}
+
 /// Notes what it is shown, and wants the run to end after two iterations.
 #[derive(Default)]
 struct Watcher {

@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod control;
+mod cut_short;
 mod predecessor;
 mod rules;
 mod safety;

@@ -1,8 +1,8 @@
 //! When a used-up plan comes back, as agents word it: a number of seconds, a timestamp, "3pm (Europe/Berlin)", "in 2 hours".
 
-use jiff::civil::{Date, Time};
+use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::{Timestamp, ToSpan as _, Zoned};
 
 use crate::clock::{self, Millis};
 
@@ -119,7 +119,8 @@ fn moment(words: &[&str], message: &str, now: Millis) -> Option<Millis> {
         .and_then(|name| zone_named(name.trim_end_matches([')', '.', ',']), message))
         .unwrap_or_else(TimeZone::system);
     let here = Timestamp::from_millisecond(now).ok()?.to_zoned(zone);
-    let date = date(&mut words, &here);
+    let weekday = weekday(&mut words, &here);
+    let date = date(&mut words, &here).or(weekday);
     words.retain(|word| word != "at");
     let first = words.first()?;
     let joined = words.get(1).map(|second| format!("{first}{second}"));
@@ -130,6 +131,8 @@ fn moment(words: &[&str], message: &str, now: Millis) -> Option<Millis> {
         return Some(named + MINUTE);
     }
     match date {
+        // Today's time is over, so it is next week's.
+        Some(day) if weekday == Some(day) && named <= now => at(day.checked_add(1.week()).ok()?, time, &here),
         Some(_) => Some(named),
         None => clock::next_occurrence(&here, time),
     }
@@ -149,6 +152,16 @@ fn date(words: &mut Vec<String>, here: &Zoned) -> Option<Date> {
     words.drain(..if year.is_some() { 3 } else { 2 });
     let date = Date::new(year.unwrap_or(here.year()), month, day).ok()?;
     if year.is_none() && date < here.date() { Date::new(here.year() + 1, month, day).ok() } else { Some(date) }
+}
+
+/// Takes "Thursday" or "Thu" off the front of the words: the next such day, which may be today.
+fn weekday(words: &mut Vec<String>, here: &Zoned) -> Option<Date> {
+    const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let named = words.first().filter(|word| word.len() >= 3)?;
+    let number = DAYS.iter().position(|day| day.starts_with(named.as_str()))?;
+    let wanted = Weekday::from_monday_zero_offset(i8::try_from(number).ok()?).ok()?;
+    words.remove(0);
+    here.date().checked_add(i64::from(here.weekday().until(wanted)).days()).ok()
 }
 
 /// The zone with the case of the original message; zone names are case-sensitive on disk.
@@ -177,6 +190,13 @@ mod tests {
             ("You've hit your session limit · resets 3:30 pm (UTC)", "2026-11-15T15:30:00Z".to_owned()),
             ("You've hit your weekly limit · resets Nov 20, 9am (UTC)", "2026-11-20T09:00:00Z".to_owned()),
             ("You've hit your weekly limit · resets Nov 20 at 9:05am (UTC)", "2026-11-20T09:05:00Z".to_owned()),
+            // It is a Sunday.
+            ("weekly limit · resets Thursday 9am (UTC)", "2026-11-19T09:00:00Z".to_owned()),
+            ("weekly limit reached, resets on Thu, at 9:30 am (UTC)", "2026-11-19T09:30:00Z".to_owned()),
+            ("weekly limit · resets Sunday 3pm (UTC)", "2026-11-15T15:00:00Z".to_owned()),
+            ("weekly limit · resets Sun 9am (UTC)", "2026-11-22T09:00:00Z".to_owned()),
+            ("weekly limit · resets Sat 9am (UTC)", "2026-11-21T09:00:00Z".to_owned()),
+            ("weekly limit · resets Fri, Nov 20, 9am (UTC)", "2026-11-20T09:00:00Z".to_owned()),
             ("5-hour limit reached ∙ resets 11:30am (UTC)", "2026-11-16T11:30:00Z".to_owned()),
             // It is noon now, and these resets come in the minute that has begun.
             ("You've hit your session limit · resets 12pm (UTC)", "2026-11-15T12:01:00Z".to_owned()),

@@ -2,11 +2,11 @@
 //! is to stop: limits first, then rests that are over, then new iterations as far as there is room.
 
 use super::{COMPLETED, Machine, RunStatus, limit_reached};
-use crate::run::{Act, AttemptId, Flight, Phase, Record, StagePlan, StageStatus, WaitReason};
+use crate::run::{Act, AttemptId, Flight, Phase, Record, StagePlan, StageStatus, Undecided, WaitReason};
 
 impl Machine<'_> {
     pub(super) fn advance(&mut self) {
-        // Each turn but the last ends a stage.
+        // Each turn but the last ends a stage, or commits what an earlier stop left undecided.
         while self.run.status == RunStatus::Running {
             if let Some(reason) = limit_reached(self.plan, &self.run, self.now) {
                 self.wind_down(RunStatus::Completed, reason.to_owned());
@@ -56,13 +56,16 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether the stage ended, so that the next one is to be looked at.
+    /// Whether everything is to be looked at once more, since the stage may have ended.
     fn go_on(&mut self, plan: &StagePlan) -> bool {
         let delay = self.run.wait.as_ref().filter(|wait| wait.why == WaitReason::Delay);
         if self.run.flights.is_empty() && delay.is_some_and(|wait| wait.until_ms > self.now) {
             return false;
         }
         self.run.wait = None;
+        if self.decide_what_was_left() {
+            return true;
+        }
         self.try_again();
         if self.run.flights.is_empty() && self.end_if_settled(plan, &[], &[]) {
             return true;
@@ -79,6 +82,24 @@ impl Machine<'_> {
             }
         }
         false
+    }
+
+    /// Takes up agents that came through while the run was being stopped: their rules are tested now. Whether any of
+    /// them needed no test and was committed.
+    fn decide_what_was_left(&mut self) -> bool {
+        let undecided = self.stage_state_mut().map(|stage| std::mem::take(&mut stage.undecided)).unwrap_or_default();
+        let mut committed = false;
+        for Undecided { id, success } in undecided {
+            let checks = self.checks_after(&success);
+            if checks.is_empty() {
+                self.commit(id, success, &[]);
+                committed = true;
+            } else {
+                self.run.flights.push(Flight::new(id, Phase::Checking(success)));
+                self.acts.push(Act::Check { id, checks });
+            }
+        }
+        committed
     }
 
     fn try_again(&mut self) {

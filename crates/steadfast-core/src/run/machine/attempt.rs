@@ -4,8 +4,8 @@ use super::{Machine, RunStatus, time_left};
 use crate::clock::Millis;
 use crate::host::trouble::FARTHEST_RESET;
 use crate::run::{
-    Act, AgentDecision, AttemptId, AttemptUsage, Failure, FailureKind, Flight, Outcome, Phase, Record, Success, Wait,
-    WaitReason,
+    Act, AgentDecision, AttemptId, AttemptUsage, Failure, FailureKind, Flight, Outcome, Phase, Record, Success,
+    Undecided, Wait, WaitReason,
 };
 use crate::text;
 
@@ -61,14 +61,23 @@ impl Machine<'_> {
     }
 
     fn came_through(&mut self, id: AttemptId, success: Box<Success>) {
-        let checks = if self.run.cut_short { Vec::new() } else { self.checks_after(&success) };
-        if checks.is_empty() {
+        let checks = self.checks_after(&success);
+        // A promise is told once: whether it ends the stage is decided together with the commit, or not at all.
+        if self.run.cut_short && !(checks.is_empty() && success.promises.is_empty()) {
+            self.leave_undecided(id, success);
+        } else if checks.is_empty() {
             self.commit(id, success, &[]);
-            return;
-        }
-        if let Some(flight) = self.flight_mut(id) {
+        } else if let Some(flight) = self.flight_mut(id) {
             flight.phase = Phase::Checking(success);
             self.acts.push(Act::Check { id, checks });
+        }
+    }
+
+    /// The run is being stopped before anything was decided about this iteration. Its agent's work stays.
+    pub(super) fn leave_undecided(&mut self, id: AttemptId, success: Box<Success>) {
+        self.run.flights.retain(|flight| flight.id != id);
+        if let Some(stage) = self.stage_state_mut() {
+            stage.undecided.push(Undecided { id, success });
         }
     }
 

@@ -105,8 +105,11 @@ impl Machine<'_> {
         stage.iterations = stage.iterations.saturating_add(1);
         if !plan.parallel {
             stage.agreeing = if agrees { stage.agreeing.saturating_add(1) } else { 0 };
-            // An empty footprint is one that could not be taken.
-            let is_same = !success.footprint.is_empty() && stage.footprint.as_ref() == Some(&success.footprint);
+            // The first one has no words before it to be compared with. An empty footprint could not be taken.
+            let is_same = match &stage.footprint {
+                Some(before) => !before.is_empty() && *before == success.footprint,
+                None => success.untouched,
+            };
             stage.idle = if is_same { stage.idle.saturating_add(1) } else { 0 };
             stage.footprint = Some(success.footprint.clone());
         }

@@ -125,3 +125,15 @@ fn repeating_the_prompt_promises_nothing() {
     assert_eq!(of("<promise>X</promise>\n"), ["X"]);
     assert_eq!(of("It is <promise>ALL\nDONE</promise>"), ["ALL DONE"]);
 }
+
+#[test]
+fn a_verdict_as_other_tools_ask_for_it_is_understood() {
+    let nowhere = Path::new("/nonexistent/result.json");
+    let fenced = "```json\n{\"stop\": true, \"reason\": \"nothing new\", \"confidence\": 0.2}\n```";
+    assert_eq!(verdict(nowhere, fenced), Some((Some(true), Some("nothing new".into()))));
+    assert_eq!(verdict(nowhere, "{\"stop\": \"yes\"}"), Some((None, None)));
+    assert_eq!(verdict(nowhere, "stop"), None);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs_err::write(file.path(), "{\"stop\": false}").unwrap();
+    assert_eq!(verdict(file.path(), fenced), Some((Some(false), None)), "the file comes first");
+}

@@ -8,7 +8,7 @@ use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
 use super::{Here, driving, view};
 use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::output::{self, Done, Reader};
 
 /// What is shown of the iteration under way when somebody comes late.
 const LINES_BEFORE: usize = 20;
@@ -34,11 +34,15 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
         let mut lines = Vec::new();
         while follower.step(|_, line| lines.push(line.to_owned())) {}
         // With `--json`, nothing but the status at the end.
-        if !lines.is_empty() && !here.json {
+        if here.json {
+            lines.clear();
+        }
+        if !lines.is_empty() {
             progress.clear();
-            for line in &lines {
-                output::line(line);
-            }
+        }
+        if output::lines(lines.iter().map(String::as_str))? == Reader::IsGone {
+            // Nobody looks on any more; the run goes on.
+            return Ok(Done::default());
         }
         progress.show(&now.plan, &now.run);
         if !is_live && !is_driven {

@@ -10,6 +10,7 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::run::{Phase, RunKind, RunStatus};
 use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_engine::attempt::{Attempt, Sighting, run_directory};
+use steadfast_engine::checks;
 use steadfast_engine::dispatcher;
 use steadfast_engine::files::import::{self, Imported};
 use steadfast_engine::files::{self, Behind, Ending, RegistryEntry, Tidy};
@@ -149,9 +150,21 @@ fn clean_orphan(
 
 /// Agents whose engine is gone and that nobody will wait for.
 fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
-    let running = row.run.flights.iter().filter(|flight| flight.phase == Phase::Running);
-    for flight in running {
+    let grace = Duration::from_millis(here.paths.config.runs.grace_ms);
+    for flight in &row.run.flights {
         let attempt = Attempt::at(&here.paths.home, &row.run_id, flight.id);
+        if flight.phase != Phase::Running {
+            if checks::are_under_way(&attempt)? {
+                let iteration = flight.id.iteration;
+                report
+                    .stopped
+                    .push(format!("{}, test of iteration {iteration}", called(row.plan.kind, &row.plan.name)));
+                if !dry_run {
+                    checks::stop(&attempt, grace)?;
+                }
+            }
+            continue;
+        }
         if !attempt.directory().is_dir() {
             continue;
         }
@@ -159,7 +172,7 @@ fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) ->
             let iteration = flight.id.iteration;
             report.stopped.push(format!("{}, iteration {iteration}", called(row.plan.kind, &row.plan.name)));
             if !dry_run {
-                attempt.stop(Duration::from_millis(here.paths.config.runs.grace_ms))?;
+                attempt.stop(grace)?;
             }
         }
     }

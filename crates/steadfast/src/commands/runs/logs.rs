@@ -17,7 +17,7 @@ use super::Here;
 use super::finding::called;
 use crate::cli::LogsArgs;
 use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::output::{self, Done, Reader};
 
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The most of a file's end that is looked through for its last lines.
@@ -31,7 +31,7 @@ pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<Done, Failure> {
     let (_, row) = here.find(&arguments.name)?;
     if arguments.engine {
         let path = run_directory(&here.paths.home, &row.run_id).join("engine.log");
-        let lines = last_lines(&path, arguments.lines);
+        let lines = told_lines(&path, arguments.lines);
         return Ok(Done { text: lines.join("\n"), json: json!({"lines": lines}), code: 0 });
     }
     let attempts = attempts(&here.paths.home, &row.run_id);
@@ -61,8 +61,8 @@ pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<Done, Failure> {
     };
     let attempt = Attempt::at(&here.paths.home, &row.run_id, id);
     let host = host_of(&row.plan, id).filter(|_| !arguments.raw);
-    let shown = shown_lines(&last_lines(&attempt.output(), arguments.lines), host);
-    let errors = shown_lines(&last_lines(&attempt.errors(), arguments.lines), None);
+    let shown = shown_lines(&told_lines(&attempt.output(), arguments.lines), host);
+    let errors = shown_lines(&told_lines(&attempt.errors(), arguments.lines), None);
     let mut lines = shown.clone();
     if !errors.is_empty() {
         lines.push("--- stderr".into());
@@ -89,7 +89,16 @@ fn follow(here: &Here, run_id: &str, follower: &mut Follower) -> Result<(), Fail
             None => false,
         };
         // Looked at first, so that what is printed in between is not lost.
-        while follower.step(|id, line| print(here, id, line)) {}
+        loop {
+            let mut lines = Vec::new();
+            let is_more = follower.step(|id, line| lines.push(printed(here, id, line)));
+            if output::lines(lines.iter().map(String::as_str))? == Reader::IsGone {
+                return Ok(());
+            }
+            if !is_more {
+                break;
+            }
+        }
         if !is_driven {
             if is_live {
                 output::note("its engine is gone; `resume` goes on with it");
@@ -101,14 +110,12 @@ fn follow(here: &Here, run_id: &str, follower: &mut Follower) -> Result<(), Fail
 }
 
 /// A line as it is, or as an object of its own.
-fn print(here: &Here, id: AttemptId, line: &str) {
-    if here.json {
-        let (stage, iteration, attempt) = (id.stage, id.iteration, id.attempt);
-        let object = json!({"stage": stage, "iteration": iteration, "attempt": attempt, "line": line});
-        output::line(&object.to_string());
-    } else {
-        output::line(line);
+fn printed(here: &Here, id: AttemptId, line: &str) -> String {
+    if !here.json {
+        return line.to_owned();
     }
+    let (stage, iteration, attempt) = (id.stage, id.iteration, id.attempt);
+    json!({"stage": stage, "iteration": iteration, "attempt": attempt, "line": line}).to_string()
 }
 
 /// All attempts of a run that have a directory, in order.
@@ -160,10 +167,23 @@ fn shown(line: &str, host: Option<Host>) -> Option<String> {
     }
 }
 
-/// The last lines of a file, as far as they are near its end.
-fn last_lines(path: &Path, most: usize) -> Vec<String> {
-    let (_, bytes) = tail(path, most);
-    String::from_utf8_lossy(&bytes).lines().map(|line| text::cut(line, LONGEST_LINE)).collect()
+/// The last lines of a file, with a word to people if there are fewer than they want.
+fn told_lines(path: &Path, most: usize) -> Vec<String> {
+    let (lines, is_cut) = last_lines(path, most);
+    if is_cut {
+        let shown = TAIL_BYTES >> 20;
+        output::note(&format!("only the last {shown} MiB are shown; the whole output is in {}", path.display()));
+    }
+    lines
+}
+
+/// The last lines of a file as far as they are near its end, and whether there are more that were asked for.
+fn last_lines(path: &Path, most: usize) -> (Vec<String>, bool) {
+    let (from, bytes) = tail(path, most);
+    let lines: Vec<String> =
+        String::from_utf8_lossy(&bytes).lines().map(|line| text::cut(line, LONGEST_LINE)).collect();
+    let is_cut = from > 0 && lines.len() < most;
+    (lines, is_cut)
 }
 
 /// The same in bytes, and where in the file they begin.
@@ -287,8 +307,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("out.log");
         fs_err::write(&path, format!("{}\none\ntwo", "x".repeat(3 << 20))).unwrap();
-        assert_eq!(last_lines(&path, 2), ["one", "two"]);
-        assert_eq!(last_lines(&directory.path().join("none"), 2), Vec::<String>::new());
+        assert_eq!(last_lines(&path, 2), (vec!["one".to_owned(), "two".to_owned()], false));
+        let (lines, is_cut) = last_lines(&path, 9);
+        assert_eq!((lines.len(), is_cut), (3, true), "the first of them is not whole");
+        assert_eq!(last_lines(&directory.path().join("none"), 2), (Vec::new(), false));
     }
 
     #[test]

@@ -165,4 +165,5 @@ fn the_same_answer_three_times_is_no_progress() {
     world.loop_type("open", "completion: {promise: NEVER}");
     let output = world.loop_run(&["open"], "echo the same", &["--json"]);
     assert_eq!((output.code, &output.json()["reason"]), (1, &json!("no_progress")), "{output:?}");
+    assert_eq!(output.json()["iteration"], json!(3), "the first is compared with what was there before");
 }

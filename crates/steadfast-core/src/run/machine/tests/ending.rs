@@ -83,12 +83,6 @@ fn a_stop_waits_for_what_it_stopped() {
 
 #[test]
 fn a_stop_keeps_the_work_of_an_agent_that_came_through() {
-    let mut drive = Drive::started(loop_of(stage(beads_rule(), 9)));
-    drive.ok("1.1.1");
-    assert_eq!(
-        drive.send(RunEvent::StopRequested(killed())),
-        ["commit 1.1.1", "stage 1 failed: killed by user", "run killed: killed by user", "finish"]
-    );
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
     drive.send(RunEvent::StopRequested(killed()));
     assert_eq!(drive.ok("1.1.1")[..2], ["1.1.1 came through", "commit 1.1.1"]);
@@ -99,6 +93,43 @@ fn a_stop_keeps_the_work_of_an_agent_that_came_through() {
         ["stage 1 completed: fixed-n", "run completed: fixed-n", "finish"],
         "what was done before the stop is not done again"
     );
+}
+
+#[test]
+fn a_stop_commits_nothing_whose_rule_was_not_tested_and_going_on_tests_it_first() {
+    const ENDED: [&str; 3] = ["stage 1 failed: killed by user", "run killed: killed by user", "finish"];
+    let in_the_test = |drive: &mut Drive| {
+        drive.ok("1.1.1");
+        assert_eq!(drive.send(RunEvent::StopRequested(killed())), ENDED);
+    };
+    let in_the_attempt = |drive: &mut Drive| {
+        drive.send(RunEvent::StopRequested(killed()));
+        assert_eq!(drive.ok("1.1.1")[1..], ENDED);
+    };
+    for stop in [in_the_test as fn(&mut Drive), in_the_attempt] {
+        let mut drive = Drive::started(loop_of(stage(beads_rule(), 1)));
+        stop(&mut drive);
+        assert_eq!((drive.run.stages[0].iterations, drive.run.flights.len()), (0, 0));
+        drive.reopen(None);
+        assert_eq!(drive.send(RunEvent::Started), ["check 1.1.1 beads loop/auth"]);
+        assert_eq!(drive.send(RunEvent::Started), ["check 1.1.1 beads loop/auth"], "asked for again after a crash");
+        assert_eq!(
+            drive.checked("1.1.1", &[(beads(), Some(true))]),
+            ["commit 1.1.1", "stage 1 completed: beads-empty", "run completed: beads-empty", "finish"]
+        );
+    }
+}
+
+#[test]
+fn a_promise_that_came_while_the_run_was_stopped_still_counts() {
+    let mut drive = Drive::started(loop_of(stage(Rule::Promise("DONE".into()), 9)));
+    drive.send(RunEvent::StopRequested(killed()));
+    let done = Success { promises: vec!["DONE".into()], ..success("done") };
+    drive.ended("1.1.1", Outcome::Succeeded(Box::new(done)));
+    assert_eq!(drive.end(), (RunStatus::Killed, Some("killed by user")));
+    drive.reopen(None);
+    drive.send(RunEvent::Started);
+    assert_eq!((drive.end(), drive.run.stages[0].iterations), ((RunStatus::Completed, Some("promise")), 1));
 }
 
 #[test]

@@ -83,7 +83,7 @@ proptest! {
         script in any::<u64>(),
         fate in any::<u64>(),
     ) {
-        let disturbance = Disturbance { crashes: 10, stops: 3, orphans: 2, reopenings: 6 };
+        let disturbance = Disturbance { crashes: 10, stops: 3, orphans: 2, reopenings: 6, ..Disturbance::default() };
         World::new(Plan { limits, ..plan }, script, fate, disturbance).live();
     }
 
@@ -97,11 +97,25 @@ proptest! {
     ) {
         let mut plan = loop_of(StagePlan { parallel, ..stage(Rule::FixedN, runs) });
         plan.limits = RunLimits { errors: 10_000, parallel: 3, ..RunLimits::default() };
-        let disturbance = Disturbance { crashes: 5, stops: 5, orphans: 5, reopenings: 10 };
+        let disturbance = Disturbance { crashes: 5, stops: 5, orphans: 5, reopenings: 10, ..Disturbance::default() };
         let mut world = World::new(plan, script, fate, disturbance);
         world.live();
         prop_assert_eq!(world.run.reason.as_deref(), Some("fixed-n"));
         prop_assert_eq!(world.committed(), (1..=runs).map(|iteration| (1, iteration)).collect::<Vec<_>>());
+    }
+
+    /// Stopped in the middle of agents and of tests: the same rules hold in the end, after the same iterations.
+    #[test]
+    fn stopping_and_going_on_changes_nothing_that_is_decided(plan in any_plan(), script in any::<u64>(), fate in any::<u64>()) {
+        // Who goes on forgives idle iterations, which is a change.
+        let plan = Plan { limits: RunLimits { idle: 0, ..plan.limits }, ..plan };
+        let mut calm = World::new(plan.clone(), script, fate, Disturbance::default());
+        calm.live();
+        let disturbance = Disturbance { crashes: 5, stops: 8, orphans: 3, reopenings: 50, only_cut_short: true };
+        let mut stormy = World::new(plan, script, fate, disturbance);
+        stormy.live();
+        prop_assert_eq!(stormy.ends(), calm.ends());
+        prop_assert_eq!(stormy.committed(), calm.committed());
     }
 
     #[test]

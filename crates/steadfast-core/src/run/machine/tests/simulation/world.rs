@@ -13,6 +13,8 @@ pub(super) struct Disturbance {
     pub(super) stops: u32,
     pub(super) orphans: u32,
     pub(super) reopenings: u32,
+    /// Whether nobody goes on with a run that came to an end of its own.
+    pub(super) only_cut_short: bool,
 }
 
 /// A generator of which the same seed gives the same numbers.
@@ -156,7 +158,8 @@ impl World {
 
     /// Whether somebody wanted it to go on after an end, and it did.
     fn goes_on(&mut self) -> bool {
-        if self.disturbance.reopenings == 0 {
+        let is_cut_short = matches!(self.run.status, RunStatus::Killed | RunStatus::UnknownTermination);
+        if self.disturbance.reopenings == 0 || (self.disturbance.only_cut_short && !is_cut_short) {
             return false;
         }
         self.disturbance.reopenings -= 1;

@@ -1,0 +1,161 @@
+//! Runs that end in the middle of something: what came through is tested later, and nothing of the middle runs on.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::attempts::{eventually, is_alive};
+use crate::runs::{COUNTING, World, signal, wait};
+
+/// A test that does not end the first time and passes the second time.
+const TESTED: &str = "completion: {verify: ['./test.sh']}\nruns: 1";
+
+fn tested() -> World {
+    let world = World::new();
+    world.loop_type("tested", TESTED);
+    let script = "#!/bin/sh\necho $$ >> testers\n[ $(wc -l < testers) -ge 2 ] || while :; do sleep 0.05; done\n";
+    let path = world.in_project("test.sh");
+    world.write(&path, script);
+    std::process::Command::new("chmod").arg("+x").arg(path).status().unwrap();
+    world
+}
+
+fn tester(world: &World) -> String {
+    eventually(|| world.lines("testers").pop())
+}
+
+fn goes_on_with_the_test(world: &World) {
+    let output = world.run(&["loop", "resume", "tested", "--json"]);
+    let status = output.succeeds().json();
+    let told = (&status["status"], &status["reason"], &status["iteration"]);
+    assert_eq!(told, (&json!("completed"), &json!("verify"), &json!(1)), "{output:?}");
+    assert_eq!((world.lines("tries").len(), world.lines("testers").len()), (1, 2), "one agent, two tests");
+}
+
+#[test]
+fn an_iteration_whose_test_was_interrupted_is_tested_by_whoever_goes_on() {
+    let world = tested();
+    let agent = world.agent(COUNTING);
+    let run = world.spawn(&["loop", "run", "tested", "--agent", &agent]);
+    let first = tester(&world);
+    signal(&run, Signal::TERM);
+    assert_eq!(wait(run).code, 130);
+    assert!(!is_alive(&first));
+    assert_eq!(world.status("loop", "tested")["iteration"], json!(0), "not counted before its test");
+    goes_on_with_the_test(&world);
+
+    let world = tested();
+    world.loop_run(&["tested"], COUNTING, &["-d"]).succeeds();
+    let first = tester(&world);
+    world.run(&["loop", "kill", "tested"]).succeeds();
+    assert!(!is_alive(&first));
+    goes_on_with_the_test(&world);
+}
+
+#[test]
+fn a_test_whose_engine_was_killed_is_ended_by_kill_cleanup_and_resume() {
+    for verb in [Some("kill"), Some("cleanup"), None] {
+        let world = tested();
+        world.loop_run(&["tested"], COUNTING, &["-d"]).succeeds();
+        let first = tester(&world);
+        kill_process(world.engine("loop", "tested"), Signal::KILL).unwrap();
+        eventually(|| Some(()).filter(|()| world.status("loop", "tested")["live"] == json!(false)));
+        assert!(is_alive(&first));
+        match verb {
+            Some("kill") => drop(world.run(&["loop", "kill", "tested"]).succeeds()),
+            Some(verb) => {
+                let planned = world.run(&["loop", verb, "--dry-run", "--json"]).succeeds().json();
+                assert_eq!(planned["stopped"], json!(["loop tested, test of iteration 1"]));
+                assert!(is_alive(&first));
+                assert_eq!(world.run(&["loop", verb, "--json"]).succeeds().json()["stopped"], planned["stopped"]);
+            }
+            None => {}
+        }
+        assert_eq!(is_alive(&first), verb.is_none(), "{verb:?}");
+        goes_on_with_the_test(&world);
+        assert!(!is_alive(&first), "{verb:?}");
+    }
+}
+
+#[test]
+fn an_agent_in_a_session_of_its_own_is_gone_before_the_next_one_starts() {
+    let world = World::new();
+    world.loop_type("late", "completion: fixed-n\nruns: 1\ntimeout: 1s\nlimits: {errors: 2}");
+    let script = "echo $$ >> agents; while :; do sleep 0.05; done";
+    // Each one looks whether the one before it is there; a zombie is not.
+    let look = "[ -e agents ] && s=$(cat /proc/$(cat agents)/stat 2>/dev/null) && case \"$s\" in *') Z '*) ;; *) echo twin >> twins;; esac";
+    let agent = world.agent(&format!("{look}; {script}"));
+    let output = world.run(&["loop", "run", "late", "--agent", &format!("setsid -w {agent}")]);
+    assert_eq!(output.code, 1, "{output:?}");
+    let agents = world.lines("agents");
+    assert_eq!((agents.len(), agents.iter().any(|agent| is_alive(agent))), (2, false), "{agents:?}");
+    assert_eq!(world.lines("twins"), Vec::<String>::new());
+}
+
+#[test]
+fn who_waits_for_what_a_killed_keeper_left_says_so() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    let script = "echo $$ >> agents; while [ ! -e go ]; do sleep 0.05; done";
+    world.loop_run(&["once"], script, &["-d"]).succeeds();
+    let agent = eventually(|| world.lines("agents").pop());
+    let run_id = world.status("loop", "once")["run_id"].as_str().unwrap().to_owned();
+    let keeper = std::fs::read(world.env.home().join("runs").join(run_id).join("1-1-1/pid")).unwrap();
+    let keeper: Value = serde_json::from_slice(&keeper).unwrap();
+    kill_process(world.engine("loop", "once"), Signal::KILL).unwrap();
+    let keeper = i32::try_from(keeper["identity"]["pid"].as_i64().unwrap()).unwrap();
+    kill_process(Pid::from_raw(keeper).unwrap(), Signal::KILL).unwrap();
+    eventually(|| Some(()).filter(|()| world.status("loop", "once")["live"] == json!(false)));
+    let resumed = world.spawn(&["loop", "resume", "once"]);
+    let waits = format!("waiting for process {agent} of iteration 1, whose keeper is gone; `kill once` ends it");
+    let log = || world.run(&["loop", "logs", "once", "--engine"]).stdout;
+    eventually(|| log().contains(&waits).then_some(()));
+    std::fs::write(world.in_project("go"), "").unwrap();
+    let output = wait(resumed);
+    assert_eq!((output.code, output.stderr.matches(&waits).count()), (0, 1), "{output:?}");
+}
+
+#[test]
+fn who_reads_along_and_leaves_keeps_nobody_there() {
+    let world = World::new();
+    world.loop_type("open", "completion: {promise: NEVER}");
+    let silent = "echo begun; while :; do sleep 0.05; done";
+    world.loop_run(&["open"], silent, &["-d"]).succeeds();
+    eventually(|| Some(()).filter(|()| world.run(&["loop", "logs", "open"]).stdout.contains("begun")));
+    for verb in [&["logs", "open", "-f"][..], &["attach", "open"]] {
+        let mut command = world.env.command(&[&["loop"], verb].concat());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert_eq!(line, "begun\n");
+        drop(reader);
+        let ended = eventually(|| child.try_wait().unwrap());
+        assert_eq!(ended.code(), Some(0), "{verb:?}");
+        assert_eq!(world.status("loop", "open")["live"], json!(true));
+    }
+    for verb in [&["logs", "open", "-f"][..], &["logs", "open"], &["attach", "open"]] {
+        let mut command = world.env.command(&[&["loop"], verb].concat());
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = wait(command.stdout(full).stderr(Stdio::piped()).spawn().unwrap());
+        assert_eq!(output.code, 4, "{verb:?}: {output:?}");
+        assert!(output.stderr.contains("the output cannot be written"), "{verb:?}: {output:?}");
+    }
+    world.run(&["loop", "kill", "open"]).succeeds();
+}
+
+#[test]
+fn logs_say_when_they_show_less_than_was_asked_for() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    world.loop_run(&["once"], "yes a line of output | head -c 3000000", &[]).succeeds();
+    let output = world.run(&["loop", "logs", "once", "-n", "1000000"]);
+    assert!(
+        output.succeeds().stderr.contains("only the last 1 MiB are shown; the whole output is in /"),
+        "{}",
+        output.stderr
+    );
+    assert_eq!(world.run(&["loop", "logs", "once", "-n", "9"]).succeeds().stderr, "");
+}
