@@ -3,9 +3,11 @@
 //! because it runs inside every hook; clean text comes back as it is. When in doubt a value goes: memory is the
 //! wrong place for it.
 
+mod arguments;
 mod flags;
 mod names;
 mod operands;
+mod pipes;
 mod places;
 mod plain;
 mod prose;
@@ -84,7 +86,7 @@ fn secret_at(text: &str, at: usize, command: &mut flags::Command) -> Found {
     if !is_run(byte) {
         command.see_byte(text, at, byte);
         let hidden = match byte {
-            b'<' => shapes::private_block(text, at),
+            b'<' => shapes::private_block(text, at).or_else(|| command.input_of(text, at)),
             b':' => places::password_of_url(text, at).or_else(|| places::of_bot(text, at)),
             0x80.. => prose::foreign_name(text, at).and_then(|end| of_password(text, at, end)),
             _ => None,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::plain::{is_ordinary, is_reference, looks_random};
 use super::values::value_after;
-use super::{MARK, after, is_run, window};
+use super::{MARK, after, before, is_run, window};
 
 /// The farthest that the `@` of a URL is looked for.
 const URL_MAX: usize = 1_024;
@@ -158,10 +158,22 @@ pub(super) fn password_of_url(text: &str, at: usize) -> Option<Range<usize>> {
         let url = near.get(..near.find(ends_url).unwrap_or(near.len()))?;
         (url, url.rfind('@')?)
     };
+    let scheme = before(text, at, "https".len()).to_ascii_lowercase();
+    let web = scheme == "https" || scheme.ends_with("http");
     let colon = url.find(':').unwrap_or(url.len());
     let (from, secret) = match url.get(..colon) {
+        // Some services take a token for the user, and anything for its password.
+        Some(user) if web && matches!(url.get(colon..sign), Some(":" | ":x-oauth-basic")) => (0, user),
         Some(_) if colon < sign => (colon + 1, url.get(colon + 1..sign)?),
-        _ => (0, url.get(..sign).filter(|user| user.len() >= 16 && looks_random(user))?),
+        _ => (0, url.get(..sign).filter(|user| is_token_user(user, web))?),
     };
-    (!secret.is_empty() && !is_reference(secret)).then_some(start + from..start + sign)
+    (!secret.is_empty() && !is_reference(secret)).then_some(start + from..start + sign.min(from + secret.len()))
+}
+
+/// Whether the only name in a URL is a token. On the web hardly anything else stands there, elsewhere it is a user.
+fn is_token_user(user: &str, web: bool) -> bool {
+    const USERS: [&str; 12] = [
+        "git", "user", "username", "root", "admin", "anonymous", "hg", "svn", "oauth2", "x-access-token", "www", "me",
+    ];
+    if web { !USERS.contains(&user) } else { user.len() >= 16 && looks_random(user) }
 }

@@ -178,7 +178,9 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
     if word == MARK {
         return true;
     }
-    if is_reference(word) || is_ordinary(word) {
+    // What an object or a list begins with; the names in it are looked at next.
+    let opens = !value.quoted && word.bytes().all(|byte| b"[{(".contains(&byte));
+    if opens || is_reference(word) || is_ordinary(word) {
         return false;
     }
     let numeric = word.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'%'));
