@@ -113,7 +113,7 @@ fn of_run(text: &str, at: usize, run: &str, end: usize) -> Option<Range<usize>> 
     let dashes = run.len() - name.len();
     let flag = dashes > 1 || (dashes == 1 && name.len() > 1);
     match names::spaced_key(text, at, name).or_else(|| names::grade(name)) {
-        Some(Grade::Header) => places::of_header(text, end),
+        Some(Grade::Header) => places::of_header(text, at, end),
         Some(Grade::Cookie) => places::of_cookie(text, end, flag),
         Some(grade) => values::of_name(text, at, end, grade, flag)
             .or_else(|| prose::said(text, end, grade))

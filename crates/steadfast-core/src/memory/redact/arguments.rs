@@ -105,11 +105,10 @@ fn past_name<'t>(rest: &'t str, between: char, quote: &mut Quote) -> Option<&'t 
     None
 }
 
-/// What stands beside the secrets in a store of them.
+/// What stands beside the secrets in a store of them, by the last word of its name.
 fn is_no_secret(name: &str) -> bool {
-    const NAMES: [&str; 10] =
-        ["user", "username", "login", "host", "hostname", "port", "ttl", "max_ttl", "policies", "type"];
-    NAMES.contains(&name.trim_end_matches('='))
+    const WORDS: [&str; 9] = ["user", "username", "login", "host", "hostname", "port", "ttl", "policies", "type"];
+    name.trim_end_matches('=').rsplit(['_', '-', '.']).next().is_some_and(|last| WORDS.contains(&last))
 }
 
 fn is_something_else(secret: &str, holds: Holds, quoted: bool) -> bool {

@@ -83,7 +83,9 @@ impl Command {
             }
             "openssl" => Program::Openssl,
             "mongo" | "mongosh" | "mongodump" | "mongorestore" | "mongoimport" | "mongoexport" => Program::Mongo,
-            "docker" | "podman" | "nerdctl" | "buildah" | "skopeo" | "helm" | "oc" | "az" | "kubectl" => Program::Registry,
+            "docker" | "podman" | "nerdctl" | "buildah" | "skopeo" | "helm" | "oc" | "az" | "kubectl" => {
+                Program::Registry
+            }
             "smbclient" | "rpcclient" | "smbget" | "smbcacls" => Program::Samba,
             "lftp" => Program::Lftp,
             "htpasswd" => Program::Htpasswd,
@@ -91,7 +93,7 @@ impl Command {
             "ssh-keygen" => Program::SshKeygen,
             "gh" => Program::Github,
             "vault" | "bao" => Program::Vault,
-            "setx" | "setenv" => Program::Variable,
+            "setx" | "SETX" | "setenv" => Program::Variable,
             other => return self.see_other(text, at, other),
         };
         self.program = Some((program, at));
@@ -174,13 +176,14 @@ impl Command {
         let (program, named) = self.program.filter(|(_, named)| at - named <= COMMAND_MAX)?;
         match program {
             Program::Htpasswd if named == at => return operands::of_htpasswd(text, end),
-            Program::Settings | Program::Variable if self.verb == Verb::Set && after(text, end).starts_with(' ') => {
-                if !matches!(names::grade(run), Some(Grade::Strong | Grade::Token | Grade::Weak)) {
-                    return None;
+            Program::Settings | Program::Variable if self.verb == Verb::Set && named < at && !run.starts_with('-') => {
+                let telling = matches!(names::grade(run), Some(Grade::Strong | Grade::Token | Grade::Weak))
+                    && after(text, end).starts_with(' ');
+                // What follows is the value, whatever it is called. The name of a setting may have several parts.
+                if telling || (program == Program::Variable && !before(text, at, 1).starts_with('/')) {
+                    self.verb = Verb::Other;
                 }
-                // What follows is the value, whatever it is called.
-                self.verb = Verb::Other;
-                return secret_in(text, end, Holds::Setting, true);
+                return telling.then(|| secret_in(text, end, Holds::Setting, true)).flatten();
             }
             Program::Vault if self.verb == Verb::KeepSecret && after(text, end).starts_with('=') => {
                 // Name and value may be quoted together.

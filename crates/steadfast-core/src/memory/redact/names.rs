@@ -95,9 +95,8 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
     let qualified = last + 1 < words.len();
     match word {
         "password" | "passwords" | "passwd" | "passphrase" | "passcode" | "secret" | "secrets" | "credential"
-        | "credentials" | "creds" | "apikey" | "pw" | "passwort" | "kennwort" | "wachtwoord" | "senha" | "contrasena" => {
-            Some(Grade::Strong)
-        }
+        | "credentials" | "creds" | "apikey" | "pw" | "passwort" | "kennwort" | "wachtwoord" | "senha"
+        | "contrasena" => Some(Grade::Strong),
         "token" if qualified && words.last().is_some_and(|word| word == "id") => None,
         "token" | "jwt" => Some(if word == "jwt" && words.len() == 1 { Grade::Query } else { Grade::Token }),
         "authorization" => Some(Grade::Header),

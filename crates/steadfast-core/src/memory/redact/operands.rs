@@ -45,9 +45,7 @@ pub(super) fn word_from(text: &str, from: usize) -> Option<Range<usize>> {
     let rest = text.get(from..)?;
     // The quote that closed the word before.
     let rest = rest.strip_prefix(['"', '\'']).unwrap_or(rest);
-    let rest = rest.trim_start_matches([' ', '\t']);
-    // A line that goes on is the same command.
-    let rest = rest.strip_prefix("\\\n").map_or(rest, |line| line.trim_start_matches([' ', '\t']));
+    let rest = past_blanks(rest);
     let quote = rest.chars().next().filter(|first| matches!(first, '"' | '\''));
     let rest = quote.and_then(|quote| rest.strip_prefix(quote)).unwrap_or(rest);
     let start = text.len() - rest.len();
@@ -59,4 +57,10 @@ pub(super) fn word_from(text: &str, from: usize) -> Option<Range<usize>> {
     };
     let length = rest.char_indices().find(|place| ends(*place)).map_or(rest.len(), |(at, _)| at);
     (length > 0).then_some(start..start + length)
+}
+
+/// The text behind its blanks. A line that goes on is the same command.
+pub(super) fn past_blanks(text: &str) -> &str {
+    let rest = text.trim_start_matches([' ', '\t']);
+    rest.strip_prefix("\\\n").map_or(rest, |line| line.trim_start_matches([' ', '\t']))
 }

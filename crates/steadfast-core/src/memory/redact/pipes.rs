@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::arguments::{Holds, secret_in};
-use super::operands::word_from;
+use super::operands::{past_blanks, word_from};
 use super::plain::is_reference;
 use super::{after, is_run, window};
 
@@ -35,7 +35,7 @@ pub(super) fn of_echo(text: &str, end: usize, formats: bool) -> (usize, Option<R
         }
     }
     let rest = after(near, at);
-    let rest = rest.strip_prefix(['"', '\'']).unwrap_or(rest).trim_start_matches([' ', '\t', '\\', '\n']);
+    let rest = past_blanks(rest.strip_prefix(['"', '\'']).unwrap_or(rest));
     let stop = end + near.len() - rest.len();
     let pipeline = rest.strip_prefix('|').filter(|rest| !rest.starts_with('|'));
     // The first word is how the others are written.
@@ -72,7 +72,8 @@ fn reads_secret(text: &str, pipe: usize) -> bool {
     let words: Vec<&str> =
         pipeline.split(|c: char| !c.is_ascii() || !is_run(c as u8)).filter(|word| !word.is_empty()).collect();
     let has = |word: &str| words.contains(&word);
-    let pair = |first: &str, second: &str| words.windows(2).any(|pair| matches!(pair, [a, b] if *a == first && *b == second));
+    let pair =
+        |first: &str, second: &str| words.windows(2).any(|pair| matches!(pair, [a, b] if *a == first && *b == second));
     words.iter().any(|word| is_reader(word))
         || has("chpasswd")
         || (has("sudo") && has("-S"))

@@ -197,7 +197,7 @@ pub(super) fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
 /// What the user marked as private, with the marks. A mark inside is closed by its own; of one that is never closed,
 /// everything behind it goes.
 pub(super) fn private_block(text: &str, at: usize) -> Option<Range<usize>> {
-    if !opens_private(text, at) {
+    if !opens_private(text, at) && !is_closed_private(text, at) {
         return None;
     }
     let mut open = 1;
@@ -231,6 +231,21 @@ fn opens_private(text: &str, at: usize) -> bool {
     let name = attribute.bytes().take_while(|byte| super::is_run(*byte)).count();
     let given = attribute.len() < behind.len() && name > 0 && after(attribute, name).trim_start().starts_with('=');
     attribute.starts_with('>') || given
+}
+
+/// `<private note>`: a mark too, if it is closed before another one begins.
+fn is_closed_private(text: &str, at: usize) -> bool {
+    const CLOSED_MAX: usize = 4_096;
+    let named = behind_private(text, at, "<private").is_some_and(|behind| behind.starts_with(char::is_whitespace));
+    let near = window(text, at, CLOSED_MAX).as_bytes();
+    named
+        && memchr::memchr_iter(b'<', near)
+            .skip(1)
+            .map(|mark| at + mark)
+            .find_map(|mark| {
+                private_end(text, mark).map(|_| true).or_else(|| opens_private(text, mark).then_some(false))
+            })
+            .unwrap_or(false)
 }
 
 /// Where `</private>` ends.

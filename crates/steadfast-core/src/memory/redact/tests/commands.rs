@@ -68,6 +68,9 @@ fn commands_that_take_a_secret() {
         "echo {} | gh auth login --with-token",
         "echo {} | gh secret set X",
         "echo {} | sudo -S ls",
+        "echo {} | base64 -d | docker login --password-stdin",
+        "echo {} \\\n  | docker login \\\n  --password-stdin",
+        "sh -c 'echo {} | docker login --password-stdin'",
         "docker login --password-stdin <<< {}",
         "kubectl create secret generic x --from-literal=k={}",
         "kubectl create secret generic x --from-literal k={} -n a",
@@ -108,6 +111,7 @@ fn quotations_that_hold_a_secret() {
             "curl -H 'X-Api-Key: {}' https://h",
             "curl -H \"Authorization: Basic {}\" https://h",
             "curl -H 'Authorization: Bearer {}' https://h",
+            "curl -H 'Authorization: {}' https://h",
             "openssl rsa -in a -passin pass:{} -out b",
             "openssl pkcs12 -export -passout pass:{}",
             "openssl pkcs12 -passin 'pass:{}' -passout \"pass:{}\"",
@@ -123,8 +127,23 @@ fn quotations_that_hold_a_secret() {
         &WORDS.map(|word| (word, MARK)),
     );
     hides(
-        &["openssl rsa -passin pass:{} -in a"],
+        &["openssl rsa -passin pass:{} -in a", "curl --user \"admin\":{} https://h", "curl -u \"$USER\":{} https://h"],
         &[("'sword fish'", "'[redacted]'"), ("\"correct horse\"", "\"[redacted]\"")],
+    );
+    hides(
+        &[
+            "docker run -e \"DB_PASSWORD={}\" -e X=1 image",
+            "docker run -e 'DB_PASSWORD={}' image",
+            "curl -H 'X-Api-Key: {}' https://h",
+            "curl --header \"X-Api-Key: {}\" https://h",
+            "kubectl create secret generic x --from-literal='k={}'",
+            "vault kv put secret/x 'value={}' \"b={}\"",
+            "smbclient -U 'bob%{}' //h/s",
+            "{\"command\":\"curl --user admin:\\\"{}\\\" https://h\"}",
+            "{\"command\":\"mysql -p\\\"{}\\\" db\"}",
+            "curl -A 'X11; Linux | x' -u \"bob:{}\" https://h",
+        ],
+        &[("sword fish", MARK), ("Correct2 horse & battery", MARK)],
     );
 }
 
@@ -160,8 +179,14 @@ fn what_is_private_goes_however_its_mark_is_written() {
         ("a <private>b <private>c</private> d</private> e", "a [redacted] e"),
         ("a <private>everything\nbehind it", "a [redacted]"),
         ("a <private x=\"never closed", "a [redacted]"),
+        ("a <private note>b</private> c", "a [redacted] c"),
+        ("ssh -i <private key> h <private>b</private> c", "ssh -i <private key> h [redacted] c"),
+        ("<private>see <private key> b</private> c", "[redacted] c"),
         ("a <private", "a <private"),
-        ("a <privateer>b</privateer> <private-key> <private_x>", "a <privateer>b</privateer> <private-key> <private_x>"),
+        (
+            "a <privateer>b</privateer> <private-key> <private_x>",
+            "a <privateer>b</privateer> <private-key> <private_x>",
+        ),
         ("a </private> b", "a </private> b"),
     ]);
 }
@@ -232,6 +257,17 @@ fn ordinary_commands_stay() {
         "the pattern: match, compat=true, dispatch: never",
         "git config --global user.name bob",
         "sudo -S ls",
+        "set -x is on for SECRET handling",
+        "set -gx PATH a SECRET b",
+        "ssh -i <private key> host, <private key file>",
+        "https://unpkg.com/react@18.2.0/umd and https://$TOKEN@github.com/o/r",
+        "http://localhost:3000/@vite/client",
+        "psql postgresql://bob@db/x",
+        "the header \"Authorization: required\"",
+        "{\"secrets\": {\n  \"n\": 1\n}}",
+        "grep \"password=\" file.txt and 'token:' in it",
+        "let url_pat = \"*.rs\";",
+        "echo $(cat token) | docker login --password-stdin",
     ]
     .into_iter()
     .filter(|text| redact(text) != *text)
