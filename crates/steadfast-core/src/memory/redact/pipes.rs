@@ -37,18 +37,24 @@ pub(super) fn of_echo(text: &str, end: usize, formats: bool) -> (usize, Option<R
     let rest = after(near, at);
     let rest = past_blanks(rest.strip_prefix(['"', '\'']).unwrap_or(rest));
     let stop = end + near.len() - rest.len();
-    let pipeline = rest.strip_prefix('|').filter(|rest| !rest.starts_with('|'));
+    if !rest.starts_with('|') || rest.starts_with("||") {
+        return (stop, None);
+    }
+    let (reads, pipeline_end) = readers(text, stop);
+    // Without a reader there is none for whatever else is written inside of the pipeline.
+    if !reads {
+        return (pipeline_end, None);
+    }
     // The first word is how the others are written.
     let first = usize::from(formats && operands.len() > 1);
-    let hidden = pipeline.and_then(|_| {
-        let (first, last) = (operands.get(first)?, operands.last()?);
-        let several = first != last;
-        let start = if several { opening_quote(near, first.start) } else { first.start };
-        let finish = if several { closing_quote(near, last.end) } else { last.end };
-        let written = near.get(start..finish)?;
-        (!is_reference(written) && reads_secret(text, stop)).then_some(end + start..end + finish)
-    });
-    (stop, hidden)
+    let (Some(first), Some(last)) = (operands.get(first), operands.last()) else {
+        return (stop, None);
+    };
+    let several = first != last;
+    let start = if several { opening_quote(near, first.start) } else { first.start };
+    let finish = if several { closing_quote(near, last.end) } else { last.end };
+    let hidden = near.get(start..finish).is_some_and(|written| !is_reference(written));
+    (stop, hidden.then_some(end + start..end + finish))
 }
 
 /// The secret of `<<< …`; `at` is where that may begin.
@@ -65,8 +71,8 @@ fn closing_quote(text: &str, at: usize) -> usize {
     at + usize::from(after(text, at).starts_with(['"', '\'']))
 }
 
-/// Whether one of the programs behind a pipe takes a secret from its input.
-fn reads_secret(text: &str, pipe: usize) -> bool {
+/// Whether one of the programs behind a pipe takes a secret from its input, and where the pipeline ends.
+fn readers(text: &str, pipe: usize) -> (bool, usize) {
     let near = window(text, pipe, READERS_MAX);
     let pipeline = near.get(..pipeline_end(near)).unwrap_or(near);
     let words: Vec<&str> =
@@ -74,14 +80,15 @@ fn reads_secret(text: &str, pipe: usize) -> bool {
     let has = |word: &str| words.contains(&word);
     let pair =
         |first: &str, second: &str| words.windows(2).any(|pair| matches!(pair, [a, b] if *a == first && *b == second));
-    words.iter().any(|word| is_reader(word))
+    let reads = words.iter().any(|word| is_reader(word))
         || has("chpasswd")
         || (has("sudo") && has("-S"))
         || (has("passwd") && has("--stdin"))
         || (has("openssl") && has("stdin"))
         || (has("gh") && pair("secret", "set"))
         || (has("wrangler") && pair("secret", "put"))
-        || ((has("docker") || has("podman")) && pair("secret", "create"))
+        || ((has("docker") || has("podman")) && pair("secret", "create"));
+    (reads, pipe + pipeline.len())
 }
 
 /// Where a pipeline ends. A line that goes on is the same one.

@@ -217,6 +217,9 @@ pub(super) fn private_block(text: &str, at: usize) -> Option<Range<usize>> {
     Some(at..text.len())
 }
 
+const OPEN: &str = "<private";
+const CLOSE: &str = "</private";
+
 /// What follows the name of a mark, at most so much as matters.
 fn behind_private<'t>(text: &'t str, at: usize, name: &str) -> Option<&'t str> {
     const BEHIND_MAX: usize = 64;
@@ -226,31 +229,28 @@ fn behind_private<'t>(text: &'t str, at: usize, name: &str) -> Option<&'t str> {
 
 /// `<private>`, also with blanks or attributes; `<private key>` is a place left for one.
 fn opens_private(text: &str, at: usize) -> bool {
-    let Some(behind) = behind_private(text, at, "<private") else { return false };
+    let Some(behind) = behind_private(text, at, OPEN) else { return false };
     let attribute = behind.trim_start();
     let name = attribute.bytes().take_while(|byte| super::is_run(*byte)).count();
     let given = attribute.len() < behind.len() && name > 0 && after(attribute, name).trim_start().starts_with('=');
     attribute.starts_with('>') || given
 }
 
-/// `<private note>`: a mark too, if it is closed before another one begins.
+/// `<private note>`: a mark too, if it is closed before anything like it begins.
 fn is_closed_private(text: &str, at: usize) -> bool {
     const CLOSED_MAX: usize = 4_096;
-    let named = behind_private(text, at, "<private").is_some_and(|behind| behind.starts_with(char::is_whitespace));
-    let near = window(text, at, CLOSED_MAX).as_bytes();
-    named
-        && memchr::memchr_iter(b'<', near)
-            .skip(1)
-            .map(|mark| at + mark)
-            .find_map(|mark| {
-                private_end(text, mark).map(|_| true).or_else(|| opens_private(text, mark).then_some(false))
-            })
-            .unwrap_or(false)
+    if !behind_private(text, at, OPEN).is_some_and(|behind| behind.starts_with(char::is_whitespace)) {
+        return false;
+    }
+    memchr::memchr_iter(b'<', window(text, at, CLOSED_MAX).as_bytes())
+        .skip(1)
+        .map(|mark| at + mark)
+        .find(|mark| private_end(text, *mark).is_some() || behind_private(text, *mark, OPEN).is_some())
+        .is_some_and(|mark| private_end(text, mark).is_some())
 }
 
 /// Where `</private>` ends.
 fn private_end(text: &str, at: usize) -> Option<usize> {
-    const CLOSE: &str = "</private";
     let behind = behind_private(text, at, CLOSE)?;
     let rest = behind.trim_start().strip_prefix('>')?;
     Some(at + CLOSE.len() + behind.len() - rest.len())

@@ -50,7 +50,7 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: boo
     let quote = quote.filter(|_| !value.quoted);
     // A header is quoted whole; a sentence may be, too.
     value.quoted |= quote.is_some() && value.joint == Joint::Colon && is_header(text, at);
-    is_secret(text, grade, &value).then(|| with_blanks(text, value, quote))
+    is_secret(text, grade, &value).then(|| with_blanks(text, &value, quote))
 }
 
 /// The quote right before the name at a place, which goes around the value, too.
@@ -72,8 +72,8 @@ fn is_header(text: &str, at: usize) -> bool {
 
 /// Where a secret ends that may have blanks, since it is quoted together with its name: `-e "DB_PASSWORD=…"`. Another
 /// pair ends it too.
-fn with_blanks(text: &str, value: Value, quote: Option<char>) -> Range<usize> {
-    let Range { start, end } = value.range;
+fn with_blanks(text: &str, value: &Value, quote: Option<char>) -> Range<usize> {
+    let Range { start, end } = value.range.clone();
     let spread = before_is(text, start, b'=') || value.quoted;
     let Some(quote) = quote.filter(|_| spread && !after(text, start).starts_with(MARK)) else {
         return start..end;
