@@ -56,8 +56,12 @@ fn pass(text: &str, most: usize) -> Option<String> {
         match secret_at(text, at, &mut command) {
             Found::Nothing { next } => at = next,
             // What is marked already stays as it is, with what stands behind it.
-            Found::Secret(hidden) if after(text, hidden.start).starts_with(MARK) => at = hidden.start + MARK.len(),
+            Found::Secret(hidden) if after(text, hidden.start).starts_with(MARK) => {
+                command.see_gap(text, at..hidden.start);
+                at = hidden.start + MARK.len();
+            }
             Found::Secret(hidden) => {
+                command.see_gap(text, at..hidden.start);
                 clean.push_str(text.get(copied..hidden.start).unwrap_or_default());
                 clean.push_str(MARK);
                 copied = hidden.end;

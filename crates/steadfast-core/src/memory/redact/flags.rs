@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::arguments::{Holds, secret_in};
 use super::names::{self, Grade};
-use super::{after, before, operands, pipes};
+use super::{after, before, operands, pipes, window};
 
 /// The farthest that a flag stands behind its program.
 const COMMAND_MAX: usize = 2_048;
@@ -117,13 +117,14 @@ impl Command {
                 Verb::Other
             }
             ("secret", Some(Program::Registry)) if follows("create ") => Verb::KeepSecret,
-            ("put" | "patch" | "write", Some(Program::Vault)) => Verb::KeepSecret,
-            (flag, Some(Program::Variable)) if flag.starts_with('-') => match flag.trim_start_matches('-') {
-                // What is erased or asked for has no value.
-                "erase" | "query" | "show" | "names" => Verb::Other,
-                letters if !flag.starts_with("--") && letters.contains(['e', 'q', 'S', 'n', 'o']) => Verb::Other,
-                _ => Verb::Set,
-            },
+            ("put" | "patch", Some(Program::Vault)) if follows("kv ") => Verb::KeepSecret,
+            ("write", Some(Program::Vault)) if follows("vault ") || follows("bao ") => Verb::KeepSecret,
+            // What is erased or asked for has no value.
+            (flag, Some(Program::Variable)) if is_without_value(flag) => {
+                self.program = None;
+                return;
+            }
+            (flag, Some(Program::Variable)) if flag.starts_with('-') => Verb::Set,
             (flag, _) if pipes::is_reader(flag) => {
                 self.reads_secret = true;
                 return;
@@ -131,6 +132,15 @@ impl Command {
             _ => return,
         };
         self.verb = verb;
+    }
+
+    /// Takes notice of what stands between a word and the secret that it announced.
+    pub(super) fn see_gap(&mut self, text: &str, gap: Range<usize>) {
+        for (at, byte) in text.get(gap.clone()).unwrap_or_default().bytes().enumerate() {
+            if matches!(byte, b'"' | b'\'') {
+                self.see_byte(text, gap.start + at, byte);
+            }
+        }
     }
 
     /// A byte between words; some end the command.
@@ -143,8 +153,7 @@ impl Command {
             b';' | b'|' => self.quote.is_none(),
             b'&' => self.quote.is_none() && neighbour(Some(at + 1)) == Some(b'&'),
             b'"' | b'\'' => {
-                let letter = |at: Option<usize>| neighbour(at).is_some_and(|byte| byte.is_ascii_alphabetic());
-                let apostrophe = byte == b'\'' && letter(at.checked_sub(1)) && letter(Some(at + 1));
+                let apostrophe = byte == b'\'' && is_apostrophe(text, at);
                 match self.quote {
                     _ if apostrophe || self.program.is_none() => {}
                     None => self.quote = Some(byte),
@@ -241,4 +250,21 @@ impl Command {
             Program::Htpasswd | Program::Settings | Program::Github | Program::Vault | Program::Variable => None,
         }
     }
+}
+
+/// The flags of `set` with which a variable gets no value.
+fn is_without_value(flag: &str) -> bool {
+    match flag.strip_prefix("--") {
+        Some(name) => matches!(name, "erase" | "query" | "show" | "names"),
+        None => flag.starts_with('-') && flag.contains(['e', 'q', 'S', 'n', 'o']),
+    }
+}
+
+/// The sign in `isn't` quotes nothing.
+fn is_apostrophe(text: &str, at: usize) -> bool {
+    const ENDINGS: [&str; 7] = ["s", "t", "d", "m", "re", "ve", "ll"];
+    let letter = before(text, at, 1).starts_with(|c: char| c.is_ascii_alphabetic());
+    let word = window(text, at + 1, 3);
+    let ending = word.find(|c: char| !c.is_ascii_alphabetic()).and_then(|end| word.get(..end)).unwrap_or(word);
+    letter && ENDINGS.contains(&ending)
 }

@@ -148,6 +148,16 @@ fn quotations_that_hold_a_secret() {
 }
 
 #[test]
+fn a_command_ends_behind_its_quotations() {
+    becomes(&[
+        ("mysql -p'Hun ter2' db; mkdir -psrc", "mysql -p'[redacted]' db; mkdir -psrc"),
+        ("mysql -pHunter2 -e 'a; b' -pX1 | mkdir -psrc", "mysql -p[redacted] -e 'a; b' -p[redacted] | mkdir -psrc"),
+        ("curl -u \"bob\":'a b' x && git -u a:b", "curl -u \"bob\":'[redacted]' x && git -u a:b"),
+        ("curl isn't here; mysql -pX1", "curl isn't here; mysql -p[redacted]"),
+    ]);
+}
+
+#[test]
 fn addresses_that_hold_a_secret() {
     hides(
         &[
@@ -215,6 +225,7 @@ fn ordinary_commands_stay() {
         "set -x\ncargo test",
         "set -e SECRET",
         "set -e SECRET OTHER_TOKEN",
+        "set -e -g SECRET OTHER_TOKEN",
         "set -euo pipefail",
         "set --erase API_TOKEN now",
         "set -q API_TOKEN; or exit",
@@ -225,6 +236,7 @@ fn ordinary_commands_stay() {
         "setx API_KEY %API_KEY%",
         "value=3",
         "vault kv get secret/x",
+        "in the vault module write a test with n=3",
         "vault kv put secret/x value=@file value=$SECRET value=-",
         "mysql -p",
         "mysql -p db",
