@@ -3,9 +3,11 @@
 //! because it runs inside every hook; clean text comes back as it is. When in doubt a value goes: memory is the
 //! wrong place for it.
 
+mod arguments;
 mod flags;
 mod names;
 mod operands;
+mod pipes;
 mod places;
 mod plain;
 mod prose;
@@ -54,8 +56,12 @@ fn pass(text: &str, most: usize) -> Option<String> {
         match secret_at(text, at, &mut command) {
             Found::Nothing { next } => at = next,
             // What is marked already stays as it is, with what stands behind it.
-            Found::Secret(hidden) if after(text, hidden.start).starts_with(MARK) => at = hidden.start + MARK.len(),
+            Found::Secret(hidden) if after(text, hidden.start).starts_with(MARK) => {
+                command.see_gap(text, at..hidden.start);
+                at = hidden.start + MARK.len();
+            }
             Found::Secret(hidden) => {
+                command.see_gap(text, at..hidden.start);
                 clean.push_str(text.get(copied..hidden.start).unwrap_or_default());
                 clean.push_str(MARK);
                 copied = hidden.end;
@@ -84,7 +90,7 @@ fn secret_at(text: &str, at: usize, command: &mut flags::Command) -> Found {
     if !is_run(byte) {
         command.see_byte(text, at, byte);
         let hidden = match byte {
-            b'<' => shapes::private_block(text, at),
+            b'<' => shapes::private_block(text, at).or_else(|| command.input_of(text, at)),
             b':' => places::password_of_url(text, at).or_else(|| places::of_bot(text, at)),
             0x80.. => prose::foreign_name(text, at).and_then(|end| of_password(text, at, end)),
             _ => None,
@@ -111,7 +117,7 @@ fn of_run(text: &str, at: usize, run: &str, end: usize) -> Option<Range<usize>> 
     let dashes = run.len() - name.len();
     let flag = dashes > 1 || (dashes == 1 && name.len() > 1);
     match names::spaced_key(text, at, name).or_else(|| names::grade(name)) {
-        Some(Grade::Header) => places::of_header(text, end),
+        Some(Grade::Header) => places::of_header(text, at, end),
         Some(Grade::Cookie) => places::of_cookie(text, end, flag),
         Some(grade) => values::of_name(text, at, end, grade, flag)
             .or_else(|| prose::said(text, end, grade))

@@ -1,19 +1,15 @@
-//! Secrets behind the short flags of programs: `curl -u user:password`, `mysql -pPASSWORD`, `redis-cli -a PASSWORD`, and
-//! behind the name of a setting (`aws configure set aws_secret_access_key …`). For other programs these letters mean something else, so the programs of the command are remembered on the way to
-//! the flag; that way nothing is ever read twice.
+//! Secrets behind the flags of programs (`curl -u user:password`, `mysql -pPASSWORD`) and behind the names of settings
+//! and variables (`aws configure set aws_secret_access_key …`, `set -gx API_TOKEN …`). For other programs the same words mean
+//! something else, so what the command named is remembered on the way; that way nothing is ever read twice.
 
 use std::ops::Range;
 
+use super::arguments::{Holds, secret_in};
 use super::names::{self, Grade};
-use super::operands;
-use super::places::cookies;
-use super::plain::{is_reference, is_sentence};
-use super::{MARK, after, window};
+use super::{after, before, operands, pipes, window};
 
 /// The farthest that a flag stands behind its program.
 const COMMAND_MAX: usize = 2_048;
-/// The longest name before the colon of `user:password`.
-const USER_MAX: usize = 256;
 
 /// Programs by the flags that take a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,19 +29,13 @@ enum Program {
     Htpasswd,
     /// Programs that keep settings, and with `set` get one of them as two words.
     Settings,
-    /// Programs that have a `login` with `-p`; without it the flag is a port.
+    /// Programs that have a `login` with `-p`; without it the flag is a port. Some keep secrets, too.
     Registry,
-}
-
-/// What the value of a flag is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    Password,
-    /// With what stands between the two.
-    UserAndPassword(char),
-    /// `pass:…`, or where else it comes from.
-    Source,
-    Cookies,
+    SshKeygen,
+    Github,
+    Vault,
+    /// What sets a variable of the environment, as two words.
+    Variable,
 }
 
 /// What the command does, as far as that matters.
@@ -55,8 +45,10 @@ enum Verb {
     Other,
     LogIn,
     Configure,
-    /// One setting, which follows by its name.
+    /// One setting or variable, which follows by its name.
     Set,
+    /// Secrets are stored, whatever they are called.
+    KeepSecret,
 }
 
 /// The command that is being read: which of the programs it named, and where.
@@ -64,6 +56,12 @@ enum Verb {
 pub(super) struct Command {
     program: Option<(Program, usize)>,
     verb: Verb,
+    /// It takes a secret from its input.
+    reads_secret: bool,
+    /// The quote that is open.
+    quote: Option<u8>,
+    /// How far the text has been looked at for what is written into a pipeline.
+    looked_at: usize,
 }
 
 impl Command {
@@ -85,22 +83,64 @@ impl Command {
             }
             "openssl" => Program::Openssl,
             "mongo" | "mongosh" | "mongodump" | "mongorestore" | "mongoimport" | "mongoexport" => Program::Mongo,
-            "docker" | "podman" | "nerdctl" | "buildah" | "skopeo" | "helm" | "oc" | "az" => Program::Registry,
+            "docker" | "podman" | "nerdctl" | "buildah" | "skopeo" | "helm" | "oc" | "az" | "kubectl" => {
+                Program::Registry
+            }
             "smbclient" | "rpcclient" | "smbget" | "smbcacls" => Program::Samba,
             "lftp" => Program::Lftp,
             "htpasswd" => Program::Htpasswd,
             "aws" | "npm" | "pnpm" | "yarn" | "pip" => Program::Settings,
-            other => {
-                self.verb = match other {
-                    "login" => Verb::LogIn,
-                    "configure" | "config" => Verb::Configure,
-                    "set" if self.verb == Verb::Configure => Verb::Set,
-                    _ => return,
-                };
-                return;
-            }
+            "ssh-keygen" => Program::SshKeygen,
+            "gh" => Program::Github,
+            "vault" | "bao" => Program::Vault,
+            "setx" | "SETX" | "setenv" => Program::Variable,
+            other => return self.see_other(text, at, other),
         };
         self.program = Some((program, at));
+        if program == Program::Variable {
+            self.verb = Verb::Set;
+        }
+    }
+
+    /// Takes notice of a word that is no program's name.
+    fn see_other(&mut self, text: &str, at: usize, word: &str) {
+        let program = self.program.map(|(program, _)| program);
+        let follows = |word: &str| before(text, at, word.len()) == word;
+        let verb = match (word, program) {
+            ("login", _) => Verb::LogIn,
+            ("configure" | "config", _) => Verb::Configure,
+            ("set", _) if self.verb == Verb::Configure => Verb::Set,
+            ("set", Some(Program::Settings)) if follows("npm ") => Verb::Set,
+            ("set", Some(Program::Github)) if follows("secret ") => Verb::KeepSecret,
+            ("set", _) if after(text, at + word.len()).starts_with(" -") => {
+                self.program = Some((Program::Variable, at));
+                Verb::Other
+            }
+            ("secret", Some(Program::Registry)) if follows("create ") => Verb::KeepSecret,
+            ("put" | "patch", Some(Program::Vault)) if follows("kv ") => Verb::KeepSecret,
+            ("write", Some(Program::Vault)) if follows("vault ") || follows("bao ") => Verb::KeepSecret,
+            // What is erased or asked for has no value.
+            (flag, Some(Program::Variable)) if is_without_value(flag) => {
+                self.program = None;
+                return;
+            }
+            (flag, Some(Program::Variable)) if flag.starts_with('-') => Verb::Set,
+            (flag, _) if pipes::is_reader(flag) => {
+                self.reads_secret = true;
+                return;
+            }
+            _ => return,
+        };
+        self.verb = verb;
+    }
+
+    /// Takes notice of what stands between a word and the secret that it announced.
+    pub(super) fn see_gap(&mut self, text: &str, gap: Range<usize>) {
+        for (at, byte) in text.get(gap.clone()).unwrap_or_default().bytes().enumerate() {
+            if matches!(byte, b'"' | b'\'') {
+                self.see_byte(text, gap.start + at, byte);
+            }
+        }
     }
 
     /// A byte between words; some end the command.
@@ -109,30 +149,62 @@ impl Command {
         let ends = match byte {
             // A line that goes on is the same command.
             b'\n' => neighbour(at.checked_sub(1)) != Some(b'\\'),
-            b';' | b'|' => true,
-            b'&' => neighbour(Some(at + 1)) == Some(b'&'),
+            // Inside a quotation these are text.
+            b';' | b'|' => self.quote.is_none(),
+            b'&' => self.quote.is_none() && neighbour(Some(at + 1)) == Some(b'&'),
+            b'"' | b'\'' => {
+                let apostrophe = byte == b'\'' && is_apostrophe(text, at);
+                match self.quote {
+                    _ if apostrophe || self.program.is_none() => {}
+                    None => self.quote = Some(byte),
+                    Some(open) if open == byte => self.quote = None,
+                    Some(_) => {}
+                }
+                false
+            }
             _ => false,
         };
         if ends {
-            *self = Self::default();
+            *self = Self { looked_at: self.looked_at, ..Self::default() };
         }
     }
 
-    /// The secret that a flag of this command takes.
-    pub(super) fn secret_of(&self, text: &str, at: usize, run: &str) -> Option<Range<usize>> {
-        let (program, named) = self.program.filter(|(_, named)| at - named <= COMMAND_MAX)?;
+    /// The secret that is given to the command as its input.
+    pub(super) fn input_of(&self, text: &str, at: usize) -> Option<Range<usize>> {
+        self.reads_secret.then(|| pipes::of_here_string(text, at)).flatten()
+    }
+
+    /// The secret that a word of this command announces.
+    pub(super) fn secret_of(&mut self, text: &str, at: usize, run: &str) -> Option<Range<usize>> {
         let end = at + run.len();
+        if matches!(run, "echo" | "printf") && at >= self.looked_at {
+            let (looked_at, hidden) = pipes::of_echo(text, end, run == "printf");
+            self.looked_at = looked_at;
+            return hidden;
+        }
+        let (program, named) = self.program.filter(|(_, named)| at - named <= COMMAND_MAX)?;
         match program {
             Program::Htpasswd if named == at => return operands::of_htpasswd(text, end),
-            Program::Settings if self.verb == Verb::Set && after(text, end).starts_with(' ') => {
-                let telling = matches!(names::grade(run), Some(Grade::Strong | Grade::Token));
-                return telling.then(|| value(text, end, Holds::Password, true)).flatten();
+            Program::Settings | Program::Variable if self.verb == Verb::Set && named < at && !run.starts_with('-') => {
+                let telling = matches!(names::grade(run), Some(Grade::Strong | Grade::Token | Grade::Weak))
+                    && after(text, end).starts_with(' ');
+                // What follows is the value, whatever it is called. The name of a setting may have several parts.
+                if telling || (program == Program::Variable && !before(text, at, 1).starts_with('/')) {
+                    self.verb = Verb::Other;
+                }
+                return telling.then(|| secret_in(text, end, Holds::Setting, true)).flatten();
+            }
+            Program::Vault if self.verb == Verb::KeepSecret && after(text, end).starts_with('=') => {
+                // Name and value may be quoted together.
+                let quoted = before(text, at, 1).starts_with(['"', '\'']);
+                let entry = !run.starts_with('-');
+                return entry.then(|| secret_in(text, at - usize::from(quoted), Holds::Entry, false)).flatten();
             }
             _ => {}
         }
         let letters = run.strip_prefix('-')?;
         let (holds, flag) = self.taken(program, letters)?;
-        value(text, at + 1 + flag, holds, !matches!(program, Program::Mysql | Program::SevenZip))
+        secret_in(text, at + 1 + flag, holds, !matches!(program, Program::Mysql | Program::SevenZip))
     }
 
     /// What a flag of the program holds, and how many of the letters behind the `-` are the flag itself.
@@ -169,44 +241,30 @@ impl Command {
             Program::Lftp => {
                 alone("-user", Holds::UserAndPassword(',')).or_else(|| begins("u", Holds::UserAndPassword(',')))
             }
-            Program::Htpasswd | Program::Settings => None,
+            Program::SshKeygen => begins("N", Holds::Password).or_else(|| begins("P", Holds::Password)),
+            Program::Github if self.verb == Verb::KeepSecret => {
+                alone("-body", Holds::Password).or_else(|| begins("b", Holds::Password))
+            }
+            Program::Registry if self.verb == Verb::KeepSecret => alone("-from-literal", Holds::Entry),
             Program::Registry => alone("p", Holds::Password).filter(|_| self.verb == Verb::LogIn),
+            Program::Htpasswd | Program::Settings | Program::Github | Program::Vault | Program::Variable => None,
         }
     }
 }
 
-/// The secret in the value that begins at `from`, glued to its flag or, if the flag may stand alone, behind a blank.
-fn value(text: &str, from: usize, holds: Holds, spaced: bool) -> Option<Range<usize>> {
-    let glued = after(text, from);
-    let rest = if spaced { glued.trim_start_matches([' ', '=']) } else { glued };
-    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
-    let rest = quote.and_then(|quote| rest.strip_prefix(quote)).unwrap_or(rest);
-    let start = text.len() - rest.len();
-    let ends = |c: char| match quote {
-        Some(quote) => c == quote || c == '\n',
-        None => c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ';' | '|' | ')'),
-    };
-    let skipped = match holds {
-        Holds::Password => 0,
-        Holds::Cookies => return cookies(text, start, ends),
-        Holds::UserAndPassword(between) => {
-            let user = window(rest, 0, USER_MAX);
-            user.get(..user.find(ends).unwrap_or(user.len()))?.find(between)? + 1
-        }
-        Holds::Source if rest.starts_with("pass:") => "pass:".len(),
-        Holds::Source if rest.starts_with(MARK) => 0,
-        Holds::Source => return None,
-    };
-    let secret = after(rest, skipped);
-    if secret.starts_with(MARK) {
-        return Some(start + skipped..start + skipped + MARK.len());
+/// The flags of `set` with which a variable gets no value.
+fn is_without_value(flag: &str) -> bool {
+    match flag.strip_prefix("--") {
+        Some(name) => matches!(name, "erase" | "query" | "show" | "names"),
+        None => flag.starts_with('-') && flag.contains(['e', 'q', 'S', 'n', 'o']),
     }
-    let secret = secret.get(..secret.find(ends).unwrap_or(secret.len()))?;
-    let another_flag = holds == Holds::Password && quote.is_none() && is_sentence(secret);
-    // `docker run mysql -p80:80` opens ports.
-    let ports = holds == Holds::Password
-        && secret.contains(':')
-        && secret.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.'));
-    let hidden = !secret.is_empty() && !another_flag && !ports && !is_reference(secret);
-    hidden.then_some(start + skipped..start + skipped + secret.len())
+}
+
+/// The sign in `isn't` quotes nothing.
+fn is_apostrophe(text: &str, at: usize) -> bool {
+    const ENDINGS: [&str; 7] = ["s", "t", "d", "m", "re", "ve", "ll"];
+    let letter = before(text, at, 1).starts_with(|c: char| c.is_ascii_alphabetic());
+    let word = window(text, at + 1, 3);
+    let ending = word.find(|c: char| !c.is_ascii_alphabetic()).and_then(|end| word.get(..end)).unwrap_or(word);
+    letter && ENDINGS.contains(&ending)
 }

@@ -74,6 +74,9 @@ const KEYS: [&str; 19] = [
     "app",
 ];
 
+/// Whose `pat` is a token and no pattern, also where names are in lower case.
+const ACCESS_OF: [&str; 6] = ["github", "gitlab", "gh", "azure", "devops", "access"];
+
 pub(super) fn grade(name: &str) -> Option<Grade> {
     if name.len() < 2 || name.len() > NAME_MAX || matches!(name, "PWD" | "OLDPWD") {
         return None;
@@ -92,12 +95,12 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
     let qualified = last + 1 < words.len();
     match word {
         "password" | "passwords" | "passwd" | "passphrase" | "passcode" | "secret" | "secrets" | "credential"
-        | "credentials" | "apikey" | "pw" | "passwort" | "kennwort" | "wachtwoord" | "senha" | "contrasena" => {
-            Some(Grade::Strong)
-        }
+        | "credentials" | "creds" | "apikey" | "pw" | "passwort" | "kennwort" | "wachtwoord" | "senha"
+        | "contrasena" => Some(Grade::Strong),
         "token" if qualified && words.last().is_some_and(|word| word == "id") => None,
         "token" | "jwt" => Some(if word == "jwt" && words.len() == 1 { Grade::Query } else { Grade::Token }),
         "authorization" => Some(Grade::Header),
+        "pat" => (name.contains("PAT") || ACCESS_OF.contains(&before)).then_some(Grade::Token),
         "cookie" | "cookies" if !qualified => Some(Grade::Cookie),
         "key" if KEYS.contains(&before) => Some(Grade::Strong),
         "auth" | "pass" | "pwd" if !qualified => Some(Grade::Weak),
@@ -140,7 +143,10 @@ fn is_qualifier(word: &str) -> bool {
 fn may_matter(name: &str) -> bool {
     let name = name.as_bytes();
     let ends_in_pw = name.last_chunk::<2>().is_some_and(|end| end.eq_ignore_ascii_case(b"pw"));
+    // Inside of names it is mostly a path.
+    let ends_in_pat = name.last_chunk::<3>().is_some_and(|end| end.eq_ignore_ascii_case(b"pat"));
     ends_in_pw
+        || ends_in_pat
         || name.windows(3).any(|letters| {
             let &[a, b, c] = letters else { return false };
             matches!(

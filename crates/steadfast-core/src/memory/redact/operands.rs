@@ -41,18 +41,26 @@ pub(super) fn of_htpasswd(text: &str, end: usize) -> Option<Range<usize>> {
 }
 
 /// The next word behind a place, without its quotes; none where the command ends.
-fn word_from(text: &str, from: usize) -> Option<Range<usize>> {
+pub(super) fn word_from(text: &str, from: usize) -> Option<Range<usize>> {
     let rest = text.get(from..)?;
     // The quote that closed the word before.
     let rest = rest.strip_prefix(['"', '\'']).unwrap_or(rest);
-    let rest = rest.trim_start_matches([' ', '\t']);
+    let rest = past_blanks(rest);
     let quote = rest.chars().next().filter(|first| matches!(first, '"' | '\''));
     let rest = quote.and_then(|quote| rest.strip_prefix(quote)).unwrap_or(rest);
     let start = text.len() - rest.len();
-    let ends = |c: char| match quote {
-        Some(quote) => c == quote || c == '\n',
-        None => c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ';' | '|' | '&' | '>' | '<' | ')'),
+    let ends = |(at, c): (usize, char)| match (quote, c) {
+        (Some(quote), c) => c == quote || c == '\n',
+        // A password may have this sign inside, which only ends a command where nothing is glued to it.
+        (None, '&') => rest.get(at + 1..).is_none_or(|next| next.is_empty() || next.starts_with(['&', ' ', '\n'])),
+        (None, c) => c.is_whitespace() || matches!(c, '"' | '\'' | '`' | ';' | '|' | '>' | '<' | ')'),
     };
-    let length = rest.find(ends).unwrap_or(rest.len());
+    let length = rest.char_indices().find(|place| ends(*place)).map_or(rest.len(), |(at, _)| at);
     (length > 0).then_some(start..start + length)
+}
+
+/// The text behind its blanks. A line that goes on is the same command.
+pub(super) fn past_blanks(text: &str) -> &str {
+    let rest = text.trim_start_matches([' ', '\t']);
+    rest.strip_prefix("\\\n").map_or(rest, |line| line.trim_start_matches([' ', '\t']))
 }

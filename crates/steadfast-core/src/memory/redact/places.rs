@@ -5,14 +5,14 @@ use std::ops::Range;
 
 use super::plain::{is_ordinary, is_reference, looks_random};
 use super::values::value_after;
-use super::{MARK, after, is_run, window};
+use super::{MARK, after, before, is_run, window};
 
 /// The farthest that the `@` of a URL is looked for.
 const URL_MAX: usize = 1_024;
 const COOKIE_NAME_MAX: usize = 128;
 
-/// `Authorization: Bearer …`: the scheme stays.
-pub(super) fn of_header(text: &str, end: usize) -> Option<Range<usize>> {
+/// `Authorization: Bearer …`: the scheme stays. `at` and `end` are where the name begins and ends.
+pub(super) fn of_header(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
     let value = value_after(text, end, false)?;
     let start = value.range.start;
     let stop = if value.quoted { value.range.end } else { text.len() };
@@ -36,8 +36,9 @@ pub(super) fn of_header(text: &str, end: usize) -> Option<Range<usize>> {
     let word = if word.starts_with(MARK) { MARK } else { word.trim_end_matches([',', ';', ')', '.']) };
     let rest = text.get(past_blanks(from + word.len())..stop).unwrap_or_default();
     let last = rest.is_empty() || rest.starts_with(ends);
-    let secret =
-        word == MARK || (!is_reference(word) && !is_ordinary(word) && (looks_random(word) || (last && from > start)));
+    // A sentence does not quote the name together with what follows.
+    let whole = last && (from > start || before(text, at, 1).starts_with(['"', '\'']));
+    let secret = word == MARK || (!is_reference(word) && !is_ordinary(word) && (looks_random(word) || whole));
     if !secret {
         return None;
     }
@@ -158,10 +159,21 @@ pub(super) fn password_of_url(text: &str, at: usize) -> Option<Range<usize>> {
         let url = near.get(..near.find(ends_url).unwrap_or(near.len()))?;
         (url, url.rfind('@')?)
     };
+    let scheme = before(text, at, "https".len()).to_ascii_lowercase();
+    let web = scheme == "https" || scheme.ends_with("http");
     let colon = url.find(':').unwrap_or(url.len());
     let (from, secret) = match url.get(..colon) {
+        // Some services take a token for the user, and anything for its password.
+        Some(user) if web && matches!(url.get(colon..sign), Some(":" | ":x-oauth-basic")) => (0, user),
         Some(_) if colon < sign => (colon + 1, url.get(colon + 1..sign)?),
-        _ => (0, url.get(..sign).filter(|user| user.len() >= 16 && looks_random(user))?),
+        _ => (0, url.get(..sign).filter(|user| is_token_user(user, web))?),
     };
-    (!secret.is_empty() && !is_reference(secret)).then_some(start + from..start + sign)
+    (!secret.is_empty() && !is_reference(secret)).then_some(start + from..start + sign.min(from + secret.len()))
+}
+
+/// Whether the only name in a URL is a token. On the web hardly anything else stands there, elsewhere it is a user.
+fn is_token_user(user: &str, web: bool) -> bool {
+    const USERS: [&str; 12] =
+        ["git", "user", "username", "root", "admin", "anonymous", "hg", "svn", "oauth2", "x-access-token", "www", "me"];
+    if web { !USERS.contains(&user) } else { user.len() >= 16 && looks_random(user) }
 }

@@ -169,9 +169,7 @@ pub(super) fn is_certainly_code(word: &str, rest: &str) -> bool {
         .strip_suffix("()")
         .or_else(|| word.strip_suffix('(').filter(|_| rest.starts_with(['"', '\''])))
         .is_some_and(path);
-    // A list, of which the first quotation is the next thing to be looked at.
-    let listed = word == "[" && rest.starts_with(['"', '\'']);
-    held || file || called || listed
+    held || file || called
 }
 
 /// Something no dictionary has: digits, signs, or capitals inside.

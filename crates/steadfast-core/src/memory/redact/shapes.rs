@@ -194,21 +194,64 @@ pub(super) fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
     Some(at - length..header_end)
 }
 
-/// What the user marked as private, with the marks.
+/// What the user marked as private, with the marks. A mark inside is closed by its own; of one that is never closed,
+/// everything behind it goes.
 pub(super) fn private_block(text: &str, at: usize) -> Option<Range<usize>> {
-    const OPEN: &str = "<private>";
-    const CLOSE: &str = "</private>";
-    let opens = text.get(at..at + OPEN.len())?.eq_ignore_ascii_case(OPEN);
-    if !opens {
+    if !opens_private(text, at) && !is_closed_private(text, at) {
         return None;
     }
-    let mut from = at + OPEN.len();
+    let mut open = 1;
+    let mut from = at + 1;
     while let Some(found) = memchr::memchr(b'<', text.as_bytes().get(from..).unwrap_or_default()) {
-        let close = from + found;
-        if text.get(close..close + CLOSE.len()).is_some_and(|mark| mark.eq_ignore_ascii_case(CLOSE)) {
-            return Some(at..close + CLOSE.len());
+        let mark = from + found;
+        if opens_private(text, mark) {
+            open += 1;
+        } else if let Some(end) = private_end(text, mark) {
+            open -= 1;
+            if open == 0 {
+                return Some(at..end);
+            }
         }
-        from = close + 1;
+        from = mark + 1;
     }
     Some(at..text.len())
+}
+
+const OPEN: &str = "<private";
+const CLOSE: &str = "</private";
+
+/// What follows the name of a mark, at most so much as matters.
+fn behind_private<'t>(text: &'t str, at: usize, name: &str) -> Option<&'t str> {
+    const BEHIND_MAX: usize = 64;
+    let named = text.get(at..at + name.len())?.eq_ignore_ascii_case(name);
+    named.then(|| window(text, at + name.len(), BEHIND_MAX))
+}
+
+/// `<private>`, also with blanks or attributes; `<private key>` is a place left for one.
+fn opens_private(text: &str, at: usize) -> bool {
+    let Some(behind) = behind_private(text, at, OPEN) else { return false };
+    let attribute = behind.trim_start();
+    let name = attribute.bytes().take_while(|byte| super::is_run(*byte)).count();
+    let given = attribute.len() < behind.len() && name > 0 && after(attribute, name).trim_start().starts_with('=');
+    attribute.starts_with('>') || given
+}
+
+/// `<private note>`: a mark too, if it is closed before anything like it begins.
+fn is_closed_private(text: &str, at: usize) -> bool {
+    const CLOSED_MAX: usize = 4_096;
+    if !behind_private(text, at, OPEN).is_some_and(|behind| behind.starts_with(char::is_whitespace)) {
+        return false;
+    }
+    memchr::memchr_iter(b'<', window(text, at, CLOSED_MAX).as_bytes())
+        .skip(1)
+        .map(|mark| at + mark)
+        .find(|mark| private_end(text, *mark).is_some() || behind_private(text, *mark, OPEN).is_some())
+        .is_some_and(|mark| private_end(text, mark).is_some())
+}
+
+/// Where `</private>` ends.
+fn private_end(text: &str, at: usize) -> Option<usize> {
+    let behind = behind_private(text, at, CLOSE)?;
+    let rest = behind.trim_start().strip_prefix('>')?;
+    Some(at + CLOSE.len() + behind.len() - rest.len())
 }

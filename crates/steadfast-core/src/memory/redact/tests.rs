@@ -346,4 +346,5 @@ fn ordinary_text_stays() {
     }
 }
 
+mod commands;
 mod properties;

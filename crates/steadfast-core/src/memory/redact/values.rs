@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::names::Grade;
 use super::plain::{is_certainly_code, is_code, is_ordinary, is_reference, is_sentence, looks_random};
-use super::{MARK, after, window};
+use super::{MARK, after, before, window};
 
 /// The farthest that the end of a quotation is looked for.
 const QUOTED_MAX: usize = 8_192;
@@ -31,7 +31,7 @@ pub(super) struct Value {
 
 /// The secret that a name announces; `end` is where the name ends.
 pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: bool) -> Option<Range<usize>> {
-    let in_query = at.checked_sub(1).and_then(|at| text.as_bytes().get(at)).is_some_and(|b| matches!(b, b'?' | b'&'));
+    let in_query = before_is(text, at, b'?') || before_is(text, at, b'&');
     if in_query && text.as_bytes().get(end) == Some(&b'=') {
         let rest = after(text, end + 1);
         let length = rest.find(|c: char| c.is_whitespace() || "&#\"'`<>\\)]}".contains(c)).unwrap_or(rest.len());
@@ -42,8 +42,54 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: boo
     if grade == Grade::Query {
         return None;
     }
-    let value = value_after(text, end, flag)?;
-    is_secret(text, grade, &value).then_some(value.range)
+    let quote = quote_around(text, at);
+    if quote.is_some_and(|quote| is_only_name(after(text, end), quote)) {
+        return None;
+    }
+    let mut value = value_after(text, end, flag)?;
+    let quote = quote.filter(|_| !value.quoted);
+    // A header is quoted whole; a sentence may be, too.
+    value.quoted |= quote.is_some() && value.joint == Joint::Colon && is_header(text, at);
+    is_secret(text, grade, &value).then(|| with_blanks(text, &value, quote))
+}
+
+/// The quote right before the name at a place, which goes around the value, too.
+fn quote_around(text: &str, at: usize) -> Option<char> {
+    before(text, at, 1).chars().next().filter(|quote| matches!(quote, '"' | '\''))
+}
+
+/// `grep "password=" file`: the quotation ends before any value.
+fn is_only_name(rest: &str, quote: char) -> bool {
+    let behind = rest.strip_prefix(['=', ':']).and_then(|rest| rest.trim_start_matches(' ').strip_prefix(quote));
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with([' ', '\n', ')', ',', ';', '|']))
+}
+
+/// `-H 'X-Api-Key: …'`, where `at` is the beginning of the name.
+fn is_header(text: &str, at: usize) -> bool {
+    let flag = before(text, at.saturating_sub(1), "--header ".len());
+    ["-H ", "-H", "--header ", "--header="].iter().any(|known| flag.ends_with(known))
+}
+
+/// Where a secret ends that may have blanks, since it is quoted together with its name: `-e "DB_PASSWORD=…"`. Another
+/// pair ends it too.
+fn with_blanks(text: &str, value: &Value, quote: Option<char>) -> Range<usize> {
+    let Range { start, end } = value.range.clone();
+    let spread = before_is(text, start, b'=') || value.quoted;
+    let Some(quote) = quote.filter(|_| spread && !after(text, start).starts_with(MARK)) else {
+        return start..end;
+    };
+    let rest = window(text, end, QUOTED_MAX);
+    let ends = |(at, c): (usize, char)| match c {
+        '\n' | '\\' => true,
+        ' ' | ',' | ';' | '&' => begins_pair(after(rest, at + 1)),
+        c => c == quote,
+    };
+    let more = rest.char_indices().find(|place| ends(*place)).map_or(0, |(length, _)| length);
+    start..end + more
+}
+
+fn before_is(text: &str, at: usize, byte: u8) -> bool {
+    at.checked_sub(1).and_then(|at| text.as_bytes().get(at)) == Some(&byte)
 }
 
 pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<Value> {
@@ -178,7 +224,9 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
     if word == MARK {
         return true;
     }
-    if is_reference(word) || is_ordinary(word) {
+    // What an object or a list begins with; the names in it are looked at next.
+    let opens = !value.quoted && word.bytes().all(|byte| b"[{(".contains(&byte));
+    if opens || is_reference(word) || is_ordinary(word) {
         return false;
     }
     let numeric = word.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'%'));
@@ -189,7 +237,7 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
         return true;
     }
     let rest = after(text, value.range.end);
-    let behind_equals = text.as_bytes().get(value.range.start.saturating_sub(1)) == Some(&b'=');
+    let behind_equals = before_is(text, value.range.start, b'=');
     let code = match value.joint {
         // Shells, settings and connection strings write it like this, and a password may look like anything.
         Joint::Tight if behind_equals => is_certainly_code(word, rest),
