@@ -34,7 +34,7 @@ pub use planning::LOOP_RUNS;
 pub use used::Used;
 
 use fault::{Faults, did_you_mean};
-use planning::{StageContext, VERIFY_AFTER, plan_stage};
+use planning::{DefaultRuns, StageContext, VERIFY_AFTER, plan_stage};
 use used::commands_of_definitions;
 
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +86,8 @@ fn told(faults: &[Fault]) -> String {
 pub struct Overrides {
     /// Of a loop, its maximum; of a pipeline, the most that any stage may run.
     pub max: Option<u32>,
+    /// The most iterations that a budget profile allows any stage; where `max` is said, it says nothing.
+    pub turns: Option<u32>,
     pub agent: Option<AgentKind>,
     pub model: Option<String>,
     pub effort: Option<String>,
@@ -138,7 +140,7 @@ pub fn plan_loop(
             name: source.name.clone(),
             loop_type: Some(source.name.clone()),
             inputs: Vec::new(),
-            default_runs: LOOP_RUNS,
+            default_runs: DefaultRuns::Limit(LOOP_RUNS),
             verified: true,
             at: def.at,
         };

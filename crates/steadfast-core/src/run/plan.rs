@@ -49,6 +49,9 @@ pub struct StagePlan {
     pub inputs: Vec<String>,
     /// Another agent that is asked whether the work has levelled off, instead of the worker's own word.
     pub judge: Option<AgentPlan>,
+    /// An agent that decides `stop` has made the promises of the rule with that.
+    #[serde(default)]
+    pub stop_is_promise: bool,
 }
 
 impl StagePlan {
@@ -74,6 +77,7 @@ impl StagePlan {
             output_parse: Vec::new(),
             inputs: Vec::new(),
             judge: None,
+            stop_is_promise: false,
         }
     }
 }

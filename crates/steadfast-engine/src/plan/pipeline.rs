@@ -12,7 +12,7 @@ use super::fault::{At, Faults, did_you_mean};
 use super::fields::{Fields, Setting, Value};
 use super::limits::LimitsDef;
 use super::loop_type;
-use super::planning::{StageContext, plan_stage};
+use super::planning::{DefaultRuns, StageContext, plan_stage};
 use super::stage::{Prompt, StageDef};
 use super::used::{Used, UsedLoop, commands_of_definitions};
 use super::variables;
@@ -279,7 +279,7 @@ impl PipelineDef {
                 name: stage.name,
                 loop_type: stage.loop_type,
                 inputs: stage.inputs.into_iter().flatten().map(|(input, _)| input).collect(),
-                default_runs: 1,
+                default_runs: DefaultRuns::Exactly(1),
                 verified: number == last,
                 at: stage.at,
             };

@@ -24,11 +24,29 @@ pub(super) struct StageContext<'a> {
     pub(super) name: String,
     pub(super) loop_type: Option<String>,
     pub(super) inputs: Vec<String>,
-    /// What `runs` is if nobody says.
-    pub(super) default_runs: u32,
+    pub(super) default_runs: DefaultRuns,
     /// The user's own verification belongs to this stage.
     pub(super) verified: bool,
     pub(super) at: At,
+}
+
+/// What `runs` is if nobody says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DefaultRuns {
+    /// Only a guard against running for ever: a budget profile says better.
+    Limit(u32),
+    Exactly(u32),
+}
+
+/// How many iterations there are at most. A profile's turns are a limit: they never add to what a definition says.
+fn most_runs(said: Option<u32>, default: DefaultRuns, only_counts: bool, flags: &Overrides) -> u32 {
+    let turns = flags.turns.filter(|_| flags.max.is_none());
+    match (said, default) {
+        (None, DefaultRuns::Limit(limit)) if !only_counts => turns.unwrap_or(limit),
+        (None, DefaultRuns::Limit(runs) | DefaultRuns::Exactly(runs)) | (Some(runs), _) => {
+            runs.min(turns.unwrap_or(u32::MAX))
+        }
+    }
 }
 
 /// Makes a plan of a definition; faults tell what could not be.
@@ -57,7 +75,7 @@ pub(super) fn plan_stage(
     let completion = resolver.rule(&def.completion, faults);
     let one_each = if completion == Rule::AllItems { items.len() } else { perspectives.len() };
     let one_each = u32::try_from(one_each).ok().filter(|count| *count > 0);
-    let runs = def.runs.or(one_each).unwrap_or(context.default_runs);
+    let runs = most_runs(def.runs.or(one_each), context.default_runs, completion.only_counts(), flags);
     // The documented rest is a loop type's; a prompt written into a pipeline goes on at once.
     let delay_ms = if context.loop_type.is_some() { DELAY_MS } else { 0 };
     let stage = StagePlan {

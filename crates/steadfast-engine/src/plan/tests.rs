@@ -82,6 +82,7 @@ fn a_loop_type_without_keys_has_the_documented_defaults() {
         output_parse: vec![],
         inputs: vec![],
         judge: None,
+        stop_is_promise: false,
     };
     assert_eq!(World::new().stage_of_loop("description: x"), expected);
 }
@@ -267,6 +268,36 @@ fn flags_win_over_definitions() {
     let rules: Vec<_> = planned.plan.stages.iter().map(|stage| (stage.runs, stage.completion.clone())).collect();
     assert_eq!(rules, [(2, Rule::Plateau(2)), (2, Rule::All(vec![Rule::Plateau(2), verify]))]);
     assert!(planned.definition.unwrap().starts_with("name: full-refine\n"));
+}
+
+#[test]
+fn a_profiles_turns_limit_iterations_and_never_add_any() {
+    let world = World::new();
+    world.add_loop("open", "completion: plateau");
+    world.add_loop("counting", "completion: fixed-n");
+    world.add_loop("long", "completion: fixed-n\nruns: 60");
+    let runs = |name: &str, turns, max| {
+        let flags = Overrides { turns, max, ..Overrides::default() };
+        plan_loop(&world.catalogue, name, Some("n"), &flags).unwrap().plan.stages[0].runs
+    };
+    for (name, turns, max, expected) in [
+        ("idea-wizard", Some(5_000), None, 5),
+        ("open", Some(5_000), None, 5_000),
+        ("open", Some(5_000), Some(7), 7),
+        ("open", Some(50), Some(70), 70),
+        ("counting", Some(5_000), None, 25),
+        ("long", Some(50), None, 50),
+        ("long", Some(5_000), None, 60),
+    ] {
+        assert_eq!(runs(name, turns, max), expected, "{name} {turns:?} {max:?}");
+    }
+    world.write(
+        "project/p.yaml",
+        "stages:\n- {name: a, prompt: x, runs: 60}\n- {name: b, loop: open}\n- {name: c, prompt: x, runs: 3}\n",
+    );
+    let flags = Overrides { turns: Some(50), ..Overrides::default() };
+    let plan = plan_pipeline(&world.catalogue, "p.yaml", Some("n"), &flags, 0).unwrap().plan;
+    assert_eq!(plan.stages.iter().map(|stage| stage.runs).collect::<Vec<_>>(), [50, 1, 3]);
 }
 
 proptest! {
