@@ -267,7 +267,10 @@ mod tests {
         assert!(with.contains("${OBJECTIVE}") && with.contains("${ITERATION}") && !with.contains("DONE"), "{with}");
         let without = headless_goal(&[], "DONE").unwrap();
         assert!(without.contains("<promise>DONE</promise>") && without.contains("counts as much"), "{without}");
-        assert!(with.contains("${RESULT}") && without.contains("${RESULT}") && !with.contains("counts as much"), "{with}");
+        assert!(
+            with.contains("${RESULT}") && without.contains("${RESULT}") && !with.contains("counts as much"),
+            "{with}"
+        );
     }
 
     #[test]

@@ -68,7 +68,8 @@ fn without_checks_the_agents_promise_counts() {
 #[test]
 fn a_decision_to_stop_is_as_good_as_the_promise_unless_there_are_checks() {
     let world = World::new();
-    let script = "cat > prompt; echo '{\"summary\": \"all done\", \"decision\": \"stop\"}' > $STEADFAST_RESULT; echo x >> tries";
+    let script =
+        "cat > prompt; echo '{\"summary\": \"all done\", \"decision\": \"stop\"}' > $STEADFAST_RESULT; echo x >> tries";
     let status = run(&world, script, &["--json"]).succeeds().json();
     assert_eq!((&status["reason"], &status["iteration"]), (&json!("promise"), &json!(1)));
     assert_eq!(goal(&world, status["name"].as_str().unwrap())["status"], json!("complete"));
