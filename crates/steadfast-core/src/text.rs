@@ -81,6 +81,12 @@ pub fn headline(text: &str, most: usize) -> String {
     if more && cut == line { format!("{} …", cut.trim_end()) } else { cut }
 }
 
+/// A text without its line breaks: one line, printable.
+pub fn one_line(text: &str) -> String {
+    let printable = printable(text).replace('\r', "\n");
+    printable.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 /// Keeps at most `most` characters; a cut text ends in `…`.
 pub fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -255,6 +261,12 @@ mod tests {
     #[test]
     fn digests_have_two_digits_for_each_byte() {
         assert_eq!(hex(&[0x00, 0x0a, 0xff]), "000aff");
+    }
+
+    #[test]
+    fn one_line_folds_breaks_and_drops_what_drives_a_terminal() {
+        assert_eq!(one_line("a\n  b\r\n\n\tc \u{1b}[31md\r"), "a b c d");
+        assert_eq!(one_line("\n\n"), "");
     }
 
     #[test]

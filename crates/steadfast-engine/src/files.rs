@@ -30,6 +30,7 @@ mod shown;
 mod tests;
 mod tidy;
 
+pub(crate) use loop_state::OWN_FIELDS;
 pub use outputs::OutputOf;
 pub(crate) use outputs::first_files;
 pub use registry::{RegistryEntry, registry_key};

@@ -61,7 +61,9 @@ impl PlanError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Faults(_) => "mend the lines above, then check with `steadfast pipeline validate FILE`".into(),
+            Self::Faults(_) => {
+                "mend them, then check with `steadfast loop validate TYPE` or `steadfast pipeline validate FILE`".into()
+            }
             Self::NoLoopType { name, known } => {
                 format!("{}see `steadfast loop types`", did_you_mean(name, known.iter().map(String::as_str)))
             }
@@ -141,6 +143,7 @@ pub fn plan_loop(
             loop_type: Some(source.name.clone()),
             inputs: Vec::new(),
             default_runs: DefaultRuns::Limit(LOOP_RUNS),
+            takes_model: true,
             verified: true,
             at: def.at,
         };

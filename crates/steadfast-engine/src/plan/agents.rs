@@ -86,6 +86,11 @@ impl AgentDef {
         }
     }
 
+    /// Who works, if nobody says more.
+    pub(super) fn program(&self) -> AgentKind {
+        self.kind.clone().unwrap_or(AgentKind::Claude)
+    }
+
     pub(super) fn into_plan(self, at: &At, faults: &mut Faults) -> AgentPlan {
         let kind = self.kind.unwrap_or(AgentKind::Claude);
         let mut effort = self.effort.on();

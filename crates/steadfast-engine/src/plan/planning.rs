@@ -25,6 +25,8 @@ pub(super) struct StageContext<'a> {
     pub(super) loop_type: Option<String>,
     pub(super) inputs: Vec<String>,
     pub(super) default_runs: DefaultRuns,
+    /// The user's own model is one of this stage's program.
+    pub(super) takes_model: bool,
     /// The user's own verification belongs to this stage.
     pub(super) verified: bool,
     pub(super) at: At,
@@ -84,7 +86,7 @@ pub(super) fn plan_stage(
         min_iterations: def.min_iterations.unwrap_or(1),
         check_before: def.check_before.unwrap_or(false),
         delay_ms: flags.delay_ms.or(def.delay_ms).unwrap_or(delay_ms),
-        agent: plan_agent(def.agent, flags, at, faults),
+        agent: plan_agent(def.agent, context.takes_model, flags, at, faults),
         timeout_ms: flags.timeout_ms.or(def.timeout_ms).unwrap_or(StagePlan::TIMEOUT_MS),
         perspectives,
         items,
@@ -131,11 +133,12 @@ fn check_effect(stage: &StagePlan, at: &At, faults: &mut Faults) {
     }
 }
 
-fn plan_agent(def: AgentDef, flags: &Overrides, at: &At, faults: &mut Faults) -> AgentPlan {
+/// A model belongs to its program: a stage with another one keeps what it has.
+fn plan_agent(def: AgentDef, takes_model: bool, flags: &Overrides, at: &At, faults: &mut Faults) -> AgentPlan {
     let flagged = AgentDef {
         kind: flags.agent.clone(),
-        model: flags.model.clone().into(),
-        effort: flags.effort.clone().into(),
+        model: flags.model.clone().filter(|_| takes_model).into(),
+        effort: flags.effort.clone().filter(|_| takes_model).into(),
         user_hooks: flags.user_hooks,
     };
     flagged.or(def).into_plan(at, faults)

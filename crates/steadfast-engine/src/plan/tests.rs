@@ -81,6 +81,7 @@ fn a_loop_type_without_keys_has_the_documented_defaults() {
         parallel: false,
         output_parse: vec![],
         inputs: vec![],
+        latest_inputs: false,
         judge: None,
         stop_is_promise: false,
     };
@@ -235,7 +236,20 @@ fn older_and_newer_ways_to_write_pipelines_are_understood() {
     assert_eq!(names("loops:\n  - loop: improve-plan\n    runs: 5\n"), both[..1]);
     let nodes = "nodes:\n  - id: improve-plan\n    stage: improve-plan\n    runs: {max: 5}\n  - id: next\n    prompt: x\n    inputs: {from: improve-plan, select: latest}\n";
     assert_eq!(names(nodes), [both[0].clone(), ("next".into(), 1)]);
-    assert_eq!(world.pipeline(nodes).stages[1].inputs, ["improve-plan"]);
+    let next = |yaml: &str| world.pipeline(yaml).stages.remove(1);
+    assert_eq!((next(nodes).inputs, next(nodes).latest_inputs), (vec!["improve-plan".to_owned()], true));
+    for (inputs, latest) in [
+        ("{from: improve-plan}", true),
+        ("{from: [improve-plan], select: all}", false),
+        ("{select: latest}", true),
+        ("[improve-plan]", false),
+        ("improve-plan", false),
+        ("null", false),
+    ] {
+        let yaml = nodes.replace("{from: improve-plan, select: latest}", inputs);
+        assert_eq!(next(&yaml).latest_inputs, latest, "{inputs}");
+        assert_eq!(world.faults(&yaml), [""; 0], "{inputs}");
+    }
 }
 
 #[test]
@@ -268,6 +282,29 @@ fn flags_win_over_definitions() {
     let rules: Vec<_> = planned.plan.stages.iter().map(|stage| (stage.runs, stage.completion.clone())).collect();
     assert_eq!(rules, [(2, Rule::Plateau(2)), (2, Rule::All(vec![Rule::Plateau(2), verify]))]);
     assert!(planned.definition.unwrap().starts_with("name: full-refine\n"));
+}
+
+#[test]
+fn a_model_of_the_command_line_is_for_its_own_program() {
+    let world = World::new();
+    let models = |yaml: &str, agent: Option<AgentKind>| {
+        world.write("project/p.yaml", yaml);
+        let flags = Overrides { model: Some("m".into()), agent, ..Overrides::default() };
+        let plan = plan_pipeline(&world.catalogue, "p.yaml", Some("n"), &flags, 0).unwrap().plan;
+        plan.stages.into_iter().map(|stage| stage.agent.model.unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let mixed = "stages:\n- {name: a, prompt: x, model: own}\n- {name: b, prompt: x, agent: codex}\n\
+                 - {name: c, prompt: x, agent: codex, model: gpt}\n";
+    assert_eq!(models(mixed, None), ["m", "", "gpt"]);
+    assert_eq!(models(mixed, Some(AgentKind::Codex)), ["m", "m", "m"]);
+    assert_eq!(models(&format!("defaults: {{agent: codex}}\n{mixed}"), None), ["m", "m", "m"]);
+    let named = mixed.replace("model: own", "agent: ./own.sh");
+    assert_eq!(models(&named, None), ["m", "", "gpt"]);
+    assert_eq!(models("stages:\n- {name: b, prompt: x, agent: codex}\n", None), ["m"]);
+    world.add_loop("mine", "agent: codex");
+    let flags = Overrides { model: Some("m".into()), ..Overrides::default() };
+    let planned = plan_loop(&world.catalogue, "mine", None, &flags).unwrap().plan;
+    assert_eq!(planned.stages[0].agent.model.as_deref(), Some("m"));
 }
 
 #[test]

@@ -104,6 +104,7 @@ fn commands_said(def: &StageDef) -> Vec<String> {
         loop_type: None,
         inputs: Vec::new(),
         default_runs: DefaultRuns::Limit(LOOP_RUNS),
+        takes_model: true,
         verified: false,
         at: At::new("", 1),
     };

@@ -207,7 +207,7 @@ pub(crate) struct AgentArgs {
     /// claude, codex, or a command that reads the prompt on stdin
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// The agent's model
+    /// The model of --agent's program, or of the usual one; stages with another program keep theirs
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
     /// Longest time of one iteration, such as 20m or 2h

@@ -5,7 +5,7 @@ use std::path::Path;
 use steadfast_core::run::RunKind;
 use steadfast_engine::plan::{plan_pipeline, scaffold, validate_pipeline};
 
-use super::loops::{catalogue, judged, listed, made, new_run, refused};
+use super::loops::{catalogue, judged, listed, made, new_place, new_run, refused};
 use super::runs::{self, Here};
 use crate::cli::{PipelineArgs, PipelineRunArgs, PipelineVerb};
 use crate::failure::Failure;
@@ -18,9 +18,9 @@ pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<Done, Fa
         PipelineVerb::OnRun(verb) => runs::on_run(&here, &verb),
         PipelineVerb::Types => Ok(listed(&catalogue(&here).pipelines(), "pipelines")),
         PipelineVerb::New { name, user } => {
-            let base = if user { here.paths.home.clone() } else { here.project.join(".claude") };
+            let (base, readers) = new_place(&here, user);
             let path = base.join("pipelines").join(format!("{name}.yaml"));
-            scaffold::new_pipeline(&path, &name)?;
+            scaffold::new_pipeline(&path, &name, readers)?;
             Ok(made(&[path], &format!("check it: steadfast pipeline validate {name}")))
         }
         PipelineVerb::Validate { file } => {
@@ -33,7 +33,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<Done, Fa
 fn start(here: &Here, arguments: &PipelineRunArgs) -> Result<Done, Failure> {
     let overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     let planned = plan_pipeline(&catalogue(here), &arguments.file, arguments.name.as_deref(), &overrides, here.now);
-    let planned = planned.map_err(|error| refused(error, &arguments.file))?;
+    let planned = planned.map_err(|error| refused(error, RunKind::Pipeline, &arguments.file))?;
     if !arguments.how.dry_run {
         runs::require_trust(here, &planned, arguments.how.trust)?;
     }

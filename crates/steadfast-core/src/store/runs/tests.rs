@@ -342,6 +342,10 @@ fn history_is_read_in_pages_across_stages() {
     let last: Vec<AttemptId> = db.last_iterations("run-1", 3).unwrap().into_iter().map(|row| row.id).collect();
     assert_eq!(last, [ids[4], ids[3], ids[2]]);
     assert_eq!(db.run_history("nobody", None, 100).unwrap(), []);
+    let end = |stage, most| -> Vec<AttemptId> {
+        db.end_of_stage("run-1", stage, most).unwrap().into_iter().map(|row| row.id).collect()
+    };
+    assert_eq!((end(1, 9), end(2, 2), end(3, 9)), (ids[..2].to_vec(), ids[3..].to_vec(), vec![]));
 }
 
 #[test]

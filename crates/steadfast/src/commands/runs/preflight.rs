@@ -5,6 +5,7 @@ use std::path::Path;
 
 use steadfast_core::config::AgentsConfig;
 use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule};
+use steadfast_core::store::RunRow;
 use steadfast_core::text;
 use steadfast_engine::{agent, worktree};
 
@@ -27,6 +28,19 @@ pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result
     for (at, stage) in plan.stages.iter().enumerate() {
         // What a later stage reads may be what an earlier one writes.
         stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, project, at == 0))?;
+    }
+    Ok(())
+}
+
+/// Refuses to go on with a run whose agents or tools are not there: what is left of it needs them.
+pub(super) fn check_rest(here: &Here, row: &RunRow) -> Result<(), Failure> {
+    let done = usize::try_from(row.run.stage.saturating_sub(1)).unwrap_or(usize::MAX);
+    for stage in row.plan.stages.iter().skip(done) {
+        for agent in std::iter::once(&stage.agent).chain(&stage.judge) {
+            require_program(agent, &here.paths.config.agents, &here.project)?;
+        }
+        // A file that is gone may come back with the next iteration.
+        stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, &here.project, false))?;
     }
     Ok(())
 }

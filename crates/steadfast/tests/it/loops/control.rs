@@ -263,3 +263,17 @@ fn in_tmux_the_flags_reach_the_engine_whatever_environment_its_server_has() {
     );
     tmux(&["kill-server"]);
 }
+
+#[test]
+fn a_run_whose_agent_is_gone_is_left_as_it_is() {
+    let world = World::new();
+    world.loop_type("open", "completion: {promise: NEVER}");
+    let agent = world.in_project("a.sh");
+    world.write(&agent, "#!/bin/sh\necho $STEADFAST_ITERATION\n");
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(world.run(&["loop", "run", "open", "--max", "1", "--agent", "./a.sh"]).code, 5);
+    let before = world.status("loop", "open");
+    std::fs::remove_file(&agent).unwrap();
+    world.run(&["loop", "resume", "open", "--max", "3", "--usd", "5"]).fails_with(4, "is not there or not executable");
+    assert_eq!(world.status("loop", "open"), before);
+}
