@@ -37,7 +37,9 @@ pub enum WorktreeError {
 impl WorktreeError {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::NoRepository(_) => "run `git init` and make a first commit, or do without parallel stages",
+            Self::NoRepository(_) => {
+                "run `git init` and make a first commit, or do without --worktree and parallel stages"
+            }
             Self::Git { .. } => "look at `git worktree list` and `git branch --list 'steadfast/*'`",
             Self::Busy(_) => "wait for it to end, then go on with `resume`",
             Self::Broken(_) => "save what you need of it, remove it, then go on with `resume`",

@@ -35,8 +35,8 @@ pub(crate) struct Failure {
     pub(crate) hint: String,
     /// The message is a list of our own making, with a line for each entry; otherwise it is one line.
     pub(crate) is_list: bool,
-    /// What is wrong with a definition, for scripts; people have been told. Null if there is none.
-    pub(crate) faults: Value,
+    /// What is wrong with a definition, for scripts; people have been told.
+    pub(crate) faults: Option<Box<Value>>,
 }
 
 impl Failure {
@@ -51,7 +51,7 @@ impl Failure {
             code::INTERRUPTED => "interrupted",
             _ => "failed",
         };
-        Self { code, kind, message: message.into(), hint: hint.into(), is_list: false, faults: Value::Null }
+        Self { code, kind, message: message.into(), hint: hint.into(), is_list: false, faults: None }
     }
 
     /// What was asked for could not be printed.

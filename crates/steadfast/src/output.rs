@@ -38,8 +38,8 @@ pub(crate) fn print_failure(failure: &Failure, format: Format) {
     let hint = text::one_line(&failure.hint);
     if format == Format::Json {
         let mut error = json!({"kind": failure.kind, "message": message, "hint": hint});
-        if let Some(fields) = error.as_object_mut().filter(|_| !failure.faults.is_null()) {
-            fields.insert("faults".to_owned(), failure.faults.clone());
+        if let (Some(faults), Some(fields)) = (&failure.faults, error.as_object_mut()) {
+            fields.insert("faults".to_owned(), Value::clone(faults));
         }
         // Who cannot be told has the exit code.
         let _ = data(&json!({"error": error}));

@@ -62,7 +62,17 @@ pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &mut Faults) 
         if let Some(value) = fields.take(&[name], faults)
             && name != "version"
         {
-            faults.warning(&value.at, format!("`{name}` of a pipeline has no effect"), "remove it");
+            let files = value.nodes().filter_map(|part| match &part.node.value {
+                Yaml::Text(file) if name == "inputs" => Some(format!("--input {file}")),
+                _ => None,
+            });
+            let files: Vec<String> = files.take(5).collect();
+            let fix = if files.is_empty() {
+                "remove it".to_owned()
+            } else {
+                format!("remove it, and run the pipeline with `{}`", files.join(" "))
+            };
+            faults.warning(&value.at, format!("`{name}` of a pipeline has no effect"), fix);
         }
     }
     let defaults = match fields.take(&["defaults"], faults) {

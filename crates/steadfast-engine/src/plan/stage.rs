@@ -36,13 +36,12 @@ impl Prompt {
 
     /// Where a variable stands.
     pub(super) fn place_of(&self, name: &str) -> At {
-        let line = match &self.places {
-            Some(places) => places.iter().find(|(known, _)| known == name).map_or(self.at.line, |(_, line)| *line),
-            None => {
-                let before = self.text.find(&format!("${{{name}}}")).and_then(|at| self.text.get(..at));
-                let lines = u32::try_from(before.unwrap_or_default().matches('\n').count()).unwrap_or(0);
-                self.at.line.saturating_add(lines)
-            }
+        let line = if let Some(places) = &self.places {
+            places.iter().find(|(known, _)| known == name).map_or(self.at.line, |(_, line)| *line)
+        } else {
+            let before = self.text.find(&format!("${{{name}}}")).and_then(|at| self.text.get(..at));
+            let lines = u32::try_from(before.unwrap_or_default().matches('\n').count()).unwrap_or(0);
+            self.at.line.saturating_add(lines)
         };
         self.at.line(line)
     }

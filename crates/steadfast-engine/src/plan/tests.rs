@@ -314,7 +314,7 @@ fn a_profiles_turns_limit_iterations_and_never_add_any() {
     world.add_loop("counting", "completion: fixed-n");
     world.add_loop("long", "completion: fixed-n\nruns: 60");
     let runs = |name: &str, turns, max| {
-        let flags = Overrides { turns, max, ..Overrides::default() };
+        let flags = Overrides { max, turns, ..Overrides::default() };
         plan_loop(&world.catalogue, name, Some("n"), &flags).unwrap().plan.stages[0].runs
     };
     for (name, turns, max, expected) in [

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use steadfast_core::run::RunKind;
 use steadfast_core::text;
-use steadfast_engine::plan::{Catalogue, Fault, Level, Listed, Origin, PlanError, plan_loop, scaffold, validate_loop};
+use steadfast_engine::plan::{Fault, Level, Listed, Origin, PlanError, plan_loop, scaffold, validate_loop};
 
 use super::runs::{self, Here, How, NewRun};
 use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};
@@ -20,14 +20,14 @@ pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<Done, Failur
     match arguments.verb {
         LoopVerb::Run(arguments) => start(&here, &arguments),
         LoopVerb::OnRun(verb) => runs::on_run(&here, &verb),
-        LoopVerb::Types => Ok(listed(&catalogue(&here).loop_types(), "loop types")),
+        LoopVerb::Types => Ok(listed(&here.catalogue().loop_types(), "loop types")),
         LoopVerb::New { name, user } => {
             let (base, readers) = new_place(&here, user);
             let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;
             Ok(made(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
         LoopVerb::Validate { name } => {
-            let faults = validate_loop(&catalogue(&here), &name)?;
+            let faults = validate_loop(&here.catalogue(), &name)?;
             Ok(judged(&faults, &name))
         }
         LoopVerb::Import { dry_run } => importing::import(&here, dry_run),
@@ -43,14 +43,10 @@ pub(super) fn new_place(here: &Here, user: bool) -> (PathBuf, scaffold::Readers)
     }
 }
 
-pub(super) fn catalogue(here: &Here) -> Catalogue {
-    Catalogue { project: here.project.clone(), home: here.paths.home.clone() }
-}
-
 fn start(here: &Here, arguments: &LoopRunArgs) -> Result<Done, Failure> {
     let mut overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     overrides.items.clone_from(&arguments.items);
-    let planned = plan_loop(&catalogue(here), &arguments.loop_type, arguments.name.as_deref(), &overrides);
+    let planned = plan_loop(&here.catalogue(), &arguments.loop_type, arguments.name.as_deref(), &overrides);
     let planned = planned.map_err(|error| refused(error, RunKind::Loop, &arguments.loop_type))?;
     if !arguments.how.dry_run {
         runs::require_trust(here, &planned, arguments.how.trust)?;
@@ -82,7 +78,7 @@ pub(super) fn refused(error: PlanError, kind: RunKind, what: &str) -> Failure {
             let message = format!("{what} cannot be run: {errors} error{}", if errors == 1 { "" } else { "s" });
             let shown = text::headline(what, 200);
             let hint = format!("mend what is told, then check with `steadfast {kind} validate {shown}`");
-            let faults = runs::faults_json(faults);
+            let faults = Some(Box::new(runs::faults_json(faults)));
             Failure { faults, ..Failure::new(code::USAGE, message, hint) }
         }
         _ => error.into(),

@@ -43,7 +43,7 @@ const SELECT: &str = "SELECT r.run_id, r.name, r.kind, r.project_dir, a.stage, s
     LEFT JOIN run_stages s ON s.run_id = a.run_id AND s.stage = a.stage
     LEFT JOIN run_iterations i ON i.run_id = a.run_id AND i.stage = a.stage AND i.iteration = a.iteration
   GROUP BY r.run_id, a.stage, a.iteration
-  ORDER BY min(a.started_at_ms), r.run_id, a.stage, a.iteration";
+  ORDER BY r.started_at_ms, r.run_id, a.stage, a.iteration";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<IterationUsage> {
     let lasted_ms: Millis = row.get("lasted_ms")?;
@@ -71,7 +71,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IterationUsage> {
 }
 
 impl Db<'_> {
-    /// What every iteration of every run used, the oldest first.
+    /// What every iteration of every run used, the oldest run first.
     pub fn iteration_usage(self) -> Result<Vec<IterationUsage>, StoreError> {
         let mut statement = self.0.prepare(SELECT)?;
         let rows = statement.query_map([], read)?;
