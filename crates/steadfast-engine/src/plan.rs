@@ -14,6 +14,7 @@ mod catalogue;
 pub mod dry_run;
 mod fault;
 mod fields;
+mod inputs;
 mod limits;
 mod loop_type;
 mod pipeline;

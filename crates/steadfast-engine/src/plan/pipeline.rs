@@ -10,6 +10,7 @@ use super::agents::AgentDef;
 use super::catalogue::{Catalogue, Source};
 use super::fault::{At, Faults, did_you_mean};
 use super::fields::{Fields, Setting, Value};
+use super::inputs::{Inputs, read_inputs};
 use super::limits::LimitsDef;
 use super::loop_type;
 use super::planning::{DefaultRuns, StageContext, plan_stage};
@@ -41,15 +42,6 @@ struct Stage {
     loop_type: Option<String>,
     inputs: Inputs,
     def: StageDef,
-}
-
-/// What `${INPUTS}` of a stage shows.
-#[derive(Debug, Default)]
-struct Inputs {
-    /// `None` for the stage before.
-    names: Option<Vec<(String, At)>>,
-    /// Only the last output of each.
-    latest: bool,
 }
 
 pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &mut Faults) -> Option<PipelineDef> {
@@ -230,43 +222,6 @@ fn read_inline(value: &Value<'_>, faults: &mut Faults) -> Setting<Prompt> {
         faults.warning(&value.at, format!("`{}` is taken as the prompt, not as a file", text.trim()), fix);
     }
     Setting::On(Prompt::inside(value, text.clone()))
-}
-
-/// Names, one name, or `{from: name, select: …}` as later versions write it. There the last output is given unless all
-/// are asked for.
-fn read_inputs(value: &Value<'_>, faults: &mut Faults) -> Option<Inputs> {
-    if value.is_off() {
-        return None;
-    }
-    if matches!(value.node.value, Yaml::Map(_)) {
-        let mut fields = Fields::of(value.node, &value.at, "`inputs`", faults)?;
-        let from = fields.take(&["from"], faults);
-        let select = fields.take(&["select"], faults).filter(|select| !select.is_off());
-        let latest = match select.as_ref().and_then(|select| select.text(faults)).as_deref() {
-            Some("all") => false,
-            Some("latest") | None => true,
-            Some(other) => {
-                if let Some(select) = &select {
-                    let meant = did_you_mean(other, ["latest", "all"]);
-                    let fix = format!("{meant}Write `select: latest` or `select: all`");
-                    faults.error(&select.at, format!("there is no `select: {other}`"), fix);
-                }
-                true
-            }
-        };
-        for name in ["from_initial", "from_parallel"] {
-            if let Some(value) = fields.take(&[name], faults) {
-                faults.warning(&value.at, format!("`{name}` has no effect"), "name the stage with `from:`");
-            }
-        }
-        fields.finish("`inputs`", faults);
-        return Some(Inputs { names: from.map(|from| name_list(&from, faults)), latest });
-    }
-    Some(Inputs { names: Some(name_list(value, faults)), latest: false })
-}
-
-fn name_list(value: &Value<'_>, faults: &mut Faults) -> Vec<(String, At)> {
-    value.nodes().filter_map(|part| Some((part.text(faults)?, part.at.clone()))).collect()
 }
 
 /// A name for a folder made of what somebody wrote.
