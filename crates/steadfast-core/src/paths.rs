@@ -63,16 +63,41 @@ pub fn home() -> Result<PathBuf, PathError> {
     Ok(strategy.data_dir().join("steadfast"))
 }
 
-/// Creates a directory that only its owner can read.
+/// Creates a directory that only its owner can read, and those above it that are missing in the same way.
 pub fn create_private_dir(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    fs_err::create_dir_all(path)?;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt as _;
-        fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
     }
-    Ok(())
+    builder.create(path).map_err(|error| {
+        std::io::Error::new(error.kind(), format!("cannot create the directory `{}`: {error}", path.display()))
+    })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn every_directory_that_is_made_is_private() {
+        let world = tempfile::tempdir().unwrap();
+        let deepest = world.path().join("home/loops/mine");
+        create_private_dir(&deepest).unwrap();
+        create_private_dir(&deepest).unwrap();
+        for path in ["home", "home/loops", "home/loops/mine"] {
+            let mode = fs_err::metadata(world.path().join(path)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{path}");
+        }
+        fs_err::write(world.path().join("file"), "").unwrap();
+        let refused = create_private_dir(&world.path().join("file/below")).unwrap_err();
+        assert!(refused.to_string().contains("file/below"), "{refused}");
+    }
 }

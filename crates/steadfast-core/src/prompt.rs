@@ -90,8 +90,8 @@ pub fn iteration_result(file: &str, wants_vote: bool, promises: &[String]) -> Re
     render(include_str!("../prompts/iteration_result.md"), context! { file, wants_vote, promises })
 }
 
-/// The template of a headless goal's iterations. `${OBJECTIVE}`, `${PROGRESS}` and `${ITERATION}` are filled in by
-/// each of them, see `run/template.rs`; commands of the user are quoted here, and nothing in them is filled in.
+/// The template of a headless goal's iterations. `${OBJECTIVE}`, `${PROGRESS}`, `${RESULT}` and `${ITERATION}` are
+/// filled in by each of them, see `run/template.rs`; commands of the user are quoted here, and nothing in them is filled in.
 pub fn headless_goal(verify: &[String], promise: &str) -> Result<String, PromptError> {
     let quoted = |command: &String| text::escape_xml(&text::cut(command, 500)).replace("${", "$${");
     let verify: Vec<String> = verify.iter().map(quoted).collect();
@@ -266,7 +266,11 @@ mod tests {
         assert!(with.contains("test -f $${PROGRESS} &amp;&amp; echo &lt;ok&gt;"), "{with}");
         assert!(with.contains("${OBJECTIVE}") && with.contains("${ITERATION}") && !with.contains("DONE"), "{with}");
         let without = headless_goal(&[], "DONE").unwrap();
-        assert!(without.contains("<promise>DONE</promise>"), "{without}");
+        assert!(without.contains("<promise>DONE</promise>") && without.contains("counts as much"), "{without}");
+        assert!(
+            with.contains("${RESULT}") && without.contains("${RESULT}") && !with.contains("counts as much"),
+            "{with}"
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use import::ImportReport;
 pub(crate) use ledger::Source;
 pub use ledger::{Cursor, Recorded};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
-pub use runs::{IterationRow, RunFilter, RunLine, RunRow};
+pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
 pub use sessions::{ParentLink, Session, ToolCall};
 pub use verifications::Verification;
 

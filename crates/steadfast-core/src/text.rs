@@ -75,10 +75,17 @@ fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
 
 /// The first line of a text, printable, at most `most` characters.
 pub fn headline(text: &str, most: usize) -> String {
-    let line: String = text.chars().take_while(|c| *c != '\n').filter(|c| !c.is_control()).collect();
+    let is_plain = |c: &char| !c.is_control() && !turns_direction(*c);
+    let line: String = text.chars().take_while(|c| *c != '\n').filter(is_plain).collect();
     let more = text.contains('\n');
     let cut = cut(&line, most);
     if more && cut == line { format!("{} …", cut.trim_end()) } else { cut }
+}
+
+/// A text without its line breaks: one line, printable.
+pub fn one_line(text: &str) -> String {
+    let printable = printable(text).replace('\r', "\n");
+    printable.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Keeps at most `most` characters; a cut text ends in `…`.
@@ -255,6 +262,17 @@ mod tests {
     #[test]
     fn digests_have_two_digits_for_each_byte() {
         assert_eq!(hex(&[0x00, 0x0a, 0xff]), "000aff");
+    }
+
+    #[test]
+    fn a_headline_reads_as_it_is() {
+        assert_eq!(headline("safe \u{202e}txt.exe\u{2069}\nmore", 40), "safe txt.exe …");
+    }
+
+    #[test]
+    fn one_line_folds_breaks_and_drops_what_drives_a_terminal() {
+        assert_eq!(one_line("a\n  b\r\n\n\tc \u{1b}[31md\r"), "a b c d");
+        assert_eq!(one_line("\n\n"), "");
     }
 
     #[test]

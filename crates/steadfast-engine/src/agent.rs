@@ -94,7 +94,17 @@ fn append_result(prompt: &mut String, call: &Call<'_>) -> Result<(), PromptError
         return Ok(());
     }
     let file = call.attempt.result().display().to_string();
-    let result = prompt::iteration_result(&file, call.wants_vote, call.promises)?;
+    add_result(prompt, &file, call.wants_vote, call.promises)
+}
+
+/// Says after a prompt how the result is given.
+pub(crate) fn add_result(
+    prompt: &mut String,
+    file: &str,
+    wants_vote: bool,
+    promises: &[String],
+) -> Result<(), PromptError> {
+    let result = prompt::iteration_result(file, wants_vote, promises)?;
     prompt.truncate(prompt.trim_end().len());
     prompt.push_str("\n\n");
     prompt.push_str(&result);

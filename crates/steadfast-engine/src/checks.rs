@@ -63,9 +63,14 @@ fn command_holds(command: &str, here: &Surroundings) -> Finding {
         Ok(outcome) => {
             let last = outcome.output_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
             let code = outcome.exit_code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
-            (Some(outcome.exit_code == Some(0)), format!("{code}: {last}"))
+            (Some(outcome.exit_code == Some(0)), with_last_line(&code, last))
         }
     }
+}
+
+/// What happened and the last thing that was printed, if anything was.
+fn with_last_line(what: &str, last: &str) -> String {
+    if last.trim().is_empty() { what.to_owned() } else { format!("{what}: {last}") }
 }
 
 fn commands_hold(commands: &[String], here: &Surroundings) -> Finding {
@@ -75,7 +80,7 @@ fn commands_hold(commands: &[String], here: &Surroundings) -> Finding {
         Ok(runs) => match runs.iter().find(|run| !run.passed()) {
             Some(failed) => {
                 let last = failed.output_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-                (Some(false), format!("`{}` failed: {last}", text::headline(&failed.command, 100)))
+                (Some(false), with_last_line(&format!("`{}` failed", text::headline(&failed.command, 100)), last))
             }
             None => (Some(runs.len() == commands.len() && !runs.is_empty()), format!("{} passed", runs.len())),
         },

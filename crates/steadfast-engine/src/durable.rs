@@ -16,7 +16,7 @@ pub(crate) const UNFINISHED: [&str; 2] = [".steadfast-", ".tmp"];
 
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Readers {
+pub enum Readers {
     Owner,
     /// Whoever could read the file that is replaced; of a new one, everybody whom the umask lets.
     Project,

@@ -35,6 +35,7 @@ mod tests;
 mod tidy;
 
 pub use address::{Address, Holder, hold, holder};
+pub(crate) use loop_state::OWN_FIELDS;
 pub use outputs::OutputOf;
 pub(crate) use outputs::first_files;
 pub use registry::{RegistryEntry, registry_key};

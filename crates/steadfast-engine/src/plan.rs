@@ -2,7 +2,7 @@
 //! and what is built in (`plan/catalogue.rs`), read key by key (`plan/stage.rs`, `plan/pipeline.rs`) and checked as a
 //! whole, so that every fault is told at once with file, line and fix. Flags of the command line come last.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::run::name::{NameError, RunName};
@@ -14,6 +14,7 @@ mod catalogue;
 pub mod dry_run;
 mod fault;
 mod fields;
+mod inputs;
 mod limits;
 mod loop_type;
 mod pipeline;
@@ -34,7 +35,7 @@ pub use planning::LOOP_RUNS;
 pub use used::Used;
 
 use fault::{Faults, did_you_mean};
-use planning::{StageContext, VERIFY_AFTER, plan_stage};
+use planning::{DefaultRuns, StageContext, VERIFY_AFTER, plan_stage};
 use used::commands_of_definitions;
 
 #[derive(Debug, thiserror::Error)]
@@ -42,9 +43,15 @@ pub enum PlanError {
     #[error("{}", told(.0))]
     Faults(Vec<Fault>),
     #[error("there is no loop type `{name}`")]
-    NoLoopType { name: String, known: Vec<String> },
+    NoLoopType { name: String, known: Vec<String>, above: Option<PathBuf> },
     #[error("there is no pipeline `{name}`")]
-    NoPipeline { name: String, known: Vec<String> },
+    NoPipeline { name: String, known: Vec<String>, above: Option<PathBuf> },
+    #[error("`{}` does not exist", path.display())]
+    Missing { path: PathBuf },
+    #[error("`{}` is a directory", path.display())]
+    IsDirectory { path: PathBuf },
+    #[error("there is no loop.yaml in `{}`", path.display())]
+    NoDefinition { path: PathBuf },
     #[error("`{}` is not a file", path.display())]
     NotAFile { path: PathBuf },
     #[error("--verify is for the last stage, and `{stage}` is parallel: nothing verifies parallel runs")]
@@ -61,13 +68,22 @@ impl PlanError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Faults(_) => "mend the lines above, then check with `steadfast pipeline validate FILE`".into(),
-            Self::NoLoopType { name, known } => {
-                format!("{}see `steadfast loop types`", did_you_mean(name, known.iter().map(String::as_str)))
+            Self::Faults(_) => {
+                "mend them, then check with `steadfast loop validate TYPE` or `steadfast pipeline validate FILE`".into()
             }
-            Self::NoPipeline { name, known } => {
-                format!("{}see `steadfast pipeline types`", did_you_mean(name, known.iter().map(String::as_str)))
+            Self::NoLoopType { name, known, above } => {
+                let meant = did_you_mean(name, known.iter().map(String::as_str));
+                format!("{meant}see `steadfast loop types`{}", go_up(above.as_deref()))
             }
+            Self::NoPipeline { name, known, above } => {
+                let meant = did_you_mean(name, known.iter().map(String::as_str));
+                format!("{meant}see `steadfast pipeline types`{}", go_up(above.as_deref()))
+            }
+            Self::Missing { .. } => {
+                "check the path; names are listed by `steadfast pipeline types` and `loop types`".into()
+            }
+            Self::IsDirectory { .. } => "name the pipeline's file; loop types are run by `steadfast loop run`".into(),
+            Self::NoDefinition { .. } => "name the folder of a loop type, or make one with `steadfast loop new`".into(),
             Self::NotAFile { path } => format!("put a file at `{}`", path.display()),
             Self::VerifiesParallel { .. } => format!("{VERIFY_AFTER}, or leave --verify out"),
             Self::Exists { .. } => "choose another name, or remove it first".into(),
@@ -75,6 +91,11 @@ impl PlanError {
             Self::Io(_) => "check that the file exists and can be read".into(),
         }
     }
+}
+
+/// A word about the project further up that somebody may have meant.
+pub fn go_up(above: Option<&Path>) -> String {
+    above.map(|above| format!("; a project is further up: `cd {}` first", above.display())).unwrap_or_default()
 }
 
 fn told(faults: &[Fault]) -> String {
@@ -86,6 +107,8 @@ fn told(faults: &[Fault]) -> String {
 pub struct Overrides {
     /// Of a loop, its maximum; of a pipeline, the most that any stage may run.
     pub max: Option<u32>,
+    /// The most iterations that a budget profile allows any stage; where `max` is said, it says nothing.
+    pub turns: Option<u32>,
     pub agent: Option<AgentKind>,
     pub model: Option<String>,
     pub effort: Option<String>,
@@ -138,7 +161,8 @@ pub fn plan_loop(
             name: source.name.clone(),
             loop_type: Some(source.name.clone()),
             inputs: Vec::new(),
-            default_runs: LOOP_RUNS,
+            default_runs: DefaultRuns::Limit(LOOP_RUNS),
+            takes_model: true,
             verified: true,
             at: def.at,
         };

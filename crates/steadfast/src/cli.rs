@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Loop(LoopArgs),
     /// Run several loops one after the other, each with what the last one put out
     Pipeline(PipelineArgs),
-    /// Show what all sessions on this machine used: tokens and money, by day, month, session, block or model
+    /// Show what all sessions on this machine used: tokens and money, by day, month, session, block, model or run
     Usage(UsageArgs),
     /// Answer a hook of an agent (JSON on stdin); agents call this
     Hook(HookArgs),
@@ -264,14 +264,16 @@ pub(crate) struct CleanupArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Views: daily (the default), monthly, session, blocks (windows of five hours), models
+#[command(after_help = "Views: daily (the default), monthly, session, blocks (windows of five hours), models,
+runs (each iteration of every loop and pipeline, from the store: also of agents that leave no transcript)
 Examples:
   steadfast usage
   steadfast usage models --since 30d
-  steadfast usage session --project . --json")]
+  steadfast usage session --project . --json
+  steadfast usage runs --since today")]
 pub(crate) struct UsageArgs {
     /// What a row stands for
-    #[arg(value_parser = ["daily", "monthly", "session", "blocks", "models"], hide_possible_values = true)]
+    #[arg(value_parser = ["daily", "monthly", "session", "blocks", "models", "runs"], hide_possible_values = true)]
     pub(crate) view: Option<String>,
     /// Only from this day on: 2026-11-01, today, yesterday, or 7d
     #[arg(long, value_name = "D", allow_hyphen_values = true)]

@@ -1,5 +1,6 @@
 //! What went wrong, for people, scripts and exit codes alike.
 
+use serde_json::Value;
 use steadfast_core::action::ActionError;
 use steadfast_core::goal::ObjectiveError;
 use steadfast_core::goal::budget::BudgetError;
@@ -32,6 +33,10 @@ pub(crate) struct Failure {
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) hint: String,
+    /// The message is a list of our own making, with a line for each entry; otherwise it is one line.
+    pub(crate) is_list: bool,
+    /// What is wrong with a definition, for scripts; people have been told.
+    pub(crate) faults: Option<Box<Value>>,
 }
 
 impl Failure {
@@ -46,7 +51,7 @@ impl Failure {
             code::INTERRUPTED => "interrupted",
             _ => "failed",
         };
-        Self { code, kind, message: message.into(), hint: hint.into() }
+        Self { code, kind, message: message.into(), hint: hint.into(), is_list: false, faults: None }
     }
 
     /// What was asked for could not be printed.
@@ -87,7 +92,8 @@ impl From<ActionError> for Failure {
             | ActionError::NeedsUser => code::WRONG_STATE,
             ActionError::Store(_) => code::ENVIRONMENT,
         };
-        Self::new(code, error.to_string(), error.hint())
+        let is_list = matches!(error, ActionError::VerificationFailed(_));
+        Self { is_list, ..Self::new(code, error.to_string(), error.hint()) }
     }
 }
 
@@ -105,7 +111,8 @@ impl From<SessionError> for Failure {
             SessionError::Malformed(_) => code::USAGE,
             SessionError::Store(_) => code::ENVIRONMENT,
         };
-        Self::new(code, error.to_string(), error.hint())
+        let is_list = matches!(error, SessionError::Several(_));
+        Self { is_list, ..Self::new(code, error.to_string(), error.hint()) }
     }
 }
 

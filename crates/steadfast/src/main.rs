@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::run(cli.db.as_deref(), &arguments),
         Command::Loop(arguments) => commands::loops::run(cli.db.as_deref(), arguments),
         Command::Pipeline(arguments) => commands::pipelines::run(cli.db.as_deref(), arguments),
-        Command::Usage(arguments) => commands::usage::run(&arguments),
+        Command::Usage(arguments) => commands::usage::run(cli.db.as_deref(), &arguments),
         Command::Hook(arguments) => return commands::hook::run(cli.db.as_deref(), &arguments),
         Command::Statusline(arguments) => return commands::statusline::run(cli.db.as_deref(), &arguments),
         Command::Mcp => commands::mcp(cli.db.as_deref()),

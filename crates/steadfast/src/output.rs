@@ -5,6 +5,7 @@ use std::io::Write as _;
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
+use steadfast_core::text;
 
 use crate::failure::Failure;
 
@@ -32,16 +33,22 @@ pub(crate) fn print(done: &Done, format: Format) -> std::io::Result<()> {
     }
 }
 
+/// One line that says what is wrong and one that says what to type, whatever line breaks words from outside have.
 pub(crate) fn print_failure(failure: &Failure, format: Format) {
+    let message = if failure.is_list { failure.message.clone() } else { text::one_line(&failure.message) };
+    let hint = text::one_line(&failure.hint);
     if format == Format::Json {
-        let error = json!({"kind": failure.kind, "message": failure.message, "hint": failure.hint});
+        let mut error = json!({"kind": failure.kind, "message": message, "hint": hint});
+        if let (Some(faults), Some(fields)) = (&failure.faults, error.as_object_mut()) {
+            fields.insert("faults".to_owned(), Value::clone(faults));
+        }
         // Who cannot be told has the exit code.
         let _ = data(&json!({"error": error}));
         return;
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
-    note(&format!("{red}error:{red:#} {}\n{cyan}hint:{cyan:#} {}", failure.message, failure.hint));
+    note(&format!("{red}error:{red:#} {message}\n{cyan}hint:{cyan:#} {hint}"));
 }
 
 /// Writes one of many lines of data; if that fails, so will the next one.

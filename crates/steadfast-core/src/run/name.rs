@@ -67,10 +67,12 @@ impl FromStr for RunName {
 
     fn from_str(text: &str) -> Result<Self, NameError> {
         // Names from outside are shown in the error, so they are made harmless first.
-        let name = || crate::text::cut(&text.escape_default().to_string(), LONGEST);
+        let name = || crate::text::cut(&text.escape_debug().to_string(), LONGEST);
         let Some(first) = text.chars().next() else { return Err(NameError::Empty) };
         if let Some(found) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_' | '-')) {
-            let found = if found.is_control() { char::REPLACEMENT_CHARACTER } else { found };
+            // Only what is shown as it is; `escape_debug` knows the rest.
+            let is_plain = found.escape_debug().count() == 1;
+            let found = if is_plain { found } else { char::REPLACEMENT_CHARACTER };
             return Err(NameError::BadCharacter { name: name(), found });
         }
         if !first.is_ascii_alphanumeric() {
@@ -137,8 +139,10 @@ mod tests {
             ("-rf", NameError::BadStart { name: "-rf".into(), first: '-' }),
             ("a b", bad("a b", ' ')),
             ("a\n", bad("a\\n", '\u{fffd}')),
-            ("a\0", bad("a\\u{0}", '\u{fffd}')),
-            ("grün", bad("gr\\u{fc}n", 'ü')),
+            ("a\0", bad("a\\0", '\u{fffd}')),
+            ("grün", bad("grün", 'ü')),
+            ("計画", bad("計画", '計')),
+            ("a\u{202e}b", bad("a\\u{202e}b", '\u{fffd}')),
             ("$(id)", bad("$(id)", '$')),
             (&long, NameError::TooLong { name: format!("{}…", "a".repeat(63)), length: 65 }),
         ] {

@@ -47,8 +47,14 @@ pub struct StagePlan {
     pub output_parse: Vec<(String, String)>,
     /// Names of earlier stages whose outputs `${INPUTS}` shows; empty for the one before.
     pub inputs: Vec<String>,
+    /// `${INPUTS}` shows only the last output of each of them, not all.
+    #[serde(default)]
+    pub latest_inputs: bool,
     /// Another agent that is asked whether the work has levelled off, instead of the worker's own word.
     pub judge: Option<AgentPlan>,
+    /// An agent that decides `stop` has made the promises of the rule with that.
+    #[serde(default)]
+    pub stop_is_promise: bool,
 }
 
 impl StagePlan {
@@ -73,7 +79,9 @@ impl StagePlan {
             parallel: false,
             output_parse: Vec::new(),
             inputs: Vec::new(),
+            latest_inputs: false,
             judge: None,
+            stop_is_promise: false,
         }
     }
 }

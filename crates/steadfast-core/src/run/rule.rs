@@ -58,6 +58,11 @@ impl Rule {
         })
     }
 
+    /// What an agent may promise for the rule to hold.
+    pub fn promises(&self) -> impl Iterator<Item = &str> {
+        self.leaves().filter_map(|leaf| if let Self::Promise(promise) = leaf { Some(promise.as_str()) } else { None })
+    }
+
     /// Whether only counting ends the stage. Such a stage does what it was told to, progress or not.
     pub fn only_counts(&self) -> bool {
         let mut leaves = self.leaves().peekable();

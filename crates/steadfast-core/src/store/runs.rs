@@ -4,6 +4,7 @@
 
 mod history;
 mod row;
+mod usage;
 
 use rusqlite::{OptionalExtension as _, params};
 
@@ -16,6 +17,7 @@ use crate::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping};
 
 pub use history::IterationRow;
 pub use row::{RunLine, RunRow};
+pub use usage::IterationUsage;
 
 use row::{SELECT, from_json, read, read_line, to_json};
 

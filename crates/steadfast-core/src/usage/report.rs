@@ -70,7 +70,7 @@ impl Amounts {
         }
     }
 
-    fn join(&mut self, other: &Self) {
+    pub fn join(&mut self, other: &Self) {
         self.responses += other.responses;
         self.tokens.add(&other.tokens);
         self.priced_micros += other.priced_micros;
@@ -251,7 +251,8 @@ impl ProjectFilter {
         }
     }
 
-    fn takes(&self, project: &str) -> bool {
+    /// Whether a project is one of them.
+    pub fn takes(&self, project: &str) -> bool {
         match self {
             Self::Below(directory) => Path::new(project).starts_with(directory),
             Self::Named(name) => {

@@ -68,12 +68,17 @@ fn from_json(said: &str) -> Option<AgentResult> {
     };
     let result = AgentResult {
         summary: words("summary"),
-        plateau: object.get("plateau").and_then(Value::as_bool),
+        plateau: object.get("plateau").and_then(truth),
         reasoning: words("reasoning"),
         decision: words("decision").and_then(|word| word.to_lowercase().parse().ok()),
         fields: Vec::new(),
     };
     (result != AgentResult::default()).then_some(result)
+}
+
+/// Agents write truths as words, too.
+fn truth(value: &Value) -> Option<bool> {
+    value.as_bool().or_else(|| value.as_str().map(str::trim).and_then(vote))
 }
 
 fn without_fences(said: &str) -> &str {

@@ -31,9 +31,10 @@ impl Dispatcher<'_> {
             text::cut(places.inputs.trim_end(), LONGEST_INPUT)
         } else if stage.inputs.is_empty() {
             let before = id.stage.checked_sub(1).and_then(|before| self.plan.stage(before));
-            before.and_then(|before| named_inputs.get(&before.name)).cloned().unwrap_or_default()
+            let before: Vec<String> = before.map(|before| before.name.clone()).into_iter().collect();
+            chosen(&before, &kept, stage.latest_inputs)
         } else {
-            chosen(&stage.inputs, &kept)
+            chosen(&stage.inputs, &kept, stage.latest_inputs)
         };
         Variables {
             session: self.plan.name.clone(),
@@ -50,14 +51,14 @@ impl Dispatcher<'_> {
     }
 
     /// The outputs of those earlier stages that the prompt asks for, by name.
-    fn outputs_before(&mut self, stage: &StagePlan, number: u32) -> BTreeMap<String, Vec<Named>> {
+    fn outputs_before(&mut self, stage: &StagePlan, number: u32) -> BTreeMap<String, Outputs> {
         let plan = self.plan.clone();
         let mut inputs = BTreeMap::new();
         let earlier = (1..number).zip(&plan.stages);
         for (at, earlier) in
             earlier.filter(|(at, earlier)| asks_for(&stage.prompt, &stage.inputs, &earlier.name, at + 1 == number))
         {
-            let rows = self.store.read().run_history(&self.run_id, Some((at, 0)), MOST_ITERATIONS);
+            let rows = self.store.read().end_of_stage(&self.run_id, at, MOST_ITERATIONS);
             let rows = match rows {
                 Ok(rows) => rows,
                 Err(error) => {
@@ -65,14 +66,14 @@ impl Dispatcher<'_> {
                     continue;
                 }
             };
+            let left_out = rows.first().map_or(0, |row| row.id.iteration.saturating_sub(1));
             // Of who worked on a branch and said nothing, the branch is told all the same.
             let nothing = || earlier.parallel.then(KeptOutput::nothing);
             let outputs = rows
                 .iter()
-                .filter(|row| row.id.stage == at)
                 .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(nothing)?)))
                 .collect();
-            inputs.insert(earlier.name.clone(), outputs);
+            inputs.insert(earlier.name.clone(), Outputs { left_out, outputs });
         }
         inputs
     }
@@ -99,10 +100,26 @@ fn asks_for(prompt: &str, inputs: &[String], earlier: &str, is_last_before: bool
 /// An output and what it is called where there are several.
 type Named = (String, KeptOutput);
 
+/// The outputs of one stage, in order.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Outputs {
+    /// How many older iterations there are.
+    left_out: u32,
+    outputs: Vec<Named>,
+}
+
+impl Outputs {
+    /// The last one alone.
+    fn latest(&self) -> Self {
+        Self { left_out: 0, outputs: self.outputs.last().cloned().into_iter().collect() }
+    }
+}
+
 /// The outputs of the stages that a stage asks for.
-fn chosen(names: &[String], kept: &BTreeMap<String, Vec<Named>>) -> String {
-    let found: Vec<(&str, &[Named])> =
-        names.iter().filter_map(|name| Some((name.as_str(), kept.get(name)?.as_slice()))).collect();
+fn chosen(names: &[String], kept: &BTreeMap<String, Outputs>, latest: bool) -> String {
+    let select = |outputs: &Outputs| if latest { outputs.latest() } else { outputs.clone() };
+    let found: Vec<(&str, Outputs)> =
+        names.iter().filter_map(|name| Some((name.as_str(), select(kept.get(name)?)))).collect();
     let each = |most: usize| -> Vec<(&str, String)> {
         found.iter().map(|(name, outputs)| (*name, together(outputs, most))).collect()
     };
@@ -114,12 +131,21 @@ fn chosen(names: &[String], kept: &BTreeMap<String, Vec<Named>>) -> String {
 }
 
 /// The outputs of one stage in at most about `most` characters. If that is not enough for all, each gets its share.
-fn together(outputs: &[Named], most: usize) -> String {
+fn together(stage: &Outputs, most: usize) -> String {
+    let Outputs { left_out, outputs } = stage;
     let wanted = outputs.iter().map(|(_, output)| output.text.chars().count().min(LONGEST_OUTPUT)).sum::<usize>();
     let share = if wanted <= most { LONGEST_OUTPUT } else { most / outputs.len().max(1) };
     let parts: Vec<(&str, String)> =
         outputs.iter().map(|(name, output)| (name.as_str(), shortened(output, share.min(LONGEST_OUTPUT)))).collect();
-    under_names(&parts)
+    let text = under_names(&parts);
+    if *left_out == 0 {
+        return text;
+    }
+    let beside = outputs.first().and_then(|(_, output)| output.file.parent());
+    let place = beside.map(|folder| format!("; the others are in {}", folder.display())).unwrap_or_default();
+    format!(
+        "[left out: the outputs of iterations 1 to {left_out}, for only the newest {MOST_ITERATIONS} are given{place}]\n\n{text}"
+    )
 }
 
 /// An output with at most `most` characters. One that is cut says so, and where the whole of it is.
@@ -150,16 +176,31 @@ mod tests {
         (name.into(), KeptOutput { text: text.into(), file: format!("/p/{name}.md").into(), bytes })
     }
 
+    fn all(outputs: &[Named]) -> Outputs {
+        Outputs { left_out: 0, outputs: outputs.to_vec() }
+    }
+
     #[test]
     fn one_output_stands_alone_and_several_under_their_names() {
-        assert_eq!(together(&[], 100), "");
-        assert_eq!(together(&[named("plan 1", "do ${INPUTS}", 12)], 100), "do ${INPUTS}");
-        let two = [named("plan 1", "a", 1), named("plan 2", "b", 1)];
+        assert_eq!(together(&Outputs::default(), 100), "");
+        assert_eq!(together(&all(&[named("plan 1", "do ${INPUTS}", 12)]), 100), "do ${INPUTS}");
+        let two = all(&[named("plan 1", "a", 1), named("plan 2", "b", 1)]);
         assert_eq!(together(&two, 100), "## plan 1\n\na\n\n## plan 2\n\nb");
-        let kept = BTreeMap::from([("x".to_owned(), vec![named("x 1", "a", 1)]), ("y".to_owned(), two.to_vec())]);
+        let kept = BTreeMap::from([("x".to_owned(), all(&[named("x 1", "a", 1)])), ("y".to_owned(), two)]);
         let names = ["y".to_owned(), "none".to_owned()];
-        assert_eq!(chosen(&names, &kept), "## plan 1\n\na\n\n## plan 2\n\nb");
-        assert_eq!(chosen(&["x".to_owned(), "x".to_owned()], &kept), "## x\n\na\n\n## x\n\na");
+        assert_eq!(chosen(&names, &kept, false), "## plan 1\n\na\n\n## plan 2\n\nb");
+        assert_eq!(chosen(&names, &kept, true), "b");
+        assert_eq!(chosen(&["x".to_owned(), "x".to_owned()], &kept, false), "## x\n\na\n\n## x\n\na");
+        assert_eq!(chosen(&["x".to_owned(), "y".to_owned()], &kept, true), "## x\n\na\n\n## y\n\nb");
+    }
+
+    #[test]
+    fn what_is_left_out_is_told() {
+        let some = Outputs { left_out: 5, outputs: vec![named("plan 6", "a", 1), named("plan 7", "b", 1)] };
+        let expected = "[left out: the outputs of iterations 1 to 5, for only the newest 200 are given; the others are in \
+                        /p]\n\n## plan 6\n\na\n\n## plan 7\n\nb";
+        assert_eq!(together(&some, 100), expected);
+        assert_eq!(together(&some.latest(), 100), "b");
     }
 
     #[test]
@@ -184,16 +225,16 @@ mod tests {
     #[test]
     fn an_output_that_is_cut_names_its_file_and_size() {
         let long = "ü".repeat(LONGEST_OUTPUT + 1);
-        let cut = together(&[named("a", &long, 200_002)], LONGEST_INPUT);
+        let cut = together(&all(&[named("a", &long, 200_002)]), LONGEST_INPUT);
         assert!(cut.ends_with("ü…\n\n[cut here: the whole output is in /p/a.md (200,002 bytes)]"));
         assert_eq!(cut.chars().filter(|c| *c == 'ü').count(), LONGEST_OUTPUT - 1);
         // Where all of them do not fit, each has its share and its word.
-        let two = [named("a", "aaaaa", 5), named("b", "bbbbb", 5)];
+        let two = all(&[named("a", "aaaaa", 5), named("b", "bbbbb", 5)]);
         let whole = |name: &str| format!("[cut here: the whole output is in /p/{name}.md (5 bytes)]");
         assert_eq!(together(&two, 8), format!("## a\n\naaa…\n\n{}\n\n## b\n\nbbb…\n\n{}", whole("a"), whole("b")));
         let many: Vec<Named> = (0..9).map(|_| named("c", &"c".repeat(LONGEST_OUTPUT), 100_000)).collect();
-        let kept = BTreeMap::from([("x".to_owned(), many.clone()), ("y".to_owned(), many)]);
-        let text = chosen(&["x".to_owned(), "y".to_owned()], &kept);
+        let kept = BTreeMap::from([("x".to_owned(), all(&many)), ("y".to_owned(), all(&many))]);
+        let text = chosen(&["x".to_owned(), "y".to_owned()], &kept, false);
         assert_eq!(text.matches("[cut here: the whole output is in /p/c.md (100,000 bytes)]").count(), 18);
         assert!(text.chars().filter(|c| *c == 'c').count() < LONGEST_INPUT + 1_000);
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use steadfast_core::config::AgentsConfig;
 use steadfast_core::run::machine;
-use steadfast_core::run::{AttemptId, FailureKind, Outcome, Rule, StagePlan, template};
+use steadfast_core::run::{AttemptId, FailureKind, Outcome, StagePlan, template};
 use steadfast_core::{clock, paths};
 
 use super::workers::Follower;
@@ -136,7 +136,7 @@ impl Follower {
             return Err(stopped());
         }
         self.keep_tree_before(&directory);
-        let promises = promises_of(&self.stage.completion);
+        let promises: Vec<String> = self.stage.completion.promises().map(str::to_owned).collect();
         let invoked = agent::invocation(&Call {
             agent: &self.stage.agent,
             run: &self.run,
@@ -168,10 +168,4 @@ pub(super) fn limit_of(stage: &StagePlan) -> Duration {
         Ok(0) | Err(_) => Duration::MAX,
         Ok(limit) => Duration::from_millis(limit),
     }
-}
-
-/// What the agent has to promise for its stage to end.
-fn promises_of(rule: &Rule) -> Vec<String> {
-    let promise = |leaf: &Rule| if let Rule::Promise(promise) = leaf { Some(promise.clone()) } else { None };
-    rule.leaves().filter_map(promise).collect()
 }

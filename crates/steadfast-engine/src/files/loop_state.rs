@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+use steadfast_core::run::RunKind;
 use steadfast_core::store::{Db, IterationRow};
 use steadfast_core::{clock, text};
 
@@ -12,6 +13,9 @@ use super::{FilesError, View, usd};
 
 /// What an agent says about itself is shown, not stored whole.
 const MOST_WORDS: usize = 2_000;
+/// Fields of an iteration that no marker line can take.
+pub(crate) const OWN_FIELDS: [&str; 8] =
+    ["stage", "iteration", "timestamp", "decision", "duration_seconds", "attempts", "tokens", "cost_usd"];
 
 pub(super) fn file(name: &str) -> String {
     format!("loop-state-{name}.json")
@@ -68,7 +72,7 @@ pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db
         }
         let rows = db.run_history(view.run_id, Some((stage, after)), usize::MAX)?;
         let missing = rows.iter().filter(|row| row.id.stage == stage && !there.contains(&row.id.iteration));
-        shown.extend(missing.map(|row| iteration(row, single)));
+        shown.extend(missing.map(|row| iteration(row, view.plan.kind)));
     }
     Ok(shown.len() > before)
 }
@@ -88,10 +92,10 @@ fn iteration_of(entry: &Value, stage: u32, single: bool) -> Option<u32> {
 }
 
 /// One iteration as the history shows it.
-fn iteration(row: &IterationRow, single: bool) -> Value {
+fn iteration(row: &IterationRow, kind: RunKind) -> Value {
     let mut entry = Map::new();
     let words = |words: &Option<String>| words.as_deref().map(|words| text::cut(&text::printable(words), MOST_WORDS));
-    if !single {
+    if kind == RunKind::Pipeline {
         set(&mut entry, "stage", row.id.stage);
     }
     set(&mut entry, "iteration", row.id.iteration);
@@ -108,7 +112,8 @@ fn iteration(row: &IterationRow, single: bool) -> Value {
     set(&mut entry, "tokens", row.tokens);
     set(&mut entry, "cost_usd", usd(row.cost_micros));
     for (name, value) in &row.fields {
-        if !entry.contains_key(name) {
+        // Our own names are ours also where an iteration has no such value.
+        if !entry.contains_key(name) && !OWN_FIELDS.contains(&name.as_str()) {
             set(&mut entry, name, words(&Some(value.clone())));
         }
     }
@@ -121,4 +126,28 @@ pub(super) fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
         *value = json!({});
     }
     value.as_object_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_core::run::AttemptId;
+
+    use super::*;
+
+    #[test]
+    fn fields_of_marker_lines_never_take_the_place_of_our_own() {
+        let fields = [("stage", "7"), ("decision", "x"), ("tokens", "9"), ("risk", "low")];
+        let row = IterationRow {
+            id: AttemptId { stage: 1, iteration: 3, attempt: 1 },
+            fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            ..IterationRow::default()
+        };
+        let shown = |kind| {
+            let entry = iteration(&row, kind);
+            fields.map(|(name, _)| entry.get(name).cloned())
+        };
+        let (tokens, risk) = (Some(json!(0)), Some(json!("low")));
+        assert_eq!(shown(RunKind::Pipeline), [Some(json!(1)), None, tokens.clone(), risk.clone()]);
+        assert_eq!(shown(RunKind::Loop), [None, None, tokens, risk]);
+    }
 }

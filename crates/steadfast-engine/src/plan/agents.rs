@@ -86,6 +86,11 @@ impl AgentDef {
         }
     }
 
+    /// Who works, if nobody says more.
+    pub(super) fn program(&self) -> AgentKind {
+        self.kind.clone().unwrap_or(AgentKind::Claude)
+    }
+
     pub(super) fn into_plan(self, at: &At, faults: &mut Faults) -> AgentPlan {
         let kind = self.kind.unwrap_or(AgentKind::Claude);
         let mut effort = self.effort.on();
@@ -129,6 +134,10 @@ pub fn agent_kind(text: &str) -> Result<AgentKind, (String, String)> {
     if let Some(meant) = nearest(text, ["claude", "codex", "claude-code"]) {
         return Err((format!("there is no agent `{text}`"), format!("did you mean `{meant}`?")));
     }
+    if needs_shell(text) {
+        let what = format!("the agent's command `{text}` is one for a shell, and none reads it");
+        return Err((what, "write `sh -c '…'` around it, or put it into a script".to_owned()));
+    }
     let words = split_words(text).ok_or_else(|| {
         (format!("the agent's command `{text}` has a quote without end"), "close the quote".to_owned())
     })?;
@@ -136,6 +145,33 @@ pub fn agent_kind(text: &str) -> Result<AgentKind, (String, String)> {
         return Err(("the agent is empty".into(), "use `claude`, `codex` or a command".into()));
     }
     Ok(AgentKind::Command(words))
+}
+
+/// Whether a command begins with an assignment, or has a word that joins or redirects commands. Inside of a word such
+/// characters may well be meant.
+fn needs_shell(text: &str) -> bool {
+    let first = text.split_whitespace().next().unwrap_or_default();
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let assigns = first.split_once('=').is_some_and(|(name, _)| is_name(name));
+    let (mut quote, mut before) = (None, ' ');
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(open), close) if open == close => quote = None,
+            (None, '\'' | '"') => quote = Some(character),
+            (None | Some('"'), '\\') => {
+                characters.next();
+            }
+            (None, ';' | '|' | '&' | '<' | '>') if before.is_whitespace() => return true,
+            (None, ';') if characters.peek().is_none_or(|next| next.is_whitespace()) => return true,
+            _ => {}
+        }
+        before = character;
+    }
+    assigns
 }
 
 /// Words as a shell would split them, without expanding anything.
@@ -192,6 +228,12 @@ mod tests {
             ("python3 agent.py --x=$HOME", command(&["python3", "agent.py", "--x=$HOME"])),
         ] {
             assert_eq!(agent_kind(text), kind, "{text}");
+        }
+        for text in ["cat >/dev/null; echo hi", "FOO=1 ./a.sh", "a | b", "a && b", "echo hi;"] {
+            assert!(agent_kind(text).is_err_and(|(_, fix)| fix.contains("sh -c '…'")), "{text}");
+        }
+        for text in ["curl http://x/?a=b&c=d", "grep '>' x", "a \"; b\" \\; c", "./a=b.sh x"] {
+            assert!(agent_kind(text).is_ok(), "{text}");
         }
         for text in ["", "  ", "cluade", "codx", "sh -c 'x", "a \"b", "x\\"] {
             assert!(agent_kind(text).is_err(), "{text}");

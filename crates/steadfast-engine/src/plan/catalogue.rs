@@ -71,8 +71,13 @@ impl Catalogue {
     /// Finds a loop type by its name, or by the path of its folder.
     pub(super) fn find_loop(&self, name: &str) -> Result<Source, PlanError> {
         if name.contains('/') {
-            let folder = self.project.join(name);
-            return loop_in(&folder, Origin::Path)?.ok_or_else(|| self.no_loop(name));
+            let path = self.project.join(name);
+            let is_there = path.exists();
+            return loop_in(&path, Origin::Path)?.ok_or(if is_there {
+                PlanError::NoDefinition { path }
+            } else {
+                PlanError::Missing { path }
+            });
         }
         if name.parse::<RunName>().is_ok() {
             for (origin, folder) in self.folders("loops") {
@@ -94,7 +99,7 @@ impl Catalogue {
     }
 
     fn no_loop(&self, name: &str) -> PlanError {
-        PlanError::NoLoopType { name: name.to_owned(), known: names(self.loop_types()) }
+        PlanError::NoLoopType { name: name.to_owned(), known: names(self.loop_types()), above: self.project_above() }
     }
 
     /// Finds a pipeline: a path, then its name in the project, the home, and what is built in.
@@ -124,7 +129,27 @@ impl Catalogue {
                 });
             }
         }
-        Err(PlanError::NoPipeline { name: file.to_owned(), known: names(self.pipelines()) })
+        if !file.is_empty() && as_given.is_dir() {
+            return Err(PlanError::IsDirectory { path: as_given });
+        }
+        if file.contains('/') {
+            return Err(PlanError::Missing { path: as_given });
+        }
+        let (known, above) = (names(self.pipelines()), self.project_above());
+        Err(PlanError::NoPipeline { name: file.to_owned(), known, above })
+    }
+
+    /// The nearest directory above this one with runs or definitions, if this one has none: somebody went down into it.
+    pub fn project_above(&self) -> Option<PathBuf> {
+        let is_project = |directory: &&Path| {
+            let own = directory.join(".claude");
+            ["loops", "pipelines", "loop-sessions.json"].iter().any(|part| own.join(part).exists())
+        };
+        let mut places = self.project.ancestors();
+        if places.next().as_ref().is_some_and(is_project) {
+            return None;
+        }
+        places.find(is_project).map(Path::to_owned)
     }
 
     /// Whether a loop type of the project would take the place of the user's or of a built-in one.

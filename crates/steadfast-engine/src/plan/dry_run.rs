@@ -1,18 +1,48 @@
-//! What a plan would do, without doing it: its settings, its files, and the first prompt of each stage as the agent
-//! would get it.
+//! What a plan would do, without doing it: its settings, its files, and the first prompt of each stage, or that of each
+//! perspective, as the agent would get it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use steadfast_core::clock::Millis;
+use steadfast_core::prompt::PromptError;
 use steadfast_core::run::template::{self, Variables};
 use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan};
 use steadfast_core::text;
 
-use crate::files;
+use crate::{agent, files};
+
+/// A file that will be there only when an agent works.
+const RESULT: &str = "[result file]";
+
+/// A prompt as the agent would get it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filled {
+    /// From 1.
+    pub stage: u32,
+    pub iteration: u32,
+    pub perspective: Option<String>,
+    pub prompt: String,
+    /// Variables that nobody knows.
+    pub unknown: Vec<String>,
+}
+
+/// The prompts of a plan: of each stage the first one, or one for each perspective. `inputs` is what the first stage is
+/// given from outside; what earlier stages will put out is named in brackets.
+pub fn prompts(plan: &Plan, inputs: &str) -> Result<Vec<Filled>, PromptError> {
+    let mut filled = Vec::new();
+    for (number, stage) in (1_u32..).zip(&plan.stages) {
+        let shown = u32::try_from(stage.perspectives.len()).unwrap_or(u32::MAX).min(stage.runs).max(1);
+        for iteration in 1..=shown {
+            filled.push(fill(plan, number, stage, iteration, inputs)?);
+        }
+    }
+    Ok(filled)
+}
 
 /// The plan as text for people.
-pub fn dry_run(plan: &Plan) -> String {
+pub fn dry_run(plan: &Plan, inputs: &str) -> Result<String, PromptError> {
+    let prompts = prompts(plan, inputs)?;
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{} {} ({})", plan.kind, plan.name, plan.title);
@@ -20,19 +50,21 @@ pub fn dry_run(plan: &Plan) -> String {
     for (number, stage) in (1_u32..).zip(&plan.stages) {
         let _ = writeln!(out, "\nstage {number}: {}", stage.name);
         row(&mut out, "loop type", stage.loop_type.as_deref().unwrap_or("-"));
-        row(&mut out, "agent", &agent(&stage.agent));
+        row(&mut out, "agent", &program(&stage.agent));
         row(&mut out, "at most", &format!("{}{}", stage.runs, if stage.parallel { ", all at once" } else { "" }));
         row(&mut out, "over when", &rule(&stage.completion, stage));
         row(&mut out, "timing", &timing(stage));
         if let Some(judge) = &stage.judge {
-            row(&mut out, "judge", &agent(judge));
+            row(&mut out, "judge", &program(judge));
         }
         let (progress, output) = files::first_files(plan, number, stage);
         row(&mut out, "progress", &progress);
         row(&mut out, "output", output.as_deref().unwrap_or("-"));
-        prompt(&mut out, plan, number, stage, progress, output.unwrap_or_default());
+        for filled in prompts.iter().filter(|filled| filled.stage == number) {
+            show(&mut out, filled);
+        }
     }
-    out
+    Ok(out)
 }
 
 fn row(out: &mut String, name: &str, value: &str) {
@@ -53,7 +85,7 @@ fn limits(plan: &Plan) -> String {
     parts.join(", ")
 }
 
-fn agent(agent: &AgentPlan) -> String {
+fn program(agent: &AgentPlan) -> String {
     let mut words = match &agent.kind {
         AgentKind::Claude => "claude".to_owned(),
         AgentKind::Codex => "codex".to_owned(),
@@ -93,33 +125,57 @@ fn timing(stage: &StagePlan) -> String {
     format!("{limit} for an agent, {rest} between iterations{before}")
 }
 
-fn prompt(out: &mut String, plan: &Plan, number: u32, stage: &StagePlan, progress: String, output: String) {
+fn fill(plan: &Plan, number: u32, stage: &StagePlan, iteration: u32, given: &str) -> Result<Filled, PromptError> {
     let earlier = plan.stages.iter().take(number.saturating_sub(1) as usize);
     let named = earlier.map(|stage| (stage.name.clone(), format!("[output of stage {}]", stage.name)));
     let named_inputs: BTreeMap<String, String> = named.collect();
-    let before =
-        plan.stages.get(number.saturating_sub(2) as usize).filter(|_| number > 1).map(|stage| stage.name.clone());
-    let inputs: Vec<String> = if stage.inputs.is_empty() { before.into_iter().collect() } else { stage.inputs.clone() };
-    let inputs: Vec<String> = inputs.iter().map(|name| format!("[output of stage {name}]")).collect();
+    let (progress, output) = files::first_files(plan, number, stage);
+    let at = iteration.saturating_sub(1) as usize;
+    let perspective = stage.perspectives.get(at).cloned();
     let variables = Variables {
         session: plan.name.clone(),
-        iteration: 1,
-        perspective: stage.perspectives.first().cloned().unwrap_or_default(),
-        output,
+        iteration,
+        perspective: perspective.clone().unwrap_or_default(),
+        output: output.unwrap_or_default(),
         progress,
-        inputs: inputs.join("\n\n"),
+        inputs: inputs(plan, number, stage, given),
         named_inputs,
-        item: stage.items.first().cloned().unwrap_or_default(),
-        result: "[result file]".into(),
+        item: stage.items.get(at).cloned().unwrap_or_default(),
+        result: RESULT.into(),
         objective: "[objective]".into(),
     };
     let rendered = template::render(&stage.prompt, &variables);
-    if !rendered.unknown.is_empty() {
-        let unknown: Vec<String> = rendered.unknown.iter().map(|name| format!("${{{name}}}")).collect();
+    let mut prompt = rendered.text;
+    if !matches!(stage.agent.kind, AgentKind::Command(_)) {
+        let promises: Vec<String> = stage.completion.promises().map(str::to_owned).collect();
+        let wants_vote = stage.completion.needs_vote() && stage.judge.is_none();
+        agent::add_result(&mut prompt, RESULT, wants_vote, &promises)?;
+    }
+    Ok(Filled { stage: number, iteration, perspective, prompt, unknown: rendered.unknown })
+}
+
+fn inputs(plan: &Plan, number: u32, stage: &StagePlan, given: &str) -> String {
+    if number <= 1 {
+        return given.trim_end().to_owned();
+    }
+    let before = plan.stages.get(number.saturating_sub(2) as usize).map(|stage| stage.name.clone());
+    let names: Vec<String> = if stage.inputs.is_empty() { before.into_iter().collect() } else { stage.inputs.clone() };
+    let which = if stage.latest_inputs { "last output" } else { "output" };
+    names.iter().map(|name| format!("[{which} of stage {name}]")).collect::<Vec<_>>().join("\n\n")
+}
+
+fn show(out: &mut String, filled: &Filled) {
+    if !filled.unknown.is_empty() {
+        let unknown: Vec<String> = filled.unknown.iter().map(|name| format!("${{{name}}}")).collect();
         row(out, "unknown", &unknown.join(" "));
     }
-    let _ = writeln!(out, "  first prompt:");
-    for line in text::printable(&rendered.text).trim_end().lines() {
+    let _ = match &filled.perspective {
+        Some(perspective) => {
+            writeln!(out, "  prompt {} ({}):", filled.iteration, text::headline(perspective, 100))
+        }
+        None => writeln!(out, "  first prompt:"),
+    };
+    for line in text::printable(&filled.prompt).trim_end().lines() {
         let _ = writeln!(out, "    | {line}");
     }
 }

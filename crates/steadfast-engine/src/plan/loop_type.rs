@@ -43,14 +43,14 @@ fn read_prompt(value: Option<&Value<'_>>, source: &Source, at: &At, faults: &mut
     if let (Some(text), Some(value)) = (&name, value)
         && text.trim().contains('\n')
     {
-        return Some(Prompt { text: text.clone(), at: value.at.line(value.node.line) });
+        return Some(Prompt::inside(value, text.clone()));
     }
     match source.prompts.read(name.as_deref()) {
         Ok((text, file)) if text.trim().is_empty() => {
             faults.error(&At::new(&file, 1), "the prompt is empty", "say what the agent is to do");
             None
         }
-        Ok((text, file)) => Some(Prompt { text, at: At::new(&file, 1) }),
+        Ok((text, file)) => Some(Prompt::of_file(&file, text)),
         Err((what, fix)) => {
             faults.error(value.map_or(at, |value| &value.at), what, fix);
             None

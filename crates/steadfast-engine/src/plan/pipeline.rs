@@ -4,15 +4,16 @@
 use std::collections::BTreeMap;
 
 use steadfast_core::run::name::RunName;
-use steadfast_core::run::{RunKind, StagePlan};
+use steadfast_core::run::{AgentKind, RunKind, StagePlan};
 
 use super::agents::AgentDef;
 use super::catalogue::{Catalogue, Source};
 use super::fault::{At, Faults, did_you_mean};
 use super::fields::{Fields, Setting, Value};
+use super::inputs::{Inputs, read_inputs};
 use super::limits::LimitsDef;
 use super::loop_type;
-use super::planning::{StageContext, plan_stage};
+use super::planning::{DefaultRuns, StageContext, plan_stage};
 use super::stage::{Prompt, StageDef};
 use super::used::{Used, UsedLoop, commands_of_definitions};
 use super::variables;
@@ -27,6 +28,8 @@ const MOST_STAGES: usize = 100;
 pub(super) struct PipelineDef {
     pub(super) title: Option<String>,
     pub(super) limits: LimitsDef,
+    /// Who works where a stage does not say.
+    agent: AgentKind,
     stages: Vec<Stage>,
     /// By the names that stages call them.
     loops: BTreeMap<String, UsedLoop>,
@@ -37,8 +40,7 @@ struct Stage {
     at: At,
     name: String,
     loop_type: Option<String>,
-    /// `None` for the stage before.
-    inputs: Option<Vec<(String, At)>>,
+    inputs: Inputs,
     def: StageDef,
 }
 
@@ -52,7 +54,17 @@ pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &mut Faults) 
         if let Some(value) = fields.take(&[name], faults)
             && name != "version"
         {
-            faults.warning(&value.at, format!("`{name}` of a pipeline has no effect"), "remove it");
+            let files = value.nodes().filter_map(|part| match &part.node.value {
+                Yaml::Text(file) if name == "inputs" => Some(format!("--input {file}")),
+                _ => None,
+            });
+            let files: Vec<String> = files.take(5).collect();
+            let fix = if files.is_empty() {
+                "remove it".to_owned()
+            } else {
+                format!("remove it, and run the pipeline with `{}`", files.join(" "))
+            };
+            faults.warning(&value.at, format!("`{name}` of a pipeline has no effect"), fix);
         }
     }
     let defaults = match fields.take(&["defaults"], faults) {
@@ -79,7 +91,8 @@ pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &mut Faults) 
     let mut reader = StageReader { catalogue, defaults, of_steps, read: BTreeMap::new(), names: Vec::new() };
     let stages = nodes.iter().filter_map(|node| reader.read(node, &at, faults)).collect();
     let loops = reader.read.into_iter().filter_map(|(name, read)| Some((name, read?))).collect();
-    let def = PipelineDef { title, limits, stages, loops };
+    let agent = reader.defaults.agent.kind.unwrap_or(AgentKind::Claude);
+    let def = PipelineDef { title, limits, agent, stages, loops };
     def.check_inputs(faults);
     Some(def)
 }
@@ -117,7 +130,7 @@ impl StageReader<'_> {
         let loop_type = fields.take(&["loop", "stage"], faults);
         fields.text(&["description"], faults);
         let prompt = fields.take(&["prompt"], faults);
-        let inputs = fields.take(&["inputs"], faults).and_then(|value| read_inputs(&value, faults));
+        let inputs = fields.take(&["inputs"], faults).and_then(|value| read_inputs(&value, faults)).unwrap_or_default();
         let mut def = StageDef::read(&mut fields, faults);
         fields.finish("a stage", faults);
         def.prompt = prompt.map_or(Setting::Absent, |value| read_inline(&value, faults));
@@ -208,35 +221,7 @@ fn read_inline(value: &Value<'_>, faults: &mut Faults) -> Setting<Prompt> {
         let fix = "write the prompt itself, or make a loop type and name it with `loop:`";
         faults.warning(&value.at, format!("`{}` is taken as the prompt, not as a file", text.trim()), fix);
     }
-    Setting::On(Prompt { text: text.clone(), at: value.at.line(value.node.line) })
-}
-
-/// Names, one name, or `{from: name}` as later versions write it.
-fn read_inputs(value: &Value<'_>, faults: &mut Faults) -> Option<Vec<(String, At)>> {
-    if value.is_off() {
-        return None;
-    }
-    if matches!(value.node.value, Yaml::Map(_)) {
-        let mut fields = Fields::of(value.node, &value.at, "`inputs`", faults)?;
-        let from = fields.take(&["from"], faults);
-        if let Some(select) = fields.take(&["select"], faults)
-            && select.text(faults).as_deref() != Some("latest")
-        {
-            faults.warning(&select.at, "`select` has no effect: the last output is given", "remove it");
-        }
-        for name in ["from_initial", "from_parallel"] {
-            if let Some(value) = fields.take(&[name], faults) {
-                faults.warning(&value.at, format!("`{name}` has no effect"), "name the stage with `from:`");
-            }
-        }
-        fields.finish("`inputs`", faults);
-        return from.map(|from| name_list(&from, faults));
-    }
-    Some(name_list(value, faults))
-}
-
-fn name_list(value: &Value<'_>, faults: &mut Faults) -> Vec<(String, At)> {
-    value.nodes().filter_map(|part| Some((part.text(faults)?, part.at.clone()))).collect()
+    Setting::On(Prompt::inside(value, text.clone()))
 }
 
 /// A name for a folder made of what somebody wrote.
@@ -253,13 +238,23 @@ impl PipelineDef {
         let names: Vec<&str> = self.stages.iter().map(|stage| stage.name.as_str()).collect();
         for (number, stage) in self.stages.iter().enumerate() {
             let (earlier, others) = names.split_at(number);
-            for (input, at) in stage.inputs.iter().flatten() {
+            for (input, at) in stage.inputs.names.iter().flatten() {
                 variables::check_input(input, earlier, others, at, faults);
             }
             if let Some(prompt) = stage.def.prompt.as_on() {
                 variables::check(prompt, Some((earlier, others)), faults);
             }
         }
+    }
+
+    /// The program that `--model` means: the one that works where a stage does not say, or the first if all of them do.
+    fn program_of_model(&self, flags: &Overrides) -> AgentKind {
+        let usual = flags.agent.as_ref().unwrap_or(&self.agent);
+        let programs = || self.stages.iter().map(|stage| stage.def.agent.program());
+        if programs().any(|program| program == *usual) {
+            return usual.clone();
+        }
+        programs().next().unwrap_or(AgentKind::Claude)
     }
 
     /// Its stages, and what they were made of: `own`, then the loop types.
@@ -271,6 +266,7 @@ impl PipelineDef {
         faults: &mut Faults,
     ) -> (Vec<StagePlan>, Vec<Used>) {
         let last = self.stages.len();
+        let of_model = self.program_of_model(flags);
         let mut plans = Vec::new();
         for (number, stage) in (1..).zip(self.stages) {
             let of_loop = stage.loop_type.as_ref().and_then(|name| self.loops.get_mut(name));
@@ -278,12 +274,14 @@ impl PipelineDef {
                 run,
                 name: stage.name,
                 loop_type: stage.loop_type,
-                inputs: stage.inputs.into_iter().flatten().map(|(input, _)| input).collect(),
-                default_runs: 1,
+                inputs: stage.inputs.names.iter().flatten().map(|(input, _)| input.clone()).collect(),
+                default_runs: DefaultRuns::Exactly(1),
+                takes_model: flags.agent.is_some() || stage.def.agent.program() == of_model,
                 verified: number == last,
                 at: stage.at,
             };
             let mut plan = plan_stage(stage.def, context, flags, faults);
+            plan.latest_inputs = stage.inputs.latest;
             plan.runs = plan.runs.min(flags.max.unwrap_or(u32::MAX));
             let commands = commands_of_definitions(&plan, flags);
             own.add_commands(match of_loop {

@@ -24,11 +24,31 @@ pub(super) struct StageContext<'a> {
     pub(super) name: String,
     pub(super) loop_type: Option<String>,
     pub(super) inputs: Vec<String>,
-    /// What `runs` is if nobody says.
-    pub(super) default_runs: u32,
+    pub(super) default_runs: DefaultRuns,
+    /// The user's own model is one of this stage's program.
+    pub(super) takes_model: bool,
     /// The user's own verification belongs to this stage.
     pub(super) verified: bool,
     pub(super) at: At,
+}
+
+/// What `runs` is if nobody says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DefaultRuns {
+    /// Only a guard against running for ever: a budget profile says better.
+    Limit(u32),
+    Exactly(u32),
+}
+
+/// How many iterations there are at most. A profile's turns are a limit: they never add to what a definition says.
+fn most_runs(said: Option<u32>, default: DefaultRuns, only_counts: bool, flags: &Overrides) -> u32 {
+    let turns = flags.turns.filter(|_| flags.max.is_none());
+    match (said, default) {
+        (None, DefaultRuns::Limit(limit)) if !only_counts => turns.unwrap_or(limit),
+        (None, DefaultRuns::Limit(runs) | DefaultRuns::Exactly(runs)) | (Some(runs), _) => {
+            runs.min(turns.unwrap_or(u32::MAX))
+        }
+    }
 }
 
 /// Makes a plan of a definition; faults tell what could not be.
@@ -57,7 +77,7 @@ pub(super) fn plan_stage(
     let completion = resolver.rule(&def.completion, faults);
     let one_each = if completion == Rule::AllItems { items.len() } else { perspectives.len() };
     let one_each = u32::try_from(one_each).ok().filter(|count| *count > 0);
-    let runs = def.runs.or(one_each).unwrap_or(context.default_runs);
+    let runs = most_runs(def.runs.or(one_each), context.default_runs, completion.only_counts(), flags);
     // The documented rest is a loop type's; a prompt written into a pipeline goes on at once.
     let delay_ms = if context.loop_type.is_some() { DELAY_MS } else { 0 };
     let stage = StagePlan {
@@ -66,7 +86,7 @@ pub(super) fn plan_stage(
         min_iterations: def.min_iterations.unwrap_or(1),
         check_before: def.check_before.unwrap_or(false),
         delay_ms: flags.delay_ms.or(def.delay_ms).unwrap_or(delay_ms),
-        agent: plan_agent(def.agent, flags, at, faults),
+        agent: plan_agent(def.agent, context.takes_model, flags, at, faults),
         timeout_ms: flags.timeout_ms.or(def.timeout_ms).unwrap_or(StagePlan::TIMEOUT_MS),
         perspectives,
         items,
@@ -113,11 +133,12 @@ fn check_effect(stage: &StagePlan, at: &At, faults: &mut Faults) {
     }
 }
 
-fn plan_agent(def: AgentDef, flags: &Overrides, at: &At, faults: &mut Faults) -> AgentPlan {
+/// A model belongs to its program: a stage with another one keeps what it has.
+fn plan_agent(def: AgentDef, takes_model: bool, flags: &Overrides, at: &At, faults: &mut Faults) -> AgentPlan {
     let flagged = AgentDef {
         kind: flags.agent.clone(),
-        model: flags.model.clone().into(),
-        effort: flags.effort.clone().into(),
+        model: flags.model.clone().filter(|_| takes_model).into(),
+        effort: flags.effort.clone().filter(|_| takes_model).into(),
         user_hooks: flags.user_hooks,
     };
     flagged.or(def).into_plan(at, faults)

@@ -9,6 +9,7 @@ use super::fault::{At, Faults};
 use super::fields::{Fields, Setting, Value};
 use super::rules::{Arguments, RuleDef};
 use super::yaml::Yaml;
+use crate::files;
 
 /// What «no time limit» means: longer than anything runs, and far from overflowing.
 const NO_TIMEOUT_MS: Millis = 365 * clock::DAY;
@@ -18,6 +19,32 @@ const NO_TIMEOUT_MS: Millis = 365 * clock::DAY;
 pub(super) struct Prompt {
     pub(super) text: String,
     pub(super) at: At,
+    /// The lines of its variables where it stands inside of YAML; in a file of its own they are those of the text.
+    pub(super) places: Option<Vec<(String, u32)>>,
+}
+
+impl Prompt {
+    /// A text in a definition.
+    pub(super) fn inside(value: &Value<'_>, text: String) -> Self {
+        Self { text, at: value.at.line(value.node.line), places: Some(value.node.variables.clone()) }
+    }
+
+    /// A file of its own.
+    pub(super) fn of_file(file: &str, text: String) -> Self {
+        Self { text, at: At::new(file, 1), places: None }
+    }
+
+    /// Where a variable stands.
+    pub(super) fn place_of(&self, name: &str) -> At {
+        let line = if let Some(places) = &self.places {
+            places.iter().find(|(known, _)| known == name).map_or(self.at.line, |(_, line)| *line)
+        } else {
+            let before = self.text.find(&format!("${{{name}}}")).and_then(|at| self.text.get(..at));
+            let lines = u32::try_from(before.unwrap_or_default().matches('\n').count()).unwrap_or(0);
+            self.at.line.saturating_add(lines)
+        };
+        self.at.line(line)
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -182,6 +209,10 @@ fn read_markers(value: &Value<'_>, faults: &mut Faults) -> Option<Vec<(String, S
     let plain =
         |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' '));
     for (key, marker, at) in &pairs {
+        if files::OWN_FIELDS.contains(&key.as_str()) {
+            let what = format!("`{key}` is a field that every iteration has: the marker `{marker}` does not change it");
+            faults.warning(at, what, "choose another name for the field");
+        }
         if !plain(key) || !plain(marker) || key.len().max(marker.len()) > 64 {
             faults.error(
                 at,

@@ -81,7 +81,9 @@ fn a_loop_type_without_keys_has_the_documented_defaults() {
         parallel: false,
         output_parse: vec![],
         inputs: vec![],
+        latest_inputs: false,
         judge: None,
+        stop_is_promise: false,
     };
     assert_eq!(World::new().stage_of_loop("description: x"), expected);
 }
@@ -234,7 +236,20 @@ fn older_and_newer_ways_to_write_pipelines_are_understood() {
     assert_eq!(names("loops:\n  - loop: improve-plan\n    runs: 5\n"), both[..1]);
     let nodes = "nodes:\n  - id: improve-plan\n    stage: improve-plan\n    runs: {max: 5}\n  - id: next\n    prompt: x\n    inputs: {from: improve-plan, select: latest}\n";
     assert_eq!(names(nodes), [both[0].clone(), ("next".into(), 1)]);
-    assert_eq!(world.pipeline(nodes).stages[1].inputs, ["improve-plan"]);
+    let next = |yaml: &str| world.pipeline(yaml).stages.remove(1);
+    assert_eq!((next(nodes).inputs, next(nodes).latest_inputs), (vec!["improve-plan".to_owned()], true));
+    for (inputs, latest) in [
+        ("{from: improve-plan}", true),
+        ("{from: [improve-plan], select: all}", false),
+        ("{select: latest}", true),
+        ("[improve-plan]", false),
+        ("improve-plan", false),
+        ("null", false),
+    ] {
+        let yaml = nodes.replace("{from: improve-plan, select: latest}", inputs);
+        assert_eq!(next(&yaml).latest_inputs, latest, "{inputs}");
+        assert_eq!(world.faults(&yaml), [""; 0], "{inputs}");
+    }
 }
 
 #[test]
@@ -267,6 +282,59 @@ fn flags_win_over_definitions() {
     let rules: Vec<_> = planned.plan.stages.iter().map(|stage| (stage.runs, stage.completion.clone())).collect();
     assert_eq!(rules, [(2, Rule::Plateau(2)), (2, Rule::All(vec![Rule::Plateau(2), verify]))]);
     assert!(planned.definition.unwrap().starts_with("name: full-refine\n"));
+}
+
+#[test]
+fn a_model_of_the_command_line_is_for_its_own_program() {
+    let world = World::new();
+    let models = |yaml: &str, agent: Option<AgentKind>| {
+        world.write("project/p.yaml", yaml);
+        let flags = Overrides { model: Some("m".into()), agent, ..Overrides::default() };
+        let plan = plan_pipeline(&world.catalogue, "p.yaml", Some("n"), &flags, 0).unwrap().plan;
+        plan.stages.into_iter().map(|stage| stage.agent.model.unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let mixed = "stages:\n- {name: a, prompt: x, model: own}\n- {name: b, prompt: x, agent: codex}\n\
+                 - {name: c, prompt: x, agent: codex, model: gpt}\n";
+    assert_eq!(models(mixed, None), ["m", "", "gpt"]);
+    assert_eq!(models(mixed, Some(AgentKind::Codex)), ["m", "m", "m"]);
+    assert_eq!(models(&format!("defaults: {{agent: codex}}\n{mixed}"), None), ["m", "m", "m"]);
+    let named = mixed.replace("model: own", "agent: ./own.sh");
+    assert_eq!(models(&named, None), ["m", "", "gpt"]);
+    assert_eq!(models("stages:\n- {name: b, prompt: x, agent: codex}\n", None), ["m"]);
+    world.add_loop("mine", "agent: codex");
+    let flags = Overrides { model: Some("m".into()), ..Overrides::default() };
+    let planned = plan_loop(&world.catalogue, "mine", None, &flags).unwrap().plan;
+    assert_eq!(planned.stages[0].agent.model.as_deref(), Some("m"));
+}
+
+#[test]
+fn a_profiles_turns_limit_iterations_and_never_add_any() {
+    let world = World::new();
+    world.add_loop("open", "completion: plateau");
+    world.add_loop("counting", "completion: fixed-n");
+    world.add_loop("long", "completion: fixed-n\nruns: 60");
+    let runs = |name: &str, turns, max| {
+        let flags = Overrides { max, turns, ..Overrides::default() };
+        plan_loop(&world.catalogue, name, Some("n"), &flags).unwrap().plan.stages[0].runs
+    };
+    for (name, turns, max, expected) in [
+        ("idea-wizard", Some(5_000), None, 5),
+        ("open", Some(5_000), None, 5_000),
+        ("open", Some(5_000), Some(7), 7),
+        ("open", Some(50), Some(70), 70),
+        ("counting", Some(5_000), None, 25),
+        ("long", Some(50), None, 50),
+        ("long", Some(5_000), None, 60),
+    ] {
+        assert_eq!(runs(name, turns, max), expected, "{name} {turns:?} {max:?}");
+    }
+    world.write(
+        "project/p.yaml",
+        "stages:\n- {name: a, prompt: x, runs: 60}\n- {name: b, loop: open}\n- {name: c, prompt: x, runs: 3}\n",
+    );
+    let flags = Overrides { turns: Some(50), ..Overrides::default() };
+    let plan = plan_pipeline(&world.catalogue, "p.yaml", Some("n"), &flags, 0).unwrap().plan;
+    assert_eq!(plan.stages.iter().map(|stage| stage.runs).collect::<Vec<_>>(), [50, 1, 3]);
 }
 
 proptest! {

@@ -8,7 +8,7 @@ use steadfast_core::text;
 use super::Overrides;
 use super::catalogue::{Catalogue, Origin, Source};
 use super::fault::{At, Faults};
-use super::planning::{LOOP_RUNS, StageContext, plan_stage};
+use super::planning::{DefaultRuns, LOOP_RUNS, StageContext, plan_stage};
 use super::stage::StageDef;
 
 /// A definition that a plan was made of.
@@ -103,7 +103,8 @@ fn commands_said(def: &StageDef) -> Vec<String> {
         name: String::new(),
         loop_type: None,
         inputs: Vec::new(),
-        default_runs: LOOP_RUNS,
+        default_runs: DefaultRuns::Limit(LOOP_RUNS),
+        takes_model: true,
         verified: false,
         at: At::new("", 1),
     };

@@ -26,7 +26,7 @@ const KNOWN: [&str; 14] = [
 /// Checks a prompt. `stages` are the names before the stage, and its own with those after it; `None` for a loop alone.
 pub(super) fn check(prompt: &Prompt, stages: Option<(&[&str], &[&str])>, faults: &mut Faults) {
     for name in template::render(&prompt.text, &Variables::default()).unknown {
-        let at = place_of(prompt, &name);
+        let at = prompt.place_of(&name);
         match (name.strip_prefix("INPUTS."), stages) {
             (Some(input), Some((earlier, others))) => check_input(input, earlier, others, &at, faults),
             (Some(_), None) => {
@@ -57,11 +57,4 @@ pub(super) fn check_input(input: &str, earlier: &[&str], others: &[&str], at: &A
         format!("{}Earlier stages are {}", did_you_mean(input, earlier.iter().copied()), earlier.join(", "))
     };
     faults.error(at, what, fix);
-}
-
-/// Where a variable stands: as far below the prompt's beginning as in its text.
-fn place_of(prompt: &Prompt, name: &str) -> At {
-    let before = prompt.text.find(&format!("${{{name}}}")).and_then(|at| prompt.text.get(..at)).unwrap_or_default();
-    let lines = u32::try_from(before.matches('\n').count()).unwrap_or(0);
-    prompt.at.line(prompt.at.line.saturating_add(lines))
 }

@@ -17,6 +17,8 @@ const MOST_NODES: usize = 20_000;
 pub(super) struct Node {
     pub(super) line: u32,
     pub(super) value: Yaml,
+    /// The template variables in a text, each with its line: folding and escapes leave nothing to count in the value.
+    pub(super) variables: Vec<(String, u32)>,
     /// Where it stands in the text, in bytes.
     span: Option<(usize, usize)>,
 }
@@ -72,9 +74,10 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Node, YamlFault> {
         strict_booleans: true,
         with_snippet: false,
     };
-    let node: Spanned<Yaml> = serde_saphyr::from_str_with_options(text, options).map_err(|error| fault(&error))?;
+    let node: Spanned<Yaml> =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| fault(&error, text))?;
     let mut node = Node::from(node);
-    node.keep_numbers_as_written(text);
+    node.keep_as_written(text);
     Ok(node)
 }
 
@@ -87,8 +90,10 @@ fn line_after(before: &[u8]) -> u32 {
     u32::try_from(before.split(|byte| *byte == b'\n').count()).unwrap_or(u32::MAX)
 }
 
-fn fault(error: &Error) -> YamlFault {
-    let line = error.location().map_or(1, |location| to_line(location.line()));
+fn fault(error: &Error, text: &str) -> YamlFault {
+    // What has no end is missed behind the last line.
+    let last = to_line(text.lines().count() as u64);
+    let line = error.location().map_or(1, |location| to_line(location.line())).min(last);
     let what = error.to_string();
     let what = what.lines().next().unwrap_or_default();
     // The line is told apart, and the parser's own settings are nobody's business.
@@ -105,24 +110,45 @@ impl From<Spanned<Yaml>> for Node {
         let span = spanned.defined.span();
         let at = |bytes: Option<u64>| bytes.and_then(|bytes| usize::try_from(bytes).ok());
         let span = at(span.byte_offset()).zip(at(span.byte_len()));
-        Self { line: to_line(spanned.referenced.line()), value: spanned.value, span }
+        Self { line: to_line(spanned.referenced.line()), value: spanned.value, variables: Vec::new(), span }
     }
 }
 
 impl Node {
-    /// A version `1.10` is a number to YAML and a text to people.
-    fn keep_numbers_as_written(&mut self, source: &str) {
+    /// A version `1.10` is a number to YAML and a text to people; and people look for variables where they wrote them.
+    fn keep_as_written(&mut self, source: &str) {
+        let span = self.span;
+        let own = || span.and_then(|(from, length)| Some((from, source.get(from..from.checked_add(length)?)?)));
         match &mut self.value {
             Yaml::Number(_, written) => {
-                if let Some(text) = self.span.and_then(|(from, length)| source.get(from..from.checked_add(length)?)) {
+                if let Some((_, text)) = own() {
                     text.trim().clone_into(written);
                 }
             }
-            Yaml::List(nodes) => nodes.iter_mut().for_each(|node| node.keep_numbers_as_written(source)),
-            Yaml::Map(entries) => entries.iter_mut().for_each(|entry| entry.node.keep_numbers_as_written(source)),
+            Yaml::Text(text) if text.contains("${") => {
+                self.variables = own().map(|(from, text)| variables(source, from, text)).unwrap_or_default();
+            }
+            Yaml::List(nodes) => nodes.iter_mut().for_each(|node| node.keep_as_written(source)),
+            Yaml::Map(entries) => entries.iter_mut().for_each(|entry| entry.node.keep_as_written(source)),
             Yaml::Null | Yaml::Bool(_) | Yaml::Text(_) => {}
         }
     }
+}
+
+/// The variables in a part of the source that begins at `from`, each with its line. One that is written `$${…}` is none.
+fn variables(source: &str, from: usize, part: &str) -> Vec<(String, u32)> {
+    let mut line = line_after(source.as_bytes().get(..from).unwrap_or_default());
+    let mut found = Vec::new();
+    for text in part.split('\n') {
+        for (at, _) in
+            text.match_indices("${").filter(|(at, _)| !text.get(..*at).is_some_and(|before| before.ends_with('$')))
+        {
+            let name = text.get(at + 2..).and_then(|rest| rest.split_once('}')).map(|(name, _)| name.to_owned());
+            found.extend(name.map(|name| (name, line)));
+        }
+        line = line.saturating_add(1);
+    }
+    found
 }
 
 fn number(value: &impl ToString) -> Yaml {
@@ -234,6 +260,26 @@ mod tests {
     }
 
     #[test]
+    fn variables_have_the_line_on_which_they_are_written() {
+        let source = "a: >\n  one\n  two\n\n  three ${FOLDED} $${KEPT}\nb: \"x\\n\\ny ${ESCAPED}\"\nc: |\n  one\n\n  two ${BLOCK} ${SAME}\n\
+                      d: plain\n  over lines ${PLAIN}\ne: &here 'ü ${QUOTED}\n\n  ${AGAIN}'\nf: *here\n";
+        let Yaml::Map(entries) = parse(source.as_bytes()).unwrap().value else { panic!("{source}") };
+        let found: Vec<_> = entries.into_iter().flat_map(|entry| entry.node.variables).collect();
+        let expected = [
+            ("FOLDED", 5),
+            ("ESCAPED", 6),
+            ("BLOCK", 10),
+            ("SAME", 10),
+            ("PLAIN", 12),
+            ("QUOTED", 13),
+            ("AGAIN", 15),
+            ("QUOTED", 13),
+            ("AGAIN", 15),
+        ];
+        assert_eq!(found, expected.map(|(name, line)| (name.to_owned(), line)));
+    }
+
+    #[test]
     fn hostile_files_are_refused_with_their_line() {
         let unfold = |n: usize| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(","));
         let bomb = format!("a0: &a0 [x,x,x,x,x,x,x,x,x]\n{}", (1..9).map(unfold).collect::<String>());
@@ -248,6 +294,8 @@ mod tests {
             (b"&a [*a]", 1, "recursive references"),
             (b"a: 1\nb: 2\na: 3", 3, "duplicate mapping key: a"),
             (b"a: [1", 1, "unclosed bracket"),
+            (b"a: 1\nb: 'x\n", 2, "quoted scalar"),
+            (b"a: 1\nb: \"x\n\n", 3, "quoted scalar"),
             (b"a: 1\n---\nb: 2\n", 2, "Documents"),
             (vec![b'a'; MOST_BYTES + 1].as_slice(), 1, "larger than"),
         ] {

@@ -37,7 +37,9 @@ pub enum WorktreeError {
 impl WorktreeError {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::NoRepository(_) => "run `git init` and make a first commit, or do without parallel stages",
+            Self::NoRepository(_) => {
+                "run `git init` and make a first commit, or do without --worktree and parallel stages"
+            }
             Self::NoGit(_) => "install git, or add its directory to PATH",
             Self::Git { message, .. } if message.contains("dubious ownership") => {
                 "`git config --global --add safe.directory DIR` with that directory, or change its owner"

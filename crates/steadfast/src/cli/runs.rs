@@ -207,7 +207,7 @@ pub(crate) struct AgentArgs {
     /// claude, codex, or a command that reads the prompt on stdin
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// The agent's model
+    /// The model of --agent's program, or of the usual one; stages with another program keep theirs
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
     /// Longest time of one iteration, such as 20m or 2h
@@ -293,7 +293,7 @@ pub(crate) struct RunCleanupArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Fresh agents pursue the objective, one after the other, until your --verify commands pass; without any,
-until an agent promises that it is done. It is a loop named run-ID: `steadfast loop list`, `attach`, `kill`, `resume`.
+until an agent promises that it is done or decides `stop` in its result. It is a loop named run-ID: `steadfast loop list`, `attach`, `kill`, `resume`.
 Budgets (tokens / iterations / hours): quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
 Examples:
   steadfast run \"All tests pass\" --verify \"cargo test\" --budget standard

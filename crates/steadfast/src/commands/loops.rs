@@ -3,11 +3,12 @@
 
 mod importing;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steadfast_core::run::RunKind;
-use steadfast_engine::plan::{Catalogue, Fault, Level, Listed, Origin, PlanError, plan_loop, scaffold, validate_loop};
+use steadfast_core::text;
+use steadfast_engine::plan::{Fault, Level, Listed, Origin, PlanError, plan_loop, scaffold, validate_loop};
 
 use super::runs::{self, Here, How, NewRun};
 use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};
@@ -19,29 +20,34 @@ pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<Done, Failur
     match arguments.verb {
         LoopVerb::Run(arguments) => start(&here, &arguments),
         LoopVerb::OnRun(verb) => runs::on_run(&here, &verb),
-        LoopVerb::Types => Ok(listed(&catalogue(&here).loop_types(), "loop types")),
+        LoopVerb::Types => Ok(listed(&here.catalogue().loop_types(), "loop types")),
         LoopVerb::New { name, user } => {
-            let base = if user { here.paths.home.clone() } else { here.project.join(".claude") };
-            let files = scaffold::new_loop(&base.join("loops"), &name)?;
+            let (base, readers) = new_place(&here, user);
+            let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;
             Ok(made(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
         LoopVerb::Validate { name } => {
-            let faults = validate_loop(&catalogue(&here), &name)?;
+            let faults = validate_loop(&here.catalogue(), &name)?;
             Ok(judged(&faults, &name))
         }
         LoopVerb::Import { dry_run } => importing::import(&here, dry_run),
     }
 }
 
-pub(super) fn catalogue(here: &Here) -> Catalogue {
-    Catalogue { project: here.project.clone(), home: here.paths.home.clone() }
+/// Where a new definition goes, and who may read it.
+pub(super) fn new_place(here: &Here, user: bool) -> (PathBuf, scaffold::Readers) {
+    if user {
+        (here.paths.home.clone(), scaffold::Readers::Owner)
+    } else {
+        (here.project.join(".claude"), scaffold::Readers::Project)
+    }
 }
 
 fn start(here: &Here, arguments: &LoopRunArgs) -> Result<Done, Failure> {
     let mut overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     overrides.items.clone_from(&arguments.items);
-    let planned = plan_loop(&catalogue(here), &arguments.loop_type, arguments.name.as_deref(), &overrides);
-    let planned = planned.map_err(|error| refused(error, &arguments.loop_type))?;
+    let planned = plan_loop(&here.catalogue(), &arguments.loop_type, arguments.name.as_deref(), &overrides);
+    let planned = planned.map_err(|error| refused(error, RunKind::Loop, &arguments.loop_type))?;
     if !arguments.how.dry_run {
         runs::require_trust(here, &planned, arguments.how.trust)?;
     }
@@ -64,13 +70,16 @@ pub(super) fn new_run(planned: steadfast_engine::plan::Planned, how: &RunHow) ->
 }
 
 /// All faults on stderr, and one line that says so.
-pub(super) fn refused(error: PlanError, what: &str) -> Failure {
+pub(super) fn refused(error: PlanError, kind: RunKind, what: &str) -> Failure {
     match &error {
         PlanError::Faults(faults) => {
             output::note(&runs::told(faults));
             let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
             let message = format!("{what} cannot be run: {errors} error{}", if errors == 1 { "" } else { "s" });
-            Failure::new(code::USAGE, message, error.hint())
+            let shown = text::headline(what, 200);
+            let hint = format!("mend what is told, then check with `steadfast {kind} validate {shown}`");
+            let faults = Some(Box::new(runs::faults_json(faults)));
+            Failure { faults, ..Failure::new(code::USAGE, message, hint) }
         }
         _ => error.into(),
     }
@@ -111,7 +120,7 @@ pub(super) fn listed(types: &[Listed], what: &str) -> Done {
     Done { text, json: json!({"types": objects}), code: 0 }
 }
 
-pub(super) fn made(files: &[std::path::PathBuf], next: &str) -> Done {
+pub(super) fn made(files: &[PathBuf], next: &str) -> Done {
     let mut lines: Vec<String> = files.iter().map(|path| format!("made {}", path.display())).collect();
     lines.push(next.to_owned());
     Done { text: lines.join("\n"), json: json!({"files": files}), code: 0 }

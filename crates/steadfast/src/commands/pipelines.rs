@@ -5,7 +5,7 @@ use std::path::Path;
 use steadfast_core::run::RunKind;
 use steadfast_engine::plan::{plan_pipeline, scaffold, validate_pipeline};
 
-use super::loops::{catalogue, judged, listed, made, new_run, refused};
+use super::loops::{judged, listed, made, new_place, new_run, refused};
 use super::runs::{self, Here};
 use crate::cli::{PipelineArgs, PipelineRunArgs, PipelineVerb};
 use crate::failure::Failure;
@@ -16,15 +16,15 @@ pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<Done, Fa
     match arguments.verb {
         PipelineVerb::Run(arguments) => start(&here, &arguments),
         PipelineVerb::OnRun(verb) => runs::on_run(&here, &verb),
-        PipelineVerb::Types => Ok(listed(&catalogue(&here).pipelines(), "pipelines")),
+        PipelineVerb::Types => Ok(listed(&here.catalogue().pipelines(), "pipelines")),
         PipelineVerb::New { name, user } => {
-            let base = if user { here.paths.home.clone() } else { here.project.join(".claude") };
+            let (base, readers) = new_place(&here, user);
             let path = base.join("pipelines").join(format!("{name}.yaml"));
-            scaffold::new_pipeline(&path, &name)?;
+            scaffold::new_pipeline(&path, &name, readers)?;
             Ok(made(&[path], &format!("check it: steadfast pipeline validate {name}")))
         }
         PipelineVerb::Validate { file } => {
-            let faults = validate_pipeline(&catalogue(&here), &file)?;
+            let faults = validate_pipeline(&here.catalogue(), &file)?;
             Ok(judged(&faults, &file))
         }
     }
@@ -32,8 +32,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<Done, Fa
 
 fn start(here: &Here, arguments: &PipelineRunArgs) -> Result<Done, Failure> {
     let overrides = runs::run_overrides(arguments.max, &arguments.how)?;
-    let planned = plan_pipeline(&catalogue(here), &arguments.file, arguments.name.as_deref(), &overrides, here.now);
-    let planned = planned.map_err(|error| refused(error, &arguments.file))?;
+    let planned = plan_pipeline(&here.catalogue(), &arguments.file, arguments.name.as_deref(), &overrides, here.now);
+    let planned = planned.map_err(|error| refused(error, RunKind::Pipeline, &arguments.file))?;
     if !arguments.how.dry_run {
         runs::require_trust(here, &planned, arguments.how.trust)?;
     }

@@ -63,8 +63,10 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
             user_hooks: overrides.user_hooks.unwrap_or(false),
             ..AgentPlan::new(overrides.agent.clone().unwrap_or(AgentKind::Claude))
         },
+        // With checks of the user's, only those decide.
+        stop_is_promise: verify.is_empty(),
         timeout_ms: overrides.timeout_ms.unwrap_or(StagePlan::TIMEOUT_MS),
-        ..StagePlan::new(pursuit::TITLE, completion, overrides.max.unwrap_or(LOOP_RUNS))
+        ..StagePlan::new(pursuit::TITLE, completion, overrides.max.or(overrides.turns).unwrap_or(LOOP_RUNS))
     };
     Ok(Plan {
         name: name::of_goal(run_id),

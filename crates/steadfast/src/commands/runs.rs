@@ -24,6 +24,7 @@ use steadfast_core::clock::{self, Millis};
 use steadfast_core::config::Config;
 use steadfast_core::paths::Paths;
 use steadfast_core::run::RunKind;
+use steadfast_engine::plan::{self, Catalogue};
 
 use crate::cli::RunVerb;
 use crate::failure::Failure;
@@ -50,6 +51,15 @@ impl Here {
         let paths = Paths::find(db)?;
         let project = fs_err::canonicalize(std::env::current_dir()?)?;
         Ok(Self { paths, kind, project, now: clock::now(), json })
+    }
+
+    pub(super) fn catalogue(&self) -> Catalogue {
+        Catalogue { project: self.project.clone(), home: self.paths.home.clone() }
+    }
+
+    /// A word about the project further up, if somebody went down into a part of it.
+    fn go_up(&self) -> String {
+        plan::go_up(self.catalogue().project_above().as_deref())
     }
 
     pub(super) fn project_dir(&self) -> String {

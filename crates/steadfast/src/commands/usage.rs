@@ -1,9 +1,12 @@
-//! `steadfast usage`: what all sessions on this machine used, by day, month, session, block or model.
+//! `steadfast usage`: what all sessions on this machine used, by day, month, session, block or model, and what
+//! each iteration of a run used.
 
 mod progress;
+mod runs;
 mod table;
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -22,14 +25,19 @@ use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
 const SPARKLINE_DAYS: usize = 14;
+/// The view that reads the store instead of transcripts.
+const RUNS: &str = "runs";
 
-pub(crate) fn run(arguments: &UsageArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<Done, Failure> {
     let zone = TimeZone::system();
     let now = clock::now();
     let today = day_of(now, &zone);
+    let filter = filter(arguments, today)?;
+    if arguments.view.as_deref() == Some(RUNS) {
+        return runs::view(db, arguments, &filter, &zone);
+    }
     let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
     let view = view.ok_or_else(|| Failure::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
-    let filter = filter(arguments, today)?;
     let hosts = match arguments.host.as_deref() {
         Some("claude") => vec![Host::Claude],
         Some("codex") => vec![Host::Codex],
@@ -49,6 +57,7 @@ pub(crate) fn run(arguments: &UsageArgs) -> Result<Done, Failure> {
         bar.clear();
         summaries.push((host, summary?));
     }
+    runs::name_projects(db, &mut summaries);
     let report = report::report(view, &summaries, &filter, &zone);
     notes(&summaries, &report, arguments);
     let mut text = String::new();
@@ -170,6 +179,12 @@ fn amounts_json(amounts: &Amounts) -> Value {
         "priced_cost_usd": dollars(amounts.priced_micros),
         "unpriced_tokens": amounts.unpriced_tokens,
     })
+}
+
+/// The last directory of a path, for people.
+fn last_part(project: &str) -> String {
+    let name = Path::new(project).file_name().and_then(|name| name.to_str());
+    text::headline(name.unwrap_or(project), 32)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^53")]

@@ -66,6 +66,20 @@ fn without_checks_the_agents_promise_counts() {
 }
 
 #[test]
+fn a_decision_to_stop_is_as_good_as_the_promise_unless_there_are_checks() {
+    let world = World::new();
+    let script =
+        "cat > prompt; echo '{\"summary\": \"all done\", \"decision\": \"stop\"}' > $STEADFAST_RESULT; echo x >> tries";
+    let status = run(&world, script, &["--json"]).succeeds().json();
+    assert_eq!((&status["reason"], &status["iteration"]), (&json!("promise"), &json!(1)));
+    assert_eq!(goal(&world, status["name"].as_str().unwrap())["status"], json!("complete"));
+    let prompt = std::fs::read_to_string(world.in_project("prompt")).unwrap();
+    assert!(prompt.contains("result.json") && !prompt.contains("${RESULT}"), "{prompt}");
+    let status = run(&world, script, &["--json", "--verify", "test $(wc -l < tries) -ge 3"]).succeeds().json();
+    assert_eq!((&status["reason"], &status["iteration"]), (&json!("verify"), &json!(2)));
+}
+
+#[test]
 fn a_limit_is_exit_5_and_getting_nowhere_with_failing_checks_is_exit_6() {
     let world = World::new();
     // Repeating the prompt is no promise.

@@ -2,6 +2,7 @@
 //! that fit, and errors with a hint.
 
 mod generated;
+mod of_runs;
 mod tables;
 mod trouble;
 

@@ -41,7 +41,7 @@ impl Machine<'_> {
     /// An agent that ended well has failed all the same if it says so itself, or if the rule needs a vote that it
     /// did not give: a forgotten vote must never count as one.
     fn looked_into(&self, outcome: Outcome) -> Outcome {
-        let success = match outcome {
+        let mut success = match outcome {
             Outcome::Succeeded(success) => success,
             failed @ Outcome::Failed(_) => return failed,
         };
@@ -56,6 +56,11 @@ impl Machine<'_> {
             let message = "the agent did not say whether anything is left to improve".to_owned();
             Outcome::Failed(as_failure(&success, FailureKind::NoResult, message))
         } else {
+            if let Some(stage) = self.stage_plan().filter(|stage| stage.stop_is_promise)
+                && success.result.decision == Some(AgentDecision::Stop)
+            {
+                success.promises.extend(stage.completion.promises().map(str::to_owned));
+            }
             Outcome::Succeeded(success)
         }
     }

@@ -3,7 +3,7 @@
 //! (`no_progress`, which fails the run); else the next iteration, after the stage's delay.
 //!
 //! An agent's `stop` is a vote, and so ends nothing but a `plateau`; other rules listen to the world, not to the
-//! worker. Rules that only count know no minimum and no breaker. A parallel stage ends when all its iterations are
+//! worker. Only where the plan says so is it a promise, too (`run/machine/attempt.rs`). Rules that only count know no minimum and no breaker. A parallel stage ends when all its iterations are
 //! committed, whatever its rule.
 
 use super::{COMPLETED, MAX_ITERATIONS, Machine, NO_PROGRESS, RunStatus};

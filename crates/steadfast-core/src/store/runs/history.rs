@@ -183,6 +183,17 @@ impl Db<'_> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// The last committed iterations of a stage, in order.
+    pub fn end_of_stage(self, run_id: &str, stage: u32, most: usize) -> Result<Vec<IterationRow>, StoreError> {
+        let sql = format!("{ITERATIONS} WHERE run_id = ?1 AND stage = ?2 ORDER BY iteration DESC LIMIT ?3");
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let mut statement = self.0.prepare_cached(&sql)?;
+        let rows = statement.query_map(params![run_id, stage, most], read_iteration)?;
+        let mut rows: Vec<IterationRow> = rows.collect::<Result<_, _>>()?;
+        rows.reverse();
+        Ok(rows)
+    }
+
     /// The last committed iterations, the last one first.
     pub fn last_iterations(self, run_id: &str, most: usize) -> Result<Vec<IterationRow>, StoreError> {
         let sql = format!("{ITERATIONS} WHERE run_id = ?1 ORDER BY stage DESC, iteration DESC LIMIT ?2");

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::run::{
-    AgentDecision, AgentResult, AttemptId, Check, Checked, FailureKind, Outcome, Rule, RunEvent, RunLimits, StagePlan,
-    Success,
+    AgentDecision, AgentResult, AttemptId, AttemptUsage, Check, Checked, FailureKind, Outcome, Rule, RunEvent,
+    RunLimits, StagePlan, Success,
 };
 use crate::store::Store;
 use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
@@ -273,6 +273,52 @@ fn history_keeps_what_each_iteration_said_and_cost() {
         "1 2 1 starting 0 0 0 0 0 240000",
     ];
     assert_eq!(engine.rows(&attempts), expected);
+    let first = IterationUsage {
+        run_id: "run-1".into(),
+        name: engine.row().plan.name,
+        kind: RunKind::Loop,
+        project_dir: PROJECT.into(),
+        stage: 1,
+        stage_name: engine.row().plan.stages[0].name.clone(),
+        iteration: 1,
+        attempts: 2,
+        is_committed: true,
+        usage: AttemptUsage {
+            input_tokens: 65,
+            output_tokens: 30,
+            cache_creation_tokens: 10,
+            cache_read_tokens: 500,
+            cost_micros: 2_100,
+        },
+        unpriced_tokens: 0,
+        started_at_ms: START,
+        lasted_ms: 4 * MINUTE - 9,
+    };
+    let second = IterationUsage {
+        iteration: 2,
+        attempts: 1,
+        is_committed: false,
+        usage: AttemptUsage::default(),
+        started_at_ms: START + 4 * MINUTE,
+        lasted_ms: 0,
+        ..first.clone()
+    };
+    let db = engine.world.store.read();
+    assert_eq!(db.iteration_usage().unwrap(), [first.clone(), second.clone()]);
+    engine
+        .world
+        .store
+        .write(|db| {
+            db.0.execute("UPDATE run_attempts SET cost_micros = 0 WHERE attempt = 1", []).map_err(StoreError::from)
+        })
+        .unwrap();
+    // Tokens without a cost have one that is not known.
+    let unpriced =
+        IterationUsage { unpriced_tokens: 5, usage: AttemptUsage { cost_micros: 2_000, ..first.usage }, ..first };
+    let db = engine.world.store.read();
+    assert_eq!(db.iteration_usage().unwrap(), [unpriced, second]);
+    assert_eq!(db.project_of_run("run-1").unwrap().as_deref(), Some(PROJECT));
+    assert_eq!(db.project_of_run("nobody").unwrap(), None);
 }
 
 #[test]
@@ -296,6 +342,10 @@ fn history_is_read_in_pages_across_stages() {
     let last: Vec<AttemptId> = db.last_iterations("run-1", 3).unwrap().into_iter().map(|row| row.id).collect();
     assert_eq!(last, [ids[4], ids[3], ids[2]]);
     assert_eq!(db.run_history("nobody", None, 100).unwrap(), []);
+    let end = |stage, most| -> Vec<AttemptId> {
+        db.end_of_stage("run-1", stage, most).unwrap().into_iter().map(|row| row.id).collect()
+    };
+    assert_eq!((end(1, 9), end(2, 2), end(3, 9)), (ids[..2].to_vec(), ids[3..].to_vec(), vec![]));
 }
 
 #[test]

@@ -26,6 +26,12 @@ fn a_result_file_is_read_with_its_types() {
         fields: vec![],
     };
     assert_eq!(in_file(whole), Some(expected));
+    for (word, plateau) in
+        [("\"true\"", Some(true)), ("\"False\"", Some(false)), ("\"true or false\"", None), ("1", None)]
+    {
+        let file = format!("{{\"summary\": \"x\", \"plateau\": {word}}}");
+        assert_eq!(in_file(file.as_bytes()).unwrap().plateau, plateau, "{word}");
+    }
     let fenced = b"\xef\xbb\xbf```json\n{\"plateau\": false, \"summary\": 7, \"decision\": \"maybe\"}\n```\n";
     assert_eq!(in_file(fenced), Some(AgentResult { plateau: Some(false), ..AgentResult::default() }));
 }
@@ -36,7 +42,7 @@ fn what_is_no_result_is_none() {
         &b""[..],
         b"not json",
         b"[1, 2]",
-        b"{\"plateau\": \"true\"}",
+        b"{\"plateau\": \"maybe\"}",
         b"{\"summary\": null, \"extra\": 1}",
         b"{\"summary\": \"cut",
         b"\xff\xfe\x00",

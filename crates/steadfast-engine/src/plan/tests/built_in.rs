@@ -1,8 +1,8 @@
 //! What comes with the program: built-in loop types and pipelines, new ones to begin from, and how a plan is shown.
 
 use super::*;
-use crate::plan::dry_run::dry_run;
-use crate::plan::scaffold::{new_loop, new_pipeline};
+use crate::plan::dry_run::{dry_run, prompts};
+use crate::plan::scaffold::{Readers, new_loop, new_pipeline};
 
 #[test]
 fn everything_built_in_is_valid() {
@@ -39,16 +39,16 @@ fn everything_built_in_is_valid() {
 fn new_definitions_are_valid_and_overwrite_nothing() {
     let world = World::new();
     let loops = world.catalogue.project.join(".claude/loops");
-    let files = new_loop(&loops, "polish").unwrap();
+    let files = new_loop(&loops, "polish", Readers::Project).unwrap();
     assert_eq!(files, [loops.join("polish/loop.yaml"), loops.join("polish/prompt.md")]);
     assert_eq!(validate_loop(&world.catalogue, "polish").unwrap(), []);
-    assert!(matches!(new_loop(&loops, "polish"), Err(PlanError::Exists { .. })));
-    assert!(matches!(new_loop(&loops, "../polish"), Err(PlanError::Name(_))));
+    assert!(matches!(new_loop(&loops, "polish", Readers::Project), Err(PlanError::Exists { .. })));
+    assert!(matches!(new_loop(&loops, "../polish", Readers::Project), Err(PlanError::Name(_))));
     let path = world.catalogue.project.join(".claude/pipelines/mine.yaml");
-    new_pipeline(&path, "mine").unwrap();
+    new_pipeline(&path, "mine", Readers::Project).unwrap();
     assert_eq!(validate_pipeline(&world.catalogue, "mine").unwrap(), []);
     let before = fs_err::read(&path).unwrap();
-    assert!(matches!(new_pipeline(&path, "other"), Err(PlanError::Exists { .. })));
+    assert!(matches!(new_pipeline(&path, "other", Readers::Project), Err(PlanError::Exists { .. })));
     assert_eq!(fs_err::read(&path).unwrap(), before);
 }
 
@@ -84,9 +84,36 @@ stage 2: look
   timing     2h 00m for an agent, 0s between iterations
   progress   .claude/pipeline-runs/auth/stage-2-look/progress.md
   output     .claude/pipeline-runs/auth/stage-2-look/run-1.md
-  first prompt:
+  prompt 1 (user):
     | As user, 1:
     | [output of stage plan]
-";
-    assert_eq!(dry_run(&plan), expected);
+    | 
+    | ---
+    | You work alone in one iteration of a run;";
+    let shown = dry_run(&plan, "").unwrap();
+    assert!(shown.starts_with(expected), "{shown}");
+    assert!(shown.contains("    | [result file]\n") && shown.contains("always say it: "), "{shown}");
+}
+
+#[test]
+fn prompts_of_a_dry_run_are_filled_in_with_inputs_and_each_perspective() {
+    let world = World::new();
+    let plan = world.pipeline(
+        "defaults: {agent: ./run}\nstages:\n  - {name: a, perspectives: [x, y, z], runs: 2, prompt: '${PERSPECTIVE}<${INPUTS}>'}\n\
+         \x20 - {name: b, items: [i], inputs: {from: a}, prompt: '${ITEM}<${INPUTS}>'}\n",
+    );
+    let found: Vec<_> = prompts(&plan, "given\n")
+        .unwrap()
+        .into_iter()
+        .map(|filled| (filled.stage, filled.iteration, filled.perspective, filled.prompt))
+        .collect();
+    let filled = |stage, iteration, perspective: Option<&str>, prompt: &str| {
+        (stage, iteration, perspective.map(str::to_owned), prompt.to_owned())
+    };
+    let expected = [
+        filled(1, 1, Some("x"), "x<given>"),
+        filled(1, 2, Some("y"), "y<given>"),
+        filled(2, 1, None, "i<[last output of stage a]>"),
+    ];
+    assert_eq!(found, expected);
 }

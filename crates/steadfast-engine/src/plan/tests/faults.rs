@@ -58,6 +58,8 @@ fn single_faults() {
         ("stages:\n  - name: ../../etc\n    prompt: x".into(), "2: the name `../../etc` contains `/`"),
         ("nodes:\n  - id: a\n    prompt: x\nstages: []".into(), "4: `nodes` and `stages` say the same thing"),
         (of_stage("runs: 0"), "4: `runs` has to be a whole number"),
+        (of_stage("inputs: {select: newest}"), "4: there is no `select: newest`"),
+        (of_stage("output_parse: stage:TOK"), "4: `stage` is a field that every iteration has: the marker `TOK`"),
         (of_stage("runs: 2.5"), "4: `runs` has to be a whole number"),
         (of_stage("completion: [plateau, promise]"), "4: it is not said how these rules combine"),
         (of_stage("completion: {any: []}"), "4: `any` is empty"),

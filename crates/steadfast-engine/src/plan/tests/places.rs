@@ -35,6 +35,24 @@ fn an_unknown_name_is_told_with_what_was_meant() {
     let error = plan_loop(&world.catalogue, "wrok", None, &Overrides::default()).unwrap_err();
     assert_eq!(error.to_string(), "there is no loop type `wrok`");
     assert_eq!(error.hint(), "did you mean `work`? see `steadfast loop types`");
+    let told = |file: &str| {
+        let error = plan_pipeline(&world.catalogue, file, None, &Overrides::default(), 0).unwrap_err();
+        (error.to_string().rsplit('/').next().unwrap().to_owned(), error.hint())
+    };
+    world.write("project/folder/x", "");
+    assert_eq!(told("folder").0, "folder` is a directory");
+    assert_eq!(told("folder/p.yaml").0, "p.yaml` does not exist");
+    assert_eq!(told("p.yaml"), ("there is no pipeline `p.yaml`".into(), "see `steadfast pipeline types`".into()));
+    let error = |name: &str| plan_loop(&world.catalogue, name, None, &Overrides::default()).unwrap_err();
+    assert!(matches!(error("./folder"), PlanError::NoDefinition { .. }));
+    assert!(matches!(error("./nowhere"), PlanError::Missing { .. }));
+    // Somebody went down into a part of the project.
+    world.add_loop("mine", "");
+    let below = Catalogue { project: world.catalogue.project.join("folder"), ..world.catalogue.clone() };
+    let error = plan_loop(&below, "mine", None, &Overrides::default()).unwrap_err();
+    let project = world.catalogue.project.display();
+    assert_eq!(error.hint(), format!("see `steadfast loop types`; a project is further up: `cd {project}` first"));
+    assert_eq!(world.catalogue.project_above(), None);
     for name in ["", "..", "../../etc", "a/../../b", "x\0y"] {
         assert!(plan_loop(&world.catalogue, name, None, &Overrides::default()).is_err(), "{name:?}");
     }

@@ -5,7 +5,7 @@ use steadfast_core::text;
 
 use super::*;
 
-fn used(kind: RunKind, file: &std::path::Path, yaml: &str, commands: &[&str]) -> Used {
+fn used(kind: RunKind, file: &Path, yaml: &str, commands: &[&str]) -> Used {
     Used {
         kind,
         origin: Origin::Project,

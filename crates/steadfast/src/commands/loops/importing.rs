@@ -12,7 +12,6 @@ use steadfast_core::store::{IterationRow, Store, StoreError};
 use steadfast_engine::files::import::{self, Imported, ImportedStage};
 use steadfast_engine::plan::{Overrides, plan_loop};
 
-use super::catalogue;
 use crate::commands::runs::Here;
 use crate::failure::Failure;
 use crate::output::{self, Done};
@@ -144,7 +143,7 @@ fn finish(run: &mut Run, imported: &Imported, now: Millis) {
 fn plan_of(here: &Here, imported: &Imported) -> Plan {
     if imported.kind == RunKind::Loop {
         let flags = Overrides { max: imported.max_iterations, ..Overrides::default() };
-        if let Ok(planned) = plan_loop(&catalogue(here), &imported.title, Some(&imported.name), &flags) {
+        if let Ok(planned) = plan_loop(&here.catalogue(), &imported.title, Some(&imported.name), &flags) {
             return planned.plan;
         }
     }

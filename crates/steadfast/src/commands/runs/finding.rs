@@ -38,6 +38,13 @@ impl Here {
             self.catch_up(&row)?;
             return Ok((store, row));
         }
+        // The registry's key is a name for it, too.
+        let key = name.as_str().strip_prefix(&format!("{}-", self.kind));
+        if let Some(row) = key.and_then(|key| store.read().newest_run(&project, self.kind, key).transpose()) {
+            let row = row?;
+            self.catch_up(&row)?;
+            return Ok((store, row));
+        }
         let everywhere = store.read().runs(RunFilter::default(), usize::MAX)?;
         let of_name: Vec<RunLine> = everywhere.into_iter().filter(|line| line.name == name.as_str()).collect();
         Err(self.no_run(name.as_str(), &of_name))
@@ -87,7 +94,7 @@ impl Here {
         let hint = if let Some(line) = of_other_kind {
             format!("there is a {0} of that name: `steadfast {0} status {name}`", line.kind)
         } else if places.is_empty() {
-            format!("`steadfast {kind} list` shows what there is")
+            format!("`steadfast {kind} list` shows what there is{}", self.go_up())
         } else {
             let places: Vec<&str> = places.into_iter().take(MOST_PLACES).collect();
             format!("one of that name is in {}: go there first", places.join(", "))

@@ -8,7 +8,7 @@ use steadfast_engine::plan::{Overrides, agent_kind};
 use crate::cli::{AgentArgs, LimitArgs, RunHow};
 use crate::failure::{Failure, code};
 
-/// Everything that loops and pipelines have in common. A profile's turns cap the iterations unless `--max` is given.
+/// Everything that loops and pipelines have in common. A profile's turns are a limit unless `--max` is given.
 pub(in crate::commands) fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, Failure> {
     check_commands(&how.verify)?;
     let overrides = Overrides { max, verify: how.verify.clone(), ..agent_overrides(&how.agent)? };
@@ -60,7 +60,7 @@ pub(in crate::commands) fn within(overrides: Overrides, budget: &Budget) -> Over
         tokens: budget.tokens,
         cost_micros: budget.usd_micros,
         wall_ms: budget.seconds.map(|seconds| seconds.saturating_mul(1_000)),
-        max: overrides.max.or(budget.turns.and_then(|turns| u32::try_from(turns).ok())),
+        turns: budget.turns.and_then(|turns| u32::try_from(turns).ok()),
         ..overrides
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use steadfast_core::config::AgentsConfig;
 use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule};
+use steadfast_core::store::RunRow;
 use steadfast_core::text;
 use steadfast_engine::{agent, worktree};
 
@@ -38,6 +39,19 @@ fn needs_worktrees(plan: &Plan, in_worktree: bool) -> bool {
 /// What people should know of the project before worktrees are made of it.
 pub(super) fn not_in_worktrees(here: &Here, plan: &Plan, in_worktree: bool) -> Option<String> {
     needs_worktrees(plan, in_worktree).then(|| worktree::not_in_worktrees(&here.project))?
+}
+
+/// Refuses to go on with a run whose agents or tools are not there: what is left of it needs them.
+pub(super) fn check_rest(here: &Here, row: &RunRow) -> Result<(), Failure> {
+    let done = usize::try_from(row.run.stage.saturating_sub(1)).unwrap_or(usize::MAX);
+    for stage in row.plan.stages.iter().skip(done) {
+        for agent in std::iter::once(&stage.agent).chain(&stage.judge) {
+            require_program(agent, &here.paths.config.agents, &here.project)?;
+        }
+        // A file that is gone may come back with the next iteration.
+        stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, &here.project, false))?;
+    }
+    Ok(())
 }
 
 /// A script beside the user may be in no commit, and then it is in no worktree either.

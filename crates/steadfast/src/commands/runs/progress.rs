@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use steadfast_core::clock;
+use steadfast_core::clock::{self, Millis};
 use steadfast_core::run::{AttemptId, Checked, Outcome, Phase, Plan, Record, Run, RunStatus};
 use steadfast_core::text;
 use steadfast_engine::dispatcher::Saved;
@@ -91,6 +91,15 @@ fn place(plan: &Plan, run: &Run, id: AttemptId) -> String {
     format!("{stage}iteration {}/{most}", id.iteration)
 }
 
+/// When, for people: a moment that is near is told by its distance.
+fn again(until: Millis, now: Millis) -> String {
+    match until.saturating_sub(now) {
+        ..=0 => "at once".to_owned(),
+        left @ ..60_000 => format!("in {}s", (left + 999) / 1_000),
+        _ => format!("at {}", clock::to_local(until)),
+    }
+}
+
 fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
     Some(match record {
         Record::StageStarted { stage } if plan.stages.len() > 1 => {
@@ -103,9 +112,9 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
         }
         Record::AttemptEnded { id, outcome: Outcome::Failed(failure) } => {
             let then = run.flights.iter().find(|flight| flight.id.iteration == id.iteration);
-            let then = then
-                .and_then(|flight| flight.wait.as_ref())
-                .map_or_else(String::new, |wait| format!("; tries again at {}", clock::to_local(wait.until_ms)));
+            let then = then.and_then(|flight| flight.wait.as_ref()).map_or_else(String::new, |wait| {
+                format!("; tries again {}", again(wait.until_ms, failure.ended_at_ms))
+            });
             let message = text::headline(&failure.message, 200);
             format!("{} failed ({}): {message}{then}", place(plan, run, *id), failure.kind.name())
         }
@@ -128,7 +137,7 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
     })
 }
 
-fn live_line(plan: &Plan, run: &Run, now: clock::Millis) -> String {
+fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
     let committed = run.stage_state(run.stage).map_or(0, |stage| stage.iterations);
     let most = run.max_iterations(plan, run.stage);
     let flying = run.flights.iter().map(|flight| flight.id.iteration).max().unwrap_or(committed);

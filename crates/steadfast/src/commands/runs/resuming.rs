@@ -7,7 +7,7 @@ use steadfast_engine::{dispatcher, pursuit};
 
 use super::finding::{ENGINE_GONE, stored};
 use super::starting::{How, launch};
-use super::{Here, driving, ending, fence, limits};
+use super::{Here, driving, ending, fence, limits, preflight};
 use crate::cli::ResumeArgs;
 use crate::commands;
 use crate::failure::{Failure, code};
@@ -38,9 +38,13 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         let message = format!("{kind} {name} cannot go on: its goal is gone");
         return Err(Failure::new(code::WRONG_STATE, message, "start a new one: `steadfast run \"OBJECTIVE\"`"));
     }
-    let row = change_limits(&mut store, row, arguments)?;
     // Its engine saved the end and died before it could show it: what is left to do is that, and to say how it ended.
-    if row.run.status == RunStatus::Completed && row.engine.is_some() && !raises {
+    let is_only_shown = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
+    if !is_only_shown {
+        preflight::check_rest(here, &row)?;
+    }
+    let row = change_limits(&mut store, row, arguments)?;
+    if is_only_shown {
         drop(store);
         return launch(here, &row, if arguments.detach { How::Detached } else { How::Here });
     }

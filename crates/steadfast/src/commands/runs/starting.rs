@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use steadfast_core::action::ActionError;
-use steadfast_core::run::RunStatus;
 use steadfast_core::run::machine;
+use steadfast_core::run::{Plan, RunStatus};
 use steadfast_core::store::{Db, RunRow, Store, StoreError};
 use steadfast_core::{log, text};
 use steadfast_engine::attempt::run_directory;
@@ -51,10 +51,7 @@ pub(in crate::commands) fn start(
         output::note(&view::told(&new.planned.warnings));
     }
     if new.dry_run {
-        let text = format!("{}\n(read from {})", dry_run::dry_run(&plan).trim_end(), new.planned.file);
-        let json =
-            json!({"plan": plan, "file": new.planned.file, "warnings": view::faults_json(&new.planned.warnings)});
-        return Ok(Done { text, json, code: 0 });
+        return shown(new, &plan);
     }
     if new.how == How::Tmux {
         detaching::refuse_taken_tmux(plan.kind, &plan.name)?;
@@ -92,6 +89,27 @@ pub(in crate::commands) fn start(
         output::note(&message);
     }
     launch(here, &row, new.how)
+}
+
+/// `--dry-run`: what would be done.
+fn shown(new: &NewRun, plan: &Plan) -> Result<Done, Failure> {
+    let inputs = new.inputs.as_deref().unwrap_or_default();
+    let text = format!("{}\n(read from {})", dry_run::dry_run(plan, inputs)?.trim_end(), new.planned.file);
+    let prompts: Vec<_> = dry_run::prompts(plan, inputs)?
+        .into_iter()
+        .map(|filled| {
+            json!({
+                "stage": filled.stage,
+                "iteration": filled.iteration,
+                "perspective": filled.perspective,
+                "prompt": filled.prompt,
+                "unknown": filled.unknown,
+            })
+        })
+        .collect();
+    let warnings = view::faults_json(&new.planned.warnings);
+    let json = json!({"plan": plan, "prompts": prompts, "file": new.planned.file, "warnings": warnings});
+    Ok(Done { text, json, code: 0 })
 }
 
 /// Drives a run that is in the store.

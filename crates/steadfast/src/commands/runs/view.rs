@@ -54,7 +54,11 @@ pub(super) fn list(here: &Here, all: bool) -> Result<Done, Failure> {
         rows.push(entry_row(here, &entry, all));
     }
     let text = if rows.is_empty() {
-        format!("no {}s here yet\nstart one: steadfast {0} run …; `steadfast {0} types` shows what there is", here.kind)
+        let up = here.go_up();
+        format!(
+            "no {}s here yet\nstart one: steadfast {0} run …; `steadfast {0} types` shows what there is{up}",
+            here.kind
+        )
     } else {
         let mut heads = vec!["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];
         if all {

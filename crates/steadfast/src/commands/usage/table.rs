@@ -9,25 +9,27 @@ use steadfast_core::clock::Millis;
 use steadfast_core::text;
 use steadfast_core::usage::report::{Amounts, Key, Report, Row, View};
 
+use super::last_part;
+
 const GAP: usize = 2;
 /// The narrowest a column of names may get.
 const LEAST_NAME: usize = 8;
 
 /// A column as it could be shown.
-struct Column {
-    title: &'static str,
-    right: bool,
-    cells: Vec<String>,
+pub(super) struct Column {
+    pub(super) title: &'static str,
+    pub(super) right: bool,
+    pub(super) cells: Vec<String>,
     /// The same in fewer characters.
-    short: Option<Vec<String>>,
+    pub(super) short: Option<Vec<String>>,
     /// When space is short, columns go in this order; those without stay.
-    goes: Option<u8>,
+    pub(super) goes: Option<u8>,
     /// Names may be cut.
-    name: bool,
+    pub(super) name: bool,
 }
 
 impl Column {
-    fn text(title: &'static str, cells: Vec<String>) -> Self {
+    pub(super) fn text(title: &'static str, cells: Vec<String>) -> Self {
         Self { title, right: false, cells, short: None, goes: None, name: true }
     }
 
@@ -50,7 +52,11 @@ impl Column {
 
 /// The rows and a line of totals.
 pub(super) fn render(view: View, report: &Report, zone: &TimeZone, width: usize) -> String {
-    let mut columns = columns(view, report, zone);
+    lay_out(columns(view, report, zone), width)
+}
+
+/// Columns of the same length, the last cell of each its total.
+pub(super) fn lay_out(mut columns: Vec<Column>, width: usize) -> String {
     fit(&mut columns, width);
     draw(&columns)
 }
@@ -101,16 +107,20 @@ fn columns(view: View, report: &Report, zone: &TimeZone) -> Vec<Column> {
     }
     let amounts: Vec<&Amounts> = report.rows.iter().map(|row| &row.amounts).chain([&report.totals]).collect();
     columns.push(Column::number("Responses", Some(3), &amounts, |a| a.responses));
-    columns.push(Column::number("Input", Some(5), &amounts, |a| a.tokens.input));
-    columns.push(Column::number("Output", Some(8), &amounts, |a| a.tokens.output));
-    columns.push(Column::number("Cache write", Some(4), &amounts, |a| a.tokens.cache_creation));
-    columns.push(Column::number("Cache read", Some(7), &amounts, |a| a.tokens.cache_read));
-    columns.push(Column {
-        right: true,
-        name: false,
-        ..Column::text("Cost", amounts.iter().map(|amounts| cost(amounts)).collect())
-    });
+    columns.extend(amounts_columns(&amounts));
     columns
+}
+
+/// Tokens by kind, and what they cost.
+pub(super) fn amounts_columns(amounts: &[&Amounts]) -> [Column; 5] {
+    let costs = amounts.iter().map(|amounts| cost(amounts)).collect();
+    [
+        Column::number("Input", Some(5), amounts, |a| a.tokens.input),
+        Column::number("Output", Some(8), amounts, |a| a.tokens.output),
+        Column::number("Cache write", Some(4), amounts, |a| a.tokens.cache_creation),
+        Column::number("Cache read", Some(7), amounts, |a| a.tokens.cache_read),
+        Column { right: true, name: false, ..Column::text("Cost", costs) },
+    ]
 }
 
 /// Shortens and drops until the table is no wider than `width`.
@@ -204,11 +214,6 @@ fn block(row: &Row, zone: &TimeZone) -> String {
         }
         _ => "no date".to_owned(),
     }
-}
-
-fn last_part(project: &str) -> String {
-    let name = std::path::Path::new(project).file_name().and_then(|name| name.to_str());
-    text::headline(name.unwrap_or(project), 32)
 }
 
 /// `claude-opus-4-5-20251101` as `opus-4-5`.

@@ -4,6 +4,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
 use crate::attempts::{eventually, is_alive};
+use crate::env::finish;
 use crate::runs::{COUNTING, World, signal, wait};
 
 /// Says who it is, and works until it is ended.
@@ -248,13 +249,13 @@ fn in_tmux_the_flags_reach_the_engine_whatever_environment_its_server_has() {
     let tmux = |arguments: &[&str]| {
         let mut command = std::process::Command::new("tmux");
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("TMUX_TMPDIR", &sockets);
-        crate::env::finish(command.args(arguments), b"")
+        finish(command.args(arguments), b"")
     };
     // The server is there already, and knows nothing of this world.
     assert_eq!(tmux(&["new-session", "-d", "-s", "other", "sleep 60"]).code, 0);
     let agent = world.agent("cat > prompt; echo done");
     let mut command = world.env.command(&["loop", "run", "once", "in.tmux", "--max", "3", "--agent", &agent, "--tmux"]);
-    let output = crate::env::finish(command.env("TMUX_TMPDIR", &sockets), b"");
+    let output = finish(command.env("TMUX_TMPDIR", &sockets), b"");
     assert_eq!(output.code, 0, "{output:?}");
     let ended = world.ends("loop", "in.tmux");
     assert_eq!(
@@ -262,4 +263,33 @@ fn in_tmux_the_flags_reach_the_engine_whatever_environment_its_server_has() {
         (&json!("fixed-n"), &json!(3), &json!(3))
     );
     tmux(&["kill-server"]);
+}
+
+#[test]
+fn a_run_whose_agent_is_gone_is_left_as_it_is() {
+    let world = World::new();
+    world.loop_type("open", "completion: {promise: NEVER}");
+    let agent = world.in_project("a.sh");
+    world.write(&agent, "#!/bin/sh\necho $STEADFAST_ITERATION\n");
+    std::fs::set_permissions(&agent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(world.run(&["loop", "run", "open", "--max", "1", "--agent", "./a.sh"]).code, 5);
+    let before = world.status("loop", "open");
+    std::fs::remove_file(&agent).unwrap();
+    world.run(&["loop", "resume", "open", "--max", "3", "--usd", "5"]).fails_with(4, "is not there or not executable");
+    assert_eq!(world.status("loop", "open"), before);
+}
+
+#[test]
+fn the_registrys_key_is_a_name_and_a_directory_below_points_up() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    world.loop_run(&["once", "a"], "echo fine", &[]).succeeds();
+    assert_eq!(world.status("loop", "loop-a")["name"], json!("a"));
+    world.run(&["loop", "status", "pipeline-a"]).fails_with(2, "there is no loop named pipeline-a");
+    std::fs::create_dir(world.in_project("deep")).unwrap();
+    let project = std::fs::canonicalize(world.env.project()).unwrap();
+    let up = format!("a project is further up: `cd {}` first", project.display());
+    let below = |arguments: &[&str]| finish(world.env.command(arguments).current_dir(world.in_project("deep")), b"");
+    assert!(below(&["loop", "list"]).succeeds().stdout.contains(&up));
+    assert!(below(&["loop", "status", "b"]).fails_with(2, "no loop named b").stderr.contains(&up));
 }

@@ -15,6 +15,11 @@ fn a_dry_run_shows_the_first_prompt_and_makes_nothing() {
     for part in ["loop dry (once)", "4 iterations are done", ".claude/loop-progress/progress-dry.txt", "| dry 1 []"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    world.write(&world.in_project("f.txt"), "the input\n");
+    let output = world.loop_run(&["once", "dry"], COUNTING, &["--dry-run", "--json", "--input", "f.txt"]);
+    let prompt =
+        json!({"stage": 1, "iteration": 1, "perspective": null, "prompt": "dry 1 [the input]\n", "unknown": []});
+    assert_eq!(output.succeeds().json()["prompts"], json!([prompt]));
     assert!(!world.claude("").exists() && !world.env.store().exists());
 }
 
@@ -37,6 +42,17 @@ fn new_types_can_be_run_as_they_are_and_are_never_overwritten() {
     world.run(&["loop", "new", "mine"]).fails_with(1, "is there already");
     world.run(&["loop", "validate", "mine"]).succeeds();
     world.run(&["loop", "new", "ours", "--user"]).succeeds();
+    world.run(&["pipeline", "new", "ours", "--user"]).succeeds();
+    let mode = |path: &str| {
+        let metadata = std::fs::metadata(world.env.home().join(path)).unwrap();
+        std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777
+    };
+    for path in ["loops", "loops/ours", "pipelines"] {
+        assert_eq!(mode(path), 0o700, "{path}");
+    }
+    for path in ["loops/ours/loop.yaml", "loops/ours/prompt.md", "pipelines/ours.yaml"] {
+        assert_eq!(mode(path), 0o600, "{path}");
+    }
     world.run(&["pipeline", "new", "ship"]).succeeds();
     world.run(&["pipeline", "validate", "ship"]).succeeds();
     let types = world.run(&["loop", "types", "--json"]).succeeds().json();
@@ -57,6 +73,14 @@ fn every_fault_of_a_definition_is_told_with_its_line() {
     for part in ["bad.yaml:4: warning", "bad.yaml:6: error", "bad.yaml:8: error", "did you mean `work`?", "fix: "] {
         assert!(output.stdout.contains(part), "{part}: {output:?}");
     }
+    let refused = world.run(&["pipeline", "run", "bad.yaml", "--json"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let error = refused.json();
+    check("error.schema.json", &error);
+    let lines: Vec<&Value> = error["error"]["faults"].as_array().unwrap().iter().map(|fault| &fault["line"]).collect();
+    assert_eq!(lines, [&json!(4), &json!(6), &json!(8)]);
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.ends_with("`steadfast pipeline validate bad.yaml`"), "{hint}");
     let json = world.run(&["pipeline", "validate", "bad.yaml", "--json"]).json();
     assert_eq!((&json["valid"], &json["faults"][0]["line"]), (&json!(false), &json!(4)));
     let run = world.run(&["pipeline", "run", "bad.yaml"]);

@@ -256,6 +256,10 @@ fn iteration_line(plan: &Plan, iteration: &IterationRow) -> String {
 /// What to type next, if anything.
 fn advice(plan: &Plan, run: &Run, is_live: bool) -> Option<String> {
     let (kind, name) = (plan.kind, &plan.name);
+    // Only the history of what was brought in from an older tool is known.
+    if plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
+        return None;
+    }
     match run.status {
         RunStatus::Running if is_live => Some(format!("next: steadfast {kind} attach {name} (or kill, logs -f)")),
         RunStatus::Running => {
