@@ -311,7 +311,8 @@ fn forty_eight_tool_calls_at_once_are_all_remembered_even_by_a_new_store() {
                 "SELECT count(DISTINCT subject), count(*) FROM session_events WHERE category = 'file' AND kind = 'edit'"
             ),
             [["48", "48"]],
-            "{client:?}"
+            "{client:?}: {:?}",
+            std::fs::read_to_string(env.home().join("log/hooks.log"))
         );
     }
 }
