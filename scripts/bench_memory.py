@@ -169,7 +169,8 @@ def seed():
 def say(name, cpu_ms, wall_ms, floor):
     theirs = REFERENCE.get(name)
     beside = f"   context-mode {theirs[0]:6.1f} wall" + (f" {theirs[1]:5.0f} CPU" if theirs[1] else "") if theirs else ""
-    ratios = f"{cpu_ms / floor[0]:5.1f} x {wall_ms / floor[1]:5.1f} x" if floor else " " * 15
+    # hyperfine takes the shell's own time off, which on a busy machine may be all there is.
+    ratios = f"{cpu_ms / floor[0]:5.1f} x {wall_ms / max(floor[1], 0.1):5.1f} x" if floor else " " * 15
     print(f"{name:<40} {cpu_ms:7.2f} ms CPU {wall_ms:7.2f} ms wall {ratios}{beside}", flush=True)
 
 
