@@ -20,7 +20,7 @@ use crate::process::Cancel;
 use crate::{durable, footprint};
 
 pub use self::git::WorktreeError;
-pub use self::kept::{Kept, kept, remove_clean};
+pub use self::kept::{Kept, are_there, kept, remove_clean};
 
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// So many of the files that are in no worktree are named.

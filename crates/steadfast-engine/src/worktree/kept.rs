@@ -18,6 +18,11 @@ pub struct Kept {
     pub stays: Option<String>,
 }
 
+/// Whether a run ever had worktrees.
+pub fn are_there(home: &Path, run_id: &str) -> bool {
+    home.join("worktrees").join(run_id).is_dir()
+}
+
 /// The branch that an iteration worked on, if it was not in the project itself.
 pub fn kept(home: &Path, run_id: &str, id: AttemptId, is_parallel: bool) -> Option<Kept> {
     let part = if is_parallel { format!("{}-{}", id.stage, id.iteration) } else { "run".to_owned() };

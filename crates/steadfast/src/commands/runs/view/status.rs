@@ -44,7 +44,7 @@ pub(in crate::commands::runs) fn status_json(
     if !here.json {
         return Ok(Value::Null);
     }
-    let home = here.paths.home.as_path();
+    let home = home_of_worktrees(here, row);
     let mut object = line_json(&line_of(row), is_live);
     let history: Vec<Value> = db
         .run_history(&row.run_id, None, usize::MAX)?
@@ -118,7 +118,7 @@ fn stage_json(plan: &Plan, run: &Run, number: u32) -> Value {
     })
 }
 
-fn flight_json(home: &Path, row: &RunRow, flight: &Flight) -> Value {
+fn flight_json(home: Option<&Path>, row: &RunRow, flight: &Flight) -> Value {
     let kept = kept(home, row, flight.id);
     json!({
         "stage": flight.id.stage, "iteration": flight.id.iteration, "attempt": flight.id.attempt,
@@ -129,13 +129,19 @@ fn flight_json(home: &Path, row: &RunRow, flight: &Flight) -> Value {
     })
 }
 
-fn kept(home: &Path, row: &RunRow, id: AttemptId) -> Option<Kept> {
+/// The home, if there are worktrees of the run in it: looking for thousands that never were takes long.
+fn home_of_worktrees<'a>(here: &'a Here, row: &RunRow) -> Option<&'a Path> {
+    let home = here.paths.home.as_path();
+    worktree::are_there(home, &row.run_id).then_some(home)
+}
+
+fn kept(home: Option<&Path>, row: &RunRow, id: AttemptId) -> Option<Kept> {
     let is_parallel = row.plan.stage(id.stage).is_some_and(|stage| stage.parallel);
-    worktree::kept(home, &row.run_id, id, is_parallel)
+    worktree::kept(home?, &row.run_id, id, is_parallel)
 }
 
 /// The branches that iterations worked on, each once.
-fn branch_lines(home: &Path, row: &RunRow, iterations: &[IterationRow]) -> Vec<String> {
+fn branch_lines(home: Option<&Path>, row: &RunRow, iterations: &[IterationRow]) -> Vec<String> {
     let flying = row.run.flights.iter().map(|flight| flight.id);
     let mut lines: Vec<String> = Vec::new();
     for kept in iterations.iter().map(|iteration| iteration.id).chain(flying).filter_map(|id| kept(home, row, id)) {
@@ -157,7 +163,7 @@ fn phase(flight: &Flight) -> &'static str {
     }
 }
 
-fn iteration_json(home: &Path, row: &RunRow, iteration: &IterationRow) -> Value {
+fn iteration_json(home: Option<&Path>, row: &RunRow, iteration: &IterationRow) -> Value {
     let kept = kept(home, row, iteration.id);
     // There may be thousands of them.
     let mut object = Map::with_capacity(18);
@@ -230,7 +236,7 @@ pub(in crate::commands::runs) fn status_text(
     let mut shown = db.last_iterations(&row.run_id, ITERATIONS_SHOWN)?;
     shown.reverse();
     lines.extend(shown.iter().map(|iteration| iteration_line(plan, iteration)));
-    lines.extend(branch_lines(&here.paths.home, row, &shown));
+    lines.extend(branch_lines(home_of_worktrees(here, row), row, &shown));
     lines.extend(advice(plan, run, is_live));
     Ok(lines.join("\n"))
 }
