@@ -61,13 +61,7 @@ pub fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
     let origin = Origin { actor: Actor::Steadfast, place: place(&input.event) };
     let found = remember::findings(&input.observations, paths.config.memory.enabled);
     let call = Call { input, paths, now, origin, found };
-    run(&call).or_else(|error| try_again(&call, error)).unwrap_or_else(|error| fail_open(&call, &error))
-}
-
-/// What is only remembered is not told a second time by anybody: when many hooks come at once, it waits once more.
-fn try_again(call: &Call<'_>, error: HookError) -> Result<HookReply, HookError> {
-    let is_busy = matches!(error, HookError::Store(StoreError::Busy(_)));
-    if is_busy && call.input.event == HookEvent::Seen { run(call) } else { Err(error) }
+    run(&call).unwrap_or_else(|error| fail_open(&call, &error))
 }
 
 fn place(event: &HookEvent) -> &'static str {

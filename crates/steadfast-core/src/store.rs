@@ -14,7 +14,7 @@ mod verifications;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
@@ -38,6 +38,7 @@ pub const SCHEMA_VERSION: i64 = 6;
 const _: () = assert!(rusqlite::ffi::SQLITE_VERSION_NUMBER >= 3_051_003, "SQLite 3.51.3 or newer is required");
 
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -119,8 +120,20 @@ impl Store {
         }
         refuse_network_file_system(path)?;
         let mut store = Self { db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path: path.to_owned() };
-        store.prepare().map_err(|error| store.explain(error))?;
+        store.prepare_patiently()?;
         Ok(store)
+    }
+
+    /// SQLite waits for others at every statement but the one that makes a new file a WAL database: of many who open it
+    /// at once, all but one would be turned away.
+    fn prepare_patiently(&mut self) -> Result<(), StoreError> {
+        let patience = Instant::now() + BUSY_TIMEOUT;
+        loop {
+            match self.prepare().map_err(|error| self.explain(error)) {
+                Err(StoreError::Busy(_)) if Instant::now() < patience => std::thread::sleep(BUSY_PAUSE),
+                other => return other,
+            }
+        }
     }
 
     /// Opens a store, or tells that there is none: nothing was ever stored.

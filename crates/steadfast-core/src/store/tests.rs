@@ -261,3 +261,20 @@ pub(crate) fn invalid_payloads(store: &Store) -> i64 {
     let sql = "SELECT count(*) FROM goal_events WHERE NOT json_valid(payload_json)";
     store.db.query_row(sql, [], |row| row.get(0)).unwrap()
 }
+
+#[test]
+fn of_many_who_open_a_new_store_at_once_nobody_is_turned_away() {
+    for _ in 0..15 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("goals.db");
+        let everybody: Vec<_> = (0..12)
+            .map(|_| {
+                let path = path.clone();
+                std::thread::spawn(move || Store::open(&path).map(|_| ()).map_err(|error| error.to_string()))
+            })
+            .collect();
+        for one in everybody {
+            assert_eq!(one.join().unwrap(), Ok(()));
+        }
+    }
+}
