@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::clock::Millis;
-use crate::goal::change::{Event, pause_for};
-use crate::goal::turn::{self, Charge};
-use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::{self, Host};
-use crate::store::{Cursor, Db, Origin, Source, Store, StoreError};
-use crate::usage::{self, InvalidField, NativeGoal, Position, Reading};
+use steadfast_hosts::lines;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::change::{Event, pause_for};
+use steadfast_model::goal::turn;
+use steadfast_model::goal::turn::Charge;
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::host::Host;
+use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading};
+use steadfast_store::{Cursor, Db, Origin, Source, Store, StoreError};
 
 /// A session file with what is new in it.
 #[derive(Debug)]
@@ -64,7 +66,7 @@ pub fn read_subagent(store: &Store, host: Host, path: &Path, agent_id: &str) -> 
 /// Reads on where an earlier reading of the worker's file ended.
 pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreError> {
     if let Some(worker) = readings.iter_mut().find(|file| file.agent_id.is_empty()) {
-        let later = host::read_transcript(host, &worker.path, &worker.reading.position)?;
+        let later = steadfast_hosts::read_transcript(host, &worker.path, &worker.reading.position)?;
         worker.reading.extend(later);
     }
     Ok(())
@@ -77,7 +79,7 @@ pub fn last_text(readings: &[FileReading]) -> Option<&str> {
 
 fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
     let from = store.read().cursor(path)?.unwrap_or_default().position;
-    let reading = host::read_transcript(host, path, &from)?;
+    let reading = steadfast_hosts::read_transcript(host, path, &from)?;
     Ok(FileReading { path: path.to_owned(), agent_id, from, reading })
 }
 
@@ -229,8 +231,11 @@ pub fn flag_uncertain(db: Db<'_>, goal: &Goal, cause: &str, origin: Origin, now:
     after.accounting_uncertain = true;
     let payload = json!({"cause": cause, "cursor": goal.last_accounted_byte_offset});
     let event = Event::new("accounting_uncertain_set", payload);
-    let change =
-        crate::goal::change::Change { goal: after, events: vec![event], span: crate::goal::change::Span::Keep };
+    let change = steadfast_model::goal::change::Change {
+        goal: after,
+        events: vec![event],
+        span: steadfast_model::goal::change::Span::Keep,
+    };
     db.save(goal, change, origin)
 }
 
@@ -247,7 +252,7 @@ pub fn skip_to_end(
     files.push((String::new(), transcript.to_owned()));
     let mut worker_offset = 0;
     for (agent_id, path) in files {
-        let position = usage::end_of_file(&path)?;
+        let position = lines::end_of_file(&path)?;
         worker_offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
         let source = Source { host, session_id, agent_id: &agent_id, path: &path };
         let before = db.cursor(&path)?.unwrap_or_default();

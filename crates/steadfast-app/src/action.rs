@@ -9,14 +9,15 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::accounting;
-use crate::clock::Millis;
-use crate::goal::change::{self, Change, Event, Extension, Refusal, Span};
-use crate::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason};
-use crate::host::Host;
-use crate::store::{Db, Origin, Session, Store, StoreError};
-use crate::text;
-pub use completion::{add_evidence, complete, record_evidence};
+pub use completion::{add_evidence, complete};
 pub use orphan::{adopt, delete_orphans, find_goal, is_orphaned, orphans};
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::change;
+use steadfast_model::goal::change::{Change, Event, Extension, Refusal, Span};
+use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason};
+use steadfast_model::host::Host;
+use steadfast_model::text;
+use steadfast_store::{Db, Origin, Session, Store, StoreError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {

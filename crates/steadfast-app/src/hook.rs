@@ -15,16 +15,16 @@ pub use rewake::rewake;
 pub use steering::as_command;
 
 use crate::action;
-use crate::clock::Millis;
-use crate::config::ConfigError;
-use crate::goal::{Actor, Goal};
-use crate::host::Host;
-use crate::host::hook::{HookEvent, HookInput, HookReply};
-use crate::log;
-use crate::memory::Findings;
-use crate::paths::Paths;
-use crate::prompt::PromptError;
-use crate::store::{Origin, Store, StoreError};
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::{Actor, Goal};
+use steadfast_model::hook::{HookEvent, HookInput, HookReply};
+use steadfast_model::host::Host;
+use steadfast_model::memory::Findings;
+use steadfast_model::prompt::PromptError;
+use steadfast_store::{Origin, Store, StoreError};
+use steadfast_system::config::ConfigError;
+use steadfast_system::log;
+use steadfast_system::paths::Paths;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
@@ -115,7 +115,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         HookEvent::Prompt { typed } => session::prompted(call, store, *typed),
         HookEvent::PreCompact => restore::before_compaction(call, store),
         HookEvent::OwnTool { tool_use_id, tool_name, agent_id, agent_type } => {
-            let note = crate::store::ToolCall {
+            let note = steadfast_store::ToolCall {
                 tool_use_id: tool_use_id.clone(),
                 session_id: call.session_id().to_owned(),
                 agent_id: agent_id.clone(),

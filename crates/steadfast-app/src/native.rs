@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use crate::host::{Host, claude, codex};
-use crate::store::{Db, StoreError, codex_goal};
-use crate::usage::NativeGoal;
+use steadfast_hosts::{claude, codex};
+use steadfast_model::host::Host;
+use steadfast_model::reading::NativeGoal;
+use steadfast_store::{Db, StoreError, codex_goal};
 
 /// What the client itself keeps about its goal, if it can be looked up and is readable; never an error.
 pub fn live(host: Host, session_id: &str, transcript: &Path) -> Option<NativeGoal> {

@@ -7,15 +7,16 @@ pub mod snapshot;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::clock::{self, Millis};
-use crate::goal::limit;
-use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::Host;
 use crate::native;
-use crate::run::name;
-use crate::spend;
-use crate::store::{Db, EventRow, StoreError};
-use crate::text;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::limit;
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::host::Host;
+use steadfast_model::run::name;
+use steadfast_model::text;
+use steadfast_store::spend;
+use steadfast_store::{Db, EventRow, StoreError};
 
 /// A goal as the world sees it.
 #[derive(Debug, Clone, Serialize)]
@@ -257,11 +258,12 @@ pub fn status_text(view: &GoalView) -> String {
     let today = &view.today;
     let (tokens, dollars) = (today["tokens"].as_i64().unwrap_or(0), today["cost_usd"].as_f64().unwrap_or(0.0));
     lines.push(format!("today: {} tokens · {} by all goals", text::thousands(tokens), money(dollars)));
-    let turns_left = if view.continuations_used + view.continuations_remaining < crate::goal::UNLIMITED_CONTINUATIONS {
-        format!(" · {} left", view.continuations_remaining)
-    } else {
-        String::new()
-    };
+    let turns_left =
+        if view.continuations_used + view.continuations_remaining < steadfast_model::goal::UNLIMITED_CONTINUATIONS {
+            format!(" · {} left", view.continuations_remaining)
+        } else {
+            String::new()
+        };
     lines.push(format!("turns: {}{turns_left}", view.continuations_used));
     lines.push(format!(
         "time: {} active · {} since start",

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use crate::host::process;
-use crate::store::{Db, Session, StoreError};
-use crate::text;
+use steadfast_model::text;
+use steadfast_store::{Db, Session, StoreError};
+use steadfast_system::process;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {

@@ -13,13 +13,15 @@ pub use command::beside;
 use std::borrow::Cow;
 use std::path::Path;
 
-use steadfast_core::clock::Millis;
-use steadfast_core::config::AgentsConfig;
-use steadfast_core::host::Host;
-use steadfast_core::host::trouble::Trouble;
-use steadfast_core::prompt::{self, PromptError};
-use steadfast_core::run::{AgentKind, AgentPlan, Failure, FailureKind, Outcome, Success};
-use steadfast_core::{env_vars, text};
+use steadfast_hosts::trouble::Trouble;
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
+use steadfast_model::prompt;
+use steadfast_model::prompt::PromptError;
+use steadfast_model::run::{AgentKind, AgentPlan, Failure, FailureKind, Outcome, Success};
+use steadfast_model::text;
+use steadfast_system::config::AgentsConfig;
+use steadfast_system::env_vars;
 
 use self::answer::{Answer, ERROR_BYTES, newest_line, of_stream};
 use crate::attempt::Attempt;

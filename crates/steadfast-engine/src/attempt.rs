@@ -6,9 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::AttemptId;
-use steadfast_core::{bounded, env_vars, paths};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::AttemptId;
+use steadfast_system::{bounded, env_vars, paths};
 
 use crate::processes::Family;
 use crate::shim::{ABANDONED, ERRORS, EXIT, Exit, IDENTITY, Keeper, LOCK, OUTPUT, PROMPT, RESULT, SPEC, Spec};

@@ -9,9 +9,9 @@ mod left;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use steadfast_core::run::{Check, Checked};
-use steadfast_core::store::Verification;
-use steadfast_core::text;
+use steadfast_model::run::{Check, Checked};
+use steadfast_model::text;
+use steadfast_store::Verification;
 
 use crate::process::{self, Watch};
 use crate::{durable, shim, verify};

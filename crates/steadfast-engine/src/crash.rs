@@ -82,7 +82,7 @@ pub(crate) fn point_of(point: Point, ordinal: u32) {
 /// Which attempt of its run the one in this directory is, for tests that let the keeper of a certain one die.
 #[cfg(debug_assertions)]
 pub(crate) fn ordinal(attempt: &std::path::Path) -> u32 {
-    use steadfast_core::env_vars;
+    use steadfast_system::env_vars;
     if env_vars::text(env_vars::CRASH_AT).is_none() {
         return 0;
     }
@@ -95,7 +95,7 @@ pub(crate) fn ordinal(attempt: &std::path::Path) -> u32 {
 #[cfg(debug_assertions)]
 fn die_at(point: Point, count: u32) {
     use rustix::process::{Signal, getpid, kill_process};
-    use steadfast_core::env_vars;
+    use steadfast_system::env_vars;
     let Some(wanted) = env_vars::text(env_vars::CRASH_AT) else { return };
     let mut words = wanted.split(':');
     let is_here = words.next() == Some(point.name()) && words.next().unwrap_or("1").parse() == Ok(count);

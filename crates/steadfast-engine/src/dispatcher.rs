@@ -16,15 +16,17 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::config::Config;
-use steadfast_core::host::process::ProcessId;
-use steadfast_core::log;
-use steadfast_core::run::machine::{self, Refusal};
-use steadfast_core::run::{
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::machine;
+use steadfast_model::run::machine::Refusal;
+use steadfast_model::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
 };
-use steadfast_core::store::{Store, StoreError};
+use steadfast_store::{Store, StoreError};
+use steadfast_system::config::Config;
+use steadfast_system::log;
+use steadfast_system::process::ProcessId;
 
 use crate::attempt::{Attempt, run_directory};
 use crate::crash;
@@ -91,7 +93,7 @@ enum News {
     },
     Checked {
         id: AttemptId,
-        facts: Vec<steadfast_core::run::Checked>,
+        facts: Vec<steadfast_model::run::Checked>,
     },
     /// Something that people should know.
     Note(String),

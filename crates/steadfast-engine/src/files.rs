@@ -11,9 +11,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use steadfast_core::run::name::{NameError, RunName};
-use steadfast_core::run::{Plan, Run, RunKind, RunStatus};
-use steadfast_core::store::StoreError;
+use steadfast_model::run::name::{NameError, RunName};
+use steadfast_model::run::{Plan, Run, RunKind, RunStatus};
+use steadfast_store::StoreError;
 
 mod address;
 mod completions;

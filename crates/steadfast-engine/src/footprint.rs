@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use steadfast_core::text::Fingerprint;
+use steadfast_model::text::Fingerprint;
 
 use crate::agent::result::tail_of;
 use crate::process;

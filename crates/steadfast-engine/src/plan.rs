@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::name::{NameError, RunName};
-use steadfast_core::run::{AgentKind, Plan, RunKind};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::name::{NameError, RunName};
+use steadfast_model::run::{AgentKind, Plan, RunKind};
 
 mod agents;
 mod builtin;

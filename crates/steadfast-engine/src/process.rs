@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest as _, Sha256};
-use steadfast_core::{env_vars, text};
+use steadfast_model::text;
+use steadfast_system::env_vars;
 
 /// How much of the output is kept as text.
 const TAIL_BYTES: u64 = 4_096;

@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::log;
-use steadfast_core::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, Stopping};
-use steadfast_core::store::{RunRow, Store, StoreError};
+use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, Stopping};
+use steadfast_store::{RunRow, Store, StoreError};
+use steadfast_system::log;
 
 use crate::attempt::{Attempt, run_directory};
 use crate::dispatcher::{self, KeptOutput, Observer, Places, Saved};
@@ -68,7 +68,7 @@ pub fn keep_sources(
 ) -> Result<(), std::io::Error> {
     let directory = run_directory(home, run_id);
     for private in [home, &home.join("runs"), &directory] {
-        steadfast_core::paths::create_private_dir(private)?;
+        steadfast_system::paths::create_private_dir(private)?;
     }
     for (name, text) in [(DEFINITION, definition), (INPUTS, inputs)] {
         if let Some(text) = text {

@@ -4,16 +4,16 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::action;
-use steadfast_core::bounded;
-use steadfast_core::clock::Millis;
-use steadfast_core::goal::{Actor, GoalStatus, change};
-use steadfast_core::host::Host;
-use steadfast_core::host::process::{self, ProcessId};
-use steadfast_core::run::name;
-use steadfast_core::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunStatus, Stopping};
-use steadfast_core::store::{Origin, RunRow, Session, Store, StoreError, Verification};
-use steadfast_core::text;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::{Actor, GoalStatus, change};
+use steadfast_model::host::Host;
+use steadfast_model::run::name;
+use steadfast_model::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunStatus, Stopping};
+use steadfast_model::text;
+use steadfast_store::{Origin, RunRow, Session, Store, StoreError, Verification};
+use steadfast_system::bounded;
+use steadfast_system::process;
+use steadfast_system::process::ProcessId;
 
 use crate::attempt::Attempt;
 use crate::crash;
@@ -103,7 +103,7 @@ impl Pursuit {
             let Some(mut goal) = live else { return Ok(()) };
             let counted = goal.continuations_used;
             for (_, runs) in evidence.iter().filter(|(iteration, _)| i64::from(*iteration) > counted) {
-                goal = action::record_evidence(db, &goal, runs, ORIGIN, now)?;
+                goal = db.record_evidence(&goal, runs, ORIGIN, now)?;
                 crash::point(crash::Point::EvidenceKept);
             }
             if let Some(change) = change::follow_run(&goal, plan, run, taken_up_by, now) {

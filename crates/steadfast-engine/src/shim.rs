@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use steadfast_core::bounded;
-use steadfast_core::clock::{self, Millis};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_system::bounded;
 
 use crate::agent::Invocation;
 use crate::attempt::Attempt;

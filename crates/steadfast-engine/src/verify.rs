@@ -3,31 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use steadfast_core::action::{self, ActionError};
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::config::GoalConfig;
-use steadfast_core::goal::Goal;
-use steadfast_core::store::{Origin, Store, StoreError, Verification};
-use steadfast_core::text;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::text;
+use steadfast_store::Verification;
 
 use crate::process::{self, Watch};
 
 /// Git answers at once, or something is wrong with the repository.
 const GIT_LIMIT: Duration = Duration::from_secs(10);
-
-/// Runs a goal's commands where the goal lives and stores the evidence; an error when one of them failed.
-pub fn verify_goal(
-    store: &mut Store,
-    goal: &Goal,
-    config: &GoalConfig,
-    origin: Origin,
-) -> Result<Vec<Verification>, ActionError> {
-    let directory = goal.project_dir.as_deref().map_or_else(|| Path::new("."), Path::new);
-    let limit = Duration::from_secs(config.verify_timeout_seconds);
-    let runs = run(&goal.verify, directory, limit).map_err(StoreError::Io)?;
-    action::add_evidence(store, goal, &runs, origin, clock::now())?;
-    Ok(runs)
-}
 
 /// Runs the commands one after the other and stops at the first that fails. The text comes from the user's
 /// own command line or slash command, never from a model, and is given to the shell as they wrote it.

@@ -12,7 +12,7 @@ mod unsaved;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use steadfast_core::text;
+use steadfast_model::text;
 
 use self::git::{GIT_LIMIT, Guard, git, git_with_hooks};
 use crate::crash::{self, Point};
@@ -266,7 +266,7 @@ impl Worktree {
     fn lock(&self, cancel: &Cancel) -> Result<Guard, WorktreeError> {
         let path = self.path.with_file_name("lock");
         if let Some(parent) = path.parent() {
-            steadfast_core::paths::create_private_dir(parent)?;
+            steadfast_system::paths::create_private_dir(parent)?;
         }
         let file = durable::open_lock(&path)?;
         let patience = Instant::now() + GIT_LIMIT;

@@ -7,7 +7,8 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{Host, backwards};
-use crate::clock::{self, Millis};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
 
 /// Whatever was said after a start is among so many lines, or the start is long ago.
 const LINES_READ: usize = 500;

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::Host;
 use super::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
-use crate::env_vars;
+use steadfast_system::env_vars;
 
 /// Consecutive blocks without a tool call that the client accepts by default.
 const DEFAULT_BLOCK_CAP: i64 = 8;
@@ -22,8 +22,6 @@ const DEFAULT_BLOCK_CAP: i64 = 8;
 const EVALUATOR_AGENT: &str = "steadfast:goal-evaluator";
 /// How the client names the tools of our MCP server, from the plugin or added by hand.
 const OWN_TOOLS: [&str; 2] = ["mcp__plugin_steadfast_steadfast__", "mcp__steadfast__"];
-/// The tool that searches session memory, by the name it has with the plugin.
-pub(super) const RECALL_TOOL: &str = "mcp__plugin_steadfast_steadfast__recall";
 
 /// The fields of all events together, exactly as sent.
 #[derive(Deserialize)]

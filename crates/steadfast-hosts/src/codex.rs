@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::env_vars;
+use steadfast_system::env_vars;
 
 /// Codex's own directory: `$CODEX_HOME`, else `~/.codex`.
 pub fn home() -> Option<PathBuf> {

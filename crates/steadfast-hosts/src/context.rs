@@ -9,9 +9,10 @@ use std::path::Path;
 use memchr::memmem;
 
 use super::{Host, claude, codex};
-use crate::directive::{self, Directive};
-use crate::memory::stated;
-use crate::text;
+use steadfast_model::directive;
+use steadfast_model::directive::Directive;
+use steadfast_model::memory::stated;
+use steadfast_model::text;
 
 /// Why the question is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

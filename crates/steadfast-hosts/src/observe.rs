@@ -4,9 +4,9 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::memory::TaskStatus;
-use crate::memory::observation::attempt;
-use crate::text;
+use steadfast_model::memory::TaskStatus;
+use steadfast_model::memory::observation::attempt;
+use steadfast_model::text;
 
 /// How much of an output is handed on, from its end.
 const OUTPUT_KEPT: usize = 64 * 1024;

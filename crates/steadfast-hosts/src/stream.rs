@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Host, claude, codex, tree};
-use crate::bounded;
-use crate::clock::Millis;
-use crate::price::Table;
-use crate::run::AttemptUsage;
-use crate::usage::{Position, Reading};
+use steadfast_model::clock::Millis;
+use steadfast_model::price::Table;
+use steadfast_model::reading::{Position, Reading};
+use steadfast_model::run::AttemptUsage;
+use steadfast_system::bounded;
 
 pub use readable::readable;
 

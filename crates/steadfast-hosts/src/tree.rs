@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::{Host, claude, codex};
-use crate::clock::{self, DAY, Millis};
+use steadfast_model::clock;
+use steadfast_model::clock::{DAY, Millis};
 
 /// Deep enough for `projects/<project>/<session>/subagents/…` and what clients may add below.
 const DEEPEST: usize = 8;
@@ -232,7 +233,7 @@ mod tests {
         assert!(none.is_empty());
         for path in ["p/a.jsonl", "p/a/subagents/agent-1.jsonl", "p/a/tool-results/x.txt", "q/b.jsonl", "q/b.meta.json"]
         {
-            crate::testing::append(&root.path().join(path), "{}\n");
+            steadfast_model::testing::append(&root.path().join(path), "{}\n");
         }
         let twice = [root.path().to_owned(), root.path().to_owned()];
         let files = transcripts(Host::Claude, &twice).unwrap();

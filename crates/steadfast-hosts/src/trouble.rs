@@ -3,9 +3,9 @@
 
 mod reset;
 
-use crate::clock::Millis;
+use steadfast_model::clock::Millis;
 
-pub use reset::{FARTHEST_RESET, reset_at};
+pub use reset::reset_at;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {

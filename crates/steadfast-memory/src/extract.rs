@@ -11,9 +11,10 @@ mod tasks;
 
 use std::path::Path;
 
-use super::observation::{FileAction, Observation, attempt};
-use super::{Category, Finding, Findings, Importance, redact};
-use crate::text;
+use steadfast_model::memory::observation::{FileAction, Observation, attempt};
+use steadfast_model::memory::{Category, Finding, Findings, Importance};
+use steadfast_model::redact;
+use steadfast_model::text;
 
 /// The most characters kept of each kind of text.
 const PROMPT_MAX: usize = 4_000;

@@ -3,7 +3,7 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{RoundMode, SignedDuration, Span, Timestamp, Unit, Zoned, ZonedRound};
 
 /// Milliseconds since 1970 in UTC.
 pub type Millis = i64;
@@ -61,7 +61,7 @@ pub fn parse_day(text: &str, today: Date) -> Option<Date> {
         text => {
             let date = text.parse().or_else(|_| Date::strptime("%Y%m%d", text));
             date.ok().or_else(|| {
-                let span: jiff::Span = text.parse().ok().filter(|span: &jiff::Span| span.is_positive())?;
+                let span: Span = text.parse().ok().filter(|span: &Span| span.is_positive())?;
                 today.checked_sub(span).ok()
             })
         }
@@ -70,7 +70,7 @@ pub fn parse_day(text: &str, today: Date) -> Option<Date> {
 
 /// Reads a duration such as `90s`, `2h 30m` or `1d` as milliseconds; it must be positive.
 pub fn parse_duration(text: &str) -> Option<Millis> {
-    let span: jiff::Span = text.trim().parse().ok()?;
+    let span: Span = text.trim().parse().ok()?;
     let duration: SignedDuration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).ok()?;
     i64::try_from(duration.as_millis()).ok().filter(|ms| *ms > 0)
 }
@@ -86,6 +86,29 @@ pub fn next_occurrence(here: &Zoned, time: jiff::civil::Time) -> Option<Millis> 
     let today = here.date().to_datetime(time).to_zoned(here.time_zone().clone()).ok()?;
     let next = if today > *here { today } else { today.tomorrow().ok()? };
     Some(next.timestamp().as_millisecond())
+}
+
+/// Midnight of today, in the machine's time zone.
+pub fn day_start(now: Millis) -> Millis {
+    midnight(now, 0)
+}
+
+/// Midnight of this week's Monday, in the machine's time zone.
+pub fn week_start(now: Millis) -> Millis {
+    let weekday = Timestamp::from_millisecond(now)
+        .map_or(0, |moment| moment.to_zoned(TimeZone::system()).weekday().to_monday_zero_offset());
+    midnight(now, i64::from(weekday))
+}
+
+/// Midnight, `days` before today.
+fn midnight(now: Millis, days: i64) -> Millis {
+    Timestamp::from_millisecond(now)
+        .ok()
+        .map(|moment| moment.to_zoned(TimeZone::system()))
+        .and_then(|here| here.round(ZonedRound::new().smallest(Unit::Day).mode(RoundMode::Trunc)).ok())
+        .and_then(|midnight| midnight.checked_sub(Span::new().days(days)).ok())
+        // A timestamp outside the calendar's range has no midnight; a whole day back is close enough.
+        .map_or(now - DAY * (days + 1), |midnight| midnight.timestamp().as_millisecond())
 }
 
 #[cfg(test)]

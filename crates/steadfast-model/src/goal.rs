@@ -1,5 +1,5 @@
 //! A durable goal: an objective, its limits, and where it stands. This module and the ones below it are pure;
-//! they say what changes and why, and leave writing to [`crate::store`] and [`crate::action`].
+//! they say what changes and why, and leave writing to [`steadfast_store`] and [`steadfast_app::action`].
 //!
 //! | status | meaning |
 //! | --- | --- |

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use super::Host;
+use crate::host::Host;
 use crate::memory::observation::Observation;
-use crate::usage::NativeGoal;
+use crate::reading::NativeGoal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookInput {
@@ -112,6 +112,6 @@ pub struct HookReply {
 }
 
 /// An id as hosts make them: not empty, short, without control characters.
-pub(super) fn acceptable_id(id: &str) -> bool {
+pub fn acceptable_id(id: &str) -> bool {
     !id.is_empty() && id.len() <= 200 && !id.chars().any(char::is_control)
 }

@@ -4,10 +4,7 @@
 //!
 //! Everything in here is text from outside: redacted before it is stored, bounded, escaped when it is shown.
 
-pub mod extract;
 pub mod observation;
-pub mod redact;
-pub mod snapshot;
 pub mod stated;
 
 use serde::Serialize;

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use crate::reading::Response;
 use crate::text;
-use crate::usage::Response;
 
 /// Dollars for a million tokens of each kind.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq)]
@@ -89,11 +89,10 @@ impl Table {
         TABLE.get_or_init(|| Self::parse(SHIPPED).unwrap_or(Self { models: BTreeMap::new(), fingerprint: 0 }))
     }
 
-    /// Reads a table of the same form from a file.
-    pub fn load(path: &Path) -> Result<Self, PriceError> {
-        let text = fs_err::read_to_string(path)?;
+    /// Reads a table of the same form from the text of the file at `path`.
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self, PriceError> {
         let invalid = |message: String| PriceError::Invalid { path: path.to_owned(), message };
-        let table = Self::parse(&text).map_err(|error| {
+        let table = Self::parse(text).map_err(|error| {
             let line = error
                 .span()
                 .and_then(|span| text.get(..span.start))
@@ -232,8 +231,7 @@ mod tests {
 
     #[test]
     fn a_broken_table_is_refused_with_its_line() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("prices.toml");
+        let path = Path::new("prices.toml");
         let fine = "[models.x]\ninput = 2\noutput = 4\ncache_write_5m = 0\ncache_write_1h = 0\ncache_read = 0\n";
         for (text, about) in [
             ("[models.x]\ninput = \"much\"\n", "line 2"),
@@ -242,13 +240,11 @@ mod tests {
             (&fine.replace("= 2", "= -2"), "of x is no amount"),
             (&fine.replace("= 2", "= nan"), "of x is no amount"),
         ] {
-            fs_err::write(&path, text).unwrap();
-            let error = Table::load(&path).unwrap_err().to_string();
+            let error = Table::from_toml(text, path).unwrap_err().to_string();
             assert!(error.contains(about), "{text}: {error}");
         }
-        fs_err::write(&path, fine).unwrap();
         let response = Response { model: "x".into(), input: 10, output: 1, ..Response::default() };
-        assert_eq!(Table::load(&path).unwrap().cost_micros(&response), Some(24));
+        assert_eq!(Table::from_toml(fine, path).unwrap().cost_micros(&response), Some(24));
     }
 
     #[test]

@@ -108,7 +108,8 @@ pub fn judge(asked: &str, answer: &str, earlier: &str, file: &str) -> Result<Str
     )
 }
 
-pub(crate) fn render(template: &str, values: minijinja::Value) -> Result<String, PromptError> {
+/// Renders a template with strict variables.
+pub fn render(template: &str, values: minijinja::Value) -> Result<String, PromptError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     Ok(environment.render_str(template, values)?.trim_end().to_owned())
@@ -146,7 +147,7 @@ fn capped(
 }
 
 /// The verify commands, bounded and escaped.
-pub(crate) fn commands(goal: &Goal) -> String {
+pub fn commands(goal: &Goal) -> String {
     let quoted: Vec<String> = goal.verify.iter().map(|command| format!("`{}`", text::headline(command, 120))).collect();
     text::cut(&text::escape_xml(&quoted.join(", ")), 300)
 }

@@ -2,17 +2,9 @@
 //! decide whether a goal goes on. Files are read forward from a cursor; the ledger in the store makes reading
 //! a line twice harmless.
 
-mod cache;
-pub mod collect;
-mod lines;
-pub mod report;
-pub mod summary;
-
 use std::collections::HashMap;
 
 use crate::clock::Millis;
-
-pub use lines::{end_of_file, read_blocks, read_file};
 
 /// One response of the model, however many lines told of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,6 +55,10 @@ pub struct UsageLimit {
     /// The client's words, which tell when to try again.
     pub message: String,
 }
+
+/// The longest limits are monthly ones, of a plan or of what is spent; some days are added because the message may be
+/// old. A time that is farther away is a misreading.
+pub const FARTHEST_RESET: Millis = 40 * 24 * 3_600_000;
 
 /// What a pass over new bytes found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -155,6 +151,3 @@ impl Reading {
         self.position = later.position;
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::OptionalExtension as _;
 
 use super::{StoreError, connect_read_only};
-use crate::usage::NativeGoal;
+use steadfast_model::reading::NativeGoal;
 
 /// The goal of a thread as Codex keeps it; `None` where there is no such database. Its name carries the number of
 /// its schema, and the newest counts.

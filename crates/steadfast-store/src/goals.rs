@@ -8,11 +8,12 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{OptionalExtension as _, params, params_from_iter};
 
 use super::{Db, StoreError};
-use crate::clock::Millis;
-use crate::goal::change::{Change, Event, Span};
-use crate::goal::turn::{self, Charge};
-use crate::goal::{Actor, Goal, GoalStatus};
-use crate::memory::stated::StatedStatus;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::change::{Change, Event, Span};
+use steadfast_model::goal::turn;
+use steadfast_model::goal::turn::Charge;
+use steadfast_model::goal::{Actor, Goal, GoalStatus};
+use steadfast_model::memory::stated::StatedStatus;
 
 pub use events::{EventFilter, EventRow};
 use row::{COLUMNS, read, values};
@@ -148,7 +149,7 @@ impl Db<'_> {
     }
 
     /// Adds what late lines of a transcript tell about a goal that moved on: to another session, or into history.
-    pub(crate) fn charge_other_goal(
+    pub fn charge_other_goal(
         self,
         goal_id: &str,
         charge: Charge,

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Db, StoreError};
-use crate::clock::Millis;
-use crate::goal::Goal;
-use crate::goal::change::Span;
-use crate::goal::turn::Charge;
-use crate::host::Host;
-use crate::price;
-use crate::spend::Spend;
-use crate::usage::{NativeGoal, Position, Reading, Response};
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::Goal;
+use steadfast_model::goal::change::Span;
+use steadfast_model::goal::limit::Spend;
+use steadfast_model::goal::turn::Charge;
+use steadfast_model::host::Host;
+use steadfast_model::price;
+use steadfast_model::reading::{NativeGoal, Position, Reading, Response};
 
 /// How far a file was read, and what a reader must remember about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub struct Cursor {
 
 /// Where a reading comes from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub(crate) host: Host,
-    pub(crate) session_id: &'a str,
+pub struct Source<'a> {
+    pub host: Host,
+    pub session_id: &'a str,
     /// Empty for the worker.
-    pub(crate) agent_id: &'a str,
-    pub(crate) path: &'a Path,
+    pub agent_id: &'a str,
+    pub path: &'a Path,
 }
 
 /// What recording a reading leads to.
@@ -46,7 +46,7 @@ pub struct Recorded {
 }
 
 impl Db<'_> {
-    pub(crate) fn cursor(self, path: &Path) -> Result<Option<Cursor>, StoreError> {
+    pub fn cursor(self, path: &Path) -> Result<Option<Cursor>, StoreError> {
         let sql =
             "SELECT byte_offset, anchor, broken_lines, queued_prompts, native_goal, read_before_compaction, carry,
                      updated_at_ms FROM transcript_cursors WHERE path = ?1";
@@ -72,7 +72,7 @@ impl Db<'_> {
         Ok(found)
     }
 
-    pub(crate) fn put_cursor(self, source: Source<'_>, cursor: &Cursor, now: Millis) -> Result<(), StoreError> {
+    pub fn put_cursor(self, source: Source<'_>, cursor: &Cursor, now: Millis) -> Result<(), StoreError> {
         self.0
             .prepare_cached(
                 "INSERT INTO transcript_cursors (path, session_id, agent_id, byte_offset, anchor, broken_lines,
@@ -101,7 +101,7 @@ impl Db<'_> {
     }
 
     /// Keeps where a subagent writes, so that it is read with its session; what was read already stays.
-    pub(crate) fn remember_subagent_file(
+    pub fn remember_subagent_file(
         self,
         session_id: &str,
         agent_id: &str,
@@ -118,7 +118,7 @@ impl Db<'_> {
     }
 
     /// The files of a session's subagents, as far as hooks told.
-    pub(crate) fn subagent_files(self, session_id: &str) -> Result<Vec<(String, PathBuf)>, StoreError> {
+    pub fn subagent_files(self, session_id: &str) -> Result<Vec<(String, PathBuf)>, StoreError> {
         let sql =
             "SELECT agent_id, path FROM transcript_cursors WHERE session_id = ?1 AND agent_id <> '' ORDER BY path";
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, PathBuf::from(row.get::<_, String>(1)?)));
@@ -128,7 +128,7 @@ impl Db<'_> {
     /// Enters a reading and says what each goal is to be charged for it.
     /// A response whose own time is before `written_since`, when its line cannot have been there yet, counts at
     /// the time of this reading.
-    pub(crate) fn record(
+    pub fn record(
         self,
         source: Source<'_>,
         reading: &Reading,
@@ -252,7 +252,7 @@ impl Db<'_> {
     }
 
     /// Whether one of these responses is in the ledger already.
-    pub(crate) fn knows_any(self, host: Host, responses: &[Response]) -> Result<bool, StoreError> {
+    pub fn knows_any(self, host: Host, responses: &[Response]) -> Result<bool, StoreError> {
         let host: &str = host.into();
         for response in responses {
             if self.response(host, &response.id)?.is_some() {
@@ -305,7 +305,7 @@ impl Db<'_> {
     }
 
     /// Keeps the documented table of subagents current.
-    pub(crate) fn put_subagent_tokens(
+    pub fn put_subagent_tokens(
         self,
         source: Source<'_>,
         goal_id: &str,

@@ -10,6 +10,9 @@ mod memory;
 mod migrate;
 mod runs;
 mod sessions;
+pub mod spend;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod verifications;
 
 use std::fmt::Write as _;
@@ -19,13 +22,12 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use crate::run::RunKind;
+use steadfast_model::run::RunKind;
 
 pub use codex_goals::codex_goal;
 pub use goals::{EventFilter, EventRow, Origin};
 pub use import::ImportReport;
-pub(crate) use ledger::Source;
-pub use ledger::{Cursor, Recorded};
+pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
 pub use sessions::{ParentLink, Session, ToolCall};
@@ -301,7 +303,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 fn create_private_file(path: &Path) -> Result<(), StoreError> {
     let cannot = |error: std::io::Error| StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        crate::paths::create_private_dir(directory).map_err(cannot)?;
+        steadfast_system::paths::create_private_dir(directory).map_err(cannot)?;
         refuse_network_file_system(directory)?;
     }
     let mut options = fs_err::OpenOptions::new();

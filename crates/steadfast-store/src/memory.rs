@@ -17,9 +17,9 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use strum::IntoEnumIterator as _;
 
 use super::{Db, StoreError};
-use crate::clock::Millis;
-use crate::memory::{Category, Finding, Findings, Importance, Remembered};
-use crate::text;
+use steadfast_model::clock::Millis;
+use steadfast_model::memory::{Category, Finding, Findings, Importance, Remembered};
+use steadfast_model::text;
 
 pub use known::SessionActivity;
 pub use retention::Forgotten;
@@ -161,7 +161,7 @@ impl Db<'_> {
     }
 
     /// When the newest event of a session was stored.
-    pub(crate) fn newest_event_ms(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
+    pub fn newest_event_ms(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
         let sql = "SELECT created_at_ms FROM session_events WHERE session_id = ?1 ORDER BY id DESC LIMIT 1";
         Ok(self.0.prepare_cached(sql)?.query_row([session_id], |row| row.get(0)).optional()?)
     }

@@ -6,18 +6,18 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior};
 use super::{SCHEMA_VERSION, StoreError};
 
 const MIGRATIONS: [&str; 6] = [
-    include_str!("../../migrations/0001.sql"),
-    include_str!("../../migrations/0002.sql"),
-    include_str!("../../migrations/0003.sql"),
-    include_str!("../../migrations/0004.sql"),
-    include_str!("../../migrations/0005.sql"),
-    include_str!("../../migrations/0006.sql"),
+    include_str!("../migrations/0001.sql"),
+    include_str!("../migrations/0002.sql"),
+    include_str!("../migrations/0003.sql"),
+    include_str!("../migrations/0004.sql"),
+    include_str!("../migrations/0005.sql"),
+    include_str!("../migrations/0006.sql"),
 ];
 
 /// Tables added to version 6 since it began. `user_version` counts those a file has; they disturb no older binary, so
 /// the version of the schema stays, and no copy is kept.
 const ADDITIONS: [&str; 2] =
-    [include_str!("../../migrations/0006_1_memory.sql"), include_str!("../../migrations/0006_2_runs.sql")];
+    [include_str!("../migrations/0006_1_memory.sql"), include_str!("../migrations/0006_2_runs.sql")];
 
 /// Whether a file has all additions.
 pub(super) fn is_complete(db: &Connection) -> Result<bool, StoreError> {

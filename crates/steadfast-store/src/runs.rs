@@ -10,10 +10,10 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::goals::word;
 use super::{Db, StoreError};
-use crate::clock::Millis;
-use crate::host::process::ProcessId;
-use crate::run::machine;
-use crate::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping};
+use steadfast_model::clock::Millis;
+use steadfast_model::run::machine;
+use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping};
+use steadfast_system::process::ProcessId;
 
 pub use history::IterationRow;
 pub use row::{RunLine, RunRow};

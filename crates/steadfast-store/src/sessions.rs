@@ -5,9 +5,9 @@ use serde::Serialize;
 use strum::{Display, EnumString, IntoStaticStr};
 
 use super::{Db, StoreError};
-use crate::clock::{DAY, Millis};
-use crate::host::Host;
-use crate::host::process::ProcessId;
+use steadfast_model::clock::{DAY, Millis};
+use steadfast_model::host::Host;
+use steadfast_system::process::ProcessId;
 
 /// How a session came from its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize)]

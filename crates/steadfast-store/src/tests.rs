@@ -35,7 +35,7 @@ fn files(directory: &Path) -> BTreeMap<String, (usize, String)> {
 
 fn fingerprint(bytes: &[u8]) -> (usize, String) {
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
-    (bytes.len(), crate::text::fingerprint(&text))
+    (bytes.len(), steadfast_model::text::fingerprint(&text))
 }
 
 fn file_with(bytes: &[u8]) -> (TempDir, PathBuf) {
@@ -194,7 +194,7 @@ fn a_lock_of_another_process_is_called_busy() {
 fn an_error_inside_a_transaction_undoes_all_of_it() {
     let mut world = World::new();
     let failed = world.store.write(|db| {
-        db.start_goal(&goal(), None, crate::testing::USER)?;
+        db.start_goal(&goal(), None, testing::USER)?;
         Err::<(), StoreError>(StoreError::Stale)
     });
     assert!(matches!(failed, Err(StoreError::Stale)));
@@ -225,7 +225,7 @@ fn sqlite3(path: &Path, command: &str) -> Option<String> {
 #[test]
 fn the_documented_queries_run_as_printed() {
     let mut world = World::new();
-    let goal = world.start(crate::goal::budget::Budget::default(), START);
+    let goal = world.add_goal(steadfast_model::goal::budget::Budget::default(), START);
     let path = world.store.path().to_owned();
     let active = "SELECT id, status, tokens_used, subagent_tokens FROM goals WHERE status='active'";
     let Some(printed) = sqlite3(&path, active) else { return };
@@ -241,25 +241,6 @@ fn the_documented_queries_run_as_printed() {
     sqlite3(&path, &format!(".backup {}", copy.display())).unwrap();
     let copied = Store::open_existing(&copy).unwrap();
     assert_eq!(copied.read().goal(SESSION).unwrap(), Some(goal));
-}
-
-/// Lets tests of other modules pretend that a newer program wrote a store.
-pub(crate) fn set_schema_version(path: &Path, version: i64) {
-    read_write(path).execute("UPDATE schema_version SET version = ?1", [version]).unwrap();
-}
-
-/// The documented table of subagents: id, file and tokens of each.
-pub(crate) fn subagent_cursors(store: &Store) -> Vec<(String, String, i64)> {
-    let sql = "SELECT agent_id, transcript_path, tokens_used FROM subagent_token_cursors ORDER BY agent_id";
-    let mut statement = store.db.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
-    rows.unwrap().collect::<Result<_, _>>().unwrap()
-}
-
-/// How many events have a payload that is not JSON.
-pub(crate) fn invalid_payloads(store: &Store) -> i64 {
-    let sql = "SELECT count(*) FROM goal_events WHERE NOT json_valid(payload_json)";
-    store.db.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
 #[test]

@@ -3,8 +3,12 @@
 use rusqlite::params;
 use serde::{Deserialize, Serialize};
 
-use super::{Db, StoreError};
-use crate::clock::Millis;
+use serde_json::json;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::Goal;
+use steadfast_model::goal::change::{Change, Event, Span};
+
+use super::{Db, Origin, StoreError};
 
 /// How one verification command went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +32,7 @@ impl Verification {
 }
 
 impl Db<'_> {
-    pub fn add_verification(self, goal_id: &str, run: &Verification) -> Result<(), StoreError> {
+    fn add_verification(self, goal_id: &str, run: &Verification) -> Result<(), StoreError> {
         self.0.execute(
             "INSERT INTO verifications (goal_id, command, exit_code, timed_out, duration_ms, output_sha256, output_tail,
                git_commit, git_dirty, created_at_ms)
@@ -39,6 +43,29 @@ impl Db<'_> {
             ],
         )?;
         Ok(())
+    }
+
+    /// Stores evidence with its event, whether it passed or not; returns the goal afterwards.
+    pub fn record_evidence(
+        self,
+        goal: &Goal,
+        runs: &[Verification],
+        origin: Origin,
+        now: Millis,
+    ) -> Result<Goal, StoreError> {
+        for run in runs {
+            self.add_verification(&goal.goal_id, run)?;
+        }
+        let results: Vec<_> = runs
+            .iter()
+            .map(|run| json!({"command": run.command, "exit_code": run.exit_code, "timed_out": run.timed_out, "duration_ms": run.duration_ms}))
+            .collect();
+        let kind = if runs.iter().all(Verification::passed) { "verification_passed" } else { "verification_failed" };
+        let mut after = goal.clone();
+        after.updated_at_ms = now;
+        let change =
+            Change { goal: after, events: vec![Event::new(kind, json!({"results": results}))], span: Span::Keep };
+        self.save(goal, change, origin)
     }
 
     /// Evidence of a goal, newest first.

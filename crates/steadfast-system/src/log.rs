@@ -4,8 +4,8 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use crate::clock;
-use crate::text;
+use steadfast_model::clock;
+use steadfast_model::text;
 
 const MAX_BYTES: u64 = 256 * 1024;
 

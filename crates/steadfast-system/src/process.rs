@@ -1,8 +1,8 @@
 //! Which processes we run under: to find the client that started a hook, to tell a live session from a dead
 //! one, and to notice that a command was typed by an agent and not by a person.
 
-use super::Host;
 use crate::env_vars;
+use steadfast_model::host::Host;
 
 /// A process, told apart from a later one with the same number by its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

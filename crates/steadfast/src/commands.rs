@@ -17,10 +17,10 @@ pub(crate) mod usage;
 
 use std::path::Path;
 
-use steadfast_core::goal::Actor;
-use steadfast_core::host::process;
-use steadfast_core::paths::Paths;
-use steadfast_core::{log, paths};
+use steadfast_model::goal::Actor;
+use steadfast_system::paths::Paths;
+use steadfast_system::process;
+use steadfast_system::{log, paths};
 
 use crate::failure::Failure;
 use crate::output::Done;

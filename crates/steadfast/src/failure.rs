@@ -1,20 +1,20 @@
 //! What went wrong, for people, scripts and exit codes alike.
 
 use serde_json::Value;
-use steadfast_core::action::ActionError;
-use steadfast_core::goal::ObjectiveError;
-use steadfast_core::goal::budget::BudgetError;
-use steadfast_core::goal::change::Refusal;
-use steadfast_core::host::install::InstallError;
-use steadfast_core::paths::PathError;
-use steadfast_core::prompt::PromptError;
-use steadfast_core::run::name::NameError;
-use steadfast_core::session::SessionError;
-use steadfast_core::store::StoreError;
+use steadfast_app::action::ActionError;
+use steadfast_app::session::SessionError;
 use steadfast_engine::dispatcher::LOCK_HINT;
 use steadfast_engine::files::FilesError;
 use steadfast_engine::plan::PlanError;
 use steadfast_engine::publish::PublishError;
+use steadfast_hosts::install::InstallError;
+use steadfast_model::goal::ObjectiveError;
+use steadfast_model::goal::budget::BudgetError;
+use steadfast_model::goal::change::Refusal;
+use steadfast_model::prompt::PromptError;
+use steadfast_model::run::name::NameError;
+use steadfast_store::StoreError;
+use steadfast_system::paths::PathError;
 
 /// Exit codes of the whole program.
 pub(crate) mod code {

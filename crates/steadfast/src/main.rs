@@ -9,6 +9,7 @@ mod mcp;
 mod output;
 mod plugin;
 mod programs;
+mod verification;
 
 use std::process::ExitCode;
 

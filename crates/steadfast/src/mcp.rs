@@ -18,8 +18,8 @@ use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Value, json};
-use steadfast_core::host::codex;
-use steadfast_core::paths::Paths;
+use steadfast_hosts::codex;
+use steadfast_system::paths::Paths;
 
 use desk::{Desk, Failure};
 

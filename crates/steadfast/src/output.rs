@@ -5,7 +5,7 @@ use std::io::Write as _;
 use anstyle::{AnsiColor, Style};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
-use steadfast_core::text;
+use steadfast_model::text;
 
 use crate::failure::Failure;
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use steadfast_core::env_vars;
+use steadfast_system::env_vars;
 
 /// The program that a bare name stands for: the first on PATH that may be executed.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {

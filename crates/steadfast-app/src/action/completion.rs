@@ -3,11 +3,12 @@
 use serde_json::json;
 
 use super::{ActionError, apply};
-use crate::clock::Millis;
-use crate::goal::Goal;
-use crate::goal::change::{self, Change, CompletedBy, Event, Refusal, Span};
-use crate::store::{Db, Origin, Store, StoreError, Verification};
-use crate::text;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::Goal;
+use steadfast_model::goal::change;
+use steadfast_model::goal::change::{CompletedBy, Refusal};
+use steadfast_model::text;
+use steadfast_store::{Db, Origin, Store, Verification};
 
 /// Stores evidence and says whether all of it is good.
 pub fn add_evidence(
@@ -21,7 +22,7 @@ pub fn add_evidence(
         let Some(current) = db.goal(&goal.session_id)?.filter(|current| current.goal_id == goal.goal_id) else {
             return Err(ActionError::NoGoal(goal.session_id.clone()));
         };
-        Ok(record_evidence(db, &current, runs, origin, now)?)
+        Ok(db.record_evidence(&current, runs, origin, now)?)
     })?;
     match runs.iter().find(|run| !run.passed()) {
         None => Ok(()),
@@ -36,28 +37,6 @@ pub fn add_evidence(
             Err(ActionError::VerificationFailed(format!("`{}` {how}{shown}", run.command)))
         }
     }
-}
-
-/// Stores evidence in the caller's transaction, good or not; the goal afterwards.
-pub fn record_evidence(
-    db: Db<'_>,
-    goal: &Goal,
-    runs: &[Verification],
-    origin: Origin,
-    now: Millis,
-) -> Result<Goal, StoreError> {
-    for run in runs {
-        db.add_verification(&goal.goal_id, run)?;
-    }
-    let results: Vec<_> = runs
-        .iter()
-        .map(|run| json!({"command": run.command, "exit_code": run.exit_code, "timed_out": run.timed_out, "duration_ms": run.duration_ms}))
-        .collect();
-    let kind = if runs.iter().all(Verification::passed) { "verification_passed" } else { "verification_failed" };
-    let mut after = goal.clone();
-    after.updated_at_ms = now;
-    let change = Change { goal: after, events: vec![Event::new(kind, json!({"results": results}))], span: Span::Keep };
-    db.save(goal, change, origin)
 }
 
 /// Completes the goal of a session. Verification commands have passed before this is called.

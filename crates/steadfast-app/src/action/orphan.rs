@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::{ActionError, Place};
 use crate::accounting;
-use crate::clock::Millis;
-use crate::goal::change::{Change, Event, Refusal, Span};
-use crate::goal::{Goal, GoalStatus};
-use crate::store::{Db, Origin, Store, StoreError};
-use crate::text;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::change::{Change, Event, Refusal, Span};
+use steadfast_model::goal::{Goal, GoalStatus};
+use steadfast_model::text;
+use steadfast_store::{Db, Origin, Store, StoreError};
 
 /// Finds a goal by its id or the beginning of it.
 pub fn find_goal(db: Db<'_>, id: &str) -> Result<Goal, ActionError> {

@@ -1,9 +1,9 @@
 //! Who may do what to a goal: people, the worker and the evaluator; and what cleaning up leaves alone.
 
 use super::*;
-use crate::goal::budget::Budget;
-use crate::goal::change::CompletedBy;
 use crate::testing::{HOUR, SECOND, SESSION, START, USER, WORKER, World, new_goal};
+use steadfast_model::goal::budget::Budget;
+use steadfast_model::goal::change::CompletedBy;
 
 fn at(seconds: i64) -> Millis {
     START + seconds * SECOND

@@ -4,14 +4,14 @@
 use serde_json::json;
 
 use super::{Call, HookError};
-use crate::clock::Millis;
-use crate::goal::change::{Change, Event, Span, pause_for};
-use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::Host;
-use crate::host::hook::HookReply;
-use crate::host::trouble;
-use crate::store::Store;
-use crate::text;
+use steadfast_hosts::trouble;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::change::{Change, Event, Span, pause_for};
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::hook::HookReply;
+use steadfast_model::host::Host;
+use steadfast_model::text;
+use steadfast_store::Store;
 
 /// Failures in a row after which trying again is pointless.
 const MOST_FAILURES: i64 = 8;
@@ -106,9 +106,9 @@ fn usage_limit_reset(error: &str, message: &str, now: Millis) -> Option<Millis> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock;
-    use crate::goal::NewGoal;
-    use crate::host::Host;
+    use steadfast_model::clock;
+    use steadfast_model::goal::NewGoal;
+    use steadfast_model::host::Host;
 
     const NOON: Millis = 1_794_744_000_000; // 2026-11-15T12:00:00Z
 

@@ -2,14 +2,16 @@
 
 use super::session::session_record;
 use super::{Call, HookError, steering};
-use crate::directive::{Directive, Form};
-use crate::host::Host;
-use crate::host::hook::{HookEvent, HookReply};
-use crate::memory::observation::Observation;
-use crate::memory::stated::{self, StatedChange};
-use crate::memory::{Findings, extract};
-use crate::store::{Db, Store, StoreError};
-use crate::text;
+use steadfast_memory::extract;
+use steadfast_model::directive::{Directive, Form};
+use steadfast_model::hook::{HookEvent, HookReply};
+use steadfast_model::host::Host;
+use steadfast_model::memory::Findings;
+use steadfast_model::memory::observation::Observation;
+use steadfast_model::memory::stated;
+use steadfast_model::memory::stated::StatedChange;
+use steadfast_model::text;
+use steadfast_store::{Db, Store, StoreError};
 
 /// What the call gives to remember; worked out before any transaction begins.
 pub(super) fn findings(observations: &[Observation], enabled: bool) -> Findings {

@@ -6,16 +6,18 @@ use minijinja::context;
 use super::session::{account, read_new, record_new, session_record};
 use super::{Call, HookError, turn};
 use crate::accounting;
-use crate::config::OnCompact;
-use crate::goal::change;
-use crate::goal::{Goal, GoalStatus};
-use crate::host::hook::HookReply;
-use crate::host::{self, Host, Since};
-use crate::memory::snapshot::After;
 use crate::overview::snapshot::{Occasion, snapshot_text};
-use crate::prompt::{self, Wording};
-use crate::store::{Db, Session, Store};
-use crate::text;
+use steadfast_hosts::Since;
+use steadfast_memory::snapshot::After;
+use steadfast_model::goal::change;
+use steadfast_model::goal::{Goal, GoalStatus};
+use steadfast_model::hook::HookReply;
+use steadfast_model::host::Host;
+use steadfast_model::prompt;
+use steadfast_model::prompt::Wording;
+use steadfast_model::text;
+use steadfast_store::{Db, Session, Store};
+use steadfast_system::config::OnCompact;
 
 const UNCERTAIN: &str =
     "⚠ /compact event detected: token accounting is uncertain. Run /goal-reconcile --accept-reset to go on.";
@@ -118,7 +120,7 @@ fn was_just_told(call: &Call<'_>, db: Db<'_>, after: After) -> Result<bool, Hook
     let nothing_since =
         [Some(known.last_seen_ms), newest, told.compacting_at_ms].into_iter().flatten().all(|moment| moment <= at);
     let file = call.input.transcript.as_deref();
-    let worked = || file.is_some_and(|file| host::worked_since(call.host(), file, at));
+    let worked = || file.is_some_and(|file| steadfast_hosts::worked_since(call.host(), file, at));
     Ok(same_process && nothing_since && !worked())
 }
 
@@ -199,7 +201,7 @@ pub(super) fn wording(call: &Call<'_>, db: Db<'_>, goal: &Goal) -> Result<Wordin
         return Ok(Wording::Quoted);
     };
     let stated = db.stated_goal(call.session_id())?.is_some_and(|stated| stated.says(&goal.objective));
-    let kept = stated && host::holds_text(call.host(), file, &goal.objective, Since::Resume);
+    let kept = stated && steadfast_hosts::holds_text(call.host(), file, &goal.objective, Since::Resume);
     Ok(if kept { Wording::InConversation } else { Wording::Quoted })
 }
 

@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::HookError;
-use crate::clock::{self, Millis};
-use crate::goal::change::{self, Change, Event, Span};
-use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
-use crate::host::hook::HookInput;
-use crate::paths::Paths;
-use crate::prompt;
-use crate::store::{Origin, Store, StoreError};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::change;
+use steadfast_model::goal::change::{Change, Event, Span};
+use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason};
+use steadfast_model::hook::HookInput;
+use steadfast_model::prompt;
+use steadfast_store::{Origin, Store, StoreError};
+use steadfast_system::paths::Paths;
 
 /// How long the normal hook may take to decide.
 const DECISION_WAIT: Duration = Duration::from_secs(3);
@@ -24,7 +26,7 @@ const NAP: Millis = 5_000;
 /// Waits until the goal asks to be woken and returns the text that wakes the model; `None` when nothing is to
 /// be done.
 pub fn rewake(input: &HookInput, paths: &Paths) -> Result<Option<String>, HookError> {
-    if !input.host.can_rewake() {
+    if !steadfast_hosts::can_rewake(input.host) {
         return Ok(None);
     }
     let deadline = Instant::now() + DECISION_WAIT;
@@ -110,12 +112,13 @@ fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{self, Place};
-    use crate::config::Config;
-    use crate::goal::NewGoal;
-    use crate::host::Host;
-    use crate::host::hook::HookEvent;
-    use crate::store::Session;
+    use crate::action;
+    use crate::action::Place;
+    use steadfast_model::goal::NewGoal;
+    use steadfast_model::hook::HookEvent;
+    use steadfast_model::host::Host;
+    use steadfast_store::Session;
+    use steadfast_system::config::Config;
 
     #[test]
     fn a_goal_that_waits_is_woken_once_its_moment_has_come() {

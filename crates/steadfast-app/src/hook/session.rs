@@ -3,16 +3,19 @@
 use serde_json::json;
 
 use super::{Call, HookError, remember, restore, turn};
-use crate::accounting::{self, FileReading};
+use crate::accounting;
+use crate::accounting::FileReading;
 use crate::action;
-use crate::goal::change::{self, Change, Event, Span};
-use crate::goal::{Goal, GoalStatus};
-use crate::host::hook::{HookReply, StartSource};
-use crate::host::process::ProcessId;
-use crate::host::{self, Host, process};
-use crate::memory::snapshot::After;
-use crate::store::{Db, ParentLink, Session, Store, StoreError};
-use crate::text;
+use steadfast_memory::snapshot::After;
+use steadfast_model::goal::change;
+use steadfast_model::goal::change::{Change, Event, Span};
+use steadfast_model::goal::{Goal, GoalStatus};
+use steadfast_model::hook::{HookReply, StartSource};
+use steadfast_model::host::Host;
+use steadfast_model::text;
+use steadfast_store::{Db, ParentLink, Session, Store, StoreError};
+use steadfast_system::process;
+use steadfast_system::process::ProcessId;
 
 /// What this hook call tells about its session.
 pub(super) fn session_record(call: &Call<'_>) -> Session {
@@ -250,7 +253,7 @@ fn note_prompt(call: &Call<'_>, db: Db<'_>, session: &Session) -> Result<Option<
 
 /// The session that this one was forked from, as its file says.
 fn parent_in_file(call: &Call<'_>) -> Option<String> {
-    let parent = host::fork_parent(call.host(), call.input.transcript.as_deref()?)?;
+    let parent = steadfast_hosts::fork_parent(call.host(), call.input.transcript.as_deref()?)?;
     (parent != call.session_id()).then_some(parent)
 }
 

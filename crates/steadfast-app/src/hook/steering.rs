@@ -2,14 +2,16 @@
 //! the user stated there. While the client's own goal feature pursues something, such words are for the client.
 
 use super::Call;
-use crate::directive::{self, Directive, Form};
-use crate::host::hook::{HookEvent, HookInput};
-use crate::memory::observation::Observation;
-use crate::memory::stated::{self, StatedChange, StatedGoal, StatedStatus};
 use crate::native;
-use crate::paths::Paths;
-use crate::store::{Db, Store, StoreError};
-use crate::text;
+use steadfast_model::directive;
+use steadfast_model::directive::{Directive, Form};
+use steadfast_model::hook::{HookEvent, HookInput};
+use steadfast_model::memory::observation::Observation;
+use steadfast_model::memory::stated;
+use steadfast_model::memory::stated::{StatedChange, StatedGoal, StatedStatus};
+use steadfast_model::text;
+use steadfast_store::{Db, Store, StoreError};
+use steadfast_system::paths::Paths;
 
 /// The same call as one of our commands, if it steers a live durable goal.
 pub fn as_command(input: HookInput, paths: &Paths) -> HookInput {

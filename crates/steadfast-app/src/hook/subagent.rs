@@ -2,9 +2,10 @@
 
 use super::turn::{message_only, pause_notice};
 use super::{Call, HookError, remember};
-use crate::accounting::{self, FileReading};
-use crate::host::hook::{Agent, HookReply};
-use crate::store::{Store, StoreError};
+use crate::accounting;
+use crate::accounting::FileReading;
+use steadfast_model::hook::{Agent, HookReply};
+use steadfast_store::{Store, StoreError};
 
 /// A subagent called tools or ended: its tokens count, its turn is its own.
 pub(super) fn worked(call: &Call<'_>, store: &mut Store, agent: &Agent) -> Result<HookReply, HookError> {

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::*;
-use crate::config::Config;
-use crate::goal::budget::Budget;
-use crate::goal::change::{self, CompletedBy};
-use crate::goal::{GoalStatus, PausedReason};
-use crate::host::hook::{Agent, StartSource};
 use crate::testing::{HOUR, MINUTE, SECOND, SESSION, START, USER, WORKER, World, append, reply, tool_call};
+use steadfast_model::goal::budget::Budget;
+use steadfast_model::goal::change;
+use steadfast_model::goal::change::CompletedBy;
+use steadfast_model::goal::{GoalStatus, PausedReason};
+use steadfast_model::hook::{Agent, StartSource};
+use steadfast_system::config::Config;
 
 mod driving;
 mod session;

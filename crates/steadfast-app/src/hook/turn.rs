@@ -6,20 +6,22 @@ use minijinja::context;
 use serde_json::json;
 
 use super::{Call, HookError, remember, restore};
-use crate::accounting::{self, Facts, FileReading};
-use crate::config::OnCompact;
-use crate::goal::change::{Change, Event, Span, pause_for};
-use crate::goal::limit::Limit;
-use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
-use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::Host;
-use crate::host::hook::HookReply;
+use crate::accounting;
+use crate::accounting::{Facts, FileReading};
 use crate::native;
-use crate::prompt;
-use crate::spend;
-use crate::store::{Db, Store, StoreError};
-use crate::text;
-use crate::usage::NativeGoal;
+use steadfast_model::goal::change::{Change, Event, Span, pause_for};
+use steadfast_model::goal::limit::Limit;
+use steadfast_model::goal::turn;
+use steadfast_model::goal::turn::{BatchDecision, Decision, TurnEnd, TurnRules};
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::hook::HookReply;
+use steadfast_model::host::Host;
+use steadfast_model::prompt;
+use steadfast_model::reading::NativeGoal;
+use steadfast_model::text;
+use steadfast_store::spend;
+use steadfast_store::{Db, Store, StoreError};
+use steadfast_system::config::OnCompact;
 
 /// The client writes its file up to a tenth of a second late; while the hook runs it keeps writing.
 const LAST_MESSAGE_WAIT: Duration = Duration::from_millis(500);
@@ -100,7 +102,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             user_waits: seen.user_waits,
             background_work: facts.background_work,
             native_goal: native_goal.map_or(seen.native_goal.is_some(), |goal| goal != NativeGoal::Over),
-            block_cap: call.host().block_cap(),
+            block_cap: steadfast_hosts::block_cap(call.host()),
         };
         let rules = TurnRules {
             no_progress_limit: config.goal.no_progress_limit,
@@ -109,7 +111,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         };
         let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
         if let Some(mut change) = change {
-            if decision == Decision::HandOver && call.host().can_rewake() {
+            if decision == Decision::HandOver && steadfast_hosts::can_rewake(call.host()) {
                 change.goal.wake_at_ms = Some(call.now);
             }
             goal = db.save(&goal, change, call.origin)?;
@@ -184,7 +186,7 @@ fn reply(
             "⚠ steadfast: token accounting is uncertain, so the goal is paused (accounting_uncertain). \
              Run /goal-reconcile --accept-reset to resume.",
         )),
-        Decision::HandOver if call.host().can_rewake() => {
+        Decision::HandOver if steadfast_hosts::can_rewake(call.host()) => {
             messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal goes on in a new turn.".into());
         }
         Decision::HandOver => messages.push(

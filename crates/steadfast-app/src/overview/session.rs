@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::{GoalView, goal_view};
-use crate::clock::{self, Millis};
-use crate::goal::{Goal, GoalStatus};
-use crate::host::Host;
-use crate::memory::stated::{StatedGoal, StatedStatus};
-use crate::memory::{Category, KeptGoal, Remembered, Task};
-use crate::store::{Db, ParentLink, Session, SessionActivity, Snapshot, StoreError};
-use crate::text;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::{Goal, GoalStatus};
+use steadfast_model::host::Host;
+use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
+use steadfast_model::memory::{Category, KeptGoal, Remembered, Task};
+use steadfast_model::text;
+use steadfast_store::{Db, ParentLink, Session, SessionActivity, Snapshot, StoreError};
 
 /// A session with all that is known about it.
 #[derive(Debug, Clone, Serialize)]

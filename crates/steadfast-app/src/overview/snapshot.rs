@@ -5,14 +5,16 @@ use std::path::Path;
 
 use minijinja::context;
 
-use crate::goal::Goal;
-use crate::host::{self, Host, Since};
-use crate::memory::snapshot::{self, After, Framing};
-use crate::memory::{KeptGoal, Recollection};
 use crate::native;
 use crate::overview::session::kept_goal;
-use crate::prompt;
-use crate::store::{Db, StoreError};
+use steadfast_hosts::Since;
+use steadfast_memory::snapshot;
+use steadfast_memory::snapshot::{After, Framing};
+use steadfast_model::goal::Goal;
+use steadfast_model::host::Host;
+use steadfast_model::memory::{KeptGoal, Recollection};
+use steadfast_model::prompt;
+use steadfast_store::{Db, StoreError};
 
 /// When and to whom a session is told.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +49,7 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
     };
     let in_context = |objective: &str| {
         let file = occasion.conversation.filter(|_| occasion.after != After::Clear);
-        file.is_some_and(|file| host::holds_text(writer, file, objective, since))
+        file.is_some_and(|file| steadfast_hosts::holds_text(writer, file, objective, since))
     };
     // The user's own words are still theirs where the client kept them. What only we said is said again.
     let stated_in_context = recollection.stated.as_ref().is_some_and(|stated| in_context(&stated.objective));

@@ -10,7 +10,11 @@ fn the_time_of_a_running_goal_is_told_as_of_now_and_stands_still_after_its_end()
     let running = Goal { time_used_seconds: 60, resume_at_ms: Some(START + MINUTE), ..goal() };
     let view = goal_view(world.store.read(), &running, START + 3 * MINUTE).unwrap();
     assert_eq!((view.active_seconds, view.wall_seconds), (180, 180));
-    let done = crate::goal::change::complete(&running, crate::goal::change::CompletedBy::User, START + 3 * MINUTE);
+    let done = steadfast_model::goal::change::complete(
+        &running,
+        steadfast_model::goal::change::CompletedBy::User,
+        START + 3 * MINUTE,
+    );
     let view = goal_view(world.store.read(), &done.unwrap().goal, START + 90 * MINUTE).unwrap();
     assert_eq!((view.active_seconds, view.wall_seconds), (180, 180));
 }
@@ -106,7 +110,7 @@ fn memory_is_told_of_a_live_goal_in_one_line() {
     };
     let kept = |objective: &str, standing: &str, active| {
         let (objective, standing) = (objective.to_owned(), standing.to_owned());
-        Some(crate::memory::KeptGoal { objective, standing, active, set_at_ms: goal().created_at_ms })
+        Some(steadfast_model::memory::KeptGoal { objective, standing, active, set_at_ms: goal().created_at_ms })
     };
     let line = "active · 1.2M of 10M tokens · 14 turns";
     assert_eq!(session::kept_goal(&running), kept("Make every test pass", line, true));

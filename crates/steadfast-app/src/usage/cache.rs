@@ -7,11 +7,11 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::Position;
 use super::collect::{Details, FileRecords, Record};
 use super::summary::{SessionOf, Sum, Summary, Tokens};
-use crate::paths;
-use crate::text::checksum;
+use steadfast_model::reading::Position;
+use steadfast_model::text::checksum;
+use steadfast_system::paths;
 
 /// Changes whenever what is stored, or how it is found in transcripts, changes.
 const MAGIC: &[u8; 8] = b"sf-use02";

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::cache;
 use super::summary::{Summary, Tokens, sum_up};
-use super::{Position, Reading, Response};
-use crate::clock::Millis;
-use crate::host::tree::{self, TranscriptFile};
-use crate::host::{self, Host};
-use crate::price::Table;
-use crate::text::Fingerprint;
+use steadfast_hosts::tree;
+use steadfast_hosts::tree::TranscriptFile;
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
+use steadfast_model::price::Table;
+use steadfast_model::reading::{Position, Reading, Response};
+use steadfast_model::text::Fingerprint;
 
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
@@ -135,7 +136,7 @@ fn read_changes(
         if records.path.as_os_str().is_empty() || !unchanged(file, &records) {
             progress(read, total);
             let from = records.position.offset;
-            let reading = host::read_counts(host, &file.path, &records.position)?;
+            let reading = steadfast_hosts::read_counts(host, &file.path, &records.position)?;
             read += reading.position.offset.saturating_sub(from);
             records.take_in(file, reading, &mut models);
         }

@@ -10,8 +10,8 @@ use jiff::tz::TimeZone;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use super::summary::{SLOT_MS, SessionOf, Sum, Summary, Tokens, UNDATED};
-use crate::clock::{HOUR, Millis};
-use crate::host::Host;
+use steadfast_model::clock::{HOUR, Millis};
+use steadfast_model::host::Host;
 
 /// How long a block lasts from the hour of its first response on.
 const BLOCK_MS: Millis = 5 * HOUR;

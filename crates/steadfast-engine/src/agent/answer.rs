@@ -3,14 +3,16 @@
 
 use std::path::Path;
 
-use steadfast_core::clock::Millis;
-use steadfast_core::host::Host;
-use steadfast_core::host::stream::{self, AgentStream};
-use steadfast_core::host::trouble::{self, Trouble};
-use steadfast_core::price::Table;
-use steadfast_core::run::{AgentPlan, AttemptUsage};
-use steadfast_core::text;
-use steadfast_core::usage::Response;
+use steadfast_hosts::stream;
+use steadfast_hosts::stream::AgentStream;
+use steadfast_hosts::trouble;
+use steadfast_hosts::trouble::Trouble;
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
+use steadfast_model::price::Table;
+use steadfast_model::reading::Response;
+use steadfast_model::run::{AgentPlan, AttemptUsage};
+use steadfast_model::text;
 
 use super::{Ended, result};
 use crate::attempt::Attempt;

@@ -2,9 +2,9 @@
 //! stay out, and with them their hooks and plugins; the project's settings count. What the client needs to reach its
 //! model is handed on in a file that lives as long as the attempt.
 
-use steadfast_core::config::AgentConfig;
-use steadfast_core::host::claude;
-use steadfast_core::run::AgentPlan;
+use steadfast_hosts::claude;
+use steadfast_model::run::AgentPlan;
+use steadfast_system::config::AgentConfig;
 
 use crate::attempt::Attempt;
 

@@ -1,8 +1,8 @@
 //! Codex without a terminal: `codex exec --json`, the prompt on stdin. Unless the plan wants them, hooks and plugins are
 //! switched off; its own goals always are, since the run is what drives it.
 
-use steadfast_core::config::AgentConfig;
-use steadfast_core::run::AgentPlan;
+use steadfast_model::run::AgentPlan;
+use steadfast_system::config::AgentConfig;
 
 use crate::attempt::Attempt;
 

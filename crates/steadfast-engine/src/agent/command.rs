@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::clock::Millis;
-use steadfast_core::host::trouble::Trouble;
-use steadfast_core::text;
+use steadfast_hosts::trouble::Trouble;
+use steadfast_model::clock::Millis;
+use steadfast_model::text;
 
 use super::answer::{ANSWER_BYTES, Answer, last_words_of_program};
 use super::result;

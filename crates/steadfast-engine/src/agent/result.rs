@@ -5,8 +5,9 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use steadfast_core::run::AgentResult;
-use steadfast_core::{bounded, text};
+use steadfast_model::run::AgentResult;
+use steadfast_model::text;
+use steadfast_system::bounded;
 
 /// A larger result file is no result.
 const LARGEST_FILE: u64 = 1 << 20;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use steadfast_core::run::AgentResult;
+use steadfast_model::run::AgentResult;
 use tempfile::TempDir;
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use steadfast_core::bounded;
+use steadfast_system::bounded;
 
 use super::Finding;
 

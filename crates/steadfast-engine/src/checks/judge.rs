@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use steadfast_core::clock;
-use steadfast_core::config::AgentsConfig;
-use steadfast_core::prompt;
-use steadfast_core::run::{AgentPlan, Outcome};
+use steadfast_model::clock;
+use steadfast_model::prompt;
+use steadfast_model::run::{AgentPlan, Outcome};
+use steadfast_system::config::AgentsConfig;
 
 use super::{Finding, Surroundings};
 use crate::agent::{self, Call, Ended, result};

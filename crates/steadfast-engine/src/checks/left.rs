@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use steadfast_core::env_vars;
+use steadfast_system::env_vars;
 
 use super::judge;
 use crate::attempt::{Attempt, Sighting};

@@ -3,10 +3,12 @@
 
 use std::time::Instant;
 
-use steadfast_core::goal::limit::SharedSpend;
-use steadfast_core::run::{AttemptUsage, RunEvent, RunStatus, Stopping};
-use steadfast_core::spend::{self, Spend};
-use steadfast_core::{clock, log};
+use steadfast_model::clock;
+use steadfast_model::goal::limit::SharedSpend;
+use steadfast_model::goal::limit::Spend;
+use steadfast_model::run::{AttemptUsage, RunEvent, RunStatus, Stopping};
+use steadfast_store::spend;
+use steadfast_system::log;
 
 use super::{Dispatcher, DriveError, INTERRUPTED};
 

@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use steadfast_core::clock;
-use steadfast_core::paths;
-use steadfast_core::run::machine;
-use steadfast_core::store::Store;
+use steadfast_model::clock;
+use steadfast_model::run::machine;
+use steadfast_store::Store;
+use steadfast_system::paths;
 
 use super::{DriveError, Engine};
 use crate::attempt::run_directory;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use steadfast_core::run::template::Variables;
-use steadfast_core::run::{AttemptId, StagePlan};
-use steadfast_core::text;
+use steadfast_model::run::template::Variables;
+use steadfast_model::run::{AttemptId, StagePlan};
+use steadfast_model::text;
 
 use super::{Dispatcher, KeptOutput};
 use crate::attempt::Attempt;

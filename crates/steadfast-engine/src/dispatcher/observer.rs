@@ -3,10 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::bounded::{self, Part};
-use steadfast_core::clock::Millis;
-use steadfast_core::run::{AttemptId, Plan, Record, Run, Stopping};
-use steadfast_core::store::Store;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{AttemptId, Plan, Record, Run, Stopping};
+use steadfast_store::Store;
+use steadfast_system::bounded;
+use steadfast_system::bounded::Part;
 
 use crate::attempt::Attempt;
 

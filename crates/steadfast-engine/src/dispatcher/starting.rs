@@ -8,10 +8,11 @@ use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use steadfast_core::config::AgentsConfig;
-use steadfast_core::run::machine;
-use steadfast_core::run::{AttemptId, FailureKind, Outcome, StagePlan, template};
-use steadfast_core::{clock, paths};
+use steadfast_model::clock;
+use steadfast_model::run::machine;
+use steadfast_model::run::{AttemptId, FailureKind, Outcome, StagePlan, template};
+use steadfast_system::config::AgentsConfig;
+use steadfast_system::paths;
 
 use super::workers::Follower;
 use super::{Dispatcher, cannot_start, without_agent};

@@ -6,9 +6,9 @@ use std::process::Child;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use steadfast_core::clock;
-use steadfast_core::log;
-use steadfast_core::run::{AgentPlan, AttemptId, Check, Flight, Outcome, Phase, StagePlan};
+use steadfast_model::clock;
+use steadfast_model::run::{AgentPlan, AttemptId, Check, Flight, Outcome, Phase, StagePlan};
+use steadfast_system::log;
 
 use super::starting::{Launch, Place, limit_of};
 use super::{Dispatcher, DriveError, Flying, News, cannot_start};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use steadfast_core::bounded;
-use steadfast_core::run::RunKind;
+use steadfast_model::run::RunKind;
+use steadfast_system::bounded;
 
 use super::document::CLAUDE;
 use super::place::Place;

@@ -2,8 +2,8 @@
 //! away once they have read it; an entry that was taken away is not written again.
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
-use steadfast_core::run::{RunKind, RunStatus};
+use steadfast_model::clock;
+use steadfast_model::run::{RunKind, RunStatus};
 
 use super::View;
 

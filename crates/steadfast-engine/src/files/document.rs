@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use steadfast_core::{bounded, clock};
+use steadfast_model::clock;
+use steadfast_system::bounded;
 
 use super::FilesError;
 use super::exchange::{self, Stamp};

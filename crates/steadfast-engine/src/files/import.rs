@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use steadfast_core::bounded;
-use steadfast_core::clock::Millis;
-use steadfast_core::run::{RunKind, RunStatus};
-use steadfast_core::store::IterationRow;
-use steadfast_core::text::Fingerprint;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{RunKind, RunStatus};
+use steadfast_model::text::Fingerprint;
+use steadfast_store::IterationRow;
+use steadfast_system::bounded;
 
 use super::document::{self, CLAUDE, Document};
 use super::place::Place;

@@ -3,7 +3,7 @@
 //! no registry, or a broken one, changes.
 
 use serde_json::Value;
-use steadfast_core::run::RunStatus;
+use steadfast_model::run::RunStatus;
 
 use super::document::{self, Found, Lock, MOST_TRIES, Put};
 use super::exchange::Placed;

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use steadfast_core::run::RunKind;
-use steadfast_core::store::{Db, IterationRow};
-use steadfast_core::{clock, text};
+use steadfast_model::run::RunKind;
+use steadfast_model::{clock, text};
+use steadfast_store::{Db, IterationRow};
 
 use super::document::set;
 use super::{FilesError, View, usd};
@@ -130,7 +130,7 @@ pub(super) fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_core::run::AttemptId;
+    use steadfast_model::run::AttemptId;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::bounded;
-use steadfast_core::run::{Plan, Run, RunKind, StagePlan};
+use steadfast_model::run::{Plan, Run, RunKind, StagePlan};
+use steadfast_system::bounded;
 
 use super::document::{CLAUDE, Lock, create, replace, sweep};
 use super::place::Place;

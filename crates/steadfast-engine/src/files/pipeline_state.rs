@@ -2,9 +2,9 @@
 //! the state of a loop. Stages count from 1, in `current_stage` and in the names of their folders.
 
 use serde_json::{Map, Value, json};
-use steadfast_core::clock;
-use steadfast_core::run::{StagePlan, StageState, StageStatus};
-use steadfast_core::store::Db;
+use steadfast_model::clock;
+use steadfast_model::run::{StagePlan, StageState, StageStatus};
+use steadfast_store::Db;
 
 use super::document::set;
 use super::loop_state::{extend_history, object, set_extras};

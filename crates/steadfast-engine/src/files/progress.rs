@@ -1,7 +1,7 @@
 //! Progress files: what one fresh agent leaves for the next. We write the head once; everything below it is the
 //! agents' own, and so is the file from then on.
 
-use steadfast_core::run::{Plan, Rule, StagePlan};
+use steadfast_model::run::{Plan, Rule, StagePlan};
 
 pub(super) const DIRECTORY: &str = "loop-progress";
 pub(super) const STAGE_FILE: &str = "progress.md";

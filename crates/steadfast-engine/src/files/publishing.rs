@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use steadfast_core::run::name::RunName;
-use steadfast_core::run::{RunKind, RunStatus};
-use steadfast_core::store::Db;
+use steadfast_model::run::name::RunName;
+use steadfast_model::run::{RunKind, RunStatus};
+use steadfast_store::Db;
 
 use super::document::{self, CLAUDE, Found, Lock, MOST_TRIES, Put};
 use super::shown::{Shown, set_owed};

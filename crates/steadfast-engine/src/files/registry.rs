@@ -2,8 +2,8 @@
 //! remove entries by hand, with `jq` or an editor; what they did is read from the difference to what we wrote last.
 
 use serde_json::{Map, Value, json};
-use steadfast_core::clock;
-use steadfast_core::run::{RunKind, RunStatus};
+use steadfast_model::clock;
+use steadfast_model::run::{RunKind, RunStatus};
 
 use super::View;
 use super::document::set;

@@ -2,7 +2,7 @@
 //! could not be written then.
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
+use steadfast_model::clock;
 
 use super::{View, document};
 

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use steadfast_core::clock::Millis;
-use steadfast_core::run::machine;
-use steadfast_core::run::{
+use steadfast_model::clock::Millis;
+use steadfast_model::run::machine;
+use steadfast_model::run::{
     AgentResult, AttemptId, AttemptUsage, Outcome, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan,
     StageState, StageStatus, Step, Success,
 };
-use steadfast_core::store::{Store, StoreError};
+use steadfast_store::{Store, StoreError};
 use tempfile::TempDir;
 
 use super::*;

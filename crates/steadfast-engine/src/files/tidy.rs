@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::RunStatus;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::RunStatus;
 
 use super::document::{Found, Lock, MOST_TRIES, Put, set};
 use super::{CLAUDE, Document, FilesError, Place, RegistryEntry, address, registry};

@@ -1,7 +1,7 @@
 //! Which program works: `agent: claude`, `codex` or any command, with its model and effort. The words of older
 //! definitions (`provider`, `model: NAME:EFFORT`) are understood.
 
-use steadfast_core::run::{AgentKind, AgentPlan};
+use steadfast_model::run::{AgentKind, AgentPlan};
 
 use super::fault::{At, Faults, nearest};
 use super::fields::{Fields, Setting, Value};

@@ -4,8 +4,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use steadfast_core::bounded;
-use steadfast_core::run::name::RunName;
+use steadfast_model::run::name::RunName;
+use steadfast_system::bounded;
 
 use super::builtin;
 use super::{PlanError, yaml};
@@ -215,7 +215,7 @@ fn describe(node: &yaml::Node) -> Option<String> {
     let yaml::Yaml::Map(entries) = &node.value else { return None };
     let entry = entries.iter().find(|entry| entry.key == "description")?;
     match &entry.node.value {
-        yaml::Yaml::Text(text) => Some(steadfast_core::text::headline(text.trim(), 200)),
+        yaml::Yaml::Text(text) => Some(steadfast_model::text::headline(text.trim(), 200)),
         _ => None,
     }
 }

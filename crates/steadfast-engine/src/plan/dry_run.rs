@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use steadfast_core::clock::Millis;
-use steadfast_core::prompt::PromptError;
-use steadfast_core::run::template::{self, Variables};
-use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan};
-use steadfast_core::text;
+use steadfast_model::clock::Millis;
+use steadfast_model::prompt::PromptError;
+use steadfast_model::run::template;
+use steadfast_model::run::template::Variables;
+use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan};
+use steadfast_model::text;
 
 use crate::{agent, files};
 

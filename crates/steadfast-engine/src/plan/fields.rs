@@ -1,7 +1,8 @@
 //! Reading the keys of a definition: each value as what it should be, with a fault and a fix where it is not, and a
 //! warning for keys that nobody knows.
 
-use steadfast_core::clock::{self, Millis};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
 
 use super::fault::{At, Faults, did_you_mean};
 use super::yaml::{Entry, Node, Yaml};

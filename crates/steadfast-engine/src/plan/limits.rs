@@ -1,8 +1,8 @@
 //! What a run may use: `limits:` in a definition, and flags over it.
 
-use steadfast_core::clock::Millis;
-use steadfast_core::goal::budget;
-use steadfast_core::run::RunLimits;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::budget;
+use steadfast_model::run::RunLimits;
 
 use super::Overrides;
 use super::fault::Faults;

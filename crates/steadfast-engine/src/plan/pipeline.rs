@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_core::run::name::RunName;
-use steadfast_core::run::{AgentKind, RunKind, StagePlan};
+use steadfast_model::run::name::RunName;
+use steadfast_model::run::{AgentKind, RunKind, StagePlan};
 
 use super::agents::AgentDef;
 use super::catalogue::{Catalogue, Source};

@@ -1,8 +1,8 @@
 //! From the definition of a stage to its plan: flags come over it, what nobody says has a default here, and what does
 //! not go together is told.
 
-use steadfast_core::clock::Millis;
-use steadfast_core::run::{AgentPlan, Rule, StagePlan};
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{AgentPlan, Rule, StagePlan};
 
 use super::Overrides;
 use super::agents::AgentDef;

@@ -1,7 +1,7 @@
 //! When a stage is over, as definitions say it: a word, a word with its argument, or `any` and `all` of several. What
 //! a bare word needs — the command, the promise, the file — stands beside it under a key of that name.
 
-use steadfast_core::run::{Rule, template};
+use steadfast_model::run::{Rule, template};
 
 use super::fault::{At, Faults, did_you_mean};
 use super::fields::{Setting, Value};

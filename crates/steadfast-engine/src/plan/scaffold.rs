@@ -5,8 +5,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use steadfast_core::paths;
-use steadfast_core::run::name::RunName;
+use steadfast_model::run::name::RunName;
+use steadfast_system::paths;
 
 use super::PlanError;
 pub use crate::durable::Readers;

@@ -1,8 +1,9 @@
 //! A stage as definitions describe it. Loop types and stages of pipelines have the same keys; a stage that names a
 //! loop type says only what differs. What nobody says is decided in `plan/planning.rs`.
 
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::AgentKind;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::AgentKind;
 
 use super::agents::AgentDef;
 use super::fault::{At, Faults};

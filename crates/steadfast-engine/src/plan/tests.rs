@@ -1,7 +1,7 @@
 //! Definitions as people write them, in a real project: the plans they become, and the faults that are told.
 
 use proptest::prelude::*;
-use steadfast_core::run::{AgentPlan, Rule, RunLimits, StagePlan};
+use steadfast_model::run::{AgentPlan, Rule, RunLimits, StagePlan};
 use tempfile::TempDir;
 
 use super::*;

@@ -2,8 +2,8 @@
 //! because it says so. Whoever has to trust a plan is told by the plan itself; reading the files again could show others.
 
 use sha2::{Digest as _, Sha256};
-use steadfast_core::run::{AgentKind, Rule, RunKind, StagePlan};
-use steadfast_core::text;
+use steadfast_model::run::{AgentKind, Rule, RunKind, StagePlan};
+use steadfast_model::text;
 
 use super::Overrides;
 use super::catalogue::{Catalogue, Origin, Source};

@@ -1,7 +1,8 @@
 //! The variables of prompts, checked before anything runs: `${INPUTS.name}` has to name an earlier stage, and a name
 //! that nobody knows is probably a typing mistake.
 
-use steadfast_core::run::template::{self, Variables};
+use steadfast_model::run::template;
+use steadfast_model::run::template::Variables;
 
 use super::fault::{At, Faults, did_you_mean};
 use super::stage::Prompt;

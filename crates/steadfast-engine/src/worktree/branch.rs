@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use steadfast_core::run::name;
+use steadfast_model::run::name;
 
 use super::git::{Guard, WorktreeError, git};
 use super::{BRANCH, Worktree};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use steadfast_core::env_vars;
+use steadfast_system::env_vars;
 
 use super::Worktree;
 use crate::process::{self, Cancel, Watch};

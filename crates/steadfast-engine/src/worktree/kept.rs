@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::run::AttemptId;
+use steadfast_model::run::AttemptId;
 
 use super::{STAYS, Worktree, WorktreeError};
 use crate::process::Cancel;

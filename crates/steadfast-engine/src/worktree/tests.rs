@@ -4,7 +4,7 @@ mod heads;
 mod inner;
 mod names;
 
-use steadfast_core::run::AttemptId;
+use steadfast_model::run::AttemptId;
 
 use super::*;
 

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use steadfast_core::text;
+use steadfast_model::text;
 
 use super::Worktree;
 use super::git::{Guard, WorktreeError, git, git_for};

@@ -6,11 +6,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{HookWire, is_evaluator, own_tool};
-use crate::host::observe::{
+use crate::observe::{
     answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, task_status, value,
 };
-use crate::memory::TaskStatus;
-use crate::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
+use steadfast_model::memory::TaskStatus;
+use steadfast_model::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
 
 /// What the client tells the model when the user refuses a tool, and before their own words.
 const REFUSED: &str = "The tool use was rejected";

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::clock::Millis;
-use crate::host::hook::acceptable_id;
-use crate::host::stream::{AgentStream, StreamError};
-use crate::run::AttemptUsage;
+use crate::stream::{AgentStream, StreamError};
+use steadfast_model::clock::Millis;
+use steadfast_model::hook::acceptable_id;
+use steadfast_model::run::AttemptUsage;
 
-pub(in crate::host) fn read_event(event: &Value, stream: &mut AgentStream) {
+pub(crate) fn read_event(event: &Value, stream: &mut AgentStream) {
     if let Some(id) = text(event, "session_id").filter(|id| acceptable_id(id)) {
         stream.session_id = Some(id.to_owned());
     }

@@ -4,7 +4,7 @@
 mod context;
 mod counts;
 
-pub(in crate::host) use context::holds;
+pub(crate) use context::holds;
 pub use counts::read_counts;
 
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -15,10 +15,11 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::clock;
-use crate::host::backwards;
-use crate::host::hook::acceptable_id;
-use crate::usage::{self, InvalidField, NativeGoal, Position, Reading, Response};
+use crate::backwards;
+use crate::lines;
+use steadfast_model::clock;
+use steadfast_model::hook::acceptable_id;
+use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response};
 
 /// Reads what is new in a session file.
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
@@ -26,7 +27,7 @@ pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let queue_key = memmem::Finder::new(br#""queue-operation""#);
     let goal_key = memmem::Finder::new(br#""goal_status""#);
     let interrupt_key = memmem::Finder::new(b"[Request interrupted by user");
-    usage::read_file(path, from, |line, offset, reading| {
+    lines::read_file(path, from, |line, offset, reading| {
         if usage_key.find(line).is_some() {
             assistant_line(line, offset, reading);
         } else if queue_key.find(line).is_some() || goal_key.find(line).is_some() || interrupt_key.find(line).is_some()

@@ -3,11 +3,11 @@
 
 use serde_json::Value;
 
-use crate::host::hook::acceptable_id;
-use crate::host::stream::{AgentStream, StreamError};
-use crate::run::AttemptUsage;
+use crate::stream::{AgentStream, StreamError};
+use steadfast_model::hook::acceptable_id;
+use steadfast_model::run::AttemptUsage;
 
-pub(in crate::host) fn read_event(event: &Value, stream: &mut AgentStream) {
+pub(crate) fn read_event(event: &Value, stream: &mut AgentStream) {
     match text(event, "type") {
         Some("thread.started") => {
             stream.session_id = text(event, "thread_id").filter(|id| acceptable_id(id)).map(str::to_owned);

@@ -8,17 +8,16 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::observe::observe;
-use crate::directive;
-use crate::host::Host;
-use crate::host::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
-use crate::host::observe::value;
-use crate::host::trouble::{self, Trouble};
-use crate::usage::NativeGoal;
+use crate::observe::value;
+use crate::trouble;
+use crate::trouble::Trouble;
+use steadfast_model::directive;
+use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
+use steadfast_model::host::Host;
+use steadfast_model::reading::NativeGoal;
 
 /// How the client names the tools of our MCP server.
 pub const OWN_TOOLS: &str = "mcp__steadfast__";
-/// The tool that searches session memory.
-pub(in crate::host) const RECALL_TOOL: &str = "mcp__steadfast__recall";
 /// Our commands that take text, and those that take none: people may write more around the latter.
 const WITH_TEXT: [&str; 7] = ["start", "edit", "update", "block", "adopt", "extend", "wait"];
 const WITHOUT_TEXT: [&str; 11] =
@@ -54,10 +53,10 @@ pub(super) struct HookWire<'a> {
 
 /// Reads a hook's stdin. `None` is a well-formed event that is not for us.
 pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
-    let stdin = crate::host::repair::well_formed(stdin);
+    let stdin = crate::repair::well_formed(stdin);
     let wire: HookWire<'_> = match serde_json::from_slice(&stdin) {
         Ok(wire) => wire,
-        Err(error) if error.is_data() && crate::host::is_json_object(&stdin) => return Ok(None),
+        Err(error) if error.is_data() && crate::is_json_object(&stdin) => return Ok(None),
         Err(error) => return Err(error),
     };
     if !acceptable_id(&wire.session_id) {

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::hook::{HookWire, OWN_TOOLS};
-use crate::host::observe::{answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, value};
-use crate::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
+use crate::observe::{answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, value};
+use steadfast_model::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
 
 /// The most files of one patch.
 const FILES_MAX: usize = 200;
@@ -110,7 +110,7 @@ fn ended(answer: &Value) -> (Outcome, String) {
         && let Some((header, output)) = header(text)
     {
         let outcome = header.map_or(Outcome::Unfinished, by_code);
-        return (outcome, crate::text::tail(output, 64 * 1024).to_owned());
+        return (outcome, steadfast_model::text::tail(output, 64 * 1024).to_owned());
     }
     (Outcome::Unknown, answer_text(answer))
 }

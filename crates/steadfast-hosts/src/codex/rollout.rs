@@ -6,7 +6,7 @@ mod context;
 mod thread;
 mod wire;
 
-pub(in crate::host) use context::holds;
+pub(crate) use context::holds;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -17,8 +17,10 @@ use serde_json::Value;
 use self::thread::Thread;
 use self::wire::{Head, Tokens};
 use super::hook;
-use crate::clock::{self, Millis};
-use crate::usage::{self, InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
+use crate::lines;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
 
 /// Reads what is new in a rollout.
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
@@ -27,7 +29,7 @@ pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
         None if from.offset == 0 => Thread::unread(path),
         None => thread_before(path, from.offset)?,
     };
-    let mut reading = usage::read_file(path, from, |line, offset, reading| {
+    let mut reading = lines::read_file(path, from, |line, offset, reading| {
         if offset == 0 {
             thread = Thread::unread(path);
         }
@@ -59,7 +61,7 @@ fn first_line(path: &Path) -> Option<Value> {
 /// What the lines before an offset say about the thread, for a position that somebody set without reading.
 fn thread_before(path: &Path, offset: u64) -> std::io::Result<Thread> {
     let mut thread = Thread::unread(path);
-    usage::read_file(path, &Position::default(), |line, at, reading| {
+    lines::read_file(path, &Position::default(), |line, at, reading| {
         if at < offset {
             read_line(&mut thread, line, at, reading);
         }

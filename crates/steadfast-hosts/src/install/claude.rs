@@ -14,7 +14,7 @@ use super::json::{Document, Edit, Ours};
 use super::manifest::{Content, Entry};
 use super::setup::{Setup, UserFile, unicode};
 use super::{Choice, InstallError, Plan, Wanted};
-use crate::host::Host;
+use steadfast_model::host::Host;
 
 const MARKETPLACE: &str = "steadfast";
 const PLUGIN_ID: &str = "steadfast@steadfast";

@@ -16,7 +16,7 @@ use super::json::{Edit, Ours};
 use super::manifest::{Content, Entry};
 use super::setup::{Setup, UserFile};
 use super::{InstallError, Plan};
-use crate::host::Host;
+use steadfast_model::host::Host;
 
 /// What `setup codex` should leave behind.
 #[derive(Debug, Clone, Copy)]

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::apply::read;
 use super::json::Document;
 use super::{InstallError, codex, codex_toml};
-use crate::text;
+use steadfast_model::text;
 
 /// How every command of ours ends.
 const COMMAND_END: &str = " hook codex";

@@ -9,7 +9,7 @@ use super::apply::read;
 use super::codex_toml::CodexEdits;
 use super::json::Edit;
 use super::{Change, InstallError};
-use crate::host::Host;
+use steadfast_model::host::Host;
 
 const FORMAT: u32 = 1;
 const HOSTS: [Host; 2] = [Host::Claude, Host::Codex];

@@ -9,7 +9,7 @@ use super::json::{Document, Edit};
 use super::manifest::{Content, Entry, Manifest};
 use super::undo::{access, undo};
 use super::{Access, Change, InstallError, Plan, toml};
-use crate::host::Host;
+use steadfast_model::host::Host;
 
 /// Below `$STEADFAST_HOME`.
 const CONFIG: &str = "config.toml";

@@ -11,7 +11,7 @@ use super::{
     Choice, Consent, Current, InstallError, Plan, Report, Wanted, current, decide, plan, plan_uninstall, splice,
     uninstall,
 };
-use crate::host::Host;
+use steadfast_model::host::Host;
 
 mod codex;
 mod way_back;

@@ -8,7 +8,7 @@ use super::codex_toml;
 use super::json::Document;
 use super::manifest::{Content, Entry, Manifest};
 use super::{Access, Change, InstallError, Plan, toml};
-use crate::host::Host;
+use steadfast_model::host::Host;
 
 /// A file without our part, and the keys in it that the user has made their own since.
 pub(super) struct Undone {

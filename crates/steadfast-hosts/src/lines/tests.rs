@@ -7,8 +7,8 @@ use tempfile::TempDir;
 
 use super::lines::ANCHOR_BYTES;
 use super::*;
-use crate::host::claude::transcript;
-use crate::testing::{START, append, reply};
+use crate::claude::transcript;
+use steadfast_model::testing::{START, append, reply};
 
 struct File {
     _directory: TempDir,

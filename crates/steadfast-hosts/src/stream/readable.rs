@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::host::Host;
-use crate::text;
+use steadfast_model::host::Host;
+use steadfast_model::text;
 
 const LONGEST_DETAIL: usize = 160;
 

@@ -105,7 +105,7 @@ fn codex_names_thread_answer_and_usage() {
 
 #[test]
 fn failures_of_codex_are_told_apart() {
-    use crate::host::trouble::{Trouble, judge};
+    use crate::trouble::{Trouble, judge};
     let noon = 1_794_744_000_000;
     for (name, expected) in [
         ("fail-400", Trouble::Other),

@@ -2,7 +2,7 @@
 //! values), chosen tool chains and installed packages.
 
 use super::{Notes, ONE_LINE_MAX};
-use crate::memory::{Category, Importance};
+use steadfast_model::memory::{Category, Importance};
 
 /// Programs that choose versions, with the words that do.
 const TOOLCHAINS: [(&str, &[&str]); 16] = [

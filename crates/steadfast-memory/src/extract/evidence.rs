@@ -1,8 +1,8 @@
 //! What the output of a command proves, and the part of it that is worth keeping. Words alone prove nothing: "0
 //! failed" and "error: 0" stand in green runs. Only lines that nothing but a failure prints are believed.
 
-use crate::memory::redact;
-use crate::text;
+use steadfast_model::redact;
+use steadfast_model::text;
 
 /// How much of an output is looked at, from its end.
 const LOOKED_AT: usize = 16 * 1024;

@@ -3,8 +3,8 @@
 
 use super::shell::line;
 use super::{MESSAGE_MAX, Notes, ONE_LINE_MAX};
-use crate::memory::{Category, Importance};
-use crate::text;
+use steadfast_model::memory::{Category, Importance};
+use steadfast_model::text;
 
 /// Operations that change something worth knowing later, and those that only look or prepare.
 const CHANGES: [(&str, &str); 22] = [

@@ -4,9 +4,10 @@
 mod rule;
 
 use super::{MESSAGE_MAX, Notes, PROMPT_MAX};
-use crate::directive::{self, Directive, Form};
-use crate::memory::{Category, Finding, Importance, stated};
-use crate::text;
+use steadfast_model::directive;
+use steadfast_model::directive::{Directive, Form};
+use steadfast_model::memory::{Category, Finding, Importance, stated};
+use steadfast_model::text;
 
 /// Nothing behind this many bytes is looked at.
 const LOOKED_AT: usize = 64 * 1024;

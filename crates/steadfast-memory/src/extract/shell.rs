@@ -8,10 +8,11 @@ mod read;
 use std::cell::LazyCell;
 
 use super::{Notes, ONE_LINE_MAX, environment, evidence, git};
-use crate::memory::observation::{FileAction, Outcome, Place, Shell, attempt};
-use crate::memory::{Category, Importance, redact};
-use crate::text;
 use line::{Command, Joint};
+use steadfast_model::memory::observation::{FileAction, Outcome, Place, Shell, attempt};
+use steadfast_model::memory::{Category, Importance};
+use steadfast_model::redact;
+use steadfast_model::text;
 
 /// The most commands of one chain that give it its name.
 const NAMED_MAX: usize = 3;

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use super::{ERROR_MAX, Notes, ONE_LINE_MAX, clean};
-use crate::memory::observation::Observation;
-use crate::memory::{Category, Importance, TaskChange, TaskStatus};
+use steadfast_model::memory::observation::Observation;
+use steadfast_model::memory::{Category, Importance, TaskChange, TaskStatus};
 
 /// The most tasks of a list that is told as a whole.
 const LIST_MAX: usize = 300;

@@ -1,8 +1,8 @@
 //! Every rule of what is remembered, with the inputs that other tools got wrong.
 
 use super::*;
-use crate::memory::observation::{Outcome, Place, Shell};
-use crate::memory::{TaskChange, TaskStatus};
+use steadfast_model::memory::observation::{Outcome, Place, Shell};
+use steadfast_model::memory::{TaskChange, TaskStatus};
 
 mod commands;
 mod prompts;

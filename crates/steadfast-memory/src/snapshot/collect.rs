@@ -7,7 +7,7 @@ use strum::IntoEnumIterator as _;
 
 use super::item::Cleaner;
 use super::section::{Kind, Section};
-use crate::memory::{Category, Recollection, Remembered, TASKS_LEFT_OUT, TaskStatus};
+use steadfast_model::memory::{Category, Recollection, Remembered, TASKS_LEFT_OUT, TaskStatus};
 
 /// The sections that have something to tell, in the order in which they are told.
 pub(super) fn sections(recollection: &Recollection, cleaner: &Cleaner) -> Vec<Section> {

@@ -2,7 +2,7 @@
 //! a few items, the most valuable section first; what room is left then goes to the rest, again by value.
 
 use super::section::{Kind, Section};
-use crate::host::Cap;
+use steadfast_model::host::Cap;
 
 /// What every section may take before any takes more.
 const FAIR_SHARE: usize = 3;

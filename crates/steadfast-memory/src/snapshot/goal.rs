@@ -5,13 +5,14 @@ use minijinja::{Value, context};
 
 use super::item::one_line;
 use super::{After, Framing};
-use crate::host::Cap;
-use crate::memory::Recollection;
-use crate::memory::stated::{StatedGoal, StatedStatus, is_shortened};
-use crate::prompt;
-use crate::text;
+use steadfast_model::host::Cap;
+use steadfast_model::memory::Recollection;
+use steadfast_model::memory::stated::is_shortened;
+use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
+use steadfast_model::prompt;
+use steadfast_model::text;
 
-const TEMPLATE: &str = include_str!("../../../prompts/snapshot.md");
+const TEMPLATE: &str = include_str!("../../prompts/snapshot.md");
 
 /// One goal as the template words it.
 struct Goal<'a> {

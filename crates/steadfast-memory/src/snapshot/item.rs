@@ -1,9 +1,10 @@
 //! One remembered text made fit for one line of a snapshot: nothing that drives a terminal, no line breaks, escaped,
 //! bounded, and without the text of the goal, which is told in one place only.
 
-use crate::directive::{self, Directive};
-use crate::memory::Recollection;
-use crate::text;
+use steadfast_model::directive;
+use steadfast_model::directive::Directive;
+use steadfast_model::memory::Recollection;
+use steadfast_model::text;
 
 /// The longest text of one item, in characters, before it is escaped.
 pub(super) const LONGEST: usize = 200;

@@ -3,7 +3,7 @@
 use strum::{Display, EnumIter};
 
 use super::item::attribute;
-use crate::text;
+use steadfast_model::text;
 
 /// The sections in the order in which they are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumIter)]

@@ -6,9 +6,9 @@ mod several;
 use strum::IntoEnumIterator as _;
 
 use super::*;
-use crate::host::Host;
-use crate::memory::stated::{StatedGoal, StatedStatus};
-use crate::memory::{Category, Importance, KeptGoal, Remembered, Task, TaskStatus};
+use steadfast_model::host::Host;
+use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
+use steadfast_model::memory::{Category, Importance, KeptGoal, Remembered, Task, TaskStatus};
 
 pub(super) fn event(id: i64, category: Category, kind: &str, subject: &str, text: &str) -> Remembered {
     Remembered {
@@ -141,12 +141,12 @@ fn told(recollection: &Recollection, framing: &Framing) -> String {
 #[test]
 fn sessions_are_told_word_for_word() {
     for (recollection, after, wanted) in [
-        (small(Host::Claude), After::Resume, include_str!("../../../samples/snapshot/small.claude.txt")),
-        (small(Host::Codex), After::Compaction, include_str!("../../../samples/snapshot/small.codex.txt")),
-        (full(Host::Claude), After::Compaction, include_str!("../../../samples/snapshot/full.claude.txt")),
-        (full(Host::Codex), After::Resume, include_str!("../../../samples/snapshot/full.codex.txt")),
-        (overfull(Host::Claude, 300), After::Compaction, include_str!("../../../samples/snapshot/overfull.claude.txt")),
-        (overfull(Host::Codex, 300), After::Compaction, include_str!("../../../samples/snapshot/overfull.codex.txt")),
+        (small(Host::Claude), After::Resume, include_str!("../../samples/snapshot/small.claude.txt")),
+        (small(Host::Codex), After::Compaction, include_str!("../../samples/snapshot/small.codex.txt")),
+        (full(Host::Claude), After::Compaction, include_str!("../../samples/snapshot/full.claude.txt")),
+        (full(Host::Codex), After::Resume, include_str!("../../samples/snapshot/full.codex.txt")),
+        (overfull(Host::Claude, 300), After::Compaction, include_str!("../../samples/snapshot/overfull.claude.txt")),
+        (overfull(Host::Codex, 300), After::Compaction, include_str!("../../samples/snapshot/overfull.codex.txt")),
     ] {
         assert_eq!(told(&recollection, &Framing::after(after)) + "\n", wanted);
     }

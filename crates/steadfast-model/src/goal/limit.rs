@@ -31,6 +31,13 @@ pub enum SharedSpend {
     Reached,
 }
 
+/// Tokens and money that goals and runs were charged with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spend {
+    pub tokens: i64,
+    pub cost_micros: i64,
+}
+
 impl Limit {
     /// Tokens and money end in `budget_limited`; the other limits pause, under their own name.
     pub fn paused_reason(self) -> Option<PausedReason> {

@@ -1,5 +1,5 @@
 //! What a hook saw, in words that fit every host: prompts, commands, files, tasks, answers, subagents. Hosts make these
-//! from their own JSON ([`crate::host`]); [`super::extract`] makes findings of them. The text in here is as it came:
+//! from their own JSON ([`steadfast_hosts`]); [`super::extract`] makes findings of them. The text in here is as it came:
 //! neither cleaned nor redacted yet.
 
 use strum::IntoStaticStr;

@@ -6,7 +6,7 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
 use crate::directive::Directive;
-use crate::memory::redact;
+use crate::redact;
 use crate::text;
 
 /// The longest text kept of a stated goal; the same as for a durable one.

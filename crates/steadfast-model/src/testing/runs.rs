@@ -8,11 +8,11 @@ use crate::run::{
 };
 use crate::testing::START;
 
-pub(crate) fn agent() -> AgentPlan {
+pub fn agent() -> AgentPlan {
     AgentPlan::new(AgentKind::Claude)
 }
 
-pub(crate) fn stage(completion: Rule, runs: u32) -> StagePlan {
+pub fn stage(completion: Rule, runs: u32) -> StagePlan {
     StagePlan {
         loop_type: Some("work".into()),
         prompt: "Go on with ${SESSION}.".into(),
@@ -23,7 +23,7 @@ pub(crate) fn stage(completion: Rule, runs: u32) -> StagePlan {
 }
 
 /// A loop of one stage.
-pub(crate) fn loop_of(stage: StagePlan) -> Plan {
+pub fn loop_of(stage: StagePlan) -> Plan {
     let limits = RunLimits::default();
     Plan {
         name: "auth".into(),
@@ -35,7 +35,7 @@ pub(crate) fn loop_of(stage: StagePlan) -> Plan {
     }
 }
 
-pub(crate) fn pipeline_of(stages: Vec<StagePlan>) -> Plan {
+pub fn pipeline_of(stages: Vec<StagePlan>) -> Plan {
     Plan {
         name: "refine".into(),
         kind: RunKind::Pipeline,
@@ -47,13 +47,13 @@ pub(crate) fn pipeline_of(stages: Vec<StagePlan>) -> Plan {
 }
 
 /// `"1.2.3"`: stage, iteration, attempt.
-pub(crate) fn id(text: &str) -> AttemptId {
+pub fn id(text: &str) -> AttemptId {
     let numbers: Vec<u32> = text.split('.').map(|number| number.parse().unwrap()).collect();
     AttemptId { stage: numbers[0], iteration: numbers[1], attempt: numbers[2] }
 }
 
 /// An agent that did something nobody did before and says nothing about it.
-pub(crate) fn success(footprint: &str) -> Success {
+pub fn success(footprint: &str) -> Success {
     Success {
         usage: AttemptUsage {
             input_tokens: 60,
@@ -69,7 +69,7 @@ pub(crate) fn success(footprint: &str) -> Success {
     }
 }
 
-pub(crate) fn failure(kind: FailureKind) -> Outcome {
+pub fn failure(kind: FailureKind) -> Outcome {
     Outcome::Failed(Failure {
         kind,
         message: format!("it was {}", kind.name()),
@@ -80,44 +80,44 @@ pub(crate) fn failure(kind: FailureKind) -> Outcome {
     })
 }
 
-pub(crate) fn killed() -> Stopping {
+pub fn killed() -> Stopping {
     Stopping { status: RunStatus::Killed, reason: "killed by user".into() }
 }
 
 /// Drives a run step by step.
-pub(crate) struct Drive {
-    pub(crate) plan: Plan,
-    pub(crate) run: Run,
-    pub(crate) now: Millis,
+pub struct Drive {
+    pub plan: Plan,
+    pub run: Run,
+    pub now: Millis,
     successes: u32,
 }
 
 impl Drive {
-    pub(crate) fn new(plan: Plan) -> Self {
+    pub fn new(plan: Plan) -> Self {
         let run = begin(&plan, START);
         Self { plan, run, now: START, successes: 0 }
     }
 
     /// A run that is under way.
-    pub(crate) fn started(plan: Plan) -> Self {
+    pub fn started(plan: Plan) -> Self {
         let mut drive = Self::new(plan);
         drive.send(RunEvent::Started);
         drive
     }
 
     /// One step, as words. The state goes through JSON, as it does in the store.
-    pub(crate) fn send(&mut self, event: RunEvent) -> Vec<String> {
+    pub fn send(&mut self, event: RunEvent) -> Vec<String> {
         let step = step(&self.plan, self.run.clone(), event, self.now);
         self.take(&step)
     }
 
     /// Opens a run that is over, as words; nothing if it stays as it is.
-    pub(crate) fn reopen(&mut self, max: Option<u32>) -> Vec<String> {
+    pub fn reopen(&mut self, max: Option<u32>) -> Vec<String> {
         reopen(&self.plan, &self.run, max, self.now).map(|step| self.take(&step)).unwrap_or_default()
     }
 
     /// How often the iteration under way that failed most has failed in a row.
-    pub(crate) fn errors(&self) -> u32 {
+    pub fn errors(&self) -> u32 {
         self.run.flights.iter().map(|flight| flight.errors).max().unwrap_or(0)
     }
 
@@ -128,7 +128,7 @@ impl Drive {
         self.words(step)
     }
 
-    pub(crate) fn words(&self, step: &Step) -> Vec<String> {
+    pub fn words(&self, step: &Step) -> Vec<String> {
         let records = step.records.iter().map(describe_record);
         records.chain(step.acts.iter().map(|act| self.describe_act(act))).collect()
     }
@@ -146,40 +146,40 @@ impl Drive {
         }
     }
 
-    pub(crate) fn ended(&mut self, attempt: &str, outcome: Outcome) -> Vec<String> {
+    pub fn ended(&mut self, attempt: &str, outcome: Outcome) -> Vec<String> {
         self.send(RunEvent::Ended { id: id(attempt), outcome })
     }
 
     /// Came through, with a footprint of its own.
-    pub(crate) fn ok(&mut self, attempt: &str) -> Vec<String> {
+    pub fn ok(&mut self, attempt: &str) -> Vec<String> {
         self.successes += 1;
         let success = success(&format!("footprint {}", self.successes));
         self.ended(attempt, Outcome::Succeeded(Box::new(success)))
     }
 
-    pub(crate) fn votes(&mut self, attempt: &str, plateau: bool) -> Vec<String> {
+    pub fn votes(&mut self, attempt: &str, plateau: bool) -> Vec<String> {
         self.successes += 1;
         let result = AgentResult { plateau: Some(plateau), ..AgentResult::default() };
         let success = Success { result, ..success(&format!("footprint {}", self.successes)) };
         self.ended(attempt, Outcome::Succeeded(Box::new(success)))
     }
 
-    pub(crate) fn fails(&mut self, attempt: &str, kind: FailureKind) -> Vec<String> {
+    pub fn fails(&mut self, attempt: &str, kind: FailureKind) -> Vec<String> {
         self.ended(attempt, failure(kind))
     }
 
-    pub(crate) fn checked(&mut self, attempt: &str, facts: &[(Check, Option<bool>)]) -> Vec<String> {
+    pub fn checked(&mut self, attempt: &str, facts: &[(Check, Option<bool>)]) -> Vec<String> {
         let facts =
             facts.iter().map(|(check, holds)| Checked { check: check.clone(), holds: *holds, detail: String::new() });
         self.send(RunEvent::Checked { id: id(attempt), facts: facts.collect() })
     }
 
-    pub(crate) fn wakes_after(&mut self, ms: Millis) -> Vec<String> {
+    pub fn wakes_after(&mut self, ms: Millis) -> Vec<String> {
         self.now += ms;
         self.send(RunEvent::Woke)
     }
 
-    pub(crate) fn end(&self) -> (RunStatus, Option<&str>) {
+    pub fn end(&self) -> (RunStatus, Option<&str>) {
         (self.run.status, self.run.reason.as_deref())
     }
 }

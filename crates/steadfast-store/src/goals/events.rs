@@ -4,10 +4,10 @@ use rusqlite::{OptionalExtension as _, Row, params};
 use serde_json::Value;
 
 use super::Origin;
-use crate::clock::Millis;
-use crate::goal::Goal;
-use crate::goal::change::Event;
-use crate::store::{Db, StoreError};
+use crate::{Db, StoreError};
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::Goal;
+use steadfast_model::goal::change::Event;
 
 /// One line of the event log.
 #[derive(Debug, Clone)]

@@ -3,8 +3,8 @@
 use rusqlite::Row;
 use rusqlite::types::Value as SqlValue;
 
-use crate::goal::Goal;
-use crate::store::StoreError;
+use crate::StoreError;
+use steadfast_model::goal::Goal;
 
 /// The columns of a goal in the order of [`values`]; both goal tables have them.
 pub(super) const COLUMNS: [&str; 40] = [
@@ -102,7 +102,7 @@ pub(super) fn values(goal: &Goal) -> Result<[SqlValue; COLUMNS.len()], StoreErro
     ])
 }
 
-pub(in crate::store) fn word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+pub(crate) fn word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     text.parse().map_err(|_| not_understood(column, &text))
 }
@@ -112,7 +112,7 @@ fn maybe_word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Re
     text.map(|text| text.parse().map_err(|_| not_understood(column, &text))).transpose()
 }
 
-pub(in crate::store) fn not_understood(column: &str, text: &str) -> rusqlite::Error {
+pub(crate) fn not_understood(column: &str, text: &str) -> rusqlite::Error {
     let message = format!("column {column} holds `{text}`");
     rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, message.into())
 }

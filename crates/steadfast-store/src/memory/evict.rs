@@ -9,7 +9,7 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Added, Db, StoreError};
-use crate::memory::{Category, EVENTS_KEPT};
+use steadfast_model::memory::{Category, EVENTS_KEPT};
 
 /// The newest is that of the goal that holds; those before it tell how it came about.
 const GOALS_HELD: u32 = 10;

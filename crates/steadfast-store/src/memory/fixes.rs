@@ -4,8 +4,8 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Db, StoreError, lossy};
-use crate::memory::{Category, Finding, Importance};
-use crate::text;
+use steadfast_model::memory::{Category, Finding, Importance};
+use steadfast_model::text;
 
 /// How far back the story is read.
 const STEPS_READ: u32 = 200;

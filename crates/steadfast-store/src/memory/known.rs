@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use super::{Db, StoreError};
-use crate::clock::Millis;
-use crate::store::Session;
+use crate::Session;
+use steadfast_model::clock::Millis;
 
 /// A session, newest activity first in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]

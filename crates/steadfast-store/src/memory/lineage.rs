@@ -4,10 +4,10 @@
 use rusqlite::params;
 
 use super::{COLUMNS, Db, StoreError, read, understood};
-use crate::clock::Millis;
-use crate::host::Host;
-use crate::memory::{KeptGoal, Recollection, Remembered, Task};
-use crate::store::ParentLink;
+use crate::ParentLink;
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
+use steadfast_model::memory::{KeptGoal, Recollection, Remembered, Task};
 
 const GENERATIONS: usize = 8;
 

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{Db, SessionActivity, StoreError};
-use crate::clock::{DAY, Millis};
-use crate::store::{ParentLink, Store};
+use crate::{ParentLink, Store};
+use steadfast_model::clock::{DAY, Millis};
 
 /// Where it cannot be told whether the client of a session runs, one that was silent this long does not.
 const SILENT_AFTER: Millis = 7 * DAY;
@@ -111,7 +111,7 @@ impl Db<'_> {
         let id = &known.session_id;
         let silent = now.saturating_sub(known.last_active_ms) >= SILENT_AFTER;
         let runs = known.session.as_ref().is_some_and(|session| {
-            let client = session.client.and_then(crate::host::process::ProcessId::is_alive);
+            let client = session.client.and_then(steadfast_system::process::ProcessId::is_alive);
             session.ended_at_ms.is_none() && client.unwrap_or(!silent)
         });
         Ok(runs

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{COLUMNS, Db, StoreError, read, understood};
-use crate::clock::Millis;
-use crate::host::Host;
-use crate::memory::{Category, Remembered};
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
+use steadfast_model::memory::{Category, Remembered};
 
 /// A longer query is cut: nobody remembers more.
 const QUERY_READ: usize = 400;

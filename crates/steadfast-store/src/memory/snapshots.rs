@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension as _, params};
 use serde::Serialize;
 
 use super::{Db, StoreError, lossy, whole};
-use crate::clock::Millis;
+use steadfast_model::clock::Millis;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
@@ -56,7 +56,7 @@ impl Db<'_> {
     }
 
     /// When a model was last told about a session.
-    pub(crate) fn injected_at(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
+    pub fn injected_at(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
         let sql = "SELECT injected_at_ms FROM session_snapshots WHERE session_id = ?1";
         let found = self.0.prepare_cached(sql)?.query_row([session_id], |row| whole(row, 0)).optional()?;
         Ok(found.filter(|at| *at != 0))

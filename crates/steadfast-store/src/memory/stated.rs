@@ -4,10 +4,10 @@
 use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{Db, StoreError, lossy, understood, whole};
-use crate::clock::Millis;
-use crate::goal::Goal;
-use crate::memory::stated::{LENGTH_KEPT, StatedChange, StatedGoal, StatedStatus};
-use crate::text;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::Goal;
+use steadfast_model::memory::stated::{LENGTH_KEPT, StatedChange, StatedGoal, StatedStatus};
+use steadfast_model::text;
 
 /// Goals of a session that are over and still listed.
 const HISTORY_KEPT: u32 = 100;
@@ -87,7 +87,7 @@ impl Db<'_> {
         understood(rows)
     }
 
-    /// Does to the stated goal what [`crate::memory::stated::decide`] decided, in the caller's transaction.
+    /// Does to the stated goal what [`steadfast_model::memory::stated::decide`] decided, in the caller's transaction.
     /// `goal_id` is the durable goal of the session, if one is live.
     pub fn apply_stated(
         self,

@@ -3,9 +3,9 @@
 use rusqlite::params;
 
 use super::{Db, StoreError, lossy, understood};
-use crate::clock::Millis;
-use crate::memory::{Importance, TASKS_LEFT_OUT, Task, TaskChange, TaskStatus};
-use crate::text;
+use steadfast_model::clock::Millis;
+use steadfast_model::memory::{Importance, TASKS_LEFT_OUT, Task, TaskChange, TaskStatus};
+use steadfast_model::text;
 
 /// With more tasks than this, finished ones go, the oldest first. Open ones stay.
 const TASKS_KEPT: i64 = 300;

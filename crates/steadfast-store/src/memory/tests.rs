@@ -1,10 +1,10 @@
 //! Session memory in a real store: what is kept, what goes first, what is found again.
 
 use super::*;
-use crate::host::Host;
-use crate::memory::EVENTS_KEPT;
-use crate::store::{ParentLink, Session};
 use crate::testing::{SESSION, START, World};
+use crate::{ParentLink, Session};
+use steadfast_model::host::Host;
+use steadfast_model::memory::EVENTS_KEPT;
 
 mod bounds;
 mod fixes;
@@ -216,7 +216,7 @@ fn forty_eight_writers_at_once_all_get_their_word_in() {
         for number in 0..48 {
             let path = &path;
             scope.spawn(move || {
-                let mut store = crate::store::Store::open(path).unwrap();
+                let mut store = crate::Store::open(path).unwrap();
                 let found = Findings { findings: vec![prompt(&number.to_string())], ..Findings::default() };
                 store.write(|db| db.remember(SESSION, &found, START)).unwrap();
             });

@@ -4,10 +4,10 @@
 use rusqlite::{ErrorCode, Row, params};
 
 use super::{from_json, to_json, word};
-use crate::clock::Millis;
-use crate::run::{AgentDecision, AttemptId, Checked, Outcome, Success, rule};
-use crate::store::{Db, StoreError};
-use crate::text;
+use crate::{Db, StoreError};
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{AgentDecision, AttemptId, Checked, Outcome, Success, rule};
+use steadfast_model::text;
 
 /// Words of an agent are kept up to this many characters; its whole output is in a file.
 const LONGEST_TEXT: usize = 8_000;

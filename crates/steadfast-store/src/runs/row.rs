@@ -3,11 +3,11 @@
 
 use rusqlite::Row;
 
-use crate::clock::Millis;
-use crate::host::process::ProcessId;
-use crate::run::{Plan, Run, RunKind, RunStatus, Stopping};
-use crate::store::StoreError;
-use crate::store::goals::{not_understood, word};
+use crate::StoreError;
+use crate::goals::{not_understood, word};
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{Plan, Run, RunKind, RunStatus, Stopping};
+use steadfast_system::process::ProcessId;
 
 /// A run with its plan and state.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,13 +1,13 @@
 //! Runs as rows: whole steps or nothing, one commit an iteration, and small state whatever the length.
 
 use super::*;
-use crate::run::{
+use crate::Store;
+use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
+use crate::testing::{MINUTE, START, World};
+use steadfast_model::run::{
     AgentDecision, AgentResult, AttemptId, AttemptUsage, Check, Checked, FailureKind, Outcome, Rule, RunEvent,
     RunLimits, StagePlan, Success,
 };
-use crate::store::Store;
-use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
-use crate::testing::{MINUTE, START, World};
 
 const PROJECT: &str = "/home/ada/shop";
 const ENGINE: ProcessId = ProcessId { pid: 4_242, started: 77 };

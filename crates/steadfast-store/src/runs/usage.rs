@@ -2,10 +2,10 @@
 
 use rusqlite::{OptionalExtension as _, Row};
 
-use crate::clock::Millis;
-use crate::run::{AttemptUsage, RunKind};
-use crate::store::goals::word;
-use crate::store::{Db, StoreError};
+use crate::goals::word;
+use crate::{Db, StoreError};
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{AttemptUsage, RunKind};
 
 /// An iteration of a run, whether or not it came through, with everything that its attempts used.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,18 +1,17 @@
 //! Bringing the goals of another store in: whole, once, and without touching it.
 
 use super::*;
-use crate::goal::budget::Budget;
-use crate::store::EventFilter;
+use steadfast_model::goal::budget::Budget;
+use steadfast_model::goal::change::{self, CompletedBy};
+
+use crate::EventFilter;
 
 /// Another store with two goals of one session, the first of them replaced.
 fn other() -> World {
     let mut other = World::new();
-    other.start(Budget::default(), START);
-    let done = |goal: &crate::goal::Goal| {
-        crate::goal::change::complete(goal, crate::goal::change::CompletedBy::User, START + 1)
-    };
-    crate::action::apply(&mut other.store, SESSION, crate::testing::USER, START + 1, done).unwrap();
-    other.start(Budget::parse("5k", "").unwrap(), START + 2);
+    other.add_goal(Budget::default(), START);
+    other.apply(|goal| change::complete(goal, CompletedBy::User, START + 1));
+    other.add_goal(Budget::parse("5k", "").unwrap(), START + 2);
     other
 }
 
@@ -93,7 +92,7 @@ fn a_goal_whose_session_is_taken_goes_to_the_history() {
     let other = other();
     let theirs = other.goal();
     let mut world = World::new();
-    let ours = world.start(Budget::default(), START + 9);
+    let ours = world.add_goal(Budget::default(), START + 9);
     let report = world.store.import(other.store.path()).unwrap();
     assert_eq!((report.goals, report.to_history), (0, 2));
     assert_eq!(world.goal(), ours);

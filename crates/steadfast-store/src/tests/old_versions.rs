@@ -1,12 +1,13 @@
 //! Databases that the claude-goal plugin wrote, of each of its versions, with rows as they were found in use.
 
 use super::*;
-use crate::goal::budget::{BudgetProfile, BudgetSource};
-use crate::goal::limit;
-use crate::goal::turn::{self, Decision, TurnEnd};
-use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::store::EventFilter;
+use crate::EventFilter;
 use crate::testing::HOUR;
+use steadfast_model::goal::budget::{BudgetProfile, BudgetSource};
+use steadfast_model::goal::limit;
+use steadfast_model::goal::turn;
+use steadfast_model::goal::turn::{Decision, TurnEnd};
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 
 const EVENT_COLUMNS: &str = "id, session_id, goal_id, hook_name, event_type, status_before, status_after, tokens_delta,
     version_before, version_after, decision, stop_hook_active, pid, payload_json, created_at_ms";
@@ -187,7 +188,7 @@ fn a_goal_that_its_old_budget_stopped_is_active_with_its_clock_off() {
     assert!(!goal.budget_limit_reported, "it will be told when the new budget is spent");
     let days_later = START + 72 * HOUR;
     assert_eq!((goal.active_seconds(days_later), limit::reached(&goal, days_later)), (0, None));
-    let rules = crate::testing::rules(3);
+    let rules = testing::rules(3);
     let (_, decision) = turn::at_stop(&goal, &TurnEnd::default(), rules, days_later);
     assert_eq!(decision, Decision::Continue);
 }

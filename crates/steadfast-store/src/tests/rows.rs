@@ -3,12 +3,13 @@
 use strum::IntoEnumIterator as _;
 
 use super::*;
-use crate::goal::budget::{Budget, BudgetProfile, BudgetSource};
-use crate::goal::change::{self, Change, CompletedBy, Span};
-use crate::goal::limit::Limit;
-use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::Host;
 use crate::testing::{HOOK, USER};
+use steadfast_model::goal::budget::{Budget, BudgetProfile, BudgetSource};
+use steadfast_model::goal::change;
+use steadfast_model::goal::change::{Change, CompletedBy, Span};
+use steadfast_model::goal::limit::Limit;
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::host::Host;
 
 /// A goal with a value in every field.
 fn full_goal() -> Goal {
@@ -171,10 +172,10 @@ fn replaced_goals_are_kept_whole() {
     let mut world = World::new();
     let mut expected = Vec::new();
     for round in 0..3 {
-        world.start(Budget::default(), START + round * 10_000);
+        world.add_goal(Budget::default(), START + round * 10_000);
         let now = START + round * 10_000 + 5_000;
         let done = |goal: &Goal| change::complete(goal, CompletedBy::User, now);
-        expected.insert(0, crate::action::apply(&mut world.store, SESSION, USER, now, done).unwrap());
+        expected.insert(0, world.apply(done));
     }
     let newest = expected.remove(0);
     assert_eq!(world.goal(), newest);

@@ -2,7 +2,7 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use steadfast_core::overview::session::category_names;
+use steadfast_app::overview::session::category_names;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

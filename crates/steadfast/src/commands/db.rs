@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steadfast_core::clock;
-use steadfast_core::paths::Paths;
-use steadfast_core::store::Store;
+use steadfast_model::clock;
+use steadfast_store::Store;
+use steadfast_system::paths::Paths;
 
 use crate::cli::{DbArgs, DbVerb};
 use crate::failure::{Failure, code};

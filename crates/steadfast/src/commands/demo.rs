@@ -20,7 +20,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use steadfast_core::text;
+use steadfast_model::text;
 
 use self::narrator::{Narrator, colour};
 use self::promise::{Promise, Record, Tally};

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use steadfast_core::action;
-use steadfast_core::clock;
-use steadfast_core::goal::GoalStatus;
-use steadfast_core::host::claude;
-use steadfast_core::paths::Paths;
-use steadfast_core::store::{SCHEMA_VERSION, Store, StoreError};
+use steadfast_app::action;
+use steadfast_hosts::claude;
+use steadfast_model::clock;
+use steadfast_model::goal::GoalStatus;
+use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
+use steadfast_system::paths::Paths;
 
 use super::setup::{plugin_stores, predecessor_store};
 use crate::failure::{Failure, code};

@@ -8,23 +8,29 @@ pub(super) use starting::refuse_agents_checks;
 
 use std::path::{Path, PathBuf};
 
+use crate::verification;
 use serde_json::json;
-use steadfast_core::action::{self, Place};
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::goal::budget::{self, BudgetError};
-use steadfast_core::goal::change::{self, CompletedBy, Extension};
-use steadfast_core::goal::limit::SharedSpend;
-use steadfast_core::goal::{self, Actor, Goal};
-use steadfast_core::host::{Host, process};
-use steadfast_core::native;
-use steadfast_core::overview;
-use steadfast_core::paths::Paths;
-use steadfast_core::prompt;
-use steadfast_core::session;
-use steadfast_core::spend;
-use steadfast_core::store::{Origin, Store, StoreError};
-use steadfast_core::text;
-use steadfast_engine::verify;
+use steadfast_app::action;
+use steadfast_app::action::Place;
+use steadfast_app::native;
+use steadfast_app::overview;
+use steadfast_app::session;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal;
+use steadfast_model::goal::budget;
+use steadfast_model::goal::budget::BudgetError;
+use steadfast_model::goal::change;
+use steadfast_model::goal::change::{CompletedBy, Extension};
+use steadfast_model::goal::limit::SharedSpend;
+use steadfast_model::goal::{Actor, Goal};
+use steadfast_model::host::Host;
+use steadfast_model::prompt;
+use steadfast_model::text;
+use steadfast_store::spend;
+use steadfast_store::{Origin, Store, StoreError};
+use steadfast_system::paths::Paths;
+use steadfast_system::process;
 
 use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, OnGoalVerb};
 use crate::failure::{Failure, code};
@@ -237,7 +243,7 @@ fn run_verification(caller: &Caller<'_>, store: &mut Store, session_id: &str) ->
         let hint = "give commands when you start a goal: --verify \"cargo test\"";
         return Err(Failure::new(code::WRONG_STATE, "this goal has no verification commands", hint));
     }
-    let runs = verify::verify_goal(store, &goal, &caller.paths.config.goal, caller.origin)?;
+    let runs = verification::verify_goal(store, &goal, &caller.paths.config.goal, caller.origin)?;
     let lines: Vec<String> = runs
         .iter()
         .map(|run| {

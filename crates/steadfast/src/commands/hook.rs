@@ -6,17 +6,19 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use steadfast_core::action::Place;
-use steadfast_core::clock;
-use steadfast_core::goal::{Actor, Goal, OBJECTIVE_MAX};
-use steadfast_core::hook;
-use steadfast_core::host::hook::{HookEvent, HookInput, HookReply};
-use steadfast_core::host::{Host, process};
-use steadfast_core::log;
-use steadfast_core::memory::stated;
-use steadfast_core::paths::Paths;
-use steadfast_core::prompt::{self, Wording};
-use steadfast_core::store::Origin;
+use steadfast_app::action::Place;
+use steadfast_app::hook;
+use steadfast_model::clock;
+use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
+use steadfast_model::hook::{HookEvent, HookInput, HookReply};
+use steadfast_model::host::Host;
+use steadfast_model::memory::stated;
+use steadfast_model::prompt;
+use steadfast_model::prompt::Wording;
+use steadfast_store::Origin;
+use steadfast_system::log;
+use steadfast_system::paths::Paths;
+use steadfast_system::process;
 
 use super::goal::{self, Caller};
 use super::slash;
@@ -67,7 +69,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
         }
         _ => hook::handle(&input, &paths, clock::now()),
     };
-    if let Some(text) = host.write_reply(&input.event_name, &reply) {
+    if let Some(text) = steadfast_hosts::write_reply(host, &input.event_name, &reply) {
         output::line(&text);
     }
     ExitCode::SUCCESS
@@ -82,7 +84,7 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
     if stdin.iter().all(u8::is_ascii_whitespace) {
         return Err("stdin is empty".to_owned());
     }
-    host.read_hook(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
+    steadfast_hosts::read_hook(host, &stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {

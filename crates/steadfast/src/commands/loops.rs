@@ -6,9 +6,9 @@ mod importing;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steadfast_core::run::RunKind;
-use steadfast_core::text;
 use steadfast_engine::plan::{Fault, Level, Listed, Origin, PlanError, plan_loop, scaffold, validate_loop};
+use steadfast_model::run::RunKind;
+use steadfast_model::text;
 
 use super::runs::{self, Here, How, NewRun};
 use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};

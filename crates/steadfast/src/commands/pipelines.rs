@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use steadfast_core::run::RunKind;
 use steadfast_engine::plan::{plan_pipeline, scaffold, validate_pipeline};
+use steadfast_model::run::RunKind;
 
 use super::loops::{judged, listed, made, new_place, new_run, refused};
 use super::runs::{self, Here};

@@ -3,14 +3,16 @@
 
 use std::path::Path;
 
-use steadfast_core::action::{self, Place};
-use steadfast_core::goal::{self, NewGoal};
-use steadfast_core::prompt;
-use steadfast_core::run::name;
-use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
-use steadfast_core::store::Origin;
+use steadfast_app::action;
+use steadfast_app::action::Place;
 use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
 use steadfast_engine::pursuit;
+use steadfast_model::goal;
+use steadfast_model::goal::NewGoal;
+use steadfast_model::prompt;
+use steadfast_model::run::name;
+use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
+use steadfast_store::Origin;
 
 use super::runs::{self, Here, How, NewRun};
 use crate::cli::RunArgs;
@@ -33,7 +35,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
     let plan = plan(&run_id, &arguments.verify, &overrides)?;
     budget.turns = plan.stages.first().map(|stage| i64::from(stage.runs));
     let host =
-        plan.stages.first().map_or(steadfast_core::host::Host::Claude, |stage| pursuit::host_of(&stage.agent.kind));
+        plan.stages.first().map_or(steadfast_model::host::Host::Claude, |stage| pursuit::host_of(&stage.agent.kind));
     let place =
         Place { session_id: name::of_goal(&run_id), host, project_dir: Some(here.project_dir()), transcript: None };
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };

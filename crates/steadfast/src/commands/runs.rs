@@ -20,11 +20,12 @@ mod view;
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::config::Config;
-use steadfast_core::paths::Paths;
-use steadfast_core::run::RunKind;
 use steadfast_engine::plan::{self, Catalogue};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::RunKind;
+use steadfast_system::config::Config;
+use steadfast_system::paths::Paths;
 
 use crate::cli::RunVerb;
 use crate::failure::Failure;
@@ -91,7 +92,7 @@ pub(super) fn on_run(here: &Here, verb: &RunVerb) -> Result<Done, Failure> {
 /// `__engine`: drives a run in the background. Everything it needs to know is in the run and in its arguments, since
 /// the environment may be another terminal's.
 pub(crate) fn engine(home: PathBuf, store: PathBuf, run_id: &str) -> Result<Done, Failure> {
-    let config = Config::load(&home.join("config.toml")).map_err(steadfast_core::paths::PathError::from)?;
+    let config = Config::load(&home.join("config.toml")).map_err(steadfast_system::paths::PathError::from)?;
     let paths = Paths { home, store, store_from: "engine", config };
     driving::in_background(&paths, run_id)
 }

@@ -8,12 +8,14 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::memory::Category;
-use steadfast_core::paths::Paths;
-use steadfast_core::session::{self, SessionError};
-use steadfast_core::store::{Db, Session, SessionActivity, Store};
-use steadfast_core::text;
+use steadfast_app::session;
+use steadfast_app::session::SessionError;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::memory::Category;
+use steadfast_model::text;
+use steadfast_store::{Db, Session, SessionActivity, Store};
+use steadfast_system::paths::Paths;
 
 use crate::cli::session::{SessionArgs, SessionVerb, WhichSession};
 use crate::failure::{Failure, code};

@@ -6,10 +6,13 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steadfast_core::clock;
-use steadfast_core::host::install::{self, Consent, Plan, Wanted};
-use steadfast_core::host::{self, Host, claude};
-use steadfast_core::paths::Paths;
+use steadfast_hosts;
+use steadfast_hosts::claude;
+use steadfast_hosts::install;
+use steadfast_hosts::install::{Consent, Plan, Wanted};
+use steadfast_model::clock;
+use steadfast_model::host::Host;
+use steadfast_system::paths::Paths;
 
 use crate::cli::SetupArgs;
 use crate::failure::Failure;

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde::Deserialize;
-use steadfast_core::clock;
-use steadfast_core::overview;
-use steadfast_core::paths::Paths;
-use steadfast_core::store::Store;
+use steadfast_app::overview;
+use steadfast_model::clock;
+use steadfast_store::Store;
+use steadfast_system::paths::Paths;
 
 use crate::cli::StatuslineArgs;
 use crate::output;

@@ -11,13 +11,18 @@ use std::path::Path;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::host::{Host, tree};
-use steadfast_core::price::{PriceError, Table};
-use steadfast_core::usage::collect::{self, UsageError};
-use steadfast_core::usage::report::{self, Amounts, Filter, Key, ProjectFilter, Report, Row, View};
-use steadfast_core::usage::summary::Summary;
-use steadfast_core::{env_vars, paths, text};
+use steadfast_app::usage::collect;
+use steadfast_app::usage::collect::UsageError;
+use steadfast_app::usage::report;
+use steadfast_app::usage::report::{Amounts, Filter, Key, ProjectFilter, Report, Row, View};
+use steadfast_app::usage::summary::Summary;
+use steadfast_hosts::tree;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
+use steadfast_model::price::{PriceError, Table};
+use steadfast_model::text;
+use steadfast_system::{env_vars, paths};
 
 use self::progress::Bar;
 use crate::cli::UsageArgs;
@@ -43,7 +48,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<Done, Fail
         Some("codex") => vec![Host::Codex],
         _ => vec![Host::Claude, Host::Codex],
     };
-    let own_prices = arguments.prices.as_deref().map(Table::load).transpose()?;
+    let own_prices = arguments.prices.as_deref().map(load_prices).transpose()?;
     let prices = own_prices.as_ref().unwrap_or_else(|| Table::shipped());
 
     let cache = paths::home()?.join("usage-cache");
@@ -196,6 +201,10 @@ impl From<UsageError> for Failure {
     fn from(error: UsageError) -> Self {
         Self::new(code::ENVIRONMENT, error.to_string(), error.hint())
     }
+}
+
+fn load_prices(path: &Path) -> Result<Table, PriceError> {
+    Table::from_toml(&fs_err::read_to_string(path)?, path)
 }
 
 impl From<PriceError> for Failure {

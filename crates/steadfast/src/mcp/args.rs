@@ -5,10 +5,12 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use steadfast_core::clock::Millis;
-use steadfast_core::goal::budget::{self, Budget, BudgetProfile, BudgetSource};
-use steadfast_core::goal::{self, NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
-use steadfast_core::text;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal;
+use steadfast_model::goal::budget;
+use steadfast_model::goal::budget::{Budget, BudgetProfile, BudgetSource};
+use steadfast_model::goal::{NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
+use steadfast_model::text;
 
 use super::desk::Failure;
 

@@ -3,12 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::env_vars;
-use steadfast_core::goal::Actor;
-use steadfast_core::host::{Host, claude};
-use steadfast_core::session;
-use steadfast_core::store::{Origin, ToolCall};
+use steadfast_app::session;
+use steadfast_hosts::claude;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::Actor;
+use steadfast_model::host::Host;
+use steadfast_store::{Origin, ToolCall};
+use steadfast_system::env_vars;
 
 use super::desk::{Desk, Failure};
 

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use steadfast_core::action::ActionError;
-use steadfast_core::paths::Paths;
-use steadfast_core::store::{Store, StoreError};
+use steadfast_app::action::ActionError;
+use steadfast_store::{Store, StoreError};
+use steadfast_system::paths::Paths;
 
 /// Why a tool refused: one sentence, and what to do about it.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use steadfast_core::memory::{Category, Remembered};
-use steadfast_core::overview::session::{category_names, remembered_view};
-use steadfast_core::store::{Hit, Scope};
-use steadfast_core::text;
+use steadfast_app::overview::session::{category_names, remembered_view};
+use steadfast_model::memory::{Category, Remembered};
+use steadfast_model::text;
+use steadfast_store::{Hit, Scope};
 
 use super::args::{self, at_most, between, wrong};
 use super::caller::{self, CallMeta};

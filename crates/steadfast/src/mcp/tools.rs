@@ -3,19 +3,22 @@
 
 use std::sync::Arc;
 
+use crate::verification;
 use rmcp::handler::server::common::{schema_for_empty_input, schema_for_input};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
-use steadfast_core::action::{self, ActionError, Place};
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::env_vars;
-use steadfast_core::goal::Goal;
-use steadfast_core::goal::change::{self, CompletedBy};
-use steadfast_core::host::process;
-use steadfast_core::overview;
-use steadfast_core::store::{Store, StoreError};
-use steadfast_engine::verify;
+use steadfast_app::action;
+use steadfast_app::action::{ActionError, Place};
+use steadfast_app::overview;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::Goal;
+use steadfast_model::goal::change;
+use steadfast_model::goal::change::CompletedBy;
+use steadfast_store::{Store, StoreError};
+use steadfast_system::env_vars;
+use steadfast_system::process;
 
 use super::args;
 use super::caller::{self, CallMeta, Caller};
@@ -198,7 +201,7 @@ fn complete(desk: &Desk, arguments: &args::UpdateGoal, caller: &Caller) -> Answe
         change::complete(&goal, CompletedBy::Verification, caller.now)?;
         // A connection of their own, so that other calls find the store free meanwhile.
         let mut store = Store::open_existing(&desk.paths.store)?;
-        verify::verify_goal(&mut store, &goal, &desk.paths.config.goal, caller.origin)?;
+        verification::verify_goal(&mut store, &goal, &desk.paths.config.goal, caller.origin)?;
     }
     let by = match arguments.judge() {
         args::Judge::SelfUpdate => CompletedBy::SelfUpdate,

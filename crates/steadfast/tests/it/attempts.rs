@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_core::run::AttemptId;
 use steadfast_engine::attempt::{Attempt, Sighting};
 use steadfast_engine::shim::{Exit, Spec};
+use steadfast_model::run::AttemptId;
 use tempfile::TempDir;
 
 const LONG: Duration = Duration::from_mins(2);

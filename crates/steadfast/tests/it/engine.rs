@@ -7,15 +7,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_core::clock;
-use steadfast_core::config::Config;
-use steadfast_core::run::machine;
-use steadfast_core::run::{
-    AgentKind, AgentPlan, AttemptId, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping,
-};
-use steadfast_core::store::Store;
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::dispatcher::{self, DriveError, Engine, Observer, Places, Saved};
+use steadfast_model::clock;
+use steadfast_model::run::machine;
+use steadfast_model::run::{
+    AgentKind, AgentPlan, AttemptId, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping,
+};
+use steadfast_store::Store;
+use steadfast_system::config::Config;
 use tempfile::TempDir;
 
 use crate::attempts::{eventually, is_alive};

@@ -122,7 +122,7 @@ impl Env {
 
     /// Calls the hook as Codex does, with an event it was captured sending; fields of `change` replace its own.
     pub(crate) fn codex(&self, thread: &str, sample: &str, change: &Value) -> Value {
-        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../steadfast-core/samples/codex/hooks");
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../steadfast-hosts/samples/codex/hooks");
         let captured = std::fs::read(samples.join(format!("{sample}.json"))).unwrap();
         let mut input: Value = serde_json::from_slice(&captured).unwrap();
         input["session_id"] = json!(thread);
@@ -225,7 +225,7 @@ pub(crate) fn assistant(id: &str, text: &str, tokens: i64) -> Value {
 
 pub(crate) fn now() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    steadfast_core::clock::to_rfc3339(i64::try_from(now.as_millis()).unwrap())
+    steadfast_model::clock::to_rfc3339(i64::try_from(now.as_millis()).unwrap())
         .replace('Z', &format!(".{:03}Z", now.subsec_millis()))
 }
 

@@ -5,9 +5,9 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
-use steadfast_core::memory::{Category, Finding, Findings, Importance};
-use steadfast_core::store::Store;
+use steadfast_model::clock;
+use steadfast_model::memory::{Category, Finding, Findings, Importance};
+use steadfast_store::Store;
 
 use crate::env::Env;
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use steadfast_core::run::machine;
-use steadfast_core::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, StageStatus, Step, Success};
-use steadfast_core::store::Store;
 use steadfast_engine::files::{OutputOf, PublicFiles, View};
 use steadfast_engine::plan::{Catalogue, Overrides, plan_loop, plan_pipeline};
+use steadfast_model::run::machine;
+use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, StageStatus, Step, Success};
+use steadfast_store::Store;
 
 use crate::env::Env;
 
@@ -181,7 +181,7 @@ fn a_session_removed_by_hand_stays_removed_and_leaves_an_orphaned_state_file() {
 #[test]
 fn cleaning_up_keeps_what_runs_and_what_ended_lately() {
     let mut world = World::new();
-    let now = steadfast_core::clock::now();
+    let now = steadfast_model::clock::now();
     world.end(0, RunStatus::Completed, "plateau", now);
     world.run("Remove completed entries older than 7 days");
     assert_eq!(world.keys(), ["loop-myfeature", "pipeline-myrefine"]);

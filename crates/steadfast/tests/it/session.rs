@@ -1,11 +1,11 @@
 //! `steadfast session`: what is remembered, to look at, to search and to forget.
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
-use steadfast_core::directive::Directive;
-use steadfast_core::memory::stated::decide;
-use steadfast_core::memory::{Category, Finding, Findings, Importance, TaskChange, TaskStatus};
-use steadfast_core::store::Store;
+use steadfast_model::clock;
+use steadfast_model::directive::Directive;
+use steadfast_model::memory::stated::decide;
+use steadfast_model::memory::{Category, Finding, Findings, Importance, TaskChange, TaskStatus};
+use steadfast_store::Store;
 
 use crate::env::{Env, Output, finish};
 use crate::schemas::check;

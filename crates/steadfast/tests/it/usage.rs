@@ -244,7 +244,7 @@ fn codex_sessions_are_counted_with_their_project() {
     let env = Env::new();
     let folder = env.path("user/.codex/sessions/2026/11/15");
     std::fs::create_dir_all(&folder).unwrap();
-    let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../steadfast-core/samples/codex/rollout");
+    let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../steadfast-hosts/samples/codex/rollout");
     for (number, name) in ["simple", "tool-call", "stop-block-then-resume"].iter().enumerate() {
         let target = format!("rollout-2026-11-15T08-00-0{number}-00000000-0000-7000-8000-00000000000{number}.jsonl");
         std::fs::copy(samples.join(format!("{name}.jsonl")), folder.join(target)).unwrap();

@@ -9,7 +9,8 @@ use crate::request::{Kind, Request};
 use crate::tui::Tui;
 use crate::with_steadfast::work;
 use std::path::Path;
-use steadfast_core::host::{Host, Since, holds_text};
+use steadfast_hosts::{Since, holds_text};
+use steadfast_model::host::Host;
 
 const GOAL: &str = "Keep <this> & \"that\", word for word";
 

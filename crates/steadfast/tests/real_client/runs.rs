@@ -9,13 +9,13 @@ use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steadfast_core::clock;
-use steadfast_core::config::{AgentConfig, AgentsConfig, Config};
-use steadfast_core::run::{
+use steadfast_engine::dispatcher::{self, Engine};
+use steadfast_model::clock;
+use steadfast_model::run::{
     AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, machine,
 };
-use steadfast_core::store::{IterationRow, Store};
-use steadfast_engine::dispatcher::{self, Engine};
+use steadfast_store::{IterationRow, Store};
+use steadfast_system::config::{AgentConfig, AgentsConfig, Config};
 
 const RUN: &str = "real-run";
 

@@ -1,15 +1,15 @@
 //! Sessions that start, end, resume, compact and clear.
 
 use super::*;
-use crate::config::OnCompact;
-use crate::store::Session;
+use steadfast_store::Session;
+use steadfast_system::config::OnCompact;
 
 fn end(world: &World, reason: &str, now: Millis) -> HookReply {
     world.hook("SessionEnd", HookEvent::SessionEnd { reason: reason.into() }, now)
 }
 
 fn interrupt(at: Millis) -> String {
-    let line = json!({"type": "user", "timestamp": crate::clock::to_rfc3339(at),
+    let line = json!({"type": "user", "timestamp": steadfast_model::clock::to_rfc3339(at),
         "message": {"content": [{"type": "text", "text": "[Request interrupted by user]"}]}});
     format!("{line}\n")
 }

@@ -1,9 +1,9 @@
 //! How often a hook waits for the store: one transaction a call, and none where there is nothing to write.
 
 use super::*;
-use crate::memory::Category;
-use crate::memory::observation::Observation;
-use crate::store::MemoryFilter;
+use steadfast_model::memory::Category;
+use steadfast_model::memory::observation::Observation;
+use steadfast_store::MemoryFilter;
 
 /// The transactions that were written into the log beside the store, which stays there while somebody has it open. The
 /// last frame of each says how large the store is then; the others say nothing.
@@ -77,7 +77,7 @@ fn a_prompt_after_the_turn_that_ended_the_goal_needs_one() {
 #[test]
 fn a_start_that_forgets_needs_one() {
     let mut world = World::new();
-    let found = crate::memory::extract::findings(&[skill()]);
+    let found = steadfast_memory::extract::findings(&[skill()]);
     world.store.write(|db| db.remember("old", &found, START)).unwrap();
     let before = commits(&world);
     world.session_start(StartSource::Startup, START + 365 * 24 * HOUR);

@@ -1,7 +1,7 @@
 //! What goes wrong, and that the user's turn goes on all the same.
 
 use super::*;
-use crate::store::EventFilter;
+use steadfast_store::EventFilter;
 
 #[test]
 fn a_corrupt_store_lets_every_turn_go_on_and_is_left_alone() {
@@ -18,7 +18,7 @@ fn a_corrupt_store_lets_every_turn_go_on_and_is_left_alone() {
         assert!(message.contains("not a usable database"), "{message}");
         assert_eq!((said.block.as_ref(), said.context.as_ref()), (None, None), "{name}");
         // Bug 33 of the plugin: a path in the message broke the JSON.
-        let printed = crate::host::claude::write_reply(name, &said).unwrap();
+        let printed = steadfast_hosts::claude::write_reply(name, &said).unwrap();
         let read: serde_json::Value = serde_json::from_str(&printed).unwrap();
         assert_eq!(read, json!({"systemMessage": message}));
     }
@@ -33,7 +33,7 @@ fn a_store_from_the_future_is_named_as_such() {
     let world = World::new();
     let path = world.root.path().join("future.db");
     world.store.backup_to(&path).unwrap();
-    crate::store::tests::set_schema_version(&path, 7);
+    steadfast_store::testing::set_schema_version(&path, 7);
     let paths = Paths { store: path, ..world.paths() };
     let message = handle(&world.input("Stop", stop_event(false)), &paths, START).message.unwrap();
     assert!(message.contains("schema version 7"), "{message}");
@@ -57,7 +57,7 @@ fn a_failure_of_ours_pauses_the_goal_as_degraded_and_says_so() {
 fn a_prompt_is_kept_although_the_session_file_cannot_be_read() {
     let world = running_goal();
     fs_err::create_dir(&world.transcript).unwrap();
-    let observations = vec![crate::memory::observation::Observation::Prompt("goal: ship it".into())];
+    let observations = vec![steadfast_model::memory::observation::Observation::Prompt("goal: ship it".into())];
     let input = HookInput { observations, ..world.input("UserPromptSubmit", HookEvent::Prompt { typed: true }) };
     assert!(handle(&input, &world.paths(), at(5)).message.unwrap().contains("/goal-resume"));
     assert_eq!(world.goal().state(), "paused (degraded)");
@@ -106,7 +106,7 @@ fn hostile_ids_paths_and_texts_stay_data() {
     append(&file, &reply("s1", at(1), [100, 0, 0, 0]));
     let agent = Agent { id: hostile.into(), transcript: Some(file.clone()) };
     assert_eq!(world.hook("SubagentStop", HookEvent::SubagentStop { agent }, at(2)), HookReply::default());
-    let cursors = crate::store::tests::subagent_cursors(&world.store);
+    let cursors = steadfast_store::testing::subagent_cursors(&world.store);
     assert_eq!(cursors, [(hostile.to_owned(), file.to_string_lossy().into_owned(), 100)]);
 
     let failure = HookEvent::StopFailure { error: hostile.into(), message: format!("{hostile}\u{1b}[2J\0") };
@@ -122,7 +122,7 @@ fn hostile_ids_paths_and_texts_stay_data() {
     for kind in ["turn_failed", "invalid_usage_field", "goal_blocked"] {
         assert!(kinds.contains(&kind.to_owned()), "{kind} in {kinds:?}");
     }
-    assert_eq!(crate::store::tests::invalid_payloads(&world.store), 0);
+    assert_eq!(steadfast_store::testing::invalid_payloads(&world.store), 0);
     let goal_events = world.store.read().events(EventFilter::Session(SESSION), 100).unwrap();
     assert_eq!(goal_events.len(), kinds.len());
 }

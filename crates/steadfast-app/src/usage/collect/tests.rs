@@ -186,12 +186,10 @@ fn other_prices_need_no_reading() {
     machine.write("a.jsonl", &[reply("m1", START, [1_000_000, 0, 0, 0])]);
     let cost = |summary: &Summary| summary.sums[0].cost_micros;
     assert_eq!(cost(&machine.summary()), Some(5_000_000));
-    let file = machine.directory.path().join("prices.toml");
     let prices =
         "[models.claude-opus-4-8]\ninput = 7\noutput = 0\ncache_write_5m = 0\ncache_write_1h = 0\ncache_read = 0\n";
-    fs_err::write(&file, prices).unwrap();
     let roots = [machine.directory.path().join("projects")];
-    let table = Table::load(&file).unwrap();
+    let table = Table::from_toml(prices, Path::new("prices.toml")).unwrap();
     let mut read = false;
     let other = collect(Host::Claude, &roots, &machine.cache(), &table, &mut |_, _| read = true).unwrap();
     assert_eq!((cost(&other), read), (Some(7_000_000), false));

@@ -3,7 +3,7 @@
 use jiff::civil::date;
 
 use super::*;
-use crate::clock;
+use steadfast_model::clock;
 
 fn at(text: &str) -> i64 {
     clock::parse_rfc3339(text).unwrap().div_euclid(SLOT_MS)

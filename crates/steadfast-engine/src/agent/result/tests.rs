@@ -1,6 +1,6 @@
 //! Results as agents really leave them: tidy, untidy, hostile.
 
-use steadfast_core::run::AgentDecision;
+use steadfast_model::run::AgentDecision;
 
 use super::*;
 

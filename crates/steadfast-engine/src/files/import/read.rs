@@ -2,11 +2,12 @@
 //! histories hold an iteration twice after a crash or go on from an earlier run: all of it is brought into our shape.
 
 use serde_json::Value;
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::name::RunName;
-use steadfast_core::run::{AgentDecision, AttemptId, RunKind, RunStatus};
-use steadfast_core::store::IterationRow;
-use steadfast_core::text;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::name::RunName;
+use steadfast_model::run::{AgentDecision, AttemptId, RunKind, RunStatus};
+use steadfast_model::text;
+use steadfast_store::IterationRow;
 
 use super::{Imported, ImportedStage, loop_of, pipeline_state};
 

@@ -1,7 +1,7 @@
 //! State files as the older tools really wrote them.
 
 use serde_json::json;
-use steadfast_core::run::AttemptId;
+use steadfast_model::run::AttemptId;
 use tempfile::TempDir;
 
 use super::*;
@@ -168,9 +168,9 @@ fn the_newest_layout_with_its_decisions_and_signals() {
     assert_eq!((run.kind, run.title.as_str()), (RunKind::Loop, "elegance"));
     assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Failed, Some("it broke")));
     let mut first = committed(1, 1, Some(false), Some("more to do"));
-    (first.summary, first.decision) = (Some("one".into()), Some(steadfast_core::run::AgentDecision::Continue));
+    (first.summary, first.decision) = (Some("one".into()), Some(steadfast_model::run::AgentDecision::Continue));
     let mut second = committed(2, 2, Some(true), None);
-    second.decision = Some(steadfast_core::run::AgentDecision::Error);
+    second.decision = Some(steadfast_model::run::AgentDecision::Error);
     assert_eq!(run.iterations, [first, second]);
 }
 

@@ -1,7 +1,7 @@
 //! What plans say about the definitions they were made of.
 
 use sha2::{Digest as _, Sha256};
-use steadfast_core::text;
+use steadfast_model::text;
 
 use super::*;
 

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::super::read_hook;
 use super::*;
-use crate::host::hook::HookEvent;
-use crate::memory::TaskChange;
-use crate::memory::extract::findings;
+use steadfast_memory::extract::findings;
+use steadfast_model::hook::HookEvent;
+use steadfast_model::memory::TaskChange;
 
 /// The stdin of each captured call of an event.
 fn samples(event: &str) -> Vec<Value> {

@@ -12,12 +12,12 @@ use std::path::Path;
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::host::backwards;
-use crate::host::context::Statement;
-use crate::host::skim::Skim;
+use crate::backwards;
+use crate::context::Statement;
+use crate::skim::Skim;
 
 /// Whether the conversation that the file ends with states the goal.
-pub(in crate::host) fn holds(path: &Path, statement: &Statement) -> std::io::Result<bool> {
+pub(crate) fn holds(path: &Path, statement: &Statement) -> std::io::Result<bool> {
     // Most files do not, and are not worth following line by line.
     Ok(is_said(path, statement)? && is_in_chain(path, statement)?)
 }

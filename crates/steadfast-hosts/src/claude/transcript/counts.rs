@@ -7,14 +7,15 @@ use std::path::Path;
 use memchr::memmem;
 
 use super::assistant_line;
-use crate::clock;
-use crate::host::skim::{Skim, plain};
-use crate::usage::{self, Position, Reading, Response};
+use crate::lines;
+use crate::skim::{Skim, plain};
+use steadfast_model::clock;
+use steadfast_model::reading::{Position, Reading, Response};
 
 /// Reads the responses that are new in a session file, and the directory it belongs to.
 pub fn read_counts(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let usage_key = memmem::Finder::new(br#""usage""#);
-    usage::read_blocks(path, from, |block, offset, reading| {
+    lines::read_blocks(path, from, |block, offset, reading| {
         // Most lines have no usage and are never looked at, not even for their ends.
         let mut done = 0;
         while let Some(found) = block.get(done..).and_then(|rest| usage_key.find(rest)) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{START, reply, reply_with_usage};
+use steadfast_model::testing::{START, reply, reply_with_usage};
 
 /// Responses, input, output, cache creation and cache read tokens.
 type Totals = (usize, i64, i64, i64, i64);

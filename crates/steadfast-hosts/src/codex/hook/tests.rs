@@ -210,13 +210,13 @@ fn nothing_to_say_prints_nothing() {
 #[test]
 fn a_native_goal_is_seen_in_the_rollout_too() {
     let file = Path::new(SAMPLES).join("../rollout/native-goal-mid-turn-compaction.jsonl");
-    let reading = crate::host::codex::rollout::read(&file, &crate::usage::Position::default()).unwrap();
+    let reading = crate::codex::rollout::read(&file, &steadfast_model::reading::Position::default()).unwrap();
     assert_eq!(reading.native_goal, Some(NativeGoal::Active("UNIQUE-OBJECTIVE-XYZ".into())));
 }
 
 #[test]
 fn a_call_of_a_tool_names_its_root_session() {
-    let session = |meta: Value| crate::host::codex::session_of_call(meta.as_object().unwrap());
+    let session = |meta: Value| crate::codex::session_of_call(meta.as_object().unwrap());
     assert_eq!(session(json!({"threadId": "child", "sessionId": "root"})), Some("root".into()));
     let metadata = json!({"session_id": "root", "thread_id": "child"});
     assert_eq!(session(json!({"threadId": "child", "x-codex-turn-metadata": metadata})), Some("root".into()));

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::hook::read_hook;
 use super::*;
-use crate::host::hook::HookEvent;
-use crate::memory::TaskStatus;
+use steadfast_model::hook::HookEvent;
+use steadfast_model::memory::TaskStatus;
 
 fn captured(name: &str) -> Vec<Observation> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/codex/hooks").join(format!("{name}.json"));

@@ -13,15 +13,15 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::wire::{self, Head};
-use crate::host::backwards;
-use crate::host::codex::home_of;
-use crate::host::context::{Since, Statement};
+use crate::backwards;
+use crate::codex::home_of;
+use crate::context::{Since, Statement};
 
 /// How many forks of forks are followed.
 const GENERATIONS: usize = 4;
 
 /// Whether the conversation that the file ends with states the goal.
-pub(in crate::host) fn holds(path: &Path, statement: &Statement, since: Since) -> std::io::Result<bool> {
+pub(crate) fn holds(path: &Path, statement: &Statement, since: Since) -> std::io::Result<bool> {
     let mut file = (path.to_owned(), None);
     for _ in 0..GENERATIONS {
         let look = look(&file.0, file.1, statement, since)?;

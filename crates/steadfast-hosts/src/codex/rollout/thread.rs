@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::text;
 use super::wire::{Tokens, made_at};
-use crate::clock::{self, Millis};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
 
 /// A line that comes this long after the one before was not copied together with it.
 const PAUSE_MS: Millis = 500;

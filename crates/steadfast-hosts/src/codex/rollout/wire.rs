@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::clock::{self, Millis};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
 
 /// The beginning of a line as Codex writes it: `{"timestamp":…,"ordinal":…,"type":…,"payload":{"type":…`.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -4,17 +4,17 @@
 
 mod heredoc;
 
-use crate::text;
-pub(in crate::memory::extract) use heredoc::unwrapped;
+pub(in crate::extract) use heredoc::unwrapped;
 use heredoc::{heredoc_body, heredoc_mark, substitution_length};
+use steadfast_model::text;
 
 /// Nothing behind this many bytes is read, and no more commands than this.
-pub(in crate::memory::extract) const LOOKED_AT: usize = 16 * 1024;
+pub(in crate::extract) const LOOKED_AT: usize = 16 * 1024;
 const COMMANDS_MAX: usize = 64;
 
 /// How a command is joined to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::memory::extract) enum Joint {
+pub(in crate::extract) enum Joint {
     /// The first, or behind `;`, `&` or a line's end.
     Then,
     And,
@@ -23,23 +23,23 @@ pub(in crate::memory::extract) enum Joint {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::memory::extract) struct Command {
+pub(in crate::extract) struct Command {
     /// Without quotes; a substitution stands as it was written.
-    pub(in crate::memory::extract) words: Vec<String>,
-    pub(in crate::memory::extract) joint: Joint,
+    pub(in crate::extract) words: Vec<String>,
+    pub(in crate::extract) joint: Joint,
     /// In parentheses: what it does to the shell is gone with them.
-    pub(in crate::memory::extract) nested: bool,
+    pub(in crate::extract) nested: bool,
 }
 
 impl Command {
     /// The program without its path.
-    pub(in crate::memory::extract) fn program(&self) -> Option<&str> {
+    pub(in crate::extract) fn program(&self) -> Option<&str> {
         let word = self.words.first()?;
         word.rsplit('/').next().filter(|name| !name.is_empty()).or(Some(word))
     }
 }
 
-pub(in crate::memory::extract) fn commands(text: &str) -> Vec<Command> {
+pub(in crate::extract) fn commands(text: &str) -> Vec<Command> {
     let mut reader = Reader { rest: text::head(text, LOOKED_AT), ..Reader::default() };
     reader.read();
     reader.commands

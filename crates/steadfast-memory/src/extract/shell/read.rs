@@ -4,8 +4,8 @@
 
 use super::line::{Command, Joint};
 use super::{directory, joined};
-use crate::memory::observation::{Place, Shell};
-use crate::memory::redact;
+use steadfast_model::memory::observation::{Place, Shell};
+use steadfast_model::redact;
 
 /// The most files of one command line.
 const FILES_MAX: usize = 10;

@@ -28,7 +28,7 @@ fn the_first_of_two_goals_stays_whole_as_long_as_it_fits_alone() {
 
 #[test]
 fn a_goal_that_was_cut_before_it_was_kept_is_nowhere_whole() {
-    let long = crate::memory::stated::kept(&"目".repeat(9_000));
+    let long = steadfast_model::memory::stated::kept(&"目".repeat(9_000));
     let recollection = Recollection { stated: Some(stated(&long)), ..nothing(Host::Codex) };
     let told = told(&recollection, &Framing::after(After::Resume));
     assert!(told.contains("has all that was kept]") && !told.contains("the whole text"), "{told}");

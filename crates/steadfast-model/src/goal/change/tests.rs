@@ -5,7 +5,8 @@ use strum::IntoEnumIterator as _;
 
 use super::*;
 use crate::goal::budget::{Budget, BudgetSource};
-use crate::goal::turn::{self, Charge, TurnEnd};
+use crate::goal::turn;
+use crate::goal::turn::{Charge, TurnEnd};
 use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_within};
 
 const NOW: Millis = START + 90 * SECOND;

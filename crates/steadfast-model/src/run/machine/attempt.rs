@@ -2,7 +2,7 @@
 
 use super::{Machine, RunStatus, time_left};
 use crate::clock::Millis;
-use crate::host::trouble::FARTHEST_RESET;
+use crate::reading::FARTHEST_RESET;
 use crate::run::{
     Act, AgentDecision, AttemptId, AttemptUsage, Failure, FailureKind, Flight, Outcome, Phase, Record, Success,
     Undecided, Wait, WaitReason,

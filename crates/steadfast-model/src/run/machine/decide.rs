@@ -7,7 +7,8 @@
 //! committed, whatever its rule.
 
 use super::{COMPLETED, MAX_ITERATIONS, Machine, NO_PROGRESS, RunStatus};
-use crate::run::rule::{self, Holding, Known};
+use crate::run::rule;
+use crate::run::rule::{Holding, Known};
 use crate::run::{
     Act, AttemptId, Check, Checked, Phase, Record, Rule, RunKind, StagePlan, StageStatus, Success, Wait, WaitReason,
 };

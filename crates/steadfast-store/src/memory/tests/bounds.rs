@@ -1,7 +1,7 @@
 //! At most a thousand events, and which of them.
 
 use super::*;
-use crate::memory::stated::{StatedChange, StatedGoal, StatedStatus};
+use steadfast_model::memory::stated::{StatedChange, StatedGoal, StatedStatus};
 
 fn numbered(category: Category, importance: Importance, numbers: std::ops::Range<usize>) -> Vec<Finding> {
     numbers.map(|number| finding(category, "k", importance, "", &number.to_string())).collect()

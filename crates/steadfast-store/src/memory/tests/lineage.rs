@@ -1,7 +1,7 @@
 //! A fork remembers what its ancestors knew when it was made.
 
 use super::*;
-use crate::memory::{KeptGoal, Recollection, Task, TaskChange, TaskStatus};
+use steadfast_model::memory::{KeptGoal, Recollection, Task, TaskChange, TaskStatus};
 
 impl World {
     fn tells(&self, session_id: &str) -> Vec<String> {

@@ -1,9 +1,9 @@
 //! What is forgotten, and what never is.
 
 use super::*;
-use crate::goal::budget::Budget;
-use crate::memory::stated::StatedChange;
 use crate::testing::HOUR;
+use steadfast_model::goal::budget::Budget;
+use steadfast_model::memory::stated::StatedChange;
 
 const DAY: Millis = 24 * HOUR;
 
@@ -50,7 +50,7 @@ fn the_last_activity_decides_not_the_start() {
 #[test]
 fn what_may_still_be_needed_stays() {
     let mut world = World::new();
-    let me = crate::host::process::client_of_hook();
+    let me = steadfast_system::process::client_of_hook();
     let live = Session { client: me, ended_at_ms: None, ..ended("alive", START) };
     // Whether a session without a known process runs cannot be told; silence for a month tells.
     let open = Session { ended_at_ms: None, ..ended("never ended", START) };
@@ -58,12 +58,12 @@ fn what_may_still_be_needed_stays() {
         world.put(session);
         world.remember_in(&session.session_id, vec![prompt("x")], START);
     }
-    world.start(Budget::default(), START);
+    world.add_goal(Budget::default(), START);
     for id in ["stated", "over"] {
         let change = StatedChange::Set("ship".into());
         world.store.write(|db| db.apply_stated(id, &change, None, START)).unwrap();
     }
-    let done = StatedChange::Move(crate::memory::stated::StatedStatus::Done);
+    let done = StatedChange::Move(steadfast_model::memory::stated::StatedStatus::Done);
     world.store.write(|db| db.apply_stated("over", &done, None, START)).unwrap();
     let mut gone = world.forget(START + 400 * DAY, 30);
     gone.sort();
@@ -170,7 +170,7 @@ fn a_file_that_somebody_reads_is_not_rewritten_unsaid() {
     let mut world = World::new();
     world.remember(vec![prompt("x")]);
     world.store.db.busy_timeout(std::time::Duration::from_millis(20)).unwrap();
-    let mut other = crate::store::Store::open(world.store.path()).unwrap();
+    let mut other = crate::Store::open(world.store.path()).unwrap();
     let said = other.write(|db| {
         db.session(SESSION)?;
         Ok::<_, StoreError>(world.store.rewrite())
@@ -192,7 +192,7 @@ fn a_purge_of_everything_spares_goals_and_what_they_need() {
     world.put(&ended("other", START));
     world.remember(vec![prompt("x")]);
     world.remember_in("other", vec![prompt("x")], START + 5);
-    let goal = world.start(Budget::default(), START);
+    let goal = world.add_goal(Budget::default(), START);
     let before = world.store.write(|db| db.purge_all_before(START + 5)).unwrap();
     assert_eq!(before.iter().map(|gone| gone.session_id.as_str()).collect::<Vec<_>>(), [SESSION]);
     world.store.write(|db| db.purge_all_before(Millis::MAX)).unwrap();
@@ -209,7 +209,7 @@ fn ids_are_found_by_their_beginning() {
     world.remember_in("abc2", vec![prompt("x")], START);
     world.remember_in("ab", vec![prompt("x")], START);
     world.store.write(|db| db.put_snapshot("../told/only", "x", START)).unwrap();
-    world.start(Budget::default(), START);
+    world.add_goal(Budget::default(), START);
     let find = |id: &str| world.store.read().sessions_by_id(id).unwrap();
     assert_eq!(find("abc"), ["abc1", "abc2"]);
     assert_eq!(find("abc2"), ["abc2"]);

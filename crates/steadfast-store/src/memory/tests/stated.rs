@@ -1,8 +1,8 @@
 //! The life of a stated goal.
 
 use super::*;
-use crate::directive::Directive;
-use crate::memory::stated::{StatedChange, StatedStatus, decide};
+use steadfast_model::directive::Directive;
+use steadfast_model::memory::stated::{StatedChange, StatedStatus, decide};
 
 impl World {
     /// What a hook does with a directive.

@@ -1,7 +1,7 @@
 //! The client's list of tasks.
 
 use super::*;
-use crate::memory::{Task, TaskChange, TaskStatus};
+use steadfast_model::memory::{Task, TaskChange, TaskStatus};
 
 fn put(id: &str, subject: Option<&str>, status: Option<TaskStatus>) -> TaskChange {
     TaskChange::Put { id: id.into(), subject: subject.map(str::to_owned), status }
@@ -92,10 +92,10 @@ fn open_tasks_beyond_all_measure_are_told_in_number() {
     assert_eq!(told, [("left_out".into(), 501)]);
     assert_eq!(world.store.read().tasks_left_out(SESSION).unwrap(), 501);
     let known = world.store.read().recollect(SESSION, Host::Claude, None).unwrap();
-    let told = crate::memory::snapshot::render(
+    let told = steadfast_memory::snapshot::render(
         &known,
         Host::Claude.start_cap(),
-        &crate::memory::snapshot::Framing::after(crate::memory::snapshot::After::Resume),
+        &steadfast_memory::snapshot::Framing::after(steadfast_memory::snapshot::After::Resume),
     );
     assert!(told.contains("<task_state count=\"2501\">"), "{told}");
 }

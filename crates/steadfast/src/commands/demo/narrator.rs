@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use steadfast_core::text;
+use steadfast_model::text;
 
 use super::story::Voice;
 use crate::output;

@@ -2,7 +2,7 @@
 //! what Steadfast has in its store at the end.
 
 use serde_json::{Value, json};
-use steadfast_core::text::thousands;
+use steadfast_model::text::thousands;
 
 use super::story::StoryEvent;
 

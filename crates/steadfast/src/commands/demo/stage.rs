@@ -8,8 +8,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
-use steadfast_core::env_vars;
-use steadfast_core::paths::create_private_dir;
+use steadfast_system::env_vars;
+use steadfast_system::paths::create_private_dir;
 
 /// The folder's store is its own, so the session's id may be the same every time.
 pub(super) const SESSION: &str = "0de30000-5eed-4a57-8a57-000000000001";

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
+use steadfast_model::clock;
 use uuid::Uuid;
 
 use super::stage::SESSION;

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use steadfast_core::host::codex;
-use steadfast_core::host::install::{self, CodexHooks, HookTrust};
 use steadfast_engine::process;
+use steadfast_hosts::codex;
+use steadfast_hosts::install;
+use steadfast_hosts::install::{CodexHooks, HookTrust};
 
 use super::{Check, fail, ok, warn};
 use crate::programs;

@@ -4,15 +4,17 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use steadfast_core::action::{self, ActionError, Place};
-use steadfast_core::clock;
-use steadfast_core::goal::{Actor, Goal, GoalStatus};
-use steadfast_core::host::Host;
-use steadfast_core::host::install::{self, HookTrust};
-use steadfast_core::overview;
-use steadfast_core::prompt;
-use steadfast_core::store::Store;
+use steadfast_app::action;
+use steadfast_app::action::{ActionError, Place};
+use steadfast_app::overview;
 use steadfast_engine::codex;
+use steadfast_hosts::install;
+use steadfast_hosts::install::HookTrust;
+use steadfast_model::clock;
+use steadfast_model::goal::{Actor, Goal, GoalStatus};
+use steadfast_model::host::Host;
+use steadfast_model::prompt;
+use steadfast_store::Store;
 
 use super::{Caller, Outcome, refuse_above_shared_cap};
 use crate::failure::{Failure, code};
@@ -67,7 +69,7 @@ fn outcome(store: &Store, goal: Goal, said: &str) -> Result<Outcome, Failure> {
 /// Hooks for this one run where the user's own configuration has none that Codex trusts: without any, the turn would
 /// end like every other and nothing would be counted.
 fn hook_flags() -> Result<Vec<String>, Failure> {
-    let trusted = match steadfast_core::host::codex::home() {
+    let trusted = match steadfast_hosts::codex::home() {
         Some(home) => install::codex_hooks(&home)?.count(HookTrust::Trusted),
         None => 0,
     };

@@ -1,12 +1,12 @@
 //! `goal history` and `goal cleanup`: what was, and what is left over.
 
 use serde_json::json;
-use steadfast_core::action;
-use steadfast_core::clock;
-use steadfast_core::goal::{Actor, Goal};
-use steadfast_core::overview;
-use steadfast_core::store::{EventFilter, Store};
-use steadfast_core::text;
+use steadfast_app::action;
+use steadfast_app::overview;
+use steadfast_model::clock;
+use steadfast_model::goal::{Actor, Goal};
+use steadfast_model::text;
+use steadfast_store::{EventFilter, Store};
 
 use super::{Caller, Outcome, find_place};
 use crate::cli::{CleanupArgs, HistoryArgs};

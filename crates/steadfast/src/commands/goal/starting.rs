@@ -1,16 +1,19 @@
 //! `goal start` and `goal adopt --native`: how a goal comes into being.
 
 use serde_json::json;
-use steadfast_core::action::{self, Place};
-use steadfast_core::clock::Millis;
-use steadfast_core::goal::budget::{self, Budget, BudgetError};
-use steadfast_core::goal::{self, Actor, NewGoal};
-use steadfast_core::native;
-use steadfast_core::overview;
-use steadfast_core::prompt;
-use steadfast_core::session;
-use steadfast_core::store::Store;
-use steadfast_core::text;
+use steadfast_app::action;
+use steadfast_app::action::Place;
+use steadfast_app::native;
+use steadfast_app::overview;
+use steadfast_app::session;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal;
+use steadfast_model::goal::budget;
+use steadfast_model::goal::budget::{Budget, BudgetError};
+use steadfast_model::goal::{Actor, NewGoal};
+use steadfast_model::prompt;
+use steadfast_model::text;
+use steadfast_store::Store;
 
 use super::{Caller, Outcome, count, find_place, refuse_foreign_session};
 use crate::cli::StartArgs;

@@ -2,15 +2,15 @@
 //! Their files are only read, and what is in the store already is left as it is.
 
 use serde_json::json;
-use steadfast_core::clock::Millis;
-use steadfast_core::run::machine;
-use steadfast_core::run::{
+use steadfast_engine::files::import::{self, Imported, ImportedStage};
+use steadfast_engine::plan::{Overrides, plan_loop};
+use steadfast_model::clock::Millis;
+use steadfast_model::run::machine;
+use steadfast_model::run::{
     AgentResult, AttemptUsage, Outcome, Plan, Record, Rule, Run, RunKind, RunLimits, StagePlan, StageStatus, Step,
     Success,
 };
-use steadfast_core::store::{IterationRow, Store, StoreError};
-use steadfast_engine::files::import::{self, Imported, ImportedStage};
-use steadfast_engine::plan::{Overrides, plan_loop};
+use steadfast_store::{IterationRow, Store, StoreError};
 
 use crate::commands::runs::Here;
 use crate::failure::Failure;

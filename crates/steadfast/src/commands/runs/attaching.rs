@@ -1,7 +1,7 @@
 //! `attach`: what the agents of a run print, with the progress line, until the run is over. Leaving changes nothing.
 
-use steadfast_core::run::RunStatus;
 use steadfast_engine::interrupt;
+use steadfast_model::run::RunStatus;
 
 use super::finding::{called, stored};
 use super::logs::{Follower, LOOK_EVERY};

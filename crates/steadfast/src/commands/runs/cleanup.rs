@@ -6,9 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::{Phase, RunKind, RunStatus};
-use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_engine::attempt::{Attempt, Sighting, run_directory};
 use steadfast_engine::checks;
 use steadfast_engine::dispatcher;
@@ -18,6 +15,10 @@ use steadfast_engine::process;
 use steadfast_engine::processes;
 use steadfast_engine::publish::Publisher;
 use steadfast_engine::worktree;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{Phase, RunKind, RunStatus};
+use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 
 use super::finding::{ENGINE_GONE, called, is_starting};
 use super::{Here, logs};

@@ -3,16 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use steadfast_core::paths::Paths;
-use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
-use steadfast_core::run::{Run, RunKind, RunStatus, Stopping};
-use steadfast_core::store::{RunRow, Store};
-use steadfast_core::text;
 use steadfast_engine::dispatcher::{self, DriveError, Engine, Saved};
 use steadfast_engine::files::{self, Address, Holder};
 use steadfast_engine::publish::{Publisher, Watch};
 use steadfast_engine::pursuit::Pursuit;
 use steadfast_engine::{notify, processes};
+use steadfast_model::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
+use steadfast_model::run::{Run, RunKind, RunStatus, Stopping};
+use steadfast_model::text;
+use steadfast_store::{RunRow, Store};
+use steadfast_system::paths::Paths;
 
 use super::finding::{called, stored};
 use super::progress::Progress;

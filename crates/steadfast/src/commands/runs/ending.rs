@@ -3,10 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use steadfast_core::run::{RunStatus, Stopping};
-use steadfast_core::store::{RunRow, Store};
 use steadfast_engine::files;
 use steadfast_engine::publish::KILLED_IN_REGISTRY;
+use steadfast_model::run::{RunStatus, Stopping};
+use steadfast_store::{RunRow, Store};
 
 use super::finding::called;
 use super::{Here, driving, view};

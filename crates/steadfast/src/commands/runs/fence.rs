@@ -1,12 +1,13 @@
 //! What an agent may not do with runs: give one more room, or go on with a goal that was stopped on purpose. Going on
 //! with what only crashed is no privilege.
 
-use steadfast_core::action::{self, ActionError};
-use steadfast_core::clock;
-use steadfast_core::goal::change;
-use steadfast_core::run::RunStatus;
-use steadfast_core::store::{Origin, RunRow, Store};
+use steadfast_app::action;
+use steadfast_app::action::ActionError;
 use steadfast_engine::pursuit;
+use steadfast_model::clock;
+use steadfast_model::goal::change;
+use steadfast_model::run::RunStatus;
+use steadfast_store::{Origin, RunRow, Store};
 
 use crate::commands;
 use crate::failure::Failure;

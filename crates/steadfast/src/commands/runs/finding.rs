@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::host::process::ProcessId;
-use steadfast_core::run::name::RunName;
-use steadfast_core::run::{RunKind, RunStatus};
-use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
-use steadfast_core::text;
 use steadfast_engine::dispatcher;
 use steadfast_engine::publish::{PublishError, Publisher};
 use steadfast_engine::pursuit::Pursuit;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::name::RunName;
+use steadfast_model::run::{RunKind, RunStatus};
+use steadfast_model::text;
+use steadfast_store::{RunFilter, RunLine, RunRow, Store};
+use steadfast_system::process::ProcessId;
 
 use super::{Here, view};
 use crate::failure::{Failure, code};

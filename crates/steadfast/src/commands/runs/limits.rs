@@ -1,9 +1,10 @@
 //! What the command line says about a run, in the words of plans.
 
-use steadfast_core::clock;
-use steadfast_core::goal::budget::{self, Budget};
-use steadfast_core::run::RunLimits;
 use steadfast_engine::plan::{Overrides, agent_kind};
+use steadfast_model::clock;
+use steadfast_model::goal::budget;
+use steadfast_model::goal::budget::Budget;
+use steadfast_model::run::RunLimits;
 
 use crate::cli::{AgentArgs, LimitArgs, RunHow};
 use crate::failure::{Failure, code};

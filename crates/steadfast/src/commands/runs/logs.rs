@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use steadfast_core::bounded::{self, Part};
-use steadfast_core::host::stream;
-use steadfast_core::run::{AgentKind, AttemptId, Plan, RunStatus};
-use steadfast_core::store::RunRow;
-use steadfast_core::{host::Host, text};
 use steadfast_engine::attempt::{Attempt, run_directory};
+use steadfast_hosts::stream;
+use steadfast_model::host::Host;
+use steadfast_model::run::{AgentKind, AttemptId, Plan, RunStatus};
+use steadfast_model::text;
+use steadfast_store::RunRow;
+use steadfast_system::bounded;
+use steadfast_system::bounded::Part;
 
 use super::Here;
 use super::finding::called;

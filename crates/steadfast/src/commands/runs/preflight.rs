@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use steadfast_core::config::AgentsConfig;
-use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule};
-use steadfast_core::store::RunRow;
-use steadfast_core::text;
 use steadfast_engine::{agent, worktree};
+use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule};
+use steadfast_model::text;
+use steadfast_store::RunRow;
+use steadfast_system::config::AgentsConfig;
 
 use super::Here;
 use crate::failure::{Failure, code};

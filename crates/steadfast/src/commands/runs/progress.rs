@@ -2,10 +2,11 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::{AttemptId, Checked, Outcome, Phase, Plan, Record, Run, RunStatus};
-use steadfast_core::text;
 use steadfast_engine::dispatcher::Saved;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{AttemptId, Checked, Outcome, Phase, Plan, Record, Run, RunStatus};
+use steadfast_model::text;
 
 use crate::output;
 
@@ -164,7 +165,7 @@ fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_core::run::{Flight, Rule, RunKind, RunLimits, StagePlan, Wait, WaitReason, machine};
+    use steadfast_model::run::{Flight, Rule, RunKind, RunLimits, StagePlan, Wait, WaitReason, machine};
 
     use super::*;
 

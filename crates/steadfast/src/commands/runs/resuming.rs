@@ -1,9 +1,9 @@
 //! `resume`: going on with a run that was killed, failed, died with its engine, or came to a limit that is larger now.
 
-use steadfast_core::clock;
-use steadfast_core::run::RunStatus;
-use steadfast_core::store::{RunRow, Store, StoreError};
 use steadfast_engine::{dispatcher, pursuit};
+use steadfast_model::clock;
+use steadfast_model::run::RunStatus;
+use steadfast_store::{RunRow, Store, StoreError};
 
 use super::finding::{ENGINE_GONE, stored};
 use super::starting::{How, launch};

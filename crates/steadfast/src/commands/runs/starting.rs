@@ -4,15 +4,16 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use steadfast_core::action::ActionError;
-use steadfast_core::run::machine;
-use steadfast_core::run::{Plan, RunStatus};
-use steadfast_core::store::{Db, RunRow, Store, StoreError};
-use steadfast_core::{log, text};
+use steadfast_app::action::ActionError;
 use steadfast_engine::attempt::run_directory;
 use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::{Planned, dry_run};
 use steadfast_engine::publish;
+use steadfast_model::run::machine;
+use steadfast_model::run::{Plan, RunStatus};
+use steadfast_model::text;
+use steadfast_store::{Db, RunRow, Store, StoreError};
+use steadfast_system::log;
 
 use super::finding::called;
 use super::{Here, detaching, driving, ending, preflight, view};

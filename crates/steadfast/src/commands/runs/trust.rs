@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use steadfast_core::host::process;
-use steadfast_core::run::RunKind;
-use steadfast_core::text;
 use steadfast_engine::durable;
 use steadfast_engine::plan::{Origin, Planned, Used};
+use steadfast_model::run::RunKind;
+use steadfast_model::text;
+use steadfast_system::process;
 
 use super::Here;
 use crate::failure::{Failure, code};
@@ -109,7 +109,7 @@ fn read(ledger: &Path) -> Result<BTreeMap<String, String>, Failure> {
 }
 
 fn write(ledger: &Path, trusted: &BTreeMap<String, String>) -> Result<(), Failure> {
-    steadfast_core::paths::create_private_dir(ledger.parent().unwrap_or(Path::new(".")))?;
+    steadfast_system::paths::create_private_dir(ledger.parent().unwrap_or(Path::new(".")))?;
     let mut text = serde_json::to_vec_pretty(trusted).map_err(std::io::Error::from)?;
     text.push(b'\n');
     Ok(durable::replace(ledger, &text)?)

@@ -3,12 +3,12 @@
 mod status;
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
-use steadfast_core::run::RunStatus;
-use steadfast_core::store::{RunFilter, RunLine};
-use steadfast_core::text;
 use steadfast_engine::files::{self, RegistryEntry};
 use steadfast_engine::plan::{Fault, Level};
+use steadfast_model::clock;
+use steadfast_model::run::RunStatus;
+use steadfast_model::text;
+use steadfast_store::{RunFilter, RunLine};
 
 use super::Here;
 use super::finding::is_starting;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steadfast_core::overview::session::{SessionLine, session_line};
-use steadfast_core::project;
-use steadfast_core::store::SessionActivity;
-use steadfast_core::text;
+use steadfast_app::overview::session::{SessionLine, session_line};
+use steadfast_model::text;
+use steadfast_store::SessionActivity;
+use steadfast_system::project;
 
 use super::{Asked, age, project_name};
 use crate::failure::Failure;

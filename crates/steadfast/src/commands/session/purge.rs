@@ -1,12 +1,13 @@
 //! `session purge`: forgetting at a person's word. It asks nothing and prints what went; `--dry-run` prints what would.
 
 use serde_json::json;
-use steadfast_core::action::{self, ActionError};
-use steadfast_core::clock::{DAY, Millis};
-use steadfast_core::goal::Actor;
-use steadfast_core::host::process;
-use steadfast_core::store::{Db, Forgotten, Origin, Store, StoreError};
-use steadfast_core::text;
+use steadfast_app::action;
+use steadfast_app::action::ActionError;
+use steadfast_model::clock::{DAY, Millis};
+use steadfast_model::goal::Actor;
+use steadfast_model::text;
+use steadfast_store::{Db, Forgotten, Origin, Store, StoreError};
+use steadfast_system::process;
 
 use super::{Asked, age, by_beginning, not_found, project_name};
 use crate::cli::session::PurgeArgs;

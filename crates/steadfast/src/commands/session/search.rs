@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
-use steadfast_core::overview::session::remembered_view;
-use steadfast_core::project;
-use steadfast_core::store::{Db, Hit, Scope};
-use steadfast_core::text;
+use steadfast_app::overview::session::remembered_view;
+use steadfast_model::clock;
+use steadfast_model::text;
+use steadfast_store::{Db, Hit, Scope};
+use steadfast_system::project;
 
 use super::{Asked, by_beginning, category, not_found, project_name};
 use crate::cli::session::SearchArgs;

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use serde_json::json;
-use steadfast_core::clock;
-use steadfast_core::memory::TaskStatus;
-use steadfast_core::memory::snapshot::After;
-use steadfast_core::native;
-use steadfast_core::overview::session::{SessionView, remembered_view, session_view};
-use steadfast_core::overview::snapshot::{Occasion, snapshot_text};
-use steadfast_core::store::MemoryFilter;
-use steadfast_core::text;
+use steadfast_app::native;
+use steadfast_app::overview::session::{SessionView, remembered_view, session_view};
+use steadfast_app::overview::snapshot::{Occasion, snapshot_text};
+use steadfast_memory::snapshot::After;
+use steadfast_model::clock;
+use steadfast_model::memory::TaskStatus;
+use steadfast_model::text;
+use steadfast_store::MemoryFilter;
 
 use super::{Asked, category, not_found};
 use crate::cli::session::{EventsArgs, WhichSession};

@@ -2,9 +2,10 @@
 
 use std::path::{Path, absolute};
 
-use steadfast_core::env_vars;
-use steadfast_core::host::install::{self, CodexWanted, HookTrust, Plan};
-use steadfast_core::paths::Paths;
+use steadfast_hosts::install;
+use steadfast_hosts::install::{CodexWanted, HookTrust, Plan};
+use steadfast_system::env_vars;
+use steadfast_system::paths::Paths;
 
 use crate::codex_skills;
 use crate::failure::Failure;

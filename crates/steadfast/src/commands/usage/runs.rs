@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
-use steadfast_core::clock::{self, Millis};
-use steadfast_core::host::Host;
-use steadfast_core::paths::Paths;
-use steadfast_core::store::{IterationUsage, Store};
-use steadfast_core::text;
-use steadfast_core::usage::report::{Amounts, Filter};
-use steadfast_core::usage::summary::{Summary, Tokens};
+use steadfast_app::usage::report::{Amounts, Filter};
+use steadfast_app::usage::summary::{Summary, Tokens};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
+use steadfast_model::text;
+use steadfast_store::{IterationUsage, Store};
+use steadfast_system::paths::Paths;
 
 use super::table::{self, Column};
 use super::{amounts_json, day_of, last_part, width};

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
-use steadfast_core::clock::Millis;
-use steadfast_core::text;
-use steadfast_core::usage::report::{Amounts, Key, Report, Row, View};
+use steadfast_app::usage::report::{Amounts, Key, Report, Row, View};
+use steadfast_model::clock::Millis;
+use steadfast_model::text;
 
 use super::last_part;
 

@@ -1,7 +1,7 @@
 //! Where iterations work: in worktrees, alone or one for all; and what is told when such a place is lost.
 
-use steadfast_core::run::{Check, Checked};
 use steadfast_engine::publish;
+use steadfast_model::run::{Check, Checked};
 
 use super::*;
 

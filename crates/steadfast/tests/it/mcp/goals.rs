@@ -1,9 +1,9 @@
 //! The life of a goal through the tools, and what the worker is not allowed.
 
 use serde_json::json;
-use steadfast_core::action;
-use steadfast_core::clock;
-use steadfast_core::goal::change;
+use steadfast_app::action;
+use steadfast_model::clock;
+use steadfast_model::goal::change;
 
 use super::world::{USER, World};
 

@@ -1,9 +1,9 @@
 //! What a model finds again of its own session, and only of that.
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
-use steadfast_core::memory::{Category, Finding, Findings, Importance};
-use steadfast_core::store::ParentLink;
+use steadfast_model::clock;
+use steadfast_model::memory::{Category, Finding, Findings, Importance};
+use steadfast_store::ParentLink;
 
 use super::world::{World, refusal};
 

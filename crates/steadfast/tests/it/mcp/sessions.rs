@@ -1,7 +1,7 @@
 //! Whose goal a call is about.
 
 use serde_json::json;
-use steadfast_core::clock;
+use steadfast_model::clock;
 
 use super::world::{World, refusal, success};
 

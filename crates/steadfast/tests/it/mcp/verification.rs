@@ -1,10 +1,11 @@
 //! Goals with the user's own checks.
 
 use serde_json::json;
-use steadfast_core::action::{self, Place};
-use steadfast_core::clock;
-use steadfast_core::goal::NewGoal;
-use steadfast_core::goal::change;
+use steadfast_app::action;
+use steadfast_app::action::Place;
+use steadfast_model::clock;
+use steadfast_model::goal::NewGoal;
+use steadfast_model::goal::change;
 
 use super::world::{USER, World, success};
 

@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steadfast_core::clock;
-use steadfast_core::env_vars;
-use steadfast_core::goal::{Actor, Goal};
-use steadfast_core::host::Host;
-use steadfast_core::store::{EventFilter, Origin, Session, Store, ToolCall};
+use steadfast_model::clock;
+use steadfast_model::goal::{Actor, Goal};
+use steadfast_model::host::Host;
+use steadfast_store::{EventFilter, Origin, Session, Store, ToolCall};
+use steadfast_system::env_vars;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 pub(super) const USER: Origin = Origin { actor: Actor::User, place: "test" };

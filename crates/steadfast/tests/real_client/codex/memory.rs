@@ -10,7 +10,8 @@ use super::tui::Tui;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
-use steadfast_core::host::{Host, Since, holds_text};
+use steadfast_hosts::{Since, holds_text};
+use steadfast_model::host::Host;
 
 const GOAL: &str = "Keep <this> & \"that\", word for word";
 /// Context that makes the client compact before the next request.

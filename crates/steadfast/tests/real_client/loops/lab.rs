@@ -12,9 +12,9 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use steadfast_core::price::Table;
-use steadfast_core::store::Store;
-use steadfast_core::usage::Response;
+use steadfast_model::price::Table;
+use steadfast_model::reading::Response;
+use steadfast_store::Store;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 

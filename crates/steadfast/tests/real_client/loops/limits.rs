@@ -7,7 +7,7 @@ use crate::model::ScriptedModel;
 use crate::reply::{Reply, Usage};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
-use steadfast_core::clock;
+use steadfast_model::clock;
 
 /// A few seconds from now, as the clients' services tell it.
 const AHEAD_SECONDS: i64 = 5;

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::host::{Host, Since, holds_text};
+use crate::{Since, holds_text};
+use steadfast_model::host::Host;
 
 const GOAL: &str = "Fix the <parser> & 'ship' it";
 

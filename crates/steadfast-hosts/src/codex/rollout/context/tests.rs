@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::host::{Host, holds_text};
+use crate::holds_text;
+use steadfast_model::host::Host;
 
 fn sample() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/codex/context/goal-compacted-in-turn-resumed.jsonl");

@@ -72,7 +72,7 @@ proptest! {
         let path = directory.path().join("rollout.jsonl");
         fs_err::write(&path, &text.as_bytes()[..cut.index(text.len() + 1)]).unwrap();
         let position = read(&path, &Position::default()).unwrap().position;
-        let forgetful = usage::end_of_file(&path).unwrap();
+        let forgetful = lines::end_of_file(&path).unwrap();
         prop_assert_eq!((&*forgetful.carry, forgetful.offset), ("", position.offset));
         fs_err::write(&path, &text).unwrap();
         prop_assert_eq!(read(&path, &forgetful).unwrap(), read(&path, &position).unwrap());

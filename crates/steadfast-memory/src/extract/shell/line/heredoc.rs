@@ -77,7 +77,7 @@ fn quotation_length(text: &str) -> usize {
 }
 
 /// The text that `$(cat <<'EOF' … EOF)` gives, which is how messages of several lines are written.
-pub(in crate::memory::extract) fn unwrapped(word: &str) -> &str {
+pub(in crate::extract) fn unwrapped(word: &str) -> &str {
     let Some(rest) = word.trim().strip_prefix("$(cat <<") else {
         return word;
     };

@@ -1,7 +1,7 @@
 //! Attempts that do not come through.
 
 use super::*;
-use crate::host::trouble::FARTHEST_RESET;
+use crate::reading::FARTHEST_RESET;
 
 #[test]
 fn errors_are_tried_again_later_and_later_and_five_in_a_row_end_the_run() {

@@ -1,8 +1,8 @@
 //! What is trusted is what runs: the plan that was made, not what its files say by the time somebody asks.
 
-use steadfast_core::config::Config;
-use steadfast_core::paths::Paths;
 use steadfast_engine::plan::{Catalogue, Overrides, plan_loop, plan_pipeline};
+use steadfast_system::config::Config;
+use steadfast_system::paths::Paths;
 use tempfile::TempDir;
 
 use super::*;

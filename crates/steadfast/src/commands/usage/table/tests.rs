@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use steadfast_core::host::Host;
-use steadfast_core::usage::summary::Tokens;
+use steadfast_app::usage::summary::Tokens;
+use steadfast_model::host::Host;
 
 use super::*;
 

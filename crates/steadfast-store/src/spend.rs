@@ -1,24 +1,14 @@
 //! What all goals and runs together spend in a day and a week, and the caps a person set on that. Days and weeks are
 //! those of the machine's own time zone; a week begins on Monday.
 
-use jiff::tz::TimeZone;
-use jiff::{Timestamp, Unit};
-
-use crate::clock::{DAY, Millis};
-use crate::config::SharedLimits;
-use crate::goal::limit::SharedSpend;
-use crate::store::{Db, StoreError};
-
-/// Tokens and money that goals and runs were charged with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spend {
-    pub tokens: i64,
-    pub cost_micros: i64,
-}
+use crate::{Db, StoreError};
+use steadfast_model::clock::{Millis, day_start, week_start};
+use steadfast_model::goal::limit::{SharedSpend, Spend};
+use steadfast_system::config::SharedLimits;
 
 /// What all of them spent today.
 pub fn today(db: Db<'_>, now: Millis) -> Result<Spend, StoreError> {
-    db.spent_since(day_start(now, 0))
+    db.spent_since(day_start(now))
 }
 
 /// How near all of them are to the caps of the day and the week.
@@ -28,7 +18,7 @@ pub fn shared(db: Db<'_>, limits: &SharedLimits, now: Millis) -> Result<SharedSp
 
 /// The same with something that was spent just now and is not in the store yet.
 pub fn shared_with(db: Db<'_>, limits: &SharedLimits, more: Spend, now: Millis) -> Result<SharedSpend, StoreError> {
-    let day = near(db, limits.daily_tokens, limits.daily_usd, more, || day_start(now, 0))?;
+    let day = near(db, limits.daily_tokens, limits.daily_usd, more, || day_start(now))?;
     if day == SharedSpend::Reached {
         return Ok(day);
     }
@@ -60,21 +50,4 @@ fn near(
         (false, true) => SharedSpend::Near,
         (false, false) => SharedSpend::Free,
     })
-}
-
-/// Midnight, `days` before today.
-fn day_start(now: Millis, days: i64) -> Millis {
-    Timestamp::from_millisecond(now)
-        .ok()
-        .map(|moment| moment.to_zoned(TimeZone::system()))
-        .and_then(|here| here.round(jiff::ZonedRound::new().smallest(Unit::Day).mode(jiff::RoundMode::Trunc)).ok())
-        .and_then(|midnight| midnight.checked_sub(jiff::Span::new().days(days)).ok())
-        // A clock outside of all calendars has no midnight; the last day is close enough.
-        .map_or(now - DAY * (days + 1), |midnight| midnight.timestamp().as_millisecond())
-}
-
-fn week_start(now: Millis) -> Millis {
-    let weekday = Timestamp::from_millisecond(now)
-        .map_or(0, |moment| moment.to_zoned(TimeZone::system()).weekday().to_monday_zero_offset());
-    day_start(now, i64::from(weekday))
 }

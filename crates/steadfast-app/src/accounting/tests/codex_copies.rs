@@ -3,15 +3,23 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::accounting::{FileReading, read_session, read_subagent, record};
-use crate::action::{self, Place};
-use crate::goal::budget::Budget;
-use crate::host::Host;
-use crate::store::Store;
-use crate::testing::{HOOK, START, USER, new_goal};
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../steadfast-hosts/samples/codex/rollout").join(name)
+}
+
+fn sample_lines(name: &str) -> Vec<Value> {
+    let text = fs_err::read_to_string(sample(name)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn file_of(lines: &[Value]) -> String {
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    lines.join("\n") + "\n"
+}
 
 /// The captures are of the hours before [`START`].
-const EARLY: Millis = START - 6 * crate::testing::HOUR;
+const EARLY: Millis = START - 6 * HOUR;
 
 struct Machine {
     directory: tempfile::TempDir,

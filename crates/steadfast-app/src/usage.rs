@@ -1,0 +1,6 @@
+//! `steadfast usage`: every response in the session files of the machine, summed once.
+
+mod cache;
+pub mod collect;
+pub mod report;
+pub mod summary;

@@ -1,0 +1,19 @@
+//! The leaf of the workspace: pure values and decisions. No file, database, process or client JSON is read here, so
+//! that every crate above can depend on it and every decision can be tested without I/O.
+//!
+//! Reading order: [`goal`], [`run`], [`hook`], [`reading`], [`memory`].
+
+pub mod clock;
+pub mod directive;
+pub mod goal;
+pub mod hook;
+pub mod host;
+pub mod memory;
+pub mod price;
+pub mod prompt;
+pub mod reading;
+pub mod redact;
+pub mod run;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod text;

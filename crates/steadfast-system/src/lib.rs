@@ -1,0 +1,9 @@
+//! The machine: environment variables, paths and configuration, files within bounds, processes.
+
+pub mod bounded;
+pub mod config;
+pub mod env_vars;
+pub mod log;
+pub mod paths;
+pub mod process;
+pub mod project;
