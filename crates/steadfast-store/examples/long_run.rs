@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use crate::{Store, StoreError};
 use steadfast_model::clock;
 use steadfast_model::run::machine::{begin, step};
 use steadfast_model::run::{
     AgentKind, AgentPlan, AgentResult, AttemptId, Outcome, Plan, Rule, RunEvent, RunKind, RunLimits, StagePlan, Success,
 };
+use steadfast_store::{Store, StoreError};
 
 /// Steps saved together: who waits for the disk after each one measures the disk.
 const AT_ONCE: u32 = 1_000;

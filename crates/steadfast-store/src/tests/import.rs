@@ -5,6 +5,7 @@ use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::change::{self, CompletedBy};
 
 use crate::EventFilter;
+use crate::testing::USER;
 
 /// Another store with two goals of one session, the first of them replaced.
 fn other() -> World {
@@ -78,7 +79,7 @@ fn a_store_in_use_at_an_odd_path_is_imported_with_its_newest_rows() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("a?b#c %41 ä/goals.db");
     let mut other = Store::open(&path).unwrap();
-    other.write(|db| db.start_goal(&goal(), None, crate::testing::USER)).unwrap();
+    other.write(|db| db.start_goal(&goal(), None, USER)).unwrap();
     let mut world = World::new();
     // Its log holds the goal; the file itself does not yet.
     assert_eq!(world.store.import(&path).unwrap().goals, 1);

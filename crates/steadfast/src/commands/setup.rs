@@ -6,7 +6,6 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steadfast_hosts;
 use steadfast_hosts::claude;
 use steadfast_hosts::install;
 use steadfast_hosts::install::{Consent, Plan, Wanted};
@@ -93,7 +92,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
 fn config_dirs(host: Host) -> Vec<PathBuf> {
     match host {
         Host::Claude => claude::config_dirs(),
-        Host::Codex => host::codex::home().into_iter().collect(),
+        Host::Codex => steadfast_hosts::codex::home().into_iter().collect(),
     }
 }
 
