@@ -91,7 +91,7 @@ fn claude_result(fields: &serde_json::Value) -> String {
 }
 
 #[test]
-fn a_command_that_ends_well_has_a_result_even_if_it_says_nothing() {
+fn a_successful_command_has_a_result_without_output() {
     let success = Left::command().success();
     let expected = Success {
         footprint: success.footprint.clone(),
@@ -109,7 +109,7 @@ fn a_command_that_ends_well_has_a_result_even_if_it_says_nothing() {
 }
 
 #[test]
-fn a_result_file_that_nobody_understands_is_a_missing_result() {
+fn an_unreadable_result_file_is_a_missing_result() {
     let with = |file: &str, output: &str| Left::command().file(RESULT, file).file(OUTPUT, output);
     for broken in ["{\"summary\": \"cut o", "done", "[]", ""] {
         for output in ["", "all fine\n"] {
@@ -125,7 +125,7 @@ fn a_result_file_that_nobody_understands_is_a_missing_result() {
 }
 
 #[test]
-fn a_command_that_ends_badly_says_why_in_its_last_lines() {
+fn the_last_lines_of_a_failed_command_are_its_error() {
     let failed = |code: i32, errors: &str, output: &str| {
         Left::command().ended(Some(exit(Some(code)))).file(ERRORS, errors).file(OUTPUT, output).failure()
     };
@@ -154,7 +154,7 @@ fn a_command_that_ends_badly_says_why_in_its_last_lines() {
 }
 
 #[test]
-fn how_the_keeper_saw_it_end_comes_first() {
+fn the_exit_recorded_by_the_supervisor_comes_first() {
     let with = |change: fn(&mut Exit), stopping: bool| {
         let mut exit = exit(None);
         change(&mut exit);
@@ -174,7 +174,7 @@ fn how_the_keeper_saw_it_end_comes_first() {
 }
 
 #[test]
-fn a_lost_attempt_tells_when_it_began() {
+fn a_lost_attempt_reports_its_start_time() {
     let keeper = Keeper {
         identity: crate::processes::Identity { pid: 1, started: String::new(), boot: String::new() },
         started_at_ms: NOON - 9_000,

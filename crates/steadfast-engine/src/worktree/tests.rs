@@ -121,7 +121,7 @@ fn a_later_run_of_the_same_name_gets_another_branch() {
 }
 
 #[test]
-fn what_a_killed_git_only_began_to_write_down_stops_nobody() {
+fn an_entry_half_written_by_a_killed_git_is_removed() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let other = Worktree::new(&home, &project, "run-1", "fix", "1-2");
@@ -147,7 +147,7 @@ fn without_a_repository_there_is_no_worktree() {
 }
 
 #[test]
-fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
+fn a_half_created_or_half_removed_worktree_is_created_again() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
@@ -172,7 +172,7 @@ fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
 }
 
 #[test]
-fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
+fn locks_of_a_killed_git_are_removed() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
@@ -190,7 +190,7 @@ fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
 }
 
 #[test]
-fn one_that_nobody_waits_for_is_given_up_and_made_later() {
+fn a_cancelled_worktree_is_created_later() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
@@ -204,7 +204,7 @@ fn one_that_nobody_waits_for_is_given_up_and_made_later() {
 }
 
 #[test]
-fn work_in_one_that_git_does_not_know_any_more_is_not_removed() {
+fn work_in_a_worktree_unknown_to_git_is_not_removed() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");

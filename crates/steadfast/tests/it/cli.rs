@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::env::{Env, finish};
 
 #[test]
-fn a_goal_lives_from_start_to_completion_by_hand() {
+fn a_goal_is_started_and_completed_by_hand() {
     let env = Env::new();
     let goal = env.start(&["Ship it", "--budget", "10M"]);
     assert_eq!(
@@ -148,7 +148,7 @@ fn a_session_is_never_guessed() {
 }
 
 #[test]
-fn cleanup_touches_only_orphans() {
+fn cleanup_deletes_only_orphans() {
     let env = Env::new();
     env.start(&["alive"]);
     env.run(&["goal", "start", "orphan", "--session", "gone"]).succeeds();
@@ -195,7 +195,7 @@ impl crate::env::Output {
 }
 
 #[test]
-fn the_store_can_be_found_copied_and_checked() {
+fn db_path_backup_and_check_work() {
     let env = Env::new();
     assert_eq!(env.run(&["db", "path"]).succeeds().stdout.trim(), env.store().to_str().unwrap());
     env.run(&["db", "check"]).fails_with(4, "does not exist");
@@ -213,7 +213,7 @@ fn the_store_can_be_found_copied_and_checked() {
 }
 
 #[test]
-fn the_status_line_is_about_the_session_on_stdin() {
+fn the_status_line_shows_the_session_on_stdin() {
     let env = Env::new();
     env.start(&["x", "--budget", "10M"]);
     env.run(&["goal", "start", "y", "--session", "s2"]).succeeds();

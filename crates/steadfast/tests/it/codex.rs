@@ -134,7 +134,7 @@ fn tools_are_charged_as_they_run_and_subagents_with_them() {
 }
 
 #[test]
-fn an_interrupt_pauses_and_failures_are_told_with_the_way_on() {
+fn an_interrupt_pauses_and_failures_are_reported_with_a_hint() {
     let env = Env::pursuing();
     let failed = json!({"error": "stream disconnected before completion", "turn_id": "t1"});
     for _ in 0..3 {
@@ -164,7 +164,7 @@ fn an_interrupt_pauses_and_failures_are_told_with_the_way_on() {
 }
 
 #[test]
-fn a_session_that_starts_twice_is_told_once_and_a_compaction_in_the_middle_again() {
+fn a_double_start_injects_once_and_a_later_compaction_again() {
     let env = Env::pursuing();
     env.codex(THREAD, "SessionEnd", &json!({}));
     assert!(text(&env.thread_status()["next"]).contains("resume --continue"));
@@ -253,7 +253,7 @@ fn a_goal_moves_to_codex_and_back_with_its_budget_and_history() {
 }
 
 #[test]
-fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
+fn resume_continue_works_only_for_a_closed_codex_session() {
     let env = Env::pursuing();
     let bin = env.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
@@ -283,7 +283,7 @@ fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
 }
 
 #[test]
-fn clear_leaves_a_goal_that_can_be_adopted_and_a_fork_is_told_of_its_parents() {
+fn a_goal_can_be_adopted_after_clear_and_a_fork_is_offered_its_parents() {
     let env = Env::pursuing();
     let id = text(&env.thread_status()["goal_id"])[..8].to_owned();
     let cleared = env.codex("cleared", "SessionStart.clear", &json!({}));
@@ -329,7 +329,7 @@ fn the_tool_server_takes_the_session_from_codexs_call() {
 }
 
 #[test]
-fn the_shell_of_codexs_agent_sees_its_own_goal_and_has_no_way_to_its_limits() {
+fn codexs_agent_sees_its_own_goal_and_cannot_change_its_limits() {
     let env = Env::pursuing();
     let inside = |arguments: &[&str]| {
         let mut command = env.command(&[&["goal"], arguments].concat());

@@ -43,7 +43,7 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 #[test]
-fn every_promise_holds_and_the_user_is_left_alone() {
+fn every_promise_holds_and_no_user_file_is_touched() {
     let (home, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (summary, story) = finish(start(home.path(), temp.path()));
     assert_eq!(summary["ok"], json!(true), "{summary:#}");
@@ -67,7 +67,7 @@ fn every_promise_holds_and_the_user_is_left_alone() {
 }
 
 #[test]
-fn two_demos_at_once_do_not_meet() {
+fn concurrent_demos_do_not_interfere() {
     let (home, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let demos = [start(home.path(), temp.path()), start(home.path(), temp.path())];
     let [first, second] = demos.map(|demo| finish(demo).0);
@@ -77,7 +77,7 @@ fn two_demos_at_once_do_not_meet() {
 }
 
 #[test]
-fn a_story_that_goes_another_way_is_reported() {
+fn a_broken_promise_is_reported() {
     let (home, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     // With a shell whose checks always pass, the early "done" is not refused and nobody is killed.
     let bin = tempfile::tempdir().unwrap();

@@ -65,7 +65,7 @@ impl World {
     /// An engine in a process of its own, to be killed.
     fn engine_process(&self, crash_at: &str) -> Child {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "engine::drives_in_a_process_of_its_own", "--ignored", "--nocapture"])
+            .args(["--exact", "engine::drive_in_a_separate_process", "--ignored", "--nocapture"])
             .env("STEADFAST_TEST_ROOT", self.root.path())
             .env("STEADFAST_CRASH_AT", crash_at)
             .stdin(Stdio::null())
@@ -109,7 +109,7 @@ fn engine(root: &Path) -> Engine {
 
 #[test]
 #[ignore = "other tests start it as the engine they kill"]
-fn drives_in_a_process_of_its_own() {
+fn drive_in_a_separate_process() {
     let Some(root) = std::env::var_os("STEADFAST_TEST_ROOT").map(PathBuf::from) else { return };
     let mut store = Store::open(&root.join("home/goals.db")).unwrap();
     dispatcher::drive(&mut store, &engine(&root), RUN, &mut ()).unwrap();
@@ -151,7 +151,7 @@ fn a_loop_runs_its_iterations_and_keeps_their_results() {
 }
 
 #[test]
-fn two_agreeing_iterations_are_a_plateau_and_a_forgotten_vote_is_asked_for_again() {
+fn two_agreeing_iterations_are_a_plateau_and_a_missing_vote_is_retried() {
     let world = World::new();
     // The second attempt forgets to vote.
     let script =
@@ -162,7 +162,7 @@ fn two_agreeing_iterations_are_a_plateau_and_a_forgotten_vote_is_asked_for_again
 }
 
 #[test]
-fn the_world_decides_where_the_rule_says_so() {
+fn external_rules_are_checked_by_command_file_or_beads() {
     let world = World::new();
     let rule = Rule::All(vec![Rule::Promise("DONE".into()), Rule::Command("test $(wc -l < tries) -ge 2".into())]);
     let script = "echo x >> tries; echo '<promise>DONE</promise>'";
@@ -184,7 +184,7 @@ fn outputs_of_a_stage_reach_the_next_one_word_for_word() {
 }
 
 #[test]
-fn another_agent_judges_where_the_plan_names_one() {
+fn a_judge_decides_if_the_plan_names_one() {
     let world = World::new();
     let mut improve = stage("improve", "echo x >> tries; echo done", 9, Rule::Plateau(2));
     improve.judge = Some(shell(
@@ -198,7 +198,7 @@ fn another_agent_judges_where_the_plan_names_one() {
 }
 
 #[test]
-fn a_judge_whose_engine_was_killed_is_ended_with_the_run_and_another_one_asked_later() {
+fn a_judge_of_a_killed_engine_is_ended_and_another_asked_later() {
     let world = World::new();
     let mut improve = stage("improve", "echo x >> tries; echo done", 9, Rule::Plateau(1));
     // The answer as other tools ask for it.
@@ -250,7 +250,7 @@ impl Observer for Watcher {
 }
 
 #[test]
-fn an_observer_sees_what_is_saved_names_files_and_may_end_the_run() {
+fn an_observer_sees_saved_steps_names_files_and_may_end_the_run() {
     let world = World::new();
     let mut work = stage("work", "cat; [ $STEADFAST_ITERATION -lt 3 ] || sleep 60", 9, Rule::FixedN);
     work.prompt = "to ${OUTPUT}\n".into();
@@ -262,7 +262,7 @@ fn an_observer_sees_what_is_saved_names_files_and_may_end_the_run() {
 }
 
 #[test]
-fn an_agent_that_fails_is_tried_again_and_one_that_is_not_there_is_not() {
+fn a_failing_agent_is_retried_and_a_missing_one_is_not() {
     let world = World::new();
     let script = "echo x >> tries; [ $(wc -l < tries) -ge 3 ] || { echo overloaded >&2; exit 1; }; echo fine";
     let run = world.drive(&plan(vec![stage("work", script, 1, Rule::FixedN)]));
@@ -278,7 +278,7 @@ fn an_agent_that_fails_is_tried_again_and_one_that_is_not_there_is_not() {
 }
 
 #[test]
-fn a_request_to_stop_ends_agent_and_run() {
+fn a_stop_request_ends_agent_and_run() {
     let world = World::new();
     world.create(&plan(vec![stage(
         "work",
@@ -298,7 +298,7 @@ fn a_request_to_stop_ends_agent_and_run() {
 }
 
 #[test]
-fn a_run_that_was_killed_goes_on_where_it_was() {
+fn a_killed_run_resumes_where_it_was() {
     let world = World::new();
     let script = "echo $STEADFAST_ITERATION >> began; [ $STEADFAST_ITERATION = 1 ] || [ -e go ] || sleep 60";
     world.create(&plan(vec![stage("work", script, 2, Rule::FixedN)]));
@@ -341,7 +341,7 @@ fn slow() -> Plan {
 }
 
 #[test]
-fn an_agent_outlives_its_engine_and_is_waited_for() {
+fn the_next_engine_waits_for_a_surviving_agent() {
     let world = World::new();
     world.create(&slow());
     let mut killed = world.engine_process("");
@@ -362,7 +362,7 @@ fn three() -> Vec<String> {
 }
 
 #[test]
-fn an_agent_whose_engine_and_keeper_were_killed_is_not_doubled() {
+fn an_agent_whose_engine_and_supervisor_were_killed_is_not_started_twice() {
     let world = World::new();
     world.create(&slow());
     let mut killed = world.engine_process("");
@@ -415,7 +415,7 @@ fn wherever_the_engine_dies_every_iteration_is_committed_once() {
 }
 
 #[test]
-fn wherever_the_keeper_dies_every_iteration_is_committed_once() {
+fn wherever_the_supervisor_dies_every_iteration_is_committed_once() {
     for point in [
         "shim.started:2",
         "shim.locked:2",
@@ -437,7 +437,7 @@ fn wherever_the_keeper_dies_every_iteration_is_committed_once() {
 }
 
 #[test]
-fn a_first_signal_stops_the_run_and_a_second_one_at_once() {
+fn a_first_signal_stops_the_run_and_a_second_kills_it() {
     for signals in [1, 2] {
         let world = World::new();
         let script = "trap '' TERM; echo $$ > agent; while :; do sleep 0.1; done";

@@ -38,7 +38,7 @@ fn privileged_verbs_are_refused_in_an_agents_shell_and_logged() {
 }
 
 #[test]
-fn an_agent_may_not_choose_checks_or_touch_another_session() {
+fn an_agent_may_not_choose_checks_or_change_another_session() {
     let env = Env::new();
     env.start(&["x"]);
     env.run(&["goal", "start", "other's", "--session", "s2"]).succeeds();
@@ -91,7 +91,7 @@ fn goal_state(world: &World, session: &str) -> (String, String) {
 }
 
 #[test]
-fn an_agent_may_not_give_runs_more_room() {
+fn an_agent_may_not_raise_the_limits_of_runs() {
     let world = World::new();
     let agent = world.agent(COUNT_TRIES);
     let limited = world.run(&["run", "Count", "--agent", &agent, "--max", "1", "--budget", "1M", "--json"]);
@@ -115,7 +115,7 @@ fn an_agent_may_not_give_runs_more_room() {
 }
 
 #[test]
-fn an_agent_may_not_go_on_with_a_goal_that_a_person_stopped() {
+fn an_agent_may_not_resume_a_goal_stopped_by_the_user() {
     let world = World::new();
     let name = crashed_goal(&world);
     world.run(&["goal", "pause", "--session", &name]).succeeds();
@@ -134,7 +134,7 @@ fn an_agent_may_not_go_on_with_a_goal_that_a_person_stopped() {
 }
 
 #[test]
-fn an_agent_may_not_undo_a_kill_that_nobody_carried_out_yet() {
+fn an_agent_may_not_undo_a_pending_kill() {
     let world = World::new();
     let name = crashed_goal(&world);
     world.jq(&format!(".sessions[\"loop-{name}\"].status = \"killed\""));
@@ -145,7 +145,7 @@ fn an_agent_may_not_undo_a_kill_that_nobody_carried_out_yet() {
 }
 
 #[test]
-fn an_agent_may_go_on_with_what_only_crashed() {
+fn an_agent_may_resume_a_crashed_run() {
     for is_marked in [false, true] {
         let world = World::new();
         let name = crashed_goal(&world);

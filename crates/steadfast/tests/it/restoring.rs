@@ -67,7 +67,7 @@ fn pursuing(client: Client, objective: &str) -> Env {
 }
 
 #[test]
-fn an_edited_goal_replaces_what_was_stated_and_a_paused_one_is_no_order() {
+fn an_edited_goal_replaces_the_stated_one_and_a_paused_one_is_not_an_order() {
     for client in CLIENTS {
         let env = pursuing(client, "Port the service to MySQL");
         env.run(&["goal", "edit", "Port the service to Postgres", "--session", THREAD]).succeeds();
@@ -83,7 +83,7 @@ fn an_edited_goal_replaces_what_was_stated_and_a_paused_one_is_no_order() {
 }
 
 #[test]
-fn what_was_stated_before_the_goal_is_told_and_no_order() {
+fn an_earlier_stated_goal_is_shown_but_is_not_an_order() {
     let env = Env::new();
     Client::Claude.prompt(&env, "s1", "goal: the first idea of it");
     later();
@@ -94,7 +94,7 @@ fn what_was_stated_before_the_goal_is_told_and_no_order() {
 }
 
 #[test]
-fn words_after_goal_steer_the_durable_goal_without_a_model() {
+fn goal_prompt_commands_steer_the_durable_goal_without_a_model() {
     for client in CLIENTS {
         let env = pursuing(client, "Ship the lighthouse");
         for (word, status, said) in [
@@ -121,7 +121,7 @@ fn words_after_goal_steer_the_durable_goal_without_a_model() {
 }
 
 #[test]
-fn without_a_durable_goal_the_words_are_for_what_was_stated_and_say_what_they_did() {
+fn goal_prompt_commands_steer_the_stated_goal_and_report_the_result() {
     for client in CLIENTS {
         let env = Env::new();
         let reply = client.prompt(&env, THREAD, "/goal Ship the lighthouse");
@@ -146,7 +146,7 @@ fn without_a_durable_goal_the_words_are_for_what_was_stated_and_say_what_they_di
 }
 
 #[test]
-fn a_goal_of_the_clients_own_is_steered_by_the_client() {
+fn the_client_steers_its_own_goal() {
     let env = pursuing(Client::Claude, "Ship the lighthouse");
     let native = |condition: &str| {
         json!({"type": "attachment", "uuid": "u", "timestamp": crate::env::now(),
@@ -168,7 +168,7 @@ fn a_goal_of_the_clients_own_is_steered_by_the_client() {
 }
 
 #[test]
-fn starts_that_come_in_pairs_tell_once_and_others_each_time() {
+fn paired_starts_inject_once_and_others_each_time() {
     for (steps, told) in [
         (&["before", "resume", "compact"][..], &[true, false][..]),
         (&["before", "compact", "resume"], &[true, false]),
@@ -206,7 +206,7 @@ fn starts_that_come_in_pairs_tell_once_and_others_each_time() {
 }
 
 #[test]
-fn after_clear_the_session_that_was_cleared_is_offered_and_no_other() {
+fn after_clear_only_the_cleared_session_is_offered() {
     let env = Env::new();
     for session in ["a", "b"] {
         Client::Claude.start(&env, session, "startup", &json!({}));
@@ -230,7 +230,7 @@ fn after_clear_the_session_that_was_cleared_is_offered_and_no_other() {
 }
 
 #[test]
-fn a_goal_stated_in_codex_is_kept_in_one_clean_text() {
+fn a_goal_stated_in_codex_is_stored_as_one_clean_text() {
     let env = Env::new();
     Client::Codex.start(&env, THREAD, "startup", &json!({}));
     Client::Codex.prompt(&env, THREAD, "goal: first <x>\r\nsecond\u{7} line with DB_PASSWORD=hunter2secret99");
@@ -264,7 +264,7 @@ fn a_fork_is_never_ordered_to_pursue_its_parents_durable_goal() {
 }
 
 #[test]
-fn a_fork_of_claude_code_knows_its_parent_from_its_file() {
+fn a_claude_code_fork_finds_its_parent_in_its_session_file() {
     for source in ["fork", "resume"] {
         let env = Env::new();
         let claude = Client::Claude;
@@ -286,7 +286,7 @@ fn a_fork_of_claude_code_knows_its_parent_from_its_file() {
 }
 
 #[test]
-fn the_snapshot_that_people_see_is_the_one_that_models_get() {
+fn the_printed_snapshot_equals_the_injected_one() {
     for client in CLIENTS {
         let env = Env::new();
         client.start(&env, THREAD, "startup", &json!({}));

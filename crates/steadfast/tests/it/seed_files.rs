@@ -114,7 +114,7 @@ fn the_fixture_has_every_recipe() {
 }
 
 #[test]
-fn reading_recipes_print_what_the_documentation_says() {
+fn reading_recipes_print_the_documented_output() {
     let mut world = World::new();
     let whole: Value = serde_json::from_str(&world.run("Read current state")).unwrap();
     assert_eq!(whole["sessions"], world.registry());
@@ -179,7 +179,7 @@ fn a_session_removed_by_hand_stays_removed_and_leaves_an_orphaned_state_file() {
 }
 
 #[test]
-fn cleaning_up_keeps_what_runs_and_what_ended_lately() {
+fn cleanup_keeps_running_and_recent_entries() {
     let mut world = World::new();
     let now = steadfast_core::clock::now();
     world.end(0, RunStatus::Completed, "plateau", now);

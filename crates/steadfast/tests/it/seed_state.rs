@@ -13,7 +13,7 @@ fn sqlite3(env: &Env, sql: &str) -> Option<String> {
 }
 
 #[test]
-fn print_the_active_goal_tail_the_event_log_and_backup_with_sqlite3() {
+fn documented_sqlite3_commands_work() {
     let env = Env::new();
     let goal = env.start(&["x"]);
     env.says("s1", "m1", "one", 24_500);

@@ -63,7 +63,7 @@ fn ids(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn without_a_store_there_is_nothing_and_none_is_created() {
+fn without_a_store_nothing_is_listed_and_none_is_created() {
     let env = Env::new();
     assert_eq!(env.session_json(&["list"]), json!({"sessions": [], "left_out": 0}));
     assert_eq!(env.session_json(&["search", "x"]), json!({"query": "x", "hits": []}));
@@ -80,7 +80,7 @@ fn without_a_store_there_is_nothing_and_none_is_created() {
 }
 
 #[test]
-fn show_tells_everything_about_a_session() {
+fn show_prints_everything_about_a_session() {
     let env = Env::new();
     env.start(&["Make every test pass", "--budget", "10M"]);
     env.state("s1", "ship the parser");
@@ -125,7 +125,7 @@ fn show_tells_everything_about_a_session() {
 }
 
 #[test]
-fn a_session_is_named_by_the_beginning_of_its_id_and_never_guessed() {
+fn a_session_is_named_by_an_id_prefix_and_never_guessed() {
     let env = Env::new();
     for id in ["abc-1", "abc-2", "xyz"] {
         env.session_in(id, &env.project());
@@ -147,7 +147,7 @@ fn a_session_is_named_by_the_beginning_of_its_id_and_never_guessed() {
 }
 
 #[test]
-fn without_an_id_the_one_live_session_of_this_directory_is_meant() {
+fn without_an_id_the_one_live_session_of_this_directory_is_used() {
     let env = Env::new();
     env.session(&["show"]).fails_with(2, "no session");
     env.start(&["x"]);
@@ -159,7 +159,7 @@ fn without_an_id_the_one_live_session_of_this_directory_is_meant() {
 }
 
 #[test]
-fn from_a_subdirectory_the_one_live_session_of_the_project_is_meant() {
+fn from_a_subdirectory_the_one_live_session_of_the_project_is_used() {
     let env = Env::new();
     for directory in ["project/.git", "project/src/deep", "elsewhere"] {
         std::fs::create_dir_all(env.path(directory)).unwrap();
@@ -177,7 +177,7 @@ fn from_a_subdirectory_the_one_live_session_of_the_project_is_meant() {
 }
 
 #[test]
-fn goals_that_are_over_are_shown_with_what_became_of_them() {
+fn finished_goals_are_shown_with_their_outcome() {
     let env = Env::new();
     env.session_in("s1", &env.project());
     for prompt in ["goal: one", "goal: two", "/goal done", "goal: three", "/goal clear", "goal: four"] {
@@ -204,7 +204,7 @@ fn goals_that_are_over_are_shown_with_what_became_of_them() {
 }
 
 #[test]
-fn a_purge_leaves_no_word_in_any_file_of_the_store() {
+fn a_purge_leaves_no_text_in_any_file_of_the_store() {
     let env = Env::new();
     env.session_in("s1", &env.project());
     for number in 0..6 {
@@ -290,7 +290,7 @@ fn events_are_filtered_and_paged() {
 }
 
 #[test]
-fn search_looks_everywhere_or_where_it_is_told() {
+fn search_covers_everything_or_the_given_scope() {
     let env = Env::new();
     std::fs::create_dir_all(env.path("elsewhere")).unwrap();
     env.session_in("s1", &env.project());
@@ -325,7 +325,7 @@ fn search_looks_everywhere_or_where_it_is_told() {
 }
 
 #[test]
-fn the_snapshot_is_what_a_model_would_be_told() {
+fn the_printed_snapshot_is_the_text_a_model_would_get() {
     let env = Env::new();
     env.session_in("s1", &env.project());
     assert_eq!(env.session_json(&["snapshot", "s1"])["text"], "");
@@ -345,7 +345,7 @@ fn the_snapshot_is_what_a_model_would_be_told() {
 }
 
 #[test]
-fn purge_forgets_what_it_is_told_and_says_so() {
+fn purge_deletes_and_reports_the_chosen_sessions() {
     let env = Env::new();
     std::fs::create_dir_all(env.home()).unwrap();
     std::fs::write(env.home().join("config.toml"), "[memory]\nretention_days = 0\n").unwrap();

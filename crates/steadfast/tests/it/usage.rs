@@ -163,7 +163,7 @@ fn days_are_those_of_the_local_time_zone() {
 }
 
 #[test]
-fn an_unknown_price_leaves_the_cost_open() {
+fn an_unknown_price_makes_the_cost_null() {
     let env = Env::new();
     shapes(&env);
     let report = usage(&env, &["models"]);
@@ -185,7 +185,7 @@ fn an_unknown_price_leaves_the_cost_open() {
 }
 
 #[test]
-fn what_changes_between_runs_is_seen() {
+fn changes_between_calls_are_counted() {
     let env = Env::new();
     shapes(&env);
     assert_eq!(totals(&env, &[]), ALL);

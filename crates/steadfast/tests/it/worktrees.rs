@@ -21,7 +21,7 @@ fn world(yaml: &str) -> World {
 }
 
 #[test]
-fn variables_of_another_git_reach_neither_us_nor_agents_nor_checks() {
+fn git_variables_of_another_repository_are_removed() {
     let yaml = "defaults: {delay: 0}
 stages:
   - {name: p, runs: 2, parallel: true, prompt: go}
@@ -48,7 +48,7 @@ stages:
 }
 
 #[test]
-fn detached_work_is_on_the_branch_that_is_named() {
+fn work_on_a_detached_head_is_on_the_reported_branch() {
     let world = world(PARALLEL);
     let agent = world.agent("git checkout -q --detach; echo $STEADFAST_ITERATION > mine");
     world.run(&["pipeline", "run", "p.yaml", "det", "--agent", &agent]).succeeds();
@@ -61,7 +61,7 @@ fn detached_work_is_on_the_branch_that_is_named() {
 }
 
 #[test]
-fn a_worktree_with_a_repository_of_its_own_stays_and_that_is_told() {
+fn a_worktree_with_an_inner_repository_is_kept_and_reported() {
     let world = world("defaults: {delay: 0}\nstages:\n  - {name: p, runs: 1, parallel: true, prompt: go}\n");
     let agent = world
         .agent("git init -q lib; cd lib; echo c > c; git add -A; git -c user.name=A -c user.email=a@b commit -qm c");
@@ -98,7 +98,7 @@ stages:
 }
 
 #[test]
-fn a_branch_that_is_in_the_way_changes_the_name_and_status_says_so() {
+fn a_name_conflict_changes_the_branch_and_status_shows_it() {
     let world = world(PARALLEL);
     world.git(&["branch", "steadfast"]);
     let agent = world.agent("echo $STEADFAST_ITERATION > mine");
@@ -108,7 +108,7 @@ fn a_branch_that_is_in_the_way_changes_the_name_and_status_says_so() {
 }
 
 #[test]
-fn that_uncommitted_changes_are_not_in_worktrees_is_told_once() {
+fn uncommitted_changes_are_reported_once() {
     let world = world(PARALLEL);
     world.write(&world.in_project("new.txt"), "new");
     let told = "worktrees start at the last commit: uncommitted changes (1 file: new.txt) are not in them";
@@ -121,7 +121,7 @@ fn that_uncommitted_changes_are_not_in_worktrees_is_told_once() {
 }
 
 #[test]
-fn without_git_or_its_consent_the_reason_is_told() {
+fn a_git_failure_is_reported_with_its_reason() {
     let world = world(PARALLEL);
     let tools = world.env.path("tools");
     std::fs::create_dir_all(&tools).unwrap();

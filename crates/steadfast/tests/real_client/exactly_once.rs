@@ -36,7 +36,7 @@ fn state_goal(client: &Client) -> String {
 }
 
 #[test]
-fn a_stated_goal_is_read_once_in_every_process_that_takes_the_session_up() {
+fn a_stated_goal_is_read_once_in_every_process_that_resumes_the_session() {
     let model = talking();
     let client = client(&model);
     let session = state_goal(&client);
@@ -170,7 +170,7 @@ fn a_fork_keeps_its_memory_by_lineage() {
 }
 
 #[test]
-fn an_unrelated_session_of_the_project_is_told_nothing() {
+fn an_unrelated_session_of_the_project_gets_nothing() {
     let model = talking();
     let client = client(&model);
     let session = state_goal(&client);

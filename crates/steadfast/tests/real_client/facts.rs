@@ -119,7 +119,7 @@ fn api_error_fires_stop_failure() {
 /// Esc before the model has said anything takes the whole prompt back into the
 /// input box. The prompt hook has run by then, and no hook tells of the end.
 #[test]
-fn escape_takes_a_prompt_back() {
+fn escape_withdraws_a_prompt() {
     let model = ScriptedModel::start(|_| Reply::text("Too late.").delay(Duration::from_mins(10)));
     let client = Client::new(&model);
     let lab = LabPlugin::write(&client, "");

@@ -134,7 +134,7 @@ fn status_and_the_other_commands_cost_no_model_call() {
 }
 
 #[test]
-fn a_budget_is_warned_of_wound_down_once_and_held() {
+fn a_budget_gets_one_warning_and_one_wind_down_turn() {
     let model = ScriptedModel::start(|request| match request.seq {
         1..=3 => work(&format!("toolu_{}", request.seq)).usage(Usage::new(300, 0, 0, 0)),
         n => Reply::text(format!("Text {n}.")).usage(Usage::new(60, 0, 0, 0)),

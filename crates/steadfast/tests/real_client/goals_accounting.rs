@@ -56,7 +56,7 @@ fn one_more_turn(client: &Client, session: &Value) {
 }
 
 #[test]
-fn compacted_twice_resumed_and_forked_the_count_is_exact() {
+fn counts_are_exact_after_two_compactions_a_resume_and_a_fork() {
     let model = ScriptedModel::start(spender);
     let client = client(&model);
     let tui = Tui::start(&client, TOOLS);

@@ -75,7 +75,7 @@ fn resumed(client: &Client, model: &ScriptedModel, session: &str, statements: &[
 }
 
 #[test]
-fn a_resumed_session_is_sent_its_prompts_and_what_hooks_said() {
+fn a_resumed_session_sends_its_prompts_and_hook_context() {
     let model = talking();
     let client = stating(Client::new(&model));
     let session = begin(&client, &format!("goal: {GOAL}"));
@@ -92,7 +92,7 @@ fn a_resumed_session_is_sent_its_prompts_and_what_hooks_said() {
 }
 
 #[test]
-fn a_compacted_session_is_sent_only_what_was_said_since() {
+fn a_compacted_session_sends_only_what_followed() {
     let model = talking();
     let client = stating(Client::new(&model));
     let session = begin(&client, &format!("goal: {GOAL}"));
@@ -106,7 +106,7 @@ fn a_compacted_session_is_sent_only_what_was_said_since() {
 }
 
 #[test]
-fn a_compaction_in_mid_turn_loses_the_prompt_and_keeps_what_its_start_was_told() {
+fn a_compaction_in_mid_turn_loses_the_prompt_and_keeps_the_injected_context() {
     let model = ScriptedModel::start(|request| match request.seq {
         n @ 1..=2 => work(&format!("toolu_{n}")).usage(Usage::new(190_000, 10, 0, 0)),
         n => Reply::text(format!("Answer {n}.")),
@@ -120,7 +120,7 @@ fn a_compaction_in_mid_turn_loses_the_prompt_and_keeps_what_its_start_was_told()
 }
 
 #[test]
-fn a_compaction_in_the_terminal_is_the_same() {
+fn a_compaction_in_the_terminal_behaves_the_same() {
     let model = talking();
     let client = stating(Client::new(&model));
     let tui = Tui::start(&client, &[]);

@@ -48,7 +48,7 @@ fn drive(workspace: &Workspace, plan: &Plan) -> (Run, Vec<IterationRow>, Attempt
     let now = clock::now();
     store(&root).write(|db| db.create_run(RUN, &project, plan, &machine::begin(plan, now), now)).expect("run");
     let mut engine = workspace.command(std::env::current_exe().expect("test binary"));
-    engine.args(["--exact", "runs::drives_in_the_environment_of_a_client", "--ignored", "--nocapture"]);
+    engine.args(["--exact", "runs::drive_in_the_environment_of_a_client", "--ignored", "--nocapture"]);
     engine.env("STEADFAST_TEST_ROOT", &root);
     for name in ["STEADFAST_CLAUDE", "STEADFAST_CODEX"] {
         engine.env(name, std::env::var_os(name).unwrap_or_default());
@@ -82,7 +82,7 @@ fn used(root: &Path) -> AttemptUsage {
 
 #[test]
 #[ignore = "other tests start it as their engine"]
-fn drives_in_the_environment_of_a_client() {
+fn drive_in_the_environment_of_a_client() {
     let Some(root) = std::env::var_os("STEADFAST_TEST_ROOT").map(PathBuf::from) else { return };
     let program = |name: &str| AgentConfig { program: std::env::var(name).ok(), ..AgentConfig::default() };
     let agents = AgentsConfig { claude: program("STEADFAST_CLAUDE"), codex: program("STEADFAST_CODEX") };

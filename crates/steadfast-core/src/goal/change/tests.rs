@@ -57,7 +57,7 @@ const VERBS: [(&str, Verb); 11] = [
 ];
 
 #[test]
-fn every_verb_from_every_state_leads_where_the_contract_says() {
+fn every_verb_from_every_state_leads_to_the_specified_state() {
     const PAUSE: &str = "paused (user) Close";
     const RUN: &str = "active Open";
     const GIVE_UP: &str = "abandoned Close";
@@ -104,7 +104,7 @@ fn a_refusal_names_the_state_and_says_what_to_type() {
 }
 
 #[test]
-fn leaving_the_active_state_banks_the_running_time_once() {
+fn leaving_the_active_state_adds_the_running_time_once() {
     for (verb, change) in VERBS {
         for before in all_states() {
             let Ok(change) = change(&before, NOW) else { continue };
@@ -161,7 +161,7 @@ fn a_spent_goal_that_is_paused_and_resumed_is_spent_again() {
 }
 
 #[test]
-fn completion_says_who_vouched_and_where_the_goal_stood() {
+fn completion_records_who_confirmed_it_and_the_previous_status() {
     let cases = [
         (CompletedBy::SelfUpdate, "goal_completed_by_self_update", "self_update"),
         (CompletedBy::Verification, "goal_completed_by_self_update", "verification"),
@@ -213,7 +213,7 @@ fn reconciling_clears_the_flag_moves_the_cursor_and_keeps_the_old_one_in_the_log
 }
 
 #[test]
-fn reconciling_a_flagged_goal_does_not_undo_a_persons_pause() {
+fn reconciling_a_flagged_goal_does_not_undo_a_users_pause() {
     let flagged = Goal { accounting_uncertain: true, ..paused(PausedReason::User) };
     let change = reconcile(&flagged, 1, NOW).unwrap();
     assert_eq!(change.goal.state(), "paused (user)");

@@ -30,7 +30,7 @@ fn skill() -> Observation {
 }
 
 #[test]
-fn a_subagent_at_work_needs_one() {
+fn a_tool_call_of_a_subagent_uses_one_transaction() {
     let world = running_goal();
     let file = world.subagent("a1");
     append(&file, &reply("m1", at(1), [100, 0, 0, 0]));
@@ -48,7 +48,7 @@ fn a_subagent_at_work_needs_one() {
 }
 
 #[test]
-fn a_prompt_needs_one() {
+fn a_prompt_uses_one_transaction() {
     let world = running_goal();
     world.write(&reply("m1", at(1), [100, 0, 0, 0]));
     world.stop(at(2));
@@ -63,7 +63,7 @@ fn a_prompt_needs_one() {
 }
 
 #[test]
-fn a_prompt_after_the_turn_that_ended_the_goal_needs_one() {
+fn a_prompt_after_the_final_turn_uses_one_transaction() {
     let mut world = running_goal();
     world.complete_by_worker(at(1));
     world.write(&reply("m1", at(2), [100, 0, 0, 0]));
@@ -75,7 +75,7 @@ fn a_prompt_after_the_turn_that_ended_the_goal_needs_one() {
 }
 
 #[test]
-fn a_start_that_forgets_needs_one() {
+fn a_session_start_that_deletes_old_memory_uses_one_transaction() {
     let mut world = World::new();
     let found = crate::memory::extract::findings(&[skill()]);
     world.store.write(|db| db.remember("old", &found, START)).unwrap();

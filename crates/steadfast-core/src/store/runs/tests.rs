@@ -115,7 +115,7 @@ fn a_run_comes_back_as_it_was_saved() {
 }
 
 #[test]
-fn lists_show_the_stage_under_way() {
+fn lists_show_the_current_stage() {
     let mut engine = Engine::new(&pipeline_of(vec![stage(Rule::FixedN, 1), stage(Rule::FixedN, 5)]));
     engine.send(RunEvent::Started);
     engine.ok("1.1.1");
@@ -194,7 +194,7 @@ fn the_loser_of_a_race_changes_nothing() {
 }
 
 #[test]
-fn a_second_commit_of_an_iteration_is_an_error_and_takes_its_step_with_it() {
+fn a_second_commit_of_an_iteration_rolls_back_its_step() {
     let mut engine = Engine::new(&three());
     engine.send(RunEvent::Started);
     let committed = engine.ok("1.1.1");
@@ -230,7 +230,7 @@ fn attempts_start_once_and_end_once() {
 }
 
 #[test]
-fn history_keeps_what_each_iteration_said_and_cost() {
+fn history_keeps_the_result_and_cost_of_each_iteration() {
     let judged = StagePlan { judge: Some(agent()), ..stage(Rule::Plateau(2), 5) };
     let mut engine = Engine::new(&loop_of(judged));
     engine.send(RunEvent::Started);
@@ -376,7 +376,7 @@ fn a_stop_request_stays_until_the_end_it_asked_for() {
 }
 
 #[test]
-fn who_drives_a_run_is_noted_and_forgotten() {
+fn the_engine_of_a_run_is_recorded_and_cleared() {
     let mut engine = Engine::new(&three());
     assert!(engine.world.store.write(|db| db.set_engine("run-1", Some(ENGINE))).unwrap());
     assert_eq!((engine.row().engine, engine.row().version), (Some(ENGINE), 0));

@@ -23,7 +23,7 @@ fn history(store: &Store) -> Vec<(String, String, serde_json::Value, i64)> {
 }
 
 #[test]
-fn everything_comes_in_once_and_the_original_stays_as_it_was() {
+fn import_is_idempotent_and_leaves_the_original_unchanged() {
     let other = other();
     let path = other.store.path().to_owned();
     let (goals, replaced, events) =
@@ -89,7 +89,7 @@ fn a_store_in_use_at_an_odd_path_is_imported_with_its_newest_rows() {
 }
 
 #[test]
-fn a_goal_whose_session_is_taken_goes_to_the_history() {
+fn an_imported_goal_whose_session_has_one_goes_to_the_history() {
     let other = other();
     let theirs = other.goal();
     let mut world = World::new();

@@ -127,7 +127,7 @@ fn the_loser_of_a_race_changes_nothing_and_writes_no_event() {
 }
 
 #[test]
-fn each_saved_change_adds_one_to_the_version_and_is_in_the_log_with_both() {
+fn each_saved_change_increments_the_version_and_logs_both() {
     let mut world = World::new();
     let mut goal = insert(&mut world, &goal());
     let verbs: [Verb; 6] = [

@@ -28,7 +28,7 @@ fn stays(world: &World, before: &[&str], why: &str) {
 const NOWHERE_ELSE: &str = "in it is a repository of its own, whose work is nowhere else";
 
 #[test]
-fn a_submodule_with_nothing_new_keeps_nobody() {
+fn an_unchanged_submodule_does_not_keep_the_worktree() {
     let world = with_submodule();
     assert_eq!(world.does("echo w > f").leaves(), Vec::<String>::new());
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
@@ -55,7 +55,7 @@ fn work_in_a_submodule_is_not_removed() {
 }
 
 #[test]
-fn a_repository_that_an_agent_made_is_not_removed() {
+fn a_repository_created_by_an_agent_is_not_removed() {
     let makes = "mkdir lib; cd lib; git init -q; echo c > c; git add -A; git commit -qm lib";
     let world = World::new();
     world.does(&format!("echo f > f; ({makes})"));
@@ -76,7 +76,7 @@ fn a_repository_that_an_agent_made_is_not_removed() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_keeps_no_other_from_the_branch() {
+fn an_unreadable_file_does_not_keep_others_from_the_branch() {
     let world = World::new();
     world.does("echo f > f; ln -s nowhere link; mkdir -p odd; mkfifo odd/pipe; echo g > g");
     assert_eq!(world.leaves(), Vec::<String>::new(), "git knows no pipes");

@@ -13,7 +13,7 @@ use crate::attempts::eventually;
 use crate::env::{Output, finish};
 
 #[test]
-fn of_many_engines_at_once_exactly_one_drives() {
+fn only_one_of_many_concurrent_engines_drives() {
     let truth = undisturbed(Scenario::Fixed);
     let world = World::new(Scenario::Fixed);
     world.start("engine.locked").wait().unwrap();
@@ -27,7 +27,7 @@ fn of_many_engines_at_once_exactly_one_drives() {
 }
 
 #[test]
-fn of_many_starts_at_once_exactly_one_makes_the_run() {
+fn only_one_of_many_concurrent_starts_creates_the_run() {
     let truth = undisturbed(Scenario::Fixed);
     let world = World::new(Scenario::Fixed);
     let starts: Vec<Child> = (0..6).map(|_| world.start("engine.locked:9")).collect();
@@ -60,7 +60,7 @@ fn started(pid: u32) -> String {
 }
 
 #[test]
-fn a_number_that_means_another_process_now_is_not_waited_for() {
+fn a_reused_pid_is_not_waited_for() {
     let truth = undisturbed(Scenario::Fixed);
     // A leader of its own session, as a keeper is, but not the one that was written down.
     let mut other = Command::new("setsid").args(["sleep", "60"]).stdout(Stdio::null()).spawn().unwrap();
@@ -86,7 +86,7 @@ fn a_zombie_is_not_waited_for() {
 }
 
 #[test]
-fn a_keeper_that_is_held_past_the_time_limit_is_not_waited_for() {
+fn a_supervisor_stuck_past_the_time_limit_is_not_waited_for() {
     let world = World::new(Scenario::Fixed);
     let script = format!(
         "echo $$ >>{0}/book/agents; while [ $(wc -l <{0}/book/agents) -lt 2 ]; do sleep 0.1; done",
@@ -107,7 +107,7 @@ fn a_keeper_that_is_held_past_the_time_limit_is_not_waited_for() {
 }
 
 #[test]
-fn a_fast_loop_hears_a_request_to_stop() {
+fn a_fast_loop_honours_a_stop_request() {
     let world = World::new(Scenario::Fixed);
     let arguments = ["loop", "run", "fixed", NAME, "--max", "100000", "--agent", "true"];
     let mut engine = world.command(&arguments, "").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -143,7 +143,7 @@ fn can_mount(world: &World) -> bool {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_gives_a_clear_error_and_nothing_else() {
+fn an_unwritable_home_is_a_clear_error_and_changes_nothing() {
     let world = World::new(Scenario::Fixed);
     if !can_mount(&world) {
         return;
@@ -157,7 +157,7 @@ fn a_home_that_cannot_be_written_gives_a_clear_error_and_nothing_else() {
 }
 
 #[test]
-fn a_full_disk_gives_a_clear_error_and_the_run_goes_on_once_there_is_room() {
+fn a_full_disk_is_a_clear_error_and_the_run_resumes_once_there_is_room() {
     let truth = undisturbed(Scenario::Fixed);
     let mut without_room = 0;
     for size in [20, 300, 560, 620, 680, 740, 800, 4000] {

@@ -61,7 +61,7 @@ fn parallel_iterations_work_on_branches_of_their_own() {
 }
 
 #[test]
-fn a_rule_is_never_tested_in_another_place() {
+fn a_rule_is_checked_only_in_the_agents_directory() {
     let world = World::new();
     let project = world.path("project").display().to_string();
     let script = format!("mv {project}/.git {project}/git; touch {project}/ok");
@@ -79,7 +79,7 @@ fn a_rule_is_never_tested_in_another_place() {
 }
 
 #[test]
-fn work_that_cannot_be_committed_is_told_once() {
+fn work_that_cannot_be_committed_is_reported_once() {
     let world = World::new();
     let script = "echo bad > \"$(git rev-parse --git-path index)\"; echo $STEADFAST_ITERATION >> lines";
     world.create_apart(&plan(vec![stage("work", script, 3, Rule::FixedN)]));
@@ -92,7 +92,7 @@ fn work_that_cannot_be_committed_is_told_once() {
 }
 
 #[test]
-fn a_request_to_stop_is_seen_while_git_makes_a_worktree() {
+fn a_stop_request_is_honoured_while_git_creates_a_worktree() {
     let world = World::new();
     world.create_apart(&plan(vec![stage("work", "echo $STEADFAST_ITERATION >> lines", 1, Rule::FixedN)]));
     let (begun, over) = (world.path("begun"), world.path("over"));

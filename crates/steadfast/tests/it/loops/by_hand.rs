@@ -18,7 +18,7 @@ fn keys(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn a_lost_registry_lists_every_loop_that_runs() {
+fn a_lost_registry_is_restored_with_every_running_loop() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     for name in ["a", "b", "c"] {
@@ -126,7 +126,7 @@ fn a_run_of_an_older_tool_is_brought_in_with_its_maximum_and_progress_and_ends_a
 }
 
 #[test]
-fn a_progress_file_that_was_deleted_is_there_for_the_next_agent() {
+fn a_deleted_progress_file_is_created_for_the_next_agent() {
     let world = World::new();
     world.loop_type("three", "completion: fixed-n\nruns: 3");
     let script = "ls .claude/loop-progress >> seen; rm -r .claude/loop-progress; echo did $STEADFAST_ITERATION";
@@ -135,7 +135,7 @@ fn a_progress_file_that_was_deleted_is_there_for_the_next_agent() {
 }
 
 #[test]
-fn an_entry_made_by_hand_is_told_for_what_it_is() {
+fn an_entry_made_by_hand_is_marked_as_such() {
     let world = World::new();
     let registry = json!({"sessions": {"loop-hand": {"type": "loop", "status": "running"}}});
     world.write(&world.claude("loop-sessions.json"), &registry.to_string());

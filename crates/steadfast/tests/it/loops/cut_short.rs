@@ -35,7 +35,7 @@ fn goes_on_with_the_test(world: &World) {
 }
 
 #[test]
-fn an_iteration_whose_test_was_interrupted_is_tested_by_whoever_goes_on() {
+fn resume_runs_an_interrupted_check_again() {
     let world = tested();
     let agent = world.agent(COUNTING);
     let run = world.spawn(&["loop", "run", "tested", "--agent", &agent]);
@@ -55,7 +55,7 @@ fn an_iteration_whose_test_was_interrupted_is_tested_by_whoever_goes_on() {
 }
 
 #[test]
-fn a_test_whose_engine_was_killed_is_ended_by_kill_cleanup_and_resume() {
+fn kill_cleanup_and_resume_end_a_check_of_a_killed_engine() {
     for verb in [Some("kill"), Some("cleanup"), None] {
         let world = tested();
         world.loop_run(&["tested"], COUNTING, &["-d"]).succeeds();
@@ -80,7 +80,7 @@ fn a_test_whose_engine_was_killed_is_ended_by_kill_cleanup_and_resume() {
 }
 
 #[test]
-fn an_agent_in_a_session_of_its_own_is_gone_before_the_next_one_starts() {
+fn processes_in_their_own_session_end_before_the_next_agent_starts() {
     let world = World::new();
     world.loop_type("late", "completion: fixed-n\nruns: 1\ntimeout: 1s\nlimits: {errors: 2}");
     let script = "echo $$ >> agents; while :; do sleep 0.05; done";
@@ -95,7 +95,7 @@ fn an_agent_in_a_session_of_its_own_is_gone_before_the_next_one_starts() {
 }
 
 #[test]
-fn who_waits_for_what_a_killed_keeper_left_says_so() {
+fn waiting_for_an_agent_of_a_killed_supervisor_is_reported() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     let script = "echo $$ >> agents; while [ ! -e go ]; do sleep 0.05; done";
@@ -118,7 +118,7 @@ fn who_waits_for_what_a_killed_keeper_left_says_so() {
 }
 
 #[test]
-fn who_reads_along_and_leaves_keeps_nobody_there() {
+fn a_follower_that_leaves_does_not_block_the_run() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}");
     let silent = "echo begun; while :; do sleep 0.05; done";
@@ -147,7 +147,7 @@ fn who_reads_along_and_leaves_keeps_nobody_there() {
 }
 
 #[test]
-fn logs_say_when_they_show_less_than_was_asked_for() {
+fn logs_report_when_they_show_less_than_requested() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     world.loop_run(&["once"], "yes a line of output | head -c 3000000", &[]).succeeds();

@@ -27,7 +27,7 @@ fn wrong_results_1_an_agent_that_fails_fails_the_run() {
 }
 
 #[test]
-fn wrong_results_2_a_forgotten_result_and_a_reported_error_are_no_success() {
+fn wrong_results_2_a_missing_result_or_reported_error_is_a_failure() {
     for script in
         ["echo I forgot to vote", "echo '{\"decision\":\"error\",\"reasoning\":\"risky\"}' > $STEADFAST_RESULT"]
     {
@@ -44,7 +44,7 @@ fn wrong_results_2_a_forgotten_result_and_a_reported_error_are_no_success() {
 }
 
 #[test]
-fn wrong_results_3_a_finished_name_begins_anew_and_old_history_does_not_count() {
+fn wrong_results_3_a_finished_name_starts_without_its_old_history() {
     let world = World::new();
     world.loop_type("improve", "completion: plateau");
     let script = "echo x >> tries; echo 'PLATEAU: true'";
@@ -80,7 +80,7 @@ fn wrong_results_6_inputs_reach_the_prompt_word_for_word() {
 }
 
 #[test]
-fn wrong_results_7_a_killed_run_goes_on() {
+fn wrong_results_7_a_killed_run_can_be_resumed() {
     let world = World::new();
     world.loop_type("three", "completion: fixed-n\nruns: 3");
     let script = "echo $STEADFAST_ITERATION >> tries; [ $STEADFAST_ITERATION != 2 ] || [ -e go ] || sleep 60";
@@ -95,7 +95,7 @@ fn wrong_results_7_a_killed_run_goes_on() {
 
 /// 1: the engine dies after the last iteration is recorded. 2: between any two writes of an iteration. 7: the files agree.
 #[test]
-fn lost_state_1_2_7_a_crash_at_any_place_repeats_and_loses_nothing() {
+fn lost_state_1_2_7_a_crash_anywhere_repeats_and_loses_nothing() {
     // Saved are the start, the end of the first iteration, and that of the second with the run's.
     let points =
         ["before_save", "saved", "shown"].iter().flat_map(|at| (1..=3).map(move |nth| format!("engine.{at}:{nth}")));
@@ -180,7 +180,7 @@ fn lost_state_6_a_stale_lock_is_no_lock() {
 
 /// 10: the recipe of the old tools could leave a registry of no bytes.
 #[test]
-fn lost_state_10_an_empty_registry_is_put_aside_and_told() {
+fn lost_state_10_an_empty_registry_is_moved_and_reported() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     world.write(&world.claude("loop-sessions.json"), "");
@@ -191,7 +191,7 @@ fn lost_state_10_an_empty_registry_is_put_aside_and_told() {
 
 /// 12: unbounded growth.
 #[test]
-fn lost_state_12_ten_thousand_iterations_are_shown_and_gone_on_with() {
+fn lost_state_12_ten_thousand_iterations_are_shown_and_continued() {
     let world = World::new();
     world.loop_type("many", "completion: {promise: DONE}\nlimits: {idle: 0}");
     let script = "[ -e go ] && echo '<promise>DONE</promise>' || echo no";

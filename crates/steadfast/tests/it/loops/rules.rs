@@ -46,7 +46,7 @@ fn every_rule_of_completion_ends_its_loop() {
 }
 
 #[test]
-fn limits_end_a_loop_with_exit_5_and_it_goes_on_with_larger_ones() {
+fn limits_end_a_loop_with_exit_5_and_larger_ones_continue_it() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}\nlimits: {idle: 0}");
     let script = "echo x >> tries; echo \"$STEADFAST_ITERATION\"";
@@ -92,7 +92,7 @@ fn add_to_config(world: &World, more: &str) {
 }
 
 #[test]
-fn money_ends_a_loop_and_more_of_it_lets_it_go_on() {
+fn a_spend_limit_ends_a_loop_and_a_larger_one_continues_it() {
     let world = world_that_costs("");
     let output = world.run(&["loop", "run", "open", "m", "--usd", "1.5", "--max", "9", "--json"]);
     assert_eq!(output.code, 5, "{output:?}");
@@ -107,7 +107,7 @@ fn money_ends_a_loop_and_more_of_it_lets_it_go_on() {
 }
 
 #[test]
-fn a_cap_of_the_day_holds_for_all_loops_and_goals_together() {
+fn a_daily_cap_covers_all_loops_and_goals() {
     let world = world_that_costs("[limits]\ndaily_usd = 1.0\n");
     let output = world.run(&["loop", "run", "open", "m", "--max", "9", "--json"]);
     let status = output.json();
@@ -145,7 +145,7 @@ fn a_budget_profile_caps_the_iterations_unless_a_maximum_is_given() {
 }
 
 #[test]
-fn a_usage_limit_is_waited_out_and_the_same_iteration_tried_again() {
+fn a_usage_limit_is_waited_out_and_the_iteration_retried() {
     let world = World::new();
     world.loop_type("two", "completion: fixed-n\nruns: 2");
     let script = "echo $STEADFAST_ITERATION >> tries

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::runs::{COUNTING, World};
 
 #[test]
-fn names_that_leave_their_place_are_refused_everywhere() {
+fn names_with_path_traversal_are_refused_everywhere() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     for name in ["../x", "a/b", "..", "-x", "a b", "a\nb", "x\u{1b}[0m"] {
@@ -41,7 +41,7 @@ fn a_link_that_leaves_the_project_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn pipes_that_an_agent_leaves_keep_nobody_waiting() {
+fn a_pipe_left_by_an_agent_does_not_block() {
     let world = World::new();
     world.loop_type(
         "open",
@@ -77,7 +77,7 @@ fn a_bad_state_file_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_state_file_that_could_not_be_written_is_written_by_the_next_look() {
+fn status_writes_a_state_file_that_failed_before() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     // The agent makes two files unusable while its run goes on.
@@ -96,7 +96,7 @@ fn a_state_file_that_could_not_be_written_is_written_by_the_next_look() {
 }
 
 #[test]
-fn ten_megabytes_of_output_and_control_characters_harm_nobody() {
+fn ten_megabytes_of_output_with_control_characters_are_harmless() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     let script = "head -c 10000000 /dev/zero | tr '\\0' 'x'; printf '\\nred \\033[31m\\007\\000 end\\n'";
@@ -130,7 +130,7 @@ fn commands_of_the_repository_run_and_are_named() {
 }
 
 #[test]
-fn commands_in_the_place_of_another_definition_run_only_after_the_user_said_so_and_only_unchanged() {
+fn a_definition_that_shadows_another_needs_trust_until_it_changes() {
     let world = World::new();
     let folder = world.claude("loops");
     world.loop_type("fix", "completion: fixed-n\nruns: 1");

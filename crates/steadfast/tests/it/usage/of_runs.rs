@@ -86,7 +86,7 @@ fn each_iteration_has_its_row_and_worktrees_count_for_the_project() {
 }
 
 #[test]
-fn runs_are_read_from_the_store_that_is_there_and_from_nothing_else() {
+fn usage_runs_reads_only_an_existing_store() {
     let world = World::new();
     assert_eq!(usage(&world, &["runs"])["rows"], json!([]));
     assert!(!world.env.store().exists());

@@ -101,7 +101,7 @@ fn an_mcp_tool_gets_the_thread_and_a_small_environment() {
 }
 
 #[test]
-fn a_stop_hook_that_blocks_goes_on_in_the_same_turn() {
+fn a_stop_hook_that_blocks_continues_the_same_turn() {
     let model = ScriptedResponses::start(|r| {
         if r.seq == 2 {
             assert!(r.last_user_text().starts_with("<hook_prompt"), "{}", r.last_user_text());

@@ -131,7 +131,7 @@ fn after_clear_the_goal_is_offered_once_and_nothing_drives() {
 }
 
 #[test]
-fn a_fork_reads_it_once_and_an_unrelated_session_is_told_nothing() {
+fn a_fork_reads_it_once_and_an_unrelated_session_gets_nothing() {
     let model = talking();
     let codex = trusted(Codex::new(&model));
     let thread = codex.exec(&[], &format!("goal: {GOAL}")).thread_id();

@@ -213,7 +213,7 @@ fn subagents_are_counted_apart() {
 }
 
 #[test]
-fn untrusted_hooks_are_silent_and_doctor_says_so_and_uninstall_leaves_no_trace() {
+fn doctor_reports_untrusted_hooks_and_uninstall_leaves_no_trace() {
     let model = ScriptedResponses::start(|_| Reply::text("ok"));
     let codex = Codex::new(&model);
     let before = fs::read(codex.config_path()).expect("config");
@@ -233,7 +233,7 @@ fn untrusted_hooks_are_silent_and_doctor_says_so_and_uninstall_leaves_no_trace()
 }
 
 #[test]
-fn a_closed_session_is_taken_up_from_outside_with_hooks_of_its_own() {
+fn a_closed_session_is_resumed_from_outside_with_its_own_hooks() {
     let model = ScriptedResponses::start(|r| Reply::text(format!("Step {}.", r.seq)).usage(USAGE));
     let codex = trusted(Codex::new(&model));
     let first = codex.exec(&[], "$goal-start \"Go on from outside\" --max-turns 1");

@@ -54,7 +54,7 @@ fn held_after_compaction(hooks: &LabHooks, objective: &str) -> bool {
 }
 
 #[test]
-fn prompts_survive_a_compaction_in_mid_turn_and_what_hooks_said_does_not() {
+fn prompts_survive_a_compaction_in_mid_turn_but_hook_context_does_not() {
     let model = ScriptedResponses::start(|r| match r.seq {
         3 => Reply::shell("call_big", "echo big").usage(FULL),
         n => Reply::text(format!("Step {n}.")).usage(SMALL),
@@ -89,7 +89,7 @@ fn prompts_survive_a_compaction_in_mid_turn_and_what_hooks_said_does_not() {
 }
 
 #[test]
-fn a_session_compacted_as_it_is_resumed_is_announced_twice_and_holds_its_prompts() {
+fn a_session_compacted_on_resume_starts_twice_and_keeps_its_prompts() {
     let model = ScriptedResponses::start(|r| {
         let usage = if r.seq == 1 { FULL } else { SMALL };
         Reply::text(format!("Step {}.", r.seq)).usage(usage)
@@ -106,7 +106,7 @@ fn a_session_compacted_as_it_is_resumed_is_announced_twice_and_holds_its_prompts
 }
 
 #[test]
-fn a_compaction_by_hand_is_the_same() {
+fn a_manual_compaction_behaves_the_same() {
     let model = ScriptedResponses::start(|r| Reply::text(format!("ANSWER {}", r.seq)));
     let (codex, hooks) = LabHooks::install(Codex::new(&model));
     state(&hooks, "SessionStart", "START 1");

@@ -138,7 +138,7 @@ fn claude_polishes_three_times_and_every_token_is_counted() {
 }
 
 #[test]
-fn with_user_hooks_the_users_run_and_ours_stand_aside() {
+fn with_user_hooks_claude_runs_the_users_hooks_and_ours_do_nothing() {
     let model = ScriptedModel::start(polisher);
     let codex = no_codex();
     let lab = Lab::new(&model, &codex);
@@ -217,7 +217,7 @@ fn codex_polishes_three_times_and_every_token_is_counted() {
 }
 
 #[test]
-fn with_user_hooks_codex_runs_the_users_and_ours_stand_aside() {
+fn with_user_hooks_codex_runs_the_users_hooks_and_ours_do_nothing() {
     let claude = no_claude();
     let model = codex::ScriptedResponses::start(|request| match request.tool_result("call_goal") {
         None => {

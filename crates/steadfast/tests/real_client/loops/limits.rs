@@ -47,7 +47,7 @@ fn answer(prompt: &str) -> String {
 }
 
 #[test]
-fn claude_waits_for_the_reset_of_its_plan_and_does_the_same_iteration_again() {
+fn claude_waits_for_its_plan_reset_and_repeats_the_iteration() {
     let reset = AtomicI64::default();
     let model = ScriptedModel::start(move |request| match refused(&reset, &request.last_user_text()) {
         Some(resets_at) => Reply::usage_limit(resets_at),
@@ -63,7 +63,7 @@ fn claude_waits_for_the_reset_of_its_plan_and_does_the_same_iteration_again() {
 }
 
 #[test]
-fn codex_waits_for_the_reset_of_its_plan_and_does_the_same_iteration_again() {
+fn codex_waits_for_its_plan_reset_and_repeats_the_iteration() {
     let reset = AtomicI64::default();
     let claude = no_claude();
     let model = codex::ScriptedResponses::start(move |request| match refused(&reset, &request.last_user_text()) {

@@ -27,7 +27,7 @@ stages:
 const DRAFT: &str = "Dear <all> & none,\n${INPUTS} and ${SESSION} cost $1.\n\"Yours\"";
 
 #[test]
-fn what_claude_drafts_codex_reviews() {
+fn codex_reviews_what_claude_drafts() {
     let claude = ScriptedModel::start(|request| {
         assert!(request.last_user_text().starts_with("Draft a note for baton."), "{request:?}");
         Reply::text(DRAFT).usage(Usage::new(1_001, 102, 13, 7))

@@ -4,7 +4,7 @@ use super::*;
 use crate::host::trouble::FARTHEST_RESET;
 
 #[test]
-fn errors_are_tried_again_later_and_later_and_five_in_a_row_end_the_run() {
+fn errors_are_retried_with_back_off_and_five_in_a_row_end_the_run() {
     for kind in
         [FailureKind::Transient, FailureKind::TimedOut, FailureKind::NoResult, FailureKind::Reported, FailureKind::Exit]
     {
@@ -31,7 +31,7 @@ fn errors_are_tried_again_later_and_later_and_five_in_a_row_end_the_run() {
 }
 
 #[test]
-fn rests_have_a_longest_and_their_base_is_the_plans() {
+fn the_back_off_has_a_maximum_and_its_base_is_the_plans() {
     let mut plan = loop_of(stage(Rule::FixedN, 1));
     plan.limits = RunLimits { errors: 100, back_off_ms: 60 * SECOND, ..RunLimits::default() };
     let mut drive = Drive::started(plan.clone());
@@ -50,7 +50,7 @@ fn rests_have_a_longest_and_their_base_is_the_plans() {
 }
 
 #[test]
-fn a_success_forgives_the_errors_before_it() {
+fn a_success_resets_the_error_count() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 3)));
     for attempt in 1..=4 {
         drive.fails(&format!("1.1.{attempt}"), FailureKind::Exit);
@@ -78,7 +78,7 @@ fn a_usage_limit_is_waited_for_and_is_no_error() {
 }
 
 #[test]
-fn a_reset_nobody_names_is_waited_for_longer_each_time() {
+fn an_unknown_reset_is_waited_for_longer_each_time() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
     for (attempt, minutes) in [(1, 5), (2, 15), (3, 30), (4, 60), (5, 60)] {
         // A reset in the past is as good as none.
@@ -92,7 +92,7 @@ fn a_reset_nobody_names_is_waited_for_longer_each_time() {
 }
 
 #[test]
-fn a_lost_attempt_is_tried_again_at_once_and_a_second_one_is_an_error() {
+fn a_lost_attempt_is_retried_at_once_and_a_second_one_is_an_error() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
     assert_eq!(drive.fails("1.1.1", FailureKind::Lost), ["1.1.1 failed: lost", "attempt 1.1.2", "start 1.1.2"]);
     assert_eq!(drive.errors(), 0);

@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_people_do_nothing_is_committed_twice_and_the_run_ends(
+    fn with_any_user_action_nothing_is_committed_twice_and_the_run_ends(
         plan in any_plan(),
         limits in any_limits(),
         script in any::<u64>(),
@@ -106,7 +106,7 @@ proptest! {
 
     /// Stopped in the middle of agents and of tests: the same rules hold in the end, after the same iterations.
     #[test]
-    fn stopping_and_going_on_changes_nothing_that_is_decided(plan in any_plan(), script in any::<u64>(), fate in any::<u64>()) {
+    fn stop_and_resume_do_not_change_decisions(plan in any_plan(), script in any::<u64>(), fate in any::<u64>()) {
         // Who goes on forgives idle iterations, which is a change.
         let plan = Plan { limits: RunLimits { idle: 0, ..plan.limits }, ..plan };
         let mut calm = World::new(plan.clone(), script, fate, Disturbance::default());
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn no_event_in_any_state_is_a_panic(
+    fn no_event_in_any_state_panics(
         plan in any_plan(),
         limits in any_limits(),
         events in prop::collection::vec((0_u8..9, 0_u32..4, 0_u32..4, 0_u32..3), 0..60),

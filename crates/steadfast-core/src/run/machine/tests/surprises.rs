@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_a_crash_swallowed_is_asked_for_again() {
+fn actions_lost_in_a_crash_are_requested_again() {
     let plan = loop_of(StagePlan { check_before: true, delay_ms: SECOND, ..stage(beads_rule(), 9) });
     let mut drive = Drive::started(plan);
     assert_eq!(drive.send(RunEvent::Started), ["check 1.1.0 beads loop/auth"]);
@@ -23,7 +23,7 @@ fn what_a_crash_swallowed_is_asked_for_again() {
 }
 
 #[test]
-fn events_that_do_not_fit_change_nothing() {
+fn unexpected_events_change_nothing() {
     let ended = |attempt: &str| RunEvent::Ended { id: id(attempt), outcome: failure(FailureKind::Exit) };
     let checked = |attempt: &str| RunEvent::Checked { id: id(attempt), facts: Vec::new() };
     let odd = || {
@@ -66,7 +66,7 @@ fn a_stage_that_does_not_exist_ends_the_run() {
 }
 
 #[test]
-fn numbers_at_their_ends_do_not_overflow() {
+fn extreme_numbers_do_not_overflow() {
     let mut plan = loop_of(StagePlan {
         delay_ms: Millis::MAX,
         min_iterations: u32::MAX,

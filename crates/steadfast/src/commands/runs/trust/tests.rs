@@ -56,7 +56,7 @@ impl World {
 }
 
 #[test]
-fn what_was_planned_has_to_be_trusted_whatever_its_file_says_by_then() {
+fn the_planned_definition_must_be_trusted_not_the_current_file() {
     let world = World::new();
     world.add_loop("work", "command: touch one");
     let planned = world.plan("work");
@@ -77,7 +77,7 @@ fn what_was_planned_has_to_be_trusted_whatever_its_file_says_by_then() {
 }
 
 #[test]
-fn who_gets_another_pipeline_than_he_meant_has_not_chosen_its_loop_types_either() {
+fn loop_types_of_a_shadowing_pipeline_need_trust_too() {
     let world = World::new();
     world.add_loop("helpful", "command: touch one");
     for name in ["code-review", "their-own"] {
