@@ -1,4 +1,4 @@
-//! From real files to a real store: what a goal is charged, and what it is not.
+//! Accounting with real files and a real store: what a goal is charged, and what not.
 
 use super::*;
 use crate::action;
@@ -41,7 +41,7 @@ impl World {
         self.store.write(|db| db.move_span(&goal, Span::Close, now)).unwrap();
     }
 
-    /// Notes the session as a hook does, so that its file is known to commands.
+    /// Registers the session as a hook does, so that commands know its file.
     fn register(&mut self) {
         let session = Session {
             session_id: SESSION.into(),
@@ -206,7 +206,7 @@ fn a_fork_is_charged_for_its_own_responses_only() {
 
     let fork = action::Place { session_id: "fork".into(), transcript: None, ..world.place() };
     let new = crate::testing::new_goal(Budget::default());
-    // Even a goal of the fork whose time includes the copied line does not pay for it again.
+    // Not even a goal of the fork whose time includes the copied line is charged for it.
     let goal = action::start(&mut world.store, &fork, new, USER, at(-60)).unwrap();
     let file = world.root.path().join("fork.jsonl");
     append(&file, &format!("{shared}{}", reply("f1", at(3), [7, 0, 0, 0])));

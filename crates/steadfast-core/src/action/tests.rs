@@ -1,4 +1,4 @@
-//! Who may do what to a goal: people, the worker and the evaluator; and what cleaning up leaves alone.
+//! What the user, the worker and the evaluator may do to a goal, and what cleanup keeps.
 
 use super::*;
 use crate::goal::budget::Budget;

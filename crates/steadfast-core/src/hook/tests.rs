@@ -45,7 +45,7 @@ impl World {
         handle(&self.input(event_name, event), &self.paths(), now)
     }
 
-    /// The end of a turn whose last words are not told, so that nothing is waited for.
+    /// The end of a turn without its last message, so that the hook does not wait for it.
     fn stop(&self, now: Millis) -> HookReply {
         self.hook("Stop", stop_event(false), now)
     }

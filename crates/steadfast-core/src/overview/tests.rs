@@ -1,4 +1,4 @@
-//! What status, statusline and scripts are told: numbers as of now, in the documented words.
+//! Output of status, statusline and JSON: current numbers in the documented form.
 
 use super::*;
 use crate::testing::{MINUTE, START, World, goal};

@@ -1,4 +1,4 @@
-//! The store as a file: created private, never re-created, never touched when it is not ours to touch.
+//! The store as a file: created private, never re-created, and a foreign file is never touched.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -211,7 +211,7 @@ fn network_file_systems_are_recognised() {
     assert_eq!(local.map(is_network_file_system), [false; 6]);
 }
 
-/// Runs the sqlite3 program of the user, where there is one.
+/// Runs the user's sqlite3 program, if there is one.
 fn sqlite3(path: &Path, command: &str) -> Option<String> {
     let output = match Command::new("sqlite3").arg(path).arg(command).output() {
         Ok(output) => output,
@@ -243,7 +243,7 @@ fn the_documented_queries_run_as_printed() {
     assert_eq!(copied.read().goal(SESSION).unwrap(), Some(goal));
 }
 
-/// Lets tests of other modules pretend that a newer program wrote a store.
+/// For tests of other modules: marks a store as written by a newer program.
 pub(crate) fn set_schema_version(path: &Path, version: i64) {
     read_write(path).execute("UPDATE schema_version SET version = ?1", [version]).unwrap();
 }

@@ -72,7 +72,7 @@ fn a_checklist_that_is_not_a_regular_file_is_unknown() {
     }
 }
 
-/// A `bd` that answers from two files; it is found by its path, since tests share their environment.
+/// A `bd` that answers from two files; called by path, because tests share their environment.
 fn asked(ready: &str, list: &str, code: i32) -> Finding {
     let directory = tempfile::tempdir().unwrap();
     let script = format!(

@@ -1,4 +1,4 @@
-//! Worktrees with a real git: what an agent did stays, whoever dies when.
+//! Worktrees with a real git: an agent's work survives any crash.
 
 mod heads;
 mod inner;
@@ -8,7 +8,7 @@ use steadfast_core::run::AttemptId;
 
 use super::*;
 
-/// A repository, and a worktree of it that somebody works in.
+/// A repository and a worktree of it.
 struct World {
     directory: tempfile::TempDir,
     worktree: Worktree,
@@ -27,7 +27,7 @@ impl World {
         self.directory.path().join("project")
     }
 
-    /// What an agent does in its worktree.
+    /// Runs an agent's command in its worktree.
     fn does(&self, script: &str) -> &Self {
         shell(&self.worktree.path, script);
         self
@@ -41,7 +41,7 @@ impl World {
         git(None, &self.project(), "test", arguments).unwrap()
     }
 
-    /// The branches that are ours, each with the files that it has and `main` has not.
+    /// Our branches, each with the files that `main` does not have.
     fn branches(&self) -> Vec<(String, String)> {
         let listed = self.git(&["branch", "--list", "steadfast*", "--format=%(refname:short)"]);
         let files = |branch: &str| self.git(&["diff", "--name-only", "main", branch]).replace('\n', " ");
@@ -133,7 +133,7 @@ fn an_entry_half_written_by_a_killed_git_is_removed() {
     fs_err::write(books.join("commondir"), "").unwrap();
     let list = || git(None, &project, "list", &["worktree", "list"]);
     list().unwrap_err();
-    // Another one of the same run comes first.
+    // Another worktree of the same run is created first.
     Worktree::new(&home, &project, "run-1", "fix", "1-1").enter(&Cancel::default()).unwrap();
     other.enter(&Cancel::default()).unwrap();
     assert_eq!(list().unwrap().lines().count(), 3);
@@ -167,7 +167,7 @@ fn a_half_created_or_half_removed_worktree_is_created_again() {
     let log = git(None, &project, "log", &["log", "--format=%s", "--name-status", "main..steadfast/fix/1-1"]).unwrap();
     assert_eq!(log, "Work\n\nA\tnew.txt");
     assert_eq!(git(None, &project, "worktree list", &["worktree", "list"]).unwrap().lines().count(), 1);
-    // Going on is going on with the work.
+    // Entering it again continues the work.
     assert!(worktree.enter(&Cancel::default()).unwrap().join("new.txt").exists());
 }
 
@@ -199,7 +199,7 @@ fn a_cancelled_worktree_is_created_later() {
     assert!(matches!(worktree.enter(&cancel), Err(WorktreeError::Ending)));
     let inside = worktree.enter(&Cancel::default()).unwrap();
     assert_eq!(fs_err::read_to_string(inside.join("part/a.txt")).unwrap(), "one\n");
-    // It is there, so nothing has to be waited for.
+    // It exists, so there is nothing to wait for.
     assert_eq!(worktree.enter(&cancel).unwrap(), inside);
 }
 

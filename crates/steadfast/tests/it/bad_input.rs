@@ -71,7 +71,7 @@ fn hostile_session_ids_are_keys_or_refused_and_never_paths() {
     env.run(&["goal", "start", "x", "--session", &"s".repeat(201)]).fails_with(1, "not a session id");
     env.run(&["goal", "start", "x", "--session", "'; DROP TABLE goals; --"]).succeeds();
     assert_eq!(env.sql("SELECT session_id FROM goals"), [["'; DROP TABLE goals; --"]]);
-    // A hook takes any id a client may use, as a key only.
+    // A hook accepts any id a client may use, only as a key.
     let event = json!({"hook_event_name": "SessionStart", "source": "startup"});
     assert_eq!(env.hook("../../x", &event), Value::Null);
     let files: Vec<_> = std::fs::read_dir(env.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -157,7 +157,7 @@ fn an_unwritable_home_or_store_is_reported() {
     assert_eq!(env.stop("s1", "", false), Value::Null);
     std::fs::remove_file(env.home()).unwrap();
     env.goal(&["start", "x"]).succeeds();
-    // As root a mode does not stop a write, so the file system is asked to: a directory in the journal's place.
+    // Permissions do not stop root, so a directory takes the place of the journal.
     let output =
         finish(env.command(&["goal", "start", "x", "--session", "s9"]).env("STEADFAST_DB", env.path("project")), b"");
     output.fails_with(4, "the store");

@@ -135,7 +135,7 @@ fn a_session_is_never_guessed() {
     let env = Env::new();
     env.run(&["goal", "status"]).fails_with(2, "no store");
     env.start(&["first"]);
-    // A hook's client is this test, so its session is alive; the one live session of the directory is meant.
+    // The client of the hook is this test, so its session is alive and the only one of the directory.
     assert!(env.run(&["goal", "status"]).succeeds().stdout.contains("◎ Goal: first"));
     env.hook("s2", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
     let several = env.run(&["goal", "status"]);

@@ -1,4 +1,4 @@
-//! `steadfast hook codex` as Codex calls it, with events as it was captured sending them.
+//! `steadfast hook codex` with events captured from Codex.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -54,7 +54,7 @@ fn a_marker_starts_a_goal_that_is_driven_and_counted() {
         (&goal["host"], &goal["status"], &goal["total_tokens"]),
         (&json!("codex"), &json!("active"), &json!(300))
     );
-    // No tool call in three continuations: our own breaker stops what Codex would let run for ever.
+    // No tool call in three continuations: our breaker stops a loop that Codex would not.
     for turn in 2..=3 {
         env.codex_says(THREAD, &format!("resp_{turn}"), &format!("step {turn}"), 100);
         assert_eq!(env.codex_stop(&format!("step {turn}"), true)["decision"], "block");
@@ -201,7 +201,7 @@ fn a_native_goal_drives_alone_comes_back_after_compaction_and_can_be_adopted() {
     assert_eq!(env.thread_status()["native_goal"], Value::Null);
     assert_eq!(env.codex_stop("y", false)["decision"], "block");
 
-    // Codex's own database knows better than what was seen.
+    // Codex's own database takes precedence over observed events.
     let codex_home = env.path("user/.codex");
     let db = rusqlite::Connection::open(codex_home.join("goals_1.sqlite")).unwrap();
     db.execute_batch("CREATE TABLE thread_goals (thread_id TEXT PRIMARY KEY, objective TEXT, status TEXT)").unwrap();
@@ -260,19 +260,19 @@ fn resume_continue_works_only_for_a_closed_codex_session() {
     let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", env.path("argv").display());
     std::fs::write(bin.join("codex"), script).unwrap();
     std::fs::set_permissions(bin.join("codex"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let go_on = |path: &str| {
+    let resume_continue = |path: &str| {
         let mut command = env.command(&["goal", "resume", "--continue", "--session", THREAD]);
         finish(command.env("PATH", path), b"")
     };
     let with_codex = format!("{}:/usr/bin:/bin", bin.display());
-    go_on(&with_codex).fails_with(3, "open in Codex");
+    resume_continue(&with_codex).fails_with(3, "open in Codex");
     env.thread_goal(&["pause"]).succeeds();
     env.codex(THREAD, "SessionEnd", &json!({}));
-    go_on("/nowhere").fails_with(4, "no `codex` on PATH");
+    resume_continue("/nowhere").fails_with(4, "no `codex` on PATH");
     assert_eq!(env.thread_status()["status"], "paused", "nothing is changed before it can go on");
-    go_on(&with_codex).succeeds();
+    resume_continue(&with_codex).succeeds();
     let argv = std::fs::read_to_string(env.path("argv")).unwrap();
-    // No hooks of ours are trusted in this configuration, so the run brings its own.
+    // None of our hooks is trusted here, so the run passes its own.
     assert!(argv.starts_with("exec\n--skip-git-repo-check\n-c\nhooks.SessionStart="), "{argv}");
     assert!(argv.contains(&format!("\nresume\n{THREAD}\nThe goal of this session")), "{argv}");
     assert_eq!(env.thread_status()["status"], "active");

@@ -1,4 +1,4 @@
-//! `steadfast hook claude` as the client calls it: what each event leads to, and that nothing can break a turn.
+//! `steadfast hook claude` as the client calls it: the effect of each event, and that no failure breaks a turn.
 
 use serde_json::{Value, json};
 
@@ -222,7 +222,7 @@ fn three_continuations_without_progress_pause_the_goal() {
     assert!(breaker["systemMessage"].as_str().unwrap().contains("no_progress"), "{breaker}");
     assert_eq!(env.status()["paused_reason"], "no_progress");
     env.goal(&["resume"]).succeeds();
-    // Work in between starts the count anew; the breaker can be switched off.
+    // Work in between resets the count; the breaker can be disabled.
     std::fs::write(env.home().join("config.toml"), "[goal]\nno_progress_limit = 0\n").unwrap();
     for turn in 0..8 {
         assert_eq!(env.stop("s1", "same", turn > 0)["decision"], "block", "{turn}");
@@ -349,7 +349,7 @@ fn own_tools_are_announced_and_approved_and_others_left_alone() {
     assert_eq!(env.sql("SELECT session_id, tool_name FROM tool_calls"), [["s1", "get_goal"]]);
 }
 
-/// A transcript that carries old times, as a replayed one does, is charged by where its lines stand.
+/// A transcript with old timestamps, as in a replay, is charged by the position of its lines.
 #[test]
 fn lines_with_old_timestamps_count_where_they_were_appended() {
     let env = Env::new();
@@ -369,7 +369,7 @@ fn lines_with_old_timestamps_count_where_they_were_appended() {
     env.append(&transcript, &old("m3", 10));
     env.stop("s1", "m3", false);
     assert_eq!(env.status()["tokens_used"], 110);
-    // A goal that nobody told a transcript counts a file that began after it, not one that is older.
+    // A goal without a known transcript counts a file that began after it, not an older one.
     for (session, tokens) in [("young", 7), ("elder", 0)] {
         if session == "elder" {
             env.append(&env.transcript(session), &old("elder", 7));

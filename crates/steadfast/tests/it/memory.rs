@@ -1,5 +1,5 @@
-//! Session memory through real hook calls on both hosts: what a session did and what it is for comes back, by lineage
-//! only, inert and within the host's cap.
+//! Session memory through real hook calls on both hosts: the goal and the work of a session come back, by lineage only,
+//! escaped and within the host's cap.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ const GOAL: &str = "ship v2 <by> Friday & \"tell\" nobody\n目標は二行";
 const ESCAPED: &str = "ship v2 &lt;by&gt; Friday &amp; \"tell\" nobody\n目標は二行";
 pub(crate) const THREAD: &str = "01a1de4d-469f-7d62-b479-f9ee8e1e36ee";
 
-/// One host, spoken to in the same words.
+/// One interface to both hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
     Claude,
@@ -65,7 +65,7 @@ fn state(env: &Env, client: Client) {
     client.prompt(env, THREAD, &format!("Goal： {GOAL}"));
 }
 
-/// Files, commands and prompts, as many as wanted.
+/// Generates this many files, commands and prompts.
 fn fill(env: &Env, events: usize, importance: Importance) {
     let mut store = Store::open(&env.store()).unwrap();
     let finding = |number| Finding {
@@ -177,7 +177,7 @@ fn after_clear_the_work_is_offered_in_the_same_directory_only() {
 fn a_claude_fork_remembers_what_its_parent_did_before_it() {
     let env = Env::new();
     state(&env, Client::Claude);
-    // The client resumes the parent, under its own id; the fork's first prompt is the first that is heard of the fork.
+    // The client resumes the parent under its own id; the fork first appears with its first prompt.
     Client::Claude.start(&env, THREAD, "resume", &json!({}));
     Client::Claude.prompt(&env, "the-fork", "go on over here");
     env.execute("UPDATE sessions SET started_at_ms = started_at_ms + 1000 WHERE session_id = 'the-fork'");

@@ -51,7 +51,7 @@ stages:
         "{}",
         asked("asked-plan-1")
     );
-    // What the agent itself wrote to its output file wins over what it said.
+    // The agent's own output file takes precedence over its answer.
     assert_eq!(asked("asked-sum-1"), "sum of the R&D ${INPUTS} plan");
     let folder = world.claude("pipeline-runs/r");
     let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
@@ -122,7 +122,7 @@ fn the_next_engine_writes_outputs_that_a_killed_one_did_not() {
         "defaults: {delay: 0}\nstages:\n  - {name: one, prompt: go}\n  - {name: two, prompt: 'got ${INPUTS}'}\n",
     );
     let agent = world.agent("cat > asked-$STEADFAST_STAGE; echo \"from $STEADFAST_STAGE\"");
-    // Dies after the first iteration is saved and before anybody was shown it.
+    // The engine dies after it saved the first iteration and before it published it.
     let mut command = world.env.command(&["pipeline", "run", "p.yaml", "c", "--agent", &agent]);
     finish(command.env("STEADFAST_CRASH_AT", "engine.saved:2"), b"");
     let output = world.claude("pipeline-runs/c/stage-1-one/output.md");

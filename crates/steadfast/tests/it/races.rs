@@ -1,4 +1,4 @@
-//! Many processes on one goal: nothing lost, nothing doubled, nobody turned away.
+//! Many processes on one goal: no update is lost, repeated or rejected.
 
 use std::process::Stdio;
 
@@ -56,7 +56,7 @@ fn concurrent_stops_and_a_completion_give_one_history() {
     }
     let goal = env.status();
     assert_eq!((&goal["status"], &goal["tokens_used"]), (&json!("complete"), &json!(100)));
-    // Every version was reached once, and the tokens of all events are those of the goal.
+    // Every version was reached once, and the tokens of all events add up to the goal's.
     let gaps = env.sql("SELECT count(*) FROM (SELECT version_before, version_after FROM goal_events WHERE version_before >= version_after)");
     assert_eq!(gaps, [["0"]]);
     assert_eq!(env.sql("SELECT sum(tokens_delta) FROM goal_events WHERE kind = 'tokens_accounted'"), [["100"]]);

@@ -1,5 +1,5 @@
-//! What comes back, to whom and how often: goals that were changed, paused or taken along, starts that come in pairs,
-//! and sessions that follow upon others.
+//! What is injected, into which session and how often: changed, paused and adopted goals, paired starts, and sessions
+//! that follow others.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::env::Env;
 use crate::memory::{CLIENTS, Client, THREAD};
 
-/// Hooks of a client are at least as far apart.
+/// The minimum time between two hooks of a client.
 fn later() {
     sleep(Duration::from_millis(5));
 }
@@ -29,7 +29,7 @@ impl Client {
         }
     }
 
-    /// A command that leaves nothing to remember.
+    /// A command that leaves no event in memory.
     fn runs_ls(self, env: &Env, session: &str) {
         match self {
             Self::Claude => {
@@ -156,7 +156,7 @@ fn the_client_steers_its_own_goal() {
     let reply = Client::Claude.prompt(&env, THREAD, "/goal pause");
     assert!(reply.get("decision").is_none(), "{reply}");
     assert_eq!(goal_status(&env), "active");
-    // The client makes a goal even of this word, and that is no other one.
+    // The client turns even this word into its own goal; that does not count as another goal.
     env.append(&env.transcript(THREAD), &native("pause"));
     let reply = Client::Claude.prompt(&env, THREAD, "/goal pause");
     let said = reply["reason"].as_str().unwrap();
@@ -219,7 +219,7 @@ fn after_clear_only_the_cleared_session_is_offered() {
     assert!(!told.contains("recall") && told.contains("steadfast session search"), "{told}");
     assert_eq!(Client::Claude.start(&env, "d", "clear", &json!({})), "", "there are two that it can be");
 
-    // Codex does not say which one was left.
+    // Codex does not report which session was cleared.
     let env = Env::new();
     for session in ["a", "b"] {
         Client::Codex.start(&env, session, "startup", &json!({}));
@@ -254,10 +254,10 @@ fn a_fork_is_never_ordered_to_pursue_its_parents_durable_goal() {
     env.append(&fork, &json!({"timestamp": crate::env::now(), "type": "session_meta", "payload": meta}));
     let told = codex.start(&env, "forked", "fork", &json!({}));
     assert!(told.contains("Ship the lighthouse") && told.contains("do not work on it unless asked"), "{told}");
-    assert_eq!(codex.start(&env, "forked", "compact", &json!({})), "", "told just now");
+    assert_eq!(codex.start(&env, "forked", "compact", &json!({})), "", "injected just before");
     later();
     codex.prompt(&env, "forked", "go on");
-    // Whatever the parent's goal becomes afterwards.
+    // Later changes of the parent's goal make no difference.
     env.run(&["goal", "edit", "Paint the tower", "--session", THREAD]).succeeds();
     let told = codex.start(&env, "forked", "compact", &json!({}));
     assert!(told.contains("go on") && !told.contains("<session_goal>"), "{told}");
@@ -281,7 +281,7 @@ fn a_claude_code_fork_finds_its_parent_in_its_session_file() {
             env.sql("SELECT parent_session_id, parent_link FROM sessions WHERE session_id = 'forked'"),
             [[THREAD, "fork"]]
         );
-        assert_eq!(claude.start(&env, "of-nobody", "fork", &json!({})), "");
+        assert_eq!(claude.start(&env, "without-parent", "fork", &json!({})), "");
     }
 }
 
@@ -303,7 +303,7 @@ fn the_printed_snapshot_equals_the_injected_one() {
         client.before_compaction(&env, THREAD);
         assert_eq!(client.start(&env, THREAD, "compact", &json!({})), shown("compaction"));
     }
-    // What the model has in its conversation is not printed either.
+    // Text that is in the model's conversation is not printed either.
     let env = Env::new();
     Client::Claude.start(&env, "s1", "startup", &json!({}));
     Client::Claude.prompt(&env, "s1", "goal: polish the parser now");
@@ -314,7 +314,7 @@ fn the_printed_snapshot_equals_the_injected_one() {
     );
     let shown = env.run(&["session", "snapshot", "s1"]).succeeds().stdout.clone();
     assert!(shown.contains("is in the conversation above") && !shown.contains("<objective>"), "{shown}");
-    // Codex's own goal is told after a compaction.
+    // Codex's own goal is injected after a compaction.
     let env = Env::new();
     env.codex(THREAD, "SessionStart.startup", &json!({}));
     env.codex(THREAD, "PostToolUse.create_goal", &json!({}));

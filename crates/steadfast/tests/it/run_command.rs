@@ -49,7 +49,7 @@ fn a_goal_is_pursued_until_its_checks_pass_and_the_evidence_is_kept() {
     );
     let payload = world.env.sql("SELECT payload FROM goal_events ORDER BY id DESC LIMIT 1");
     assert!(payload[0][0].contains("\"verification\""), "{payload:?}");
-    // The objective is data: escaped, and nothing in it is filled in.
+    // The objective is data: escaped, and its variables are not replaced.
     let prompt = std::fs::read_to_string(world.in_project("prompt")).unwrap();
     assert!(prompt.contains("Ship &lt;it&gt; &amp; ${ITERATION} now") && prompt.contains("iteration 2 of"), "{prompt}");
     let history = world.run(&["goal", "history", "--all", "--format=json"]).json();
@@ -82,10 +82,10 @@ fn a_stop_decision_counts_as_the_promise_unless_there_are_checks() {
 #[test]
 fn a_limit_is_exit_5_and_no_progress_with_failing_checks_is_exit_6() {
     let world = World::new();
-    // Repeating the prompt is no promise.
+    // A repeated prompt is not a promise.
     let output = run(&world, "cat; echo $STEADFAST_ITERATION", &["--max", "2", "--json"]);
     assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_iterations")), "{output:?}");
-    // Time ends a run in the middle of an attempt.
+    // The time limit ends a run during an attempt.
     let output = run(&world, "sleep 60", &["--max-hours", "0.0005", "--json"]);
     assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_hours")), "{output:?}");
     let moving = "echo x >> tries; wc -l < tries";
@@ -121,7 +121,7 @@ fn pausing_or_completing_the_goal_ends_its_run() {
         let name = started.succeeds().json()["name"].as_str().unwrap().to_owned();
         eventually(|| world.lines("agent").pop());
         assert_eq!(goal(&world, &name)["status"], json!("active"));
-        // It is nobody's orphan while its engine lives.
+        // It is not an orphan while its engine lives.
         assert_eq!(world.run(&["goal", "cleanup", "--list", "--older-than", "0", "--json"]).json()["goals"], json!([]));
         world.run(&["goal", verb, "--session", &name]).succeeds();
         let ended = world.ends("loop", &name);

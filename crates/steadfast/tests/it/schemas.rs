@@ -1,4 +1,4 @@
-//! What scripts rely on: the JSON forms in `docs/schema/`.
+//! JSON output matches the schemas in `docs/schema/`.
 
 use serde_json::Value;
 

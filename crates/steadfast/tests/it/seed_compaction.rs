@@ -1,5 +1,4 @@
-//! The promises of "Recover from /compact", and where the contract is kinder: a compaction that lost nothing
-//! does not stop the goal.
+//! The documented promises about `/compact`. A compaction that lost nothing does not stop the goal.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! The promises of "State files": every recipe of the documentation, run with the real bash and jq against files that
-//! our code wrote, and what its edits do to a run.
+//! The documented promises about state files: every recipe, run with the real bash and jq against files that our code
+//! wrote, and the effect of its edits on a run.
 
 use std::path::Path;
 use std::process::Command;
@@ -74,7 +74,7 @@ impl World {
         self.open(at);
     }
 
-    /// Runs a recipe in the project and gives what it printed.
+    /// Runs a recipe in the project and returns its output.
     fn run(&self, name: &str) -> String {
         let mut command = Command::new("bash");
         command.args(["-euo", "pipefail", "-c", recipe(name)]).current_dir(self.env.project());
@@ -142,7 +142,7 @@ fn a_session_added_by_hand_is_kept_and_listed() {
     assert!(added.success());
     let mut files = world.open(0);
     assert_eq!(world.keys(), ["loop-myfeature", "pipeline-myrefine", "loop-byhand"]);
-    // The recipe as printed names our own run: it loses what we added, and gets it back.
+    // The recipe as printed names our own run: the entry loses our fields and gets them back.
     world.run("Add a new session");
     assert_eq!(world.registry()["loop-myfeature"].get("run_id"), None);
     world.publish(0, &mut files);

@@ -1,4 +1,4 @@
-//! `setup claude` and back: the user's files byte for byte as they were.
+//! `setup claude` and its uninstall, which restores files byte for byte.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

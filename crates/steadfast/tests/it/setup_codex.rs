@@ -1,4 +1,4 @@
-//! `setup codex` and back: the user's files byte for byte as they were, and `doctor` about trust.
+//! `setup codex` and its uninstall, which restores files byte for byte; `doctor` about trust.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;

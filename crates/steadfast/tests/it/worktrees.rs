@@ -1,4 +1,4 @@
-//! Worktrees of runs, from the command line: where work ends up, whatever surrounds it.
+//! Worktrees of runs from the command line: where the work ends up.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ stages:
     let main = world.git(&["rev-parse", "main"]);
     let project = world.env.project();
     let mut command = world.env.command(&["pipeline", "run", "p.yaml", "gd", "--agent", &agent, "--json"]);
-    // As in a hook, and as people export it.
+    // As git sets them in a hook, and as users export them.
     let command = command.env("GIT_DIR", project.join(".git")).env("GIT_INDEX_FILE", ".git/index");
     let command = command.env("GIT_WORK_TREE", &project).env("GIT_PREFIX", "").env("GIT_CONFIG_COUNT", "0");
     let status = finish(command, b"").succeeds().json();
@@ -91,7 +91,7 @@ stages:
     assert_eq!(lines("steadfast/w/2-1"), "a 1\nb 1\n");
     assert_eq!(lines("steadfast/w/2-2"), "a 1\nb 2\n");
     assert_eq!(lines("steadfast/w/run"), "a 1\nc 1\n");
-    // Who comes after them knows where their work is, also if they said nothing.
+    // Later stages get the branch names, also of agents that printed nothing.
     let asked = world.git(&["show", "steadfast/w/run:asked"]);
     let heading = |number: u32| format!("## b {number} (branch steadfast/w/2-{number})\n\n(no output)");
     assert_eq!(asked, format!("{}\n\n{}", heading(1), heading(2)));
@@ -131,7 +131,7 @@ fn a_git_failure_is_reported_with_its_reason() {
     let output = finish(command.env("PATH", &tools), b"");
     let told = output.fails_with(4, "git cannot be run, and worktrees need it").stderr.clone();
     assert!(told.contains("install git"), "{told}");
-    // As in a container, where the project belongs to somebody else.
+    // As in a container where the project belongs to another user.
     let mut command = world.env.command(&["pipeline", "run", "p.yaml", "g", "--agent", &agent]);
     let output = finish(command.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1"), b"");
     let told = output.fails_with(4, "fatal: detected dubious ownership in repository at").stderr.clone();

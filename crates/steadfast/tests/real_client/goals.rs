@@ -41,7 +41,7 @@ fn a_goal_started_by_slash_command_is_driven_to_a_verified_end() {
     assert!(requests[1].last_user_text().starts_with("Stop hook feedback:"), "{}", requests[1].last_user_text());
     let goal = goal(&client);
     assert_eq!((&goal["status"], &goal["verify"]), (&json!("complete"), &json!(["test -f done.txt"])));
-    // To the token: what the model handed out, cache reads apart.
+    // Exactly the tokens of the model's responses, without cache reads.
     let handed = model.handed_out_of(Kind::Main);
     assert_eq!(goal["tokens_used"], handed.total() - 7 * requests.len() as u64, "{goal:#}");
     let kinds = event_kinds(&client);
@@ -171,7 +171,7 @@ fn the_cap_on_stop_blocks_is_reached_without_losing_the_goal() {
     assert_eq!(output.json()["result"], "Just talk 9.");
     assert_eq!(goal(&client)["status"], "active");
     assert!(event_kinds(&client).contains(&"block_cap_reached".to_owned()));
-    // The next prompt in the same session drives it on.
+    // The next prompt in the same session continues it.
     let id = output.session_id();
     client.print(&["--resume", &id], "Go on.");
     assert!(model.requests_of(Kind::Main).len() > 10);

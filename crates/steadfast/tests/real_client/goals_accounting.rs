@@ -1,5 +1,5 @@
-//! Exact accounting in the real client: compacted twice, resumed and forked, the goal's count equals what the
-//! scripted model handed out, to the token.
+//! Exact accounting in the real client: after two compactions, a resume and a fork, the goal's count equals the tokens
+//! billed by the scripted model.
 
 use crate::client::Client;
 use crate::model::ScriptedModel;

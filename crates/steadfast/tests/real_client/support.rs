@@ -27,7 +27,7 @@ fn post(model: &ScriptedModel, path: &str, body: &Value) -> (u16, String) {
 }
 
 #[test]
-fn scripted_model_supports_both_apis() {
+fn scripted_model_answers_whole_and_streamed() {
     let model = ScriptedModel::start(|request| match request.last_user_text().as_str() {
         "fail" => Reply::error(529, "too busy"),
         "panic" => panic!("as asked"),

@@ -1,4 +1,4 @@
-//! Accounting that cannot be trusted: malformed numbers, rewritten files, and how a person moves past them.
+//! Uncertain accounting: malformed numbers, rewritten files, and how the user reconciles them.
 
 use super::*;
 
@@ -95,7 +95,7 @@ fn a_file_rewritten_after_it_was_read_stays_certain() {
     assert_eq!((world.goal().accounting_uncertain, world.tokens()), (false, (15, 0)));
 }
 
-/// Bug 8 of the plugin: the flag was cleared by the next pass, and nobody was told.
+/// Bug 8 of the plugin: the next pass cleared the flag without a message.
 #[test]
 fn a_file_rewritten_before_it_was_read_is_flagged_once() {
     let mut world = budgeted_goal();

@@ -10,7 +10,7 @@ use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_within};
 
 const NOW: Millis = START + 90 * SECOND;
 
-/// A goal in any state, with ten seconds in the bank; an active one runs since [`START`].
+/// A goal in any state with ten active seconds; an active one runs since [`START`].
 fn goal_in(status: GoalStatus, reason: Option<PausedReason>) -> Goal {
     Goal {
         status,
@@ -31,7 +31,7 @@ fn all_states() -> Vec<Goal> {
     unpaused.map(|status| goal_in(status, None)).chain(paused).collect()
 }
 
-/// `no` for a refusal, `same` for a change that keeps the state, else the new state and the span's fate.
+/// `no` for a refusal, `same` for a change that keeps the state, else the new state and what happens to the span.
 fn outcome(before: &Goal, result: &Result<Change, Refusal>) -> String {
     match result {
         Err(_) => "no".into(),
@@ -115,7 +115,7 @@ fn leaving_the_active_state_adds_the_running_time_once() {
             assert_eq!(change.goal.resume_at_ms, runs, "{verb} of {}", before.state());
         }
     }
-    // A clock that was set back takes nothing out of the bank.
+    // A clock that was set back does not reduce the active time.
     let early = pause(&goal_in(GoalStatus::Active, None), START - HOUR).unwrap();
     assert_eq!(early.goal.time_used_seconds, 10);
 }
@@ -137,7 +137,7 @@ fn a_goal_at_a_cap_must_be_extended_before_it_resumes() {
     for (goal, hint) in [(turns, "--add-turns"), (hours, "--add-hours"), (deadline, "--add-hours")] {
         let refusal = resume(&goal, NOW).unwrap_err();
         assert!(refusal.hint().contains(hint), "{refusal:?}");
-        // A person's pause on top does not hide the cap.
+        // An additional pause by the user does not hide the cap.
         let by_user = Goal { paused_reason: Some(PausedReason::User), ..goal };
         assert!(resume(&by_user, NOW).is_err());
     }

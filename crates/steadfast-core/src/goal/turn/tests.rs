@@ -1,4 +1,4 @@
-//! The decisions at the end of a turn: go on, wind down once, stop; and who comes first.
+//! The decisions at the end of a turn: continue, wind down once, stop; and their precedence.
 
 use super::*;
 use crate::goal::budget::Budget;
@@ -98,7 +98,7 @@ fn every_limit_gives_one_wind_down_turn_and_then_stops() {
         assert_eq!(stopped.state(), expected);
         assert_eq!((stopped.wind_down, stopped.resume_at_ms), (None, None));
         let (_, third) = stop(&stopped, &work());
-        assert_eq!(third, Decision::Silent, "{limit} is told once");
+        assert_eq!(third, Decision::Silent, "{limit} is reported once");
     }
 }
 
@@ -117,7 +117,7 @@ fn events_record_the_limit_and_the_amount_used() {
     assert_eq!(change.unwrap().events, [event]);
 }
 
-/// Reconciling can make a goal active that is above its budget, and a turn may cost nothing that is seen.
+/// Reconciling can activate a goal above its budget, and a turn may have no visible cost.
 #[test]
 fn a_budget_ends_in_budget_limited_even_when_the_last_turn_cost_nothing() {
     for limit in [Limit::Tokens, Limit::Usd] {

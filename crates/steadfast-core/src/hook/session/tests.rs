@@ -34,7 +34,7 @@ fn the_parent_is_the_session_that_ended_for_this_one_and_is_never_guessed() {
         (Some(7), vec![], vec![&a, &elsewhere, &other], Some("a")),
         (Some(7), vec![], vec![&a, &b], None),
         (Some(7), vec![], vec![&nameless], None),
-        // Where processes cannot be told apart, only a word of the client counts.
+        // Where processes cannot be identified, only the client's own report counts.
         (None, vec![&nameless], vec![&a], Some("n")),
         (None, vec![&nameless, &a], vec![], None),
         (None, vec![], vec![&nameless], None),

@@ -1,4 +1,4 @@
-//! The loop: when a turn goes on, when it winds down, and who may end it.
+//! The loop: when a turn is continued, when it winds down, and what may end it.
 
 use super::*;
 
@@ -81,7 +81,7 @@ fn a_prompt_after_the_completing_turn_was_interrupted_is_not_charged() {
     let mut world = running_goal();
     world.complete_by_worker(at(2));
     world.write(&reply("m1", at(3), [5, 0, 0, 0]));
-    // Esc: no Stop comes. The person goes on with something else.
+    // Esc: no Stop follows. The user continues with something else.
     world.prompt(true, at(60));
     world.write(&reply("m2", at(61), [5_000, 0, 0, 0]));
     world.stop(at(62));
@@ -109,7 +109,7 @@ fn a_spent_budget_is_reported_wound_down_and_then_silent() {
     assert_eq!(world.goal().tokens_used, 107);
 }
 
-/// Bug 29 of the plugin: caps stopped the goal without telling anyone.
+/// Bug 29 of the plugin: caps stopped the goal without a message.
 #[test]
 fn a_cap_is_reported_by_name() {
     let world = running_goal_within(Budget { seconds: Some(60), ..Budget::default() });
@@ -132,7 +132,7 @@ fn a_near_limit_gives_the_model_and_the_user_one_warning() {
     assert!(!again.block.unwrap().contains('%'));
 }
 
-/// Bug 30 of the plugin: no hook held one long turn to the budget.
+/// Bug 30 of the plugin: no hook enforced the budget within one long turn.
 #[test]
 fn one_long_turn_is_warned_and_then_ended() {
     let world = running_goal_within(Budget::parse("100", "").unwrap());

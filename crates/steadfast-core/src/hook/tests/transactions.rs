@@ -1,12 +1,12 @@
-//! How often a hook waits for the store: one transaction a call, and none where there is nothing to write.
+//! Transactions of a hook: one per call, and none if there is nothing to write.
 
 use super::*;
 use crate::memory::Category;
 use crate::memory::observation::Observation;
 use crate::store::MemoryFilter;
 
-/// The transactions that were written into the log beside the store, which stays there while somebody has it open. The
-/// last frame of each says how large the store is then; the others say nothing.
+/// The number of transactions in the WAL file, which exists while a connection is open. The last frame of a transaction
+/// has the size of the database; the other frames have 0.
 fn commits(world: &World) -> usize {
     const HEADER: usize = 32;
     const FRAME_HEADER: usize = 24;
@@ -17,7 +17,7 @@ fn commits(world: &World) -> usize {
     frames.filter(|frame| frame[8..16] == log[16..24] && number(&frame[4..8]) != 0).count()
 }
 
-/// How many transactions a hook needs that saw something worth remembering.
+/// The number of transactions of a hook that stores an event.
 fn commits_of(world: &World, name: &str, event: HookEvent, seen: Observation, now: Millis) -> usize {
     let before = commits(world);
     let input = HookInput { observations: vec![seen], ..world.input(name, event) };

@@ -1,4 +1,4 @@
-//! What goes wrong, and that the user's turn goes on all the same.
+//! Failures in hooks never stop the user's turn.
 
 use super::*;
 use crate::store::EventFilter;

@@ -1,4 +1,4 @@
-//! The machine by scenarios: a plan, what happens to it, and what it does about it.
+//! The state machine by scenarios: a plan, its events and the resulting actions.
 
 use super::*;
 use crate::run::{AgentDecision, AgentResult, Check, FailureKind, Outcome, Rule, RunLimits, StageStatus, Success};

@@ -1,4 +1,4 @@
-//! Rules as tables: what they ask for, and what they say once they know.
+//! Rules as tables: the checks they request, and their results.
 
 use super::*;
 use crate::run::AgentKind;

@@ -1,4 +1,4 @@
-//! Runs as rows: whole steps or nothing, one commit an iteration, and small state whatever the length.
+//! Runs as rows: atomic steps, one commit per iteration, and a small state at any length.
 
 use super::*;
 use crate::run::{
@@ -312,7 +312,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
             db.0.execute("UPDATE run_attempts SET cost_micros = 0 WHERE attempt = 1", []).map_err(StoreError::from)
         })
         .unwrap();
-    // Tokens without a cost have one that is not known.
+    // Tokens without a cost have an unknown cost.
     let unpriced =
         IterationUsage { unpriced_tokens: 5, usage: AttemptUsage { cost_micros: 2_000, ..first.usage }, ..first };
     let db = engine.world.store.read();
@@ -398,7 +398,7 @@ fn a_run_without_an_engine_is_marked_once() {
     let again = engine.world.store.write(|db| db.mark_orphan(&marked, "engine gone", START + 99)).unwrap();
     assert_eq!(again, marked);
     let stale = engine.world.store.write(|db| db.mark_orphan(&row, "engine gone", START + 99));
-    assert!(matches!(stale, Err(StoreError::Stale)), "somebody else was first");
+    assert!(matches!(stale, Err(StoreError::Stale)), "another process was first");
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn ten_thousand_iterations_leave_a_small_state_and_one_row_to_read() {
     assert_eq!(engine.row().run, run);
     let last: Vec<u32> = db.last_iterations("run-1", 2).unwrap().iter().map(|row| row.id.iteration).collect();
     assert_eq!(last, [MANY, MANY - 1]);
-    // Neither reading a run nor a page of its history walks through a table.
+    // Reading a run or a page of its history scans no table.
     let newest = format!(
         "{SELECT} WHERE project_dir = 'p' AND kind = 'loop' AND name = 'n' ORDER BY started_at_ms DESC, run_id DESC LIMIT 1"
     );

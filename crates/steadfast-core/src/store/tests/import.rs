@@ -1,4 +1,4 @@
-//! Bringing the goals of another store in: whole, once, and without touching it.
+//! Import of another store: complete, once, and read-only.
 
 use super::*;
 use crate::goal::budget::Budget;
@@ -16,7 +16,7 @@ fn other() -> World {
     other
 }
 
-/// The events without their numbers, which are the store's own.
+/// The events without their ids, which differ between stores.
 fn history(store: &Store) -> Vec<(String, String, serde_json::Value, i64)> {
     let events = store.read().events(EventFilter::All, usize::MAX).unwrap();
     events.into_iter().map(|event| (event.goal_id, event.kind, event.payload, event.created_at_ms)).collect()

@@ -184,7 +184,7 @@ fn profiles_get_their_newer_limits() {
 fn a_goal_stopped_by_its_old_budget_is_active_with_its_clock_stopped() {
     let goal = lifted(Some("quick"), "budget_limited", 250_000);
     assert_eq!((goal.status, goal.resume_at_ms), (GoalStatus::Active, None));
-    assert!(!goal.budget_limit_reported, "it will be told when the new budget is spent");
+    assert!(!goal.budget_limit_reported, "it will be reported when the new budget is spent");
     let days_later = START + 72 * HOUR;
     assert_eq!((goal.active_seconds(days_later), limit::reached(&goal, days_later)), (0, None));
     let rules = crate::testing::rules(3);

@@ -102,7 +102,7 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
     }
 }
 
-/// Bug 23 of the plugin: who lost a race still wrote its event.
+/// Bug 23 of the plugin: the loser of a race still wrote its event.
 #[test]
 fn the_loser_of_a_race_changes_nothing_and_writes_no_event() {
     let mut world = World::new();

@@ -1,5 +1,4 @@
-//! Trees of session files in all shapes: what they cost, and that what was kept from the last run changes nothing
-//! but the time it takes.
+//! Trees of session files of many shapes: their totals, which are the same with and without the cache.
 
 use std::cell::Cell;
 
@@ -85,7 +84,7 @@ fn a_response_in_many_lines_and_files_counts_once() {
     machine.write("b.jsonl", &[reply("m3", START + MINUTE, [1, 0, 0, 0])]);
     machine.write("a/subagents/agent-x.jsonl", &[reply("m4", START, [2, 0, 0, 0])]);
     assert_eq!(machine.totals(), (4, 66 + 10 + 1 + 2));
-    // The session that was there first has asked for what both files tell.
+    // The older session owns the response that is in both files.
     let summary = machine.summary();
     let of_fork = summary.sums.iter().filter(|sum| summary.sessions[sum.session as usize].id == "b");
     assert_eq!(of_fork.map(|sum| sum.responses).sum::<i64>(), 1);
@@ -160,7 +159,7 @@ fn a_broken_cache_is_ignored() {
         fs_err::write(machine.cache(), &bytes).unwrap();
         assert_eq!(machine.run(&machine.cache()).sums[0].responses, 2, "byte {at} changed");
     }
-    // What cannot be written is done without.
+    // An unwritable cache is not used.
     fs_err::remove_dir_all(machine.directory.path().join("home")).unwrap();
     fs_err::write(machine.directory.path().join("home"), "a file").unwrap();
     assert_eq!(machine.totals(), (2, 30));

@@ -53,7 +53,7 @@ fn days_are_local() {
     let all = Filter::default();
     expect(&rows(View::Daily, &slots, &all, "UTC"), &[("2026-11-14", 2), ("2026-11-15", 1)]);
     expect(&rows(View::Daily, &slots, &all, "Europe/Berlin"), &[("2026-11-14", 1), ("2026-11-15", 2)]);
-    // Three quarters of an hour are a time zone, too.
+    // A time zone with an offset of 45 minutes.
     expect(&rows(View::Daily, &slots, &all, "Asia/Kathmandu"), &[("2026-11-15", 2), ("2026-11-16", 1)]);
     expect(&rows(View::Monthly, &slots, &all, "UTC"), &[("2026-11-01", 3)]);
     let undated = [UNDATED, slots[0]];

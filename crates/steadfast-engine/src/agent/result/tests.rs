@@ -1,4 +1,4 @@
-//! Results as agents really leave them: tidy, untidy, hostile.
+//! Agent results: well-formed, malformed and hostile.
 
 use steadfast_core::run::AgentDecision;
 
@@ -75,7 +75,7 @@ fn votes_are_found_in_formatted_marker_lines() {
         let found = from_markers(line, &[]).and_then(|result| result.plateau);
         assert_eq!(found, vote, "{line}");
     }
-    // Who explains a marker first and then says it means what was said last.
+    // If a marker is explained first and then used, the last one counts.
     assert_eq!(said("PLATEAU: true\nno, wait\nPLATEAU: false").unwrap().plateau, Some(false));
 }
 

@@ -120,7 +120,7 @@ fn a_parallel_worktree_starts_with_the_work_of_its_run() {
     let part = |part: &str| Worktree::new(&home, &world.project(), "11111111-run", "fix", part);
     let inside = part("2-1").starting_from(world.worktree.clone()).enter(&Cancel::default()).unwrap();
     assert!(inside.join("f").exists() && inside.join("g").exists());
-    // Where the run has no worktree yet, there is no work either.
+    // A run without a worktree has no work yet.
     let first = part("2-2").starting_from(part("run")).enter(&Cancel::default()).unwrap();
     assert!(first.join("part").exists() && !first.join("f").exists());
 }
@@ -128,7 +128,7 @@ fn a_parallel_worktree_starts_with_the_work_of_its_run() {
 #[test]
 fn without_its_git_file_nothing_is_committed() {
     let world = World::new();
-    // What git would find if it looked further up.
+    // The repository that git would find further up.
     shell(&world.directory.path().join("home"), "git init -q");
     world.does("rm .git; git init -q; echo w > f");
     assert!(matches!(world.worktree.leave("Work"), Err(WorktreeError::Broken(_))));

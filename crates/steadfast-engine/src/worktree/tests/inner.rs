@@ -1,8 +1,8 @@
-//! Repositories inside a worktree: what lives nowhere else keeps the worktree.
+//! Repositories inside a worktree: commits that exist nowhere else keep the worktree.
 
 use super::*;
 
-/// Adds a submodule to the project before anybody works.
+/// Adds a submodule to the project before the worktree is created.
 fn with_submodule() -> World {
     let directory = repository();
     let root = directory.path();
@@ -47,7 +47,7 @@ fn work_in_a_submodule_is_not_removed() {
     world.does("echo f > f; cd sub; echo w > w");
     stays(&world, &[], "git does not commit `sub`");
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
-    // What is in its remote is not lost.
+    // Commits in its remote are not lost.
     let world = with_submodule();
     world.does(&format!("{commits}; git -c protocol.file.allow=always push -q origin topic"));
     assert_eq!(world.leaves(), Vec::<String>::new());
@@ -63,13 +63,13 @@ fn a_repository_created_by_an_agent_is_not_removed() {
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f lib")]));
     let home = world.directory.path().join("home");
     assert_eq!(remove_clean(&home, &world.project(), "11111111-run", "fix", false).unwrap(), Vec::<PathBuf>::new());
-    // One without a commit keeps git from adding anything at once.
+    // With a repository without a commit, `git add --all` adds nothing.
     let world = World::new();
     world.does("echo f > f; mkdir lib; cd lib; git init -q; echo c > c");
     let why = "not everything is committed: git add failed: error: 'lib/' does not have a commit checked out";
     stays(&world, &[why], "git does not commit `lib/`");
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
-    // Commits in ignored directories are work as well.
+    // Commits in ignored directories count as work.
     let world = World::new();
     world.does(&format!("mkdir built; cd built; {makes}"));
     stays(&world, &[], &format!("`built/lib` {NOWHERE_ELSE}"));

@@ -1,4 +1,4 @@
-//! Names of branches, hooks of the project, and what is told when git is not there or does not want to.
+//! Branch names, project hooks, and reports when git is missing or refuses.
 
 use super::*;
 

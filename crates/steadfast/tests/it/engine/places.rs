@@ -1,4 +1,4 @@
-//! Where iterations work: in worktrees, alone or one for all; and what is told when such a place is lost.
+//! Worktrees of iterations, separate or shared, and the reports when one is lost.
 
 use steadfast_core::run::{Check, Checked};
 use steadfast_engine::publish;
@@ -25,7 +25,7 @@ impl World {
     }
 }
 
-/// Keeps what people are told.
+/// Keeps the notes for the user.
 #[derive(Default)]
 struct Notes(Vec<String>);
 
@@ -61,7 +61,7 @@ fn parallel_iterations_work_on_branches_of_their_own() {
 }
 
 #[test]
-fn a_rule_is_checked_only_in_the_agents_directory() {
+fn a_rule_is_not_checked_if_its_worktree_is_lost() {
     let world = World::new();
     let project = world.path("project").display().to_string();
     let script = format!("mv {project}/.git {project}/git; touch {project}/ok");
@@ -101,15 +101,15 @@ fn a_stop_request_is_honoured_while_git_creates_a_worktree() {
         .unwrap();
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     std::thread::scope(|scope| {
-        let driving = scope.spawn(|| world.go_on());
+        let driving = scope.spawn(|| world.resume());
         eventually(|| begun.exists().then_some(()));
         let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
         world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
         assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Killed, "killed"));
     });
-    assert!(!over.exists(), "nobody waited for git");
+    assert!(!over.exists(), "git was not waited for");
     std::fs::remove_file(&hook).unwrap();
     dispatcher::reopen(&mut world.store(), &engine(world.root.path()), RUN, None).unwrap();
-    assert_eq!(ended(&world.go_on()), (RunStatus::Completed, "fixed-n"));
+    assert_eq!(ended(&world.resume()), (RunStatus::Completed, "fixed-n"));
     assert_eq!(world.git(&["show", "steadfast/test/run:lines"]), "1\n");
 }

@@ -1,4 +1,4 @@
-//! Starting in the background, watching, killing, resuming, cleaning up; and edits by hand.
+//! Detach, list, attach, kill, resume, cleanup, and edits by hand.
 
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::attempts::{eventually, is_alive};
 use crate::env::finish;
 use crate::runs::{COUNTING, World, signal, wait};
 
-/// Says who it is, and works until it is ended.
+/// Records its pid and runs until it is ended.
 const ENDLESS: &str = "echo $$ > agent; echo begun; while :; do sleep 0.05; done";
 
 #[test]
@@ -64,7 +64,7 @@ fn leaving_an_attached_run_does_not_end_it() {
     world.loop_type("open", "completion: {promise: NEVER}");
     world.loop_run(&["open"], ENDLESS, &["-d"]).succeeds();
     let attached = world.watch(&["loop", "attach", "open"]);
-    // By then it notices Ctrl-C.
+    // The handler for Ctrl-C is installed by then.
     attached.says("begun");
     signal(&attached.child, Signal::INT);
     let output = attached.wait();
@@ -95,7 +95,7 @@ fn ctrl_c_stops_agent_and_run_with_exit_130_and_a_hint() {
 #[test]
 fn a_second_ctrl_c_kills_an_agent_that_ignores_the_first() {
     let world = World::new();
-    // Its time to end itself would be a minute.
+    // The grace period would be a minute.
     let config = world.env.home().join("config.toml");
     let text = std::fs::read_to_string(&config).unwrap().replace("grace_ms = 300", "grace_ms = 60000");
     std::fs::write(&config, text).unwrap();
@@ -167,7 +167,7 @@ fn concurrent_starts_with_one_name_give_one_engine() {
     std::fs::write(world.in_project("go"), "").unwrap();
     let mut codes: Vec<i32> = runs.into_iter().map(|run| wait(run).code).collect();
     codes.sort_unstable();
-    // Whoever came after the end may have had a run of its own.
+    // A process that came after the end may have started its own run.
     assert!(codes.starts_with(&[0]) && codes.iter().all(|code| [0, 3].contains(code)), "{codes:?}");
     assert_eq!(world.lines("agents").len(), codes.iter().filter(|code| **code == 0).count());
 }
@@ -251,7 +251,7 @@ fn tmux_passes_the_flags_to_the_engine() {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("TMUX_TMPDIR", &sockets);
         finish(command.args(arguments), b"")
     };
-    // The server is there already, and knows nothing of this world.
+    // The tmux server already runs, without this test's environment.
     assert_eq!(tmux(&["new-session", "-d", "-s", "other", "sleep 60"]).code, 0);
     let agent = world.agent("cat > prompt; echo done");
     let mut command = world.env.command(&["loop", "run", "once", "in.tmux", "--max", "3", "--agent", &agent, "--tmux"]);

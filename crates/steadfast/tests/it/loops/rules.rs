@@ -1,4 +1,4 @@
-//! Each rule of completion, and each limit, with its exit code.
+//! Every completion rule and every limit, with its exit code.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn every_rule_of_completion_ends_its_loop() {
     ] {
         let world = World::new();
         world.loop_type("rule", yaml);
-        // A tracker that shows what the agent left.
+        // A `bd` that lists the open beads.
         world.write(&world.env.path("bin/bd"), "#!/bin/sh\ncat beads\n");
         let path = format!("{}:{}", world.env.path("bin").display(), std::env::var("PATH").unwrap());
         std::process::Command::new("chmod").args(["+x", world.env.path("bin/bd").to_str().unwrap()]).status().unwrap();
@@ -56,7 +56,7 @@ fn limits_end_a_loop_with_exit_5_and_larger_ones_continue_it() {
     assert_eq!(world.entry("loop-a")["status"], "completed");
     assert_eq!(world.json("loop-state-a.json")["reason"], "max_iterations");
 
-    // Without a larger maximum there is nothing to go on with.
+    // Without a larger maximum there is nothing left to run.
     world.run(&["loop", "resume", "a"]).fails_with(3, "its maximum is 2");
     world.run(&["loop", "resume", "a", "--max", "2"]).fails_with(3, "its maximum is 2");
     let output = world.run(&["loop", "resume", "a", "--max", "3"]);
@@ -72,11 +72,11 @@ fn history(state: &serde_json::Value) -> Vec<i64> {
     state["history"].as_array().unwrap().iter().map(|entry| entry["iteration"].as_i64().unwrap()).collect()
 }
 
-/// An agent whose every iteration costs three quarters of a dollar and 750 tokens.
+/// An agent that uses $0.75 and 750 tokens per iteration.
 fn world_that_costs(config: &str) -> World {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}\nlimits: {idle: 0}");
-    // What Claude Code prints at its end.
+    // The final event of Claude Code.
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.75,"usage":{"input_tokens":700,"output_tokens":50}}"#;
     let agent = world.env.path("claude");
     world.write(&agent, &format!("#!/bin/sh\ncat > /dev/null\necho '{result}'\n"));

@@ -1,4 +1,4 @@
-//! What people and scripts see: dry runs, types, scaffolds, faults, help, JSON.
+//! Output of the commands: dry runs, types, scaffolds, faults, help, JSON.
 
 use serde_json::{Value, json};
 

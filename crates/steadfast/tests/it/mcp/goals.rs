@@ -1,4 +1,4 @@
-//! The life of a goal through the tools, and what the worker is not allowed.
+//! The life cycle of a goal through the tools, and what the worker may not do.
 
 use serde_json::json;
 use steadfast_core::action;
@@ -125,7 +125,7 @@ fn a_goal_abandoned_by_the_worker_is_not_replaced_without_the_user() {
     let mut server = world.server();
     for agent in ["", "steadfast:goal-evaluator"] {
         server.call("s1", "create_goal", &json!({"objective": "small budget", "token_budget": 5}));
-        // A subagent is no way around it.
+        // A subagent is refused too.
         let id = world.note("s1", agent);
         let gone = super::world::success(&server.call_with_id("abandon_goal", &json!({}), Some(&id)));
         assert_eq!(gone["goal"]["status"], "abandoned");

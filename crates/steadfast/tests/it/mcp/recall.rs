@@ -1,4 +1,4 @@
-//! What a model finds again of its own session, and only of that.
+//! The tool `recall` searches only the caller's own session.
 
 use serde_json::{Value, json};
 use steadfast_core::clock;

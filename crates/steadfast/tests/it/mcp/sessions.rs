@@ -1,4 +1,4 @@
-//! Whose goal a call is about.
+//! Which session's goal a call is about.
 
 use serde_json::json;
 use steadfast_core::clock;

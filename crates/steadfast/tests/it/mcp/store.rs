@@ -1,4 +1,4 @@
-//! A store that is not there, not usable, or replaced while the server runs.
+//! A missing, unusable or replaced store while the server runs.
 
 use serde_json::json;
 

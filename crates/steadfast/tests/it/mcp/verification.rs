@@ -1,4 +1,4 @@
-//! Goals with the user's own checks.
+//! Goals with verification commands.
 
 use serde_json::json;
 use steadfast_core::action::{self, Place};

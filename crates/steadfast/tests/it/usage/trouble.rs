@@ -1,4 +1,4 @@
-//! Nothing there, bad input, unreadable trees, broken caches, several runs at once.
+//! Missing files, bad input, unreadable trees, broken caches, concurrent calls.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! `codex exec` with the scripted model: what the harness gives and what the client does.
+//! `codex exec` with the scripted model: what the test support and the client do.
 
 use super::client::Codex;
 use super::lab_hooks::LabHooks;
@@ -53,7 +53,7 @@ fn a_shell_call_comes_back_and_hooks_see_it() {
     assert_eq!(codex.usage(), model.ledger());
 }
 
-/// A server with one tool that gives back what it was called with and its environment.
+/// A server with one tool that returns its arguments and its environment.
 const MCP_SERVER: &str = r#"
 import json, os, sys
 for line in sys.stdin:

@@ -15,7 +15,7 @@ fn set_up(codex: Codex) -> Codex {
     let codex = codex.bin_dir(binary().parent().expect("directory")).env("STEADFAST_HOME", &home.to_string_lossy());
     let (code, said) = steadfast(&codex, &["setup", "codex", "--yes"]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("trust"), "the trust review is told: {said}");
+    assert!(said.contains("trust"), "the trust review is mentioned: {said}");
     codex
 }
 
@@ -240,7 +240,7 @@ fn a_closed_session_is_resumed_from_outside_with_its_own_hooks() {
     let thread = first.thread_id();
     let before = goal(&codex);
     assert_eq!(before["paused_reason"], "continuation_cap", "{before:#}");
-    // The user takes Steadfast out of Codex: nothing of it is in the configuration any more.
+    // The user uninstalls Steadfast: nothing of it stays in the configuration.
     let (code, said) = steadfast(&codex, &["setup", "codex", "--uninstall"]);
     assert_eq!(code, 0, "{said}");
     let (code, said) = steadfast(&codex, &["goal", "extend", "--add-turns", "1", "--session", &thread]);

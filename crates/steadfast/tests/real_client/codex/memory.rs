@@ -1,5 +1,5 @@
-//! What Codex sends the model again after a compaction, a resume, both, and in a fork: prompts and what hooks said.
-//! `holds_text` must never claim more than the next request really has.
+//! What Codex sends to the model after a compaction, a resume, both, and in a fork: prompts and hook context.
+//! `holds_text` must never claim more than the next request contains.
 
 use super::client::Codex;
 use super::lab_hooks::LabHooks;
@@ -22,7 +22,7 @@ pub(crate) fn compacting(model: &ScriptedResponses) -> Codex {
     Codex::new(model).setting("model_auto_compact_token_limit", "50000")
 }
 
-/// The next hook of this event states a goal of its own.
+/// The next hook of this event injects its own goal text.
 fn state(hooks: &LabHooks, event: &str, goal: &str) {
     let context = format!("<objective>\n{goal}\n</objective>");
     let output = json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}});
@@ -47,7 +47,7 @@ fn held(rollout: &Path, objective: &str, since: Since) -> bool {
     holds_text(Host::Codex, rollout, objective, since)
 }
 
-/// What the hook after a compaction can know: the file as it was when the compaction and that hook began.
+/// What the hook after a compaction can see: the file at the start of the compaction and at the start of the hook.
 fn held_after_compaction(hooks: &LabHooks, objective: &str) -> bool {
     let noted_at = fs::metadata(hooks.rollout_at("PreCompact")).expect("the rollout").len();
     held(&hooks.rollout_at("SessionStart"), objective, Since::Compaction { noted_at: Some(noted_at) })

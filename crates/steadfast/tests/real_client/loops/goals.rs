@@ -1,4 +1,4 @@
-//! `steadfast run "OBJECTIVE"` with the real client: who only says that it is done is not believed.
+//! `steadfast run "OBJECTIVE"` with the real client: a claim to be done is not enough.
 
 use super::lab::{Lab, no_codex};
 use crate::model::ScriptedModel;

@@ -151,7 +151,7 @@ fn an_extension_cancels_the_wind_down() {
     };
     assert_eq!(extend(&before, add_turns(5), NOW).unwrap().goal.wind_down, None);
     assert_eq!(extend(&before, add_tokens(5), NOW).unwrap().goal.wind_down, Some(Limit::Turns));
-    // Time that was running before goes on counting.
+    // Running time continues to count.
     let extended = extend(&before, add_turns(5), NOW).unwrap().goal;
     assert_eq!(extended.active_seconds(NOW), before.active_seconds(NOW));
 }

@@ -1,4 +1,4 @@
-//! The client comes and goes, and a person types.
+//! Sessions that end and resume, and prompts of the user.
 
 use super::*;
 

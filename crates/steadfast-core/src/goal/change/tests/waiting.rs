@@ -1,4 +1,4 @@
-//! Waiting: a goal that sleeps until a moment, and what may wake it.
+//! Waiting goals, and what may wake them.
 
 use super::super::*;
 use crate::goal::NewGoal;

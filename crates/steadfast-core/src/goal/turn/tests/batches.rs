@@ -1,4 +1,4 @@
-//! Limits inside one long turn (bug 30 of the plugin: nothing held a turn to its budget).
+//! Limits inside one long turn (bug 30 of the plugin: nothing enforced them).
 
 use super::*;
 

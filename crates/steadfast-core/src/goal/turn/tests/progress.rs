@@ -1,4 +1,4 @@
-//! The breaker for goals that get nowhere, the client's cap on blocks, and who comes first.
+//! The no-progress breaker, the client's cap on blocks, and their precedence.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn three_idle_continuations_pause_the_goal_and_a_tool_call_resets_the_count() {
     let (after, decision) = stop(&worked_before, &talk("c"));
     assert_eq!((decision, after.idle_continuations), (Decision::Continue, 0));
     assert!(!after.worked_since_continuation);
-    // So does a person's prompt.
+    // So does a prompt of the user.
     let by_person = TurnEnd { after_continuation: false, ..talk("c") };
     assert_eq!(stop(&goal, &by_person).0.idle_continuations, 0);
 }

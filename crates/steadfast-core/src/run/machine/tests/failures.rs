@@ -1,4 +1,4 @@
-//! Attempts that do not come through.
+//! Failed attempts.
 
 use super::*;
 use crate::host::trouble::FARTHEST_RESET;
@@ -81,7 +81,7 @@ fn a_usage_limit_is_waited_for_and_is_no_error() {
 fn an_unknown_reset_is_waited_for_longer_each_time() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
     for (attempt, minutes) in [(1, 5), (2, 15), (3, 30), (4, 60), (5, 60)] {
-        // A reset in the past is as good as none.
+        // A reset in the past counts as unknown.
         let until_ms = (attempt % 2 == 0).then_some(START);
         let words = drive.fails(&format!("1.1.{attempt}"), FailureKind::UsageLimit { until_ms });
         assert_eq!(words[1], format!("wake in {}", minutes * MINUTE));
@@ -102,7 +102,7 @@ fn a_lost_attempt_is_retried_at_once_and_a_second_one_is_an_error() {
     drive.fails("1.1.3", FailureKind::Exit);
     drive.wakes_after(MINUTE);
     assert_eq!(drive.fails("1.1.4", FailureKind::Lost)[1..], ["attempt 1.1.5", "start 1.1.5"], "the first in a row");
-    assert_eq!(drive.fails("1.1.5", FailureKind::Stopped)[1], "wake in 8000", "stopped by somebody else");
+    assert_eq!(drive.fails("1.1.5", FailureKind::Stopped)[1], "wake in 8000", "stopped from outside");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_missing_vote_is_a_failed_attempt() {
     assert_eq!(drive.ok("1.1.1"), ["1.1.1 failed: no_result", "wake in 1000"]);
     assert_eq!(drive.run.tokens, 100, "and it is paid for");
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 5)));
-    assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1", "nobody asked it for a vote");
+    assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1", "no vote was requested");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn a_plateau_is_two_different_iterations_in_a_row() {
     }
 }
 
-/// What broke the predecessor: one agent, repeated, was taken for two.
+/// Two attempts of one iteration are not two votes.
 #[test]
 fn attempts_of_one_iteration_are_one_vote() {
     let mut drive = Drive::started(loop_of(stage(Rule::Plateau(2), 5)));
@@ -76,12 +76,12 @@ fn a_judge_votes_instead_of_the_worker() {
     assert_eq!(drive.votes("1.1.1", true), ["1.1.1 came through", "check 1.1.1 judge"]);
     assert_eq!(drive.checked("1.1.1", &[(Check::Judge, Some(false))])[0], "commit 1.1.1");
     assert_eq!(drive.run.stages[0].agreeing, 0, "the worker's own vote does not count");
-    // A worker that gives no vote has done nothing wrong here.
+    // A missing vote of the worker is not an error here.
     assert_eq!(drive.ok("1.2.1"), ["1.2.1 came through", "check 1.2.1 judge"]);
     drive.checked("1.2.1", &[(Check::Judge, Some(true))]);
     drive.votes("1.3.1", true);
     drive.checked("1.3.1", &[(Check::Judge, None)]);
-    assert_eq!(drive.run.stages[0].agreeing, 0, "a judge that cannot tell breaks the row");
+    assert_eq!(drive.run.stages[0].agreeing, 0, "an undecided judge breaks the row");
     for iteration in ["1.4.1", "1.5.1"] {
         drive.votes(iteration, false);
         drive.checked(iteration, &[(Check::Judge, Some(true))]);
@@ -190,7 +190,7 @@ fn three_idle_iterations_stop_an_open_ended_stage() {
     ] {
         let mut plan = loop_of(stage(rule.clone(), 9));
         plan.limits.idle = idle;
-        // A first one that moved something makes it four.
+        // A first iteration with progress makes it four.
         for (untouched, most) in [(true, 3), (false, 4)] {
             let mut drive = Drive::started(plan.clone());
             for iteration in 1..=most {

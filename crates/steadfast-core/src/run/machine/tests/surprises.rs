@@ -1,4 +1,4 @@
-//! Crashes between saving and acting, and events that nobody should send.
+//! Crashes between saving and acting, and unexpected events.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn actions_lost_in_a_crash_are_requested_again() {
     let mut drive = Drive::started(plan);
     assert_eq!(drive.send(RunEvent::Started), ["check 1.1.0 beads loop/auth"]);
     drive.checked("1.1.0", &[]);
-    assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "whoever started it tells what became of it");
+    assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "the engine that started it reports its end");
     drive.fails("1.1.1", FailureKind::Exit);
     assert_eq!(drive.send(RunEvent::Started), ["wake in 1000"]);
     drive.wakes_after(SECOND);
@@ -49,7 +49,7 @@ fn unexpected_events_change_nothing() {
     }
 }
 
-/// A state that no step leads to, as a damaged row might hold: no panic, and an end.
+/// An unreachable state, as in a damaged row, must not panic and must end the run.
 #[test]
 fn a_stage_that_does_not_exist_ends_the_run() {
     for number in [0, 2, u32::MAX] {

@@ -1,4 +1,4 @@
-//! What is trusted is what runs: the plan that was made, not what its files say by the time somebody asks.
+//! Trust applies to the plan that runs, not to the current content of its files.
 
 use steadfast_core::config::Config;
 use steadfast_core::paths::Paths;
@@ -43,7 +43,7 @@ impl World {
         plan_pipeline(&self.catalogue, name, Some("auth"), &Overrides::default(), 0).unwrap()
     }
 
-    /// As `--trust` does it, which no agent may: these tests may run in one's shell.
+    /// As `--trust` does, which is refused in an agent's shell, where these tests may run.
     fn trust(&self, planned: &Planned) {
         let trusted = planned.used.iter().map(|used| (key(&used.file), used.sha256.clone())).collect();
         write(&self.here.paths.home.join("trust.json"), &trusted).unwrap();
