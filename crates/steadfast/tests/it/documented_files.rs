@@ -13,7 +13,7 @@ use steadfast_engine::plan::{Catalogue, Overrides, plan_loop, plan_pipeline};
 
 use crate::env::Env;
 
-const RECIPES: &str = include_str!("seed_003_recipes.sh");
+const RECIPES: &str = include_str!("state_file_recipes.sh");
 /// 2025-01-10T10:00:00Z.
 const START: i64 = 1_736_503_200_000;
 
