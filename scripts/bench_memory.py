@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What session memory costs in the hooks: `./bench memory`. Nothing is asserted, numbers are printed.
+"""Measures the cost of session memory in hooks (`./bench memory`). Numbers are printed, never asserted.
 
-Each hook call is a process of its own with an input of its own, so that every call has something new to remember; the
-session has as many events as are ever kept, so that every one that comes makes another go. CPU time is user + system as
-`wait4` tells it, wall time is hyperfine's; both beside a process that does nothing (`true`) in the same run.
+Each hook call is a separate process with its own input, so that every call stores something new. The session has the
+maximum number of events, so that each new event evicts another. CPU time is user + system from `wait4`, wall time is from
+hyperfine; both are compared with an empty process (`true`) in the same run.
 """
 
 import json
@@ -20,7 +20,7 @@ ONLY_GOAL = sys.argv[3:] == ["goal"]
 EVENTS = 1_000
 GOAL = "Keep the lighthouse burning"
 
-# Medians on another day of the same machine: https://github.com/mksglu/context-mode 1.0.169 on Node 22, 600 rows.
+# Medians on the same machine on another day: https://github.com/mksglu/context-mode 1.0.169 on Node 22, 600 rows.
 REFERENCE = {
     "claude, Bash with 8 KB, a commit": (110.4, 106),
     "claude, Edit": (102.2, 101),
@@ -58,7 +58,7 @@ def shell(host, number, command):
     return codex("PostToolUse", tool_name="Bash", tool_use_id=f"t{number}", tool_input={"command": command}, tool_response=output)
 
 
-# What is measured: a name, the host, and the input of the call with this number.
+# Each measured call: its name, the host, and its input as a function of a number.
 CALLS = [
     ("claude, Bash with 8 KB, a commit", "claude", lambda n: shell(claude, n, f"git commit -m 'Change number {n}'")),
     ("claude, Bash with 8 KB, nothing new", "claude", lambda n: shell(claude, n, "cargo test")),
@@ -82,7 +82,7 @@ CALLS = [
 
 
 def run(command, stdin):
-    """CPU milliseconds of one process."""
+    """Returns the CPU milliseconds of one process."""
     child = subprocess.Popen(command, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     _, status, use = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -105,7 +105,7 @@ count = 0
 
 
 def numbers(most):
-    """Numbers that were never given before: an input that repeats the last one is not stored again."""
+    """Yields new numbers: an input that repeats the last one is not stored again."""
     global count
     for _ in range(most):
         count += 1
@@ -113,7 +113,7 @@ def numbers(most):
 
 
 def wall(command, inputs=None):
-    """Median wall milliseconds. A small script lays the next input down before each run."""
+    """Returns the median wall milliseconds. A small script puts the next input in place before each run."""
     shown = work / "hyperfine.json"
     line = ["hyperfine", "--shell", "sh", "--warmup", "3", "--runs", str(RUNS), "--export-json", str(shown)]
     if inputs:
@@ -132,7 +132,7 @@ def wall(command, inputs=None):
 
 
 def transcripts(megabytes, prompts=None):
-    """Session files as the clients write them, with these prompts at their beginning."""
+    """Writes session files in the form of the clients, with these prompts at the beginning."""
     with open(work / "claude.jsonl", "w") as out:
         written, number = out.write(json.dumps(prompts["claude"]) + "\n") if prompts else 0, 0
         while written < megabytes * 1e6:
@@ -158,7 +158,7 @@ def seed():
         hook(host, make("SessionStart", source="startup"))
         hook(host, make("UserPromptSubmit", prompt=f"goal: {GOAL}"))
     if os.path.exists(work / "home/goals.db"):
-        # In Codex the marker starts a goal, which would be charged at each call; here only memory is measured.
+        # In Codex the marker starts a goal, which would be charged at each call; measure only memory.
         run([STEADFAST, "goal", "pause", "--session", codex("x")["session_id"]], subprocess.DEVNULL)
     for _ in range(EVENTS // 6 + 20):
         for name, host, given in CALLS:
@@ -166,23 +166,23 @@ def seed():
                 hook(host, given(next(numbers(1))))
 
 
-def say(name, cpu_ms, wall_ms, floor):
+def report(name, cpu_ms, wall_ms, floor):
     theirs = REFERENCE.get(name)
     beside = f"   context-mode {theirs[0]:6.1f} wall" + (f" {theirs[1]:5.0f} CPU" if theirs[1] else "") if theirs else ""
-    # hyperfine takes the shell's own time off, which on a busy machine may be all there is.
+    # hyperfine subtracts the shell's own time, so on a busy machine the result may be zero.
     ratios = f"{cpu_ms / floor[0]:5.1f} x {wall_ms / max(floor[1], 0.1):5.1f} x" if floor else " " * 15
     print(f"{name:<40} {cpu_ms:7.2f} ms CPU {wall_ms:7.2f} ms wall {ratios}{beside}", flush=True)
 
 
 def table(title):
-    print(f"\n{title}: CPU, wall, both beside `true`")
-    # The shell has a `true` of its own, which is no process.
+    print(f"\n{title}: CPU, wall, both relative to `true`")
+    # The shell's own `true` starts no process.
     nothing = shutil.which("true")
     floor = (cpu(lambda _: run([nothing], subprocess.DEVNULL)), wall(nothing))
-    say("true", *floor, None)
-    say("steadfast --version", cpu(lambda _: run([STEADFAST, "--version"], subprocess.DEVNULL)), wall(f"{STEADFAST} --version"), floor)
+    report("true", *floor, None)
+    report("steadfast --version", cpu(lambda _: run([STEADFAST, "--version"], subprocess.DEVNULL)), wall(f"{STEADFAST} --version"), floor)
     for name, host, given in CALLS:
-        say(name, cpu(lambda n: hook(host, given(n))), wall(f"{STEADFAST} hook {host}", given), floor)
+        report(name, cpu(lambda n: hook(host, given(n))), wall(f"{STEADFAST} hook {host}", given), floor)
 
 
 def instructions():
@@ -201,19 +201,19 @@ def instructions():
             shutil.copy(work / "callgrind.out", f"{os.environ['BENCH_CALLGRIND']}/{name.replace(' ', '_')}.out")
 
 
-def looking_for_the_goal():
-    """Whether the goal is in the conversation is looked for in the session's file, from its end."""
+def search_for_goal():
+    """Measures the search for the goal in the session's file, from its end."""
     print("\nSessionStart (resume), CPU: is the goal in the session's file?")
     starts = {"claude": claude("SessionStart", source="resume"), "codex": codex("SessionStart", source="resume")}
     files = {host: Path(given["transcript_path"]) for host, given in starts.items()}
 
     def resumed(what, small=None):
-        told = {}
+        measured = {}
         for host, given in starts.items():
-            told[host] = cpu(lambda _: hook(host, given))
-            more = f" {told[host] - small[host]:+7.2f} ms" if small else ""
-            print(f"{f'{host}, {what}':<40} {told[host]:7.2f} ms{more}", flush=True)
-        return told
+            measured[host] = cpu(lambda _: hook(host, given))
+            more = f" {measured[host] - small[host]:+7.2f} ms" if small else ""
+            print(f"{f'{host}, {what}':<40} {measured[host]:7.2f} ms{more}", flush=True)
+        return measured
 
     transcripts(0.01)
     small = resumed("10 KB")
@@ -226,7 +226,7 @@ def looking_for_the_goal():
     }
     transcripts(7, prompts)
     resumed("7 MB after it was stated", small)
-    # The words, but no statement of the goal, in every line; that is what a short goal looks like.
+    # The words of the goal in every line, but no statement of it, as with a short goal.
     transcripts(100)
     for path in files.values():
         subprocess.run(["sed", "-i", f"s/a line of what/{GOAL}/", str(path)], check=True)
@@ -234,7 +234,7 @@ def looking_for_the_goal():
 
 
 def serve():
-    """The session's tool server, which has the store open all the time."""
+    """Starts the session's tool server, which keeps the store open."""
     server = subprocess.Popen([STEADFAST, "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
     server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client}).encode() + b"\n")
@@ -250,14 +250,14 @@ def main():
     events = sum(json.loads(shown.stdout)["events"].values())
     load = open("/proc/loadavg").read().split()[0] if os.path.exists("/proc/loadavg") else "?"
     size = (work / "home/goals.db").stat().st_size / 1e6
-    print(f"median of {RUNS} calls, {os.cpu_count()} cores, load {load}; {events} events of the session are stored, the store has {size:.1f} MB")
+    print(f"median of {RUNS} calls, {os.cpu_count()} cores, load {load}; {events} events stored for the session, store size {size:.1f} MB")
     if not ONLY_GOAL:
         table("alone")
     server = serve()
     if not ONLY_GOAL:
-        table("while a tool server holds the store")
+        table("while a tool server has the store open")
         instructions()
-    looking_for_the_goal()
+    search_for_goal()
     server.stdin.close()
     server.wait()
 

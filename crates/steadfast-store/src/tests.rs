@@ -1,4 +1,4 @@
-//! The store as a file: created private, never re-created, never touched when it is not ours to touch.
+//! The store as a file: created private, never re-created, and a foreign file is never touched.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -134,7 +134,7 @@ fn a_file_that_is_no_database_is_refused_and_untouched() {
 }
 
 #[test]
-fn a_torn_store_is_refused_and_untouched() {
+fn a_truncated_store_is_refused_and_untouched() {
     let (directory, path) = file_with(b"");
     drop(Store::open(&path).unwrap());
     let mut bytes = fs_err::read(&path).unwrap();
@@ -149,7 +149,7 @@ fn a_torn_store_is_refused_and_untouched() {
 }
 
 #[test]
-fn somebody_elses_database_is_refused_and_untouched() {
+fn a_foreign_database_is_refused_and_untouched() {
     let (directory, path) = file_with(b"");
     read_write(&path).execute_batch("CREATE TABLE bookmarks (url TEXT); INSERT INTO bookmarks VALUES ('x');").unwrap();
     let before = files(directory.path());
@@ -170,7 +170,7 @@ fn paths_that_cannot_be_a_store_are_errors_with_a_hint() {
 }
 
 #[test]
-fn a_store_that_cannot_be_written_is_called_read_only() {
+fn an_unwritable_store_is_reported_as_read_only() {
     let (_directory, path) = file_with(b"");
     drop(Store::open(&path).unwrap());
     let mut store = Store { db: connect_read_only(&path).unwrap(), path: path.clone() };
@@ -179,7 +179,7 @@ fn a_store_that_cannot_be_written_is_called_read_only() {
 }
 
 #[test]
-fn a_lock_of_another_process_is_called_busy() {
+fn a_lock_of_another_process_is_reported_as_busy() {
     let world = World::new();
     let path = world.store.path().to_owned();
     let other = read_write(&path);
@@ -191,7 +191,7 @@ fn a_lock_of_another_process_is_called_busy() {
 }
 
 #[test]
-fn an_error_inside_a_transaction_undoes_all_of_it() {
+fn an_error_inside_a_transaction_rolls_it_back() {
     let mut world = World::new();
     let failed = world.store.write(|db| {
         db.start_goal(&goal(), None, testing::USER)?;
@@ -203,7 +203,7 @@ fn an_error_inside_a_transaction_undoes_all_of_it() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn network_file_systems_are_told_from_local_ones() {
+fn network_file_systems_are_recognised() {
     let network = [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x00C3_6400];
     // ext4, btrfs, xfs, tmpfs, overlayfs, zfs
     let local = [0xEF53, 0x9123_683E, 0x5846_5342, 0x0102_1994, 0x794C_7630, 0x2FC1_2FC1];
@@ -211,7 +211,7 @@ fn network_file_systems_are_told_from_local_ones() {
     assert_eq!(local.map(is_network_file_system), [false; 6]);
 }
 
-/// Runs the sqlite3 program of the user, where there is one.
+/// Runs the user's sqlite3 program, if there is one.
 fn sqlite3(path: &Path, command: &str) -> Option<String> {
     let output = match Command::new("sqlite3").arg(path).arg(command).output() {
         Ok(output) => output,
@@ -244,7 +244,7 @@ fn the_documented_queries_run_as_printed() {
 }
 
 #[test]
-fn of_many_who_open_a_new_store_at_once_nobody_is_turned_away() {
+fn concurrent_first_opens_all_succeed() {
     for _ in 0..15 {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("goals.db");

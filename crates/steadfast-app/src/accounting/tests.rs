@@ -1,4 +1,4 @@
-//! From real files to a real store: what a goal is charged, and what it is not.
+//! Accounting with real files and a real store: what a goal is charged, and what not.
 
 use super::*;
 use crate::action;
@@ -42,7 +42,7 @@ impl World {
         self.store.write(|db| db.move_span(&goal, Span::Close, now)).unwrap();
     }
 
-    /// Notes the session as a hook does, so that its file is known to commands.
+    /// Registers the session as a hook does, so that commands know its file.
     fn register(&mut self) {
         let session = Session {
             session_id: SESSION.into(),
@@ -75,7 +75,7 @@ fn running_goal() -> World {
 
 /// Bug 1 of the plugin: every line of a response was added up.
 #[test]
-fn a_response_of_many_lines_is_charged_once_with_its_last_numbers() {
+fn a_response_on_many_lines_is_charged_once_with_its_last_values() {
     let mut world = running_goal();
     world.write(&reply("m1", at(1), [100, 1, 20, 500]));
     world.write(&reply("m1", at(1), [100, 1, 20, 500]));
@@ -101,7 +101,7 @@ fn a_pass_that_finds_nothing_writes_nothing() {
 
 /// Bug 2 of the plugin: the whole conversation before the goal was charged to it.
 #[test]
-fn tokens_from_before_the_goal_are_not_its_own() {
+fn tokens_from_before_the_goal_are_not_charged() {
     let mut world = World::new();
     world.write(&reply("m0", at(-60), [310_000, 1, 0, 0]));
     world.start(Budget::default(), START);
@@ -111,7 +111,7 @@ fn tokens_from_before_the_goal_are_not_its_own() {
 }
 
 #[test]
-fn tokens_from_before_the_goal_are_not_its_own_even_when_its_file_was_unknown() {
+fn tokens_from_before_the_goal_are_not_charged_from_an_unknown_file() {
     let mut world = World::new();
     world.write(&reply("m0", at(-60), [310_000, 1, 0, 0]));
     let place = action::Place { transcript: None, ..world.place() };
@@ -207,7 +207,7 @@ fn a_fork_is_charged_for_its_own_responses_only() {
 
     let fork = action::Place { session_id: "fork".into(), transcript: None, ..world.place() };
     let new = crate::testing::new_goal(Budget::default());
-    // Even a goal of the fork whose time includes the copied line does not pay for it again.
+    // Not even a goal of the fork whose time includes the copied line is charged for it.
     let goal = action::start(&mut world.store, &fork, new, USER, at(-60)).unwrap();
     let file = world.root.path().join("fork.jsonl");
     append(&file, &format!("{shared}{}", reply("f1", at(3), [7, 0, 0, 0])));
@@ -217,7 +217,7 @@ fn a_fork_is_charged_for_its_own_responses_only() {
 }
 
 #[test]
-fn a_response_without_a_time_belongs_to_the_moment_it_is_read() {
+fn a_response_without_a_timestamp_counts_when_it_is_read() {
     let mut world = running_goal();
     let mut line: serde_json::Value = serde_json::from_str(&reply("m1", at(1), [10, 0, 0, 0])).unwrap();
     line.as_object_mut().unwrap().shift_remove("timestamp");
@@ -228,7 +228,7 @@ fn a_response_without_a_time_belongs_to_the_moment_it_is_read() {
 }
 
 #[test]
-fn money_is_charged_where_the_price_is_known_and_noted_where_it_is_not() {
+fn cost_is_charged_if_the_price_is_known_and_noted_otherwise() {
     let mut world = running_goal();
     world.write(&reply("m1", at(1), [1_000, 50, 300, 2_000]));
     world.write(&reply("m2", at(1), [7, 1, 0, 0]).replace("claude-opus-4-8", "mystery-1"));
@@ -239,7 +239,7 @@ fn money_is_charged_where_the_price_is_known_and_noted_where_it_is_not() {
 }
 
 #[test]
-fn the_budget_is_held_in_the_same_change_that_reaches_it() {
+fn the_change_that_reaches_the_budget_also_limits_the_goal() {
     let mut world = World::new();
     world.start(Budget::parse("100", "").unwrap(), START);
     append(&world.subagent("a"), &reply("s1", at(1), [60, 0, 0, 0]));

@@ -1,4 +1,4 @@
-//! Who may do what to a goal: people, the worker and the evaluator; and what cleaning up leaves alone.
+//! What the user, the worker and the evaluator may do to a goal, and what cleanup keeps.
 
 use super::*;
 use crate::testing::{HOUR, SECOND, SESSION, START, USER, WORKER, World, new_goal};
@@ -98,7 +98,7 @@ fn a_verdict_on_the_previous_goal_does_not_count_for_the_next() {
 
 /// Bug 21 of the plugin: the evaluator could not judge goals in the very states where only it can close them.
 #[test]
-fn a_goal_that_its_budget_or_its_accounting_stopped_can_be_judged_and_closed() {
+fn a_goal_stopped_by_budget_or_accounting_can_be_judged_and_closed() {
     for reason in [None, Some(PausedReason::AccountingError), Some(PausedReason::AccountingUncertain)] {
         let mut world = running_goal();
         let stopped = |goal: &Goal| {
@@ -144,7 +144,7 @@ fn an_agent_cannot_raise_a_limit_undo_a_pause_or_accept_a_gap() {
 }
 
 #[test]
-fn an_agent_may_take_up_what_it_blocked_itself() {
+fn an_agent_may_resume_a_goal_it_blocked_itself() {
     let mut world = running_goal();
     world.change(WORKER, at(1), |goal| change::block(goal, "no key", at(1)));
     let goal = resume(&mut world.store, SESSION, WORKER, at(2)).unwrap();
@@ -152,7 +152,7 @@ fn an_agent_may_take_up_what_it_blocked_itself() {
 }
 
 #[test]
-fn an_agent_that_gave_up_a_goal_cannot_hand_itself_a_new_one() {
+fn an_agent_that_abandoned_a_goal_cannot_start_a_new_one() {
     let mut world = running_goal();
     world.put_session(SESSION, None);
     world.change(WORKER, at(1), |goal| change::abandon(goal, at(1)));
@@ -167,7 +167,7 @@ fn an_agent_that_gave_up_a_goal_cannot_hand_itself_a_new_one() {
 
 /// Bug 19 of the plugin: cleaning up deleted live and finished goals of any session.
 #[test]
-fn cleaning_up_deletes_old_orphans_and_nothing_else() {
+fn cleanup_deletes_only_old_orphans() {
     let mut world = World::new();
     for (id, ended) in [("alive", None), ("ended", Some(at(1))), ("finished", Some(at(1))), ("fresh", Some(at(1)))] {
         world.put_session(id, ended);
@@ -211,7 +211,7 @@ fn only_an_orphaned_live_goal_is_adopted_and_only_by_a_free_session() {
 }
 
 #[test]
-fn a_goal_is_found_by_the_beginning_of_its_id() {
+fn a_goal_is_found_by_an_id_prefix() {
     let mut world = running_goal();
     let id = world.goal().goal_id;
     assert_eq!(find_goal(world.store.read(), &id[..6]).unwrap().goal_id, id);

@@ -46,7 +46,7 @@ impl World {
         handle(&self.input(event_name, event), &self.paths(), now)
     }
 
-    /// The end of a turn whose last words are not told, so that nothing is waited for.
+    /// The end of a turn without its last message, so that the hook does not wait for it.
     fn stop(&self, now: Millis) -> HookReply {
         self.hook("Stop", stop_event(false), now)
     }
@@ -101,7 +101,7 @@ fn every_event() -> Vec<(&'static str, HookEvent)> {
 
 /// Bug 31 of the plugin: sessions without a goal paid for every turn.
 #[test]
-fn a_machine_without_a_store_is_left_without_one() {
+fn hooks_do_not_create_a_store() {
     let world = World::new();
     let home = world.root.path().join("elsewhere");
     let paths = Paths { store: home.join("goals.db"), home: home.clone(), ..world.paths() };
@@ -126,7 +126,7 @@ fn a_session_without_a_goal_gets_empty_replies_and_leaves_no_events() {
 }
 
 #[test]
-fn a_goal_that_is_not_running_is_never_driven_nor_changed() {
+fn a_goal_that_is_not_running_is_neither_driven_nor_changed() {
     type Verb = fn(&Goal) -> Result<change::Change, change::Refusal>;
     let verbs: [Verb; 3] = [
         |goal| change::pause(goal, at(5)),

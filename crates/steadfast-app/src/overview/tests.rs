@@ -1,11 +1,11 @@
-//! What status, statusline and scripts are told: numbers as of now, in the documented words.
+//! Output of status, statusline and JSON: current numbers in the documented form.
 
 use super::*;
 use crate::testing::{MINUTE, START, World, goal};
 
 /// Bug 16 of the plugin: a running goal showed no time.
 #[test]
-fn the_time_of_a_running_goal_is_told_as_of_now_and_stands_still_after_its_end() {
+fn the_time_of_a_goal_is_as_of_now_and_stops_at_its_end() {
     let world = World::new();
     let running = Goal { time_used_seconds: 60, resume_at_ms: Some(START + MINUTE), ..goal() };
     let view = goal_view(world.store.read(), &running, START + 3 * MINUTE).unwrap();
@@ -20,7 +20,7 @@ fn the_time_of_a_running_goal_is_told_as_of_now_and_stands_still_after_its_end()
 }
 
 #[test]
-fn the_status_line_reads_as_documented() {
+fn the_status_line_matches_the_documentation() {
     let running = Goal {
         tokens_used: 1_000_000,
         subagent_tokens: 200_000,
@@ -41,7 +41,7 @@ fn the_status_line_reads_as_documented() {
 }
 
 #[test]
-fn the_status_block_has_the_lines_of_the_documentation() {
+fn the_status_block_matches_the_documentation() {
     let world = World::new();
     let uncertain = Goal {
         status: GoalStatus::Paused,
@@ -100,7 +100,7 @@ fn scripts_find_every_documented_field() {
 }
 
 #[test]
-fn memory_is_told_of_a_live_goal_in_one_line() {
+fn a_live_goal_is_kept_in_memory_as_one_line() {
     let running = Goal {
         tokens_used: 1_000_000,
         subagent_tokens: 200_000,

@@ -1,4 +1,4 @@
-//! From what an attempt left in its directory to an outcome.
+//! From the directory of an attempt to its outcome.
 
 use std::path::PathBuf;
 
@@ -91,7 +91,7 @@ fn claude_result(fields: &serde_json::Value) -> String {
 }
 
 #[test]
-fn a_command_that_ends_well_has_a_result_even_if_it_says_nothing() {
+fn a_successful_command_has_a_result_without_output() {
     let success = Left::command().success();
     let expected = Success {
         footprint: success.footprint.clone(),
@@ -109,7 +109,7 @@ fn a_command_that_ends_well_has_a_result_even_if_it_says_nothing() {
 }
 
 #[test]
-fn a_result_file_that_nobody_understands_is_a_missing_result() {
+fn an_unreadable_result_file_is_a_missing_result() {
     let with = |file: &str, output: &str| Left::command().file(RESULT, file).file(OUTPUT, output);
     for broken in ["{\"summary\": \"cut o", "done", "[]", ""] {
         for output in ["", "all fine\n"] {
@@ -119,13 +119,13 @@ fn a_result_file_that_nobody_understands_is_a_missing_result() {
     for understood in ["{}", "```json\n{\"decision\": \"continue\"}\n```\n", "{\"plateau\": \"of the wrong type\"}"] {
         with(understood, "").success();
     }
-    // A client's last words are its answer, too.
+    // A client's last message is its answer too.
     let done = Left::by(AgentKind::Claude).file(RESULT, "{\"summ").file(OUTPUT, &claude_result(&json!({}))).success();
     assert_eq!(done.result.summary.as_deref(), Some("All done."));
 }
 
 #[test]
-fn a_command_that_ends_badly_says_why_in_its_last_lines() {
+fn the_last_lines_of_a_failed_command_are_its_error() {
     let failed = |code: i32, errors: &str, output: &str| {
         Left::command().ended(Some(exit(Some(code)))).file(ERRORS, errors).file(OUTPUT, output).failure()
     };
@@ -135,7 +135,7 @@ fn a_command_that_ends_badly_says_why_in_its_last_lines() {
         ((1, "", "You've hit your limit · resets 3pm (UTC)\n"), limit(3)),
         ((1, "Claude AI usage limit reached|1794751200\n", ""), limit(2)),
         ((1, "API Error: 529 overloaded\n", ""), FailureKind::Transient),
-        // What fails in the work of a program is no trouble with an account of ours.
+        // A failure in a program's own work is not a problem of the agent's account.
         ((1, "Invalid API key · Please run /login\n", ""), FailureKind::Exit),
         ((1, "", "GET /me: got 401 Unauthorized\n2 tests failed\n"), FailureKind::Exit),
         ((1, "", "expected: 5-hour limit reached; resets 3am.\ncompiler crashed\nsegfault\n"), FailureKind::Exit),
@@ -144,7 +144,7 @@ fn a_command_that_ends_badly_says_why_in_its_last_lines() {
         ((1, "test quota: weekly limit reached\n1 test failed\n", ""), FailureKind::Exit),
         ((1, "You've hit your limit · resets 3pm (UTC)\nnpm error code 1\n", ""), limit(3)),
         ((1, "done\n", "5-hour limit reached ∙ resets 3pm (UTC)\n"), limit(3)),
-        // Words of the work, not of the end.
+        // Text of the work, not a final notice.
         ((1, "", &format!("usage limit reached|1794751200\n{}", "ok\n".repeat(9))), FailureKind::Exit),
         ((127, "sh: 1: no-agent: not found\n", ""), FailureKind::CannotStart),
     ] {
@@ -154,7 +154,7 @@ fn a_command_that_ends_badly_says_why_in_its_last_lines() {
 }
 
 #[test]
-fn how_the_keeper_saw_it_end_comes_first() {
+fn the_exit_recorded_by_the_supervisor_comes_first() {
     let with = |change: fn(&mut Exit), stopping: bool| {
         let mut exit = exit(None);
         change(&mut exit);
@@ -174,7 +174,7 @@ fn how_the_keeper_saw_it_end_comes_first() {
 }
 
 #[test]
-fn a_lost_attempt_tells_when_it_began() {
+fn a_lost_attempt_reports_its_start_time() {
     let keeper = Keeper {
         identity: crate::processes::Identity { pid: 1, started: String::new(), boot: String::new() },
         started_at_ms: NOON - 9_000,
@@ -188,7 +188,7 @@ fn a_lost_attempt_tells_when_it_began() {
 fn claude_is_judged_by_its_final_event() {
     let done = Left::by(AgentKind::Claude).file(OUTPUT, &claude_result(&json!({"total_cost_usd": 0.5}))).success();
     assert_eq!(done.result, AgentResult { summary: Some("All done.".into()), ..AgentResult::default() });
-    // The words of the work are not the client's own.
+    // The text of the work is not an error of the client.
     let echoed = "{\"type\":\"user\",\"message\":\"usage limit reached|1794751200\"}\n";
     let cut = Left::by(AgentKind::Claude).file(OUTPUT, echoed);
     assert_eq!(cut.failure().0, FailureKind::NoResult);
@@ -203,7 +203,7 @@ fn claude_is_judged_by_its_final_event() {
         json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1_794_751_200}});
     let cut = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(OUTPUT, &format!("{rejected}\n"));
     assert_eq!(cut.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });
-    // The message names the hour or the minute, the event the second.
+    // The message gives the hour or minute, the event the second.
     let both = format!("{rejected}\n{}", claude_result(&refused));
     let limited = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(OUTPUT, &both);
     assert_eq!(limited.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });

@@ -38,7 +38,7 @@ fn commands_hold_when_they_exit_with_0() {
 }
 
 #[test]
-fn boxes_are_counted_as_markdown_means_them() {
+fn checkboxes_follow_markdown_rules() {
     let text = "# Plan\n- [ ] one\n* [x] two\n  + [X] three\n1. [ ] four\n2) [x] five\n> - [ ] quoted\n\
                 ```md\n- [ ] example\n````\n~~~\n- [ ] other\n```\n~~~\n- [-] dropped\n-[ ] no list\n- [ ]no box\n- [ ]\ntext [ ]\n";
     // The four marks close the fence of three.
@@ -58,7 +58,7 @@ fn a_checklist_holds_when_no_box_is_open() {
 }
 
 #[test]
-fn a_checklist_that_is_no_plain_file_tells_nothing_at_once() {
+fn a_checklist_that_is_not_a_regular_file_is_unknown() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe.md");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
@@ -72,7 +72,7 @@ fn a_checklist_that_is_no_plain_file_tells_nothing_at_once() {
     }
 }
 
-/// A `bd` that answers from two files; it is found by its path, since tests share their environment.
+/// A `bd` that answers from two files; called by path, because tests share their environment.
 fn asked(ready: &str, list: &str, code: i32) -> Finding {
     let directory = tempfile::tempdir().unwrap();
     let script = format!(
@@ -85,7 +85,7 @@ fn asked(ready: &str, list: &str, code: i32) -> Finding {
 }
 
 #[test]
-fn beads_are_empty_when_nothing_is_ready_or_under_way() {
+fn beads_are_empty_when_none_is_ready_or_in_progress() {
     assert_eq!(asked("[]", "[]", 0).0, Some(true));
     assert_eq!(asked("", "", 0).0, Some(true));
     assert_eq!(asked("null", r#"[{"id":"a","status":"closed"}]"#, 0).0, Some(true));

@@ -1,4 +1,4 @@
-//! Worktrees with a real git: what an agent did stays, whoever dies when.
+//! Worktrees with a real git: an agent's work survives any crash.
 
 mod heads;
 mod inner;
@@ -8,7 +8,7 @@ use steadfast_model::run::AttemptId;
 
 use super::*;
 
-/// A repository, and a worktree of it that somebody works in.
+/// A repository and a worktree of it.
 struct World {
     directory: tempfile::TempDir,
     worktree: Worktree,
@@ -27,7 +27,7 @@ impl World {
         self.directory.path().join("project")
     }
 
-    /// What an agent does in its worktree.
+    /// Runs an agent's command in its worktree.
     fn does(&self, script: &str) -> &Self {
         shell(&self.worktree.path, script);
         self
@@ -41,7 +41,7 @@ impl World {
         git(None, &self.project(), "test", arguments).unwrap()
     }
 
-    /// The branches that are ours, each with the files that it has and `main` has not.
+    /// Our branches, each with the files that `main` does not have.
     fn branches(&self) -> Vec<(String, String)> {
         let listed = self.git(&["branch", "--list", "steadfast*", "--format=%(refname:short)"]);
         let files = |branch: &str| self.git(&["diff", "--name-only", "main", branch]).replace('\n', " ");
@@ -121,7 +121,7 @@ fn a_later_run_of_the_same_name_gets_another_branch() {
 }
 
 #[test]
-fn what_a_killed_git_only_began_to_write_down_stops_nobody() {
+fn an_entry_half_written_by_a_killed_git_is_removed() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let other = Worktree::new(&home, &project, "run-1", "fix", "1-2");
@@ -133,7 +133,7 @@ fn what_a_killed_git_only_began_to_write_down_stops_nobody() {
     fs_err::write(books.join("commondir"), "").unwrap();
     let list = || git(None, &project, "list", &["worktree", "list"]);
     list().unwrap_err();
-    // Another one of the same run comes first.
+    // Another worktree of the same run is created first.
     Worktree::new(&home, &project, "run-1", "fix", "1-1").enter(&Cancel::default()).unwrap();
     other.enter(&Cancel::default()).unwrap();
     assert_eq!(list().unwrap().lines().count(), 3);
@@ -147,7 +147,7 @@ fn without_a_repository_there_is_no_worktree() {
 }
 
 #[test]
-fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
+fn a_half_created_or_half_removed_worktree_is_created_again() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
@@ -167,12 +167,12 @@ fn one_that_was_half_made_or_half_removed_is_nobodys_work() {
     let log = git(None, &project, "log", &["log", "--format=%s", "--name-status", "main..steadfast/fix/1-1"]).unwrap();
     assert_eq!(log, "Work\n\nA\tnew.txt");
     assert_eq!(git(None, &project, "worktree list", &["worktree", "list"]).unwrap().lines().count(), 1);
-    // Going on is going on with the work.
+    // Entering it again continues the work.
     assert!(worktree.enter(&Cancel::default()).unwrap().join("new.txt").exists());
 }
 
 #[test]
-fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
+fn locks_of_a_killed_git_are_removed() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
@@ -190,7 +190,7 @@ fn locks_of_a_git_that_was_killed_are_in_nobodys_way() {
 }
 
 #[test]
-fn one_that_nobody_waits_for_is_given_up_and_made_later() {
+fn a_cancelled_worktree_is_created_later() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
@@ -199,12 +199,12 @@ fn one_that_nobody_waits_for_is_given_up_and_made_later() {
     assert!(matches!(worktree.enter(&cancel), Err(WorktreeError::Ending)));
     let inside = worktree.enter(&Cancel::default()).unwrap();
     assert_eq!(fs_err::read_to_string(inside.join("part/a.txt")).unwrap(), "one\n");
-    // It is there, so nothing has to be waited for.
+    // It exists, so there is nothing to wait for.
     assert_eq!(worktree.enter(&cancel).unwrap(), inside);
 }
 
 #[test]
-fn work_in_one_that_git_does_not_know_any_more_is_not_removed() {
+fn work_in_a_worktree_unknown_to_git_is_not_removed() {
     let world = repository();
     let (home, project) = (world.path().join("home"), world.path().join("project"));
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");

@@ -45,7 +45,7 @@ fn position(text: &str) -> Position {
 }
 
 #[test]
-fn a_file_that_is_not_there_yet_says_nothing() {
+fn a_missing_file_reads_as_empty() {
     let file = File::new();
     assert_eq!(file.read(&Position::default()), Reading::default());
     assert_eq!(end_of_file(&file.path).unwrap(), Position::default());
@@ -148,7 +148,7 @@ fn the_end_of_a_file_is_the_end_of_its_last_whole_line() {
 }
 
 #[test]
-fn joining_a_later_reading_forgets_nothing() {
+fn joining_a_later_reading_loses_nothing() {
     let queued = "{\"type\":\"queue-operation\",\"operation\":\"enqueue\"}\n";
     let first = format!("{}{queued}", reply("m1", START, [10, 1, 0, 0]));
     let second = format!("{}broken\n{queued}", reply("m1", START, [10, 5, 0, 0]));

@@ -1,4 +1,4 @@
-//! Runs as rows: whole steps or nothing, one commit an iteration, and small state whatever the length.
+//! Runs as rows: atomic steps, one commit per iteration, and a small state at any length.
 
 use super::*;
 use crate::Store;
@@ -115,7 +115,7 @@ fn a_run_comes_back_as_it_was_saved() {
 }
 
 #[test]
-fn lists_show_the_stage_under_way() {
+fn lists_show_the_current_stage() {
     let mut engine = Engine::new(&pipeline_of(vec![stage(Rule::FixedN, 1), stage(Rule::FixedN, 5)]));
     engine.send(RunEvent::Started);
     engine.ok("1.1.1");
@@ -194,7 +194,7 @@ fn the_loser_of_a_race_changes_nothing() {
 }
 
 #[test]
-fn a_second_commit_of_an_iteration_is_an_error_and_takes_its_step_with_it() {
+fn a_second_commit_of_an_iteration_rolls_back_its_step() {
     let mut engine = Engine::new(&three());
     engine.send(RunEvent::Started);
     let committed = engine.ok("1.1.1");
@@ -230,7 +230,7 @@ fn attempts_start_once_and_end_once() {
 }
 
 #[test]
-fn history_keeps_what_each_iteration_said_and_cost() {
+fn history_keeps_the_result_and_cost_of_each_iteration() {
     let judged = StagePlan { judge: Some(agent()), ..stage(Rule::Plateau(2), 5) };
     let mut engine = Engine::new(&loop_of(judged));
     engine.send(RunEvent::Started);
@@ -312,7 +312,7 @@ fn history_keeps_what_each_iteration_said_and_cost() {
             db.0.execute("UPDATE run_attempts SET cost_micros = 0 WHERE attempt = 1", []).map_err(StoreError::from)
         })
         .unwrap();
-    // Tokens without a cost have one that is not known.
+    // Tokens without a cost have an unknown cost.
     let unpriced =
         IterationUsage { unpriced_tokens: 5, usage: AttemptUsage { cost_micros: 2_000, ..first.usage }, ..first };
     let db = engine.world.store.read();
@@ -376,7 +376,7 @@ fn a_stop_request_stays_until_the_end_it_asked_for() {
 }
 
 #[test]
-fn who_drives_a_run_is_noted_and_forgotten() {
+fn the_engine_of_a_run_is_recorded_and_cleared() {
     let mut engine = Engine::new(&three());
     assert!(engine.world.store.write(|db| db.set_engine("run-1", Some(ENGINE))).unwrap());
     assert_eq!((engine.row().engine, engine.row().version), (Some(ENGINE), 0));
@@ -398,7 +398,7 @@ fn a_run_without_an_engine_is_marked_once() {
     let again = engine.world.store.write(|db| db.mark_orphan(&marked, "engine gone", START + 99)).unwrap();
     assert_eq!(again, marked);
     let stale = engine.world.store.write(|db| db.mark_orphan(&row, "engine gone", START + 99));
-    assert!(matches!(stale, Err(StoreError::Stale)), "somebody else was first");
+    assert!(matches!(stale, Err(StoreError::Stale)), "another process was first");
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn ten_thousand_iterations_leave_a_small_state_and_one_row_to_read() {
     assert_eq!(engine.row().run, run);
     let last: Vec<u32> = db.last_iterations("run-1", 2).unwrap().iter().map(|row| row.id.iteration).collect();
     assert_eq!(last, [MANY, MANY - 1]);
-    // Neither reading a run nor a page of its history walks through a table.
+    // Reading a run or a page of its history scans no table.
     let newest = format!(
         "{SELECT} WHERE project_dir = 'p' AND kind = 'loop' AND name = 'n' ORDER BY started_at_ms DESC, run_id DESC LIMIT 1"
     );

@@ -1,4 +1,4 @@
-//! Bringing the goals of another store in: whole, once, and without touching it.
+//! Import of another store: complete, once, and read-only.
 
 use super::*;
 use steadfast_model::goal::budget::Budget;
@@ -16,14 +16,14 @@ fn other() -> World {
     other
 }
 
-/// The events without their numbers, which are the store's own.
+/// The events without their ids, which differ between stores.
 fn history(store: &Store) -> Vec<(String, String, serde_json::Value, i64)> {
     let events = store.read().events(EventFilter::All, usize::MAX).unwrap();
     events.into_iter().map(|event| (event.goal_id, event.kind, event.payload, event.created_at_ms)).collect()
 }
 
 #[test]
-fn everything_comes_in_once_and_the_original_stays_as_it_was() {
+fn import_is_idempotent_and_leaves_the_original_unchanged() {
     let other = other();
     let path = other.store.path().to_owned();
     let (goals, replaced, events) =
@@ -89,7 +89,7 @@ fn a_store_in_use_at_an_odd_path_is_imported_with_its_newest_rows() {
 }
 
 #[test]
-fn a_goal_whose_session_is_taken_goes_to_the_history() {
+fn an_imported_goal_whose_session_has_one_goes_to_the_history() {
     let other = other();
     let theirs = other.goal();
     let mut world = World::new();

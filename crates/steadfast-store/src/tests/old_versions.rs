@@ -111,7 +111,7 @@ fn the_database_before_the_migration_is_kept_beside_it() {
 }
 
 #[test]
-fn processes_that_open_an_old_database_at_once_migrate_it_once_and_keep_its_backup() {
+fn concurrent_opens_migrate_an_old_database_once_and_keep_its_backup() {
     for _ in 0..5 {
         let (_directory, path) = plugin_database(4);
         let before = remains(&read_write(&path), 4);
@@ -159,7 +159,7 @@ fn lifted(profile: Option<&str>, status: &str, tokens_used: i64) -> Goal {
 }
 
 #[test]
-fn profiles_are_lifted_to_their_newer_envelopes() {
+fn profiles_get_their_newer_limits() {
     for (profile, tokens, turns, seconds) in [
         ("quick", 2_000_000, 50, 7_200),
         ("standard", 10_000_000, 200, 28_800),
@@ -182,10 +182,10 @@ fn profiles_are_lifted_to_their_newer_envelopes() {
 /// Bug 15 of the plugin: a lifted goal's clock started at its last update, so that days of absence used up its
 /// hours at once.
 #[test]
-fn a_goal_that_its_old_budget_stopped_is_active_with_its_clock_off() {
+fn a_goal_stopped_by_its_old_budget_is_active_with_its_clock_stopped() {
     let goal = lifted(Some("quick"), "budget_limited", 250_000);
     assert_eq!((goal.status, goal.resume_at_ms), (GoalStatus::Active, None));
-    assert!(!goal.budget_limit_reported, "it will be told when the new budget is spent");
+    assert!(!goal.budget_limit_reported, "it will be reported when the new budget is spent");
     let days_later = START + 72 * HOUR;
     assert_eq!((goal.active_seconds(days_later), limit::reached(&goal, days_later)), (0, None));
     let rules = testing::rules(3);
@@ -194,7 +194,7 @@ fn a_goal_that_its_old_budget_stopped_is_active_with_its_clock_off() {
 }
 
 #[test]
-fn goals_that_drove_their_session_go_on_paying_for_it() {
+fn migrated_active_goals_are_still_charged_for_their_session() {
     let (_directory, path) = plugin_database(5);
     let store = Store::open_existing(&path).unwrap();
     let open = |session: &str| store.read().has_open_span(&format!("g-{session}")).unwrap();

@@ -103,7 +103,7 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
     }
 }
 
-/// Bug 23 of the plugin: who lost a race still wrote its event.
+/// Bug 23 of the plugin: the loser of a race still wrote its event.
 #[test]
 fn the_loser_of_a_race_changes_nothing_and_writes_no_event() {
     let mut world = World::new();
@@ -128,7 +128,7 @@ fn the_loser_of_a_race_changes_nothing_and_writes_no_event() {
 }
 
 #[test]
-fn each_saved_change_adds_one_to_the_version_and_is_in_the_log_with_both() {
+fn each_saved_change_increments_the_version_and_logs_both() {
     let mut world = World::new();
     let mut goal = insert(&mut world, &goal());
     let verbs: [Verb; 6] = [

@@ -1,4 +1,4 @@
-//! Attempts with real processes: whoever is killed, the agent is found, waited for or ended, and never doubled.
+//! Attempts with real processes: after any kill the agent is found, waited for or ended, and never started twice.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -45,11 +45,11 @@ impl World {
         self.attempt.start(env!("CARGO_BIN_EXE_steadfast").as_ref()).unwrap()
     }
 
-    /// Prepares a shell script, starts its keeper and lets somebody else wait for that, as `init` would.
+    /// Prepares a shell script, starts its supervisor and reaps it on another thread, as `init` would.
     fn run(&self, script: &str, limit: Duration) {
         self.prepare(&["sh", "-c", script], limit);
-        let mut keeper = self.start();
-        std::thread::spawn(move || keeper.wait());
+        let mut supervisor = self.start();
+        std::thread::spawn(move || supervisor.wait());
     }
 
     fn appears(&self, name: &str) -> String {
@@ -61,7 +61,7 @@ impl World {
         self.attempt.wait(LONG, GRACE).unwrap().unwrap()
     }
 
-    fn keeper_pid(&self) -> i32 {
+    fn supervisor_pid(&self) -> i32 {
         eventually(|| self.attempt.keeper().unwrap()).identity.pid
     }
 }
@@ -86,10 +86,10 @@ pub(crate) fn is_alive(pid: &str) -> bool {
 }
 
 #[test]
-fn the_agent_gets_prompt_and_environment_and_its_end_is_kept() {
+fn the_agent_gets_prompt_and_environment_and_its_exit_is_recorded() {
     let world = World::new();
     world.run("cat; echo $STEADFAST_RUN $STEADFAST_ATTEMPT; echo oops >&2; exit 7", LONG);
-    world.keeper_pid();
+    world.supervisor_pid();
     let exit = world.exit();
     assert_eq!(
         exit,
@@ -114,7 +114,7 @@ fn only_the_owner_can_read_an_attempt() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new();
     world.run("true", LONG);
-    world.keeper_pid();
+    world.supervisor_pid();
     world.exit();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(world.attempt.directory()), 0o700);
@@ -125,7 +125,7 @@ fn only_the_owner_can_read_an_attempt() {
 }
 
 #[test]
-fn a_program_that_is_not_there_cannot_start() {
+fn a_missing_program_cannot_start() {
     let world = World::new();
     world.prepare(&["steadfast-no-such-program"], LONG);
     world.start().wait().unwrap();
@@ -134,7 +134,7 @@ fn a_program_that_is_not_there_cannot_start() {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_result_keeps_nobody_waiting() {
+fn a_pipe_in_place_of_the_result_does_not_block() {
     let world = World::new();
     let result = world.attempt.result().display().to_string();
     world.run(&format!("mkfifo '{result}'; echo done > made"), LONG);
@@ -143,7 +143,7 @@ fn a_pipe_in_place_of_the_result_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_second_keeper_starts_nothing() {
+fn a_second_supervisor_starts_nothing() {
     let world = World::new();
     world.run("echo once >> count; sleep 0.3", LONG);
     world.appears("count");
@@ -154,7 +154,7 @@ fn a_second_keeper_starts_nothing() {
 }
 
 #[test]
-fn a_keeper_that_comes_late_starts_nothing() {
+fn a_late_supervisor_starts_nothing() {
     let world = World::new();
     world.prepare(&["sh", "-c", "touch started"], LONG);
     assert_eq!(world.attempt.look().unwrap(), Sighting::NeverBegan);
@@ -164,7 +164,7 @@ fn a_keeper_that_comes_late_starts_nothing() {
 }
 
 #[test]
-fn the_keeper_ends_an_agent_that_ignores_term_when_its_time_is_over() {
+fn the_supervisor_kills_an_agent_that_ignores_sigterm_at_its_time_limit() {
     let world = World::new();
     world.run(
         "trap '' TERM; (trap '' TERM; echo $$ > /dev/null; sleep 60 & echo $! > child; wait) & sleep 60",
@@ -177,7 +177,7 @@ fn the_keeper_ends_an_agent_that_ignores_term_when_its_time_is_over() {
 }
 
 #[test]
-fn stopping_ends_the_agent_and_what_it_put_into_sessions_of_their_own() {
+fn stopping_ends_the_agent_and_processes_in_their_own_sessions() {
     let world = World::new();
     world.run(
         "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > stray; sleep 60' & echo $$ > agent; sleep 60",
@@ -191,7 +191,7 @@ fn stopping_ends_the_agent_and_what_it_put_into_sessions_of_their_own() {
 }
 
 #[test]
-fn a_time_limit_ends_what_is_in_sessions_of_its_own_before_the_end_is_told() {
+fn a_time_limit_ends_processes_in_their_own_sessions_before_the_exit_is_recorded() {
     let world = World::new();
     world.run("exec setsid -w sh -c 'trap \"\" TERM; echo $$ > stray; sleep 60'", Duration::from_secs(2));
     let stray = world.appears("stray");
@@ -200,7 +200,7 @@ fn a_time_limit_ends_what_is_in_sessions_of_its_own_before_the_end_is_told() {
 }
 
 #[test]
-fn what_an_agent_leaves_running_when_it_ends_by_itself_is_left_alone() {
+fn processes_left_by_an_agent_that_exited_are_left_alone() {
     let world = World::new();
     world.run("setsid sh -c 'echo $$ > server; exec sleep 60' & while [ ! -s server ]; do sleep 0.02; done", LONG);
     let server = world.appears("server");
@@ -213,17 +213,17 @@ fn what_an_agent_leaves_running_when_it_ends_by_itself_is_left_alone() {
 fn ten_megabytes_of_output_are_streamed_to_the_file() {
     let world = World::new();
     world.run("head -c 10000000 /dev/zero; echo END", LONG);
-    world.keeper_pid();
+    world.supervisor_pid();
     assert_eq!(world.exit().exit_code, Some(0));
     assert_eq!(std::fs::metadata(world.attempt.output()).unwrap().len(), 10_000_004);
 }
 
 #[test]
-fn an_agent_whose_keeper_was_killed_is_found_and_waited_for() {
+fn an_agent_whose_supervisor_was_killed_is_found_and_waited_for() {
     let world = World::new();
     world.run("echo $$ > agent; while [ ! -e go ]; do sleep 0.05; done; echo done > done", LONG);
     let agent = world.appears("agent");
-    kill(world.keeper_pid());
+    kill(world.supervisor_pid());
     let family = eventually(|| match world.attempt.look().unwrap() {
         Sighting::Orphaned { family, .. } => Some(family),
         Sighting::Kept => None,
@@ -241,21 +241,21 @@ fn an_agent_whose_keeper_was_killed_is_found_and_waited_for() {
 }
 
 #[test]
-fn an_agent_whose_keeper_was_killed_still_has_its_time_limit() {
+fn an_agent_whose_supervisor_was_killed_keeps_its_time_limit() {
     let world = World::new();
     world.run("trap '' TERM; echo $$ > agent; while :; do sleep 0.05; done", LONG);
     let agent = world.appears("agent");
-    kill(world.keeper_pid());
+    kill(world.supervisor_pid());
     assert_eq!(world.attempt.wait(Duration::ZERO, GRACE).unwrap(), None);
     assert!(!is_alive(&agent));
 }
 
 #[test]
-fn an_agent_whose_keeper_was_killed_can_be_stopped() {
+fn an_agent_whose_supervisor_was_killed_can_be_stopped() {
     let world = World::new();
     world.run("trap '' TERM; echo $$ > agent; while :; do sleep 0.05; done", LONG);
     let agent = world.appears("agent");
-    kill(world.keeper_pid());
+    kill(world.supervisor_pid());
     eventually(|| (world.attempt.look().unwrap() != Sighting::Kept).then_some(()));
     world.attempt.stop(GRACE).unwrap();
     assert!(!is_alive(&agent));
@@ -263,10 +263,10 @@ fn an_agent_whose_keeper_was_killed_can_be_stopped() {
 }
 
 #[test]
-fn an_attempt_outlives_who_started_it_and_a_hang_up() {
+fn an_attempt_survives_its_parent_and_a_hangup() {
     let world = World::new();
     world.prepare(&["sh", "-c", "echo $$ > agent; while [ ! -e go ]; do sleep 0.05; done; exit 5"], LONG);
-    // The engine is this shell: it starts the keeper, hangs up on its group and dies.
+    // This shell plays the engine: it starts the supervisor, sends SIGHUP to its group and dies.
     let engine = format!(
         "'{}' __exec '{}' & while [ ! -e '{}' ]; do sleep 0.05; done; kill -HUP 0; kill -9 $$",
         env!("CARGO_BIN_EXE_steadfast"),
@@ -281,8 +281,8 @@ fn an_attempt_outlives_who_started_it_and_a_hang_up() {
 
 #[test]
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-fn an_attempt_runs_where_its_session_has_no_number() {
-    // In a process namespace the session of whoever made it is outside, and numbered 0.
+fn an_attempt_runs_in_a_pid_namespace() {
+    // In a pid namespace, the session of its creator is outside and has the id 0.
     let apart = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
     let unshare = || std::process::Command::new("unshare");
     if !unshare().args(apart).arg("true").status().is_ok_and(|status| status.success()) {
@@ -291,14 +291,14 @@ fn an_attempt_runs_where_its_session_has_no_number() {
     }
     let world = World::new();
     world.prepare(&["sh", "-c", "exit 5"], LONG);
-    // A shell between, so that the keeper is not the first process of the namespace.
+    // A shell in between, so that the supervisor is not the first process of the namespace.
     let keep = ["sh", "-c", "\"$0\" __exec \"$1\"; true", env!("CARGO_BIN_EXE_steadfast")];
     assert!(unshare().args(apart).args(keep).arg(world.attempt.directory()).status().unwrap().success());
     assert_eq!(world.exit().exit_code, Some(5));
 }
 
 #[test]
-fn everything_killed_at_once_leaves_nothing_to_wait_for() {
+fn after_killing_everything_nothing_is_waited_for() {
     let world = World::new();
     world.run("echo $$ > agent; sleep 60", LONG);
     let agent = world.appears("agent");

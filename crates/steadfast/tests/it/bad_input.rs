@@ -71,7 +71,7 @@ fn hostile_session_ids_are_keys_or_refused_and_never_paths() {
     env.run(&["goal", "start", "x", "--session", &"s".repeat(201)]).fails_with(1, "not a session id");
     env.run(&["goal", "start", "x", "--session", "'; DROP TABLE goals; --"]).succeeds();
     assert_eq!(env.sql("SELECT session_id FROM goals"), [["'; DROP TABLE goals; --"]]);
-    // A hook takes any id a client may use, as a key only.
+    // A hook accepts any id a client may use, only as a key.
     let event = json!({"hook_event_name": "SessionStart", "source": "startup"});
     assert_eq!(env.hook("../../x", &event), Value::Null);
     let files: Vec<_> = std::fs::read_dir(env.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -79,7 +79,7 @@ fn hostile_session_ids_are_keys_or_refused_and_never_paths() {
 }
 
 #[test]
-fn verbs_without_a_goal_say_so() {
+fn verbs_without_a_goal_exit_with_2() {
     let env = Env::new();
     env.run(&["goal", "start", "x", "--session", "other"]).succeeds();
     for verb in [
@@ -150,14 +150,14 @@ fn a_store_that_cannot_be_used_is_left_untouched() {
 }
 
 #[test]
-fn a_home_or_store_that_cannot_be_written_is_told() {
+fn an_unwritable_home_or_store_is_reported() {
     let env = Env::new();
     std::fs::write(env.home(), "a file where the home should be").unwrap();
     env.goal(&["start", "x"]).fails_with(4, "Not a directory");
     assert_eq!(env.stop("s1", "", false), Value::Null);
     std::fs::remove_file(env.home()).unwrap();
     env.goal(&["start", "x"]).succeeds();
-    // As root a mode does not stop a write, so the file system is asked to: a directory in the journal's place.
+    // Permissions do not stop root, so a directory takes the place of the journal.
     let output =
         finish(env.command(&["goal", "start", "x", "--session", "s9"]).env("STEADFAST_DB", env.path("project")), b"");
     output.fails_with(4, "the store");
@@ -177,7 +177,7 @@ fn a_store_in_use_is_waited_for_and_then_reported() {
 }
 
 #[test]
-fn a_broken_configuration_is_told_with_its_line() {
+fn a_broken_configuration_is_reported_with_its_line() {
     let env = Env::new();
     std::fs::create_dir_all(env.home()).unwrap();
     std::fs::write(env.home().join("config.toml"), "[goal]\nno_progress_limit = \"many\"\n").unwrap();
@@ -186,7 +186,7 @@ fn a_broken_configuration_is_told_with_its_line() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_told_and_a_reader_that_went_away_is_not() {
+fn unwritable_output_is_reported_but_a_closed_pipe_is_not() {
     let env = Env::new();
     for arguments in [&["loop", "types"][..], &["loop", "types", "--json"]] {
         let mut command = env.command(arguments);

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::env::{Env, finish};
 
 #[test]
-fn a_goal_lives_from_start_to_completion_by_hand() {
+fn a_goal_is_started_and_completed_by_hand() {
     let env = Env::new();
     let goal = env.start(&["Ship it", "--budget", "10M"]);
     assert_eq!(
@@ -135,7 +135,7 @@ fn a_session_is_never_guessed() {
     let env = Env::new();
     env.run(&["goal", "status"]).fails_with(2, "no store");
     env.start(&["first"]);
-    // A hook's client is this test, so its session is alive; the one live session of the directory is meant.
+    // The client of the hook is this test, so its session is alive and the only one of the directory.
     assert!(env.run(&["goal", "status"]).succeeds().stdout.contains("◎ Goal: first"));
     env.hook("s2", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
     let several = env.run(&["goal", "status"]);
@@ -148,7 +148,7 @@ fn a_session_is_never_guessed() {
 }
 
 #[test]
-fn cleanup_touches_only_orphans() {
+fn cleanup_deletes_only_orphans() {
     let env = Env::new();
     env.start(&["alive"]);
     env.run(&["goal", "start", "orphan", "--session", "gone"]).succeeds();
@@ -195,7 +195,7 @@ impl crate::env::Output {
 }
 
 #[test]
-fn the_store_can_be_found_copied_and_checked() {
+fn db_path_backup_and_check_work() {
     let env = Env::new();
     assert_eq!(env.run(&["db", "path"]).succeeds().stdout.trim(), env.store().to_str().unwrap());
     env.run(&["db", "check"]).fails_with(4, "does not exist");
@@ -213,7 +213,7 @@ fn the_store_can_be_found_copied_and_checked() {
 }
 
 #[test]
-fn the_status_line_is_about_the_session_on_stdin() {
+fn the_status_line_shows_the_session_on_stdin() {
     let env = Env::new();
     env.start(&["x", "--budget", "10M"]);
     env.run(&["goal", "start", "y", "--session", "s2"]).succeeds();

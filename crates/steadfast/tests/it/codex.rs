@@ -1,4 +1,4 @@
-//! `steadfast hook codex` as Codex calls it, with events as it was captured sending them.
+//! `steadfast hook codex` with events captured from Codex.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -54,7 +54,7 @@ fn a_marker_starts_a_goal_that_is_driven_and_counted() {
         (&goal["host"], &goal["status"], &goal["total_tokens"]),
         (&json!("codex"), &json!("active"), &json!(300))
     );
-    // No tool call in three continuations: our own breaker stops what Codex would let run for ever.
+    // No tool call in three continuations: our breaker stops a loop that Codex would not.
     for turn in 2..=3 {
         env.codex_says(THREAD, &format!("resp_{turn}"), &format!("step {turn}"), 100);
         assert_eq!(env.codex_stop(&format!("step {turn}"), true)["decision"], "block");
@@ -134,7 +134,7 @@ fn tools_are_charged_as_they_run_and_subagents_with_them() {
 }
 
 #[test]
-fn an_interrupt_pauses_and_failures_are_told_with_the_way_on() {
+fn an_interrupt_pauses_and_failures_are_reported_with_a_hint() {
     let env = Env::pursuing();
     let failed = json!({"error": "stream disconnected before completion", "turn_id": "t1"});
     for _ in 0..3 {
@@ -164,7 +164,7 @@ fn an_interrupt_pauses_and_failures_are_told_with_the_way_on() {
 }
 
 #[test]
-fn a_session_that_starts_twice_is_told_once_and_a_compaction_in_the_middle_again() {
+fn a_double_start_injects_once_and_a_later_compaction_again() {
     let env = Env::pursuing();
     env.codex(THREAD, "SessionEnd", &json!({}));
     assert!(text(&env.thread_status()["next"]).contains("resume --continue"));
@@ -201,7 +201,7 @@ fn a_native_goal_drives_alone_comes_back_after_compaction_and_can_be_adopted() {
     assert_eq!(env.thread_status()["native_goal"], Value::Null);
     assert_eq!(env.codex_stop("y", false)["decision"], "block");
 
-    // Codex's own database knows better than what was seen.
+    // Codex's own database takes precedence over observed events.
     let codex_home = env.path("user/.codex");
     let db = rusqlite::Connection::open(codex_home.join("goals_1.sqlite")).unwrap();
     db.execute_batch("CREATE TABLE thread_goals (thread_id TEXT PRIMARY KEY, objective TEXT, status TEXT)").unwrap();
@@ -253,26 +253,26 @@ fn a_goal_moves_to_codex_and_back_with_its_budget_and_history() {
 }
 
 #[test]
-fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
+fn resume_continue_works_only_for_a_closed_codex_session() {
     let env = Env::pursuing();
     let bin = env.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
     let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", env.path("argv").display());
     std::fs::write(bin.join("codex"), script).unwrap();
     std::fs::set_permissions(bin.join("codex"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let go_on = |path: &str| {
+    let resume_continue = |path: &str| {
         let mut command = env.command(&["goal", "resume", "--continue", "--session", THREAD]);
         finish(command.env("PATH", path), b"")
     };
     let with_codex = format!("{}:/usr/bin:/bin", bin.display());
-    go_on(&with_codex).fails_with(3, "open in Codex");
+    resume_continue(&with_codex).fails_with(3, "open in Codex");
     env.thread_goal(&["pause"]).succeeds();
     env.codex(THREAD, "SessionEnd", &json!({}));
-    go_on("/nowhere").fails_with(4, "no `codex` on PATH");
+    resume_continue("/nowhere").fails_with(4, "no `codex` on PATH");
     assert_eq!(env.thread_status()["status"], "paused", "nothing is changed before it can go on");
-    go_on(&with_codex).succeeds();
+    resume_continue(&with_codex).succeeds();
     let argv = std::fs::read_to_string(env.path("argv")).unwrap();
-    // No hooks of ours are trusted in this configuration, so the run brings its own.
+    // None of our hooks is trusted here, so the run passes its own.
     assert!(argv.starts_with("exec\n--skip-git-repo-check\n-c\nhooks.SessionStart="), "{argv}");
     assert!(argv.contains(&format!("\nresume\n{THREAD}\nThe goal of this session")), "{argv}");
     assert_eq!(env.thread_status()["status"], "active");
@@ -283,7 +283,7 @@ fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
 }
 
 #[test]
-fn clear_leaves_a_goal_that_can_be_adopted_and_a_fork_is_told_of_its_parents() {
+fn a_goal_can_be_adopted_after_clear_and_a_fork_is_offered_its_parents() {
     let env = Env::pursuing();
     let id = text(&env.thread_status()["goal_id"])[..8].to_owned();
     let cleared = env.codex("cleared", "SessionStart.clear", &json!({}));
@@ -329,7 +329,7 @@ fn the_tool_server_takes_the_session_from_codexs_call() {
 }
 
 #[test]
-fn the_shell_of_codexs_agent_sees_its_own_goal_and_has_no_way_to_its_limits() {
+fn codexs_agent_sees_its_own_goal_and_cannot_change_its_limits() {
     let env = Env::pursuing();
     let inside = |arguments: &[&str]| {
         let mut command = env.command(&[&["goal"], arguments].concat());

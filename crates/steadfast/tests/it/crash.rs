@@ -1,5 +1,5 @@
-//! Whatever is killed with `kill -9`, and whenever: the run goes on, and its rows, files and work are in the end the same
-//! as if nothing had happened. No iteration is lost or counted twice, and no agent gets a second one beside it.
+//! After `kill -9` of any process at any moment, the run can be resumed, and its rows, files and work end up as in an
+//! undisturbed run. No iteration is lost or counted twice, and no second agent runs beside another.
 
 mod random;
 mod trouble;
@@ -22,15 +22,15 @@ fn assert_same(truth: &Truth, found: &Truth, world: &World, what: &str) {
     assert!(truth == found, "{what}\n{}\n{}", truth.difference(found), world.story());
 }
 
-/// Kills at one point. Whether it was reached.
+/// Kills at one point; returns whether it was reached.
 fn kill_at(truth: &Truth, scenario: Scenario, point: Point, nth: u32, victims: Victims) -> bool {
     let what = format!("{scenario:?}, {victims:?} killed at {}:{nth}", point.name());
     let world = World::new(scenario);
     let crash_at = format!("{}:{nth}:hold", point.name());
-    // Only an engine that finds an attempt of another one can give it up.
+    // Only an engine that finds another engine's attempt can abandon it.
     let mut engine = if point == Point::Abandoned {
         world.start("engine.prepared:2").wait().unwrap();
-        world.go_on(&crash_at)
+        world.spawn_resume(&crash_at)
     } else {
         world.start(&crash_at)
     };
@@ -45,7 +45,7 @@ fn kill_at(truth: &Truth, scenario: Scenario, point: Point, nth: u32, victims: V
     is_held
 }
 
-/// Every point as often as it is reached, up to `most` times, and so many times at least, with one victim after another.
+/// Kills at every point, each time it is reached, between `least` and `most` times, with one victim after another.
 fn kill_everywhere(scenario: Scenario, least: usize, most: u32) {
     let truth = undisturbed(scenario);
     for (at, point) in Point::ALL.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `steadfast demo` from outside: its summary holds, two at once do not meet, and nothing of the user's is touched.
+//! `steadfast demo` from outside: its summary is true, concurrent demos do not interfere, and no user file is touched.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// A demo as started by a person would who sits inside another agent, with a store and a home of their own.
+/// A demo started inside another agent by a user who has a store and a home.
 fn demo(home: &Path, temp: &Path) -> Command {
     let mut demo = Command::new(env!("CARGO_BIN_EXE_steadfast"));
     demo.args(["demo", "--fast", "--json"])
@@ -30,7 +30,7 @@ fn start(home: &Path, temp: &Path) -> Child {
     demo(home, temp).spawn().unwrap()
 }
 
-/// Waits for a demo and returns its summary and its story.
+/// Waits for a demo; returns its summary and its stderr.
 fn finish(demo: Child) -> (Value, String) {
     let output = demo.wait_with_output().unwrap();
     let story = String::from_utf8(output.stderr).unwrap();
@@ -43,7 +43,7 @@ fn is_empty(folder: &Path) -> bool {
 }
 
 #[test]
-fn every_promise_holds_and_the_user_is_left_alone() {
+fn every_promise_holds_and_no_user_file_is_touched() {
     let (home, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (summary, story) = finish(start(home.path(), temp.path()));
     assert_eq!(summary["ok"], json!(true), "{summary:#}");
@@ -59,7 +59,7 @@ fn every_promise_holds_and_the_user_is_left_alone() {
     assert!(summary["seconds"].is_f64());
 
     assert!(!story.contains('\u{1b}'), "no colour in a pipe: {story}");
-    // Only the name of the temp folder may be longer than a line.
+    // Only the path of the temporary folder may exceed the line width.
     let mut lines = story.lines().filter(|line| !line.contains("steadfast-demo-"));
     assert!(lines.all(|line| line.chars().count() <= 80), "{story}");
     assert!(is_empty(home.path()), "something was written to the user's home");
@@ -67,7 +67,7 @@ fn every_promise_holds_and_the_user_is_left_alone() {
 }
 
 #[test]
-fn two_demos_at_once_do_not_meet() {
+fn concurrent_demos_do_not_interfere() {
     let (home, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let demos = [start(home.path(), temp.path()), start(home.path(), temp.path())];
     let [first, second] = demos.map(|demo| finish(demo).0);
@@ -77,9 +77,9 @@ fn two_demos_at_once_do_not_meet() {
 }
 
 #[test]
-fn a_story_that_goes_another_way_is_reported() {
+fn a_broken_promise_is_reported() {
     let (home, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    // With a shell whose checks always pass, the early "done" is not refused and nobody is killed.
+    // With a shell whose checks always pass, the early "done" is not refused and no agent is killed.
     let bin = tempfile::tempdir().unwrap();
     let shell = bin.path().join("sh");
     fs_err::write(&shell, "#!/bin/sh\nexit 0\n").unwrap();

@@ -1,4 +1,4 @@
-//! The engine with real agents that are shell scripts, a real store, and `kill -9` where it hurts.
+//! The engine with shell scripts as agents, a real store, and `kill -9`.
 
 mod places;
 
@@ -55,17 +55,17 @@ impl World {
 
     fn drive(&self, plan: &Plan) -> Run {
         self.create(plan);
-        self.go_on()
+        self.resume()
     }
 
-    fn go_on(&self) -> Run {
+    fn resume(&self) -> Run {
         dispatcher::drive(&mut self.store(), &engine(self.root.path()), RUN, &mut ()).unwrap()
     }
 
-    /// An engine in a process of its own, to be killed.
+    /// An engine in a separate process that can be killed.
     fn engine_process(&self, crash_at: &str) -> Child {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "engine::drives_in_a_process_of_its_own", "--ignored", "--nocapture"])
+            .args(["--exact", "engine::drive_in_a_separate_process", "--ignored", "--nocapture"])
             .env("STEADFAST_TEST_ROOT", self.root.path())
             .env("STEADFAST_CRASH_AT", crash_at)
             .stdin(Stdio::null())
@@ -109,7 +109,7 @@ fn engine(root: &Path) -> Engine {
 
 #[test]
 #[ignore = "other tests start it as the engine they kill"]
-fn drives_in_a_process_of_its_own() {
+fn drive_in_a_separate_process() {
     let Some(root) = std::env::var_os("STEADFAST_TEST_ROOT").map(PathBuf::from) else { return };
     let mut store = Store::open(&root.join("home/goals.db")).unwrap();
     dispatcher::drive(&mut store, &engine(&root), RUN, &mut ()).unwrap();
@@ -151,9 +151,9 @@ fn a_loop_runs_its_iterations_and_keeps_their_results() {
 }
 
 #[test]
-fn two_agreeing_iterations_are_a_plateau_and_a_forgotten_vote_is_asked_for_again() {
+fn two_agreeing_iterations_are_a_plateau_and_a_missing_vote_is_retried() {
     let world = World::new();
-    // The second attempt forgets to vote.
+    // The second attempt gives no vote.
     let script =
         "echo x >> tries; case $(wc -l < tries) in 2) ;; 1) echo 'PLATEAU: false';; *) echo '**PLATEAU:** yes';; esac";
     let run = world.drive(&plan(vec![stage("improve", script, 9, Rule::Plateau(2))]));
@@ -162,7 +162,7 @@ fn two_agreeing_iterations_are_a_plateau_and_a_forgotten_vote_is_asked_for_again
 }
 
 #[test]
-fn the_world_decides_where_the_rule_says_so() {
+fn a_stage_ends_only_when_promise_and_command_hold() {
     let world = World::new();
     let rule = Rule::All(vec![Rule::Promise("DONE".into()), Rule::Command("test $(wc -l < tries) -ge 2".into())]);
     let script = "echo x >> tries; echo '<promise>DONE</promise>'";
@@ -184,7 +184,7 @@ fn outputs_of_a_stage_reach_the_next_one_word_for_word() {
 }
 
 #[test]
-fn another_agent_judges_where_the_plan_names_one() {
+fn a_judge_decides_if_the_plan_names_one() {
     let world = World::new();
     let mut improve = stage("improve", "echo x >> tries; echo done", 9, Rule::Plateau(2));
     improve.judge = Some(shell(
@@ -198,10 +198,10 @@ fn another_agent_judges_where_the_plan_names_one() {
 }
 
 #[test]
-fn a_judge_whose_engine_was_killed_is_ended_with_the_run_and_another_one_asked_later() {
+fn a_judge_of_a_killed_engine_is_ended_and_another_asked_later() {
     let world = World::new();
     let mut improve = stage("improve", "echo x >> tries; echo done", 9, Rule::Plateau(1));
-    // The answer as other tools ask for it.
+    // The answer in the form of other tools.
     improve.judge = Some(shell(
         "echo $$ >> judges; [ $(wc -l < judges) -ge 2 ] || while :; do sleep 0.05; done; \
          echo '{\"stop\": true, \"reason\": \"flat\", \"confidence\": 0.9}' > $STEADFAST_RESULT",
@@ -214,14 +214,14 @@ fn a_judge_whose_engine_was_killed_is_ended_with_the_run_and_another_one_asked_l
     assert!(is_alive(&first));
     let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
     world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
-    assert_eq!(ended(&world.go_on()), (RunStatus::Killed, "killed"));
+    assert_eq!(ended(&world.resume()), (RunStatus::Killed, "killed"));
     assert!(!is_alive(&first));
     dispatcher::reopen(&mut world.store(), &engine(world.root.path()), RUN, None).unwrap();
-    assert_eq!(ended(&world.go_on()), (RunStatus::Completed, "plateau"));
+    assert_eq!(ended(&world.resume()), (RunStatus::Completed, "plateau"));
     assert_eq!((world.lines("tries").len(), world.lines("judges").len()), (1, 2));
 }
 
-/// Notes what it is shown, and wants the run to end after two iterations.
+/// Records what it sees and stops the run after two iterations.
 #[derive(Default)]
 struct Watcher {
     seen: Vec<String>,
@@ -250,7 +250,7 @@ impl Observer for Watcher {
 }
 
 #[test]
-fn an_observer_sees_what_is_saved_names_files_and_may_end_the_run() {
+fn an_observer_sees_saved_steps_names_files_and_may_end_the_run() {
     let world = World::new();
     let mut work = stage("work", "cat; [ $STEADFAST_ITERATION -lt 3 ] || sleep 60", 9, Rule::FixedN);
     work.prompt = "to ${OUTPUT}\n".into();
@@ -262,7 +262,7 @@ fn an_observer_sees_what_is_saved_names_files_and_may_end_the_run() {
 }
 
 #[test]
-fn an_agent_that_fails_is_tried_again_and_one_that_is_not_there_is_not() {
+fn a_failing_agent_is_retried_and_a_missing_one_is_not() {
     let world = World::new();
     let script = "echo x >> tries; [ $(wc -l < tries) -ge 3 ] || { echo overloaded >&2; exit 1; }; echo fine";
     let run = world.drive(&plan(vec![stage("work", script, 1, Rule::FixedN)]));
@@ -278,7 +278,7 @@ fn an_agent_that_fails_is_tried_again_and_one_that_is_not_there_is_not() {
 }
 
 #[test]
-fn a_request_to_stop_ends_agent_and_run() {
+fn a_stop_request_ends_agent_and_run() {
     let world = World::new();
     world.create(&plan(vec![stage(
         "work",
@@ -287,7 +287,7 @@ fn a_request_to_stop_ends_agent_and_run() {
         Rule::FixedN,
     )]));
     std::thread::scope(|scope| {
-        let driving = scope.spawn(|| world.go_on());
+        let driving = scope.spawn(|| world.resume());
         let agent = eventually(|| world.lines("agent").pop());
         let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
         world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
@@ -298,13 +298,13 @@ fn a_request_to_stop_ends_agent_and_run() {
 }
 
 #[test]
-fn a_run_that_was_killed_goes_on_where_it_was() {
+fn a_killed_run_resumes_where_it_was() {
     let world = World::new();
     let script = "echo $STEADFAST_ITERATION >> began; [ $STEADFAST_ITERATION = 1 ] || [ -e go ] || sleep 60";
     world.create(&plan(vec![stage("work", script, 2, Rule::FixedN)]));
     let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
     std::thread::scope(|scope| {
-        let driving = scope.spawn(|| world.go_on());
+        let driving = scope.spawn(|| world.resume());
         eventually(|| (world.lines("began").len() == 2).then_some(()));
         world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
         assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Killed, "killed"));
@@ -314,7 +314,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     dispatcher::reopen(&mut world.store(), &engine, RUN, None).unwrap();
     let again = dispatcher::reopen(&mut world.store(), &engine, RUN, None);
     assert!(matches!(again, Err(DriveError::Refused(_))), "{again:?}");
-    assert_eq!(ended(&world.go_on()), (RunStatus::Completed, "fixed-n"));
+    assert_eq!(ended(&world.resume()), (RunStatus::Completed, "fixed-n"));
     assert_eq!(world.lines("began"), ["1", "2", "2"]);
 }
 
@@ -323,7 +323,7 @@ fn a_second_engine_is_refused() {
     let world = World::new();
     world.create(&plan(vec![stage("work", "touch began; while [ ! -e go ]; do sleep 0.05; done", 1, Rule::FixedN)]));
     std::thread::scope(|scope| {
-        let driving = scope.spawn(|| world.go_on());
+        let driving = scope.spawn(|| world.resume());
         eventually(|| world.in_project("began").exists().then_some(()));
         let refused = dispatcher::drive(&mut world.store(), &engine(world.root.path()), RUN, &mut ());
         assert!(matches!(refused, Err(DriveError::Driven { pid: Some(_), .. })), "{refused:?}");
@@ -333,7 +333,7 @@ fn a_second_engine_is_refused() {
     assert!(!dispatcher::is_driven(&world.path("home"), RUN).unwrap());
 }
 
-/// Starts an agent that says that it began and waits for `go`; three iterations, each writing a line.
+/// Starts an agent that records its start and waits for `go`; three iterations, each writing a line.
 fn slow() -> Plan {
     let script = "echo $STEADFAST_ITERATION >> began; while [ ! -e go ]; do sleep 0.05; done; \
                   echo $STEADFAST_ITERATION >> done; echo \"did $STEADFAST_ITERATION\"";
@@ -341,7 +341,7 @@ fn slow() -> Plan {
 }
 
 #[test]
-fn an_agent_outlives_its_engine_and_is_waited_for() {
+fn the_next_engine_waits_for_a_surviving_agent() {
     let world = World::new();
     world.create(&slow());
     let mut killed = world.engine_process("");
@@ -349,7 +349,7 @@ fn an_agent_outlives_its_engine_and_is_waited_for() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     std::thread::scope(|scope| {
-        let driving = scope.spawn(|| world.go_on());
+        let driving = scope.spawn(|| world.resume());
         std::fs::write(world.in_project("go"), "").unwrap();
         assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Completed, "fixed-n"));
     });
@@ -362,7 +362,7 @@ fn three() -> Vec<String> {
 }
 
 #[test]
-fn an_agent_whose_engine_and_keeper_were_killed_is_not_doubled() {
+fn an_agent_whose_engine_and_supervisor_were_killed_is_not_started_twice() {
     let world = World::new();
     world.create(&slow());
     let mut killed = world.engine_process("");
@@ -371,16 +371,16 @@ fn an_agent_whose_engine_and_keeper_were_killed_is_not_doubled() {
     killed.wait().unwrap();
     let id = AttemptId { stage: 1, iteration: 1, attempt: 1 };
     let attempt = Attempt::at(&world.path("home"), RUN, id);
-    let keeper = attempt.keeper().unwrap().unwrap().identity.pid;
-    kill_process(Pid::from_raw(keeper).unwrap(), Signal::KILL).unwrap();
+    let supervisor = attempt.keeper().unwrap().unwrap().identity.pid;
+    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
     std::thread::scope(|scope| {
-        let driving = scope.spawn(|| world.go_on());
+        let driving = scope.spawn(|| world.resume());
         std::thread::sleep(Duration::from_millis(700));
         assert_eq!(world.lines("began"), ["1"], "the first agent lives: no second one");
         std::fs::write(world.in_project("go"), "").unwrap();
         assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Completed, "fixed-n"));
     });
-    // Nobody saw how the first one ended, so it was run again, after it.
+    // The exit of the first one was lost, so it was run again after the first had ended.
     assert_eq!(world.lines("began"), ["1", "1", "2", "3"]);
     assert_eq!(world.summaries(), ["did 1", "did 2", "did 3"]);
 }
@@ -407,7 +407,7 @@ fn wherever_the_engine_dies_every_iteration_is_committed_once() {
         assert!(!status.success(), "{point} was not reached");
         let is_last = point == "engine.saved:4";
         assert_eq!(world.state().status == RunStatus::Completed, is_last, "{point}");
-        let run = world.go_on();
+        let run = world.resume();
         assert_eq!(ended(&run), (RunStatus::Completed, "fixed-n"), "{point}");
         assert_eq!(world.summaries(), ["did 1", "did 2", "did 3"], "{point}");
         assert_eq!((world.lines("began"), world.lines("done")), (three(), three()), "{point}");
@@ -415,7 +415,7 @@ fn wherever_the_engine_dies_every_iteration_is_committed_once() {
 }
 
 #[test]
-fn wherever_the_keeper_dies_every_iteration_is_committed_once() {
+fn wherever_the_supervisor_dies_every_iteration_is_committed_once() {
     for point in [
         "shim.started:2",
         "shim.locked:2",
@@ -437,7 +437,7 @@ fn wherever_the_keeper_dies_every_iteration_is_committed_once() {
 }
 
 #[test]
-fn a_first_signal_stops_the_run_and_a_second_one_at_once() {
+fn a_first_signal_stops_the_run_and_a_second_kills_it() {
     for signals in [1, 2] {
         let world = World::new();
         let script = "trap '' TERM; echo $$ > agent; while :; do sleep 0.1; done";

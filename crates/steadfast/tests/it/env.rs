@@ -1,5 +1,5 @@
-//! A private world for one test: home, store, project and Claude configuration in a temporary directory, and a
-//! clean environment for every process.
+//! The private environment of one test: home, store, project and Claude configuration in a temporary directory, and
+//! clean variables for every process.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(crate) struct Env {
     root: TempDir,
 }
 
-/// What a process printed and how it ended.
+/// The output and exit code of a process.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) code: i32,
@@ -25,7 +25,7 @@ impl Output {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// One line of error and one of advice, the exit code as promised.
+    /// Asserts the exit code, one error line and one hint line.
     pub(crate) fn fails_with(&self, code: i32, about: &str) -> &Self {
         assert_eq!(self.code, code, "{self:?}");
         let (error, hint) = self.stderr.split_once("hint: ").unwrap_or_else(|| panic!("no hint: {self:?}"));
@@ -103,7 +103,7 @@ impl Env {
         self.goal(&["status", "--json"]).json()["goal"].clone()
     }
 
-    /// Calls the hook as the client does; what the event does not say is filled in.
+    /// Calls the hook as the client does, with defaults for missing fields.
     pub(crate) fn hook(&self, session: &str, event: &Value) -> Value {
         let output = self.hook_output(session, event);
         assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
@@ -120,7 +120,7 @@ impl Env {
         finish(&mut self.command(&["hook", "claude"]), input.to_string().as_bytes())
     }
 
-    /// Calls the hook as Codex does, with an event it was captured sending; fields of `change` replace its own.
+    /// Calls the hook as Codex does, with a captured event; fields of `change` replace its own.
     pub(crate) fn codex(&self, thread: &str, sample: &str, change: &Value) -> Value {
         let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../steadfast-hosts/samples/codex/hooks");
         let captured = std::fs::read(samples.join(format!("{sample}.json"))).unwrap();
@@ -136,7 +136,7 @@ impl Env {
         if output.stdout.is_empty() { Value::Null } else { output.json() }
     }
 
-    /// Where Codex keeps the file of a thread.
+    /// The path of a thread's file in Codex.
     pub(crate) fn rollout(&self, thread: &str) -> PathBuf {
         self.path(&format!("user/.codex/sessions/2026/11/15/rollout-2026-11-15T08-00-00-{thread}.jsonl"))
     }

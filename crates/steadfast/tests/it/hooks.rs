@@ -1,11 +1,11 @@
-//! `steadfast hook claude` as the client calls it: what each event leads to, and that nothing can break a turn.
+//! `steadfast hook claude` as the client calls it: the effect of each event, and that no failure breaks a turn.
 
 use serde_json::{Value, json};
 
 use crate::env::{Env, assistant, finish};
 
 #[test]
-fn input_that_is_no_event_is_ignored_with_a_line_in_the_log() {
+fn invalid_input_is_ignored_and_logged() {
     let env = Env::new();
     let huge = vec![b'x'; 16 * 1024 * 1024 + 1];
     for stdin in [b"".as_slice(), b"  \n", b"not json", b"[1, 2]", b"\xff\xfe", &huge] {
@@ -27,7 +27,7 @@ fn input_that_is_no_event_is_ignored_with_a_line_in_the_log() {
 }
 
 #[test]
-fn without_goal_and_memory_hooks_say_nothing_and_stop_creates_nothing() {
+fn without_goal_and_memory_hooks_print_and_create_nothing() {
     let env = Env::new();
     assert_eq!(env.stop("s1", "hi", false), Value::Null);
     assert!(!env.store().exists());
@@ -48,7 +48,7 @@ fn without_goal_and_memory_hooks_say_nothing_and_stop_creates_nothing() {
 }
 
 #[test]
-fn in_the_agent_of_a_run_hooks_notice_nothing() {
+fn hooks_do_nothing_in_the_agent_of_a_run() {
     let env = Env::new();
     for (host, prompt) in [("claude", "/goal-start x"), ("codex", "goal: x"), ("codex", "$goal-start x")] {
         for event in [
@@ -160,7 +160,7 @@ fn a_budget_gives_one_warning_one_wind_down_and_then_stops() {
 }
 
 #[test]
-fn caps_wind_down_and_pause_under_their_name() {
+fn caps_wind_down_and_pause_with_their_own_reason() {
     for (flag, value, reason, extend) in [
         ("--max-turns", "1", "continuation_cap", ["--add-turns", "5"]),
         ("--max-hours", "1", "wall_clock_cap", ["--add-hours", "5"]),
@@ -189,7 +189,7 @@ fn caps_wind_down_and_pause_under_their_name() {
 }
 
 #[test]
-fn one_long_turn_is_told_and_then_ended() {
+fn one_long_turn_is_warned_and_then_ended() {
     let env = Env::new();
     env.start(&["x", "--budget", "1000"]);
     let batch = || env.hook("s1", &json!({"hook_event_name": "PostToolBatch", "tool_calls": []}));
@@ -222,7 +222,7 @@ fn three_continuations_without_progress_pause_the_goal() {
     assert!(breaker["systemMessage"].as_str().unwrap().contains("no_progress"), "{breaker}");
     assert_eq!(env.status()["paused_reason"], "no_progress");
     env.goal(&["resume"]).succeeds();
-    // Work in between starts the count anew; the breaker can be switched off.
+    // Work in between resets the count; the breaker can be disabled.
     std::fs::write(env.home().join("config.toml"), "[goal]\nno_progress_limit = 0\n").unwrap();
     for turn in 0..8 {
         assert_eq!(env.stop("s1", "same", turn > 0)["decision"], "block", "{turn}");
@@ -279,7 +279,7 @@ fn an_interrupt_pauses_the_goal_at_the_next_prompt() {
 }
 
 #[test]
-fn usage_limits_pause_until_their_reset_and_other_errors_are_tried_again() {
+fn usage_limits_pause_until_their_reset_and_other_errors_are_retried() {
     let env = Env::new();
     env.start(&["x"]);
     let failure = |error: &str, message: &str| {
@@ -349,9 +349,9 @@ fn own_tools_are_announced_and_approved_and_others_left_alone() {
     assert_eq!(env.sql("SELECT session_id, tool_name FROM tool_calls"), [["s1", "get_goal"]]);
 }
 
-/// A transcript that carries old times, as a replayed one does, is charged by where its lines stand.
+/// A transcript with old timestamps, as in a replay, is charged by the position of its lines.
 #[test]
-fn lines_with_times_of_long_ago_count_where_they_were_appended() {
+fn lines_with_old_timestamps_count_where_they_were_appended() {
     let env = Env::new();
     let old = |id: &str, tokens: i64| {
         let mut line = assistant(id, id, tokens);
@@ -369,7 +369,7 @@ fn lines_with_times_of_long_ago_count_where_they_were_appended() {
     env.append(&transcript, &old("m3", 10));
     env.stop("s1", "m3", false);
     assert_eq!(env.status()["tokens_used"], 110);
-    // A goal that nobody told a transcript counts a file that began after it, not one that is older.
+    // A goal without a known transcript counts a file that began after it, not an older one.
     for (session, tokens) in [("young", 7), ("elder", 0)] {
         if session == "elder" {
             env.append(&env.transcript(session), &old("elder", 7));
@@ -387,7 +387,7 @@ fn lines_with_times_of_long_ago_count_where_they_were_appended() {
 }
 
 #[test]
-fn a_cap_over_all_goals_of_the_day_winds_down_and_pauses_every_one() {
+fn a_daily_cap_winds_down_and_pauses_every_goal() {
     let env = Env::new();
     std::fs::create_dir_all(env.home()).unwrap();
     std::fs::write(env.home().join("config.toml"), "[limits]\ndaily_tokens = 1000\n").unwrap();

@@ -1,4 +1,4 @@
-//! An agent cannot help itself: what its shell may not do, and that the attempt is logged.
+//! What an agent's shell may not do, and that the attempt is logged.
 
 use serde_json::json;
 
@@ -38,7 +38,7 @@ fn privileged_verbs_are_refused_in_an_agents_shell_and_logged() {
 }
 
 #[test]
-fn an_agent_may_not_choose_checks_or_touch_another_session() {
+fn an_agent_may_not_choose_checks_or_change_another_session() {
     let env = Env::new();
     env.start(&["x"]);
     env.run(&["goal", "start", "other's", "--session", "s2"]).succeeds();
@@ -46,12 +46,12 @@ fn an_agent_may_not_choose_checks_or_touch_another_session() {
     in_agent(&env, &["adopt", "x", "--session", "s2"]).fails_with(3, "another session");
     in_agent(&env, &["abandon"]).succeeds();
     in_agent(&env, &["start", "y", "--verify", "true"]).fails_with(3, "verification commands");
-    // It gave up a goal; the next one needs the user.
+    // It abandoned a goal; the next one needs the user.
     in_agent(&env, &["start", "y", "--budget", "1B"]).fails_with(3, "needs the user's word");
     assert!(in_agent(&env, &["status"]).succeeds().stdout.contains("status: abandoned"));
 }
 
-/// The environment can be cleared, the ancestors cannot.
+/// The environment can be cleared, the parent processes cannot.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_agent_is_recognised_by_its_ancestry_too() {
@@ -77,7 +77,7 @@ fn an_agent_is_recognised_by_its_ancestry_too() {
 
 const COUNT_TRIES: &str = "echo x >> tries; wc -l < tries";
 
-/// A goal whose second try passes its check; its engine dies when the first one is committed.
+/// A goal whose second iteration passes its check; its engine dies after it commits the first.
 fn crashed_goal(world: &World) -> String {
     let agent = world.agent(COUNT_TRIES);
     let arguments = ["run", "Count", "--agent", &agent, "--verify", "test $(wc -l < tries) -ge 2"];
@@ -91,7 +91,7 @@ fn goal_state(world: &World, session: &str) -> (String, String) {
 }
 
 #[test]
-fn an_agent_may_not_give_runs_more_room() {
+fn an_agent_may_not_raise_the_limits_of_runs() {
     let world = World::new();
     let agent = world.agent(COUNT_TRIES);
     let limited = world.run(&["run", "Count", "--agent", &agent, "--max", "1", "--budget", "1M", "--json"]);
@@ -109,19 +109,19 @@ fn an_agent_may_not_give_runs_more_room() {
         "SELECT json_extract(payload, '$.verb'), actor FROM goal_events WHERE kind = 'privileged_verb_refused'";
     assert_eq!(world.env.sql(refused), [["resume with other limits", "worker"]; 4]);
     assert_eq!(goal_state(&world, &name), ("paused".into(), "continuation_cap".into()));
-    // A person may, and an agent may start loops of its own.
+    // The user may, and an agent may start its own loops.
     assert_eq!(world.run(&["loop", "resume", "plain", "--max", "4"]).code, 0);
     in_agents_shell(&world.env, &["loop", "run", "three", "own", "--agent", &agent, "--max", "2"]).succeeds();
 }
 
 #[test]
-fn an_agent_may_not_go_on_with_a_goal_that_a_person_stopped() {
+fn an_agent_may_not_resume_a_goal_stopped_by_the_user() {
     let world = World::new();
     let name = crashed_goal(&world);
     world.run(&["goal", "pause", "--session", &name]).succeeds();
     in_agents_shell(&world.env, &["loop", "resume", &name]).fails_with(3, "`resume` is for the user");
     assert_eq!(goal_state(&world, &name), ("paused".into(), "user".into()));
-    // Nor by the way that the engine itself is started.
+    // Nor by starting the engine directly.
     let run_id = &world.env.sql("SELECT run_id FROM runs")[0][0];
     let (home, store) = (world.env.home().display().to_string(), world.env.store().display().to_string());
     in_agents_shell(&world.env, &["__engine", &home, &store, run_id]).fails_with(3, "`resume` is for the user");
@@ -134,7 +134,7 @@ fn an_agent_may_not_go_on_with_a_goal_that_a_person_stopped() {
 }
 
 #[test]
-fn an_agent_may_not_undo_a_kill_that_nobody_carried_out_yet() {
+fn an_agent_may_not_undo_a_pending_kill() {
     let world = World::new();
     let name = crashed_goal(&world);
     world.jq(&format!(".sessions[\"loop-{name}\"].status = \"killed\""));
@@ -145,7 +145,7 @@ fn an_agent_may_not_undo_a_kill_that_nobody_carried_out_yet() {
 }
 
 #[test]
-fn an_agent_may_go_on_with_what_only_crashed() {
+fn an_agent_may_resume_a_crashed_run() {
     for is_marked in [false, true] {
         let world = World::new();
         let name = crashed_goal(&world);
@@ -167,7 +167,7 @@ fn an_agent_may_not_choose_the_checks_of_a_headless_goal() {
     assert!(!world.env.store().exists());
 }
 
-/// The agents of runs are no known clients, but the keeper of their attempt is among their ancestors.
+/// Agents of runs are not known clients, but the supervisor of their attempt is one of their parent processes.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_agent_of_a_run_is_recognised_without_its_environment() {

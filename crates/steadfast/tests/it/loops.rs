@@ -1,4 +1,4 @@
-//! `steadfast loop` from end to end, with real processes and agents that are shell scripts.
+//! `steadfast loop` from end to end, with real processes and shell scripts as agents.
 
 mod by_hand;
 mod control;

@@ -1,5 +1,5 @@
-//! Session memory through real hook calls on both hosts: what a session did and what it is for comes back, by lineage
-//! only, inert and within the host's cap.
+//! Session memory through real hook calls on both hosts: the goal and the work of a session come back, by lineage only,
+//! escaped and within the host's cap.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -15,7 +15,7 @@ const GOAL: &str = "ship v2 <by> Friday & \"tell\" nobody\n目標は二行";
 const ESCAPED: &str = "ship v2 &lt;by&gt; Friday &amp; \"tell\" nobody\n目標は二行";
 pub(crate) const THREAD: &str = "01a1de4d-469f-7d62-b479-f9ee8e1e36ee";
 
-/// One host, spoken to in the same words.
+/// One interface to both hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
     Claude,
@@ -65,7 +65,7 @@ fn state(env: &Env, client: Client) {
     client.prompt(env, THREAD, &format!("Goal： {GOAL}"));
 }
 
-/// Files, commands and prompts, as many as wanted.
+/// Generates this many files, commands and prompts.
 fn fill(env: &Env, events: usize, importance: Importance) {
     let mut store = Store::open(&env.store()).unwrap();
     let finding = |number| Finding {
@@ -102,7 +102,7 @@ fn a_stated_goal_comes_back_after_compaction_and_resume_on_both_hosts() {
 }
 
 #[test]
-fn any_number_of_events_of_any_importance_leaves_the_goal_in_what_the_host_shows() {
+fn no_number_of_events_removes_the_goal_from_the_snapshot() {
     for client in CLIENTS {
         let env = Env::new();
         state(&env, client);
@@ -122,7 +122,7 @@ fn any_number_of_events_of_any_importance_leaves_the_goal_in_what_the_host_shows
 }
 
 #[test]
-fn a_compaction_that_did_not_announce_itself_is_no_loss() {
+fn a_compaction_without_precompact_loses_nothing() {
     for client in CLIENTS {
         let env = Env::new();
         state(&env, client);
@@ -132,7 +132,7 @@ fn a_compaction_that_did_not_announce_itself_is_no_loss() {
 }
 
 #[test]
-fn two_starts_in_a_row_tell_once_but_a_new_compaction_tells_again() {
+fn two_starts_in_a_row_inject_once_but_a_new_compaction_injects_again() {
     for client in CLIENTS {
         let env = Env::new();
         state(&env, client);
@@ -146,7 +146,7 @@ fn two_starts_in_a_row_tell_once_but_a_new_compaction_tells_again() {
 }
 
 #[test]
-fn another_directory_or_worktree_finds_the_session_and_another_session_does_not() {
+fn a_session_keeps_its_memory_in_another_directory_and_shares_none() {
     for client in CLIENTS {
         let env = Env::new();
         state(&env, client);
@@ -177,7 +177,7 @@ fn after_clear_the_work_is_offered_in_the_same_directory_only() {
 fn a_claude_fork_remembers_what_its_parent_did_before_it() {
     let env = Env::new();
     state(&env, Client::Claude);
-    // The client resumes the parent, under its own id; the fork's first prompt is the first that is heard of the fork.
+    // The client resumes the parent under its own id; the fork first appears with its first prompt.
     Client::Claude.start(&env, THREAD, "resume", &json!({}));
     Client::Claude.prompt(&env, "the-fork", "go on over here");
     env.execute("UPDATE sessions SET started_at_ms = started_at_ms + 1000 WHERE session_id = 'the-fork'");
@@ -186,7 +186,7 @@ fn a_claude_fork_remembers_what_its_parent_did_before_it() {
 }
 
 #[test]
-fn sessions_that_one_process_drives_are_strangers_to_each_other() {
+fn sessions_of_one_process_share_no_memory() {
     let env = Env::new();
     state(&env, Client::Claude);
     Client::Claude.prompt(&env, "the-stranger", "hello");
@@ -195,7 +195,7 @@ fn sessions_that_one_process_drives_are_strangers_to_each_other() {
 }
 
 #[test]
-fn work_after_a_resume_makes_the_next_compaction_tell_again() {
+fn work_after_a_resume_makes_the_next_compaction_inject_again() {
     for client in CLIENTS {
         let env = Env::new();
         state(&env, client);
@@ -214,7 +214,7 @@ fn work_after_a_resume_makes_the_next_compaction_tell_again() {
 }
 
 #[test]
-fn what_is_stated_after_a_durable_goal_outlives_it_and_what_came_before_is_told_so() {
+fn goals_stated_before_and_after_a_durable_goal_are_distinguished() {
     let env = Env::new();
     let claude = Client::Claude;
     claude.prompt(&env, "s1", "goal: first words");
@@ -233,7 +233,7 @@ fn what_is_stated_after_a_durable_goal_outlives_it_and_what_came_before_is_told_
 }
 
 #[test]
-fn a_huge_or_coloured_goal_is_cut_clean_and_within_the_cap_as_the_client_counts() {
+fn a_huge_or_coloured_goal_is_cut_within_the_hosts_cap() {
     let env = Env::new();
     let claude = Client::Claude;
     claude.prompt(&env, "s1", &format!("/goal {}", "a://b:".repeat(160_000)));
@@ -244,7 +244,7 @@ fn a_huge_or_coloured_goal_is_cut_clean_and_within_the_cap_as_the_client_counts(
 }
 
 #[test]
-fn a_goal_ends_by_command_and_is_not_told_any_more() {
+fn a_goal_ended_by_command_is_no_longer_injected() {
     let env = Env::new();
     let claude = Client::Claude;
     state(&env, claude);
@@ -353,7 +353,7 @@ fn hostile_text_is_inert_bounded_and_redacted() {
 }
 
 #[test]
-fn what_was_done_is_counted_searched_and_recalled() {
+fn session_events_are_counted_searched_and_recalled() {
     let env = Env::new();
     let claude = Client::Claude;
     claude.start(&env, "s1", "startup", &json!({}));

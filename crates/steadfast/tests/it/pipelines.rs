@@ -12,7 +12,7 @@ fn pipeline(world: &World, yaml: &str) {
 }
 
 #[test]
-fn stages_hand_on_what_they_put_out_and_the_files_show_it() {
+fn stages_pass_on_their_outputs_and_the_files_show_them() {
     let world = World::new();
     pipeline(
         &world,
@@ -51,7 +51,7 @@ stages:
         "{}",
         asked("asked-plan-1")
     );
-    // What the agent itself wrote to its output file wins over what it said.
+    // The agent's own output file takes precedence over its answer.
     assert_eq!(asked("asked-sum-1"), "sum of the R&D ${INPUTS} plan");
     let folder = world.claude("pipeline-runs/r");
     let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
@@ -99,7 +99,7 @@ fn a_whole_run_in_a_worktree_leaves_the_project_alone() {
 }
 
 #[test]
-fn a_failed_stage_fails_the_pipeline_and_resume_goes_on_there() {
+fn a_failed_stage_fails_the_pipeline_and_resume_continues_there() {
     let world = World::new();
     pipeline(
         &world,
@@ -115,14 +115,14 @@ fn a_failed_stage_fails_the_pipeline_and_resume_goes_on_there() {
 }
 
 #[test]
-fn outputs_that_a_killed_engine_did_not_write_are_written_by_the_next() {
+fn the_next_engine_writes_outputs_that_a_killed_one_did_not() {
     let world = World::new();
     pipeline(
         &world,
         "defaults: {delay: 0}\nstages:\n  - {name: one, prompt: go}\n  - {name: two, prompt: 'got ${INPUTS}'}\n",
     );
     let agent = world.agent("cat > asked-$STEADFAST_STAGE; echo \"from $STEADFAST_STAGE\"");
-    // Dies after the first iteration is saved and before anybody was shown it.
+    // The engine dies after it saved the first iteration and before it published it.
     let mut command = world.env.command(&["pipeline", "run", "p.yaml", "c", "--agent", &agent]);
     finish(command.env("STEADFAST_CRASH_AT", "engine.saved:2"), b"");
     let output = world.claude("pipeline-runs/c/stage-1-one/output.md");
@@ -133,7 +133,7 @@ fn outputs_that_a_killed_engine_did_not_write_are_written_by_the_next() {
 }
 
 #[test]
-fn what_a_failed_attempt_left_is_not_handed_on() {
+fn output_of_a_failed_attempt_is_not_passed_on() {
     let world = World::new();
     pipeline(
         &world,
@@ -165,7 +165,7 @@ fn a_stage_that_is_resumed_with_more_runs_has_an_output_of_each() {
 }
 
 #[test]
-fn a_large_output_is_kept_as_far_as_it_fits_and_says_what_is_missing() {
+fn a_large_output_is_cut_and_reports_what_is_missing() {
     let world = World::new();
     pipeline(
         &world,
@@ -203,7 +203,7 @@ fn a_verification_for_a_parallel_last_stage_is_a_usage_error() {
 }
 
 #[test]
-fn a_pipeline_without_a_name_gets_its_own_with_the_time_and_can_be_killed() {
+fn a_pipeline_without_a_name_gets_one_with_a_timestamp() {
     let world = World::new();
     pipeline(&world, "name: ship it\nstages:\n  - {name: one, prompt: go}\n");
     let agent = world.agent("echo $$ > agent; sleep 60");

@@ -1,4 +1,4 @@
-//! Many processes on one goal: nothing lost, nothing doubled, nobody turned away.
+//! Many processes on one goal: no update is lost, repeated or rejected.
 
 use std::process::Stdio;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::env::Env;
 
 #[test]
-fn sixteen_processes_writing_one_goal_lose_no_update_and_write_no_event_of_a_loser() {
+fn sixteen_concurrent_writers_lose_no_update_and_losers_write_no_event() {
     let env = Env::new();
     env.start(&["x", "--max-turns", "10"]);
     for round in 1..=3 {
@@ -37,7 +37,7 @@ fn sixteen_processes_writing_one_goal_lose_no_update_and_write_no_event_of_a_los
 }
 
 #[test]
-fn parallel_stops_and_a_completion_agree_on_one_history() {
+fn concurrent_stops_and_a_completion_give_one_history() {
     let env = Env::new();
     env.start(&["x", "--budget", "1M"]);
     env.says("s1", "m1", "one", 100);
@@ -56,14 +56,14 @@ fn parallel_stops_and_a_completion_agree_on_one_history() {
     }
     let goal = env.status();
     assert_eq!((&goal["status"], &goal["tokens_used"]), (&json!("complete"), &json!(100)));
-    // Every version was reached once, and the tokens of all events are those of the goal.
+    // Every version was reached once, and the tokens of all events add up to the goal's.
     let gaps = env.sql("SELECT count(*) FROM (SELECT version_before, version_after FROM goal_events WHERE version_before >= version_after)");
     assert_eq!(gaps, [["0"]]);
     assert_eq!(env.sql("SELECT sum(tokens_delta) FROM goal_events WHERE kind = 'tokens_accounted'"), [["100"]]);
 }
 
 #[test]
-fn a_process_killed_at_any_moment_leaves_a_whole_store() {
+fn a_process_killed_at_any_moment_leaves_the_store_intact() {
     let env = Env::new();
     env.start(&["x", "--max-turns", "10"]);
     for delay in 0..40_u64 {

@@ -1,5 +1,5 @@
-//! What comes back, to whom and how often: goals that were changed, paused or taken along, starts that come in pairs,
-//! and sessions that follow upon others.
+//! What is injected, into which session and how often: changed, paused and adopted goals, paired starts, and sessions
+//! that follow others.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::env::Env;
 use crate::memory::{CLIENTS, Client, THREAD};
 
-/// Hooks of a client are at least as far apart.
+/// The minimum time between two hooks of a client.
 fn later() {
     sleep(Duration::from_millis(5));
 }
@@ -29,7 +29,7 @@ impl Client {
         }
     }
 
-    /// A command that leaves nothing to remember.
+    /// A command that leaves no event in memory.
     fn runs_ls(self, env: &Env, session: &str) {
         match self {
             Self::Claude => {
@@ -67,7 +67,7 @@ fn pursuing(client: Client, objective: &str) -> Env {
 }
 
 #[test]
-fn an_edited_goal_replaces_what_was_stated_and_a_paused_one_is_no_order() {
+fn an_edited_goal_replaces_the_stated_one_and_a_paused_one_is_not_an_order() {
     for client in CLIENTS {
         let env = pursuing(client, "Port the service to MySQL");
         env.run(&["goal", "edit", "Port the service to Postgres", "--session", THREAD]).succeeds();
@@ -83,7 +83,7 @@ fn an_edited_goal_replaces_what_was_stated_and_a_paused_one_is_no_order() {
 }
 
 #[test]
-fn what_was_stated_before_the_goal_is_told_and_no_order() {
+fn an_earlier_stated_goal_is_shown_but_is_not_an_order() {
     let env = Env::new();
     Client::Claude.prompt(&env, "s1", "goal: the first idea of it");
     later();
@@ -94,7 +94,7 @@ fn what_was_stated_before_the_goal_is_told_and_no_order() {
 }
 
 #[test]
-fn words_after_goal_steer_the_durable_goal_without_a_model() {
+fn goal_prompt_commands_steer_the_durable_goal_without_a_model() {
     for client in CLIENTS {
         let env = pursuing(client, "Ship the lighthouse");
         for (word, status, said) in [
@@ -121,7 +121,7 @@ fn words_after_goal_steer_the_durable_goal_without_a_model() {
 }
 
 #[test]
-fn without_a_durable_goal_the_words_are_for_what_was_stated_and_say_what_they_did() {
+fn goal_prompt_commands_steer_the_stated_goal_and_report_the_result() {
     for client in CLIENTS {
         let env = Env::new();
         let reply = client.prompt(&env, THREAD, "/goal Ship the lighthouse");
@@ -146,7 +146,7 @@ fn without_a_durable_goal_the_words_are_for_what_was_stated_and_say_what_they_di
 }
 
 #[test]
-fn a_goal_of_the_clients_own_is_steered_by_the_client() {
+fn the_client_steers_its_own_goal() {
     let env = pursuing(Client::Claude, "Ship the lighthouse");
     let native = |condition: &str| {
         json!({"type": "attachment", "uuid": "u", "timestamp": crate::env::now(),
@@ -156,7 +156,7 @@ fn a_goal_of_the_clients_own_is_steered_by_the_client() {
     let reply = Client::Claude.prompt(&env, THREAD, "/goal pause");
     assert!(reply.get("decision").is_none(), "{reply}");
     assert_eq!(goal_status(&env), "active");
-    // The client makes a goal even of this word, and that is no other one.
+    // The client turns even this word into its own goal; that does not count as another goal.
     env.append(&env.transcript(THREAD), &native("pause"));
     let reply = Client::Claude.prompt(&env, THREAD, "/goal pause");
     let said = reply["reason"].as_str().unwrap();
@@ -168,7 +168,7 @@ fn a_goal_of_the_clients_own_is_steered_by_the_client() {
 }
 
 #[test]
-fn starts_that_come_in_pairs_tell_once_and_others_each_time() {
+fn paired_starts_inject_once_and_others_each_time() {
     for (steps, told) in [
         (&["before", "resume", "compact"][..], &[true, false][..]),
         (&["before", "compact", "resume"], &[true, false]),
@@ -206,7 +206,7 @@ fn starts_that_come_in_pairs_tell_once_and_others_each_time() {
 }
 
 #[test]
-fn after_clear_the_session_that_was_cleared_is_offered_and_no_other() {
+fn after_clear_only_the_cleared_session_is_offered() {
     let env = Env::new();
     for session in ["a", "b"] {
         Client::Claude.start(&env, session, "startup", &json!({}));
@@ -219,7 +219,7 @@ fn after_clear_the_session_that_was_cleared_is_offered_and_no_other() {
     assert!(!told.contains("recall") && told.contains("steadfast session search"), "{told}");
     assert_eq!(Client::Claude.start(&env, "d", "clear", &json!({})), "", "there are two that it can be");
 
-    // Codex does not say which one was left.
+    // Codex does not report which session was cleared.
     let env = Env::new();
     for session in ["a", "b"] {
         Client::Codex.start(&env, session, "startup", &json!({}));
@@ -230,7 +230,7 @@ fn after_clear_the_session_that_was_cleared_is_offered_and_no_other() {
 }
 
 #[test]
-fn a_goal_stated_in_codex_is_kept_in_one_clean_text() {
+fn a_goal_stated_in_codex_is_stored_as_one_clean_text() {
     let env = Env::new();
     Client::Codex.start(&env, THREAD, "startup", &json!({}));
     Client::Codex.prompt(&env, THREAD, "goal: first <x>\r\nsecond\u{7} line with DB_PASSWORD=hunter2secret99");
@@ -254,17 +254,17 @@ fn a_fork_is_never_ordered_to_pursue_its_parents_durable_goal() {
     env.append(&fork, &json!({"timestamp": crate::env::now(), "type": "session_meta", "payload": meta}));
     let told = codex.start(&env, "forked", "fork", &json!({}));
     assert!(told.contains("Ship the lighthouse") && told.contains("do not work on it unless asked"), "{told}");
-    assert_eq!(codex.start(&env, "forked", "compact", &json!({})), "", "told just now");
+    assert_eq!(codex.start(&env, "forked", "compact", &json!({})), "", "injected just before");
     later();
     codex.prompt(&env, "forked", "go on");
-    // Whatever the parent's goal becomes afterwards.
+    // Later changes of the parent's goal make no difference.
     env.run(&["goal", "edit", "Paint the tower", "--session", THREAD]).succeeds();
     let told = codex.start(&env, "forked", "compact", &json!({}));
     assert!(told.contains("go on") && !told.contains("<session_goal>"), "{told}");
 }
 
 #[test]
-fn a_fork_of_claude_code_knows_its_parent_from_its_file() {
+fn a_claude_code_fork_finds_its_parent_in_its_session_file() {
     for source in ["fork", "resume"] {
         let env = Env::new();
         let claude = Client::Claude;
@@ -281,12 +281,12 @@ fn a_fork_of_claude_code_knows_its_parent_from_its_file() {
             env.sql("SELECT parent_session_id, parent_link FROM sessions WHERE session_id = 'forked'"),
             [[THREAD, "fork"]]
         );
-        assert_eq!(claude.start(&env, "of-nobody", "fork", &json!({})), "");
+        assert_eq!(claude.start(&env, "without-parent", "fork", &json!({})), "");
     }
 }
 
 #[test]
-fn the_snapshot_that_people_see_is_the_one_that_models_get() {
+fn the_printed_snapshot_equals_the_injected_one() {
     for client in CLIENTS {
         let env = Env::new();
         client.start(&env, THREAD, "startup", &json!({}));
@@ -303,7 +303,7 @@ fn the_snapshot_that_people_see_is_the_one_that_models_get() {
         client.before_compaction(&env, THREAD);
         assert_eq!(client.start(&env, THREAD, "compact", &json!({})), shown("compaction"));
     }
-    // What the model has in its conversation is not printed either.
+    // Text that is in the model's conversation is not printed either.
     let env = Env::new();
     Client::Claude.start(&env, "s1", "startup", &json!({}));
     Client::Claude.prompt(&env, "s1", "goal: polish the parser now");
@@ -314,7 +314,7 @@ fn the_snapshot_that_people_see_is_the_one_that_models_get() {
     );
     let shown = env.run(&["session", "snapshot", "s1"]).succeeds().stdout.clone();
     assert!(shown.contains("is in the conversation above") && !shown.contains("<objective>"), "{shown}");
-    // Codex's own goal is told after a compaction.
+    // Codex's own goal is injected after a compaction.
     let env = Env::new();
     env.codex(THREAD, "SessionStart.startup", &json!({}));
     env.codex(THREAD, "PostToolUse.create_goal", &json!({}));

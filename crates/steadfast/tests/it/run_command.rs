@@ -49,7 +49,7 @@ fn a_goal_is_pursued_until_its_checks_pass_and_the_evidence_is_kept() {
     );
     let payload = world.env.sql("SELECT payload FROM goal_events ORDER BY id DESC LIMIT 1");
     assert!(payload[0][0].contains("\"verification\""), "{payload:?}");
-    // The objective is data: escaped, and nothing in it is filled in.
+    // The objective is data: escaped, and its variables are not replaced.
     let prompt = std::fs::read_to_string(world.in_project("prompt")).unwrap();
     assert!(prompt.contains("Ship &lt;it&gt; &amp; ${ITERATION} now") && prompt.contains("iteration 2 of"), "{prompt}");
     let history = world.run(&["goal", "history", "--all", "--format=json"]).json();
@@ -66,7 +66,7 @@ fn without_checks_the_agents_promise_counts() {
 }
 
 #[test]
-fn a_decision_to_stop_is_as_good_as_the_promise_unless_there_are_checks() {
+fn a_stop_decision_counts_as_the_promise_unless_there_are_checks() {
     let world = World::new();
     let script =
         "cat > prompt; echo '{\"summary\": \"all done\", \"decision\": \"stop\"}' > $STEADFAST_RESULT; echo x >> tries";
@@ -80,12 +80,12 @@ fn a_decision_to_stop_is_as_good_as_the_promise_unless_there_are_checks() {
 }
 
 #[test]
-fn a_limit_is_exit_5_and_getting_nowhere_with_failing_checks_is_exit_6() {
+fn a_limit_is_exit_5_and_no_progress_with_failing_checks_is_exit_6() {
     let world = World::new();
-    // Repeating the prompt is no promise.
+    // A repeated prompt is not a promise.
     let output = run(&world, "cat; echo $STEADFAST_ITERATION", &["--max", "2", "--json"]);
     assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_iterations")), "{output:?}");
-    // Time ends a run in the middle of an attempt.
+    // The time limit ends a run during an attempt.
     let output = run(&world, "sleep 60", &["--max-hours", "0.0005", "--json"]);
     assert_eq!((output.code, &output.json()["reason"]), (5, &json!("max_hours")), "{output:?}");
     let moving = "echo x >> tries; wc -l < tries";
@@ -102,7 +102,7 @@ fn a_limit_is_exit_5_and_getting_nowhere_with_failing_checks_is_exit_6() {
 }
 
 #[test]
-fn a_limited_goal_goes_on_with_its_run() {
+fn a_limited_goal_continues_when_its_run_is_resumed() {
     let world = World::new();
     let moving = "echo x >> tries; wc -l < tries";
     let output = run(&world, moving, &["--verify", "test $(wc -l < tries) -ge 3", "--max", "2", "--json"]);
@@ -114,14 +114,14 @@ fn a_limited_goal_goes_on_with_its_run() {
 }
 
 #[test]
-fn pausing_the_goal_ends_its_run_and_completing_it_too() {
+fn pausing_or_completing_the_goal_ends_its_run() {
     for (verb, code, reason) in [("pause", "killed", "goal_paused"), ("complete", "completed", "goal_completed")] {
         let world = World::new();
         let started = run(&world, "echo $$ > agent; sleep 60", &["--detach", "--json"]);
         let name = started.succeeds().json()["name"].as_str().unwrap().to_owned();
         eventually(|| world.lines("agent").pop());
         assert_eq!(goal(&world, &name)["status"], json!("active"));
-        // It is nobody's orphan while its engine lives.
+        // It is not an orphan while its engine lives.
         assert_eq!(world.run(&["goal", "cleanup", "--list", "--older-than", "0", "--json"]).json()["goals"], json!([]));
         world.run(&["goal", verb, "--session", &name]).succeeds();
         let ended = world.ends("loop", &name);
@@ -130,7 +130,7 @@ fn pausing_the_goal_ends_its_run_and_completing_it_too() {
 }
 
 #[test]
-fn what_an_engine_did_not_get_to_tell_the_goal_is_told_by_the_next() {
+fn the_next_engine_updates_the_goal_after_a_crash() {
     // The third step commits the first iteration; the fifth commits the second and ends the run.
     for (point, counted) in [("engine.saved:3", 0), ("engine.saved:5", 1)] {
         let world = World::new();
@@ -196,7 +196,7 @@ fn a_goal_that_a_person_completed_gets_no_more_evidence() {
 }
 
 #[test]
-fn a_run_is_not_made_without_its_goal() {
+fn a_run_is_not_created_without_its_goal() {
     let world = World::new();
     world.env.start(&["something else"]);
     world.env.execute("CREATE TRIGGER no_goals BEFORE INSERT ON goals BEGIN SELECT RAISE(ABORT, 'not now'); END");
@@ -207,7 +207,7 @@ fn a_run_is_not_made_without_its_goal() {
 }
 
 #[test]
-fn a_run_whose_goal_was_deleted_does_not_go_on() {
+fn a_run_whose_goal_was_deleted_cannot_be_resumed() {
     let world = World::new();
     let moving = "echo x >> tries; wc -l < tries";
     let output = run(&world, moving, &["--max", "1", "--json"]);
@@ -218,7 +218,7 @@ fn a_run_whose_goal_was_deleted_does_not_go_on() {
 }
 
 #[test]
-fn objectives_and_checks_that_are_none_are_refused() {
+fn empty_objectives_and_checks_are_refused() {
     let world = World::new();
     world.run(&["run", "  "]).fails_with(1, "the objective is empty");
     world.run(&["run", &"x".repeat(4_001)]).fails_with(1, "4001 characters");

@@ -1,4 +1,4 @@
-//! A world for runs: loop types of the user, agents that are small shell scripts, and engines that can be killed.
+//! Test support for runs: user loop types, shell scripts as agents, and engines that can be killed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::attempts::eventually;
 use crate::env::{Env, Output, finish};
 
-/// Leaves `tries` with a line for each call, and answers with its number.
+/// Appends a line to `tries` at each call and prints the number of lines.
 pub(crate) const COUNTING: &str = "cat > prompt; echo x >> tries; echo \"done $STEADFAST_ITERATION\"";
 
 pub(crate) struct World {
@@ -39,7 +39,7 @@ impl World {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A loop type of the user's own, which needs no trust. Nothing rests between iterations.
+    /// A user loop type, which needs no trust, without delay between iterations.
     pub(crate) fn loop_type(&self, name: &str, yaml: &str) -> &Self {
         self.loop_type_in(&self.env.home().join("loops"), name, yaml)
     }
@@ -50,7 +50,7 @@ impl World {
         self
     }
 
-    /// An agent that is a shell script; the word for `--agent`.
+    /// Creates an agent from a shell script; returns the value for `--agent`.
     pub(crate) fn agent(&self, script: &str) -> String {
         let mut number = 0;
         let path = loop {
@@ -98,7 +98,7 @@ impl World {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Starts a command whose output can be looked at while it runs.
+    /// Starts a command whose output can be read while it runs.
     pub(crate) fn watch(&self, arguments: &[&str]) -> Watched {
         let stdout = self.env.path(&format!("watched-{}.out", arguments.join("-")));
         let mut command = self.env.command(arguments);
@@ -141,7 +141,7 @@ impl World {
     }
 }
 
-/// A command that is running, and the file that has its output.
+/// A running command and its output file.
 pub(crate) struct Watched {
     pub(crate) child: Child,
     stdout: PathBuf,
@@ -157,7 +157,7 @@ impl Watched {
         eventually(|| self.said().contains(words).then_some(()));
     }
 
-    /// Waits until it notices Ctrl-C instead of being ended by it.
+    /// Waits until its handler for Ctrl-C is installed.
     pub(crate) fn listens(&self) {
         let status = format!("/proc/{}/status", self.child.id());
         eventually(|| {

@@ -1,4 +1,4 @@
-//! What scripts rely on: the JSON forms in `docs/schema/`.
+//! JSON output matches the schemas in `docs/schema/`.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(crate) fn check(schema: &str, instance: &Value) {
 }
 
 #[test]
-fn status_history_and_doctor_print_what_the_schemas_say() {
+fn status_history_and_doctor_match_their_schemas() {
     let env = Env::new();
     check("doctor.schema.json", &env.run(&["doctor", "--json"]).json());
     check("goal-history.schema.json", &env.run(&["goal", "history", "--all", "--format=json"]).json());
@@ -34,7 +34,7 @@ fn status_history_and_doctor_print_what_the_schemas_say() {
 }
 
 #[test]
-fn the_schemas_can_fail() {
+fn the_schemas_reject_wrong_output() {
     let schema: Value = serde_json::from_str(include_str!("../../../../docs/schema/goal-status.schema.json")).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(!validator.is_valid(&serde_json::json!({"goal": {"status": "happy"}})));

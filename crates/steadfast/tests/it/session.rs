@@ -1,4 +1,4 @@
-//! `steadfast session`: what is remembered, to look at, to search and to forget.
+//! `steadfast session`: list, show, search and purge.
 
 use serde_json::{Value, json};
 use steadfast_model::clock;
@@ -18,7 +18,7 @@ impl Env {
         store.write(|db| db.remember(session_id, found, at)).unwrap();
     }
 
-    fn tell(&self, session_id: &str, category: Category, text: &str) {
+    fn add_event(&self, session_id: &str, category: Category, text: &str) {
         self.remember(session_id, &found(category, text), clock::now());
     }
 
@@ -28,7 +28,7 @@ impl Env {
         store.write(|db| db.apply_stated(session_id, &change, None, clock::now())).unwrap();
     }
 
-    /// A session that hooks told of, in a directory, and that ended.
+    /// An ended session in a directory, known from hooks.
     fn session_in(&self, session_id: &str, directory: &std::path::Path) {
         self.hook(session_id, &json!({"hook_event_name": "SessionStart", "source": "startup", "cwd": directory}));
         self.hook(session_id, &json!({"hook_event_name": "SessionEnd", "reason": "other", "cwd": directory}));
@@ -42,7 +42,7 @@ impl Env {
         self.session(&[arguments, &["--json"]].concat()).succeeds().json()
     }
 
-    /// Makes all that is remembered of a session, and its hooks, older.
+    /// Makes the memory of a session, and its last hook, older.
     fn age(&self, session_id: &str, days: i64) {
         let at = clock::now() - days * DAY;
         self.execute(&format!(
@@ -63,7 +63,7 @@ fn ids(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn without_a_store_there_is_nothing_and_none_is_created() {
+fn without_a_store_nothing_is_listed_and_none_is_created() {
     let env = Env::new();
     assert_eq!(env.session_json(&["list"]), json!({"sessions": [], "left_out": 0}));
     assert_eq!(env.session_json(&["search", "x"]), json!({"query": "x", "hits": []}));
@@ -80,14 +80,14 @@ fn without_a_store_there_is_nothing_and_none_is_created() {
 }
 
 #[test]
-fn show_tells_everything_about_a_session() {
+fn show_prints_everything_about_a_session() {
     let env = Env::new();
     env.start(&["Make every test pass", "--budget", "10M"]);
     env.state("s1", "ship the parser");
     for text in ["one", "two", "two"] {
-        env.tell("s1", Category::Prompt, text);
+        env.add_event("s1", Category::Prompt, text);
     }
-    env.tell("s1", Category::Error, "it failed\n\u{1b}[31mred");
+    env.add_event("s1", Category::Error, "it failed\n\u{1b}[31mred");
     let tasks = vec![TaskChange::Replace(vec![
         ("write tests".into(), TaskStatus::Completed),
         ("fix the lexer".into(), TaskStatus::InProgress),
@@ -125,7 +125,7 @@ fn show_tells_everything_about_a_session() {
 }
 
 #[test]
-fn a_session_is_named_by_the_beginning_of_its_id_and_never_guessed() {
+fn a_session_is_named_by_an_id_prefix_and_never_guessed() {
     let env = Env::new();
     for id in ["abc-1", "abc-2", "xyz"] {
         env.session_in(id, &env.project());
@@ -134,7 +134,7 @@ fn a_session_is_named_by_the_beginning_of_its_id_and_never_guessed() {
     env.session(&["show", "abc"]).fails_with(2, "2 sessions begin with `abc`: abc-1, abc-2");
     env.session(&["show", "nothing"]).fails_with(2, "no session `nothing`");
     env.session(&["show", "../x"]).fails_with(2, "no session `../x`");
-    env.tell("team/a\\b", Category::Prompt, "x");
+    env.add_event("team/a\\b", Category::Prompt, "x");
     assert_eq!(ids(&env.session_json(&["list", "--all", "--limit", "1"])), ["team/a\\b"]);
     for beginning in ["team/a\\b", "team/"] {
         assert_eq!(env.session_json(&["show", beginning])["session_id"], "team/a\\b");
@@ -147,7 +147,7 @@ fn a_session_is_named_by_the_beginning_of_its_id_and_never_guessed() {
 }
 
 #[test]
-fn without_an_id_the_one_live_session_of_this_directory_is_meant() {
+fn without_an_id_the_one_live_session_of_this_directory_is_used() {
     let env = Env::new();
     env.session(&["show"]).fails_with(2, "no session");
     env.start(&["x"]);
@@ -159,7 +159,7 @@ fn without_an_id_the_one_live_session_of_this_directory_is_meant() {
 }
 
 #[test]
-fn from_a_subdirectory_the_one_live_session_of_the_project_is_meant() {
+fn from_a_subdirectory_the_one_live_session_of_the_project_is_used() {
     let env = Env::new();
     for directory in ["project/.git", "project/src/deep", "elsewhere"] {
         std::fs::create_dir_all(env.path(directory)).unwrap();
@@ -177,7 +177,7 @@ fn from_a_subdirectory_the_one_live_session_of_the_project_is_meant() {
 }
 
 #[test]
-fn goals_that_are_over_are_shown_with_what_became_of_them() {
+fn finished_goals_are_shown_with_their_outcome() {
     let env = Env::new();
     env.session_in("s1", &env.project());
     for prompt in ["goal: one", "goal: two", "/goal done", "goal: three", "/goal clear", "goal: four"] {
@@ -204,7 +204,7 @@ fn goals_that_are_over_are_shown_with_what_became_of_them() {
 }
 
 #[test]
-fn a_purge_leaves_no_word_in_any_file_of_the_store() {
+fn a_purge_leaves_no_text_in_any_file_of_the_store() {
     let env = Env::new();
     env.session_in("s1", &env.project());
     for number in 0..6 {
@@ -241,7 +241,7 @@ fn list_has_this_project_and_its_worktrees_newest_first() {
     }
     env.age("tree", 3);
     env.age("sub", 1);
-    env.tell("top", Category::Prompt, "one");
+    env.add_event("top", Category::Prompt, "one");
     env.state("tree", "ship it");
     let list = env.session_json(&["list"]);
     check("session-list.schema.json", &list);
@@ -267,8 +267,8 @@ fn events_are_filtered_and_paged() {
     let env = Env::new();
     env.session_in("s1", &env.project());
     for number in 1..=5 {
-        env.tell("s1", Category::Prompt, &format!("prompt {number}"));
-        env.tell("s1", Category::Git, &format!("commit {number}\nsecond line"));
+        env.add_event("s1", Category::Prompt, &format!("prompt {number}"));
+        env.add_event("s1", Category::Git, &format!("commit {number}\nsecond line"));
     }
     let texts = |arguments: &[&str]| {
         let listed = env.session_json(&[&["events", "s1"], arguments].concat());
@@ -290,14 +290,14 @@ fn events_are_filtered_and_paged() {
 }
 
 #[test]
-fn search_looks_everywhere_or_where_it_is_told() {
+fn search_covers_everything_or_the_given_scope() {
     let env = Env::new();
     std::fs::create_dir_all(env.path("elsewhere")).unwrap();
     env.session_in("s1", &env.project());
     env.session_in("s2", &env.path("elsewhere"));
-    env.tell("s1", Category::Prompt, "the lexer needs tabs");
-    env.tell("s1", Category::Error, "lexer.rs: 解析错误");
-    env.tell("s2", Category::Prompt, "another lexer");
+    env.add_event("s1", Category::Prompt, "the lexer needs tabs");
+    env.add_event("s1", Category::Error, "lexer.rs: 解析错误");
+    env.add_event("s2", Category::Prompt, "another lexer");
     let found = |arguments: &[&str]| {
         let found = env.session_json(&[&["search"], arguments].concat());
         check("session-search.schema.json", &found);
@@ -325,11 +325,11 @@ fn search_looks_everywhere_or_where_it_is_told() {
 }
 
 #[test]
-fn the_snapshot_is_what_a_model_would_be_told() {
+fn the_printed_snapshot_is_the_text_a_model_would_get() {
     let env = Env::new();
     env.session_in("s1", &env.project());
     assert_eq!(env.session_json(&["snapshot", "s1"])["text"], "");
-    env.tell("s1", Category::Prompt, "one");
+    env.add_event("s1", Category::Prompt, "one");
     let mut store = Store::open(&env.store()).unwrap();
     store.write(|db| db.put_snapshot("s1", "<session_resume>\n目\n</session_resume>", 5)).unwrap();
     store.write(|db| db.note_injection("s1", "compact", 7)).unwrap();
@@ -345,20 +345,20 @@ fn the_snapshot_is_what_a_model_would_be_told() {
 }
 
 #[test]
-fn purge_forgets_what_it_is_told_and_says_so() {
+fn purge_deletes_and_reports_the_chosen_sessions() {
     let env = Env::new();
     std::fs::create_dir_all(env.home()).unwrap();
     std::fs::write(env.home().join("config.toml"), "[memory]\nretention_days = 0\n").unwrap();
     for id in ["old", "older", "stated", "new"] {
         env.session_in(id, &env.project());
-        env.tell(id, Category::Prompt, id);
+        env.add_event(id, Category::Prompt, id);
     }
     env.state("stated", "ship it");
     for (id, days) in [("old", 40), ("older", 90), ("stated", 90)] {
         env.age(id, days);
     }
     env.start(&["keeps its goal"]);
-    env.tell("s1", Category::Prompt, "one");
+    env.add_event("s1", Category::Prompt, "one");
 
     env.session(&["purge"]).fails_with(1, "required");
     env.session(&["purge", "old", "--all"]).fails_with(1, "cannot be used with");
@@ -400,7 +400,7 @@ fn an_agent_may_not_purge_and_the_attempt_is_logged() {
     };
     in_agent(&["--all"]).fails_with(3, "is for the user");
     env.start(&["x"]);
-    env.tell("s1", Category::Prompt, "one");
+    env.add_event("s1", Category::Prompt, "one");
     for arguments in [&["--all"][..], &["s1"], &["--older-than", "1"], &["--all", "--dry-run"]] {
         in_agent(arguments).fails_with(3, "`session purge` is for the user");
     }

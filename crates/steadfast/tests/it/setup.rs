@@ -1,4 +1,4 @@
-//! `setup claude` and back: the user's files byte for byte as they were.
+//! `setup claude` and its uninstall, which restores files byte for byte.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn setup_merges_is_idempotent_and_leaves_no_trace_when_taken_out() {
+fn setup_merges_is_idempotent_and_uninstalls_exactly() {
     let env = Env::new();
     let settings = "{\n\t\"model\": \"opus\",   \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"mine\"}]}]}\n}";
     std::fs::write(env.claude_config().join("settings.json"), settings).unwrap();
@@ -107,7 +107,7 @@ fn the_plugin_in_the_repository_is_the_one_in_the_binary() {
 }
 
 #[test]
-fn goals_of_the_other_plugin_are_named() {
+fn setup_reports_goals_of_the_other_plugin() {
     let env = Env::new();
     let data = env.claude_config().join("plugins/data/claude-goal-market");
     std::fs::create_dir_all(&data).unwrap();

@@ -1,4 +1,4 @@
-//! `setup codex` and back: the user's files byte for byte as they were, and `doctor` about trust.
+//! `setup codex` and its uninstall, which restores files byte for byte; `doctor` about trust.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn check(env: &Env, id: &str) -> Value {
 }
 
 #[test]
-fn setup_merges_says_what_codex_will_ask_and_leaves_no_trace_when_taken_out() {
+fn setup_merges_reports_the_trust_question_and_uninstalls_exactly() {
     let env = Env::new();
     let codex = codex(&env);
     std::fs::write(codex.join("config.toml"), CONFIG).unwrap();
@@ -70,7 +70,7 @@ fn setup_merges_says_what_codex_will_ask_and_leaves_no_trace_when_taken_out() {
 }
 
 #[test]
-fn one_command_takes_all_hosts_out() {
+fn one_command_uninstalls_all_hosts() {
     let env = Env::new();
     codex(&env);
     let before = tree(&env.path("user"));
@@ -107,7 +107,7 @@ fn codex_home_is_honoured() {
 }
 
 #[test]
-fn the_command_names_the_link_on_path_so_that_an_upgrade_keeps_the_trust() {
+fn the_hook_command_uses_the_link_on_path_so_an_upgrade_keeps_trust() {
     let env = Env::new();
     let codex = codex(&env);
     let bin = env.path("my bin");
@@ -120,7 +120,7 @@ fn the_command_names_the_link_on_path_so_that_an_upgrade_keeps_the_trust() {
 }
 
 #[test]
-fn doctor_tells_an_old_codex_from_a_new_one_and_does_not_wait_for_a_hanging_one() {
+fn doctor_reports_an_old_codex_and_does_not_wait_for_a_hanging_one() {
     let env = Env::new();
     let bin = env.path("bin");
     std::fs::create_dir(&bin).unwrap();

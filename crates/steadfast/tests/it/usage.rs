@@ -1,5 +1,5 @@
-//! `steadfast usage` over trees in all shapes: exact totals, the same warm as cold, JSON as documented, tables
-//! that fit, and errors with a hint.
+//! `steadfast usage` over trees of many shapes: exact totals, the same with and without cache, JSON as documented,
+//! tables that fit, and errors with a hint.
 
 mod generated;
 mod of_runs;
@@ -69,7 +69,7 @@ fn amounts(row: &Value) -> (i64, Tokens) {
     (number("responses"), names.map(number))
 }
 
-/// Every shape that other counters stumble over; eight responses in all.
+/// The shapes that other counters get wrong; eight responses in all.
 fn shapes(env: &Env) {
     let first = [
         // Many lines of one response, with smaller snapshots before and after the final numbers.
@@ -79,7 +79,7 @@ fn shapes(env: &Env) {
         line("m2", "2026-11-10T10:01:00.000Z", [20, 5, 0, 0]),
     ];
     write(env, "-src-web/s1.jsonl", &first);
-    // A fork: all lines again under another session, and one of its own.
+    // A fork: all lines again under another session, and one new line.
     write(env, "-src-web/s2.jsonl", &first);
     write(env, "-src-web/s2.jsonl", &[line("m3", "2026-11-11T09:00:00.000Z", [1, 1, 1, 1])]);
     // Through a gateway: no request id.
@@ -163,7 +163,7 @@ fn days_are_those_of_the_local_time_zone() {
 }
 
 #[test]
-fn an_unknown_price_leaves_the_cost_open() {
+fn an_unknown_price_makes_the_cost_null() {
     let env = Env::new();
     shapes(&env);
     let report = usage(&env, &["models"]);
@@ -185,11 +185,11 @@ fn an_unknown_price_leaves_the_cost_open() {
 }
 
 #[test]
-fn what_changes_between_runs_is_seen() {
+fn changes_between_calls_are_counted() {
     let env = Env::new();
     shapes(&env);
     assert_eq!(totals(&env, &[]), ALL);
-    // The torn line gets its end, a known response its final numbers, and a new file comes.
+    // The incomplete line is completed, a known response gets its final counts, and a file is added.
     let torn = line("m8", "2026-11-12T12:00:00.000Z", [50, 50, 50, 50]).to_string();
     write_raw(&env, "-src-web/s5.jsonl", &format!("{}\n", &torn[torn.len() - 9..]));
     write(&env, "-src-web/s1.jsonl", &[line("m2", "2026-11-10T10:01:01.000Z", [20, 15, 0, 0])]);

@@ -1,4 +1,4 @@
-//! Worktrees of runs, from the command line: where work ends up, whatever surrounds it.
+//! Worktrees of runs from the command line: where the work ends up.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn world(yaml: &str) -> World {
 }
 
 #[test]
-fn variables_of_another_git_reach_neither_us_nor_agents_nor_checks() {
+fn git_variables_of_another_repository_are_removed() {
     let yaml = "defaults: {delay: 0}
 stages:
   - {name: p, runs: 2, parallel: true, prompt: go}
@@ -34,7 +34,7 @@ stages:
     let main = world.git(&["rev-parse", "main"]);
     let project = world.env.project();
     let mut command = world.env.command(&["pipeline", "run", "p.yaml", "gd", "--agent", &agent, "--json"]);
-    // As in a hook, and as people export it.
+    // As git sets them in a hook, and as users export them.
     let command = command.env("GIT_DIR", project.join(".git")).env("GIT_INDEX_FILE", ".git/index");
     let command = command.env("GIT_WORK_TREE", &project).env("GIT_PREFIX", "").env("GIT_CONFIG_COUNT", "0");
     let status = finish(command, b"").succeeds().json();
@@ -48,7 +48,7 @@ stages:
 }
 
 #[test]
-fn detached_work_is_on_the_branch_that_is_named() {
+fn work_on_a_detached_head_is_on_the_reported_branch() {
     let world = world(PARALLEL);
     let agent = world.agent("git checkout -q --detach; echo $STEADFAST_ITERATION > mine");
     world.run(&["pipeline", "run", "p.yaml", "det", "--agent", &agent]).succeeds();
@@ -61,7 +61,7 @@ fn detached_work_is_on_the_branch_that_is_named() {
 }
 
 #[test]
-fn a_worktree_with_a_repository_of_its_own_stays_and_that_is_told() {
+fn a_worktree_with_an_inner_repository_is_kept_and_reported() {
     let world = world("defaults: {delay: 0}\nstages:\n  - {name: p, runs: 1, parallel: true, prompt: go}\n");
     let agent = world
         .agent("git init -q lib; cd lib; echo c > c; git add -A; git -c user.name=A -c user.email=a@b commit -qm c");
@@ -91,14 +91,14 @@ stages:
     assert_eq!(lines("steadfast/w/2-1"), "a 1\nb 1\n");
     assert_eq!(lines("steadfast/w/2-2"), "a 1\nb 2\n");
     assert_eq!(lines("steadfast/w/run"), "a 1\nc 1\n");
-    // Who comes after them knows where their work is, also if they said nothing.
+    // Later stages get the branch names, also of agents that printed nothing.
     let asked = world.git(&["show", "steadfast/w/run:asked"]);
     let heading = |number: u32| format!("## b {number} (branch steadfast/w/2-{number})\n\n(no output)");
     assert_eq!(asked, format!("{}\n\n{}", heading(1), heading(2)));
 }
 
 #[test]
-fn a_branch_that_is_in_the_way_changes_the_name_and_status_says_so() {
+fn a_name_conflict_changes_the_branch_and_status_shows_it() {
     let world = world(PARALLEL);
     world.git(&["branch", "steadfast"]);
     let agent = world.agent("echo $STEADFAST_ITERATION > mine");
@@ -108,7 +108,7 @@ fn a_branch_that_is_in_the_way_changes_the_name_and_status_says_so() {
 }
 
 #[test]
-fn that_uncommitted_changes_are_not_in_worktrees_is_told_once() {
+fn uncommitted_changes_are_reported_once() {
     let world = world(PARALLEL);
     world.write(&world.in_project("new.txt"), "new");
     let told = "worktrees start at the last commit: uncommitted changes (1 file: new.txt) are not in them";
@@ -121,7 +121,7 @@ fn that_uncommitted_changes_are_not_in_worktrees_is_told_once() {
 }
 
 #[test]
-fn without_git_or_its_consent_the_reason_is_told() {
+fn a_git_failure_is_reported_with_its_reason() {
     let world = world(PARALLEL);
     let tools = world.env.path("tools");
     std::fs::create_dir_all(&tools).unwrap();
@@ -131,7 +131,7 @@ fn without_git_or_its_consent_the_reason_is_told() {
     let output = finish(command.env("PATH", &tools), b"");
     let told = output.fails_with(4, "git cannot be run, and worktrees need it").stderr.clone();
     assert!(told.contains("install git"), "{told}");
-    // As in a container, where the project belongs to somebody else.
+    // As in a container where the project belongs to another user.
     let mut command = world.env.command(&["pipeline", "run", "p.yaml", "g", "--agent", &agent]);
     let output = finish(command.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1"), b"");
     let told = output.fails_with(4, "fatal: detected dubious ownership in repository at").stderr.clone();

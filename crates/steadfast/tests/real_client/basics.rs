@@ -1,4 +1,4 @@
-//! The ways a person uses the client, each tried once with a throw-away plugin: what the other tests build on.
+//! Each way to use the client, tried once with a small plugin: the basis of the other tests.
 
 use crate::client::Client;
 use crate::lab_plugin::LabPlugin;
@@ -110,7 +110,7 @@ fn tui_compacts_and_clears() {
     let reasons: Vec<String> = lab.inputs_of("SessionEnd").iter().map(|s| s["reason"].to_string()).collect();
     assert_eq!(reasons, [r#""clear""#, r#""prompt_input_exit""#]);
     assert_eq!(client.session_ids().len(), 2);
-    // The summary and the titles were paid for, but no transcript has them.
+    // The summary and the titles were billed, but are in no transcript.
     assert_ne!(model.handed_out_of(Kind::Side), Usage::default());
     assert_eq!(client.usage(), model.ledger());
 }
@@ -172,7 +172,7 @@ fn resume_keeps_the_session() {
     assert_eq!(client.session_ids(), [id.as_str()]);
     assert_eq!(client.usage(), model.ledger());
 
-    // The TUI takes the same session up, too.
+    // The TUI resumes the same session too.
     let tui = Tui::start(&client, &["--resume", &id]);
     tui.submit("And now?");
     tui.wait_for_text("Answer 3.");

@@ -31,7 +31,7 @@ pub(crate) struct Client {
     plugin_dirs: Vec<PathBuf>,
 }
 
-/// A client is asked for its home, its project and its environment directly.
+/// Gives direct access to the home, the project and the environment of a client.
 impl Deref for Client {
     type Target = Workspace;
 
@@ -100,7 +100,7 @@ impl Client {
         self
     }
 
-    /// How long `print` may take before it is killed (120 s if not said).
+    /// How long `print` may take before it is killed (default 120 s).
     pub(crate) fn limit(mut self, limit: Duration) -> Self {
         self.workspace.set_limit(limit);
         self

@@ -1,5 +1,5 @@
-//! The promise about a goal that the user stated in a prompt, with the real Claude Code: after a compaction, a resume,
-//! both and in a fork, each request has its text exactly once; after `/clear` it is offered; elsewhere it is not told.
+//! A goal that the user stated in a prompt, with the real Claude Code: after a compaction, a resume, both and in a
+//! fork, each request has its text exactly once; after `/clear` it is offered; elsewhere it is absent.
 
 use crate::client::Client;
 use crate::memory::{begin, compact, occurrences, resume, talking};
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::time::Duration;
 
 const GOAL: &str = "Keep <the lighthouse> & \"its lamp\" burning";
-/// A word of the goal that no other text has, however it is escaped, cut or quoted.
+/// A word that occurs only in the goal, however it is escaped, cut or quoted.
 const WORD: &str = "lighthouse";
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -22,7 +22,7 @@ fn readings(model: &ScriptedModel) -> Vec<(usize, usize)> {
     requests.iter().map(|request| (occurrences(request, GOAL), occurrences(request, WORD))).collect()
 }
 
-/// The requests since then read the goal once, and there were as many.
+/// Asserts that there were this many requests since then, each with the goal once.
 fn assert_read_once(model: &ScriptedModel, since: usize, requests: usize, when: &str) {
     assert_eq!(readings(model)[since..], vec![(1, 1); requests], "{when}");
 }
@@ -36,7 +36,7 @@ fn state_goal(client: &Client) -> String {
 }
 
 #[test]
-fn a_stated_goal_is_read_once_in_every_process_that_takes_the_session_up() {
+fn a_stated_goal_is_read_once_in_every_process_that_resumes_the_session() {
     let model = talking();
     let client = client(&model);
     let session = state_goal(&client);
@@ -92,7 +92,7 @@ fn a_stated_goal_is_read_once_in_the_terminal_and_after_it() {
         answers += 1;
         tui.wait_for_answer(&format!("Answer {answers}."));
     };
-    // The screen of the first compaction looks like that of the second.
+    // The screens of both compactions look the same.
     let compact = |times: usize| {
         tui.submit("/compact");
         tui.wait_for("the compaction", LIMIT, |screen| {
@@ -134,7 +134,7 @@ fn after_clear_the_goal_is_offered_once_and_nothing_drives() {
     tui.submit("/clear");
     tui.wait_for("an empty conversation", LIMIT, |screen| !screen.contains("Answer 1."));
     std::thread::sleep(Duration::from_secs(2));
-    assert_eq!(asked(&model), 1, "nobody asked");
+    assert_eq!(asked(&model), 1, "no further request");
     tui.submit("What now?");
     tui.wait_for_answer("Answer 2.");
     std::thread::sleep(Duration::from_secs(1));
@@ -160,7 +160,7 @@ fn a_fork_keeps_its_memory_by_lineage() {
     let told = model.requests_of(Kind::Main).pop().expect("a request").all_text();
     let remembered = "<message>Trim the wick.</message>\n<message>Fork.</message>";
     assert!(told.contains("<session_goal>") && told.contains(remembered), "{told}");
-    // What the parent does later is another story.
+    // Later events of the parent are not inherited.
     resume(&client, &session, "goal: Paint the tower");
     resume(&client, &fork, "Third.");
     assert_read_once(&model, 5, 1, "the fork after its parent went on");
@@ -170,7 +170,7 @@ fn a_fork_keeps_its_memory_by_lineage() {
 }
 
 #[test]
-fn an_unrelated_session_of_the_project_is_told_nothing() {
+fn an_unrelated_session_of_the_project_gets_nothing() {
     let model = talking();
     let client = client(&model);
     let session = state_goal(&client);

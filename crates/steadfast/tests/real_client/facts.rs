@@ -1,5 +1,5 @@
-//! Facts about the client the product relies on, each held by one test, so
-//! that a new client version that breaks one is noticed here first.
+//! Facts about the client that the product relies on, one test each, so that
+//! a new client version that breaks one fails here first.
 
 use crate::client::Client;
 use crate::lab_plugin::LabPlugin;
@@ -116,10 +116,10 @@ fn api_error_fires_stop_failure() {
     assert!(model.handed_out().is_empty() && client.usage().is_empty());
 }
 
-/// Esc before the model has said anything takes the whole prompt back into the
-/// input box. The prompt hook has run by then, and no hook tells of the end.
+/// Esc before the first text of the model returns the whole prompt to the
+/// input box. The prompt hook has run by then, and no hook reports the end.
 #[test]
-fn escape_takes_a_prompt_back() {
+fn escape_withdraws_a_prompt() {
     let model = ScriptedModel::start(|_| Reply::text("Too late.").delay(Duration::from_mins(10)));
     let client = Client::new(&model);
     let lab = LabPlugin::write(&client, "");

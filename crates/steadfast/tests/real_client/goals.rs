@@ -41,7 +41,7 @@ fn a_goal_started_by_slash_command_is_driven_to_a_verified_end() {
     assert!(requests[1].last_user_text().starts_with("Stop hook feedback:"), "{}", requests[1].last_user_text());
     let goal = goal(&client);
     assert_eq!((&goal["status"], &goal["verify"]), (&json!("complete"), &json!(["test -f done.txt"])));
-    // To the token: what the model handed out, cache reads apart.
+    // Exactly the tokens of the model's responses, without cache reads.
     let handed = model.handed_out_of(Kind::Main);
     assert_eq!(goal["tokens_used"], handed.total() - 7 * requests.len() as u64, "{goal:#}");
     let kinds = event_kinds(&client);
@@ -134,7 +134,7 @@ fn status_and_the_other_commands_cost_no_model_call() {
 }
 
 #[test]
-fn a_budget_is_warned_of_wound_down_once_and_held() {
+fn a_budget_gets_one_warning_and_one_wind_down_turn() {
     let model = ScriptedModel::start(|request| match request.seq {
         1..=3 => work(&format!("toolu_{}", request.seq)).usage(Usage::new(300, 0, 0, 0)),
         n => Reply::text(format!("Text {n}.")).usage(Usage::new(60, 0, 0, 0)),
@@ -171,7 +171,7 @@ fn the_cap_on_stop_blocks_is_reached_without_losing_the_goal() {
     assert_eq!(output.json()["result"], "Just talk 9.");
     assert_eq!(goal(&client)["status"], "active");
     assert!(event_kinds(&client).contains(&"block_cap_reached".to_owned()));
-    // The next prompt in the same session drives it on.
+    // The next prompt in the same session continues it.
     let id = output.session_id();
     client.print(&["--resume", &id], "Go on.");
     assert!(model.requests_of(Kind::Main).len() > 10);

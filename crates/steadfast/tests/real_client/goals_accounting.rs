@@ -1,5 +1,5 @@
-//! Exact accounting in the real client: compacted twice, resumed and forked, the goal's count equals what the
-//! scripted model handed out, to the token.
+//! Exact accounting in the real client: after two compactions, a resume and a fork, the goal's count equals the tokens
+//! billed by the scripted model.
 
 use crate::client::Client;
 use crate::model::ScriptedModel;
@@ -56,7 +56,7 @@ fn one_more_turn(client: &Client, session: &Value) {
 }
 
 #[test]
-fn compacted_twice_resumed_and_forked_the_count_is_exact() {
+fn counts_are_exact_after_two_compactions_a_resume_and_a_fork() {
     let model = ScriptedModel::start(spender);
     let client = client(&model);
     let tui = Tui::start(&client, TOOLS);

@@ -123,7 +123,7 @@ fn after_clear_the_goal_is_offered_and_can_be_adopted() {
 }
 
 #[test]
-fn two_sessions_side_by_side_never_touch_each_others_goal() {
+fn two_parallel_sessions_never_change_each_others_goal() {
     let model = ScriptedModel::start(|request| {
         let mine = if request.all_text().contains("ALPHA") { 100 } else { 1 };
         let reply = if request.has_tool_result(&format!("toolu_w{mine}")) {
@@ -169,7 +169,7 @@ fn two_sessions_side_by_side_never_touch_each_others_goal() {
 }
 
 #[test]
-fn a_fork_is_offered_the_goal_and_its_copies_are_not_counted_again() {
+fn a_fork_is_offered_the_goal_and_copied_responses_are_not_counted() {
     let model = ScriptedModel::start(busy);
     let client = client(&model);
     let first = client
@@ -188,7 +188,7 @@ fn a_fork_is_offered_the_goal_and_its_copies_are_not_counted_again() {
 }
 
 #[test]
-fn past_the_cap_on_blocks_the_client_is_woken() {
+fn the_client_is_woken_after_the_block_cap() {
     let model = ScriptedModel::start(|request| Reply::text(format!("Just talk {}.", request.seq)));
     let client = client(&model).env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2");
     let home = client.root().join("steadfast");
@@ -212,7 +212,7 @@ fn tui_overridden(model: &ScriptedModel) -> bool {
 }
 
 #[test]
-fn esc_leaves_a_goal_that_waits_to_be_asked() {
+fn esc_pauses_the_goal_until_the_user_resumes_it() {
     let model = ScriptedModel::start(|request| match request.seq {
         1 => work("toolu_1"),
         2 => Reply::text("Slow answer.").delay(Duration::from_mins(10)),
@@ -237,7 +237,7 @@ fn esc_leaves_a_goal_that_waits_to_be_asked() {
 }
 
 #[test]
-fn an_api_error_is_tried_again_by_waking_the_client() {
+fn an_api_error_is_retried_by_waking_the_client() {
     let model = ScriptedModel::start(|request| match request.seq {
         1 => Reply::error(429, "scripted 429"),
         2 => work("toolu_2"),

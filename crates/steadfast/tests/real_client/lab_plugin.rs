@@ -1,5 +1,5 @@
-//! A throw-away plugin whose hooks write their input to a log, to test the
-//! test support itself and to hold facts about the client.
+//! A small plugin whose hooks log their input, to test the test support
+//! itself and facts about the client.
 
 use crate::client::Client;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Loops, pipelines and headless goals as a user has them: the command line, the real clients as agents, scripted models
-//! behind them, and nothing else.
+//! Loops, pipelines and headless goals from the command line, with the real clients as agents and scripted models
+//! behind them.
 
 mod background;
 mod crashes;

@@ -1,5 +1,5 @@
-//! What Claude Code sends the model again after a compaction, a resume and both: prompts and what hooks said.
-//! `holds_text` must never claim more than the next request really has.
+//! What Claude Code sends to the model after a compaction, a resume and both: prompts and hook context.
+//! `holds_text` must never claim more than the next request contains.
 
 use crate::client::Client;
 use crate::lab_plugin::LabPlugin;
@@ -14,7 +14,7 @@ use steadfast_model::host::Host;
 
 const GOAL: &str = "Keep <this> & \"that\", word for word";
 
-/// Hooks that state a goal of their own each time: `START 1`, `PROMPT 1`... and one that makes the first turn go on.
+/// Hooks that inject their own goal each time (`START 1`, `PROMPT 1`...), and one that continues the first turn.
 const STATING: &str = r#"
 say() { printf '{"hookSpecificOutput":{"hookEventName":"%s","additionalContext":"<objective>\\n%s %s\\n</objective>"}}' "$event" "$1" "$count"; }
 case "$event" in
@@ -38,12 +38,12 @@ pub(crate) fn begin(client: &Client, prompt: &str) -> String {
     client.print(&["--output-format", "json", "--allowedTools", "Bash"], prompt).session_id()
 }
 
-/// Another process takes the session up.
+/// Another process resumes the session.
 pub(crate) fn resume(client: &Client, session: &str, prompt: &str) {
     client.print(&["--resume", session, "--allowedTools", "Bash"], prompt);
 }
 
-/// Another process takes the session up and compacts it.
+/// Another process resumes the session and compacts it.
 pub(crate) fn compact(client: &Client, session: &str) {
     resume(client, session, "/compact");
     let boundary = |record: &serde_json::Value| record["subtype"] == "compact_boundary";
@@ -68,7 +68,7 @@ fn held(transcript: &Path, objective: &str) -> bool {
     holds_text(Host::Claude, transcript, objective, Since::Resume)
 }
 
-/// Which of the statements the file holds, and then how many times the resumed model reads them.
+/// Which of the statements the file contains, and how many times the resumed model reads them.
 fn resumed(client: &Client, model: &ScriptedModel, session: &str, statements: &[&str]) -> Vec<(bool, usize)> {
     let held: Vec<bool> = statements.iter().map(|text| held(&client.transcript(session), text)).collect();
     resume(client, session, "Go on.");
@@ -76,7 +76,7 @@ fn resumed(client: &Client, model: &ScriptedModel, session: &str, statements: &[
 }
 
 #[test]
-fn a_resumed_session_is_sent_its_prompts_and_what_hooks_said() {
+fn a_resumed_session_sends_its_prompts_and_hook_context() {
     let model = talking();
     let client = stating(Client::new(&model));
     let session = begin(&client, &format!("goal: {GOAL}"));
@@ -93,12 +93,12 @@ fn a_resumed_session_is_sent_its_prompts_and_what_hooks_said() {
 }
 
 #[test]
-fn a_compacted_session_is_sent_only_what_was_said_since() {
+fn a_compacted_session_sends_only_what_followed() {
     let model = talking();
     let client = stating(Client::new(&model));
     let session = begin(&client, &format!("goal: {GOAL}"));
     resume(&client, &session, "Second.");
-    // The third start is of the process that compacts; what it was told before is kept, and so told in vain.
+    // The third start is of the process that compacts; its earlier context is kept, so the injection repeats it.
     compact(&client, &session);
     let statements = [GOAL, "START 1", "PROMPT 1", "STOP 1", "PROMPT 2", "START 3", "START 4"];
     let wanted = [(false, 0), (false, 0), (false, 0), (false, 0), (false, 0), (false, 1), (true, 1)];
@@ -107,7 +107,7 @@ fn a_compacted_session_is_sent_only_what_was_said_since() {
 }
 
 #[test]
-fn a_compaction_in_mid_turn_loses_the_prompt_and_keeps_what_its_start_was_told() {
+fn a_compaction_in_mid_turn_loses_the_prompt_and_keeps_the_injected_context() {
     let model = ScriptedModel::start(|request| match request.seq {
         n @ 1..=2 => work(&format!("toolu_{n}")).usage(Usage::new(190_000, 10, 0, 0)),
         n => Reply::text(format!("Answer {n}.")),
@@ -121,7 +121,7 @@ fn a_compaction_in_mid_turn_loses_the_prompt_and_keeps_what_its_start_was_told()
 }
 
 #[test]
-fn a_compaction_in_the_terminal_is_the_same() {
+fn a_compaction_in_the_terminal_behaves_the_same() {
     let model = talking();
     let client = stating(Client::new(&model));
     let tui = Tui::start(&client, &[]);

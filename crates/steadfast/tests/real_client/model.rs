@@ -75,7 +75,7 @@ async fn count_tokens(State(shared): State<Arc<Shared>>, body: Bytes) -> Respons
 
 async fn other(State(shared): State<Arc<Shared>>, method: Method, uri: Uri) -> Response {
     shared.note_other_call(format!("{method} {}", uri.path()));
-    // The client probes the root with HEAD and takes any 200 as a sign of life.
+    // The client probes the root with HEAD and accepts any 200.
     let status = if uri.path() == "/" { 200 } else { 404 };
     respond::<Messages>(status, JSON, "{}".into())
 }

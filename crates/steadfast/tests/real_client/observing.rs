@@ -1,4 +1,4 @@
-//! The client's own tools, run for real: what their hooks carry is understood, so that a new shape is noticed here.
+//! The client's own tools: what their hooks carry is understood, so that a new format fails here.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ const EVENTS: [&str; 9] = [
     "InstructionsLoaded",
 ];
 
-/// A model that makes one tool call after the other, and then says that it is done.
+/// A model that makes these tool calls one after the other and then ends.
 fn one_after_the_other(steps: Vec<(&'static str, Value)>) -> ScriptedModel {
     ScriptedModel::start(move |request| {
         let id = |at: usize| format!("toolu_step{at}");
@@ -35,7 +35,7 @@ fn one_after_the_other(steps: Vec<(&'static str, Value)>) -> ScriptedModel {
     })
 }
 
-/// What the hooks of a run showed, in order, and where it ran.
+/// The observations of a run's hooks, in order, and its directory.
 fn observe(client: Client, prompt: &str) -> (Vec<Observation>, PathBuf) {
     let hook = |event: &str| {
         let command = format!("sh \"${{CLAUDE_PLUGIN_ROOT}}/hook.sh\" {event}");

@@ -1,4 +1,4 @@
-//! Runs a real client as a process: off the network, with a time limit, and killed with all it started.
+//! Runs a real client as a process: without network, with a time limit, and killed with its children.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// What a finished run of a client left. How to read it is said beside each client.
+/// The output of a finished client run; each client's module has its readers.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) stdout: String,

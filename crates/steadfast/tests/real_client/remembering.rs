@@ -1,5 +1,5 @@
-//! Session memory with the real Claude Code: the client's own tools are run, and what they did is counted, found by
-//! search, and found again by the model itself.
+//! Session memory with the real Claude Code: the client's own tools run, and their events are counted, found by search,
+//! and recalled by the model.
 
 use crate::client::Client;
 use crate::memory::resume;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const TOOLS: [&str; 7] = ["--allowedTools", "Bash", "Write", "Edit", "Read", "TaskCreate", "TaskUpdate"];
 
-/// What the model does, one call after the other.
+/// The tool calls of the model, in order.
 fn steps() -> Vec<(&'static str, Value)> {
     let bash = |command: &str| ("Bash", json!({"command": command, "description": "Work"}));
     vec![
@@ -25,7 +25,7 @@ fn steps() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Makes the steps, and then, asked to remember, looks for the words.
+/// Makes the tool calls; when asked to remember, searches for the words.
 fn working() -> ScriptedModel {
     let steps = steps();
     ScriptedModel::start(move |request| {

@@ -1,5 +1,5 @@
-//! What the scripted model of Claude Code answers: what a reply consists of, and its two wire forms (one JSON body,
-//! or the same message as server-sent events).
+//! Replies of the scripted model of Claude Code: their parts and their two wire forms (one JSON body, or the same
+//! message as server-sent events).
 
 use crate::model::Messages;
 use crate::scripted;

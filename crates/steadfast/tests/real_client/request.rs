@@ -58,7 +58,7 @@ impl Request {
     }
 
     /// The request for the summary when the conversation is compacted. It has
-    /// the tools and the system text of a turn, so only its text tells.
+    /// the tools and the system text of a turn, so only its text identifies it.
     pub(crate) fn is_compaction(&self) -> bool {
         let text = self.last_user_text();
         text.contains("Your task is to create a detailed summary of") && text.contains("<summary>")

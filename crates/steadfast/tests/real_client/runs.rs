@@ -1,4 +1,4 @@
-//! Runs whose agents are the real clients: how they are called, what comes back, and that a user's own hooks stay out.
+//! Runs with the real clients as agents: how they are started, what they return, and that user hooks are off.
 
 use crate::client::Client;
 use crate::codex::{self, LabHooks};
@@ -41,19 +41,19 @@ fn store(root: &Path) -> Store {
     Store::open(&root.join("goals.db")).expect("store")
 }
 
-/// Drives the plan in a process that has the client's environment, and says how it ended.
+/// Drives the plan in a process with the client's environment; returns how it ended.
 fn drive(workspace: &Workspace, plan: &Plan) -> (Run, Vec<IterationRow>, AttemptUsage) {
     let root = workspace.root();
     let project = workspace.project().display().to_string();
     let now = clock::now();
     store(&root).write(|db| db.create_run(RUN, &project, plan, &machine::begin(plan, now), now)).expect("run");
     let mut engine = workspace.command(std::env::current_exe().expect("test binary"));
-    engine.args(["--exact", "runs::drives_in_the_environment_of_a_client", "--ignored", "--nocapture"]);
+    engine.args(["--exact", "runs::drive_in_the_environment_of_a_client", "--ignored", "--nocapture"]);
     engine.env("STEADFAST_TEST_ROOT", &root);
     for name in ["STEADFAST_CLAUDE", "STEADFAST_CODEX"] {
         engine.env(name, std::env::var_os(name).unwrap_or_default());
     }
-    // Claude Code lets nobody be root and do everything, unless it is told that it is in a sandbox: here it is.
+    // Claude Code refuses full permissions to root, except in a declared sandbox.
     engine.env("IS_SANDBOX", "1");
     let output = workspace.run_to_end(&mut engine, "the engine");
     assert!(output.status.success(), "{output:?}");
@@ -63,7 +63,7 @@ fn drive(workspace: &Workspace, plan: &Plan) -> (Run, Vec<IterationRow>, Attempt
     (run, rows, used(&root))
 }
 
-/// What all attempts used.
+/// The usage of all attempts.
 fn used(root: &Path) -> AttemptUsage {
     let db = rusqlite::Connection::open(root.join("goals.db")).expect("store");
     let sql = "SELECT sum(input_tokens), sum(output_tokens), sum(cache_creation_tokens), sum(cache_read_tokens),
@@ -82,7 +82,7 @@ fn used(root: &Path) -> AttemptUsage {
 
 #[test]
 #[ignore = "other tests start it as their engine"]
-fn drives_in_the_environment_of_a_client() {
+fn drive_in_the_environment_of_a_client() {
     let Some(root) = std::env::var_os("STEADFAST_TEST_ROOT").map(PathBuf::from) else { return };
     let program = |name: &str| AgentConfig { program: std::env::var(name).ok(), ..AgentConfig::default() };
     let agents = AgentsConfig { claude: program("STEADFAST_CLAUDE"), codex: program("STEADFAST_CODEX") };

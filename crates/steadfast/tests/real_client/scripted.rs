@@ -1,7 +1,7 @@
 //! A scripted model on a loopback port, whatever API its host speaks.
 //!
-//! The test gives a closure that answers each request. Every token handed out is written to a ledger, so that a test
-//! can compare what the product counted with what was really spent.
+//! The test gives a closure that answers each request. Every billed token is recorded in a ledger, so that a test can
+//! compare it with what the product counted.
 
 mod reply;
 
@@ -19,19 +19,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// What the model of one host is asked and answers.
+/// The request and reply types of one host's API.
 pub(crate) trait Api: Clone + Debug + Send + Sync + 'static {
-    /// What a reply consists of: a text, a call of a tool.
+    /// A part of a reply: a text or a tool call.
     type Part: Clone + Debug + Send + 'static;
     type Usage: Clone + Copy + Debug + Sum + Send + 'static;
-    /// What the client is told as the base of all its calls.
+    /// The base URL given to the client.
     const BASE_PATH: &'static str;
-    /// What the ids of messages or responses begin with.
+    /// The prefix of message or response ids.
     const ID_PREFIX: &'static str;
     const REQUEST_ID_HEADER: &'static str;
     /// Headers of every answer.
     const HEADERS: &'static [(&'static str, &'static str)] = &[];
-    /// The usage of a reply that says nothing of its own.
+    /// The default usage of a reply.
     const USAGE: Self::Usage;
 
     fn routes() -> Router<Arc<Shared<Self>>>;
@@ -41,7 +41,7 @@ pub(crate) trait Api: Clone + Debug + Send + Sync + 'static {
 
     fn error_body(status: u16, message: &str) -> Value;
 
-    /// The session that pays.
+    /// The session that is billed.
     fn session_id(request: &Request<Self>) -> Option<String>;
 
     fn kind(request: &Request<Self>) -> Kind;
@@ -53,7 +53,7 @@ pub(crate) trait Api: Clone + Debug + Send + Sync + 'static {
     fn summary(request: &Request<Self>) -> String;
 }
 
-/// Who a client makes a request for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A turn of the conversation.
@@ -92,7 +92,7 @@ impl<A: Api> Request<A> {
     }
 }
 
-/// One message or response the model gave, as billed.
+/// One message or response of the model, as billed.
 #[derive(Clone, Debug)]
 pub(crate) struct HandedOut<Usage> {
     pub(crate) kind: Kind,
@@ -111,7 +111,7 @@ struct Book<A: Api> {
 
 type Script<A> = dyn Fn(&Request<A>) -> Reply<A> + Send + Sync;
 
-/// What the server and the test both see.
+/// State shared by the server and the test.
 pub(crate) struct Shared<A: Api> {
     script: Box<Script<A>>,
     book: Mutex<Book<A>>,
@@ -134,7 +134,7 @@ impl<A: Api> Shared<A> {
         request
     }
 
-    /// What the script answers, or how it panicked.
+    /// The answer of the script, or its panic message.
     async fn ask_script(self: &Arc<Self>, request: &Request<A>) -> Result<Reply<A>, String> {
         let (shared, asked) = (self.clone(), request.clone());
         let reply = tokio::task::spawn_blocking(move || (shared.script)(&asked)).await;
@@ -207,7 +207,7 @@ impl<A: Api> Scripted<A> {
         self.requests().into_iter().filter(|r| r.kind == kind).collect()
     }
 
-    /// The ledger: everything that was sent with its usage.
+    /// The ledger: every sent reply with its usage.
     pub(crate) fn handed_out(&self) -> Vec<HandedOut<A::Usage>> {
         self.shared.book().handed_out.clone()
     }
@@ -228,7 +228,7 @@ impl<A: Api> Scripted<A> {
         self.shared.book().other_calls.clone()
     }
 
-    /// Waits until a request fulfils the condition and returns it.
+    /// Waits for a request that meets the condition and returns it.
     pub(crate) fn wait_for_request(
         &self,
         what: &str,

@@ -27,7 +27,7 @@ fn post(model: &ScriptedModel, path: &str, body: &Value) -> (u16, String) {
 }
 
 #[test]
-fn model_speaks_both_ways() {
+fn scripted_model_answers_whole_and_streamed() {
     let model = ScriptedModel::start(|request| match request.last_user_text().as_str() {
         "fail" => Reply::error(529, "too busy"),
         "panic" => panic!("as asked"),
@@ -101,7 +101,7 @@ fn environment_is_private() {
 /// A request given up with Esc is not billed: the ledger counts a reply only
 /// when it is sent. What the turn cost before stays counted.
 #[test]
-fn escape_gives_a_request_up() {
+fn escape_cancels_a_request() {
     let model = ScriptedModel::start(|request| {
         if request.has_tool_result("toolu_true") {
             Reply::text("Too late.").delay(Duration::from_mins(10))

@@ -13,10 +13,10 @@ const LINES: &str = "50";
 /// How long the client may take to show something. Generous, as the machine may be busy with other tests; nothing
 /// waits longer than it has to.
 const LIMIT: Duration = Duration::from_mins(1);
-/// After this time a line that was sent and is still in the input box is not going to leave it.
+/// After this time, a line that is still in the input box stays there.
 const LEFT_BEHIND: Duration = Duration::from_secs(3);
 
-/// How to tell from the screen what is in the input box of a client.
+/// How to read the input box of a client from the screen.
 pub(crate) struct InputBox {
     /// The text in it, if there is one and no dialog is open.
     pub(crate) text: fn(&str) -> Option<String>,
@@ -49,7 +49,7 @@ impl Tui {
         let workspace = client.workspace();
         let tui = Self { socket: workspace.root().join(format!("tmux{number}")), input_box: C::INPUT_BOX };
         let mut command = tui.tmux();
-        // The pane stays when the client ends, so that its last words can be shown in a failure message.
+        // The pane stays when the client ends, so that a failure message can show its last screen.
         command.args(["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"]);
         command.args(["new-session", "-d", "-x", COLUMNS, "-y", LINES, "-c"]).arg(workspace.project());
         // tmux adds variables of its own, so the wanted environment is set by env -i as the last step.
@@ -64,7 +64,7 @@ impl Tui {
 
     fn tmux(&self) -> Command {
         let mut command = Command::new("tmux");
-        // A tmux around the test must not be talked to, nor its settings read.
+        // Do not use a tmux around the test, nor its settings.
         command.env_remove("TMUX").env("LANG", "C.UTF-8").args(["-u", "-f", "/dev/null", "-S"]);
         command.arg(&self.socket);
         command
@@ -99,8 +99,8 @@ impl Tui {
         self.tmux_ok(&["send-keys", name]);
     }
 
-    /// Types a line, sends it off and waits until the input box let go of it. On a busy machine Claude Code may send a
-    /// line and yet show it in the box for good; then the box is emptied by hand.
+    /// Types a line, sends it and waits until the input box is empty. On a busy machine Claude Code may send a line and
+    /// still show it in the box; then the box is emptied with a key.
     pub(crate) fn submit(&self, text: &str) {
         self.send(text);
         let sent_before = self.screen().matches(text).count();
@@ -131,7 +131,7 @@ impl Tui {
         self.tmux_ok(&["capture-pane", "-p", "-S", "-"]).trim_end().to_owned()
     }
 
-    /// Waits until the screen fulfils the condition and returns it.
+    /// Waits until the screen meets the condition and returns it.
     pub(crate) fn wait_for(&self, what: &str, limit: Duration, wanted: impl Fn(&str) -> bool) -> String {
         let end = Instant::now() + limit;
         loop {
@@ -146,7 +146,7 @@ impl Tui {
         }
     }
 
-    /// Waits for the last words of a turn and for its end: a prompt sent in between is queued and may come back.
+    /// Waits for the last text of a turn and for its end: a prompt sent in between is queued and may come back.
     pub(crate) fn wait_for_answer(&self, text: &str) -> String {
         self.wait_for(&format!("the answer {text:?}"), LIMIT, |screen| {
             screen.contains(text) && !screen.contains("esc to interrupt")

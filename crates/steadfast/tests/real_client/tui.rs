@@ -1,4 +1,4 @@
-//! The terminal interface of Claude Code: how to start it and what its screen says.
+//! The terminal interface of Claude Code: how to start it and read its screen.
 
 use crate::client::Client;
 pub(crate) use crate::terminal::Tui;
@@ -21,7 +21,7 @@ impl InTerminal for Client {
 }
 
 /// The text between the two rules around the input line. Dialogs have no such
-/// rules, so this also tells that none is open.
+/// rules, so this also shows that none is open.
 fn input_box(screen: &str) -> Option<String> {
     let lines: Vec<&str> = screen.lines().collect();
     let mut rules = (0..lines.len()).rev().filter(|&at| lines[at].starts_with("────"));

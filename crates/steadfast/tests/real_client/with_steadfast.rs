@@ -1,4 +1,4 @@
-//! The real client with Steadfast's plugin and binary, and what the store says afterwards.
+//! The real client with Steadfast's plugin and binary, and the store afterwards.
 
 use crate::client::Client;
 use crate::model::ScriptedModel;

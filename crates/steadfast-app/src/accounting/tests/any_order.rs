@@ -65,7 +65,7 @@ proptest! {
                     world.account(now);
                 }
                 Step::Rewrite => {
-                    // Everything is read first: what vanishes unseen cannot be charged by anyone.
+                    // Read everything first: lines that vanish unread cannot be charged.
                     world.account(now);
                     lines.reverse();
                     fs_err::write(&world.transcript, lines.concat()).unwrap();

@@ -1,4 +1,4 @@
-//! Accounting that cannot be trusted: malformed numbers, rewritten files, and how a person moves past them.
+//! Uncertain accounting: malformed numbers, rewritten files, and how the user reconciles them.
 
 use super::*;
 
@@ -61,7 +61,7 @@ fn reconciling_moves_past_a_malformed_number_for_good() {
 }
 
 #[test]
-fn only_a_person_reconciles_and_only_what_is_in_doubt() {
+fn only_the_user_reconciles_and_only_uncertain_goals() {
     let mut world = budgeted_goal();
     let in_order = action::reconcile(&mut world.store, SESSION, USER, at(1));
     assert!(matches!(in_order, Err(action::ActionError::Refused(_))), "{in_order:?}");
@@ -83,7 +83,7 @@ fn mark(world: &mut World, now: Millis) {
 }
 
 #[test]
-fn a_file_rewritten_after_everything_was_read_leaves_no_doubt() {
+fn a_file_rewritten_after_it_was_read_stays_certain() {
     let mut world = budgeted_goal();
     world.write(&reply("m1", at(1), [10, 0, 0, 0]));
     world.account(at(2));
@@ -95,9 +95,9 @@ fn a_file_rewritten_after_everything_was_read_leaves_no_doubt() {
     assert_eq!((world.goal().accounting_uncertain, world.tokens()), (false, (15, 0)));
 }
 
-/// Bug 8 of the plugin: the flag was cleared by the next pass, and nobody was told.
+/// Bug 8 of the plugin: the next pass cleared the flag without a message.
 #[test]
-fn a_file_rewritten_unseen_is_flagged_once_and_stays_flagged() {
+fn a_file_rewritten_before_it_was_read_is_flagged_once() {
     let mut world = budgeted_goal();
     world.write(&reply("m1", at(1), [10, 0, 0, 0]));
     world.account(at(2));
@@ -130,7 +130,7 @@ fn an_earlier_compaction_does_not_excuse_a_later_rewrite() {
 }
 
 #[test]
-fn a_rewritten_queue_and_its_broken_lines_are_counted_anew() {
+fn a_rewritten_queue_and_its_broken_lines_are_counted_again() {
     let mut world = budgeted_goal();
     let waiting = "{\"type\":\"queue-operation\",\"operation\":\"enqueue\"}\n";
     let taken = "{\"type\":\"queue-operation\",\"operation\":\"remove\"}\n";

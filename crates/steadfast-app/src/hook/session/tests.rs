@@ -21,7 +21,7 @@ fn session(id: &str, cwd: &str, pid: Option<i64>) -> Session {
 }
 
 #[test]
-fn a_session_follows_the_one_that_was_left_for_it_and_no_guess() {
+fn the_parent_is_the_session_that_ended_for_this_one_and_is_never_guessed() {
     let (a, b) = (session("a", "/p", Some(7)), session("b", "/p", Some(7)));
     let (elsewhere, other) = (session("c", "/q", Some(7)), session("d", "/p", Some(8)));
     let codex = Session { host: Host::Codex, ..session("e", "/p", Some(7)) };
@@ -34,7 +34,7 @@ fn a_session_follows_the_one_that_was_left_for_it_and_no_guess() {
         (Some(7), vec![], vec![&a, &elsewhere, &other], Some("a")),
         (Some(7), vec![], vec![&a, &b], None),
         (Some(7), vec![], vec![&nameless], None),
-        // Where processes cannot be told apart, only a word of the client counts.
+        // Where processes cannot be identified, only the client's own report counts.
         (None, vec![&nameless], vec![&a], Some("n")),
         (None, vec![&nameless, &a], vec![], None),
         (None, vec![], vec![&nameless], None),

@@ -1,9 +1,9 @@
-//! The loop: when a turn goes on, when it winds down, and who may end it.
+//! The loop: when a turn is continued, when it winds down, and what may end it.
 
 use super::*;
 
 #[test]
-fn an_active_goal_goes_on_with_its_objective() {
+fn an_active_goal_is_continued_with_its_objective() {
     let world = running_goal();
     world.write(&reply("m1", at(1), [10, 1, 0, 0]));
     let said = world.stop(at(2));
@@ -32,7 +32,7 @@ fn the_last_message_of_the_turn_is_charged_to_it() {
 /// Bugs 9 and 10 of the plugin: it looked for `update_goal` in the transcript, so a refused or a foreign call of
 /// that name ended the loop.
 #[test]
-fn calls_of_update_goal_in_the_transcript_end_nothing() {
+fn update_goal_calls_in_the_transcript_end_nothing() {
     for tool in [
         "mcp__plugin_steadfast_steadfast__update_goal",
         "mcp__plugin_claude-goal_goal__update_goal",
@@ -81,7 +81,7 @@ fn a_prompt_after_the_completing_turn_was_interrupted_is_not_charged() {
     let mut world = running_goal();
     world.complete_by_worker(at(2));
     world.write(&reply("m1", at(3), [5, 0, 0, 0]));
-    // Esc: no Stop comes. The person goes on with something else.
+    // Esc: no Stop follows. The user continues with something else.
     world.prompt(true, at(60));
     world.write(&reply("m2", at(61), [5_000, 0, 0, 0]));
     world.stop(at(62));
@@ -89,7 +89,7 @@ fn a_prompt_after_the_completing_turn_was_interrupted_is_not_charged() {
 }
 
 #[test]
-fn a_spent_budget_is_told_wound_down_and_then_silent() {
+fn a_spent_budget_is_reported_wound_down_and_then_silent() {
     let world = running_goal_within(Budget::parse("100", "").unwrap());
     world.write(&reply("m1", at(1), [100, 0, 0, 0]));
     let first = world.stop(at(2));
@@ -109,9 +109,9 @@ fn a_spent_budget_is_told_wound_down_and_then_silent() {
     assert_eq!(world.goal().tokens_used, 107);
 }
 
-/// Bug 29 of the plugin: caps stopped the goal without telling anyone.
+/// Bug 29 of the plugin: caps stopped the goal without a message.
 #[test]
-fn a_cap_is_told_by_name() {
+fn a_cap_is_reported_by_name() {
     let world = running_goal_within(Budget { seconds: Some(60), ..Budget::default() });
     assert!(world.stop(at(60)).block.is_some());
     let message = world.stop(at(61)).message.unwrap();
@@ -120,7 +120,7 @@ fn a_cap_is_told_by_name() {
 }
 
 #[test]
-fn a_limit_that_is_near_is_told_once_to_the_model_and_the_user() {
+fn a_near_limit_gives_the_model_and_the_user_one_warning() {
     let world = running_goal_within(Budget::parse("100", "").unwrap());
     world.write(&reply("m1", at(1), [80, 0, 0, 0]));
     let said = world.stop(at(2));
@@ -132,9 +132,9 @@ fn a_limit_that_is_near_is_told_once_to_the_model_and_the_user() {
     assert!(!again.block.unwrap().contains('%'));
 }
 
-/// Bug 30 of the plugin: no hook held one long turn to the budget.
+/// Bug 30 of the plugin: no hook enforced the budget within one long turn.
 #[test]
-fn one_long_turn_is_told_and_then_ended() {
+fn one_long_turn_is_warned_and_then_ended() {
     let world = running_goal_within(Budget::parse("100", "").unwrap());
     assert_eq!(world.batch(at(1)), HookReply::default());
     world.write(&reply("m1", at(2), [120, 0, 0, 0]));
@@ -149,7 +149,7 @@ fn one_long_turn_is_told_and_then_ended() {
 }
 
 #[test]
-fn idle_continuations_pause_the_goal_and_say_so() {
+fn idle_continuations_pause_the_goal_with_a_message() {
     let world = running_goal();
     let mut last = world.stop(at(1));
     for second in 2..5 {
@@ -192,7 +192,7 @@ fn the_clients_own_goal_is_not_driven_twice() {
 
 /// Bug 17 of the plugin.
 #[test]
-fn a_subagents_end_charges_its_tail() {
+fn a_subagents_end_charges_its_last_responses() {
     let world = running_goal();
     let file = world.subagent("a1");
     append(&file, &reply("s1", at(1), [100, 0, 0, 0]));

@@ -39,7 +39,7 @@ fn the_first_prompt_registers_the_session() {
 
 /// Bug 14 of the plugin, end to end.
 #[test]
-fn a_resumed_session_keeps_its_time_and_knows_its_goal() {
+fn a_resumed_session_keeps_its_time_and_goal() {
     let world = running_goal();
     world.session_start(StartSource::Startup, START);
     world.stop(at(100));
@@ -64,7 +64,7 @@ fn a_goal_from_before_the_upgrade_is_not_charged_for_its_absence() {
 }
 
 #[test]
-fn what_a_session_spends_after_its_end_is_charged_when_it_is_back() {
+fn spending_after_the_end_of_a_session_is_charged_when_it_resumes() {
     let world = running_goal();
     world.session_start(StartSource::Startup, START);
     world.write(&reply("m1", at(1), [10, 0, 0, 0]));
@@ -110,7 +110,7 @@ fn a_cleared_sessions_goal_is_orphaned_noted_and_offered() {
 
 /// Claude Code starts a fork under its parent's id; the fork's own comes with its first prompt.
 #[test]
-fn a_fork_is_told_once_that_the_goal_is_not_its_own() {
+fn a_fork_gets_one_note_that_the_goal_is_not_its_own() {
     let world = running_goal();
     world.session_start(StartSource::Resume, START);
     let prompt = || HookInput {
@@ -137,7 +137,7 @@ fn an_interrupted_goal_is_paused_at_the_next_prompt() {
 }
 
 #[test]
-fn an_interrupted_goal_does_not_drive_on_when_a_background_task_wakes_the_client() {
+fn an_interrupted_goal_stays_stopped_when_a_background_task_wakes_the_client() {
     let world = running_goal();
     world.write(&interrupt(at(5)));
     world.prompt(false, at(9));
@@ -166,7 +166,7 @@ fn an_interrupt_from_before_the_goal_does_not_pause_it() {
 }
 
 #[test]
-fn a_prompt_lets_an_idle_goal_begin_anew() {
+fn a_prompt_restarts_an_idle_goal() {
     let world = running_goal();
     world.stop(at(1));
     world.hook("Stop", stop_event(true), at(2));
@@ -184,7 +184,7 @@ fn compact(world: &World, paths: &Paths, now: Millis) -> HookReply {
 
 /// Bug 8 of the plugin, first way: every byte was seen, so nothing is uncertain.
 #[test]
-fn a_goal_runs_on_through_a_compaction() {
+fn a_goal_continues_through_a_compaction() {
     let world = running_goal_within(Budget::parse("1M", "").unwrap());
     world.write(&reply("m1", at(1), [10, 0, 0, 0]));
     let said = compact(&world, &world.paths(), at(2));
@@ -213,7 +213,7 @@ fn a_goal_whose_tokens_vanished_is_flagged_and_paused_at_the_next_stop() {
 }
 
 #[test]
-fn every_compaction_pauses_where_the_user_wants_it_so() {
+fn every_compaction_pauses_if_configured() {
     for budget in ["1M", ""] {
         let budget = Budget::parse(budget, "").unwrap_or_default();
         let world = running_goal_within(budget);

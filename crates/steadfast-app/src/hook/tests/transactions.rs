@@ -1,12 +1,12 @@
-//! How often a hook waits for the store: one transaction a call, and none where there is nothing to write.
+//! Transactions of a hook: one per call, and none if there is nothing to write.
 
 use super::*;
 use steadfast_model::memory::Category;
 use steadfast_model::memory::observation::Observation;
 use steadfast_store::MemoryFilter;
 
-/// The transactions that were written into the log beside the store, which stays there while somebody has it open. The
-/// last frame of each says how large the store is then; the others say nothing.
+/// The number of transactions in the WAL file, which exists while a connection is open. The last frame of a transaction
+/// has the size of the database; the other frames have 0.
 fn commits(world: &World) -> usize {
     const HEADER: usize = 32;
     const FRAME_HEADER: usize = 24;
@@ -17,7 +17,7 @@ fn commits(world: &World) -> usize {
     frames.filter(|frame| frame[8..16] == log[16..24] && number(&frame[4..8]) != 0).count()
 }
 
-/// How many transactions a hook needs that saw something worth remembering.
+/// The number of transactions of a hook that stores an event.
 fn commits_of(world: &World, name: &str, event: HookEvent, seen: Observation, now: Millis) -> usize {
     let before = commits(world);
     let input = HookInput { observations: vec![seen], ..world.input(name, event) };
@@ -30,7 +30,7 @@ fn skill() -> Observation {
 }
 
 #[test]
-fn a_subagent_at_work_needs_one() {
+fn a_tool_call_of_a_subagent_uses_one_transaction() {
     let world = running_goal();
     let file = world.subagent("a1");
     append(&file, &reply("m1", at(1), [100, 0, 0, 0]));
@@ -48,7 +48,7 @@ fn a_subagent_at_work_needs_one() {
 }
 
 #[test]
-fn a_prompt_needs_one() {
+fn a_prompt_uses_one_transaction() {
     let world = running_goal();
     world.write(&reply("m1", at(1), [100, 0, 0, 0]));
     world.stop(at(2));
@@ -63,7 +63,7 @@ fn a_prompt_needs_one() {
 }
 
 #[test]
-fn a_prompt_after_the_turn_that_ended_the_goal_needs_one() {
+fn a_prompt_after_the_final_turn_uses_one_transaction() {
     let mut world = running_goal();
     world.complete_by_worker(at(1));
     world.write(&reply("m1", at(2), [100, 0, 0, 0]));
@@ -75,7 +75,7 @@ fn a_prompt_after_the_turn_that_ended_the_goal_needs_one() {
 }
 
 #[test]
-fn a_start_that_forgets_needs_one() {
+fn a_session_start_that_deletes_old_memory_uses_one_transaction() {
     let mut world = World::new();
     let found = steadfast_memory::extract::findings(&[skill()]);
     world.store.write(|db| db.remember("old", &found, START)).unwrap();

@@ -1,10 +1,10 @@
-//! What goes wrong, and that the user's turn goes on all the same.
+//! Failures in hooks never stop the user's turn.
 
 use super::*;
 use steadfast_store::EventFilter;
 
 #[test]
-fn a_corrupt_store_lets_every_turn_go_on_and_is_left_alone() {
+fn a_corrupt_store_never_blocks_a_turn_and_is_left_alone() {
     let world = World::new();
     let bytes = b"this was a database once\n".repeat(400);
     let paths = Paths { store: world.root.path().join("home/corrupt \"quoted\".db"), ..world.paths() };
@@ -40,7 +40,7 @@ fn a_store_from_the_future_is_named_as_such() {
 }
 
 #[test]
-fn a_failure_of_ours_pauses_the_goal_as_degraded_and_says_so() {
+fn an_internal_failure_pauses_the_goal_as_degraded_with_a_message() {
     let world = running_goal();
     // A directory where the session file should be cannot be read.
     fs_err::create_dir(&world.transcript).unwrap();
@@ -54,7 +54,7 @@ fn a_failure_of_ours_pauses_the_goal_as_degraded_and_says_so() {
 }
 
 #[test]
-fn a_prompt_is_kept_although_the_session_file_cannot_be_read() {
+fn a_prompt_is_kept_if_the_session_file_cannot_be_read() {
     let world = running_goal();
     fs_err::create_dir(&world.transcript).unwrap();
     let observations = vec![steadfast_model::memory::observation::Observation::Prompt("goal: ship it".into())];
@@ -65,7 +65,7 @@ fn a_prompt_is_kept_although_the_session_file_cannot_be_read() {
 }
 
 #[test]
-fn a_malformed_number_pauses_the_goal_and_says_how_to_go_on() {
+fn a_malformed_number_pauses_the_goal_with_a_hint() {
     type Call = fn(&World) -> HookReply;
     let calls: [(&str, Call); 4] = [
         ("Stop", |world| world.stop(at(2))),
@@ -87,7 +87,7 @@ fn a_malformed_number_pauses_the_goal_and_says_how_to_go_on() {
 }
 
 #[test]
-fn a_malformed_number_of_a_subagent_is_told_too() {
+fn a_malformed_number_of_a_subagent_is_reported_too() {
     let world = running_goal();
     let file = world.subagent("a1");
     append(&file, &crate::testing::reply_with_usage("s1", at(1), &json!({"output_tokens": 0.5})));

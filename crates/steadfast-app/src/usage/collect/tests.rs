@@ -1,5 +1,4 @@
-//! Trees of session files in all shapes: what they cost, and that what was kept from the last run changes nothing
-//! but the time it takes.
+//! Trees of session files of many shapes: their totals, which are the same with and without the cache.
 
 use std::cell::Cell;
 
@@ -73,7 +72,7 @@ fn names(summary: &Summary) -> Vec<(i64, String, String, i64, Tokens, Option<i64
 }
 
 #[test]
-fn a_response_counts_once_however_many_lines_and_files_tell_of_it() {
+fn a_response_in_many_lines_and_files_counts_once() {
     let machine = Machine::new();
     let copied = [
         reply("m1", START, [10, 1, 0, 0]),
@@ -85,7 +84,7 @@ fn a_response_counts_once_however_many_lines_and_files_tell_of_it() {
     machine.write("b.jsonl", &[reply("m3", START + MINUTE, [1, 0, 0, 0])]);
     machine.write("a/subagents/agent-x.jsonl", &[reply("m4", START, [2, 0, 0, 0])]);
     assert_eq!(machine.totals(), (4, 66 + 10 + 1 + 2));
-    // The session that was there first has asked for what both files tell.
+    // The older session owns the response that is in both files.
     let summary = machine.summary();
     let of_fork = summary.sums.iter().filter(|sum| summary.sessions[sum.session as usize].id == "b");
     assert_eq!(of_fork.map(|sum| sum.responses).sum::<i64>(), 1);
@@ -119,7 +118,7 @@ fn only_what_is_new_is_read() {
 }
 
 #[test]
-fn a_torn_last_line_counts_when_it_is_whole() {
+fn an_incomplete_last_line_counts_when_it_is_complete() {
     let machine = Machine::new();
     let line = reply("m1", START, [10, 5, 0, 0]);
     let (begun, rest) = line.split_at(line.len() / 2);
@@ -145,7 +144,7 @@ fn deleted_and_rewritten_files_no_longer_count() {
 }
 
 #[test]
-fn a_broken_cache_is_as_good_as_none() {
+fn a_broken_cache_is_ignored() {
     let machine = Machine::new();
     machine.write("a.jsonl", &["m1", "m2"].map(|id| reply(id, START, [10, 5, 0, 0])));
     machine.summary();
@@ -160,7 +159,7 @@ fn a_broken_cache_is_as_good_as_none() {
         fs_err::write(machine.cache(), &bytes).unwrap();
         assert_eq!(machine.run(&machine.cache()).sums[0].responses, 2, "byte {at} changed");
     }
-    // What cannot be written is done without.
+    // An unwritable cache is not used.
     fs_err::remove_dir_all(machine.directory.path().join("home")).unwrap();
     fs_err::write(machine.directory.path().join("home"), "a file").unwrap();
     assert_eq!(machine.totals(), (2, 30));
@@ -181,7 +180,7 @@ fn only_its_owner_can_read_the_cache() {
 }
 
 #[test]
-fn other_prices_need_no_reading() {
+fn other_prices_do_not_reread_the_files() {
     let machine = Machine::new();
     machine.write("a.jsonl", &[reply("m1", START, [1_000_000, 0, 0, 0])]);
     let cost = |summary: &Summary| summary.sums[0].cost_micros;
@@ -197,7 +196,7 @@ fn other_prices_need_no_reading() {
 }
 
 #[test]
-fn a_malformed_response_is_left_out_and_told() {
+fn a_malformed_response_is_skipped_and_reported() {
     let machine = Machine::new();
     let usage = serde_json::json!({"input_tokens": -5, "output_tokens": 1});
     let bad = crate::testing::reply_with_usage("bad", START, &usage);

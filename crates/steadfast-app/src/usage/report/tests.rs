@@ -53,7 +53,7 @@ fn days_are_local() {
     let all = Filter::default();
     expect(&rows(View::Daily, &slots, &all, "UTC"), &[("2026-11-14", 2), ("2026-11-15", 1)]);
     expect(&rows(View::Daily, &slots, &all, "Europe/Berlin"), &[("2026-11-14", 1), ("2026-11-15", 2)]);
-    // Three quarters of an hour are a time zone, too.
+    // A time zone with an offset of 45 minutes.
     expect(&rows(View::Daily, &slots, &all, "Asia/Kathmandu"), &[("2026-11-15", 2), ("2026-11-16", 1)]);
     expect(&rows(View::Monthly, &slots, &all, "UTC"), &[("2026-11-01", 3)]);
     let undated = [UNDATED, slots[0]];
@@ -61,7 +61,7 @@ fn days_are_local() {
 }
 
 #[test]
-fn the_days_on_which_clocks_change_are_days_like_others() {
+fn days_with_a_clock_change_count_as_one_day() {
     let slots = [at("2026-10-24T22:00:00Z"), at("2026-10-25T22:45:00Z"), at("2026-10-25T23:00:00Z")];
     let expected = [("2026-10-25", 2), ("2026-10-26", 1)];
     expect(&rows(View::Daily, &slots, &Filter::default(), "Europe/Berlin"), &expected);
@@ -84,7 +84,7 @@ fn a_block_lasts_five_hours_from_the_hour_of_its_first_response() {
 }
 
 #[test]
-fn filters_leave_out() {
+fn filters_exclude_rows() {
     let slots = [UNDATED, at("2026-11-13T10:00:00Z"), at("2026-11-14T10:00:00Z"), at("2026-11-15T10:00:00Z")];
     let since = Filter { since: Some(date(2026, 11, 14)), ..Filter::default() };
     expect(&rows(View::Daily, &slots, &since, "UTC"), &[("2026-11-14", 1), ("2026-11-15", 1)]);
@@ -105,7 +105,7 @@ fn filters_leave_out() {
 }
 
 #[test]
-fn a_cost_that_is_not_known_is_not_invented() {
+fn an_unknown_cost_is_null() {
     let slots = [at("2026-11-15T10:00:00Z"), at("2026-11-15T10:15:00Z"), at("2026-11-15T10:30:00Z")];
     let report = report(View::Models, &[(Host::Claude, summary(&slots))], &Filter::default(), &TimeZone::UTC);
     let costs: Vec<_> = report.rows.iter().map(|row| (&row.key, row.amounts.cost_micros())).collect();
@@ -116,7 +116,7 @@ fn a_cost_that_is_not_known_is_not_invented() {
 }
 
 #[test]
-fn the_last_days_have_a_place_each() {
+fn recent_days_have_one_entry_each() {
     let slots = [at("2026-11-12T10:00:00Z"), at("2026-11-14T10:00:00Z"), at("2026-11-14T11:00:00Z")];
     let report = report(View::Daily, &[(Host::Claude, summary(&slots))], &Filter::default(), &TimeZone::UTC);
     assert_eq!(recent_days(&report.rows, date(2026, 11, 15), 5), [0, 10, 0, 20, 0]);

@@ -1,4 +1,4 @@
-//! Results as agents really leave them: tidy, untidy, hostile.
+//! Agent results: well-formed, malformed and hostile.
 
 use steadfast_model::run::AgentDecision;
 
@@ -37,7 +37,7 @@ fn a_result_file_is_read_with_its_types() {
 }
 
 #[test]
-fn what_is_no_result_is_none() {
+fn invalid_results_are_ignored() {
     for content in [
         &b""[..],
         b"not json",
@@ -55,7 +55,7 @@ fn what_is_no_result_is_none() {
 }
 
 #[test]
-fn votes_are_found_in_marker_lines_however_they_are_dressed() {
+fn votes_are_found_in_formatted_marker_lines() {
     for (line, vote) in [
         ("PLATEAU: true", Some(true)),
         ("plateau: false", Some(false)),
@@ -75,7 +75,7 @@ fn votes_are_found_in_marker_lines_however_they_are_dressed() {
         let found = from_markers(line, &[]).and_then(|result| result.plateau);
         assert_eq!(found, vote, "{line}");
     }
-    // Who explains a marker first and then says it means what was said last.
+    // If a marker is explained first and then used, the last one counts.
     assert_eq!(said("PLATEAU: true\nno, wait\nPLATEAU: false").unwrap().plateau, Some(false));
 }
 
@@ -96,7 +96,7 @@ fn further_markers_become_fields_and_the_last_lines_a_summary() {
 }
 
 #[test]
-fn the_file_comes_before_the_words_and_the_words_fill_gaps() {
+fn the_result_file_comes_first_and_the_answer_fills_gaps() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs_err::write(file.path(), r#"{"summary": "from the file", "plateau": false}"#).unwrap();
     let result = read(file.path(), Some(r#"{"plateau": true}"#), "PLATEAU: true\nREASONING: because", &[]).unwrap();
@@ -113,7 +113,7 @@ fn the_file_comes_before_the_words_and_the_words_fill_gaps() {
 }
 
 #[test]
-fn promises_are_whole_elements() {
+fn only_complete_promise_elements_count() {
     assert_eq!(promises("a <promise>ALL  DONE\n now</promise> <promise>x</promise>"), ["ALL DONE now", "x"]);
     assert_eq!(promises("<promise>never closed"), Vec::<String>::new());
     assert_eq!(promises("</promise><promise></promise>"), Vec::<String>::new());
@@ -121,7 +121,7 @@ fn promises_are_whole_elements() {
 }
 
 #[test]
-fn repeating_the_prompt_promises_nothing() {
+fn a_repeated_prompt_is_not_a_promise() {
     let prompt = "Do it.\n\n- When done, end with this line: <promise>DONE</promise>\nOr with\n<promise>X</promise>\n";
     let of = |said: &str| promises(&without_echo(said, prompt));
     assert_eq!(of(prompt), Vec::<String>::new());
@@ -133,7 +133,7 @@ fn repeating_the_prompt_promises_nothing() {
 }
 
 #[test]
-fn a_verdict_as_other_tools_ask_for_it_is_understood() {
+fn a_verdict_in_the_form_of_other_tools_is_understood() {
     let nowhere = Path::new("/nonexistent/result.json");
     let fenced = "```json\n{\"stop\": true, \"reason\": \"nothing new\", \"confidence\": 0.2}\n```";
     assert_eq!(verdict(nowhere, fenced), Some((Some(true), Some("nothing new".into()))));

@@ -5,7 +5,7 @@ use super::*;
 const BRANCH_OF_OURS: &str = "steadfast/fix/1-1";
 
 #[test]
-fn work_beside_the_branch_is_on_it_in_the_end() {
+fn work_beside_the_branch_ends_up_on_it() {
     for script in [
         "git checkout -q --detach; echo w > f; git add -A; git commit -qm x",
         "git checkout -q --detach; echo w > f",
@@ -22,7 +22,7 @@ fn work_beside_the_branch_is_on_it_in_the_end() {
 }
 
 #[test]
-fn what_an_agent_forgot_is_not_committed_to_a_branch_of_the_user() {
+fn uncommitted_work_is_not_committed_to_a_users_branch() {
     let world = World::new();
     world.git(&["branch", "develop"]);
     world.does("git checkout -q develop; echo w > f").leaves();
@@ -31,7 +31,7 @@ fn what_an_agent_forgot_is_not_committed_to_a_branch_of_the_user() {
 }
 
 #[test]
-fn where_work_went_two_ways_both_are_kept() {
+fn diverged_work_is_kept_on_two_branches() {
     let world = World::new();
     world.does(
         "echo 1 > first; git add -A; git commit -qm first; git checkout -q --detach HEAD~1
@@ -53,7 +53,7 @@ fn a_branch_that_has_all_of_head_stays_where_it_is() {
 }
 
 #[test]
-fn an_agent_that_begins_a_history_of_its_own_loses_none_of_both() {
+fn an_unrelated_history_keeps_both_histories() {
     let world = World::new();
     world.does(
         "echo 1 > first; git add -A; git commit -qm first; git checkout -q --orphan new; git rm -rqf .; echo 2 > f",
@@ -102,7 +102,7 @@ fn a_merge_that_stopped_at_a_conflict_is_kept_with_both_its_parents() {
 }
 
 #[test]
-fn a_worktree_of_a_whole_run_is_followed_too() {
+fn the_branch_of_a_run_worktree_follows_head_too() {
     let world = World::new();
     world.does("git checkout -q -b feature; echo w > f; git add -A; git commit -qm x; echo v > g");
     assert_eq!(world.worktree.commit("Work").unwrap(), Vec::<String>::new());
@@ -120,15 +120,15 @@ fn a_parallel_worktree_starts_with_the_work_of_its_run() {
     let part = |part: &str| Worktree::new(&home, &world.project(), "11111111-run", "fix", part);
     let inside = part("2-1").starting_from(world.worktree.clone()).enter(&Cancel::default()).unwrap();
     assert!(inside.join("f").exists() && inside.join("g").exists());
-    // Where the run has no worktree yet, there is no work either.
+    // A run without a worktree has no work yet.
     let first = part("2-2").starting_from(part("run")).enter(&Cancel::default()).unwrap();
     assert!(first.join("part").exists() && !first.join("f").exists());
 }
 
 #[test]
-fn without_its_own_git_nothing_is_committed_anywhere() {
+fn without_its_git_file_nothing_is_committed() {
     let world = World::new();
-    // What git would find if it looked further up.
+    // The repository that git would find further up.
     shell(&world.directory.path().join("home"), "git init -q");
     world.does("rm .git; git init -q; echo w > f");
     assert!(matches!(world.worktree.leave("Work"), Err(WorktreeError::Broken(_))));

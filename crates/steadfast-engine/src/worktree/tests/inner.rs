@@ -1,8 +1,8 @@
-//! Repositories inside a worktree: what lives nowhere else keeps the worktree.
+//! Repositories inside a worktree: commits that exist nowhere else keep the worktree.
 
 use super::*;
 
-/// Adds a submodule to the project before anybody works.
+/// Adds a submodule to the project before the worktree is created.
 fn with_submodule() -> World {
     let directory = repository();
     let root = directory.path();
@@ -28,7 +28,7 @@ fn stays(world: &World, before: &[&str], why: &str) {
 const NOWHERE_ELSE: &str = "in it is a repository of its own, whose work is nowhere else";
 
 #[test]
-fn a_submodule_with_nothing_new_keeps_nobody() {
+fn an_unchanged_submodule_does_not_keep_the_worktree() {
     let world = with_submodule();
     assert_eq!(world.does("echo w > f").leaves(), Vec::<String>::new());
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
@@ -47,7 +47,7 @@ fn work_in_a_submodule_is_not_removed() {
     world.does("echo f > f; cd sub; echo w > w");
     stays(&world, &[], "git does not commit `sub`");
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
-    // What is in its remote is not lost.
+    // Commits in its remote are not lost.
     let world = with_submodule();
     world.does(&format!("{commits}; git -c protocol.file.allow=always push -q origin topic"));
     assert_eq!(world.leaves(), Vec::<String>::new());
@@ -55,7 +55,7 @@ fn work_in_a_submodule_is_not_removed() {
 }
 
 #[test]
-fn a_repository_that_an_agent_made_is_not_removed() {
+fn a_repository_created_by_an_agent_is_not_removed() {
     let makes = "mkdir lib; cd lib; git init -q; echo c > c; git add -A; git commit -qm lib";
     let world = World::new();
     world.does(&format!("echo f > f; ({makes})"));
@@ -63,20 +63,20 @@ fn a_repository_that_an_agent_made_is_not_removed() {
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f lib")]));
     let home = world.directory.path().join("home");
     assert_eq!(remove_clean(&home, &world.project(), "11111111-run", "fix", false).unwrap(), Vec::<PathBuf>::new());
-    // One without a commit keeps git from adding anything at once.
+    // With a repository without a commit, `git add --all` adds nothing.
     let world = World::new();
     world.does("echo f > f; mkdir lib; cd lib; git init -q; echo c > c");
     let why = "not everything is committed: git add failed: error: 'lib/' does not have a commit checked out";
     stays(&world, &[why], "git does not commit `lib/`");
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
-    // Commits in ignored directories are work as well.
+    // Commits in ignored directories count as work.
     let world = World::new();
     world.does(&format!("mkdir built; cd built; {makes}"));
     stays(&world, &[], &format!("`built/lib` {NOWHERE_ELSE}"));
 }
 
 #[test]
-fn a_file_that_cannot_be_read_keeps_no_other_from_the_branch() {
+fn an_unreadable_file_does_not_keep_others_from_the_branch() {
     let world = World::new();
     world.does("echo f > f; ln -s nowhere link; mkdir -p odd; mkfifo odd/pipe; echo g > g");
     assert_eq!(world.leaves(), Vec::<String>::new(), "git knows no pipes");

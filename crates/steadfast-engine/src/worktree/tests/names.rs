@@ -1,4 +1,4 @@
-//! Names of branches, hooks of the project, and what is told when git is not there or does not want to.
+//! Branch names, project hooks, and reports when git is missing or refuses.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn branch_of(existing: &[&str], name: &str) -> String {
 }
 
 #[test]
-fn a_branch_of_the_user_is_in_nobodys_way() {
+fn a_users_branch_of_the_same_name_is_avoided() {
     for (existing, name, expected) in [
         (&[][..], "fix", "steadfast/fix/1-1"),
         (&["steadfast"], "fix", "steadfast-fix-1-1"),
@@ -34,7 +34,7 @@ fn a_branch_of_the_user_is_in_nobodys_way() {
 }
 
 #[test]
-fn hooks_of_the_project_do_not_keep_work_off_its_branch() {
+fn project_hooks_do_not_prevent_commits_to_the_branch() {
     let world = World::new();
     let hooks = world.project().join(".git/hooks");
     let names = ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction", "post-checkout"];
@@ -50,7 +50,7 @@ fn hooks_of_the_project_do_not_keep_work_off_its_branch() {
 }
 
 #[test]
-fn a_hook_that_prepares_worktrees_is_run() {
+fn the_post_checkout_hook_runs() {
     let directory = repository();
     let (home, project) = (directory.path().join("home"), directory.path().join("project"));
     shell(&project, "echo '#!/bin/sh\ntouch built' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout");
@@ -59,7 +59,7 @@ fn a_hook_that_prepares_worktrees_is_run() {
 }
 
 #[test]
-fn why_no_worktree_can_be_made_is_told() {
+fn the_reason_why_a_worktree_cannot_be_created_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let told = |path: &Path| require_repository(path).unwrap_err();
     assert!(matches!(told(directory.path()), WorktreeError::NoRepository(_)));
@@ -77,7 +77,7 @@ fn why_no_worktree_can_be_made_is_told() {
 }
 
 #[test]
-fn what_is_not_committed_is_named_unless_it_is_our_own() {
+fn uncommitted_files_are_named_except_our_own() {
     let world = repository();
     let project = world.path().join("project");
     assert_eq!(not_in_worktrees(&project), None);

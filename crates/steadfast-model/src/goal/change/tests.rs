@@ -11,7 +11,7 @@ use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_within};
 
 const NOW: Millis = START + 90 * SECOND;
 
-/// A goal in any state, with ten seconds in the bank; an active one runs since [`START`].
+/// A goal in any state with ten active seconds; an active one runs since [`START`].
 fn goal_in(status: GoalStatus, reason: Option<PausedReason>) -> Goal {
     Goal {
         status,
@@ -32,7 +32,7 @@ fn all_states() -> Vec<Goal> {
     unpaused.map(|status| goal_in(status, None)).chain(paused).collect()
 }
 
-/// `no` for a refusal, `same` for a change that keeps the state, else the new state and the span's fate.
+/// `no` for a refusal, `same` for a change that keeps the state, else the new state and what happens to the span.
 fn outcome(before: &Goal, result: &Result<Change, Refusal>) -> String {
     match result {
         Err(_) => "no".into(),
@@ -58,7 +58,7 @@ const VERBS: [(&str, Verb); 11] = [
 ];
 
 #[test]
-fn every_verb_from_every_state_leads_where_the_contract_says() {
+fn every_verb_from_every_state_leads_to_the_specified_state() {
     const PAUSE: &str = "paused (user) Close";
     const RUN: &str = "active Open";
     const GIVE_UP: &str = "abandoned Close";
@@ -105,7 +105,7 @@ fn a_refusal_names_the_state_and_says_what_to_type() {
 }
 
 #[test]
-fn leaving_the_active_state_banks_the_running_time_once() {
+fn leaving_the_active_state_adds_the_running_time_once() {
     for (verb, change) in VERBS {
         for before in all_states() {
             let Ok(change) = change(&before, NOW) else { continue };
@@ -116,7 +116,7 @@ fn leaving_the_active_state_banks_the_running_time_once() {
             assert_eq!(change.goal.resume_at_ms, runs, "{verb} of {}", before.state());
         }
     }
-    // A clock that was set back takes nothing out of the bank.
+    // A clock that was set back does not reduce the active time.
     let early = pause(&goal_in(GoalStatus::Active, None), START - HOUR).unwrap();
     assert_eq!(early.goal.time_used_seconds, 10);
 }
@@ -138,7 +138,7 @@ fn a_goal_at_a_cap_must_be_extended_before_it_resumes() {
     for (goal, hint) in [(turns, "--add-turns"), (hours, "--add-hours"), (deadline, "--add-hours")] {
         let refusal = resume(&goal, NOW).unwrap_err();
         assert!(refusal.hint().contains(hint), "{refusal:?}");
-        // A person's pause on top does not hide the cap.
+        // An additional pause by the user does not hide the cap.
         let by_user = Goal { paused_reason: Some(PausedReason::User), ..goal };
         assert!(resume(&by_user, NOW).is_err());
     }
@@ -162,7 +162,7 @@ fn a_spent_goal_that_is_paused_and_resumed_is_spent_again() {
 }
 
 #[test]
-fn completion_says_who_vouched_and_where_the_goal_stood() {
+fn completion_records_who_confirmed_it_and_the_previous_status() {
     let cases = [
         (CompletedBy::SelfUpdate, "goal_completed_by_self_update", "self_update"),
         (CompletedBy::Verification, "goal_completed_by_self_update", "verification"),
@@ -214,7 +214,7 @@ fn reconciling_clears_the_flag_moves_the_cursor_and_keeps_the_old_one_in_the_log
 }
 
 #[test]
-fn reconciling_a_flagged_goal_does_not_undo_a_persons_pause() {
+fn reconciling_a_flagged_goal_does_not_undo_a_users_pause() {
     let flagged = Goal { accounting_uncertain: true, ..paused(PausedReason::User) };
     let change = reconcile(&flagged, 1, NOW).unwrap();
     assert_eq!(change.goal.state(), "paused (user)");

@@ -1,4 +1,4 @@
-//! The decisions at the end of a turn: go on, wind down once, stop; and who comes first.
+//! The decisions at the end of a turn: continue, wind down once, stop; and their precedence.
 
 use super::*;
 use crate::goal::budget::Budget;
@@ -49,7 +49,7 @@ fn goals_at_their_limit() -> [(Limit, Goal); 5] {
 }
 
 #[test]
-fn an_active_goal_goes_on_and_the_turn_is_counted() {
+fn an_active_goal_continues_and_the_turn_is_counted() {
     let before = goal_within(Budget { turns: Some(5), ..Budget::default() });
     let (change, decision) = at_stop(&before, &work(), RULES, NOW);
     let change = change.unwrap();
@@ -81,7 +81,7 @@ fn goals_that_are_not_running_are_left_alone() {
 }
 
 #[test]
-fn every_limit_hands_out_one_wind_down_turn_and_then_stops() {
+fn every_limit_gives_one_wind_down_turn_and_then_stops() {
     for (limit, at_limit) in goals_at_their_limit() {
         let (winding, first) = stop(&at_limit, &work());
         assert_eq!(first, Decision::WindDown(limit));
@@ -98,12 +98,12 @@ fn every_limit_hands_out_one_wind_down_turn_and_then_stops() {
         assert_eq!(stopped.state(), expected);
         assert_eq!((stopped.wind_down, stopped.resume_at_ms), (None, None));
         let (_, third) = stop(&stopped, &work());
-        assert_eq!(third, Decision::Silent, "{limit} is told once");
+        assert_eq!(third, Decision::Silent, "{limit} is reported once");
     }
 }
 
 #[test]
-fn the_log_names_the_limit_and_how_much_was_used() {
+fn events_record_the_limit_and_the_amount_used() {
     let (_, at_cap) = goals_at_their_limit()[2].clone();
     let (winding, _) = stop(&at_cap, &work());
     let (change, _) = at_stop(&winding, &work(), RULES, NOW);
@@ -117,7 +117,7 @@ fn the_log_names_the_limit_and_how_much_was_used() {
     assert_eq!(change.unwrap().events, [event]);
 }
 
-/// Reconciling can make a goal active that is above its budget, and a turn may cost nothing that is seen.
+/// Reconciling can activate a goal above its budget, and a turn may have no visible cost.
 #[test]
 fn a_budget_ends_in_budget_limited_even_when_the_last_turn_cost_nothing() {
     for limit in [Limit::Tokens, Limit::Usd] {
@@ -137,7 +137,7 @@ fn a_budget_ends_in_budget_limited_even_when_the_last_turn_cost_nothing() {
 }
 
 #[test]
-fn the_turns_of_a_cap_are_given_before_its_wind_down() {
+fn all_turns_of_a_cap_are_used_before_the_wind_down() {
     let mut goal = goal_within(Budget { turns: Some(2), ..Budget::default() });
     let mut decisions = Vec::new();
     for _ in 0..5 {
@@ -158,7 +158,7 @@ fn the_turns_of_a_cap_are_given_before_its_wind_down() {
 }
 
 #[test]
-fn an_extended_goal_winds_down_anew_at_its_next_limit() {
+fn an_extended_goal_winds_down_again_at_its_next_limit() {
     let (_, spent) = goals_at_their_limit()[0].clone();
     let (winding, _) = stop(&spent, &work());
     let (stopped, _) = stop(&winding, &work());
@@ -201,7 +201,7 @@ fn reaching_the_budget_and_becoming_budget_limited_are_one_change() {
 }
 
 #[test]
-fn each_limit_is_warned_of_once_at_eighty_percent() {
+fn each_limit_gives_one_warning_at_eighty_percent() {
     let budget = Budget { tokens: Some(1_000), usd_micros: Some(10_000), ..Budget::default() };
     assert_eq!(warn(&charged(&goal_within(budget.clone()), 799), SharedSpend::Free, NOW), None);
     let near = charged(&goal_within(budget), 800);
@@ -241,7 +241,7 @@ fn uncertain_accounting_pauses_only_a_goal_that_it_could_overspend() {
 }
 
 #[test]
-fn uncertain_accounting_pauses_every_goal_where_the_user_wants_it_so() {
+fn uncertain_accounting_pauses_every_goal_if_configured() {
     let rules = TurnRules { always_pause_uncertain: true, ..RULES };
     let uncertain = Goal { accounting_uncertain: true, ..goal() };
     assert_eq!(at_stop(&uncertain, &work(), rules, NOW).1, Decision::AccountingUncertain);

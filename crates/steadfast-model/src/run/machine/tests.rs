@@ -1,4 +1,4 @@
-//! The machine by scenarios: a plan, what happens to it, and what it does about it.
+//! The state machine by scenarios: a plan, its events and the resulting actions.
 
 use super::*;
 use crate::run::{AgentDecision, AgentResult, Check, FailureKind, Outcome, Rule, RunLimits, StageStatus, Success};
@@ -53,7 +53,7 @@ fn a_loop_of_two_from_start_to_end() {
 }
 
 #[test]
-fn a_delay_is_rested_between_iterations_and_not_after_the_last() {
+fn the_delay_is_between_iterations_and_not_after_the_last() {
     let mut drive = Drive::started(loop_of(StagePlan { delay_ms: 3 * SECOND, ..stage(Rule::FixedN, 2) }));
     assert_eq!(drive.ok("1.1.1"), ["1.1.1 came through", "commit 1.1.1", "wake in 3000"]);
     assert_eq!(drive.run.wait, Some(Wait { until_ms: START + 3 * SECOND, why: WaitReason::Delay }));
@@ -64,7 +64,7 @@ fn a_delay_is_rested_between_iterations_and_not_after_the_last() {
 }
 
 #[test]
-fn stages_of_a_pipeline_follow_each_other_and_each_may_come_to_its_maximum() {
+fn each_stage_of_a_pipeline_may_reach_its_maximum() {
     let stages = vec![stage(Rule::FixedN, 1), stage(Rule::Plateau(2), 1), stage(Rule::FixedN, 1)];
     let mut drive = Drive::started(pipeline_of(stages));
     assert_eq!(
@@ -84,7 +84,7 @@ fn stages_of_a_pipeline_follow_each_other_and_each_may_come_to_its_maximum() {
 }
 
 #[test]
-fn a_pipeline_whose_last_stage_comes_to_its_maximum_says_so() {
+fn a_pipeline_whose_last_stage_reaches_its_maximum_ends_with_that_reason() {
     let mut drive = Drive::started(pipeline_of(vec![stage(Rule::FixedN, 1), stage(Rule::Plateau(2), 1)]));
     drive.ok("1.1.1");
     drive.votes("2.1.1", false);
@@ -92,7 +92,7 @@ fn a_pipeline_whose_last_stage_comes_to_its_maximum_says_so() {
 }
 
 #[test]
-fn stages_with_nothing_to_do_are_passed_by() {
+fn stages_with_nothing_to_do_are_skipped() {
     let no_items = StagePlan { items: Vec::new(), ..stage(Rule::AllItems, 5) };
     let stages = vec![no_items, stage(Rule::Plateau(2), 0), stage(Rule::FixedN, 0), stage(Rule::FixedN, 1)];
     let mut drive = Drive::new(pipeline_of(stages));

@@ -1,4 +1,4 @@
-//! Rules as tables: what they ask for, and what they say once they know.
+//! Rules as tables: the checks they request, and their results.
 
 use super::*;
 use crate::run::AgentKind;
@@ -27,7 +27,7 @@ fn promise() -> Rule {
 }
 
 #[test]
-fn leaves_are_what_rules_combine_in_their_order() {
+fn leaves_returns_the_combined_rules_in_order() {
     let nested = Rule::Any(vec![promise(), Rule::All(vec![verify(), Rule::Any(vec![]), beads()]), Rule::FixedN]);
     assert_eq!(nested.leaves().collect::<Vec<_>>(), [&promise(), &verify(), &beads(), &Rule::FixedN]);
     assert_eq!(promise().leaves().collect::<Vec<_>>(), [&promise()]);
@@ -69,7 +69,7 @@ fn a_plateau_needs_as_many_votes_as_it_says() {
 }
 
 #[test]
-fn a_promise_is_the_same_words() {
+fn a_promise_must_match_the_text() {
     for (said, expected) in [
         ("COMPLETE", Holding::Yes(vec!["promise"])),
         ("complete", Holding::No),
@@ -81,7 +81,7 @@ fn a_promise_is_the_same_words() {
 }
 
 #[test]
-fn what_is_outside_is_asked_for_and_then_believed_only_if_it_is_certain() {
+fn external_checks_are_requested_and_count_only_if_certain() {
     let table = [
         (beads(), Check::BeadsEmpty("loop/auth".into())),
         (Rule::Command("test -f done".into()), Check::Command("test -f done".into())),
@@ -100,7 +100,7 @@ fn what_is_outside_is_asked_for_and_then_believed_only_if_it_is_certain() {
 }
 
 #[test]
-fn combined_rules_ask_for_nothing_that_cannot_change_the_answer() {
+fn combined_rules_request_only_checks_that_can_change_the_result() {
     let complete = ["COMPLETE".to_owned()];
     let silent: [String; 0] = [];
     let unasked = |promises| Known { promises, facts: None, ..NOTHING };
@@ -118,7 +118,7 @@ fn combined_rules_ask_for_nothing_that_cannot_change_the_answer() {
 }
 
 #[test]
-fn nested_rules_name_and_ask_each_thing_once() {
+fn nested_rules_name_and_request_each_check_once() {
     let rule = Rule::Any(vec![
         Rule::All(vec![verify(), beads()]),
         Rule::All(vec![verify(), Rule::Checklist("TODO.md".into())]),
@@ -132,7 +132,7 @@ fn nested_rules_name_and_ask_each_thing_once() {
 }
 
 #[test]
-fn combining_nothing_never_holds() {
+fn an_empty_combination_never_holds() {
     for rule in [Rule::Any(vec![]), Rule::All(vec![]), Rule::All(vec![Rule::Any(vec![])])] {
         assert_eq!(rule.holds(&NOTHING), Holding::No, "{rule:?}");
         assert_eq!(rule.holds(&Known { facts: None, ..NOTHING }), Holding::No, "{rule:?}");

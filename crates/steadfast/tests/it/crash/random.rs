@@ -1,15 +1,15 @@
-//! Kills at any moment of whatever lives then, several in a row, until the run is over all the same. Moments and victims
-//! come from a seed that a failure prints; `STEADFAST_CRASH_SEED` repeats it, as far as a machine can be repeated.
+//! Random kills of random processes, several in a row, until the run is over. Times and victims come from a seed that a
+//! failure prints; `STEADFAST_CRASH_SEED` repeats it, as far as timing allows.
 
 use std::time::{Duration, Instant};
 
 use super::world::{Part, Scenario, World};
 use super::{assert_same, undisturbed};
 
-/// More kills than this in one run, and the rest of it goes undisturbed.
+/// The maximum number of kills in one run.
 const MOST_IN_ONE_RUN: usize = 8;
 
-/// Numbers that look random and are the same for the same seed (splitmix64).
+/// Pseudo-random numbers, reproducible by their seed (splitmix64).
 struct Dice(u64);
 
 impl Dice {
@@ -31,18 +31,18 @@ fn seed() -> u64 {
 }
 
 #[expect(clippy::print_stdout, reason = "shown with a failure")]
-fn tell(seed: u64) {
+fn print_seed(seed: u64) {
     println!("STEADFAST_CRASH_SEED={seed}");
 }
 
-/// Kills so many processes or groups of them, in as many runs as it takes.
+/// Kills this many processes or groups, in as many runs as needed.
 fn kill_at_random(scenario: Scenario, kills: usize) {
     let truth = undisturbed(scenario);
     let begun = Instant::now();
     undisturbed(scenario);
     let usual = u64::try_from(begun.elapsed().as_micros()).unwrap();
     let seed = seed();
-    tell(seed);
+    print_seed(seed);
     let mut done = 0;
     for run in 0_u64.. {
         if done >= kills {
@@ -58,7 +58,7 @@ fn kill_at_random(scenario: Scenario, kills: usize) {
     }
 }
 
-/// What was killed, and when.
+/// The log of what was killed and when.
 fn disturb(world: &World, dice: &mut Dice, usual: u64) -> Vec<(Duration, Vec<Part>)> {
     let begun = Instant::now();
     let mut killed = Vec::new();
@@ -73,7 +73,7 @@ fn disturb(world: &World, dice: &mut Dice, usual: u64) -> Vec<(Duration, Vec<Par
         let mut victims: Vec<Part> =
             parts.into_iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1).map(|(_, part)| part).collect();
         if victims == parts {
-            // As when the machine goes down.
+            // As in a power cut.
             victims.push(Part::Other);
         }
         if world.kill(&mut engine, |part| victims.contains(&part)) > 0 {
@@ -81,7 +81,7 @@ fn disturb(world: &World, dice: &mut Dice, usual: u64) -> Vec<(Duration, Vec<Par
         }
         if victims.contains(&Part::Engine) {
             engine.wait().unwrap();
-            engine = world.go_on("");
+            engine = world.spawn_resume("");
         }
     }
     engine.wait().unwrap();

@@ -1,5 +1,5 @@
-//! Other ways for a run to get into trouble: no room, no right to write, two engines at once, process numbers that mean
-//! somebody else by now, and a keeper that is held until its agent's time is over.
+//! Other failures of a run: a full disk, missing permissions, two engines at once, reused process ids, and a supervisor
+//! that is stuck past its agent's time limit.
 
 use std::process::{Child, Command, Stdio};
 
@@ -13,28 +13,28 @@ use crate::attempts::eventually;
 use crate::env::{Output, finish};
 
 #[test]
-fn of_many_engines_at_once_exactly_one_drives() {
+fn only_one_of_many_concurrent_engines_drives() {
     let truth = undisturbed(Scenario::Fixed);
     let world = World::new(Scenario::Fixed);
     world.start("engine.locked").wait().unwrap();
-    let engines: Vec<Child> = (0..6).map(|_| world.go_on("")).collect();
+    let engines: Vec<Child> = (0..6).map(|_| world.spawn_resume("")).collect();
     let codes: Vec<Option<i32>> = engines.into_iter().map(|mut engine| engine.wait().unwrap().code()).collect();
     let drove = codes.iter().filter(|code| **code == Some(0)).count();
     let refused = codes.iter().filter(|code| **code == Some(3)).count();
-    // One that came when the run was over only shows its end.
+    // An engine that starts after the end only publishes it.
     assert!(drove >= 1 && drove + refused == codes.len(), "{codes:?}");
     assert_same(&truth, &Truth::of(&world), &world, "six engines");
 }
 
 #[test]
-fn of_many_starts_at_once_exactly_one_makes_the_run() {
+fn only_one_of_many_concurrent_starts_creates_the_run() {
     let truth = undisturbed(Scenario::Fixed);
     let world = World::new(Scenario::Fixed);
     let starts: Vec<Child> = (0..6).map(|_| world.start("engine.locked:9")).collect();
     let codes: Vec<Option<i32>> = starts.into_iter().map(|mut start| start.wait().unwrap().code()).collect();
     let made = codes.iter().filter(|code| **code == Some(0)).count();
     assert!(codes.iter().all(|code| [Some(0), Some(3)].contains(code)) && made >= 1, "{codes:?}");
-    // One that came late, when the first was over, is a run of its own and made the same work again.
+    // A start after the end of the first run is a new run that repeats the work.
     if made == 1 {
         assert_same(&truth, &Truth::of(&world), &world, "six starts");
     }
@@ -42,14 +42,14 @@ fn of_many_starts_at_once_exactly_one_makes_the_run() {
     assert_eq!(doubled, "");
 }
 
-/// Lets an engine die before its first keeper started, and puts somebody else's number where the keeper's would be.
-fn resumed_with_keeper(pid: u32, started: &str) -> (World, Truth) {
+/// Kills an engine before its first supervisor starts, and records the pid of another process as the supervisor's.
+fn resumed_with_supervisor(pid: u32, started: &str) -> (World, Truth) {
     let world = World::new(Scenario::Fixed);
     world.start("engine.prepared").wait().unwrap();
     let run = std::fs::read_dir(world.path("home/runs")).unwrap().flatten().next().unwrap().path();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let keeper = json!({"identity": {"pid": pid, "started": started, "boot": boot.trim()}, "started_at_ms": 1});
-    std::fs::write(run.join("1-1-1/pid"), keeper.to_string()).unwrap();
+    let supervisor = json!({"identity": {"pid": pid, "started": started, "boot": boot.trim()}, "started_at_ms": 1});
+    std::fs::write(run.join("1-1-1/pid"), supervisor.to_string()).unwrap();
     let found = world.to_its_end();
     (world, found)
 }
@@ -60,11 +60,11 @@ fn started(pid: u32) -> String {
 }
 
 #[test]
-fn a_number_that_means_another_process_now_is_not_waited_for() {
+fn a_reused_pid_is_not_waited_for() {
     let truth = undisturbed(Scenario::Fixed);
-    // A leader of its own session, as a keeper is, but not the one that was written down.
+    // A session leader, like a supervisor, but not the recorded one.
     let mut other = Command::new("setsid").args(["sleep", "60"]).stdout(Stdio::null()).spawn().unwrap();
-    let (world, found) = resumed_with_keeper(other.id(), "17");
+    let (world, found) = resumed_with_supervisor(other.id(), "17");
     assert_same(&truth, &found, &world, "a recycled number");
     assert!(other.try_wait().unwrap().is_none(), "a stranger is left alone");
     other.kill().unwrap();
@@ -80,13 +80,13 @@ fn a_zombie_is_not_waited_for() {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", dead.id())).unwrap();
         stat.contains(") Z").then_some(())
     });
-    let (world, found) = resumed_with_keeper(dead.id(), &started);
+    let (world, found) = resumed_with_supervisor(dead.id(), &started);
     assert_same(&truth, &found, &world, "a zombie");
     dead.wait().unwrap();
 }
 
 #[test]
-fn a_keeper_that_is_held_past_the_time_limit_is_not_waited_for() {
+fn a_supervisor_stuck_past_the_time_limit_is_not_waited_for() {
     let world = World::new(Scenario::Fixed);
     let script = format!(
         "echo $$ >>{0}/book/agents; while [ $(wc -l <{0}/book/agents) -lt 2 ]; do sleep 0.1; done",
@@ -97,8 +97,8 @@ fn a_keeper_that_is_held_past_the_time_limit_is_not_waited_for() {
     let mut engine = world.command(&arguments, "").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let agents = || std::fs::read_to_string(world.path("book/agents")).unwrap_or_default();
     eventually(|| (agents().lines().count() == 1).then_some(()));
-    let keeper = world.processes(&engine).into_iter().find(|(_, part)| *part == Part::Keeper).unwrap().0;
-    kill_process(Pid::from_raw(keeper).unwrap(), Signal::STOP).unwrap();
+    let supervisor = world.processes(&engine).into_iter().find(|(_, part)| *part == Part::Keeper).unwrap().0;
+    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::STOP).unwrap();
     assert!(engine.wait().unwrap().success(), "{}", world.story());
     assert_eq!(agents().lines().count(), 2, "the second one came after the first was ended");
     let failures = world.sql("SELECT coalesce(failure, 'none') FROM run_attempts ORDER BY attempt");
@@ -107,7 +107,7 @@ fn a_keeper_that_is_held_past_the_time_limit_is_not_waited_for() {
 }
 
 #[test]
-fn a_fast_loop_hears_a_request_to_stop() {
+fn a_fast_loop_honours_a_stop_request() {
     let world = World::new(Scenario::Fixed);
     let arguments = ["loop", "run", "fixed", NAME, "--max", "100000", "--agent", "true"];
     let mut engine = world.command(&arguments, "").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -118,7 +118,7 @@ fn a_fast_loop_hears_a_request_to_stop() {
     assert_eq!(engine.wait().unwrap().code(), Some(130));
 }
 
-/// Runs a script that may mount things, where nobody else sees them.
+/// Runs a script in its own mount namespace.
 fn apart(world: &World, script: &str) -> Output {
     let mut command = Command::new("unshare");
     command
@@ -132,7 +132,7 @@ fn apart(world: &World, script: &str) -> Output {
     finish(&mut command, b"")
 }
 
-/// Whether the machine lets us mount at all.
+/// Whether mounting is allowed here.
 #[expect(clippy::print_stdout, reason = "a test that does nothing says so")]
 fn can_mount(world: &World) -> bool {
     let output = apart(world, "mount -t tmpfs tmpfs \"$2\"");
@@ -143,7 +143,7 @@ fn can_mount(world: &World) -> bool {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_gives_a_clear_error_and_nothing_else() {
+fn an_unwritable_home_is_a_clear_error_and_changes_nothing() {
     let world = World::new(Scenario::Fixed);
     if !can_mount(&world) {
         return;
@@ -157,7 +157,7 @@ fn a_home_that_cannot_be_written_gives_a_clear_error_and_nothing_else() {
 }
 
 #[test]
-fn a_full_disk_gives_a_clear_error_and_the_run_goes_on_once_there_is_room() {
+fn a_full_disk_is_a_clear_error_and_the_run_resumes_once_there_is_room() {
     let truth = undisturbed(Scenario::Fixed);
     let mut without_room = 0;
     for size in [20, 300, 560, 620, 680, 740, 800, 4000] {
@@ -165,7 +165,7 @@ fn a_full_disk_gives_a_clear_error_and_the_run_goes_on_once_there_is_room() {
         if !can_mount(&world) {
             return;
         }
-        // The little disk is gone with the shell, so what is on it has to be brought back.
+        // The small disk disappears with the shell, so its content is copied back.
         let script = format!(
             "cp -r \"$2\" \"$2-kept\"; mount -t tmpfs -o size={size}k tmpfs \"$2\"; cp -r \"$2-kept/.\" \"$2\"; code=0
              \"$1\" loop run fixed r --agent \"$3\" || code=$?
@@ -177,7 +177,7 @@ fn a_full_disk_gives_a_clear_error_and_the_run_goes_on_once_there_is_room() {
             assert!([1, 4].contains(&output.code) && !output.stderr.contains("panicked"), "{size}: {output:?}");
         }
         let mut found = world.to_its_end();
-        // A run that failed for want of room has two ends, and both were told.
+        // A run that failed because the disk was full ended twice, and both ends were recorded.
         let ends = "public/loop-completions.json".to_owned();
         found.0.insert(ends.clone(), truth.0[&ends].clone());
         assert_same(&truth, &found, &world, &format!("{size} kB: {output:?}"));

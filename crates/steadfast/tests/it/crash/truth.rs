@@ -1,5 +1,5 @@
-//! What is left of a run: its rows, the public files and the work. Everything that differs between two runs that went
-//! the same way — times, process numbers, ids, how many attempts it took — is made the same.
+//! The result of a run: its rows, the public files and the work. Values that differ between two equal runs (times,
+//! process ids, ids, number of attempts) are normalised.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::world::{Scenario, World};
 
-/// Fields whose value says when, who and how often, but not what.
+/// Fields that depend on time, process or number of attempts.
 const CIRCUMSTANCES: [&str; 25] = [
     "started_at",
     "completed_at",
@@ -37,7 +37,7 @@ const CIRCUMSTANCES: [&str; 25] = [
     "time_used_seconds",
 ];
 
-/// One line for each thing, so that a difference is easy to see.
+/// One line per fact, so that a difference is easy to see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Truth(pub(super) BTreeMap<String, String>);
 
@@ -51,7 +51,7 @@ impl Truth {
     }
 
     fn add(&mut self, world: &World, name: &str, text: &str) {
-        // Every world has a place of its own, and the run of a goal a name.
+        // Every test has its own directory, and the run of a goal its own name.
         let root = world.path("").display().to_string();
         let even = |text: &str| {
             let text = text.replace(root.trim_end_matches('/'), "ROOT");
@@ -74,7 +74,7 @@ impl Truth {
                 self.add(world, &format!("{table} {at}"), &row.to_string());
             }
         }
-        // How often an iteration was tried is chance; that one attempt of it came through and none hangs is not.
+        // The number of attempts varies; exactly one attempt succeeds and none stays open.
         let attempts = "SELECT stage, iteration, count(*) FILTER (WHERE status = 'succeeded') AS succeeded,
             count(*) FILTER (WHERE status = 'starting') AS starting FROM run_attempts
             GROUP BY stage, iteration ORDER BY stage, iteration";
@@ -94,7 +94,7 @@ impl Truth {
             let ends_with = |end: &str| entry.path().extension().is_some_and(|it| it == end);
             let text = match text {
                 text if ends_with("json") => even(serde_json::from_str(&text).unwrap()).to_string(),
-                // Whose it was, or when the registry was made.
+                // The owner, or the time of the registry.
                 _ if ends_with("lock") => String::new(),
                 text => text,
             };
@@ -119,7 +119,7 @@ impl Truth {
         }
     }
 
-    /// The things that are not the same, for people.
+    /// The differences, in readable form.
     pub(super) fn difference(&self, other: &Self) -> String {
         let names: std::collections::BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         let different = names.into_iter().filter(|name| self.0.get(*name) != other.0.get(*name));
@@ -128,7 +128,7 @@ impl Truth {
     }
 }
 
-/// Where two texts begin to differ.
+/// The first difference between two texts.
 fn apart(left: Option<&String>, right: Option<&String>) -> String {
     let (Some(left), Some(right)) = (left, right) else { return format!("  {left:?}\n  {right:?}") };
     let same = left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count();
@@ -157,7 +157,7 @@ fn rows(db: &rusqlite::Connection, sql: &str) -> Vec<Value> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// Circumstances keep their kind and lose their value, so that one that is missing is still seen.
+/// Varying values are replaced by their kind, so that a missing field still shows.
 fn even(value: Value) -> Value {
     match value {
         Value::Object(fields) => fields

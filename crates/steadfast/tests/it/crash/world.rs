@@ -1,5 +1,5 @@
-//! A world for one run that is killed over and over: a home, a project, the scripted agent, the processes of the run by
-//! their parts, and going on until the run is over.
+//! Test support for one run that is killed many times: a home, a project, the scripted agent, the processes of the run
+//! by role, and resuming until the run is over.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,20 +12,20 @@ use tempfile::TempDir;
 use super::truth::Truth;
 use crate::env::{Output, finish};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Each time something was killed; a run that needs more goes in circles.
+/// A run that needs more restarts makes no progress.
 const MOST_RESUMES: usize = 30;
 pub(super) const NAME: &str = "r";
 
-/// What is run.
+/// The kind of run under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scenario {
     /// Four iterations.
     Fixed,
-    /// Until two agree and a command holds.
+    /// Until two iterations agree and a command passes.
     Plateau,
-    /// Two agents at once on branches of their own, then two in a row that get their outputs.
+    /// Two parallel agents on their own branches, then two in a row that get their outputs.
     Pipeline,
     /// A goal whose check passes in the third iteration.
     Goal,
@@ -60,13 +60,13 @@ impl Scenario {
     }
 }
 
-/// Which processes of a run.
+/// The processes of a run to kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Engine,
     Keeper,
     Agent,
-    /// Git, and what the agent calls.
+    /// Git, and the processes started by the agent.
     Other,
 }
 
@@ -161,7 +161,7 @@ impl World {
         self.command(arguments, crash_at).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// Starts the run, with an engine that may be told where to crash.
+    /// Starts the run; the engine crashes at the given point, if any.
     pub(super) fn start(&self, crash_at: &str) -> Child {
         let agent = self.path("agent.sh").display().to_string();
         let what = match self.scenario {
@@ -176,8 +176,8 @@ impl World {
         self.spawn(&[self.scenario.kind(), "run", what, NAME, "--agent", &agent], crash_at)
     }
 
-    /// An engine that goes on with the run, which may be told where to crash.
-    pub(super) fn go_on(&self, crash_at: &str) -> Child {
+    /// Starts an engine that resumes the run and crashes at the given point, if any.
+    pub(super) fn spawn_resume(&self, crash_at: &str) -> Child {
         self.spawn(&[self.scenario.kind(), "resume", &self.name()], crash_at)
     }
 
@@ -185,26 +185,26 @@ impl World {
         finish(&mut self.command(&[self.scenario.kind(), "resume", &self.name()], ""), b"")
     }
 
-    /// What the run is called; that of a goal gets its name when it is made.
+    /// The name of the run; that of a goal is chosen when it is created.
     pub(super) fn name(&self) -> String {
         let is_named = self.scenario != Scenario::Goal;
         let stored = || self.sql("SELECT name FROM runs ORDER BY started_at_ms DESC").into_iter().next();
         if is_named { None } else { stored() }.unwrap_or_else(|| NAME.to_owned())
     }
 
-    /// The first column of what the store answers.
+    /// The first column of a query.
     pub(super) fn sql(&self, sql: &str) -> Vec<String> {
         let db = rusqlite::Connection::open(self.path("home/goals.db")).unwrap();
         let Ok(mut statement) = db.prepare(sql) else { return Vec::new() };
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
-    /// Whether the store says that the run is over.
+    /// Whether the run is over according to the store.
     fn is_over(&self) -> bool {
         self.sql("SELECT status FROM runs").iter().all(|status| status != "running")
     }
 
-    /// Goes on after whatever was killed, as a user would, until the run is over.
+    /// Resumes the run, as a user would, until it is over.
     pub(super) fn to_its_end(&self) -> Truth {
         for _ in 0..MOST_RESUMES {
             let output = self.resume();
@@ -212,7 +212,7 @@ impl World {
                 2 => {
                     assert!(self.start("").wait().unwrap().success(), "a run that never came to be starts afresh");
                 }
-                // It was over before: that is said, and everything is left in order.
+                // The run was already over: the command reports it and leaves everything in order.
                 0 | 3 => {}
                 _ => panic!("{output:?}\n{}", self.story()),
             }
@@ -224,7 +224,7 @@ impl World {
         panic!("no end in sight\n{}", self.story());
     }
 
-    /// Waits until a process of this world is held at its crash point, or until the engine is gone.
+    /// Waits until a process is held at its crash point, or the engine is gone.
     pub(super) fn is_held(&self, engine: &mut Child) -> bool {
         let patience = Instant::now() + PATIENCE;
         while Instant::now() < patience {
@@ -240,7 +240,7 @@ impl World {
         panic!("the engine hangs\n{}", self.story());
     }
 
-    /// Kills these and lets the others go on; how many were hit.
+    /// Kills these processes and continues the others; returns how many were killed.
     pub(super) fn kill(&self, engine: &mut Child, victims: impl Fn(Part) -> bool) -> usize {
         let all = self.processes(engine);
         let hit: Vec<i32> = all.iter().filter(|(_, part)| victims(*part)).map(|(pid, _)| *pid).collect();
@@ -256,7 +256,7 @@ impl World {
     pub(super) fn kill_victims(&self, engine: &mut Child, victims: Victims) -> usize {
         let mut hit = self.kill(engine, |part| victims.include(part));
         if victims == Victims::All {
-            // One that was just being born is found by the next look.
+            // A process that was just starting is found in the next round.
             while self.kill(engine, |_| true) > 0 {
                 hit += 1;
             }
@@ -264,7 +264,7 @@ impl World {
         hit
     }
 
-    /// The living processes of this world. Everything that belongs to a run has its home in the environment.
+    /// The live processes of this test: all processes of a run have its home in their environment.
     pub(super) fn processes(&self, engine: &Child) -> Vec<(i32, Part)> {
         let mark = format!("STEADFAST_HOME={}", self.path("home").display());
         let agent = self.path("agent.sh").display().to_string();
@@ -289,7 +289,7 @@ impl World {
         found
     }
 
-    /// What agents noted, and what the engine did.
+    /// The records of the agents and the log of the engine.
     pub(super) fn story(&self) -> String {
         let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
         let mut logs = vec![read(self.path("book/log"))];
@@ -319,11 +319,11 @@ fn state(pid: i32) -> Option<char> {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // A test that failed leaves nothing running.
-        let mut nobody = Command::new("true").spawn().unwrap();
-        let _ = nobody.wait();
+        // A failed test leaves no process running.
+        let mut placeholder = Command::new("true").spawn().unwrap();
+        let _ = placeholder.wait();
         for _ in 0..20 {
-            if self.kill(&mut nobody, |_| true) == 0 {
+            if self.kill(&mut placeholder, |_| true) == 0 {
                 break;
             }
         }

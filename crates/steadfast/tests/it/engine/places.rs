@@ -1,4 +1,4 @@
-//! Where iterations work: in worktrees, alone or one for all; and what is told when such a place is lost.
+//! Worktrees of iterations, separate or shared, and the reports when one is lost.
 
 use steadfast_engine::publish;
 use steadfast_model::run::{Check, Checked};
@@ -25,7 +25,7 @@ impl World {
     }
 }
 
-/// Keeps what people are told.
+/// Keeps the notes for the user.
 #[derive(Default)]
 struct Notes(Vec<String>);
 
@@ -61,7 +61,7 @@ fn parallel_iterations_work_on_branches_of_their_own() {
 }
 
 #[test]
-fn a_rule_is_never_tested_in_another_place() {
+fn a_rule_is_not_checked_if_its_worktree_is_lost() {
     let world = World::new();
     let project = world.path("project").display().to_string();
     let script = format!("mv {project}/.git {project}/git; touch {project}/ok");
@@ -79,7 +79,7 @@ fn a_rule_is_never_tested_in_another_place() {
 }
 
 #[test]
-fn work_that_cannot_be_committed_is_told_once() {
+fn work_that_cannot_be_committed_is_reported_once() {
     let world = World::new();
     let script = "echo bad > \"$(git rev-parse --git-path index)\"; echo $STEADFAST_ITERATION >> lines";
     world.create_apart(&plan(vec![stage("work", script, 3, Rule::FixedN)]));
@@ -92,7 +92,7 @@ fn work_that_cannot_be_committed_is_told_once() {
 }
 
 #[test]
-fn a_request_to_stop_is_seen_while_git_makes_a_worktree() {
+fn a_stop_request_is_honoured_while_git_creates_a_worktree() {
     let world = World::new();
     world.create_apart(&plan(vec![stage("work", "echo $STEADFAST_ITERATION >> lines", 1, Rule::FixedN)]));
     let (begun, over) = (world.path("begun"), world.path("over"));
@@ -101,15 +101,15 @@ fn a_request_to_stop_is_seen_while_git_makes_a_worktree() {
         .unwrap();
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     std::thread::scope(|scope| {
-        let driving = scope.spawn(|| world.go_on());
+        let driving = scope.spawn(|| world.resume());
         eventually(|| begun.exists().then_some(()));
         let stopping = Stopping { status: RunStatus::Killed, reason: "killed".into() };
         world.store().write(|db| db.request_stop(RUN, Some(&stopping))).unwrap();
         assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Killed, "killed"));
     });
-    assert!(!over.exists(), "nobody waited for git");
+    assert!(!over.exists(), "git was not waited for");
     std::fs::remove_file(&hook).unwrap();
     dispatcher::reopen(&mut world.store(), &engine(world.root.path()), RUN, None).unwrap();
-    assert_eq!(ended(&world.go_on()), (RunStatus::Completed, "fixed-n"));
+    assert_eq!(ended(&world.resume()), (RunStatus::Completed, "fixed-n"));
     assert_eq!(world.git(&["show", "steadfast/test/run:lines"]), "1\n");
 }

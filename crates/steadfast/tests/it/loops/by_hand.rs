@@ -1,4 +1,4 @@
-//! The registry in people's hands while engines run, runs of other stores, and what older tools left in it.
+//! Edits of the registry while engines run, runs of other stores, and entries of older tools.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::attempts::eventually;
 use crate::env::{Output, finish};
 use crate::runs::{COUNTING, World};
 
-/// Works until it is let go.
+/// Runs until the file `go` exists.
 const WAITING: &str = "echo x >> begun; while [ ! -e go ]; do sleep 0.05; done; echo done $STEADFAST_ITERATION";
 
 fn keys(world: &World) -> Vec<String> {
@@ -18,7 +18,7 @@ fn keys(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn a_lost_registry_lists_every_loop_that_runs() {
+fn a_lost_registry_is_restored_with_every_running_loop() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     for name in ["a", "b", "c"] {
@@ -70,7 +70,7 @@ fn a_name_has_one_engine_whatever_the_store() {
     for cleaned in elsewhere(&world, &["loop", "cleanup"]) {
         assert_eq!(cleaned.succeeds().stdout.trim(), "nothing to clean up");
     }
-    // The home has the lock of a run, the store has the run.
+    // The lock of a run is in the home, the run in the store.
     let mut command = world.env.command(&["loop", "cleanup"]);
     command.env("STEADFAST_HOME", world.env.path("other-home")).env("STEADFAST_DB", world.env.store());
     assert_eq!(finish(&mut command, b"").succeeds().stdout.trim(), "nothing to clean up");
@@ -83,7 +83,7 @@ fn a_name_has_one_engine_whatever_the_store() {
     assert_eq!(world.ends("loop", "one")["status"], json!("completed"));
     let lock = world.claude(".steadfast-loop-one.lock");
     eventually(|| Some(()).filter(|()| !lock.exists()));
-    // A lock that a killed engine left is none.
+    // The lock file of a killed engine is not locked.
     std::fs::write(&lock, "{\"pid\": 1}").unwrap();
     let [again, _] = elsewhere(&world, &["loop", "run", "once", "one", "--agent", &agent]);
     again.succeeds();
@@ -126,7 +126,7 @@ fn a_run_of_an_older_tool_is_brought_in_with_its_maximum_and_progress_and_ends_a
 }
 
 #[test]
-fn a_progress_file_that_was_deleted_is_there_for_the_next_agent() {
+fn a_deleted_progress_file_is_created_for_the_next_agent() {
     let world = World::new();
     world.loop_type("three", "completion: fixed-n\nruns: 3");
     let script = "ls .claude/loop-progress >> seen; rm -r .claude/loop-progress; echo did $STEADFAST_ITERATION";
@@ -135,7 +135,7 @@ fn a_progress_file_that_was_deleted_is_there_for_the_next_agent() {
 }
 
 #[test]
-fn an_entry_made_by_hand_is_told_for_what_it_is() {
+fn an_entry_made_by_hand_is_marked_as_such() {
     let world = World::new();
     let registry = json!({"sessions": {"loop-hand": {"type": "loop", "status": "running"}}});
     world.write(&world.claude("loop-sessions.json"), &registry.to_string());

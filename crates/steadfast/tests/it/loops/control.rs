@@ -1,4 +1,4 @@
-//! Starting in the background, watching, killing, resuming, cleaning up; and edits by hand.
+//! Detach, list, attach, kill, resume, cleanup, and edits by hand.
 
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::attempts::{eventually, is_alive};
 use crate::env::finish;
 use crate::runs::{COUNTING, World, signal, wait};
 
-/// Says who it is, and works until it is ended.
+/// Records its pid and runs until it is ended.
 const ENDLESS: &str = "echo $$ > agent; echo begun; while :; do sleep 0.05; done";
 
 #[test]
@@ -64,7 +64,7 @@ fn leaving_an_attached_run_does_not_end_it() {
     world.loop_type("open", "completion: {promise: NEVER}");
     world.loop_run(&["open"], ENDLESS, &["-d"]).succeeds();
     let attached = world.watch(&["loop", "attach", "open"]);
-    // By then it notices Ctrl-C.
+    // The handler for Ctrl-C is installed by then.
     attached.says("begun");
     signal(&attached.child, Signal::INT);
     let output = attached.wait();
@@ -75,7 +75,7 @@ fn leaving_an_attached_run_does_not_end_it() {
 }
 
 #[test]
-fn ctrl_c_ends_agent_and_run_with_exit_130_and_a_hint() {
+fn ctrl_c_stops_agent_and_run_with_exit_130_and_a_hint() {
     for (by, name) in [(Signal::INT, "INT"), (Signal::HUP, "HUP"), (Signal::TERM, "TERM")] {
         let world = World::new();
         world.loop_type("open", "completion: {promise: NEVER}");
@@ -93,9 +93,9 @@ fn ctrl_c_ends_agent_and_run_with_exit_130_and_a_hint() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_an_agent_that_does_not_want_to_end() {
+fn a_second_ctrl_c_kills_an_agent_that_ignores_the_first() {
     let world = World::new();
-    // Its time to end itself would be a minute.
+    // The grace period would be a minute.
     let config = world.env.home().join("config.toml");
     let text = std::fs::read_to_string(&config).unwrap().replace("grace_ms = 300", "grace_ms = 60000");
     std::fs::write(&config, text).unwrap();
@@ -113,7 +113,7 @@ fn a_second_ctrl_c_ends_an_agent_that_does_not_want_to_end() {
 }
 
 #[test]
-fn marking_the_entry_killed_by_jq_stops_the_run() {
+fn marking_the_entry_killed_with_jq_stops_the_run() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}");
     world.loop_run(&["open", "edited"], ENDLESS, &["-d"]).succeeds();
@@ -127,7 +127,7 @@ fn marking_the_entry_killed_by_jq_stops_the_run() {
 }
 
 #[test]
-fn an_entry_that_was_removed_by_hand_stays_removed_and_one_that_was_added_is_listed() {
+fn entries_removed_by_hand_stay_removed_and_added_ones_are_listed() {
     let world = World::new();
     world.loop_type("three", "completion: fixed-n\nruns: 3");
     let script = "echo x >> tries; [ $STEADFAST_ITERATION != 2 ] || while [ ! -e go ]; do sleep 0.02; done";
@@ -144,7 +144,7 @@ fn an_entry_that_was_removed_by_hand_stays_removed_and_one_that_was_added_is_lis
 }
 
 #[test]
-fn a_second_engine_on_a_name_is_refused_with_what_to_do_about_the_first() {
+fn a_second_engine_for_a_name_is_refused_with_a_hint() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}");
     world.loop_run(&["open", "one"], ENDLESS, &["-d"]).succeeds();
@@ -156,7 +156,7 @@ fn a_second_engine_on_a_name_is_refused_with_what_to_do_about_the_first() {
 }
 
 #[test]
-fn many_that_want_one_name_at_once_are_one_engine_and_refusals() {
+fn concurrent_starts_with_one_name_give_one_engine() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}");
     let agent =
@@ -167,13 +167,13 @@ fn many_that_want_one_name_at_once_are_one_engine_and_refusals() {
     std::fs::write(world.in_project("go"), "").unwrap();
     let mut codes: Vec<i32> = runs.into_iter().map(|run| wait(run).code).collect();
     codes.sort_unstable();
-    // Whoever came after the end may have had a run of its own.
+    // A process that came after the end may have started its own run.
     assert!(codes.starts_with(&[0]) && codes.iter().all(|code| [0, 3].contains(code)), "{codes:?}");
     assert_eq!(world.lines("agents").len(), codes.iter().filter(|code| **code == 0).count());
 }
 
 #[test]
-fn a_run_whose_engine_was_killed_is_told_apart_killed_and_resumed() {
+fn a_run_with_a_dead_engine_is_shown_killed_and_resumed() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: DONE}");
     let script = "echo $$ >> agents; [ -e go ] || while :; do sleep 0.05; done; echo '<promise>DONE</promise>'";
@@ -202,7 +202,7 @@ fn a_run_whose_engine_was_killed_is_told_apart_killed_and_resumed() {
 }
 
 #[test]
-fn cleanup_marks_zombies_stops_orphans_and_forgets_what_is_old() {
+fn cleanup_marks_zombies_stops_orphans_and_removes_old_runs() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}").loop_type("once", "completion: fixed-n\nruns: 1");
     world.loop_run(&["open", "zombie"], ENDLESS, &["-d"]).succeeds();
@@ -238,7 +238,7 @@ fn cleanup_marks_zombies_stops_orphans_and_forgets_what_is_old() {
 }
 
 #[test]
-fn in_tmux_the_flags_reach_the_engine_whatever_environment_its_server_has() {
+fn tmux_passes_the_flags_to_the_engine() {
     if std::process::Command::new("tmux").arg("-V").output().is_err() {
         return;
     }
@@ -251,7 +251,7 @@ fn in_tmux_the_flags_reach_the_engine_whatever_environment_its_server_has() {
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("TMUX_TMPDIR", &sockets);
         finish(command.args(arguments), b"")
     };
-    // The server is there already, and knows nothing of this world.
+    // The tmux server already runs, without this test's environment.
     assert_eq!(tmux(&["new-session", "-d", "-s", "other", "sleep 60"]).code, 0);
     let agent = world.agent("cat > prompt; echo done");
     let mut command = world.env.command(&["loop", "run", "once", "in.tmux", "--max", "3", "--agent", &agent, "--tmux"]);
@@ -266,7 +266,7 @@ fn in_tmux_the_flags_reach_the_engine_whatever_environment_its_server_has() {
 }
 
 #[test]
-fn a_run_whose_agent_is_gone_is_left_as_it_is() {
+fn resume_without_the_agents_program_changes_nothing() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}");
     let agent = world.in_project("a.sh");
@@ -280,7 +280,7 @@ fn a_run_whose_agent_is_gone_is_left_as_it_is() {
 }
 
 #[test]
-fn the_registrys_key_is_a_name_and_a_directory_below_points_up() {
+fn a_registry_key_is_accepted_as_a_name_and_a_subdirectory_gets_a_hint() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     world.loop_run(&["once", "a"], "echo fine", &[]).succeeds();

@@ -1,4 +1,4 @@
-//! Runs that end in the middle of something: what came through is tested later, and nothing of the middle runs on.
+//! Runs that end in the middle of an iteration: finished work is checked later, and no process is left.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::attempts::{eventually, is_alive};
 use crate::runs::{COUNTING, World, signal, wait};
 
-/// A test that does not end the first time and passes the second time.
+/// A check that hangs the first time and passes the second time.
 const TESTED: &str = "completion: {verify: ['./test.sh']}\nruns: 1";
 
 fn tested() -> World {
@@ -26,7 +26,7 @@ fn tester(world: &World) -> String {
     eventually(|| world.lines("testers").pop())
 }
 
-fn goes_on_with_the_test(world: &World) {
+fn resumes_with_the_check(world: &World) {
     let output = world.run(&["loop", "resume", "tested", "--json"]);
     let status = output.succeeds().json();
     let told = (&status["status"], &status["reason"], &status["iteration"]);
@@ -35,7 +35,7 @@ fn goes_on_with_the_test(world: &World) {
 }
 
 #[test]
-fn an_iteration_whose_test_was_interrupted_is_tested_by_whoever_goes_on() {
+fn resume_runs_an_interrupted_check_again() {
     let world = tested();
     let agent = world.agent(COUNTING);
     let run = world.spawn(&["loop", "run", "tested", "--agent", &agent]);
@@ -44,18 +44,18 @@ fn an_iteration_whose_test_was_interrupted_is_tested_by_whoever_goes_on() {
     assert_eq!(wait(run).code, 130);
     assert!(!is_alive(&first));
     assert_eq!(world.status("loop", "tested")["iteration"], json!(0), "not counted before its test");
-    goes_on_with_the_test(&world);
+    resumes_with_the_check(&world);
 
     let world = tested();
     world.loop_run(&["tested"], COUNTING, &["-d"]).succeeds();
     let first = tester(&world);
     world.run(&["loop", "kill", "tested"]).succeeds();
     assert!(!is_alive(&first));
-    goes_on_with_the_test(&world);
+    resumes_with_the_check(&world);
 }
 
 #[test]
-fn a_test_whose_engine_was_killed_is_ended_by_kill_cleanup_and_resume() {
+fn kill_cleanup_and_resume_end_a_check_of_a_killed_engine() {
     for verb in [Some("kill"), Some("cleanup"), None] {
         let world = tested();
         world.loop_run(&["tested"], COUNTING, &["-d"]).succeeds();
@@ -74,17 +74,17 @@ fn a_test_whose_engine_was_killed_is_ended_by_kill_cleanup_and_resume() {
             None => {}
         }
         assert_eq!(is_alive(&first), verb.is_none(), "{verb:?}");
-        goes_on_with_the_test(&world);
+        resumes_with_the_check(&world);
         assert!(!is_alive(&first), "{verb:?}");
     }
 }
 
 #[test]
-fn an_agent_in_a_session_of_its_own_is_gone_before_the_next_one_starts() {
+fn processes_in_their_own_session_end_before_the_next_agent_starts() {
     let world = World::new();
     world.loop_type("late", "completion: fixed-n\nruns: 1\ntimeout: 1s\nlimits: {errors: 2}");
     let script = "echo $$ >> agents; while :; do sleep 0.05; done";
-    // Each one looks whether the one before it is there; a zombie is not.
+    // Each agent checks whether the previous one is alive; a zombie is not.
     let look = "[ -e agents ] && s=$(cat /proc/$(cat agents)/stat 2>/dev/null) && case \"$s\" in *') Z '*) ;; *) echo twin >> twins;; esac";
     let agent = world.agent(&format!("{look}; {script}"));
     let output = world.run(&["loop", "run", "late", "--agent", &format!("setsid -w {agent}")]);
@@ -95,18 +95,18 @@ fn an_agent_in_a_session_of_its_own_is_gone_before_the_next_one_starts() {
 }
 
 #[test]
-fn who_waits_for_what_a_killed_keeper_left_says_so() {
+fn waiting_for_an_agent_of_a_killed_supervisor_is_reported() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     let script = "echo $$ >> agents; while [ ! -e go ]; do sleep 0.05; done";
     world.loop_run(&["once"], script, &["-d"]).succeeds();
     let agent = eventually(|| world.lines("agents").pop());
     let run_id = world.status("loop", "once")["run_id"].as_str().unwrap().to_owned();
-    let keeper = std::fs::read(world.env.home().join("runs").join(run_id).join("1-1-1/pid")).unwrap();
-    let keeper: Value = serde_json::from_slice(&keeper).unwrap();
+    let identity = std::fs::read(world.env.home().join("runs").join(run_id).join("1-1-1/pid")).unwrap();
+    let identity: Value = serde_json::from_slice(&identity).unwrap();
     kill_process(world.engine("loop", "once"), Signal::KILL).unwrap();
-    let keeper = i32::try_from(keeper["identity"]["pid"].as_i64().unwrap()).unwrap();
-    kill_process(Pid::from_raw(keeper).unwrap(), Signal::KILL).unwrap();
+    let supervisor = i32::try_from(identity["identity"]["pid"].as_i64().unwrap()).unwrap();
+    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
     eventually(|| Some(()).filter(|()| world.status("loop", "once")["live"] == json!(false)));
     let resumed = world.spawn(&["loop", "resume", "once"]);
     let waits = format!("waiting for process {agent} of iteration 1, whose keeper is gone; `kill once` ends it");
@@ -118,7 +118,7 @@ fn who_waits_for_what_a_killed_keeper_left_says_so() {
 }
 
 #[test]
-fn who_reads_along_and_leaves_keeps_nobody_there() {
+fn a_closed_reader_ends_logs_and_attach_but_not_the_run() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}");
     let silent = "echo begun; while :; do sleep 0.05; done";
@@ -147,7 +147,7 @@ fn who_reads_along_and_leaves_keeps_nobody_there() {
 }
 
 #[test]
-fn logs_say_when_they_show_less_than_was_asked_for() {
+fn logs_report_when_they_show_less_than_requested() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     world.loop_run(&["once"], "yes a line of output | head -c 3000000", &[]).succeeds();

@@ -1,5 +1,4 @@
-//! What went wrong in the shell tools before, by the numbers of their list of failures: wrong results (6.1) and lost
-//! state (6.2).
+//! Known failures of earlier shell tools, by the numbers of a list of them: wrong results (6.1) and lost state (6.2).
 
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
@@ -20,14 +19,14 @@ fn wrong_results_1_an_agent_that_fails_fails_the_run() {
         let output = world.loop_run(&["five"], &format!("echo x >> tries; {script}"), &["--json"]);
         let status = output.json();
         assert_eq!((output.code, &status["status"], &status["iteration"]), (1, &json!("failed"), &json!(0)));
-        // 8: and why it failed reaches the reader.
+        // 8: the reason of the failure is shown.
         assert!(status["reason"].as_str().unwrap().contains(code), "{status}");
         assert_eq!((world.lines("tries").len(), &world.entry("loop-five")["status"]), (5, &json!("failed")));
     }
 }
 
 #[test]
-fn wrong_results_2_a_forgotten_result_and_a_reported_error_are_no_success() {
+fn wrong_results_2_a_missing_result_or_reported_error_is_a_failure() {
     for script in
         ["echo I forgot to vote", "echo '{\"decision\":\"error\",\"reasoning\":\"risky\"}' > $STEADFAST_RESULT"]
     {
@@ -44,7 +43,7 @@ fn wrong_results_2_a_forgotten_result_and_a_reported_error_are_no_success() {
 }
 
 #[test]
-fn wrong_results_3_a_finished_name_begins_anew_and_old_history_does_not_count() {
+fn wrong_results_3_a_finished_name_starts_without_its_old_history() {
     let world = World::new();
     world.loop_type("improve", "completion: plateau");
     let script = "echo x >> tries; echo 'PLATEAU: true'";
@@ -80,7 +79,7 @@ fn wrong_results_6_inputs_reach_the_prompt_word_for_word() {
 }
 
 #[test]
-fn wrong_results_7_a_killed_run_goes_on() {
+fn wrong_results_7_a_killed_run_can_be_resumed() {
     let world = World::new();
     world.loop_type("three", "completion: fixed-n\nruns: 3");
     let script = "echo $STEADFAST_ITERATION >> tries; [ $STEADFAST_ITERATION != 2 ] || [ -e go ] || sleep 60";
@@ -93,10 +92,10 @@ fn wrong_results_7_a_killed_run_goes_on() {
     assert_eq!(iterations(&world.json("loop-state-three.json")), [1, 2, 3]);
 }
 
-/// 1: the engine dies after the last iteration is recorded. 2: between any two writes of an iteration. 7: the files agree.
+/// 1: the engine dies after it recorded the last iteration. 2: between any two writes. 7: the files agree.
 #[test]
-fn lost_state_1_2_7_a_crash_at_any_place_repeats_and_loses_nothing() {
-    // Saved are the start, the end of the first iteration, and that of the second with the run's.
+fn lost_state_1_2_7_a_crash_anywhere_repeats_and_loses_nothing() {
+    // Saved steps: the start, the end of the first iteration, and the end of the second with the end of the run.
     let points =
         ["before_save", "saved", "shown"].iter().flat_map(|at| (1..=3).map(move |nth| format!("engine.{at}:{nth}")));
     for point in points.chain(["engine.attempt_ended:1".to_owned(), "engine.attempt_ended:2".to_owned()]) {
@@ -107,7 +106,7 @@ fn lost_state_1_2_7_a_crash_at_any_place_repeats_and_loses_nothing() {
         assert_eq!(finish(command.env("STEADFAST_CRASH_AT", &point), b"").code, -1, "{point}");
         let was_over = world.env.sql("SELECT status FROM runs")[0][0] == "completed";
         let output = world.run(&["loop", "resume", "two"]);
-        // An end that was saved and not shown is shown by resume; one that was shown is nothing to resume.
+        // Resume publishes an end that was saved only; after a published end there is nothing to resume.
         assert!(output.code == 0 || (was_over && output.code == 3), "{point}: {output:?}");
         let status = world.status("loop", "two");
         assert_eq!((&status["status"], &status["reason"]), (&json!("completed"), &json!("fixed-n")), "{point}");
@@ -119,7 +118,7 @@ fn lost_state_1_2_7_a_crash_at_any_place_repeats_and_loses_nothing() {
     }
 }
 
-/// 3: two writers of one file. 5: readers that see half of one. 11: ends that are not written down.
+/// 3: two writers of one file. 5: readers that see a partial file. 11: ends that are not recorded.
 #[test]
 fn lost_state_3_5_11_twenty_loops_at_once_in_one_project_lose_nothing() {
     let world = World::new();
@@ -129,7 +128,7 @@ fn lost_state_3_5_11_twenty_loops_at_once_in_one_project_lose_nothing() {
     let runs: Vec<_> = names.iter().map(|name| world.spawn(&["loop", "run", "two", name, "--agent", &agent])).collect();
     let mut waiting: Vec<_> = runs.into_iter().map(|run| std::thread::spawn(move || crate::runs::wait(run))).collect();
     while waiting.iter().any(|run| !run.is_finished()) {
-        // Whenever it is read, it is whole.
+        // Every read sees a complete file.
         if let Ok(text) = std::fs::read_to_string(world.claude("loop-sessions.json")) {
             serde_json::from_str::<Value>(&text).unwrap();
         }
@@ -166,7 +165,7 @@ fn lost_state_4_an_orphan_agent_is_waited_for_and_never_doubled() {
     assert_eq!(world.status("loop", "once")["history"][0]["summary"], json!("mine"));
 }
 
-/// 6: a lock file that is unlinked, or left by a dead engine, locks nobody in or out.
+/// 6: a lock file that is unlinked, or left by a dead engine, blocks nothing.
 #[test]
 fn lost_state_6_a_stale_lock_is_no_lock() {
     let world = World::new();
@@ -178,9 +177,9 @@ fn lost_state_6_a_stale_lock_is_no_lock() {
     world.run(&["loop", "kill", "once"]).succeeds();
 }
 
-/// 10: the recipe of the old tools could leave a registry of no bytes.
+/// 10: the recipe of the old tools could leave an empty registry.
 #[test]
-fn lost_state_10_an_empty_registry_is_put_aside_and_told() {
+fn lost_state_10_an_empty_registry_is_moved_and_reported() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     world.write(&world.claude("loop-sessions.json"), "");
@@ -191,7 +190,7 @@ fn lost_state_10_an_empty_registry_is_put_aside_and_told() {
 
 /// 12: unbounded growth.
 #[test]
-fn lost_state_12_ten_thousand_iterations_are_shown_and_gone_on_with() {
+fn lost_state_12_ten_thousand_iterations_are_shown_and_continued() {
     let world = World::new();
     world.loop_type("many", "completion: {promise: DONE}\nlimits: {idle: 0}");
     let script = "[ -e go ] && echo '<promise>DONE</promise>' || echo no";

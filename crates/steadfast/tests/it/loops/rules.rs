@@ -1,4 +1,4 @@
-//! Each rule of completion, and each limit, with its exit code.
+//! Every completion rule and every limit, with its exit code.
 
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn every_rule_of_completion_ends_its_loop() {
     ] {
         let world = World::new();
         world.loop_type("rule", yaml);
-        // A tracker that shows what the agent left.
+        // A `bd` that lists the open beads.
         world.write(&world.env.path("bin/bd"), "#!/bin/sh\ncat beads\n");
         let path = format!("{}:{}", world.env.path("bin").display(), std::env::var("PATH").unwrap());
         std::process::Command::new("chmod").args(["+x", world.env.path("bin/bd").to_str().unwrap()]).status().unwrap();
@@ -46,7 +46,7 @@ fn every_rule_of_completion_ends_its_loop() {
 }
 
 #[test]
-fn limits_end_a_loop_with_exit_5_and_it_goes_on_with_larger_ones() {
+fn limits_end_a_loop_with_exit_5_and_larger_ones_continue_it() {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}\nlimits: {idle: 0}");
     let script = "echo x >> tries; echo \"$STEADFAST_ITERATION\"";
@@ -56,7 +56,7 @@ fn limits_end_a_loop_with_exit_5_and_it_goes_on_with_larger_ones() {
     assert_eq!(world.entry("loop-a")["status"], "completed");
     assert_eq!(world.json("loop-state-a.json")["reason"], "max_iterations");
 
-    // Without a larger maximum there is nothing to go on with.
+    // Without a larger maximum there is nothing left to run.
     world.run(&["loop", "resume", "a"]).fails_with(3, "its maximum is 2");
     world.run(&["loop", "resume", "a", "--max", "2"]).fails_with(3, "its maximum is 2");
     let output = world.run(&["loop", "resume", "a", "--max", "3"]);
@@ -72,11 +72,11 @@ fn history(state: &serde_json::Value) -> Vec<i64> {
     state["history"].as_array().unwrap().iter().map(|entry| entry["iteration"].as_i64().unwrap()).collect()
 }
 
-/// An agent whose every iteration costs three quarters of a dollar and 750 tokens.
+/// An agent that uses $0.75 and 750 tokens per iteration.
 fn world_that_costs(config: &str) -> World {
     let world = World::new();
     world.loop_type("open", "completion: {promise: NEVER}\nlimits: {idle: 0}");
-    // What Claude Code prints at its end.
+    // The final event of Claude Code.
     let result = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.75,"usage":{"input_tokens":700,"output_tokens":50}}"#;
     let agent = world.env.path("claude");
     world.write(&agent, &format!("#!/bin/sh\ncat > /dev/null\necho '{result}'\n"));
@@ -92,7 +92,7 @@ fn add_to_config(world: &World, more: &str) {
 }
 
 #[test]
-fn money_ends_a_loop_and_more_of_it_lets_it_go_on() {
+fn a_spend_limit_ends_a_loop_and_a_larger_one_continues_it() {
     let world = world_that_costs("");
     let output = world.run(&["loop", "run", "open", "m", "--usd", "1.5", "--max", "9", "--json"]);
     assert_eq!(output.code, 5, "{output:?}");
@@ -107,7 +107,7 @@ fn money_ends_a_loop_and_more_of_it_lets_it_go_on() {
 }
 
 #[test]
-fn a_cap_of_the_day_holds_for_all_loops_and_goals_together() {
+fn a_daily_cap_covers_all_loops_and_goals() {
     let world = world_that_costs("[limits]\ndaily_usd = 1.0\n");
     let output = world.run(&["loop", "run", "open", "m", "--max", "9", "--json"]);
     let status = output.json();
@@ -145,7 +145,7 @@ fn a_budget_profile_caps_the_iterations_unless_a_maximum_is_given() {
 }
 
 #[test]
-fn a_usage_limit_is_waited_out_and_the_same_iteration_tried_again() {
+fn a_usage_limit_is_waited_out_and_the_iteration_retried() {
     let world = World::new();
     world.loop_type("two", "completion: fixed-n\nruns: 2");
     let script = "echo $STEADFAST_ITERATION >> tries

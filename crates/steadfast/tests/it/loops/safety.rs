@@ -1,11 +1,11 @@
-//! What comes from outside — names, links, outputs, definitions of a repository — changes nothing that it should not.
+//! Hostile names, links, outputs and repository definitions.
 
 use serde_json::json;
 
 use crate::runs::{COUNTING, World};
 
 #[test]
-fn names_that_leave_their_place_are_refused_everywhere() {
+fn names_with_path_traversal_are_refused_everywhere() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     for name in ["../x", "a/b", "..", "-x", "a b", "a\nb", "x\u{1b}[0m"] {
@@ -41,7 +41,7 @@ fn a_link_that_leaves_the_project_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn pipes_that_an_agent_leaves_keep_nobody_waiting() {
+fn a_pipe_left_by_an_agent_does_not_block() {
     let world = World::new();
     world.loop_type(
         "open",
@@ -77,10 +77,10 @@ fn a_bad_state_file_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_state_file_that_could_not_be_written_is_written_by_the_next_look() {
+fn status_writes_a_state_file_that_failed_before() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
-    // The agent makes two files unusable while its run goes on.
+    // The agent makes two files unusable during the run.
     let script = "ln -s /etc/hostname .claude/loop-completions.json
         mv .claude/loop-state-once.json kept; mkdir .claude/loop-state-once.json; echo done";
     world.loop_run(&["once"], script, &[]).succeeds();
@@ -96,7 +96,7 @@ fn a_state_file_that_could_not_be_written_is_written_by_the_next_look() {
 }
 
 #[test]
-fn ten_megabytes_of_output_and_control_characters_harm_nobody() {
+fn ten_megabytes_of_output_with_control_characters_are_harmless() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     let script = "head -c 10000000 /dev/zero | tr '\\0' 'x'; printf '\\nred \\033[31m\\007\\000 end\\n'";
@@ -119,7 +119,7 @@ fn commands_of_the_repository_run_and_are_named() {
     let told = run(&[]).succeeds().stderr.clone();
     assert!(told.contains("note: this project's own loop runs: `touch ran; true`\n"), "{told}");
     assert!(world.in_project("ran").exists());
-    // An agent of the repository is a command as well; a prompt is none, and neither is what the user says.
+    // A repository's agent is a command too; a prompt and the user's own flags are not.
     world.loop_type_in(&folder, "own", "completion: fixed-n\nruns: 1\nagent: \"sh -c 'touch own'\"");
     let told = world.run(&["loop", "run", "own"]).succeeds().stderr.clone();
     assert!(told.contains("own loop runs: `sh -c touch own`"), "{told}");
@@ -130,7 +130,7 @@ fn commands_of_the_repository_run_and_are_named() {
 }
 
 #[test]
-fn commands_in_the_place_of_another_definition_run_only_after_the_user_said_so_and_only_unchanged() {
+fn a_definition_that_shadows_another_needs_trust_until_it_changes() {
     let world = World::new();
     let folder = world.claude("loops");
     world.loop_type("fix", "completion: fixed-n\nruns: 1");
@@ -146,7 +146,7 @@ fn commands_in_the_place_of_another_definition_run_only_after_the_user_said_so_a
     world.loop_type_in(&folder, "fix", "completion: {command: 'touch more; true'}");
     run(&[]).fails_with(3, "has changed since you trusted it");
     assert!(!world.in_project("more").exists());
-    // What is built in is as familiar, also by its path.
+    // The same holds for a built-in type, also if it is named by path.
     world.loop_type_in(&folder, "work", "completion: {command: 'touch more; true'}");
     world.loop_run(&["work"], "true", &[]).fails_with(3, "loops/work/loop.yaml");
     world.loop_run(&[".claude/loops/work", "w"], "true", &[]).fails_with(3, "loops/work/loop.yaml");
@@ -170,7 +170,7 @@ fn a_pipeline_is_trusted_with_the_loop_types_that_it_uses() {
     assert!(told.contains("note: this project's own pipeline runs: `true`"), "{told}");
     world.write(&world.env.home().join("pipelines/own.yaml"), "stages:\n  - {name: a, prompt: hi}\n");
     run("own", &[]).fails_with(3, "pipelines/own.yaml");
-    // A file that the user names is chosen, like a script.
+    // A file that the user names by path is trusted, like a script.
     std::fs::copy(world.claude("pipelines/own.yaml"), world.in_project("mine.yaml")).unwrap();
     let told = run("mine.yaml", &[]).succeeds().stderr.clone();
     assert!(!told.contains("note:"), "{told}");

@@ -1,4 +1,4 @@
-//! Between making a run and its engine's first step, and what keeps a run from being made.
+//! From creating a run to the first step of its engine, and what prevents its creation.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -10,7 +10,7 @@ use crate::runs::{COUNTING, World};
 
 const ENDLESS: &str = "echo $$ > agent; while :; do sleep 0.05; done";
 
-/// A run whose engine is dead, with an agent that lives.
+/// A run with a dead engine and a living agent.
 fn orphaned(world: &World) -> String {
     world.loop_type("open", "completion: {promise: NEVER}");
     world.loop_run(&["open", "it"], ENDLESS, &["-d"]).succeeds();
@@ -25,7 +25,7 @@ fn a_run_that_is_starting_is_left_alone_for_a_while() {
     let world = World::new();
     let agent = orphaned(&world);
     world.loop_run(&["open", "it"], ENDLESS, &[]).fails_with(3, "its engine is gone");
-    // As it is before the engine has come to it.
+    // As before the first step of the engine.
     let now = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
     world.env.execute(&format!("UPDATE runs SET engine_pid = NULL, updated_at_ms = {now}"));
     let refused = world.loop_run(&["open", "it"], ENDLESS, &[]);
@@ -33,14 +33,14 @@ fn a_run_that_is_starting_is_left_alone_for_a_while() {
     assert!(refused.stderr.contains("attach it"), "{refused:?}");
     assert_eq!(world.run(&["loop", "cleanup"]).succeeds().stdout, "nothing to clean up\n");
     assert_eq!((world.status("loop", "it")["status"].as_str(), is_alive(&agent)), (Some("running"), true));
-    // An engine that has not come by then never will.
+    // An engine that has not started by then is dead.
     world.env.execute("UPDATE runs SET updated_at_ms = updated_at_ms - 11000");
     assert_eq!(world.run(&["loop", "cleanup", "--json"]).succeeds().json()["zombies"], json!(["loop-it"]));
     assert!(!is_alive(&agent));
 }
 
 #[test]
-fn what_a_run_lacks_is_told_before_it_is_made() {
+fn missing_requirements_are_reported_before_the_start() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     world.loop_type("tasks", "completion: {checklist: TODO.md}");
@@ -78,7 +78,7 @@ fn a_script_that_is_in_no_commit_works_in_worktrees() {
 }
 
 #[test]
-fn checks_that_do_not_hold_are_told() {
+fn failing_checks_are_reported() {
     let world = World::new();
     world.loop_type("tasks", "completion: {checklist: TODO.md}");
     world.write(&world.in_project("TODO.md"), "- [x] a\n- [ ] b\n");

@@ -1,4 +1,4 @@
-//! What people and scripts see: dry runs, types, scaffolds, faults, help, JSON.
+//! Output of the commands: dry runs, types, scaffolds, faults, help, JSON.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::runs::{COUNTING, World};
 use crate::schemas::check;
 
 #[test]
-fn a_dry_run_shows_the_first_prompt_and_makes_nothing() {
+fn a_dry_run_shows_the_first_prompt_and_creates_nothing() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 4");
     let output = world.loop_run(&["once", "dry"], COUNTING, &["--dry-run"]);
@@ -24,7 +24,7 @@ fn a_dry_run_shows_the_first_prompt_and_makes_nothing() {
 }
 
 #[test]
-fn progress_is_one_line_an_event_where_nobody_has_a_terminal() {
+fn without_a_terminal_progress_is_one_line_per_event() {
     let world = World::new();
     world.loop_type("two", "completion: fixed-n\nruns: 2");
     let script = "echo '{\"summary\":\"did '$STEADFAST_ITERATION'\"}' > $STEADFAST_RESULT";
@@ -36,7 +36,7 @@ fn progress_is_one_line_an_event_where_nobody_has_a_terminal() {
 }
 
 #[test]
-fn new_types_can_be_run_as_they_are_and_are_never_overwritten() {
+fn new_types_run_unedited_and_are_never_overwritten() {
     let world = World::new();
     world.run(&["loop", "new", "mine"]).succeeds();
     world.run(&["loop", "new", "mine"]).fails_with(1, "is there already");
@@ -63,7 +63,7 @@ fn new_types_can_be_run_as_they_are_and_are_never_overwritten() {
 }
 
 #[test]
-fn every_fault_of_a_definition_is_told_with_its_line() {
+fn every_fault_of_a_definition_is_reported_with_its_line() {
     let world = World::new();
     let yaml =
         "name: x\nstages:\n  - name: a\n    lop: work\n    prompt: hi\n    runs: many\n  - name: b\n    loop: wrok\n";
@@ -148,7 +148,7 @@ fn runs_of_older_tools_are_brought_in_once_and_shown() {
 }
 
 #[test]
-fn lists_and_pages_have_the_forms_that_scripts_rely_on() {
+fn list_and_status_match_their_schemas() {
     let world = World::new();
     let listed = |kind: &str| check("run-list.schema.json", &world.run(&[kind, "list", "--json"]).succeeds().json());
     listed("loop");
@@ -167,7 +167,7 @@ fn lists_and_pages_have_the_forms_that_scripts_rely_on() {
 }
 
 #[test]
-fn the_end_of_a_run_shows_on_the_desktop_when_nobody_was_looking() {
+fn a_detached_or_long_run_notifies_the_desktop_at_its_end() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     let shown = world.env.path("shown");

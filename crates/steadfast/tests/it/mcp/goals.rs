@@ -1,4 +1,4 @@
-//! The life of a goal through the tools, and what the worker is not allowed.
+//! The life cycle of a goal through the tools, and what the worker may not do.
 
 use serde_json::json;
 use steadfast_app::action;
@@ -81,7 +81,7 @@ fn a_second_goal_is_refused_with_the_status_of_the_first() {
 }
 
 #[test]
-fn the_worker_may_take_up_what_it_blocked_itself() {
+fn the_worker_may_resume_a_goal_it_blocked_itself() {
     let world = World::new();
     world.register("s1", None, None);
     let mut server = world.server();
@@ -119,13 +119,13 @@ fn the_worker_cannot_clear_a_pause_or_raise_a_budget() {
 }
 
 #[test]
-fn a_goal_the_worker_abandoned_is_not_replaced_without_the_users_word() {
+fn a_goal_abandoned_by_the_worker_is_not_replaced_without_the_user() {
     let world = World::new();
     world.register("s1", Some(clock::now()), None);
     let mut server = world.server();
     for agent in ["", "steadfast:goal-evaluator"] {
         server.call("s1", "create_goal", &json!({"objective": "small budget", "token_budget": 5}));
-        // A subagent is no way around it.
+        // A subagent is refused too.
         let id = world.note("s1", agent);
         let gone = super::world::success(&server.call_with_id("abandon_goal", &json!({}), Some(&id)));
         assert_eq!(gone["goal"]["status"], "abandoned");
@@ -153,7 +153,7 @@ fn the_objective_is_replaced_and_everything_else_stays() {
 }
 
 #[test]
-fn a_waiting_goal_is_paused_until_its_moment_and_no_longer_the_workers_to_resume() {
+fn a_waiting_goal_is_paused_and_the_worker_cannot_resume_it() {
     let world = World::new();
     world.register("s1", None, None);
     let mut server = world.server();
@@ -174,7 +174,7 @@ fn a_waiting_goal_is_paused_until_its_moment_and_no_longer_the_workers_to_resume
 }
 
 #[test]
-fn every_tool_that_needs_a_goal_says_when_there_is_none() {
+fn every_tool_that_needs_a_goal_reports_a_missing_one() {
     let world = World::new();
     world.register("s1", None, None);
     let mut server = world.server();

@@ -60,7 +60,7 @@ fn nine_tools_are_listed_with_closed_schemas_and_described_arguments() {
 }
 
 #[test]
-fn an_unknown_tool_or_method_is_a_protocol_error_and_the_server_goes_on() {
+fn an_unknown_tool_or_method_is_a_protocol_error_and_the_server_continues() {
     let world = World::new();
     let mut server = world.server();
     let answer = server.call_with_id("extend_goal", &json!({}), None);
@@ -152,7 +152,7 @@ fn lines_that_are_not_messages_do_not_end_the_server() {
 }
 
 #[test]
-fn closing_standard_input_ends_the_process_with_0() {
+fn closing_stdin_ends_the_process_with_0() {
     let world = World::new();
     for mut server in [world.server(), world.silent_server_with(&[])] {
         let (status, stderr) = server.end();
@@ -161,7 +161,7 @@ fn closing_standard_input_ends_the_process_with_0() {
 }
 
 #[test]
-fn a_call_that_runs_when_standard_input_closes_is_still_answered() {
+fn a_running_call_is_answered_after_stdin_closes() {
     let world = World::new();
     world.register("s1", None, None);
     let id = world.note("s1", "");

@@ -1,4 +1,4 @@
-//! What a model finds again of its own session, and only of that.
+//! The tool `recall` searches only the caller's own session.
 
 use serde_json::{Value, json};
 use steadfast_model::clock;
@@ -26,7 +26,7 @@ fn recall(world: &World, session_id: &str, arguments: &Value) -> (String, Value)
 }
 
 #[test]
-fn hits_are_told_in_words_and_as_data() {
+fn hits_are_returned_as_text_and_as_data() {
     let world = World::new();
     world.register("s1", None, None);
     let at = 1_794_744_000_000;
@@ -52,7 +52,7 @@ fn hits_are_told_in_words_and_as_data() {
 }
 
 #[test]
-fn another_session_is_never_searched_but_the_one_it_was_forked_from() {
+fn only_its_own_session_and_its_fork_parent_are_searched() {
     let world = World::new();
     let now = clock::now();
     for id in ["parent", "stranger"] {
@@ -75,7 +75,7 @@ fn another_session_is_never_searched_but_the_one_it_was_forked_from() {
 }
 
 #[test]
-fn nothing_found_is_an_answer_and_a_long_hit_is_cut() {
+fn an_empty_result_is_reported_and_a_long_hit_is_cut() {
     let world = World::new();
     world.register("s1", None, None);
     let (text, structured) = recall(&world, "s1", &json!({"query": "\"NEAR( * -"}));
@@ -88,7 +88,7 @@ fn nothing_found_is_an_answer_and_a_long_hit_is_cut() {
 }
 
 #[test]
-fn a_call_of_no_known_session_is_refused() {
+fn a_call_from_an_unknown_session_is_refused() {
     let world = World::new();
     let text = refusal(&world.server().call_with_id("recall", &json!({"query": "x"}), None));
     assert!(text.starts_with("no session is known for this call"), "{text}");

@@ -1,4 +1,4 @@
-//! Whose goal a call is about.
+//! Which session's goal a call is about.
 
 use serde_json::json;
 use steadfast_model::clock;
@@ -6,7 +6,7 @@ use steadfast_model::clock;
 use super::world::{World, refusal, success};
 
 #[test]
-fn two_sessions_of_one_server_never_touch_each_others_goal() {
+fn two_sessions_of_one_server_never_change_each_others_goal() {
     let world = World::new();
     let mut server = world.server_with(&[("CLAUDE_CODE_SESSION_ID", "stale")]);
     for session in ["s1", "s2"] {
@@ -32,7 +32,7 @@ fn two_sessions_of_one_server_never_touch_each_others_goal() {
 }
 
 #[test]
-fn a_note_that_lands_a_moment_late_is_waited_for() {
+fn a_late_note_is_waited_for() {
     let world = World::new();
     world.register("s1", None, None);
     let mut server = world.server_with(&[("CLAUDE_CODE_SESSION_ID", "stale")]);
@@ -83,7 +83,7 @@ fn a_session_that_has_ended_is_not_taken_from_the_environment() {
 }
 
 #[test]
-fn a_call_of_nobody_is_refused() {
+fn a_call_without_a_session_is_refused() {
     let world = World::new();
     let mut server = world.server();
     let text = refusal(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));

@@ -1,4 +1,4 @@
-//! A store that is not there, not usable, or replaced while the server runs.
+//! A missing, unusable or replaced store while the server runs.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn the_store_is_created_by_the_first_goal_and_not_before() {
 }
 
 #[test]
-fn a_corrupt_store_is_left_alone_and_used_again_once_it_is_mended() {
+fn a_corrupt_store_is_left_alone_and_used_again_after_repair() {
     let world = World::new();
     let garbage =
         b"this is not a database, and long enough to have a header of its own ........................".repeat(20);
@@ -37,7 +37,7 @@ fn a_corrupt_store_is_left_alone_and_used_again_once_it_is_mended() {
 }
 
 #[test]
-fn a_store_that_cannot_be_created_is_said_so_at_every_call() {
+fn every_call_reports_a_store_that_cannot_be_created() {
     let world = World::new();
     let database = world.path("project/file/goals.db");
     fs_err::write(world.path("project/file"), "a file where a directory should be").unwrap();
@@ -52,7 +52,7 @@ fn a_store_that_cannot_be_created_is_said_so_at_every_call() {
 }
 
 #[test]
-fn a_store_that_was_replaced_is_opened_anew() {
+fn a_replaced_store_is_reopened() {
     let world = World::new();
     let mut server = world.server_with(SESSION);
     success(&server.call_with_id("create_goal", &json!({"objective": "the first"}), None));

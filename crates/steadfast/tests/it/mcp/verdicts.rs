@@ -1,4 +1,4 @@
-//! Verdicts: who may give one, and which one counts.
+//! Verdicts: which caller may record one, and which one counts.
 
 use serde_json::json;
 

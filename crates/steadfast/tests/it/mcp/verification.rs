@@ -1,4 +1,4 @@
-//! Goals with the user's own checks.
+//! Goals with verification commands.
 
 use serde_json::json;
 use steadfast_app::action;
@@ -22,7 +22,7 @@ fn start(world: &World, session_id: &str, verify: &[&str]) {
 }
 
 #[test]
-fn completion_is_refused_with_the_tail_of_a_failing_check_and_granted_when_all_pass() {
+fn completion_is_refused_with_the_output_of_a_failing_check() {
     let world = World::new();
     let checks = ["echo first check", "echo on stdout; echo it is broken >&2; test -e mended"];
     start(&world, "s1", &checks);

@@ -1,4 +1,4 @@
-//! A home of its own, a server process in it, and the hook notes that a real client would leave.
+//! A private home, a server process in it, and the hook notes of a real client.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ impl World {
         self.store().write(|db| db.put_session(&session)).unwrap();
     }
 
-    /// What the `PreToolUse` hook of a call writes; returns the call's id.
+    /// Writes the note of the `PreToolUse` hook of a call; returns the call's id.
     pub(super) fn note(&self, session_id: &str, agent_type: &str) -> String {
         let id = format!("toolu_{}", self.calls.fetch_add(1, Ordering::Relaxed));
         self.note_as(&id, session_id, agent_type);
@@ -85,7 +85,7 @@ impl World {
         self.store().write(|db| db.note_tool_call(&call, clock::now())).unwrap();
     }
 
-    /// A server that nothing but the notes tells its session.
+    /// A server that knows its session only from the notes.
     pub(super) fn server(&self) -> Server<'_> {
         self.server_with(&[])
     }
@@ -102,7 +102,7 @@ impl World {
         server
     }
 
-    /// A server to which nobody has said hello.
+    /// A server before the handshake.
     pub(super) fn silent_server_with(&self, variables: &[(&str, &str)]) -> Server<'_> {
         let mut child = Command::new(env!("CARGO_BIN_EXE_steadfast"))
             .arg("mcp")
@@ -160,7 +160,7 @@ impl Server<'_> {
         id
     }
 
-    /// The next message; every line of stdout must be one.
+    /// The next message; every line of stdout must be a message.
     pub(super) fn receive(&mut self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("the server answers");
         let message: Value = serde_json::from_str(&line).expect("stdout belongs to JSON-RPC");
@@ -175,7 +175,7 @@ impl Server<'_> {
         answer
     }
 
-    /// A tool call with a note or none: its whole answer.
+    /// Makes a tool call, with or without a note; returns the whole answer.
     pub(super) fn call_with_id(&mut self, tool: &str, arguments: &Value, tool_use_id: Option<&str>) -> Value {
         let mut params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": 3}});
         if let Some(id) = tool_use_id {
@@ -184,14 +184,14 @@ impl Server<'_> {
         self.request("tools/call", &params)
     }
 
-    /// A call of the worker that must succeed: its structured result, which its text repeats.
+    /// Makes a worker's call that must succeed; returns its structured result, which its text repeats.
     pub(super) fn call(&mut self, session_id: &str, tool: &str, arguments: &Value) -> Value {
         let id = self.world.note(session_id, "");
         let answer = self.call_with_id(tool, arguments, Some(&id));
         success(&answer)
     }
 
-    /// A call of the worker that must be refused: the sentence and the hint.
+    /// Makes a worker's call that must be refused; returns the message and the hint.
     pub(super) fn refused(&mut self, session_id: &str, tool: &str, arguments: &Value) -> String {
         let id = self.world.note(session_id, "");
         let answer = self.call_with_id(tool, arguments, Some(&id));
@@ -207,7 +207,7 @@ impl Server<'_> {
         self.stdin = None;
     }
 
-    /// Closes standard input and waits for the end of the process.
+    /// Closes stdin and waits for the process to end.
     pub(super) fn end(&mut self) -> (ExitStatus, String) {
         self.close_stdin();
         let status = self.child.wait().unwrap();

@@ -1,11 +1,11 @@
-//! What runs used: one row an iteration from the store, and worktrees that count for their project.
+//! Usage of runs: one row per iteration from the store; worktrees count for their project.
 
 use serde_json::{Value, json};
 
 use crate::runs::World;
 use crate::schemas::check;
 
-/// A Claude Code that works for a second, tells what it used, and leaves a transcript for its directory.
+/// A fake Claude Code that works for a second, reports its usage and writes a transcript.
 fn world() -> World {
     let world = World::new();
     let tree = world.env.claude_config().join("projects/any");
@@ -86,11 +86,11 @@ fn each_iteration_has_its_row_and_worktrees_count_for_the_project() {
 }
 
 #[test]
-fn runs_are_read_from_the_store_that_is_there_and_from_nothing_else() {
+fn usage_runs_reads_only_an_existing_store() {
     let world = World::new();
     assert_eq!(usage(&world, &["runs"])["rows"], json!([]));
     assert!(!world.env.store().exists());
-    // An agent without a transcript has its time.
+    // An agent without a transcript still has its duration.
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     world.loop_run(&["once", "a"], "cat > prompt; sleep 1; echo fine", &[]).succeeds();
     let report = usage(&world, &["runs"]);

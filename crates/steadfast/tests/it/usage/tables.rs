@@ -1,4 +1,4 @@
-//! What people see: tables that fit the terminal, and the last days as bars.
+//! Tables that fit the terminal, and the bars of the last days.
 
 use super::{VIEWS, line, shapes, write};
 use crate::env::{Env, Output, finish};

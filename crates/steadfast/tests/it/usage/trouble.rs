@@ -1,4 +1,4 @@
-//! Nothing there, bad input, unreadable trees, broken caches, several runs at once.
+//! Missing files, bad input, unreadable trees, broken caches, concurrent calls.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use crate::env::{Env, finish};
 use crate::schemas::check;
 
 #[test]
-fn no_transcripts_are_no_error() {
+fn missing_transcripts_are_not_an_error() {
     let env = Env::new();
     for view in VIEWS {
         let output = env.run(&["usage", view, "--json"]);
@@ -61,7 +61,7 @@ fn a_broken_or_foreign_cache_changes_nothing() {
 }
 
 #[test]
-fn runs_at_the_same_time_agree_and_leave_a_good_cache() {
+fn concurrent_calls_agree_and_leave_a_valid_cache() {
     let env = Env::new();
     shapes(&env);
     for round in 0..3 {

@@ -1,4 +1,4 @@
-//! Questions to Codex's own `app-server`, for what no command line tells.
+//! Requests to Codex's own `app-server`, for facts that no command prints.
 
 use super::client::Codex;
 use crate::process::kill_group;

@@ -1,4 +1,4 @@
-//! `codex exec` with the scripted model: what the harness gives and what the client does.
+//! `codex exec` with the scripted model: what the test support and the client do.
 
 use super::client::Codex;
 use super::lab_hooks::LabHooks;
@@ -53,7 +53,7 @@ fn a_shell_call_comes_back_and_hooks_see_it() {
     assert_eq!(codex.usage(), model.ledger());
 }
 
-/// A server with one tool that gives back what it was called with and its environment.
+/// A server with one tool that returns its arguments and its environment.
 const MCP_SERVER: &str = r#"
 import json, os, sys
 for line in sys.stdin:
@@ -101,7 +101,7 @@ fn an_mcp_tool_gets_the_thread_and_a_small_environment() {
 }
 
 #[test]
-fn a_stop_hook_that_blocks_goes_on_in_the_same_turn() {
+fn a_stop_hook_that_blocks_continues_the_same_turn() {
     let model = ScriptedResponses::start(|r| {
         if r.seq == 2 {
             assert!(r.last_user_text().starts_with("<hook_prompt"), "{}", r.last_user_text());

@@ -19,7 +19,7 @@ pub(crate) struct Codex {
     workspace: Workspace,
 }
 
-/// A client is asked for its home, its project and its environment directly.
+/// Gives direct access to the home, the project and the environment of a client.
 impl Deref for Codex {
     type Target = Workspace;
 
@@ -74,7 +74,7 @@ impl Codex {
         self
     }
 
-    /// How long `exec` may take before it is killed (120 s if not said).
+    /// How long `exec` may take before it is killed (default 120 s).
     pub(crate) fn limit(mut self, limit: Duration) -> Self {
         self.workspace.set_limit(limit);
         self
@@ -93,7 +93,7 @@ impl Codex {
         self
     }
 
-    /// Switches a feature that the base config switches off, as `plugins`.
+    /// Enables a feature that the base config disables, such as `plugins`.
     pub(crate) fn feature(self, name: &str, on: bool) -> Self {
         let config = fs::read_to_string(self.config_path()).expect("config.toml");
         let (head, features) = config.split_once("[features]\n").expect("features");
@@ -116,7 +116,7 @@ impl Codex {
         self
     }
 
-    /// Says yes to the review of hooks; see [`trust::tables`].
+    /// Trusts the hooks as in the review; see [`trust::tables`].
     pub(crate) fn trust_hooks(&self, source: &str, hooks: &Value) {
         self.add_to_config(&trust::tables(source, hooks));
     }

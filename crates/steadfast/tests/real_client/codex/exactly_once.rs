@@ -1,6 +1,6 @@
-//! The promise about a goal that the user stated in a prompt, with the real Codex: each request has its text exactly once,
-//! whatever became of the conversation, and although the marker starts a durable goal whose Stop hook drives the session.
-//! The same for the client's own goal, which a compaction in mid-turn loses.
+//! A goal that the user stated in a prompt, with the real Codex: each request has its text exactly once, after any
+//! compaction, resume or fork, although the marker starts a durable goal whose Stop hook drives the session. The same
+//! for the client's own goal, which a compaction in mid-turn loses.
 
 use super::client::Codex;
 use super::goals::{goal, history, trusted};
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::time::Duration;
 
 const GOAL: &str = "Keep <the lighthouse> & \"its lamp\" burning";
-/// A word of the goal that no other text has, however it is escaped, cut or quoted.
+/// A word that occurs only in the goal, however it is escaped, cut or quoted.
 const WORD: &str = "lighthouse";
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -26,7 +26,7 @@ fn readings(model: &ScriptedResponses) -> Vec<(usize, usize)> {
     model.requests_of(Kind::Main).iter().map(reading).collect()
 }
 
-/// All requests since then read the goal once; how many there were.
+/// Asserts that all requests since then contain the goal once; returns their number.
 fn assert_read_once(model: &ScriptedResponses, since: usize, when: &str) -> usize {
     let readings = readings(model);
     let new = &readings[since..];
@@ -131,7 +131,7 @@ fn after_clear_the_goal_is_offered_once_and_nothing_drives() {
 }
 
 #[test]
-fn a_fork_reads_it_once_and_an_unrelated_session_is_told_nothing() {
+fn a_fork_reads_it_once_and_an_unrelated_session_gets_nothing() {
     let model = talking();
     let codex = trusted(Codex::new(&model));
     let thread = codex.exec(&[], &format!("goal: {GOAL}")).thread_id();

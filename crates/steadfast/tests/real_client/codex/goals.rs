@@ -15,7 +15,7 @@ fn set_up(codex: Codex) -> Codex {
     let codex = codex.bin_dir(binary().parent().expect("directory")).env("STEADFAST_HOME", &home.to_string_lossy());
     let (code, said) = steadfast(&codex, &["setup", "codex", "--yes"]);
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("trust"), "the trust review is told: {said}");
+    assert!(said.contains("trust"), "the trust review is mentioned: {said}");
     codex
 }
 
@@ -213,7 +213,7 @@ fn subagents_are_counted_apart() {
 }
 
 #[test]
-fn untrusted_hooks_are_silent_and_doctor_says_so_and_uninstall_leaves_no_trace() {
+fn doctor_reports_untrusted_hooks_and_uninstall_leaves_no_trace() {
     let model = ScriptedResponses::start(|_| Reply::text("ok"));
     let codex = Codex::new(&model);
     let before = fs::read(codex.config_path()).expect("config");
@@ -233,14 +233,14 @@ fn untrusted_hooks_are_silent_and_doctor_says_so_and_uninstall_leaves_no_trace()
 }
 
 #[test]
-fn a_closed_session_is_taken_up_from_outside_with_hooks_of_its_own() {
+fn a_closed_session_is_resumed_from_outside_with_its_own_hooks() {
     let model = ScriptedResponses::start(|r| Reply::text(format!("Step {}.", r.seq)).usage(USAGE));
     let codex = trusted(Codex::new(&model));
     let first = codex.exec(&[], "$goal-start \"Go on from outside\" --max-turns 1");
     let thread = first.thread_id();
     let before = goal(&codex);
     assert_eq!(before["paused_reason"], "continuation_cap", "{before:#}");
-    // The user takes Steadfast out of Codex: nothing of it is in the configuration any more.
+    // The user uninstalls Steadfast: nothing of it stays in the configuration.
     let (code, said) = steadfast(&codex, &["setup", "codex", "--uninstall"]);
     assert_eq!(code, 0, "{said}");
     let (code, said) = steadfast(&codex, &["goal", "extend", "--add-turns", "1", "--session", &thread]);

@@ -1,4 +1,4 @@
-//! A throw-away shell hook for every event: it logs what it reads, and answers what the test laid down for the event.
+//! A shell hook for every event: it logs its input and prints the answer that the test prepared for the event.
 
 use super::client::Codex;
 use serde_json::{Value, json};

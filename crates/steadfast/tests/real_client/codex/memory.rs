@@ -1,5 +1,5 @@
-//! What Codex sends the model again after a compaction, a resume, both, and in a fork: prompts and what hooks said.
-//! `holds_text` must never claim more than the next request really has.
+//! What Codex sends to the model after a compaction, a resume, both, and in a fork: prompts and hook context.
+//! `holds_text` must never claim more than the next request contains.
 
 use super::client::Codex;
 use super::lab_hooks::LabHooks;
@@ -23,7 +23,7 @@ pub(crate) fn compacting(model: &ScriptedResponses) -> Codex {
     Codex::new(model).setting("model_auto_compact_token_limit", "50000")
 }
 
-/// The next hook of this event states a goal of its own.
+/// The next hook of this event injects its own goal text.
 fn state(hooks: &LabHooks, event: &str, goal: &str) {
     let context = format!("<objective>\n{goal}\n</objective>");
     let output = json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}});
@@ -48,14 +48,14 @@ fn held(rollout: &Path, objective: &str, since: Since) -> bool {
     holds_text(Host::Codex, rollout, objective, since)
 }
 
-/// What the hook after a compaction can know: the file as it was when the compaction and that hook began.
+/// What the hook after a compaction can see: the file at the start of the compaction and at the start of the hook.
 fn held_after_compaction(hooks: &LabHooks, objective: &str) -> bool {
     let noted_at = fs::metadata(hooks.rollout_at("PreCompact")).expect("the rollout").len();
     held(&hooks.rollout_at("SessionStart"), objective, Since::Compaction { noted_at: Some(noted_at) })
 }
 
 #[test]
-fn prompts_survive_a_compaction_in_mid_turn_and_what_hooks_said_does_not() {
+fn prompts_survive_a_compaction_in_mid_turn_but_hook_context_does_not() {
     let model = ScriptedResponses::start(|r| match r.seq {
         3 => Reply::shell("call_big", "echo big").usage(FULL),
         n => Reply::text(format!("Step {n}.")).usage(SMALL),
@@ -90,7 +90,7 @@ fn prompts_survive_a_compaction_in_mid_turn_and_what_hooks_said_does_not() {
 }
 
 #[test]
-fn a_session_compacted_as_it_is_resumed_is_announced_twice_and_holds_its_prompts() {
+fn a_session_compacted_on_resume_starts_twice_and_keeps_its_prompts() {
     let model = ScriptedResponses::start(|r| {
         let usage = if r.seq == 1 { FULL } else { SMALL };
         Reply::text(format!("Step {}.", r.seq)).usage(usage)
@@ -107,7 +107,7 @@ fn a_session_compacted_as_it_is_resumed_is_announced_twice_and_holds_its_prompts
 }
 
 #[test]
-fn a_compaction_by_hand_is_the_same() {
+fn a_manual_compaction_behaves_the_same() {
     let model = ScriptedResponses::start(|r| Reply::text(format!("ANSWER {}", r.seq)));
     let (codex, hooks) = LabHooks::install(Codex::new(&model));
     state(&hooks, "SessionStart", "START 1");

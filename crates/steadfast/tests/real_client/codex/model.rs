@@ -64,7 +64,7 @@ impl Api for Responses {
     }
 }
 
-/// None: the client then takes its fallback for an unknown model, with plain function tools.
+/// None: the client then uses its fallback for an unknown model, with plain function tools.
 async fn models(State(shared): State<Arc<Shared>>) -> Response {
     shared.note_other_call("GET /v1/models");
     respond::<Responses>(200, JSON, json!({"models": []}).to_string())

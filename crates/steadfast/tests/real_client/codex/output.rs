@@ -1,4 +1,4 @@
-//! What a finished run of Codex left on its standard output.
+//! The stdout of a finished Codex run.
 
 use super::reply::Usage;
 use crate::process::Output;
@@ -26,7 +26,7 @@ impl Output {
         finished.map(|event| event["item"].clone()).filter(|item| item["type"] == kind).collect()
     }
 
-    /// What the model said last.
+    /// The last message of the model.
     pub(crate) fn last_message(&self) -> Option<String> {
         self.items("agent_message").last().and_then(|item| item["text"].as_str()).map(str::to_owned)
     }

@@ -17,7 +17,7 @@ impl Codex {
         codex
     }
 
-    /// The same without the review: the client skips the hooks. Also tells where the plugin's copy is.
+    /// The same without the review: the client skips the hooks. Returns the path of the plugin's copy.
     pub(crate) fn with_untrusted_plugin(self, marketplace: &Path, plugin: &str) -> (Self, PathBuf) {
         let codex = self.feature("plugins", true);
         let added = codex.run(&["plugin", "marketplace", "add", &marketplace.to_string_lossy()]);

@@ -87,7 +87,7 @@ fn a_plugin_brings_hooks_and_skills() {
 }
 
 #[test]
-fn hooks_of_a_plugin_that_nobody_trusted_are_skipped() {
+fn hooks_of_an_untrusted_plugin_are_skipped() {
     let model = ScriptedResponses::start(|_| Reply::text("ok"));
     let codex = Codex::new(&model);
     let market = lab_market(&codex);

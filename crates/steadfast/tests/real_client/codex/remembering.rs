@@ -1,5 +1,5 @@
-//! Session memory with the real Codex: the client's own tools are run, and what they did is counted, found by search, and
-//! found again by the model itself.
+//! Session memory with the real Codex: the client's own tools run, and their events are counted, found by search, and
+//! recalled by the model.
 
 use super::client::Codex;
 use super::goals::{call_ours, steadfast, trusted};
@@ -7,7 +7,7 @@ use super::model::ScriptedResponses;
 use super::reply::Reply;
 use serde_json::{Value, json};
 
-/// What models that the client knows do: one tool that runs code, in which the others are called.
+/// As with models that the client knows: one tool that runs code, in which the others are called.
 const WORK: &str = r"
 const sh = async (cmd) => text((await tools.exec_command({cmd})).output);
 await sh('bash ./light.sh');

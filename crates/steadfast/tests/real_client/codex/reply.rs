@@ -1,5 +1,4 @@
-//! What the scripted model of Codex answers: what a reply consists of, and its wire form (server-sent events of the
-//! Responses API).
+//! Replies of the scripted model of Codex: their parts and their wire form (server-sent events of the Responses API).
 
 use super::model::Responses;
 use crate::scripted;

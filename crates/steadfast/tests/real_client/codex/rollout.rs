@@ -1,4 +1,4 @@
-//! The files Codex keeps of its threads, read from outside.
+//! Reads the files of Codex's threads.
 
 use super::client::Codex;
 use super::reply::Usage;

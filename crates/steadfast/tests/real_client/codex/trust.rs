@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// Events that know no matcher; the client drops it.
+/// Events without a matcher; the client drops it.
 const NO_MATCHER: [&str; 5] = ["user_prompt_submit", "stop", "interrupt", "pre_model_request", "post_model_request"];
 
 /// The tables of `config.toml` that trust every command hook in `hooks` (`{EVENT: [{matcher?, hooks: [...]}]}`).

@@ -1,4 +1,4 @@
-//! The terminal interface of Codex: how to start it and what its screen says.
+//! The terminal interface of Codex: how to start it and read its screen.
 
 use super::client::{Codex, MODEL};
 pub(crate) use crate::terminal::Tui;
@@ -20,7 +20,7 @@ impl InTerminal for Codex {
 }
 
 /// The text of the input line: from the last `›` to the status line, which names the model. Dialogs have no status
-/// line, so this also tells that none is open.
+/// line, so this also shows that none is open.
 fn input_box(screen: &str) -> Option<String> {
     let lines: Vec<&str> = screen.lines().collect();
     let start = lines.iter().rposition(|line| line.starts_with('›'))?;

@@ -1,5 +1,5 @@
-//! Runs that end in the middle of a real client's work. After `kill -9` of the engine the client's answer is collected by
-//! the next one and no second client is started; after `kill` nothing is left of the client and of what it started.
+//! Runs that end while a real client works. After `kill -9` of the engine the next engine collects the client's answer
+//! and starts no second client; after `kill` neither the client nor its child processes are left.
 
 use super::lab::{Gate, Lab, PATIENCE, eventually, no_claude, no_codex, wait};
 use crate::codex;
@@ -45,7 +45,7 @@ fn a_client_that_outlives_its_engine_is_waited_for() {
     let status = lab.json(&["loop", "status", "walk"]);
     assert_eq!(json!([status["status"], status["live"]]), json!(["running", false]), "{status:#}");
     let resumed = lab.start("resume", &["loop", "resume", "walk"]);
-    eventually("somebody drives it again", || lab.json(&["loop", "status", "walk"])["live"] == true);
+    eventually("an engine drives it again", || lab.json(&["loop", "status", "walk"])["live"] == true);
     gate.open();
 
     assert_eq!(wait(resumed, "the second engine"), Some(0), "{}", lab.printed("resume"));
@@ -88,7 +88,7 @@ fn is_running(words: &str) -> bool {
     listed.lines().any(|line| line.contains(words) && !line.starts_with('Z'))
 }
 
-/// Starts a run whose agent sleeps in a tool, kills it from another terminal, and looks what is left.
+/// Starts a run whose agent sleeps in a tool, kills it from another terminal, and checks that nothing is left.
 fn kill_while_asleep(lab: &Lab, agent: &str, sleep: &str) {
     loop_type(lab);
     let run = lab.start("run", &[RUN, &[agent]].concat());
@@ -99,7 +99,7 @@ fn kill_while_asleep(lab: &Lab, agent: &str, sleep: &str) {
     assert_eq!(wait(run, "the engine"), Some(130), "{}", lab.printed("run"));
     assert!(!is_running(sleep), "the tool sleeps on");
     let directory = lab.attempt_directory("walk", "1-1-1");
-    assert!(!is_running(&directory.to_string_lossy()), "the client or its keeper is left");
+    assert!(!is_running(&directory.to_string_lossy()), "the client or its supervisor is left");
     let status = lab.json(&["loop", "status", "walk"]);
     assert_eq!(json!([status["status"], status["history"]]), json!(["killed", []]), "{status:#}");
 }

@@ -1,4 +1,4 @@
-//! `steadfast run "OBJECTIVE"` with the real client: who only says that it is done is not believed.
+//! `steadfast run "OBJECTIVE"` with the real client: a claim to be done is not enough.
 
 use super::lab::{Lab, no_codex};
 use crate::model::ScriptedModel;
@@ -7,7 +7,7 @@ use crate::request::Kind;
 use serde_json::{Value, json};
 
 #[test]
-fn a_goal_is_met_when_its_checks_pass_and_not_when_an_agent_says_so() {
+fn a_goal_is_met_when_its_checks_pass_not_when_an_agent_claims_it() {
     let model = ScriptedModel::start(|request| {
         let prompt = request.last_user_text();
         assert!(prompt.contains("<objective>\nThere is a file done.txt &amp; it lasts\n</objective>"), "{prompt}");

@@ -1,5 +1,5 @@
-//! Three iterations of a loop with each client: what they leave in the history and what they cost, to the token; and
-//! that neither the user's hooks and plugins nor our own have a part in them.
+//! Three iterations of a loop with each client: their history and exact cost, and that neither the user's hooks and
+//! plugins nor our own run in them.
 
 use super::lab::{Lab, cost_usd, no_claude, no_codex, result_file};
 use crate::codex;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 const POLISH: &str = "name: polish\ndescription: Polish it\ncompletion: plateau\nmin_iterations: 2\ndelay: 0\n";
-/// In a session of its own such a prompt would state a goal.
+/// In an interactive session such a prompt would state a goal.
 const PROMPT: &str = "goal: Polish ${SESSION}. You are number ${ITERATION} of 3.\n";
 /// A model that has a price and that Codex does not know.
 const PRICED: &str = "gpt-5";
@@ -22,7 +22,7 @@ fn number(prompt: &str) -> u64 {
     after.split(' ').next().and_then(|word| word.parse().ok()).expect("a number")
 }
 
-/// What all three iterations leave in the history, besides times and money.
+/// The history of the three iterations, without times and costs.
 fn expected_history(tokens: [u64; 3]) -> Vec<Value> {
     let row = |at: usize, summary: &str, plateau: bool, reasoning: &str| {
         json!({"iteration": at + 1, "summary": summary, "plateau": plateau, "reasoning": reasoning, "attempts": 1,
@@ -45,7 +45,7 @@ fn seen_history(status: &Value) -> Vec<Value> {
     .collect()
 }
 
-/// The costs of the iterations by the status of their run, and the run's own.
+/// The costs of the iterations and of the run, from the status of the run.
 fn costs(status: &Value) -> (Vec<f64>, f64) {
     let rows = status["history"].as_array().expect("history").iter();
     (rows.map(|row| row["cost_usd"].as_f64().expect("cost")).collect(), status["cost_usd"].as_f64().expect("cost"))
@@ -71,7 +71,7 @@ fn polisher(request: &Request) -> Reply {
     reply.usage(Usage::new(1_000 * step + 1, 100 * step + 2, 10 * step + 3, 5_000 + step))
 }
 
-/// A hook of the user and the plugin installed for all projects: what most machines with Steadfast have.
+/// A user hook and the plugin installed for all projects, as on most machines with Steadfast.
 fn install_users_things(lab: &Lab) -> std::path::PathBuf {
     let touched = lab.client().root().join("user-hook");
     let hook = json!([{"hooks": [{"type": "command", "command": format!("cat > '{}'", touched.display())}]}]);
@@ -88,8 +88,8 @@ fn install_users_things(lab: &Lab) -> std::path::PathBuf {
     touched
 }
 
-/// No session of an agent is a session of ours, and there is no goal.
-fn assert_nobody_noticed<A: Api>(lab: &Lab, model: &Scripted<A>) {
+/// No session of an agent is in the store, and there is no goal.
+fn assert_no_trace<A: Api>(lab: &Lab, model: &Scripted<A>) {
     let store = lab.store();
     for handed in model.handed_out() {
         let session = store.read().session(&handed.session_id.expect("session")).expect("store");
@@ -132,13 +132,13 @@ fn claude_polishes_three_times_and_every_token_is_counted() {
     assert!((usage["totals"]["cost_usd"].as_f64().expect("cost") - all).abs() < 1e-9, "{usage:#} {all}");
 
     assert!(!touched.exists(), "the user's hook ran");
-    assert_nobody_noticed(&lab, &model);
+    assert_no_trace(&lab, &model);
     let offered = model.requests().iter().filter_map(|request| request.tool_named("update_goal")).count();
     assert_eq!(offered, 0, "the user's plugin was loaded");
 }
 
 #[test]
-fn with_user_hooks_the_users_run_and_ours_stand_aside() {
+fn with_user_hooks_claude_runs_the_users_hooks_and_ours_do_nothing() {
     let model = ScriptedModel::start(polisher);
     let codex = no_codex();
     let lab = Lab::new(&model, &codex);
@@ -149,7 +149,7 @@ fn with_user_hooks_the_users_run_and_ours_stand_aside() {
 
     model.check_script();
     assert!(touched.exists(), "the user's hook did not run");
-    assert_nobody_noticed(&lab, &model);
+    assert_no_trace(&lab, &model);
 }
 
 fn codex_polisher(request: &codex::Request) -> codex::Reply {
@@ -170,7 +170,7 @@ fn codex_polisher(request: &codex::Request) -> codex::Reply {
     reply.usage(codex::Usage::new(1_000 * step + 1, 500 + step, 100 * step + 2, 3))
 }
 
-/// A hook of the user and those of `setup codex`, all of them reviewed and trusted.
+/// A user hook and those of `setup codex`, all trusted.
 fn install_users_codex_things(lab: &Lab) -> std::path::PathBuf {
     let touched = lab.client().root().join("user-hook");
     let path = lab.codex().codex_home().join("hooks.json");
@@ -213,11 +213,11 @@ fn codex_polishes_three_times_and_every_token_is_counted() {
     assert!((usage["totals"]["cost_usd"].as_f64().expect("cost") - all).abs() < 1e-9, "{usage:#} {all}");
 
     assert!(!touched.exists(), "the user's hook ran");
-    assert_nobody_noticed(&lab, &model);
+    assert_no_trace(&lab, &model);
 }
 
 #[test]
-fn with_user_hooks_codex_runs_the_users_and_ours_stand_aside() {
+fn with_user_hooks_codex_runs_the_users_hooks_and_ours_do_nothing() {
     let claude = no_claude();
     let model = codex::ScriptedResponses::start(|request| match request.tool_result("call_goal") {
         None => {
@@ -238,5 +238,5 @@ fn with_user_hooks_codex_runs_the_users_and_ours_stand_aside() {
 
     model.check_script();
     assert!(touched.exists(), "the user's hook did not run");
-    assert_nobody_noticed(&lab, &model);
+    assert_no_trace(&lab, &model);
 }

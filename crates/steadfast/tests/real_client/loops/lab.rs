@@ -34,7 +34,7 @@ impl Lab {
         let home = client.root().join("steadfast");
         let store = home.join("goals.db");
         fs::create_dir(&home).expect("directory");
-        // A real pause between attempts would only make the tests slow.
+        // A real back-off would only slow the tests down.
         fs::write(home.join("config.toml"), "[runs]\nback_off_ms = 0\n").expect("config");
         let client = client
             .bin_dir(directory(&program("STEADFAST_CLAUDE")))
@@ -43,7 +43,7 @@ impl Lab {
             .env("CODEX_HOME", &codex.codex_home().to_string_lossy())
             .env("STEADFAST_HOME", &home.to_string_lossy())
             .env("STEADFAST_DB", &store.to_string_lossy())
-            // Claude Code lets nobody be root and do everything, unless it is told that it is in a sandbox: here it is.
+            // Claude Code refuses full permissions to root, except in a declared sandbox.
             .env("IS_SANDBOX", "1");
         Self { client, codex }
     }
@@ -76,12 +76,12 @@ impl Lab {
         fs::write(folder.join("prompt.md"), prompt).expect("prompt.md");
     }
 
-    /// Types a command and waits for its end.
+    /// Runs a command and waits for its end.
     pub(super) fn steadfast(&self, arguments: &[&str]) -> Output {
         self.client.run_to_end(self.client.command(binary()).args(arguments), &format!("steadfast {arguments:?}"))
     }
 
-    /// Types a command that must end with this exit code.
+    /// Runs a command that must end with this exit code.
     pub(super) fn expect(&self, code: i32, arguments: &[&str]) -> Output {
         let output = self.steadfast(arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:#?}\n{}", self.logs());
@@ -93,7 +93,7 @@ impl Lab {
         serde_json::from_str(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}"))
     }
 
-    /// Types a command in another terminal; what it prints is in `NAME.txt`.
+    /// Starts a command in another terminal; its output goes to `NAME.txt`.
     pub(super) fn start(&self, name: &str, arguments: &[&str]) -> Child {
         let printed = fs::File::create(self.printed_path(name)).expect("file");
         let mut command = self.client.command(binary());
@@ -109,7 +109,7 @@ impl Lab {
         self.client.root().join(format!("{name}.txt"))
     }
 
-    /// Where an attempt of the newest run of this name is kept.
+    /// The directory of an attempt of the newest run of this name.
     pub(super) fn attempt_directory(&self, name: &str, attempt: &str) -> PathBuf {
         let status = self.json(&["loop", "status", name]);
         let run_id = status["run_id"].as_str().expect("run_id");
@@ -125,7 +125,7 @@ impl Lab {
     }
 }
 
-/// Waits for a command of [`Lab::start`]; its exit code.
+/// Waits for a command of [`Lab::start`]; returns its exit code.
 pub(super) fn wait(mut child: Child, what: &str) -> Option<i32> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -149,17 +149,17 @@ pub(super) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// For runs that have no use for Claude Code.
+/// For runs that do not use Claude Code.
 pub(super) fn no_claude() -> ScriptedModel {
-    ScriptedModel::start(|request| panic!("nobody asked for Claude: {request:?}"))
+    ScriptedModel::start(|request| panic!("unexpected request to Claude: {request:?}"))
 }
 
-/// For runs that have no use for Codex.
+/// For runs that do not use Codex.
 pub(super) fn no_codex() -> ScriptedResponses {
-    ScriptedResponses::start(|request| panic!("nobody asked for Codex: {request:?}"))
+    ScriptedResponses::start(|request| panic!("unexpected request to Codex: {request:?}"))
 }
 
-/// What a response costs by the table that is shipped.
+/// The cost of a response by the shipped price table.
 pub(super) fn cost_usd(model: &str, input: u64, output: u64, cache_creation: u64, cache_read: u64) -> f64 {
     let count = |tokens: u64| i64::try_from(tokens).expect("tokens");
     let response = Response {
@@ -174,7 +174,7 @@ pub(super) fn cost_usd(model: &str, input: u64, output: u64, cache_creation: u64
     f64::from(i32::try_from(micros).expect("small")) / 1e6
 }
 
-/// The path in a prompt that says where the result goes.
+/// The path of the result file in a prompt.
 pub(super) fn result_file(prompt: &str) -> String {
     let (_, after) = prompt.split_once("write your result to this file:\n\n").expect("a place for the result");
     after.lines().next().unwrap_or_default().to_owned()
@@ -188,7 +188,7 @@ fn directory(program: &Path) -> &Path {
     program.parent().expect("directory of the program")
 }
 
-/// Holds a script back until the test lets it go on.
+/// Blocks a script until the test releases it.
 #[derive(Clone, Default)]
 pub(super) struct Gate(Arc<AtomicBool>);
 

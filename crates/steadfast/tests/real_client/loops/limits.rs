@@ -1,5 +1,4 @@
-//! A used-up plan in the middle of a run: the run waits for the reset that the client names, and makes the same iteration
-//! again.
+//! A used-up plan during a run: the run waits for the reset that the client reports, then repeats the iteration.
 
 use super::lab::{Lab, no_claude, no_codex};
 use crate::codex;
@@ -9,10 +8,11 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicI64, Ordering};
 use steadfast_model::clock;
 
-/// A few seconds from now, as the clients' services tell it.
+/// A few seconds from now, in the format of the clients' services.
 const AHEAD_SECONDS: i64 = 5;
 
-/// When the plan comes back, if this is the first request for the second step; `reset` is 0 until then. A request before the reset is what must not happen.
+/// The time of the plan reset, for the first request of the second step; `reset` is 0 until then. Panics if a request
+/// comes before the reset.
 fn refused(reset: &AtomicI64, prompt: &str) -> Option<u64> {
     let now = clock::now() / 1_000;
     match reset.load(Ordering::SeqCst) {
@@ -27,7 +27,7 @@ fn refused(reset: &AtomicI64, prompt: &str) -> Option<u64> {
     }
 }
 
-/// Runs three steps and looks at what is left of them.
+/// Runs three steps and checks their records.
 fn walk(lab: &Lab, agent: &str) {
     lab.loop_type("steps", "name: steps\ncompletion: fixed-n\ndelay: 0\n", "Step ${ITERATION}.\n");
     let printed = lab.expect(0, &["loop", "run", "steps", "walk", "--agent", agent, "--max", "3"]);
@@ -47,14 +47,14 @@ fn answer(prompt: &str) -> String {
 }
 
 #[test]
-fn claude_waits_for_the_reset_of_its_plan_and_does_the_same_iteration_again() {
+fn claude_waits_for_its_plan_reset_and_repeats_the_iteration() {
     let reset = AtomicI64::default();
     let model = ScriptedModel::start(move |request| match refused(&reset, &request.last_user_text()) {
         Some(resets_at) => Reply::usage_limit(resets_at),
         None => Reply::text(answer(&request.last_user_text())).usage(Usage::new(100, 10, 1, 7)),
     });
     let codex = no_codex();
-    // Limits of a plan are for who is logged in to one; an empty key is none.
+    // Plan limits need a login to a plan; an empty key is not one.
     let lab = Lab::new(&model, &codex)
         .env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-not-a-token-000000000000000000000000000000")
         .env("ANTHROPIC_API_KEY", "");
@@ -63,7 +63,7 @@ fn claude_waits_for_the_reset_of_its_plan_and_does_the_same_iteration_again() {
 }
 
 #[test]
-fn codex_waits_for_the_reset_of_its_plan_and_does_the_same_iteration_again() {
+fn codex_waits_for_its_plan_reset_and_repeats_the_iteration() {
     let reset = AtomicI64::default();
     let claude = no_claude();
     let model = codex::ScriptedResponses::start(move |request| match refused(&reset, &request.last_user_text()) {

@@ -1,4 +1,4 @@
-//! A pipeline with both clients: what one stage puts out, the next one reads.
+//! A pipeline with both clients: the second stage reads the output of the first.
 
 use super::lab::Lab;
 use crate::codex;
@@ -23,11 +23,11 @@ stages:
       ${INPUTS}
       (from ${INPUTS.draft})
 ";
-/// Words that a careless substitution would take for its own.
+/// Text that a careless substitution would replace.
 const DRAFT: &str = "Dear <all> & none,\n${INPUTS} and ${SESSION} cost $1.\n\"Yours\"";
 
 #[test]
-fn what_claude_drafts_codex_reviews() {
+fn codex_reviews_what_claude_drafts() {
     let claude = ScriptedModel::start(|request| {
         assert!(request.last_user_text().starts_with("Draft a note for baton."), "{request:?}");
         Reply::text(DRAFT).usage(Usage::new(1_001, 102, 13, 7))

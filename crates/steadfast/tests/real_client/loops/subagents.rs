@@ -1,4 +1,4 @@
-//! Iterations whose agents delegate: what subagents use is the iteration's.
+//! Iterations with subagents: their usage counts for the iteration.
 
 use super::lab::{Lab, no_claude, no_codex};
 use crate::codex;
@@ -7,7 +7,7 @@ use crate::reply::{Reply, Usage};
 use crate::request::Kind;
 use serde_json::{Value, json};
 
-/// Runs one iteration; its tokens by the status of the run, and those that `usage` counts.
+/// Runs one iteration; returns its tokens from the run's status and from `usage`.
 fn tokens_of_one_iteration(lab: &Lab, agent: &str) -> (Value, u64) {
     lab.loop_type("delegate", "name: delegate\ncompletion: fixed-n\n", "Delegate it.\n");
     lab.expect(0, &["loop", "run", "delegate", "--agent", agent, "--max", "1"]);

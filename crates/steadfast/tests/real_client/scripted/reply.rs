@@ -1,5 +1,5 @@
-//! What the answers of all scripted models have in common: a reply that is put together step by step, an error in its
-//! place, and how either goes over HTTP. What a reply consists of is said beside each model.
+//! Replies of all scripted models: a reply built step by step, an error in its place, and both over HTTP. The parts of
+//! a reply are defined by each model.
 
 use super::{Api, Shared, next_id};
 use axum::body::{Body, Bytes};
@@ -60,7 +60,7 @@ impl<A: Api> Reply<A> {
     }
 }
 
-/// Answers a request of the client as the script says, and writes down what it was billed.
+/// Answers a request of the client by the script, and records the billed usage.
 pub(crate) async fn answer<A: Api>(State(shared): State<Arc<Shared<A>>>, headers: HeaderMap, body: Bytes) -> Response {
     let Ok(json) = serde_json::from_slice::<Value>(&body) else {
         return respond::<A>(400, JSON, A::error_body(400, "no JSON").to_string());

@@ -28,7 +28,7 @@ fn limits_can_be_raised_from_every_live_state_and_no_other() {
 }
 
 #[test]
-fn an_extension_resumes_exactly_the_goals_that_its_limit_had_stopped() {
+fn an_extension_resumes_only_goals_stopped_by_that_limit() {
     let tokens = Goal {
         tokens_used: 80,
         subagent_tokens: 25,
@@ -117,7 +117,7 @@ fn an_unlimited_goal_that_has_continued_still_has_no_turn_cap() {
 }
 
 #[test]
-fn hours_move_a_deadline_and_do_not_invent_a_cap_beside_it() {
+fn added_hours_move_a_deadline_and_set_no_other_cap() {
     let before = Goal { deadline_ms: Some(NOW + MINUTE), ..goal_in(GoalStatus::Active, None) };
     let after = extend(&before, add_seconds(60), NOW).unwrap().goal;
     assert_eq!(after.deadline_ms, Some(NOW + 2 * MINUTE));
@@ -125,7 +125,7 @@ fn hours_move_a_deadline_and_do_not_invent_a_cap_beside_it() {
 }
 
 #[test]
-fn absurd_amounts_saturate() {
+fn huge_amounts_saturate() {
     let add = Extension {
         turns: Some(i64::MAX),
         seconds: Some(i64::MAX),
@@ -142,7 +142,7 @@ fn absurd_amounts_saturate() {
 }
 
 #[test]
-fn a_limit_that_is_winding_down_is_called_off_by_an_extension() {
+fn an_extension_cancels_the_wind_down() {
     let before = Goal {
         wind_down: Some(Limit::Turns),
         continuations_used: 5,
@@ -151,7 +151,7 @@ fn a_limit_that_is_winding_down_is_called_off_by_an_extension() {
     };
     assert_eq!(extend(&before, add_turns(5), NOW).unwrap().goal.wind_down, None);
     assert_eq!(extend(&before, add_tokens(5), NOW).unwrap().goal.wind_down, Some(Limit::Turns));
-    // Time that was running before goes on counting.
+    // Running time continues to count.
     let extended = extend(&before, add_turns(5), NOW).unwrap().goal;
     assert_eq!(extended.active_seconds(NOW), before.active_seconds(NOW));
 }

@@ -66,7 +66,7 @@ fn take(step: &Step, goal: &Goal, now: Millis) -> Option<Change> {
 
 proptest! {
     #[test]
-    fn no_sequence_of_changes_breaks_a_goal(steps in proptest::collection::vec((step(), 0..20 * SECOND), 0..60)) {
+    fn no_sequence_of_changes_breaks_the_invariants(steps in proptest::collection::vec((step(), 0..20 * SECOND), 0..60)) {
         let budget = Budget { tokens: Some(3_000), usd_micros: Some(2_500), turns: Some(8), seconds: Some(600), ..Budget::default() };
         let mut goal = goal_within(budget);
         let mut now = NOW;

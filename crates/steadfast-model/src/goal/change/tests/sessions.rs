@@ -1,10 +1,10 @@
-//! The client comes and goes, and a person types.
+//! Sessions that end and resume, and prompts of the user.
 
 use super::*;
 
 /// Bug 14 of the plugin: `--resume` dropped the time before it.
 #[test]
-fn a_session_that_comes_back_keeps_its_time_and_is_not_charged_for_its_absence() {
+fn a_returning_session_is_not_charged_for_its_absence() {
     let running = goal_in(GoalStatus::Active, None);
     let last_seen = START + 40 * SECOND;
     let back = session_resumed(&running, last_seen, START + 8 * HOUR).unwrap();
@@ -20,7 +20,7 @@ fn a_session_that_comes_back_keeps_its_time_and_is_not_charged_for_its_absence()
 }
 
 #[test]
-fn a_returning_session_wakes_only_goals_that_nobody_stopped() {
+fn a_returning_session_wakes_only_goals_that_were_not_stopped() {
     for before in all_states() {
         let expected = before.status == GoalStatus::Active;
         assert_eq!(session_resumed(&before, NOW, NOW).is_some(), expected, "{}", before.state());
@@ -32,7 +32,7 @@ fn a_returning_session_wakes_only_goals_that_nobody_stopped() {
 }
 
 #[test]
-fn a_prompt_restarts_the_counters_and_a_stopped_clock() {
+fn a_prompt_resets_the_counters_and_restarts_the_clock() {
     assert_eq!(prompted(&goal_in(GoalStatus::Active, None), NOW), None);
     let counted = Goal {
         idle_continuations: 2,

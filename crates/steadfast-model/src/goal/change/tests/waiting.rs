@@ -1,4 +1,4 @@
-//! Waiting: a goal that sleeps until a moment, and what may wake it.
+//! Waiting goals, and what may wake them.
 
 use super::super::*;
 use crate::goal::NewGoal;
@@ -14,7 +14,7 @@ fn goal(budget: Budget) -> Goal {
 }
 
 #[test]
-fn a_waiting_goal_stops_its_clock_and_remembers_when_to_wake() {
+fn a_waiting_goal_stops_its_clock_and_records_its_wake_up() {
     let change = wait(&goal(Budget::default()), WAKE, START + 5_000).unwrap();
     assert_eq!(change.goal.state(), "paused (waiting)");
     assert_eq!((change.goal.wake_at_ms, change.goal.resume_at_ms), (Some(WAKE), None));
@@ -24,7 +24,7 @@ fn a_waiting_goal_stops_its_clock_and_remembers_when_to_wake() {
 }
 
 #[test]
-fn a_session_that_comes_back_wakes_a_waiting_goal_only_when_its_moment_has_passed() {
+fn a_returning_session_wakes_a_waiting_goal_only_after_its_time() {
     let waiting = wait(&goal(Budget::default()), WAKE, START).unwrap().goal;
     assert_eq!(session_resumed(&waiting, START, WAKE - 1), None);
     let woken = session_resumed(&waiting, START, WAKE).unwrap().goal;

@@ -1,4 +1,4 @@
-//! Limits inside one long turn (bug 30 of the plugin: nothing held a turn to its budget).
+//! Limits inside one long turn (bug 30 of the plugin: nothing enforced them).
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn a_batch_is_noted_as_work_once() {
 }
 
 #[test]
-fn a_turn_that_passes_a_limit_is_told_and_then_ended() {
+fn a_turn_that_passes_a_limit_is_warned_and_then_ended() {
     for (limit, at_limit) in goals_at_their_limit() {
         let (stopped, decisions) = batches(at_limit);
         if limit == Limit::Turns {
@@ -56,7 +56,7 @@ fn a_turn_that_passes_a_limit_is_told_and_then_ended() {
 }
 
 #[test]
-fn a_wind_down_told_inside_a_turn_is_not_told_again_at_its_end() {
+fn a_wind_down_inside_a_turn_is_not_repeated_at_its_end() {
     for (limit, at_limit) in goals_at_their_limit() {
         if limit == Limit::Turns {
             continue;
@@ -67,14 +67,14 @@ fn a_wind_down_told_inside_a_turn_is_not_told_again_at_its_end() {
 }
 
 #[test]
-fn the_last_allowed_turn_is_held_to_the_other_limits() {
+fn the_other_limits_apply_to_the_last_allowed_turn() {
     let (_, at_cap) = goals_at_their_limit()[3].clone();
     let last_turn = Goal { continuations_used: 5, continuations_remaining: 0, ..at_cap };
     assert_eq!(batch(&last_turn).1, BatchDecision::WindDown(Limit::Hours));
 }
 
 #[test]
-fn the_wind_down_turn_of_the_turn_cap_is_held_to_the_token_budget() {
+fn the_token_budget_applies_to_the_wind_down_turn_of_the_turn_cap() {
     let spent = charged(&goal_within(Budget { tokens: Some(100), turns: Some(0), ..Budget::default() }), 100);
     let winding = Goal { wind_down: Some(Limit::Turns), ..spent };
     let (_, decisions) = batches(winding);
@@ -82,7 +82,7 @@ fn the_wind_down_turn_of_the_turn_cap_is_held_to_the_token_budget() {
 }
 
 #[test]
-fn a_goal_spent_long_ago_does_not_meddle_with_the_users_own_turns() {
+fn a_limited_goal_does_not_affect_the_users_later_turns() {
     let spent =
         Goal { budget_limit_reported: true, worked_since_continuation: true, ..goals_at_their_limit()[0].1.clone() };
     assert_eq!(at_batch(&spent, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));

@@ -1,9 +1,9 @@
-//! The breaker for goals that get nowhere, the client's cap on blocks, and who comes first.
+//! The no-progress breaker, the client's cap on blocks, and their precedence.
 
 use super::*;
 
 #[test]
-fn three_idle_continuations_pause_the_goal_and_a_tool_call_starts_the_count_anew() {
+fn three_idle_continuations_pause_the_goal_and_a_tool_call_resets_the_count() {
     let (goal, _) = stop(&goal(), &work());
     let (goal, one) = stop(&goal, &talk("a"));
     let (goal, two) = stop(&goal, &talk("b"));
@@ -19,13 +19,13 @@ fn three_idle_continuations_pause_the_goal_and_a_tool_call_starts_the_count_anew
     let (after, decision) = stop(&worked_before, &talk("c"));
     assert_eq!((decision, after.idle_continuations), (Decision::Continue, 0));
     assert!(!after.worked_since_continuation);
-    // So does a person's prompt.
+    // So does a prompt of the user.
     let by_person = TurnEnd { after_continuation: false, ..talk("c") };
     assert_eq!(stop(&goal, &by_person).0.idle_continuations, 0);
 }
 
 #[test]
-fn saying_the_same_thing_is_no_progress_even_with_tool_calls() {
+fn the_same_message_is_no_progress_even_with_tool_calls() {
     let same = TurnEnd { worked: true, ..talk("still waiting") };
     let (mut goal, _) = stop(&goal(), &same);
     let mut decisions = Vec::new();
@@ -41,7 +41,7 @@ fn saying_the_same_thing_is_no_progress_even_with_tool_calls() {
 }
 
 #[test]
-fn the_breaker_can_be_tuned_and_switched_off() {
+fn the_breaker_can_be_tuned_and_disabled() {
     for (limit, most) in [(1, 1), (5, 5), (0, 50)] {
         let rules = crate::testing::rules(limit);
         let mut goal = goal();
@@ -59,7 +59,7 @@ fn the_breaker_can_be_tuned_and_switched_off() {
 }
 
 #[test]
-fn the_turn_is_handed_over_before_the_client_would_override_a_block() {
+fn the_turn_ends_before_the_client_would_override_a_block() {
     let rules = crate::testing::rules(0);
     let mut goal = goal();
     let mut decisions = Vec::new();

@@ -1,4 +1,4 @@
-//! Limits, stopping, and going on after an end.
+//! Limits, stopping, and resuming after an end.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn limited(limits: RunLimits) -> Plan {
 }
 
 #[test]
-fn a_limit_that_is_reached_ends_the_run_after_the_attempt_under_way() {
+fn a_reached_limit_ends_the_run_after_the_current_attempt() {
     let tokens = RunLimits { tokens: Some(200), ..RunLimits::default() };
     let usd = RunLimits { cost_micros: Some(4_000), ..RunLimits::default() };
     let wall = RunLimits { wall_ms: Some(2 * HOUR), ..RunLimits::default() };
@@ -29,7 +29,7 @@ fn a_limit_that_is_reached_ends_the_run_after_the_attempt_under_way() {
 }
 
 #[test]
-fn a_limit_lets_a_rule_be_tested_and_the_rule_has_the_last_word() {
+fn at_a_limit_the_rule_is_checked_and_decides() {
     let limits = RunLimits { tokens: Some(1), ..RunLimits::default() };
     for (holds, reason) in [(true, "beads-empty"), (false, "budget_tokens")] {
         let mut drive = Drive::started(Plan { limits: limits.clone(), ..loop_of(stage(beads_rule(), 9)) });
@@ -41,7 +41,7 @@ fn a_limit_lets_a_rule_be_tested_and_the_rule_has_the_last_word() {
 }
 
 #[test]
-fn a_cap_over_everything_is_a_limit_that_is_looked_at_anew_when_the_run_goes_on() {
+fn a_shared_cap_is_checked_again_on_resume() {
     let mut drive = Drive::started(limited(RunLimits::default()));
     assert_eq!(drive.send(RunEvent::CapReached), Vec::<String>::new(), "what is under way may end");
     drive.ok("1.1.1");
@@ -60,7 +60,7 @@ fn a_limit_counts_failed_attempts_and_stops_their_repetition() {
 }
 
 #[test]
-fn nobody_sleeps_past_the_last_hour() {
+fn a_delay_ends_at_the_time_limit() {
     let limits = RunLimits { wall_ms: Some(HOUR), ..RunLimits::default() };
     let mut drive = Drive::started(limited(limits));
     let resets = FailureKind::UsageLimit { until_ms: Some(START + 5 * HOUR) };
@@ -82,7 +82,7 @@ fn a_stop_waits_for_what_it_stopped() {
 }
 
 #[test]
-fn a_stop_keeps_the_work_of_an_agent_that_came_through() {
+fn a_stop_keeps_the_work_of_an_agent_that_succeeded() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
     drive.send(RunEvent::StopRequested(killed()));
     assert_eq!(drive.ok("1.1.1")[..2], ["1.1.1 came through", "commit 1.1.1"]);
@@ -96,7 +96,7 @@ fn a_stop_keeps_the_work_of_an_agent_that_came_through() {
 }
 
 #[test]
-fn a_stop_commits_nothing_whose_rule_was_not_tested_and_going_on_tests_it_first() {
+fn a_stop_commits_no_unchecked_iteration_and_resume_checks_it_first() {
     const ENDED: [&str; 3] = ["stage 1 failed: killed by user", "run killed: killed by user", "finish"];
     let in_the_test = |drive: &mut Drive| {
         drive.ok("1.1.1");
@@ -121,7 +121,7 @@ fn a_stop_commits_nothing_whose_rule_was_not_tested_and_going_on_tests_it_first(
 }
 
 #[test]
-fn a_promise_that_came_while_the_run_was_stopped_still_counts() {
+fn a_promise_made_during_a_stop_still_counts() {
     let mut drive = Drive::started(loop_of(stage(Rule::Promise("DONE".into()), 9)));
     drive.send(RunEvent::StopRequested(killed()));
     let done = Success { promises: vec!["DONE".into()], ..success("done") };
@@ -133,7 +133,7 @@ fn a_promise_that_came_while_the_run_was_stopped_still_counts() {
 }
 
 #[test]
-fn a_stop_ends_a_run_that_rests_or_tests_at_once() {
+fn a_stop_ends_a_waiting_or_checking_run_at_once() {
     let rests = |drive: &mut Drive| drive.fails("1.1.1", FailureKind::Exit);
     let delays = |drive: &mut Drive| drive.ok("1.1.1");
     let plan = loop_of(StagePlan { delay_ms: HOUR, ..stage(Rule::FixedN, 9) });
@@ -149,7 +149,7 @@ fn a_stop_ends_a_run_that_rests_or_tests_at_once() {
 }
 
 #[test]
-fn a_stop_outranks_a_limit_and_the_first_stop_is_the_one() {
+fn a_stop_outranks_a_limit_and_the_first_stop_wins() {
     let limits = RunLimits { wall_ms: Some(HOUR), ..RunLimits::default() };
     let mut drive = Drive::started(limited(limits));
     drive.wakes_after(HOUR);
@@ -162,7 +162,7 @@ fn a_stop_outranks_a_limit_and_the_first_stop_is_the_one() {
 }
 
 #[test]
-fn an_attempt_that_ran_out_of_the_runs_time_is_the_end_and_no_error() {
+fn an_attempt_cut_by_the_runs_time_limit_is_not_an_error() {
     let limits = RunLimits { wall_ms: Some(HOUR), errors: 1, ..RunLimits::default() };
     let plan = limited(limits);
     let mut drive = Drive::started(plan.clone());
@@ -186,7 +186,7 @@ fn a_run_cannot_be_stopped_into_running() {
 }
 
 #[test]
-fn a_killed_run_goes_on_with_the_next_attempt_of_the_same_iteration() {
+fn a_killed_run_resumes_with_a_new_attempt_of_the_same_iteration() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 3)));
     drive.ok("1.1.1");
     drive.fails("1.2.1", FailureKind::Exit);
@@ -203,7 +203,7 @@ fn a_killed_run_goes_on_with_the_next_attempt_of_the_same_iteration() {
 }
 
 #[test]
-fn reopening_forgives_errors_and_idle_iterations() {
+fn reopening_resets_errors_and_idle_iterations() {
     let mut plan = loop_of(stage(Rule::Promise("DONE".into()), 20));
     plan.limits.errors = 2;
     plan.limits.idle = 1;
@@ -227,7 +227,7 @@ fn reopening_forgives_errors_and_idle_iterations() {
 }
 
 #[test]
-fn a_run_at_its_maximum_goes_on_only_with_a_larger_one() {
+fn a_run_at_its_maximum_resumes_only_with_a_larger_one() {
     for rule in [Rule::Promise("DONE".into()), Rule::FixedN] {
         let mut drive = Drive::started(loop_of(stage(rule, 1)));
         drive.ok("1.1.1");
@@ -253,7 +253,7 @@ fn a_run_that_is_done_or_running_is_not_reopened() {
 }
 
 #[test]
-fn a_run_at_a_limit_goes_on_once_the_limit_is_larger() {
+fn a_run_at_a_limit_resumes_once_the_limit_is_larger() {
     let limits = RunLimits { tokens: Some(100), ..RunLimits::default() };
     let stages = vec![stage(Rule::FixedN, 1), stage(Rule::FixedN, 1)];
     let mut drive = Drive::started(Plan { limits, ..pipeline_of(stages) });
@@ -270,7 +270,7 @@ fn a_run_at_a_limit_goes_on_once_the_limit_is_larger() {
 }
 
 #[test]
-fn hours_between_an_end_and_going_on_are_not_counted() {
+fn time_between_end_and_resume_is_not_counted() {
     let limits = RunLimits { wall_ms: Some(2 * HOUR), ..RunLimits::default() };
     let mut drive = Drive::started(limited(limits));
     drive.now += HOUR;
@@ -287,13 +287,13 @@ fn hours_between_an_end_and_going_on_are_not_counted() {
 }
 
 #[test]
-fn a_run_whose_end_nobody_saw_keeps_what_was_under_way() {
+fn a_run_marked_as_orphaned_keeps_its_active_attempts() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 3)));
     let step = orphaned(&drive.plan, drive.run.clone(), "engine gone", START + HOUR);
     assert_eq!(drive.words(&step), ["run unknown_termination: engine gone"]);
     drive.run = step.run;
     assert_eq!(drive.run.flights, [Flight::new(id("1.1.1"), Phase::Running)]);
-    assert_eq!(drive.ok("1.1.1"), Vec::<String>::new(), "nobody drives it");
+    assert_eq!(drive.ok("1.1.1"), Vec::<String>::new(), "no engine drives it");
     assert_eq!(drive.reopen(None), ["reopened"]);
     assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "its agent may still be alive");
     assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1");

@@ -1,10 +1,10 @@
-//! Attempts that do not come through.
+//! Failed attempts.
 
 use super::*;
 use crate::reading::FARTHEST_RESET;
 
 #[test]
-fn errors_are_tried_again_later_and_later_and_five_in_a_row_end_the_run() {
+fn errors_are_retried_with_back_off_and_five_in_a_row_end_the_run() {
     for kind in
         [FailureKind::Transient, FailureKind::TimedOut, FailureKind::NoResult, FailureKind::Reported, FailureKind::Exit]
     {
@@ -31,7 +31,7 @@ fn errors_are_tried_again_later_and_later_and_five_in_a_row_end_the_run() {
 }
 
 #[test]
-fn rests_have_a_longest_and_their_base_is_the_plans() {
+fn the_back_off_has_a_maximum_and_its_base_is_the_plans() {
     let mut plan = loop_of(stage(Rule::FixedN, 1));
     plan.limits = RunLimits { errors: 100, back_off_ms: 60 * SECOND, ..RunLimits::default() };
     let mut drive = Drive::started(plan.clone());
@@ -50,7 +50,7 @@ fn rests_have_a_longest_and_their_base_is_the_plans() {
 }
 
 #[test]
-fn a_success_forgives_the_errors_before_it() {
+fn a_success_resets_the_error_count() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 3)));
     for attempt in 1..=4 {
         drive.fails(&format!("1.1.{attempt}"), FailureKind::Exit);
@@ -78,10 +78,10 @@ fn a_usage_limit_is_waited_for_and_is_no_error() {
 }
 
 #[test]
-fn a_reset_nobody_names_is_waited_for_longer_each_time() {
+fn an_unknown_reset_is_waited_for_longer_each_time() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
     for (attempt, minutes) in [(1, 5), (2, 15), (3, 30), (4, 60), (5, 60)] {
-        // A reset in the past is as good as none.
+        // A reset in the past counts as unknown.
         let until_ms = (attempt % 2 == 0).then_some(START);
         let words = drive.fails(&format!("1.1.{attempt}"), FailureKind::UsageLimit { until_ms });
         assert_eq!(words[1], format!("wake in {}", minutes * MINUTE));
@@ -92,7 +92,7 @@ fn a_reset_nobody_names_is_waited_for_longer_each_time() {
 }
 
 #[test]
-fn a_lost_attempt_is_tried_again_at_once_and_a_second_one_is_an_error() {
+fn a_lost_attempt_is_retried_at_once_and_a_second_one_is_an_error() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 1)));
     assert_eq!(drive.fails("1.1.1", FailureKind::Lost), ["1.1.1 failed: lost", "attempt 1.1.2", "start 1.1.2"]);
     assert_eq!(drive.errors(), 0);
@@ -102,7 +102,7 @@ fn a_lost_attempt_is_tried_again_at_once_and_a_second_one_is_an_error() {
     drive.fails("1.1.3", FailureKind::Exit);
     drive.wakes_after(MINUTE);
     assert_eq!(drive.fails("1.1.4", FailureKind::Lost)[1..], ["attempt 1.1.5", "start 1.1.5"], "the first in a row");
-    assert_eq!(drive.fails("1.1.5", FailureKind::Stopped)[1], "wake in 8000", "stopped by somebody else");
+    assert_eq!(drive.fails("1.1.5", FailureKind::Stopped)[1], "wake in 8000", "stopped from outside");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_missing_vote_is_a_failed_attempt() {
     assert_eq!(drive.ok("1.1.1"), ["1.1.1 failed: no_result", "wake in 1000"]);
     assert_eq!(drive.run.tokens, 100, "and it is paid for");
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 5)));
-    assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1", "nobody asked it for a vote");
+    assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1", "no vote was requested");
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn all_iterations_run_a_few_at_a_time_and_end_in_any_order() {
 }
 
 #[test]
-fn each_is_tried_again_by_itself_and_keeps_its_place() {
+fn each_iteration_is_retried_separately_and_keeps_its_number() {
     let mut drive = Drive::started(four_by_two());
     assert_eq!(drive.fails("1.1.1", FailureKind::Exit), ["1.1.1 failed: exit", "wake in 1000"]);
     let resets = FailureKind::UsageLimit { until_ms: None };
@@ -38,7 +38,7 @@ fn each_is_tried_again_by_itself_and_keeps_its_place() {
 }
 
 #[test]
-fn one_that_fails_for_good_fails_the_stage_when_the_others_have_ended() {
+fn a_failed_iteration_fails_the_stage_after_the_others_end() {
     let mut drive = Drive::started(four_by_two());
     drive.fails("1.1.1", FailureKind::Exit);
     drive.wakes_after(SECOND);
@@ -67,7 +67,7 @@ fn one_that_fails_for_good_fails_the_stage_when_the_others_have_ended() {
 }
 
 #[test]
-fn a_stop_stops_all_and_going_on_fills_the_gaps() {
+fn a_stop_ends_all_iterations_and_resume_runs_the_missing_ones() {
     let mut drive = Drive::started(four_by_two());
     drive.ok("1.2.1");
     assert_eq!(drive.send(RunEvent::StopRequested(killed())), ["stop 1.1.1,1.3.1"]);
@@ -86,7 +86,7 @@ fn a_stop_stops_all_and_going_on_fills_the_gaps() {
 }
 
 #[test]
-fn a_budget_starts_nothing_new_and_lets_the_rest_end() {
+fn at_a_budget_nothing_new_starts_and_the_rest_ends() {
     let mut plan = four_by_two();
     plan.limits.tokens = Some(100);
     let mut drive = Drive::started(plan);
@@ -95,7 +95,7 @@ fn a_budget_starts_nothing_new_and_lets_the_rest_end() {
 }
 
 #[test]
-fn its_rule_is_not_asked_but_for_the_number_of_items() {
+fn a_parallel_rule_only_sets_the_number_of_iterations() {
     for (rule, reason, agents) in
         [(Rule::AllItems, "all-items", 2), (Rule::Plateau(2), "fixed-n", 4), (beads_rule(), "fixed-n", 4)]
     {

@@ -19,7 +19,7 @@ fn a_plateau_is_two_different_iterations_in_a_row() {
     }
 }
 
-/// What broke the predecessor: one agent, repeated, was taken for two.
+/// Two attempts of one iteration are not two votes.
 #[test]
 fn attempts_of_one_iteration_are_one_vote() {
     let mut drive = Drive::started(loop_of(stage(Rule::Plateau(2), 5)));
@@ -32,7 +32,7 @@ fn attempts_of_one_iteration_are_one_vote() {
 }
 
 #[test]
-fn a_decision_to_stop_is_a_vote_and_a_minimum_is_waited_for() {
+fn a_stop_decision_is_a_vote_and_the_minimum_still_applies() {
     let plan = loop_of(StagePlan { min_iterations: 3, ..stage(Rule::Plateau(2), 5) });
     let mut drive = Drive::started(plan);
     let stops = |number: u32| {
@@ -47,7 +47,7 @@ fn a_decision_to_stop_is_a_vote_and_a_minimum_is_waited_for() {
 }
 
 #[test]
-fn a_decision_to_stop_ends_no_other_rule() {
+fn a_stop_decision_ends_no_other_rule() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 2)));
     let result = AgentResult { decision: Some(AgentDecision::Stop), plateau: Some(true), ..AgentResult::default() };
     drive.ended("1.1.1", Outcome::Succeeded(Box::new(Success { result, ..success("1") })));
@@ -70,18 +70,18 @@ fn a_minimum_larger_than_the_maximum_or_of_a_counting_rule_changes_nothing() {
 }
 
 #[test]
-fn a_judge_is_asked_instead_of_the_worker() {
+fn a_judge_votes_instead_of_the_worker() {
     let judged = StagePlan { judge: Some(agent()), ..stage(Rule::Plateau(2), 5) };
     let mut drive = Drive::started(loop_of(judged));
     assert_eq!(drive.votes("1.1.1", true), ["1.1.1 came through", "check 1.1.1 judge"]);
     assert_eq!(drive.checked("1.1.1", &[(Check::Judge, Some(false))])[0], "commit 1.1.1");
     assert_eq!(drive.run.stages[0].agreeing, 0, "the worker's own vote does not count");
-    // A worker that gives no vote has done nothing wrong here.
+    // A missing vote of the worker is not an error here.
     assert_eq!(drive.ok("1.2.1"), ["1.2.1 came through", "check 1.2.1 judge"]);
     drive.checked("1.2.1", &[(Check::Judge, Some(true))]);
     drive.votes("1.3.1", true);
     drive.checked("1.3.1", &[(Check::Judge, None)]);
-    assert_eq!(drive.run.stages[0].agreeing, 0, "a judge that cannot tell breaks the row");
+    assert_eq!(drive.run.stages[0].agreeing, 0, "an undecided judge breaks the row");
     for iteration in ["1.4.1", "1.5.1"] {
         drive.votes(iteration, false);
         drive.checked(iteration, &[(Check::Judge, Some(true))]);
@@ -90,7 +90,7 @@ fn a_judge_is_asked_instead_of_the_worker() {
 }
 
 #[test]
-fn outside_rules_are_tested_after_each_iteration_and_before_if_wanted() {
+fn external_rules_are_checked_after_each_iteration_and_before_if_configured() {
     let table = [
         (beads_rule(), beads(), "check 1.1.1 beads loop/auth", "beads-empty"),
         (
@@ -146,7 +146,7 @@ fn a_rule_that_holds_before_the_start_needs_no_agent() {
 }
 
 #[test]
-fn testing_before_asks_nothing_where_only_agents_can_tell() {
+fn check_before_does_nothing_if_only_agents_can_decide() {
     for rule in [Rule::Plateau(2), Rule::Promise("DONE".into()), Rule::FixedN] {
         let judged = StagePlan { check_before: true, judge: Some(agent()), ..stage(rule, 5) };
         let mut drive = Drive::new(loop_of(judged));
@@ -168,7 +168,7 @@ fn combined_rules_end_under_the_names_that_held() {
 }
 
 #[test]
-fn nothing_is_looked_up_before_the_minimum_but_the_judge() {
+fn before_the_minimum_only_the_judge_is_asked() {
     let rule = Rule::Any(vec![beads_rule(), Rule::Plateau(2)]);
     let plan = loop_of(StagePlan { min_iterations: 2, judge: Some(agent()), ..stage(rule, 5) });
     let mut drive = Drive::started(plan);
@@ -180,7 +180,7 @@ fn nothing_is_looked_up_before_the_minimum_but_the_judge() {
 }
 
 #[test]
-fn three_iterations_that_move_nothing_break_an_open_ended_stage() {
+fn three_idle_iterations_stop_an_open_ended_stage() {
     let same = |untouched: bool| Outcome::Succeeded(Box::new(Success { untouched, ..success("the same") }));
     for (rule, idle, expected) in [
         (Rule::Promise("DONE".into()), 3, (RunStatus::Failed, Some("no_progress"))),
@@ -190,7 +190,7 @@ fn three_iterations_that_move_nothing_break_an_open_ended_stage() {
     ] {
         let mut plan = loop_of(stage(rule.clone(), 9));
         plan.limits.idle = idle;
-        // A first one that moved something makes it four.
+        // A first iteration with progress makes it four.
         for (untouched, most) in [(true, 3), (false, 4)] {
             let mut drive = Drive::started(plan.clone());
             for iteration in 1..=most {

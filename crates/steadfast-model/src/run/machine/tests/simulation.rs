@@ -1,6 +1,6 @@
-//! Random plans in random worlds: agents that fail, vanish, meet limits and vote; engines that die before saving,
-//! between saving and acting, or in the middle of acting; people who stop and reopen. What an agent or a command
-//! says depends on stage and iteration alone, so a disturbed run must come to what an undisturbed one comes to.
+//! Random plans with random failures: agents that fail, vanish, reach limits and vote; engines that die before saving,
+//! between saving and acting, or while acting; users who stop and reopen. The result of an agent or a command depends
+//! only on stage and iteration, so a disturbed run must end like an undisturbed one.
 
 mod world;
 
@@ -43,7 +43,7 @@ prop_compose! {
 
 prop_compose! {
     fn any_plan()(stages in prop::collection::vec(any_stage(), 1..4), parallel in 0_u32..4, idle in 0_u32..4) -> Plan {
-        // Engines that die often must not look like agents that fail often.
+        // Crashes of the engine must not count as failures of the agent.
         let limits = RunLimits { errors: 10_000, idle, parallel, ..RunLimits::default() };
         match <[StagePlan; 1]>::try_from(stages) {
             Ok([stage]) => Plan { limits, ..loop_of(stage) },
@@ -77,7 +77,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_people_do_nothing_is_committed_twice_and_the_run_ends(
+    fn with_any_user_action_nothing_is_committed_twice_and_the_run_ends(
         plan in any_plan(),
         limits in any_limits(),
         script in any::<u64>(),
@@ -87,7 +87,7 @@ proptest! {
         World::new(Plan { limits, ..plan }, script, fate, disturbance).live();
     }
 
-    /// Killed at any moment and reopened until it is done: the same work, whatever it took.
+    /// Killed at any moment and reopened until it is done, a run does the same work.
     #[test]
     fn a_run_that_is_stopped_and_reopened_commits_every_iteration_once(
         runs in 0_u32..6,
@@ -104,10 +104,10 @@ proptest! {
         prop_assert_eq!(world.committed(), (1..=runs).map(|iteration| (1, iteration)).collect::<Vec<_>>());
     }
 
-    /// Stopped in the middle of agents and of tests: the same rules hold in the end, after the same iterations.
+    /// Stopped during agents and checks, a run ends by the same rule after the same iterations.
     #[test]
-    fn stopping_and_going_on_changes_nothing_that_is_decided(plan in any_plan(), script in any::<u64>(), fate in any::<u64>()) {
-        // Who goes on forgives idle iterations, which is a change.
+    fn stop_and_resume_do_not_change_decisions(plan in any_plan(), script in any::<u64>(), fate in any::<u64>()) {
+        // Resuming resets the idle count, which would be a difference.
         let plan = Plan { limits: RunLimits { idle: 0, ..plan.limits }, ..plan };
         let mut calm = World::new(plan.clone(), script, fate, Disturbance::default());
         calm.live();
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn no_event_in_any_state_is_a_panic(
+    fn no_event_in_any_state_panics(
         plan in any_plan(),
         limits in any_limits(),
         events in prop::collection::vec((0_u8..9, 0_u32..4, 0_u32..4, 0_u32..3), 0..60),

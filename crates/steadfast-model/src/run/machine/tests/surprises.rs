@@ -1,14 +1,14 @@
-//! Crashes between saving and acting, and events that nobody should send.
+//! Crashes between saving and acting, and unexpected events.
 
 use super::*;
 
 #[test]
-fn what_a_crash_swallowed_is_asked_for_again() {
+fn actions_lost_in_a_crash_are_requested_again() {
     let plan = loop_of(StagePlan { check_before: true, delay_ms: SECOND, ..stage(beads_rule(), 9) });
     let mut drive = Drive::started(plan);
     assert_eq!(drive.send(RunEvent::Started), ["check 1.1.0 beads loop/auth"]);
     drive.checked("1.1.0", &[]);
-    assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "whoever started it tells what became of it");
+    assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "the engine that started it reports its end");
     drive.fails("1.1.1", FailureKind::Exit);
     assert_eq!(drive.send(RunEvent::Started), ["wake in 1000"]);
     drive.wakes_after(SECOND);
@@ -23,7 +23,7 @@ fn what_a_crash_swallowed_is_asked_for_again() {
 }
 
 #[test]
-fn events_that_do_not_fit_change_nothing() {
+fn unexpected_events_change_nothing() {
     let ended = |attempt: &str| RunEvent::Ended { id: id(attempt), outcome: failure(FailureKind::Exit) };
     let checked = |attempt: &str| RunEvent::Checked { id: id(attempt), facts: Vec::new() };
     let odd = || {
@@ -49,7 +49,7 @@ fn events_that_do_not_fit_change_nothing() {
     }
 }
 
-/// A state that no step leads to, as a damaged row might hold: no panic, and an end.
+/// An unreachable state, as in a damaged row, must not panic and must end the run.
 #[test]
 fn a_stage_that_does_not_exist_ends_the_run() {
     for number in [0, 2, u32::MAX] {
@@ -66,7 +66,7 @@ fn a_stage_that_does_not_exist_ends_the_run() {
 }
 
 #[test]
-fn numbers_at_their_ends_do_not_overflow() {
+fn extreme_numbers_do_not_overflow() {
     let mut plan = loop_of(StagePlan {
         delay_ms: Millis::MAX,
         min_iterations: u32::MAX,

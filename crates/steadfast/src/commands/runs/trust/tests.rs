@@ -1,4 +1,4 @@
-//! What is trusted is what runs: the plan that was made, not what its files say by the time somebody asks.
+//! Trust applies to the plan that runs, not to the current content of its files.
 
 use steadfast_engine::plan::{Catalogue, Overrides, plan_loop, plan_pipeline};
 use steadfast_system::config::Config;
@@ -43,7 +43,7 @@ impl World {
         plan_pipeline(&self.catalogue, name, Some("auth"), &Overrides::default(), 0).unwrap()
     }
 
-    /// As `--trust` does it, which no agent may: these tests may run in one's shell.
+    /// As `--trust` does, which is refused in an agent's shell, where these tests may run.
     fn trust(&self, planned: &Planned) {
         let trusted = planned.used.iter().map(|used| (key(&used.file), used.sha256.clone())).collect();
         write(&self.here.paths.home.join("trust.json"), &trusted).unwrap();
@@ -56,7 +56,7 @@ impl World {
 }
 
 #[test]
-fn what_was_planned_has_to_be_trusted_whatever_its_file_says_by_then() {
+fn the_planned_definition_must_be_trusted_not_the_current_file() {
     let world = World::new();
     world.add_loop("work", "command: touch one");
     let planned = world.plan("work");
@@ -77,7 +77,7 @@ fn what_was_planned_has_to_be_trusted_whatever_its_file_says_by_then() {
 }
 
 #[test]
-fn who_gets_another_pipeline_than_he_meant_has_not_chosen_its_loop_types_either() {
+fn loop_types_of_a_shadowing_pipeline_need_trust_too() {
     let world = World::new();
     world.add_loop("helpful", "command: touch one");
     for name in ["code-review", "their-own"] {

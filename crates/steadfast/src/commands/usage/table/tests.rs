@@ -57,7 +57,7 @@ fn keys() -> [(View, Key); 5] {
 }
 
 #[test]
-fn a_wide_table_tells_everything() {
+fn a_wide_table_has_all_columns() {
     let table = plain(View::Daily, &keys()[0].1, 200);
     let lines: Vec<&str> = table.lines().collect();
     let expected = [
@@ -83,7 +83,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn costs_say_what_is_not_known() {
+fn unknown_costs_are_marked() {
     let cost_of =
         |priced_micros, unpriced_tokens| cost(&Amounts { priced_micros, unpriced_tokens, ..Amounts::default() });
     assert_eq!(cost_of(0, 0), "$0.00");

@@ -1,23 +1,23 @@
-//! The world around the machine: agents, commands, a clock, an engine that may die, and the tables, which hold what
-//! was saved. It checks after each step what must be true after each step.
+//! The simulated environment of the machine: agents, commands, a clock, an engine that may die, and the saved tables.
+//! It checks the invariants after each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::*;
 use crate::run::{Checked, Failure};
 
-/// How often fate may strike.
+/// How often each failure may happen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Disturbance {
     pub(super) crashes: u32,
     pub(super) stops: u32,
     pub(super) orphans: u32,
     pub(super) reopenings: u32,
-    /// Whether nobody goes on with a run that came to an end of its own.
+    /// Whether a run that ended by itself is not reopened.
     pub(super) only_cut_short: bool,
 }
 
-/// A generator of which the same seed gives the same numbers.
+/// A reproducible random number generator.
 struct Dice(u64);
 
 impl Dice {
@@ -40,11 +40,11 @@ pub(super) struct World {
     script: u64,
     fate: Dice,
     disturbance: Disturbance,
-    /// Agents that run, or have ended unseen.
+    /// Agents that run, or whose end was not read yet.
     agents: BTreeSet<AttemptId>,
-    /// Ends of each iteration's agents that the machine was told.
-    told: BTreeMap<(u32, u32), u64>,
-    /// What the engine of the moment has in mind; lost when it dies.
+    /// The number of ended attempts that the machine got, by iteration.
+    reported: BTreeMap<(u32, u32), u64>,
+    /// The memory of the current engine; lost when it dies.
     checks: Vec<(AttemptId, Vec<Check>)>,
     wake_at: Option<Millis>,
     /// The tables.
@@ -73,7 +73,7 @@ impl World {
             fate: Dice(fate),
             disturbance,
             agents: BTreeSet::new(),
-            told: BTreeMap::new(),
+            reported: BTreeMap::new(),
             checks: Vec::new(),
             wake_at: None,
             attempts: BTreeSet::new(),
@@ -102,7 +102,7 @@ impl World {
         for _ in 0..20_000 {
             if self.run.status == RunStatus::Running {
                 self.live_on();
-            } else if !self.goes_on() {
+            } else if !self.reopened() {
                 return;
             }
         }
@@ -156,8 +156,8 @@ impl World {
         }
     }
 
-    /// Whether somebody wanted it to go on after an end, and it did.
-    fn goes_on(&mut self) -> bool {
+    /// Reopens the run after an end, if wanted; returns whether it did.
+    fn reopened(&mut self) -> bool {
         let is_cut_short = matches!(self.run.status, RunStatus::Killed | RunStatus::UnknownTermination);
         if self.disturbance.reopenings == 0 || (self.disturbance.only_cut_short && !is_cut_short) {
             return false;
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    /// A new engine: it remembers nothing, and tells the machine about agents that are not there.
+    /// A new engine: it remembers nothing, and reports missing agents to the machine.
     fn engine_starts(&mut self) {
         self.checks.clear();
         self.wake_at = None;
@@ -190,13 +190,13 @@ impl World {
     }
 
     fn agent_ends(&mut self, id: AttemptId) {
-        let so_far = self.told.get(&(id.stage, id.iteration)).copied().unwrap_or(0);
+        let so_far = self.reported.get(&(id.stage, id.iteration)).copied().unwrap_or(0);
         let outcome = self.outcome(id, so_far);
         self.take_step(RunEvent::Ended { id, outcome });
-        // An engine that died before it saved leaves the exit behind, and the next one reads it.
+        // If an engine dies before it saves, the next one reads the exit.
         if !self.run.flights.iter().any(|flight| flight.id == id && flight.phase == Phase::Running) {
             self.agents.remove(&id);
-            self.told.insert((id.stage, id.iteration), so_far + 1);
+            self.reported.insert((id.stage, id.iteration), so_far + 1);
         }
     }
 
@@ -308,7 +308,7 @@ impl World {
         }
     }
 
-    /// Agents whose end the saved state does not know.
+    /// Agents whose end is not in the saved state.
     fn running_agents(&self) -> usize {
         let is_running =
             |id: &&AttemptId| self.run.flights.iter().any(|flight| flight.id == **id && flight.phase == Phase::Running);
@@ -320,7 +320,7 @@ impl World {
         mix(self.script ^ mix(place) ^ salt.wrapping_mul(0x2545_f491_4f6c_dd1d))
     }
 
-    /// An iteration's agents fail up to three times and then come through, in the same way whoever asks.
+    /// An iteration's agents fail up to three times and then succeed, the same way each time.
     fn outcome(&self, id: AttemptId, so_far: u64) -> Outcome {
         if so_far < self.chance(id, 1) % 4 {
             let kinds = [
@@ -334,7 +334,7 @@ impl World {
             let kind = usize::try_from(self.chance(id, 2 + so_far) % 6).unwrap();
             return failure(kinds[kind]);
         }
-        // One in sixteen forgets its vote the first time.
+        // One in sixteen gives no vote the first time.
         let forgets = so_far == self.chance(id, 1) % 4 && self.chance(id, 10).is_multiple_of(16);
         let result = AgentResult {
             plateau: (!forgets).then_some(self.chance(id, 11).is_multiple_of(2)),

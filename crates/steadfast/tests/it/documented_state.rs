@@ -1,4 +1,4 @@
-//! The promises of "State and persistence": each test is named after one.
+//! The documented promises about state and persistence, one test each.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn sqlite3(env: &Env, sql: &str) -> Option<String> {
 }
 
 #[test]
-fn print_the_active_goal_tail_the_event_log_and_backup_with_sqlite3() {
+fn documented_sqlite3_commands_work() {
     let env = Env::new();
     let goal = env.start(&["x"]);
     env.says("s1", "m1", "one", 24_500);
@@ -180,7 +180,7 @@ fn a_restarted_session_picks_up_where_it_left_off() {
     let env = Env::new();
     env.start(&["Survive the reboot"]);
     env.execute("UPDATE goals SET resume_at_ms = resume_at_ms - 3600000; UPDATE sessions SET last_seen_ms = last_seen_ms - 1800000");
-    // The laptop died: no SessionEnd. Half an hour of work is banked, the absence is not charged.
+    // A power cut: no SessionEnd. Half an hour of work is counted, the absence is not.
     let reply = env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "resume"}));
     assert!(
         reply["hookSpecificOutput"]["additionalContext"].as_str().unwrap().contains("Survive the reboot"),

@@ -1,5 +1,4 @@
-//! The promises of "Recover from /compact", and where the contract is kinder: a compaction that lost nothing
-//! does not stop the goal.
+//! The documented promises about `/compact`. A compaction that lost nothing does not stop the goal.
 
 use serde_json::json;
 
@@ -11,7 +10,7 @@ fn compact(env: &Env) -> serde_json::Value {
 }
 
 #[test]
-fn a_compaction_that_lost_nothing_restores_the_goal_and_goes_on() {
+fn a_compaction_that_lost_nothing_restores_the_goal_and_continues() {
     let env = Env::new();
     env.start(&["Word for word <b>", "--budget", "1M"]);
     env.says("s1", "m1", "one", 100);
@@ -39,7 +38,7 @@ fn a_transcript_rewritten_by_compaction_after_everything_was_read_is_certain() {
 }
 
 #[test]
-fn bytes_that_vanished_unseen_flag_warn_pause_and_reconcile() {
+fn bytes_lost_before_they_were_read_flag_warn_and_pause_the_goal() {
     let env = Env::new();
     env.start(&["x", "--budget", "1M"]);
     env.says("s1", "m1", "one", 24_500);
@@ -81,7 +80,7 @@ fn bytes_that_vanished_unseen_flag_warn_pause_and_reconcile() {
 }
 
 #[test]
-fn a_message_the_client_withdrew_leaves_the_count_certain() {
+fn a_withdrawn_message_leaves_the_accounting_certain() {
     let env = Env::new();
     env.start(&["x", "--budget", "1M"]);
     env.says("s1", "m1", "one", 100);
@@ -97,7 +96,7 @@ fn a_message_the_client_withdrew_leaves_the_count_certain() {
 }
 
 #[test]
-fn without_a_budget_the_goal_runs_on_with_the_flag_shown() {
+fn without_a_budget_the_goal_continues_with_the_flag_shown() {
     let env = Env::new();
     env.start(&["x"]);
     env.says("s1", "m1", "one", 100);
@@ -111,7 +110,7 @@ fn without_a_budget_the_goal_runs_on_with_the_flag_shown() {
 }
 
 #[test]
-fn on_compact_pause_gives_the_seeds_behaviour_at_every_compaction() {
+fn on_compact_pause_pauses_at_every_compaction() {
     let env = Env::new();
     std::fs::create_dir_all(env.home()).unwrap();
     std::fs::write(env.home().join("config.toml"), "[accounting]\non_compact = \"pause\"\n").unwrap();

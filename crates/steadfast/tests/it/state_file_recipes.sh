@@ -1,5 +1,5 @@
 # The recipes of the documentation of the state files, word for word. A line `#: NAME` begins one;
-# `seed_files.rs` runs them with the real bash and jq against files that our code wrote.
+# `documented_files.rs` runs them with the real bash and jq against files that our code wrote.
 
 #: Read current state
 cat .claude/loop-sessions.json | jq '.'

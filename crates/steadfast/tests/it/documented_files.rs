@@ -1,5 +1,5 @@
-//! The promises of "State files": every recipe of the documentation, run with the real bash and jq against files that
-//! our code wrote, and what its edits do to a run.
+//! The documented promises about state files: every recipe, run with the real bash and jq against files that our code
+//! wrote, and the effect of its edits on a run.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use steadfast_store::Store;
 
 use crate::env::Env;
 
-const RECIPES: &str = include_str!("seed_003_recipes.sh");
+const RECIPES: &str = include_str!("state_file_recipes.sh");
 /// 2025-01-10T10:00:00Z.
 const START: i64 = 1_736_503_200_000;
 
@@ -74,7 +74,7 @@ impl World {
         self.open(at);
     }
 
-    /// Runs a recipe in the project and gives what it printed.
+    /// Runs a recipe in the project and returns its output.
     fn run(&self, name: &str) -> String {
         let mut command = Command::new("bash");
         command.args(["-euo", "pipefail", "-c", recipe(name)]).current_dir(self.env.project());
@@ -114,7 +114,7 @@ fn the_fixture_has_every_recipe() {
 }
 
 #[test]
-fn reading_recipes_print_what_the_documentation_says() {
+fn reading_recipes_print_the_documented_output() {
     let mut world = World::new();
     let whole: Value = serde_json::from_str(&world.run("Read current state")).unwrap();
     assert_eq!(whole["sessions"], world.registry());
@@ -142,7 +142,7 @@ fn a_session_added_by_hand_is_kept_and_listed() {
     assert!(added.success());
     let mut files = world.open(0);
     assert_eq!(world.keys(), ["loop-myfeature", "pipeline-myrefine", "loop-byhand"]);
-    // The recipe as printed names our own run: it loses what we added, and gets it back.
+    // The recipe as printed names our own run: the entry loses our fields and gets them back.
     world.run("Add a new session");
     assert_eq!(world.registry()["loop-myfeature"].get("run_id"), None);
     world.publish(0, &mut files);
@@ -179,7 +179,7 @@ fn a_session_removed_by_hand_stays_removed_and_leaves_an_orphaned_state_file() {
 }
 
 #[test]
-fn cleaning_up_keeps_what_runs_and_what_ended_lately() {
+fn cleanup_keeps_running_and_recent_entries() {
     let mut world = World::new();
     let now = steadfast_model::clock::now();
     world.end(0, RunStatus::Completed, "plateau", now);
