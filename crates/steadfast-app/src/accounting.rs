@@ -7,7 +7,8 @@ use serde_json::json;
 
 use steadfast_hosts::lines;
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::change::{Event, pause_for};
+use steadfast_model::goal::change::pause_for;
+use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn;
 use steadfast_model::goal::turn::Charge;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
@@ -181,7 +182,7 @@ pub fn record(
             let payload =
                 json!({"usage_field": invalid.field, "response_id": invalid.response_id, "offset": invalid.offset});
             let change =
-                pause_for(&goal, PausedReason::AccountingError, Event::new("invalid_usage_field", payload), now);
+                pause_for(&goal, PausedReason::AccountingError, Event::new(EventKind::InvalidUsageField, payload), now);
             goal = db.save(&goal, change, origin)?;
         }
         _ => facts.invalid = None,
@@ -190,7 +191,7 @@ pub fn record(
     let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
     if goal.status == GoalStatus::Active && interrupted_at.is_some_and(|at| at >= since) {
         let payload = json!({"reason": PausedReason::User, "cause": "interrupt"});
-        let change = pause_for(&goal, PausedReason::User, Event::new("goal_paused", payload), now);
+        let change = pause_for(&goal, PausedReason::User, Event::new(EventKind::GoalPaused, payload), now);
         goal = db.save(&goal, change, origin)?;
         facts.interrupted = true;
     }
@@ -230,7 +231,7 @@ pub fn flag_uncertain(db: Db<'_>, goal: &Goal, cause: &str, origin: Origin, now:
     after.updated_at_ms = now;
     after.accounting_uncertain = true;
     let payload = json!({"cause": cause, "cursor": goal.last_accounted_byte_offset});
-    let event = Event::new("accounting_uncertain_set", payload);
+    let event = Event::new(EventKind::AccountingUncertainSet, payload);
     let change = steadfast_model::goal::change::Change {
         goal: after,
         events: vec![event],

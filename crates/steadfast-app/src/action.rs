@@ -9,13 +9,15 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use crate::accounting;
-pub use completion::{add_evidence, complete};
+pub use completion::{Claim, add_evidence, complete};
 pub use orphan::{adopt, delete_orphans, find_goal, is_orphaned, orphans};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change;
-use steadfast_model::goal::change::{Change, Event, Extension, Refusal, Span};
+use steadfast_model::goal::change::{Change, Refusal, Span};
+use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason};
 use steadfast_model::host::Host;
+use steadfast_model::limit::Limits;
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Session, Store, StoreError};
 
@@ -102,7 +104,7 @@ pub fn start_with(db: Db<'_>, place: &Place, new: NewGoal, origin: Origin, now: 
 
 /// An agent that gave up a limited goal must not hand itself a fresh budget.
 fn abandoned_by_agent(db: Db<'_>, old: &Goal) -> Result<bool, StoreError> {
-    let Some(event) = db.last_event(&old.goal_id, "goal_abandoned")? else {
+    let Some(event) = db.last_event(&old.goal_id, EventKind::GoalAbandoned)? else {
         return Ok(false);
     };
     let prompted_since = db
@@ -145,13 +147,16 @@ pub fn apply(
     refresh(store, &goal, origin, now)?;
     store.write(|db| {
         let goal = db.goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
-        let mut changed = change(&goal)?;
-        // The rest of a turn in which the agent itself ended the goal is still the goal's.
-        if origin.actor.is_agent() && !changed.goal.status.is_live() {
-            changed.span = Span::Keep;
-        }
-        Ok(db.save(&goal, changed, origin)?)
+        save(db, &goal, change(&goal)?, origin)
     })
+}
+
+fn save(db: Db<'_>, goal: &Goal, mut change: Change, origin: Origin) -> Result<Goal, ActionError> {
+    // The rest of a turn in which the agent itself ended the goal is still the goal's.
+    if origin.actor.is_agent() && !change.goal.status.is_live() {
+        change.span = Span::Keep;
+    }
+    Ok(db.save(goal, change, origin)?)
 }
 
 /// Resumes. An agent may take up a goal it blocked itself, never undo a pause.
@@ -166,7 +171,7 @@ pub fn resume(store: &mut Store, session_id: &str, origin: Origin, now: Millis) 
 pub fn extend(
     store: &mut Store,
     session_id: &str,
-    add: Extension,
+    add: Limits,
     origin: Origin,
     now: Millis,
 ) -> Result<Goal, ActionError> {
@@ -222,7 +227,7 @@ pub fn degrade(
         let Some(goal) = db.goal(session_id)?.filter(|goal| goal.status == GoalStatus::Active) else {
             return Ok(None);
         };
-        let event = Event::new("paused_degraded", json!({"cause": text::cut(cause, 500)}));
+        let event = Event::new(EventKind::PausedDegraded, json!({"cause": text::cut(cause, 500)}));
         Ok(Some(db.save(&goal, change::pause_for(&goal, PausedReason::Degraded, event, now), origin)?))
     })
 }

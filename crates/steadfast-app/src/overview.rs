@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use crate::native;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::limit;
+use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Host;
+use steadfast_model::limit::Axis;
 use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::spend;
@@ -43,6 +44,8 @@ pub struct GoalView {
     pub today: Value,
     pub continuations_used: i64,
     pub continuations_remaining: i64,
+    #[serde(skip)]
+    pub has_turn_cap: bool,
     pub active_seconds: i64,
     pub wall_seconds: i64,
     pub deadline: Option<String>,
@@ -63,7 +66,7 @@ pub struct GoalView {
 
 /// Builds the view of a goal as of now.
 pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, StoreError> {
-    let verdict = db.last_event(&goal.goal_id, "evaluator_verdict")?.map(|event| {
+    let verdict = db.last_event(&goal.goal_id, EventKind::EvaluatorVerdict)?.map(|event| {
         let current = event.payload["objective_hash"] == json!(text::fingerprint(&goal.objective));
         json!({
             "verdict": event.payload["verdict"], "reason": event.payload["reason"], "evidence": event.payload["evidence"],
@@ -79,7 +82,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
     });
     let blocked_reason = match goal.status {
         GoalStatus::Blocked => db
-            .last_event(&goal.goal_id, "goal_blocked")?
+            .last_event(&goal.goal_id, EventKind::GoalBlocked)?
             .and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
         _ => None,
     };
@@ -98,20 +101,21 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
         paused_reason: goal.paused_reason,
         budget_profile: goal.budget_profile.map(Into::into),
         budget_source: goal.budget_source.into(),
-        token_budget: goal.token_budget,
+        token_budget: goal.limits.get(Axis::Tokens),
         tokens_used: goal.tokens_used,
         subagent_tokens: goal.subagent_tokens,
         total_tokens: goal.total_tokens(),
         remaining_tokens: goal.remaining_tokens(),
         cache_read_tokens: goal.cache_read_tokens,
         cost_usd: (goal.unpriced_tokens == 0).then(|| dollars(goal.cost_micros)),
-        usd_budget: goal.usd_budget_micros.map(dollars),
+        usd_budget: goal.limits.get(Axis::Usd).map(dollars),
         today: json!({"tokens": today.tokens, "cost_usd": dollars(today.cost_micros)}),
         continuations_used: goal.continuations_used,
-        continuations_remaining: goal.continuations_remaining,
+        continuations_remaining: goal.continuations_remaining(),
+        has_turn_cap: goal.limits.get(Axis::Turns).is_some(),
         active_seconds: goal.active_seconds(until),
         wall_seconds: (until - goal.created_at_ms).max(0) / 1000,
-        deadline: goal.deadline_ms.map(clock::to_rfc3339),
+        deadline: goal.limits.get(Axis::Deadline).map(clock::to_rfc3339),
         accounting_uncertain: goal.accounting_uncertain,
         verify: goal.verify.clone(),
         last_verification: verification,
@@ -129,9 +133,9 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
 /// What went wrong in the last turn: an error that a later turn has not made up for.
 fn last_failure(db: Db<'_>, goal: &Goal) -> Result<Option<Value>, StoreError> {
     let kind = match (goal.status, goal.paused_reason) {
-        (GoalStatus::Active, _) if goal.failures_in_row > 0 => "turn_failed",
-        (GoalStatus::Paused, Some(PausedReason::UsageLimit)) => "goal_paused",
-        (GoalStatus::Paused, Some(PausedReason::Degraded)) => "paused_degraded",
+        (GoalStatus::Active, _) if goal.failures_in_row > 0 => EventKind::TurnFailed,
+        (GoalStatus::Paused, Some(PausedReason::UsageLimit)) => EventKind::GoalPaused,
+        (GoalStatus::Paused, Some(PausedReason::Degraded)) => EventKind::PausedDegraded,
         _ => return Ok(None),
     };
     let event = db.last_event(&goal.goal_id, kind)?;
@@ -196,7 +200,7 @@ fn next_in_words(goal: &Goal, now: Millis) -> String {
             None if goal.resume_at_ms.is_none() => {
                 "its session is closed: resume it, or /goal-adopt it elsewhere".into()
             }
-            None if limit::reached(goal, now).is_some() => "one turn to wind down at the end of this turn".into(),
+            None if goal.reached_limit(now).is_some() => "one turn to wind down at the end of this turn".into(),
             None => "goes on when the turn ends".into(),
         },
         (GoalStatus::BudgetLimited, _) => "/goal-extend --add-tokens N (or --add-usd X) goes on".into(),
@@ -259,7 +263,7 @@ pub fn status_text(view: &GoalView) -> String {
     let (tokens, dollars) = (today["tokens"].as_i64().unwrap_or(0), today["cost_usd"].as_f64().unwrap_or(0.0));
     lines.push(format!("today: {} tokens · {} by all goals", text::thousands(tokens), money(dollars)));
     let turns_left =
-        if view.continuations_used + view.continuations_remaining < steadfast_model::goal::UNLIMITED_CONTINUATIONS {
+        if view.has_turn_cap {
             format!(" · {} left", view.continuations_remaining)
         } else {
             String::new()
@@ -302,7 +306,7 @@ fn money(dollars: f64) -> String {
 pub fn statusline(goal: &Goal, now: Millis) -> String {
     let tokens = text::short_number(goal.total_tokens());
     let tokens =
-        goal.token_budget.map_or_else(|| tokens.clone(), |budget| format!("{tokens}/{}", text::short_number(budget)));
+        goal.limits.get(Axis::Tokens).map_or_else(|| tokens.clone(), |budget| format!("{tokens}/{}", text::short_number(budget)));
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
     let numbers = format!("{tokens} · {} turns · {}", goal.continuations_used, text::clock(goal.active_seconds(until)));
     let doubt = if goal.accounting_uncertain { " ⚠" } else { "" };

@@ -11,7 +11,8 @@
 
 pub mod budget;
 pub mod change;
-pub mod limit;
+pub mod event;
+pub mod proof;
 pub mod turn;
 
 use serde::Serialize;
@@ -19,8 +20,10 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
 use crate::host::Host;
+use crate::limit::{Axis, Limits, SharedSpend, Standing, Used};
 use budget::{BudgetProfile, BudgetSource};
-use limit::Limit;
+
+pub use crate::pause::PausedReason;
 
 /// Continuations of a goal that nobody capped.
 pub const UNLIMITED_CONTINUATIONS: i64 = 1_000_000;
@@ -41,36 +44,11 @@ pub enum GoalStatus {
     Abandoned,
 }
 
-impl PausedReason {
-    /// Whether such a pause ends by itself, at the goal's `wake_at_ms`.
-    pub fn wakes_by_itself(self) -> bool {
-        matches!(self, Self::UsageLimit | Self::Waiting)
-    }
-}
-
 impl GoalStatus {
     /// Whether the session is still bound to this goal, so that it cannot start another.
     pub fn is_live(self) -> bool {
         !matches!(self, Self::Complete | Self::Abandoned)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr, Serialize)]
-#[strum(serialize_all = "snake_case")]
-#[serde(rename_all = "snake_case")]
-pub enum PausedReason {
-    User,
-    ContinuationCap,
-    WallClockCap,
-    Cleared,
-    Degraded,
-    AccountingError,
-    AccountingUncertain,
-    Waiting,
-    UsageLimit,
-    NoProgress,
-    CostCap,
-    Deadline,
 }
 
 /// Who caused a change.
@@ -104,10 +82,9 @@ pub struct Goal {
     pub objective: String,
     pub status: GoalStatus,
     pub paused_reason: Option<PausedReason>,
-    pub token_budget: Option<i64>,
+    pub limits: Limits,
     pub budget_profile: Option<BudgetProfile>,
     pub budget_source: BudgetSource,
-    pub usd_budget_micros: Option<i64>,
     pub tokens_used: i64,
     pub subagent_tokens: i64,
     pub cache_read_tokens: i64,
@@ -120,13 +97,10 @@ pub struct Goal {
     pub accounting_uncertain: bool,
     pub last_continuation_at_ms: Option<Millis>,
     pub continuations_used: i64,
-    pub continuations_remaining: i64,
-    pub max_wall_clock_seconds: i64,
-    pub deadline_ms: Option<Millis>,
     pub budget_limit_reported: bool,
-    pub wind_down: Option<Limit>,
+    pub wind_down: Option<Axis>,
     pub wind_down_batches: i64,
-    pub warned: Vec<Limit>,
+    pub warned: Vec<Axis>,
     pub worked_since_continuation: bool,
     pub idle_continuations: i64,
     pub blocks_in_row: i64,
@@ -159,10 +133,9 @@ impl Goal {
             objective: new.objective,
             status: GoalStatus::Active,
             paused_reason: None,
-            token_budget: budget.tokens,
+            limits: budget.limits,
             budget_profile: budget.profile,
             budget_source: budget.source,
-            usd_budget_micros: budget.usd_micros,
             tokens_used: 0,
             subagent_tokens: 0,
             cache_read_tokens: 0,
@@ -175,9 +148,6 @@ impl Goal {
             accounting_uncertain: false,
             last_continuation_at_ms: None,
             continuations_used: 0,
-            continuations_remaining: budget.turns.unwrap_or(UNLIMITED_CONTINUATIONS),
-            max_wall_clock_seconds: budget.seconds.unwrap_or(UNLIMITED_SECONDS),
-            deadline_ms: budget.deadline_ms,
             budget_limit_reported: false,
             wind_down: None,
             wind_down_batches: 0,
@@ -202,7 +172,7 @@ impl Goal {
 
     /// Tokens left of the budget, never negative.
     pub fn remaining_tokens(&self) -> Option<i64> {
-        self.token_budget.map(|budget| (budget - self.total_tokens()).max(0))
+        self.limits.get(Axis::Tokens).map(|budget| (budget - self.total_tokens()).max(0))
     }
 
     /// Seconds the goal has been driving turns, the running interval included.
@@ -216,12 +186,41 @@ impl Goal {
         self.paused_reason.map_or_else(|| self.status.to_string(), |reason| format!("{} ({reason})", self.status))
     }
 
-    pub fn has_turn_cap(&self) -> bool {
-        self.continuations_used + self.continuations_remaining < UNLIMITED_CONTINUATIONS
+    /// Continuations left, as the documented column shows them: a large number where no cap is set.
+    pub fn continuations_remaining(&self) -> i64 {
+        (self.limits.get(Axis::Turns).unwrap_or(UNLIMITED_CONTINUATIONS) - self.continuations_used).max(0)
     }
 
-    pub fn has_time_cap(&self) -> bool {
-        self.max_wall_clock_seconds < UNLIMITED_SECONDS
+    /// What the goal used of each limit, without the caps over all goals.
+    pub fn used(&self, now: Millis) -> Used {
+        self.used_with(SharedSpend::Free, now)
+    }
+
+    pub fn used_with(&self, shared: SharedSpend, now: Millis) -> Used {
+        Used {
+            tokens: self.total_tokens(),
+            cost_micros: self.cost_micros,
+            turns: self.continuations_used,
+            time_ms: self.active_seconds(now).saturating_mul(1_000),
+            started_at_ms: self.created_at_ms,
+            now_ms: now,
+            shared,
+        }
+    }
+
+    /// What the goal used of one axis.
+    pub fn used_of(&self, axis: Axis, now: Millis) -> i64 {
+        Limits::default().with(axis, i64::MAX).standing(axis, &self.used(now)).map_or(0, |standing| standing.used)
+    }
+
+    /// How a limit of the goal stands; zeros where it has none.
+    pub fn standing(&self, axis: Axis, now: Millis) -> Standing {
+        let none = Standing { axis, used: 0, most: 0 };
+        self.limits.standing(axis, &self.used(now)).unwrap_or(none)
+    }
+
+    pub fn reached_limit(&self, now: Millis) -> Option<Axis> {
+        self.limits.reached(&self.used(now))
     }
 }
 

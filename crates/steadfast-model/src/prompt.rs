@@ -3,9 +3,9 @@
 use minijinja::{Environment, UndefinedBehavior, context};
 
 use crate::clock::Millis;
-use crate::goal::limit::Limit;
 use crate::goal::{Goal, GoalStatus};
 use crate::host::Cap;
+use crate::limit::Axis;
 use crate::text;
 
 /// Longest prompt that comes with every turn, in characters.
@@ -26,8 +26,8 @@ pub enum Wording {
 }
 
 /// The prompt that keeps the agent going.
-pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Limit], now: Millis) -> Result<String, PromptError> {
-    let warnings: Vec<String> = warnings.iter().map(|limit| describe_near(goal, *limit, now)).collect();
+pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Axis], now: Millis) -> Result<String, PromptError> {
+    let warnings: Vec<String> = warnings.iter().map(|axis| goal.standing(*axis, now).describe_near()).collect();
     capped(goal, wording, TURN_CAP, |objective| {
         render(
             include_str!("../prompts/continuation.md"),
@@ -41,15 +41,15 @@ pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Limit], now: Mill
 }
 
 /// The prompt of the one turn a goal gets after a limit.
-pub fn wind_down(goal: &Goal, wording: Wording, limit: Limit, now: Millis) -> Result<String, PromptError> {
+pub fn wind_down(goal: &Goal, wording: Wording, limit: Axis, now: Millis) -> Result<String, PromptError> {
     capped(goal, wording, TURN_CAP, |objective| {
         render(
             include_str!("../prompts/wind_down.md"),
             context! {
                 tools => goal.host.tool_prefix(), evaluator => goal.host.has_evaluator(),
                 extend => goal.host.spell("/goal-extend"),
-                objective, limit => describe_reached(goal, limit, now), usage => usage(goal), time => time(goal, now),
-                limit_is_budget => limit.paused_reason().is_none() && goal.verify.is_empty(),
+                objective, limit => goal.standing(limit, now).describe_reached(), usage => usage(goal), time => time(goal, now),
+                limit_is_budget => limit.is_budget() && goal.verify.is_empty(),
             },
         )
     })
@@ -78,7 +78,7 @@ pub fn started(goal: &Goal, wording: Wording) -> Result<String, PromptError> {
             include_str!("../prompts/started.md"),
             context! {
                 tools => goal.host.tool_prefix(), evaluator => goal.host.has_evaluator(),
-                objective, limits => limits(goal), verify => commands(goal),
+                objective, limits => goal.limits.describe(), verify => commands(goal),
             },
         )
     })
@@ -152,9 +152,9 @@ pub fn commands(goal: &Goal) -> String {
     text::cut(&text::escape_xml(&quoted.join(", ")), 300)
 }
 
-/// Tokens and money in one phrase.
+/// Tokens, money and turns in one phrase.
 pub fn usage(goal: &Goal) -> String {
-    let tokens = match goal.token_budget {
+    let tokens = match goal.limits.get(Axis::Tokens) {
         Some(budget) => format!(
             "{} of {} tokens ({} left)",
             text::thousands(goal.total_tokens()),
@@ -163,70 +163,19 @@ pub fn usage(goal: &Goal) -> String {
         ),
         None => format!("{} tokens, no token budget", text::thousands(goal.total_tokens())),
     };
-    let money =
-        goal.usd_budget_micros.map(|budget| format!("{} of {}", text::usd(goal.cost_micros), text::usd(budget)));
-    let turns = goal.has_turn_cap().then(|| format!("{} turns left", goal.continuations_remaining));
+    let budget = goal.limits.get(Axis::Usd);
+    let money = budget.map(|budget| format!("{} of {}", text::usd(goal.cost_micros), text::usd(budget)));
+    let cap = goal.limits.get(Axis::Turns);
+    let turns = cap.map(|_| format!("{} turns left", goal.continuations_remaining()));
     let parts: Vec<String> = [Some(tokens), money, turns].into_iter().flatten().collect();
     parts.join(", ")
 }
 
 fn time(goal: &Goal, now: Millis) -> String {
     let used = text::duration(goal.active_seconds(now));
-    if goal.has_time_cap() { format!("{used} of {}", text::duration(goal.max_wall_clock_seconds)) } else { used }
-}
-
-/// The limits of a goal in one phrase.
-pub fn limits(goal: &Goal) -> String {
-    let mut parts = Vec::new();
-    if let Some(tokens) = goal.token_budget {
-        parts.push(format!("{} tokens", text::thousands(tokens)));
-    }
-    if let Some(micros) = goal.usd_budget_micros {
-        parts.push(text::usd(micros));
-    }
-    if goal.has_turn_cap() {
-        parts.push(format!("{} turns", goal.continuations_used + goal.continuations_remaining));
-    }
-    if goal.has_time_cap() {
-        parts.push(text::duration(goal.max_wall_clock_seconds));
-    }
-    if let Some(deadline) = goal.deadline_ms {
-        parts.push(format!("until {}", crate::clock::to_local(deadline)));
-    }
-    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
-}
-
-/// A limit that is nearly used up, for the model and the user.
-pub fn describe_near(goal: &Goal, limit: Limit, now: Millis) -> String {
-    if limit == Limit::Shared {
-        return "over 80 % of the cap over all goals used".to_owned();
-    }
-    let (used, most) = limit.usage(goal, now).unwrap_or_default();
-    let percent = if most > 0 { used.saturating_mul(100) / most } else { 100 };
-    format!("{percent} % of the goal's {} used", limit_name(limit))
-}
-
-/// A limit that is used up.
-pub fn describe_reached(goal: &Goal, limit: Limit, now: Millis) -> String {
-    let (used, most) = limit.usage(goal, now).unwrap_or_default();
-    match limit {
-        Limit::Tokens => format!("{} of {} tokens", text::thousands(used), text::thousands(most)),
-        Limit::Usd => format!("{} of {}", text::usd(used), text::usd(most)),
-        Limit::Turns => format!("{used} of {most} turns"),
-        Limit::Hours => format!("{} of {}", text::duration(used), text::duration(most)),
-        Limit::Deadline => "the deadline has passed".to_owned(),
-        Limit::Shared => "the cap over all goals of the day or the week".to_owned(),
-    }
-}
-
-fn limit_name(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Tokens => "token budget",
-        Limit::Usd => "money budget",
-        Limit::Turns => "turns",
-        Limit::Hours => "time",
-        Limit::Deadline => "time to its deadline",
-        Limit::Shared => "cap over all goals",
+    match goal.limits.get(Axis::Hours) {
+        Some(most) => format!("{used} of {}", Axis::Hours.format(most)),
+        None => used,
     }
 }
 
@@ -245,10 +194,10 @@ mod tests {
     fn every_prompt_stays_within_its_cap_at_any_objective() {
         for filler in ["a", "<", "目", "&\n"] {
             let goal = goal(filler.repeat(OBJECTIVE_MAX / filler.chars().count()));
-            let warned = [Limit::Tokens, Limit::Hours];
+            let warned = [Axis::Tokens, Axis::Hours];
             for prompt in [
                 continuation(&goal, Wording::Quoted, &warned, 0).unwrap(),
-                wind_down(&goal, Wording::Quoted, Limit::Tokens, 0).unwrap(),
+                wind_down(&goal, Wording::Quoted, Axis::Tokens, 0).unwrap(),
             ] {
                 assert!(TURN_CAP.fits(&prompt), "{}", prompt.chars().count());
                 assert!(prompt.contains("get_goal has the whole text"));

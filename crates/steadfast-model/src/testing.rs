@@ -14,6 +14,7 @@ use crate::goal::budget::Budget;
 use crate::goal::turn::TurnRules;
 use crate::goal::{Goal, NewGoal};
 use crate::host::Host;
+use crate::limit::{Limits, SharedSpend};
 
 /// 2026-11-15T12:00:00Z
 pub const START: Millis = 1_794_744_000_000;
@@ -24,7 +25,7 @@ pub const SESSION: &str = "6dd8620c-ffe0-495b-a46f-f90ad33f492f";
 
 /// The rules of an untouched configuration, but for the breaker.
 pub const fn rules(no_progress_limit: i64) -> TurnRules {
-    TurnRules { no_progress_limit, always_pause_uncertain: false, shared: crate::goal::limit::SharedSpend::Free }
+    TurnRules { no_progress_limit, always_pause_uncertain: false, shared: SharedSpend::Free }
 }
 
 /// An active goal without limits that started at [`START`].
@@ -34,6 +35,11 @@ pub fn goal() -> Goal {
 
 pub fn goal_within(budget: Budget) -> Goal {
     Goal::start(new_goal(budget), SESSION, Host::Claude, None, START)
+}
+
+/// Like [`goal`], with limits.
+pub fn goal_with(limits: Limits) -> Goal {
+    goal_within(Budget { limits, ..Budget::default() })
 }
 
 pub fn new_goal(budget: Budget) -> NewGoal {

@@ -9,11 +9,14 @@ use rusqlite::{OptionalExtension as _, params, params_from_iter};
 
 use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::change::{Change, Event, Span};
+use steadfast_model::goal::change::{Change, Span};
+use steadfast_model::goal::event::{Event, EventKind};
+use steadfast_model::limit::Axis;
 use steadfast_model::goal::turn;
 use steadfast_model::goal::turn::Charge;
-use steadfast_model::goal::{Actor, Goal, GoalStatus};
+use steadfast_model::goal::{Actor, Goal, GoalStatus, UNLIMITED_SECONDS};
 use steadfast_model::memory::stated::StatedStatus;
+use steadfast_model::outbox;
 
 pub use events::{EventFilter, EventRow};
 use row::{COLUMNS, read, values};
@@ -70,16 +73,17 @@ impl Db<'_> {
             // A process that still holds the old row must not match the new one.
             goal.version = old.version + 1;
             let payload = serde_json::json!({"prev_goal_id": old.goal_id, "prev_status": old.status, "prev_objective": old.objective});
-            events.push(Event::new("goal_replaced", payload));
+            events.push(Event::new(EventKind::GoalReplaced, payload));
         }
         self.0.prepare_cached(&insert("goals"))?.execute(params_from_iter(values(&goal)?))?;
         self.move_span(&goal, Span::Open, goal.created_at_ms)?;
+        let seconds = goal.limits.get(Axis::Hours).map_or(UNLIMITED_SECONDS, |ms| ms / 1_000);
         let budget = serde_json::json!({
-            "objective": goal.objective, "token_budget": goal.token_budget, "budget_profile": goal.budget_profile,
-            "usd_budget_micros": goal.usd_budget_micros, "max_turns": goal.continuations_remaining,
-            "max_wall_clock_seconds": goal.max_wall_clock_seconds, "deadline_ms": goal.deadline_ms, "verify": goal.verify,
+            "objective": goal.objective, "token_budget": goal.limits.get(Axis::Tokens), "budget_profile": goal.budget_profile,
+            "usd_budget_micros": goal.limits.get(Axis::Usd), "max_turns": goal.continuations_remaining(),
+            "max_wall_clock_seconds": seconds, "deadline_ms": goal.limits.get(Axis::Deadline), "verify": goal.verify,
         });
-        events.push(Event::new("goal_created", budget));
+        events.push(Event::new(EventKind::GoalCreated, budget));
         for event in &events {
             self.add_event(None, &goal, event, origin, goal.created_at_ms)?;
         }
@@ -123,6 +127,9 @@ impl Db<'_> {
         self.move_span(&goal, change.span, goal.updated_at_ms)?;
         for event in &change.events {
             self.add_event(Some(before), &goal, event, origin, goal.updated_at_ms)?;
+        }
+        if let Some(message) = outbox::about_goal(before, &goal, &change.events, origin.actor) {
+            self.add_message(&message)?;
         }
         if goal.objective != before.objective {
             self.replace_stated(&goal, &before.objective)?;

@@ -10,7 +10,7 @@ use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::change::Span;
-use steadfast_model::goal::limit::Spend;
+use steadfast_model::limit::Spend;
 use steadfast_model::goal::turn::Charge;
 use steadfast_model::host::Host;
 use steadfast_model::price;

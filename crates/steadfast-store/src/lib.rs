@@ -8,6 +8,7 @@ mod import;
 mod ledger;
 mod memory;
 mod migrate;
+mod outbox;
 mod runs;
 mod sessions;
 pub mod spend;
@@ -15,6 +16,7 @@ pub mod spend;
 pub mod testing;
 mod verifications;
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -31,7 +33,6 @@ pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
 pub use sessions::{ParentLink, Session, ToolCall};
-pub use verifications::Verification;
 
 /// The schema this binary writes.
 pub const SCHEMA_VERSION: i64 = 6;
@@ -100,11 +101,12 @@ impl StoreError {
 pub struct Store {
     db: Connection,
     path: PathBuf,
+    added_message: Cell<bool>,
 }
 
 /// What can be asked of the store, inside a transaction or outside of one. The modules below add the methods.
 #[derive(Debug, Clone, Copy)]
-pub struct Db<'a>(&'a Connection);
+pub struct Db<'a>(&'a Connection, &'a Cell<bool>);
 
 impl Store {
     /// Opens the store, creating or migrating it as needed.
@@ -121,7 +123,7 @@ impl Store {
             return Err(StoreError::Missing(path.to_owned()));
         }
         refuse_network_file_system(path)?;
-        let mut store = Self { db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path: path.to_owned() };
+        let mut store = Self { db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path: path.to_owned(), added_message: Cell::new(false) };
         store.prepare_patiently()?;
         Ok(store)
     }
@@ -182,14 +184,14 @@ impl Store {
             .db
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|error| E::from(explain(&path, error)))?;
-        let done = work(Db(&tx))?;
+        let done = work(Db(&tx, &self.added_message))?;
         tx.commit().map_err(|error| E::from(explain(&path, error)))?;
         Ok(done)
     }
 
     /// For reads outside a transaction.
     pub fn read(&self) -> Db<'_> {
-        Db(&self.db)
+        Db(&self.db, &self.added_message)
     }
 
     /// Copies the store, hot, to a new file; an existing one is replaced only when the copy is whole.

@@ -11,6 +11,7 @@ use rusqlite::{OptionalExtension as _, params};
 use super::goals::word;
 use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
+use steadfast_model::outbox;
 use steadfast_model::run::machine;
 use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping};
 use steadfast_system::process::ProcessId;
@@ -144,8 +145,19 @@ impl Db<'_> {
         }
         for record in &step.records {
             self.add_record(run_id, run, record, now)?;
+            if matches!(record, Record::Finished { .. }) {
+                self.add_run_message(run_id, run, now)?;
+            }
         }
         Ok(version + 1)
+    }
+
+    fn add_run_message(self, run_id: &str, run: &Run, now: Millis) -> Result<(), StoreError> {
+        let Some(row) = self.run(run_id)? else { return Ok(()) };
+        match outbox::about_run(run_id, &row.plan, run, &row.project_dir, now) {
+            Some(message) => self.add_message(&message),
+            None => Ok(()),
+        }
     }
 
     fn add_record(self, run_id: &str, run: &Run, record: &Record, now: Millis) -> Result<(), StoreError> {

@@ -1,38 +1,17 @@
 //! Evidence of verification commands that ran for a goal.
 
 use rusqlite::params;
-use serde::{Deserialize, Serialize};
-
 use serde_json::json;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Goal;
-use steadfast_model::goal::change::{Change, Event, Span};
+use steadfast_model::goal::change::{Change, Span};
+use steadfast_model::goal::event::{Event, EventKind};
+use steadfast_model::goal::proof::Evidence;
 
 use super::{Db, Origin, StoreError};
 
-/// How one verification command went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verification {
-    pub command: String,
-    /// `None` when a signal or the time limit ended it.
-    pub exit_code: Option<i32>,
-    pub timed_out: bool,
-    pub duration_ms: i64,
-    pub output_sha256: String,
-    pub output_tail: String,
-    pub git_commit: Option<String>,
-    pub git_dirty: Option<bool>,
-    pub created_at_ms: Millis,
-}
-
-impl Verification {
-    pub fn passed(&self) -> bool {
-        self.exit_code == Some(0)
-    }
-}
-
 impl Db<'_> {
-    fn add_verification(self, goal_id: &str, run: &Verification) -> Result<(), StoreError> {
+    fn add_verification(self, goal_id: &str, run: &Evidence) -> Result<(), StoreError> {
         self.0.execute(
             "INSERT INTO verifications (goal_id, command, exit_code, timed_out, duration_ms, output_sha256, output_tail,
                git_commit, git_dirty, created_at_ms)
@@ -49,7 +28,7 @@ impl Db<'_> {
     pub fn record_evidence(
         self,
         goal: &Goal,
-        runs: &[Verification],
+        runs: &[Evidence],
         origin: Origin,
         now: Millis,
     ) -> Result<Goal, StoreError> {
@@ -60,7 +39,7 @@ impl Db<'_> {
             .iter()
             .map(|run| json!({"command": run.command, "exit_code": run.exit_code, "timed_out": run.timed_out, "duration_ms": run.duration_ms}))
             .collect();
-        let kind = if runs.iter().all(Verification::passed) { "verification_passed" } else { "verification_failed" };
+        let kind = if runs.iter().all(Evidence::passed) { EventKind::VerificationPassed } else { EventKind::VerificationFailed };
         let mut after = goal.clone();
         after.updated_at_ms = now;
         let change =
@@ -69,7 +48,7 @@ impl Db<'_> {
     }
 
     /// Evidence of a goal, newest first.
-    pub fn verifications(self, goal_id: &str, most: usize) -> Result<Vec<Verification>, StoreError> {
+    pub fn verifications(self, goal_id: &str, most: usize) -> Result<Vec<Evidence>, StoreError> {
         let mut statement = self.0.prepare(
             "SELECT command, exit_code, timed_out, duration_ms, output_sha256, output_tail, git_commit, git_dirty,
                created_at_ms
@@ -77,7 +56,7 @@ impl Db<'_> {
         )?;
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let rows = statement.query_map(params![goal_id, most], |row| {
-            Ok(Verification {
+            Ok(Evidence {
                 command: row.get(0)?,
                 exit_code: row.get(1)?,
                 timed_out: row.get(2)?,

@@ -3,7 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use steadfast_model::limit::{Axis, Cap, Limits, Period};
+use strum::IntoEnumIterator as _;
 
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(default)]
@@ -12,7 +15,7 @@ pub struct Config {
     pub db: Option<PathBuf>,
     pub goal: GoalConfig,
     pub accounting: AccountingConfig,
-    pub limits: SharedLimits,
+    pub limits: Caps,
     pub memory: MemoryConfig,
     pub agents: AgentsConfig,
     pub runs: RunsConfig,
@@ -77,14 +80,44 @@ pub struct AgentConfig {
     pub flags: Vec<String>,
 }
 
-/// Caps over all goals together; absent means none.
-#[derive(Debug, Clone, Default, Deserialize, PartialEq)]
-#[serde(default)]
-pub struct SharedLimits {
-    pub daily_tokens: Option<i64>,
-    pub daily_usd: Option<f64>,
-    pub weekly_tokens: Option<i64>,
-    pub weekly_usd: Option<f64>,
+/// Caps over all goals and runs together, from keys such as `daily_usd` and `weekly_tokens`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caps(pub Vec<Cap>);
+
+/// The axes that can be summed over all goals and runs.
+const SUMMED: [Axis; 2] = [Axis::Tokens, Axis::Usd];
+
+impl<'de> Deserialize<'de> for Caps {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let table = toml::Table::deserialize(deserializer)?;
+        let mut caps = Vec::new();
+        for period in Period::iter() {
+            let mut limits = Limits::default();
+            for axis in SUMMED {
+                let key = format!("{period}_{axis}");
+                if let Some(value) = table.get(&key) {
+                    let amount = amount(axis, value)
+                        .ok_or_else(|| D::Error::custom(format!("`{key}` needs a number, and has {value}")))?;
+                    limits.set(axis, Some(amount));
+                }
+            }
+            if !limits.is_empty() {
+                caps.push(Cap { period, limits });
+            }
+        }
+        Ok(Self(caps))
+    }
+}
+
+/// Money is written in dollars, everything else as a whole number.
+fn amount(axis: Axis, value: &toml::Value) -> Option<i64> {
+    match (axis, value) {
+        (Axis::Usd, toml::Value::Integer(dollars)) => dollars.checked_mul(1_000_000),
+        #[expect(clippy::cast_possible_truncation, reason = "dollars times a million is far below 2^63")]
+        (Axis::Usd, toml::Value::Float(dollars)) if dollars.is_finite() => Some((dollars * 1_000_000.0) as i64),
+        (Axis::Usd, _) => None,
+        (_, value) => value.as_integer(),
+    }
 }
 
 #[derive(Debug, Clone, Deserialize, PartialEq, Eq)]

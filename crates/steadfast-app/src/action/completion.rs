@@ -1,31 +1,44 @@
-//! Completing a goal: evidence is stored, and a verdict must be the newest one about this text of the objective.
+//! Completing a goal: evidence is stored, and a proof is made from what the store holds now.
 
-use serde_json::json;
-
-use super::{ActionError, apply};
+use serde_json::Value;
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::Goal;
-use steadfast_model::goal::change;
-use steadfast_model::goal::change::{CompletedBy, Refusal};
+use steadfast_model::goal::event::EventKind;
+use steadfast_model::goal::proof::{Evidence, Proof, Verdict};
+use steadfast_model::goal::{Actor, Goal, change};
 use steadfast_model::text;
-use steadfast_store::{Db, Origin, Store, Verification};
+use steadfast_store::{Db, Origin, Store, StoreError};
 
-/// Stores evidence and says whether all of it is good.
+use super::{ActionError, refresh, save};
+
+/// What the caller offers as proof.
+#[derive(Debug, Clone)]
+pub enum Claim {
+    /// The verification commands ran; see [`add_evidence`].
+    Verified(Proof),
+    /// The evaluator judged the goal; with the proof of its commands, if it has any.
+    Evaluator { verified: Option<Proof> },
+    /// The worker says so.
+    Worker,
+    /// A person says so.
+    User,
+}
+
+/// Stores evidence. Returns the proof if all commands of the goal passed.
 pub fn add_evidence(
     store: &mut Store,
     goal: &Goal,
-    runs: &[Verification],
+    evidence: &[Evidence],
     origin: Origin,
     now: Millis,
-) -> Result<(), ActionError> {
+) -> Result<Proof, ActionError> {
     store.write(|db| {
         let Some(current) = db.goal(&goal.session_id)?.filter(|current| current.goal_id == goal.goal_id) else {
             return Err(ActionError::NoGoal(goal.session_id.clone()));
         };
-        Ok(db.record_evidence(&current, runs, origin, now)?)
+        Ok(db.record_evidence(&current, evidence, origin, now)?)
     })?;
-    match runs.iter().find(|run| !run.passed()) {
-        None => Ok(()),
+    match evidence.iter().find(|run| !run.passed()) {
+        None => Ok(Proof::from_evidence(goal, evidence)?),
         Some(run) => {
             let how = match (run.timed_out, run.exit_code) {
                 (true, _) => "took longer than its time limit".to_owned(),
@@ -39,40 +52,39 @@ pub fn add_evidence(
     }
 }
 
-/// Completes the goal of a session. Verification commands have passed before this is called.
+/// Completes the goal of a session. The proof is made in the transaction that completes it, from the newest facts.
 pub fn complete(
     store: &mut Store,
     session_id: &str,
-    by: CompletedBy,
+    claim: &Claim,
     origin: Origin,
     now: Millis,
 ) -> Result<Goal, ActionError> {
-    if by == CompletedBy::Evaluator {
-        let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
-        require_verdict(store.read(), &goal)?;
-    }
-    apply(store, session_id, origin, now, |goal| {
-        // Commands of the user that just passed weigh as much as the evaluator's word.
-        let verified = by == CompletedBy::SelfUpdate && !goal.verify.is_empty();
-        change::complete(goal, if verified { CompletedBy::Verification } else { by }, now)
+    let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+    refresh(store, &goal, origin, now)?;
+    store.write(|db| {
+        let goal = db.goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+        let proof = prove(db, &goal, claim, origin.actor)?;
+        save(db, &goal, change::complete(&goal, &proof, now)?, origin)
     })
 }
 
-/// The newest verdict must say `complete`, about this goal and this text of its objective.
-fn require_verdict(db: Db<'_>, goal: &Goal) -> Result<(), ActionError> {
-    let not_proven = |message: &str| {
-        let hint = "let the goal-evaluator subagent judge the goal and record its verdict";
-        ActionError::Refused(Refusal::NotProven { message: message.to_owned(), hint: hint.to_owned() })
-    };
-    let verdict = db
-        .last_event(&goal.goal_id, "evaluator_verdict")?
-        .ok_or_else(|| not_proven("the evaluator has given no verdict on this goal"))?;
-    if verdict.payload["objective_hash"] != json!(text::fingerprint(&goal.objective)) {
-        return Err(not_proven("the newest verdict is about an earlier text of the objective"));
-    }
-    if verdict.payload["verdict"] != json!("complete") {
-        let said = verdict.payload["verdict"].as_str().unwrap_or("unknown").to_owned();
-        return Err(not_proven(&format!("the newest verdict is '{said}'")));
-    }
-    Ok(())
+fn prove(db: Db<'_>, goal: &Goal, claim: &Claim, actor: Actor) -> Result<Proof, ActionError> {
+    Ok(match claim {
+        Claim::Verified(proof) => proof.clone(),
+        Claim::Evaluator { verified } => {
+            Proof::from_verdict(goal, newest_verdict(db, goal)?.as_ref(), verified.as_ref())?
+        },
+        Claim::Worker => Proof::from_worker(goal)?,
+        Claim::User => Proof::from_user(goal, actor)?,
+    })
+}
+
+fn newest_verdict(db: Db<'_>, goal: &Goal) -> Result<Option<Verdict>, StoreError> {
+    let event = db.last_event(&goal.goal_id, EventKind::EvaluatorVerdict)?;
+    let text = |value: &Value| value.as_str().unwrap_or("unknown").to_owned();
+    Ok(event.map(|event| Verdict {
+        verdict: text(&event.payload["verdict"]),
+        objective_hash: text(&event.payload["objective_hash"]),
+    }))
 }

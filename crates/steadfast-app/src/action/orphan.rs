@@ -5,7 +5,8 @@ use serde_json::json;
 use super::{ActionError, Place};
 use crate::accounting;
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::change::{Change, Event, Refusal, Span};
+use steadfast_model::goal::change::{Change, Refusal, Span};
+use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Store, StoreError};
@@ -69,7 +70,7 @@ pub fn adopt(
             after.last_accounted_uuid = None;
         }
         let span = if goal.status == GoalStatus::Active { Span::Open } else { Span::Keep };
-        let event = Event::new("goal_adopted", json!({"from_session": goal.session_id, "from_host": goal.host}));
+        let event = Event::new(EventKind::GoalAdopted, json!({"from_session": goal.session_id, "from_host": goal.host}));
         Ok(db.save(&goal, Change { goal: after, events: vec![event], span }, origin)?)
     })
 }

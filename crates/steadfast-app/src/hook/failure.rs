@@ -6,7 +6,8 @@ use serde_json::json;
 use super::{Call, HookError};
 use steadfast_hosts::trouble;
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::change::{Change, Event, Span, pause_for};
+use steadfast_model::goal::change::{Change, Span, pause_for};
+use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::hook::HookReply;
 use steadfast_model::host::Host;
@@ -32,7 +33,7 @@ pub(super) fn turn_failed(
         let turn_id = call.input.turn_id.as_deref();
         // A client that tries again by itself tells of every attempt; a turn fails once.
         let known = match turn_id {
-            Some(_) => db.last_event(&goal.goal_id, "turn_failed")?,
+            Some(_) => db.last_event(&goal.goal_id, EventKind::TurnFailed)?,
             None => None,
         };
         if goal.failures_in_row > 0 && known.is_some_and(|event| event.payload["turn_id"].as_str() == turn_id) {
@@ -72,7 +73,7 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
     let said = text::cut(&text::printable(message), 300);
     if let Some(reset) = usage_limit_reset(error, message, now) {
         let event =
-            Event::new("goal_paused", json!({"reason": PausedReason::UsageLimit, "until_ms": reset, "message": said}));
+            Event::new(EventKind::GoalPaused, json!({"reason": PausedReason::UsageLimit, "until_ms": reset, "message": said}));
         let mut change = pause_for(goal, PausedReason::UsageLimit, event, now);
         change.goal.wake_at_ms = Some(reset);
         return change;
@@ -80,7 +81,7 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
     let failures = goal.failures_in_row + 1;
     let hopeless = matches!(error, "authentication_failed" | "invalid_request" | "billing_error");
     if hopeless || failures > MOST_FAILURES {
-        let event = Event::new("paused_degraded", json!({"error": error, "message": said, "failures": failures}));
+        let event = Event::new(EventKind::PausedDegraded, json!({"error": error, "message": said, "failures": failures}));
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
     let gap = FIRST_GAP.saturating_mul(1 << failures.min(10)) / 2;
@@ -90,7 +91,7 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
     // Nothing wakes Codex from inside: its goal waits for a prompt, or for `goal resume --continue`.
     after.wake_at_ms = (goal.host == Host::Claude).then_some(now + gap.min(LONGEST_GAP));
     let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
-    Change { goal: after, events: vec![Event::new("turn_failed", payload)], span: Span::Keep }
+    Change { goal: after, events: vec![Event::new(EventKind::TurnFailed, payload)], span: Span::Keep }
 }
 
 /// When a used-up plan comes back, as the message says; `None` when the error is something else.

@@ -10,7 +10,8 @@ use super::HookError;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change;
-use steadfast_model::goal::change::{Change, Event, Span};
+use steadfast_model::goal::change::{Change, Span};
+use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason};
 use steadfast_model::hook::HookInput;
 use steadfast_model::prompt;
@@ -92,7 +93,7 @@ fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<Str
                 let mut after = goal.clone();
                 after.updated_at_ms = now;
                 after.wake_at_ms = None;
-                Change { goal: after, events: vec![Event::new("goal_woken", json!({}))], span: Span::Keep }
+                Change { goal: after, events: vec![Event::new(EventKind::GoalWoken, json!({}))], span: Span::Keep }
             }
             _ => match change::resume(&goal, now) {
                 Ok(change) => change,

@@ -8,7 +8,8 @@ use crate::accounting::FileReading;
 use crate::action;
 use steadfast_memory::snapshot::After;
 use steadfast_model::goal::change;
-use steadfast_model::goal::change::{Change, Event, Span};
+use steadfast_model::goal::change::{Change, Span};
+use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::{HookReply, StartSource};
 use steadfast_model::host::Host;
@@ -149,7 +150,7 @@ fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason:
         }
         db.move_span(&goal, Span::Close, call.now)?;
         if reason == "clear" && goal.status.is_live() {
-            let event = Event::new("goal_orphaned", json!({"cause": "clear"}));
+            let event = Event::new(EventKind::GoalOrphaned, json!({"cause": "clear"}));
             let mut after = goal.clone();
             after.updated_at_ms = call.now;
             db.save(&goal, Change { goal: after, events: vec![event], span: Span::Keep }, call.origin)?;

@@ -9,12 +9,13 @@ use super::{Call, HookError, remember, restore};
 use crate::accounting;
 use crate::accounting::{Facts, FileReading};
 use crate::native;
-use steadfast_model::goal::change::{Change, Event, Span, pause_for};
-use steadfast_model::goal::limit::Limit;
+use steadfast_model::goal::change::{Change, Span, pause_for};
+use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn;
 use steadfast_model::goal::turn::{BatchDecision, Decision, TurnEnd, TurnRules};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::hook::HookReply;
+use steadfast_model::limit::Axis;
 use steadfast_model::host::Host;
 use steadfast_model::prompt;
 use steadfast_model::reading::NativeGoal;
@@ -89,7 +90,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
             return Ok((end_final_turn(db, &goal, tokens_before, call)?, Decision::Silent, Vec::new(), None));
         }
-        let shared = spend::shared(db, &config.limits, call.now)?;
+        let shared = spend::shared(db, &config.limits.0, call.now)?;
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
             goal = db.save(&goal, change, call.origin)?;
@@ -129,7 +130,7 @@ pub(super) fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: 
     let tokens = goal.total_tokens() - tokens_before;
     let mut after = goal.clone();
     after.updated_at_ms = call.now;
-    let mut event = Event::new("final_turn_accounted", json!({"tokens": tokens}));
+    let mut event = Event::new(EventKind::FinalTurnAccounted, json!({"tokens": tokens}));
     event.tokens_delta = Some(tokens);
     db.save(goal, Change { goal: after, events: vec![event], span: Span::Close }, call.origin)
 }
@@ -159,13 +160,13 @@ fn reply(
     db: Db<'_>,
     goal: &Goal,
     decision: Decision,
-    warnings: &[Limit],
+    warnings: &[Axis],
 ) -> Result<HookReply, HookError> {
     let now = call.now;
     // Looks through the session's file, so only for a prompt that is made.
     let wording = || restore::wording(call, db, goal);
     let mut messages: Vec<String> =
-        warnings.iter().map(|limit| format!("steadfast: {}", prompt::describe_near(goal, *limit, now))).collect();
+        warnings.iter().map(|limit| format!("steadfast: {}", goal.standing(*limit, now).describe_near())).collect();
     let mut block = None;
     match decision {
         Decision::Silent | Decision::UserFirst | Decision::BackgroundFirst => {}
@@ -174,7 +175,7 @@ fn reply(
         }
         Decision::Continue => block = Some(prompt::continuation(goal, wording()?, warnings, now)?),
         Decision::WindDown(limit) => {
-            messages.push(format!("steadfast: limit reached ({}); one turn to wind down.", prompt::describe_reached(goal, limit, now)));
+            messages.push(format!("steadfast: limit reached ({}); one turn to wind down.", goal.standing(limit, now).describe_reached()));
             block = Some(prompt::wind_down(goal, wording()?, limit, now)?);
         }
         Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
@@ -199,16 +200,13 @@ fn reply(
     Ok(HookReply { block, message, ..HookReply::default() })
 }
 
-fn limited(goal: &Goal, limit: Limit, call: &Call<'_>) -> String {
-    let way_on = match limit {
-        Limit::Tokens => "/goal-extend --add-tokens N goes on",
-        Limit::Usd => "/goal-extend --add-usd X goes on",
-        Limit::Turns => "/goal-extend --add-turns N goes on",
-        Limit::Hours | Limit::Deadline => "/goal-extend --add-hours H goes on",
-        Limit::Shared => "/goal-resume goes on when there is room again",
+fn limited(goal: &Goal, limit: Axis, call: &Call<'_>) -> String {
+    let way_on = match limit.extend_flag() {
+        Some(flag) => format!("/goal-extend {flag} continues it"),
+        None => "/goal-resume continues it when there is room again".to_owned(),
     };
-    let reached = prompt::describe_reached(goal, limit, call.now);
-    format!("steadfast: the goal is {}: {reached}. {}.", goal.state(), call.host().spell(way_on))
+    let reached = goal.standing(limit, call.now).describe_reached();
+    format!("steadfast: the goal is {}: {reached}. {}.", goal.state(), call.host().spell(&way_on))
 }
 
 /// Between two rounds of tool calls: charge, warn, and hold a long turn to its limits.
@@ -223,7 +221,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
         remember::keep(call, db)?;
-        let shared = spend::shared(db, &call.paths.config.limits, call.now)?;
+        let shared = spend::shared(db, &call.paths.config.limits.0, call.now)?;
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
             goal = db.save(&goal, change, call.origin)?;
@@ -242,7 +240,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         BatchDecision::GoOn if warnings.is_empty() => HookReply::default(),
         BatchDecision::GoOn => {
             let phrases: Vec<String> =
-                warnings.iter().map(|limit| prompt::describe_near(&goal, *limit, call.now)).collect();
+                warnings.iter().map(|limit| goal.standing(*limit, call.now).describe_near()).collect();
             let limits = phrases.join("; ");
             HookReply {
                 context: Some(prompt::render(
@@ -257,7 +255,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             context: Some(prompt::wind_down(&goal, restore::wording(call, store.read(), &goal)?, limit, call.now)?),
             message: Some(format!(
                 "steadfast: limit reached ({}); the turn winds down.",
-                prompt::describe_reached(&goal, limit, call.now)
+                goal.standing(limit, call.now).describe_reached()
             )),
             ..HookReply::default()
         },
@@ -293,7 +291,7 @@ pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookRepl
         let (goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
         if goal.status == GoalStatus::Active {
-            let event = Event::new("goal_paused", json!({"reason": PausedReason::User, "cause": "interrupt"}));
+            let event = Event::new(EventKind::GoalPaused, json!({"reason": PausedReason::User, "cause": "interrupt"}));
             db.save(&goal, pause_for(&goal, PausedReason::User, event, call.now), call.origin)?;
             return Ok::<_, StoreError>(Some(call.host().spell(INTERRUPTED)));
         }

@@ -12,6 +12,7 @@ use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::host::Host;
+use steadfast_model::limit::Axis;
 use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
 use steadfast_model::memory::{Category, KeptGoal, Remembered, Task};
 use steadfast_model::text;
@@ -178,7 +179,7 @@ pub fn kept_goal(goal: &Goal) -> Option<KeptGoal> {
     if !goal.status.is_live() {
         return None;
     }
-    let budget = goal.token_budget.map(|budget| format!(" of {}", text::short_number(budget))).unwrap_or_default();
+    let budget = goal.limits.get(Axis::Tokens).map(|budget| format!(" of {}", text::short_number(budget))).unwrap_or_default();
     let standing = format!(
         "{} · {}{budget} tokens · {} turns",
         goal.state(),

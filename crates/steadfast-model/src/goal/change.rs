@@ -5,30 +5,17 @@ mod extend;
 mod run;
 mod session;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::limit::{self, Limit};
+use super::event::{Event, EventKind};
+use super::proof::{CompletedBy, Proof};
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
+use crate::limit::Axis;
 
-pub use extend::{Extension, extend, reconcile};
+pub use extend::{extend, reconcile};
 pub use run::{follow_run, may_take_up};
 pub use session::{prompted, session_ended, session_resumed};
-
-/// A line of the event log, before the store adds who, when and the versions.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    pub kind: &'static str,
-    pub tokens_delta: Option<i64>,
-    pub decision: Option<&'static str>,
-    pub payload: Value,
-}
-
-impl Event {
-    pub fn new(kind: &'static str, payload: Value) -> Self {
-        Self { kind, tokens_delta: None, decision: None, payload }
-    }
-}
 
 /// What happens to the goal's claim on the tokens of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,16 +51,6 @@ impl Refusal {
             Self::NotEnough(_) => "add more, or abandon the goal",
         }
     }
-}
-
-/// Who says that the objective is met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CompletedBy {
-    SelfUpdate,
-    Evaluator,
-    /// All verification commands of the goal passed just now.
-    Verification,
-    User,
 }
 
 impl Goal {
@@ -122,7 +99,7 @@ pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
         }
         _ => return Err(goal.wrong_state("only a running goal can be paused")),
     }
-    Ok(pause_for(goal, PausedReason::User, Event::new("goal_paused", json!({"reason": "user"})), now))
+    Ok(pause_for(goal, PausedReason::User, Event::new(EventKind::GoalPaused, json!({"reason": "user"})), now))
 }
 
 /// Pauses for any reason, from any live state.
@@ -139,10 +116,10 @@ pub fn wait(goal: &Goal, until: Millis, now: Millis) -> Result<Change, Refusal> 
     if goal.status != GoalStatus::Active {
         return Err(goal.wrong_state("only an active goal can wait"));
     }
-    if goal.wind_down.is_some() || limit::reached(goal, now).is_some() {
+    if goal.wind_down.is_some() || goal.reached_limit(now).is_some() {
         return Err(Refusal::NotEnough("a limit of the goal is reached, so it cannot wait".into()));
     }
-    let event = Event::new("goal_waiting", json!({"until_ms": until}));
+    let event = Event::new(EventKind::GoalWaiting, json!({"until_ms": until}));
     let mut change = pause_for(goal, PausedReason::Waiting, event, now);
     change.goal.wake_at_ms = Some(until);
     // The rest of the turn that chose to wait is still this goal's; the next Stop closes the span.
@@ -167,29 +144,24 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
     if let Some(PausedReason::AccountingError | PausedReason::AccountingUncertain) = reason {
         return Err(goal.wrong_state("accept the gap with `steadfast goal reconcile --accept-reset`"));
     }
-    match limit::reached(goal, now) {
-        Some(Limit::Turns) => {
-            return Err(goal.wrong_state("its turns are used up: `steadfast goal extend --add-turns N`"));
+    match goal.reached_limit(now) {
+        Some(axis @ (Axis::Turns | Axis::Hours | Axis::Deadline)) => {
+            let flag = axis.extend_flag().unwrap_or_default();
+            return Err(goal.wrong_state(&format!("{}: `steadfast goal extend {flag}`", axis.exhausted())));
         }
-        Some(Limit::Hours) => {
-            return Err(goal.wrong_state("its time is used up: `steadfast goal extend --add-hours H`"));
-        }
-        Some(Limit::Deadline) => {
-            return Err(goal.wrong_state("its deadline has passed: `steadfast goal extend --add-hours H` moves it"));
-        }
-        // Paused while it was budget_limited: it goes back there instead of getting another turn.
-        Some(Limit::Tokens | Limit::Usd) => {
+        // Paused while it was budget_limited: it returns to that status instead of getting another turn.
+        Some(Axis::Tokens | Axis::Usd) => {
             let mut after = goal.changed(now);
             after.status = GoalStatus::BudgetLimited;
             after.paused_reason = None;
-            let event = Event::new("goal_resumed", json!({"budget": "spent"}));
+            let event = Event::new(EventKind::GoalResumed, json!({"budget": "spent"}));
             return Ok(Change { goal: after, events: vec![event], span: Span::Keep });
         }
-        Some(Limit::Shared) | None => {}
+        Some(Axis::Shared) | None => {}
     }
     let mut after = goal.changed(now);
     after.enter_active(now);
-    let event = Event::new("goal_resumed", json!({"from": goal.state()}));
+    let event = Event::new(EventKind::GoalResumed, json!({"from": goal.state()}));
     Ok(Change { goal: after, events: vec![event], span: Span::Open })
 }
 
@@ -199,7 +171,7 @@ pub fn abandon(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
     }
     let mut after = goal.changed(now);
     after.leave_active(GoalStatus::Abandoned, None, now);
-    Ok(Change { goal: after, events: vec![Event::new("goal_abandoned", json!({}))], span: Span::Close })
+    Ok(Change { goal: after, events: vec![Event::new(EventKind::GoalAbandoned, json!({}))], span: Span::Close })
 }
 
 /// Replaces the text of the objective. Verdicts given for the old text no longer count.
@@ -210,7 +182,7 @@ pub fn edit(goal: &Goal, objective: String, now: Millis) -> Result<Change, Refus
     let mut after = goal.changed(now);
     let payload = json!({"previous_objective": goal.objective});
     after.objective = objective;
-    Ok(Change { goal: after, events: vec![Event::new("goal_objective_updated", payload)], span: Span::Keep })
+    Ok(Change { goal: after, events: vec![Event::new(EventKind::GoalObjectiveUpdated, payload)], span: Span::Keep })
 }
 
 pub fn block(goal: &Goal, reason: &str, now: Millis) -> Result<Change, Refusal> {
@@ -219,36 +191,22 @@ pub fn block(goal: &Goal, reason: &str, now: Millis) -> Result<Change, Refusal> 
     }
     let mut after = goal.changed(now);
     after.leave_active(GoalStatus::Blocked, None, now);
-    let event = Event::new("goal_blocked", json!({"reason": reason}));
+    let event = Event::new(EventKind::GoalBlocked, json!({"reason": reason}));
     // The rest of the turn that blocked it is still this goal's; the next Stop closes the span.
     Ok(Change { goal: after, events: vec![event], span: Span::Keep })
 }
 
 /// Completes the goal. A worker's word counts only while the goal is active; a verdict or passing verification
 /// commands also close one that its budget or its accounting stopped; a person always may.
-pub fn complete(goal: &Goal, by: CompletedBy, now: Millis) -> Result<Change, Refusal> {
-    let guarded = goal.status == GoalStatus::BudgetLimited
-        || matches!(goal.paused_reason, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain));
-    let allowed = match by {
-        CompletedBy::User => goal.status.is_live(),
-        CompletedBy::SelfUpdate => goal.status == GoalStatus::Active,
-        CompletedBy::Evaluator | CompletedBy::Verification => goal.status == GoalStatus::Active || guarded,
-    };
-    if !allowed {
-        let hint = match goal.status {
-            GoalStatus::Complete | GoalStatus::Abandoned => "it is over already",
-            _ if guarded => "only a complete verdict of the goal-evaluator, or the user, can close it now",
-            _ => "the user must resume it first",
-        };
-        return Err(goal.wrong_state(hint));
+pub fn complete(goal: &Goal, proof: &Proof, now: Millis) -> Result<Change, Refusal> {
+    may_complete(goal, proof.by())?;
+    if !proof.is_for(goal) {
+        return Err(Refusal::NotProven {
+            message: "the proof is for another goal, or for an earlier text of the objective".into(),
+            hint: "prove the goal again".into(),
+        });
     }
-    let (kind, name) = match by {
-        CompletedBy::SelfUpdate => ("goal_completed_by_self_update", "self_update"),
-        CompletedBy::Verification => ("goal_completed_by_self_update", "verification"),
-        CompletedBy::Evaluator => ("goal_completed_by_evaluator", "evaluator"),
-        CompletedBy::User => ("goal_completed_by_user", "user"),
-    };
-    let mut payload = json!({"completed_by": name});
+    let mut payload = json!({"completed_by": proof.by().to_string()});
     if goal.status != GoalStatus::Active {
         payload["from_status"] = json!(goal.status);
         payload["paused_reason"] = json!(goal.paused_reason);
@@ -256,8 +214,28 @@ pub fn complete(goal: &Goal, by: CompletedBy, now: Millis) -> Result<Change, Ref
     let mut after = goal.changed(now);
     after.leave_active(GoalStatus::Complete, None, now);
     after.accounting_uncertain = false;
-    let span = if by == CompletedBy::User { Span::Close } else { Span::Keep };
-    Ok(Change { goal: after, events: vec![Event::new(kind, payload)], span })
+    let span = if proof.by() == CompletedBy::User { Span::Close } else { Span::Keep };
+    Ok(Change { goal: after, events: vec![Event::new(proof.by().event_kind(), payload)], span })
+}
+
+/// Whether such a proof can complete the goal in its status; asked before checks that take minutes.
+pub fn may_complete(goal: &Goal, by: CompletedBy) -> Result<(), Refusal> {
+    let guarded = goal.status == GoalStatus::BudgetLimited
+        || matches!(goal.paused_reason, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain));
+    let allowed = match by {
+        CompletedBy::User => goal.status.is_live(),
+        CompletedBy::SelfUpdate => goal.status == GoalStatus::Active,
+        CompletedBy::Evaluator | CompletedBy::Verification => goal.status == GoalStatus::Active || guarded,
+    };
+    if allowed {
+        return Ok(());
+    }
+    let hint = match goal.status {
+        GoalStatus::Complete | GoalStatus::Abandoned => "it is over already",
+        _ if guarded => "only a complete verdict of the goal-evaluator, or the user, can close it now",
+        _ => "the user must resume it first",
+    };
+    Err(goal.wrong_state(hint))
 }
 
 /// A verdict of the evaluator, kept as an event. It is bound to the text it judged.
@@ -277,13 +255,13 @@ pub fn verdict(
         "evidence": evidence,
         "objective_hash": crate::text::fingerprint(&goal.objective),
     });
-    let event = Event::new("evaluator_verdict", payload);
+    let event = Event::new(EventKind::EvaluatorVerdict, payload);
     Ok(Change { goal: goal.changed(now), events: vec![event], span: Span::Keep })
 }
 
 /// A privileged verb came from inside an agent's shell.
 pub fn refused(goal: &Goal, verb: &str, now: Millis) -> Change {
-    let event = Event::new("privileged_verb_refused", json!({"verb": verb}));
+    let event = Event::new(EventKind::PrivilegedVerbRefused, json!({"verb": verb}));
     Change { goal: goal.changed(now), events: vec![event], span: Span::Keep }
 }
 

@@ -3,10 +3,11 @@
 
 use serde_json::json;
 
-use super::change::{Change, Event, Span, pause_for};
-use super::limit::{self, Limit, SharedSpend};
+use super::change::{Change, Span, pause_for};
+use super::event::{Event, EventKind};
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
+use crate::limit::{Axis, SharedSpend, Standing};
 
 /// Batches of tool calls a turn may still make after it was told, in the middle, that a limit is reached.
 const WIND_DOWN_BATCHES: i64 = 3;
@@ -42,9 +43,9 @@ pub enum Decision {
     /// The client would override one more block: end the turn and carry on another way.
     HandOver,
     Continue,
-    WindDown(Limit),
+    WindDown(Axis),
     /// The wind-down turn is over.
-    Limited(Limit),
+    Limited(Axis),
     NoProgress,
     AccountingUncertain,
 }
@@ -70,9 +71,8 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     if let Some(limit) = goal.wind_down {
         return (Some(stop_at_limit(goal, limit, now)), Decision::Limited(limit));
     }
-    let has_money_budget = goal.token_budget.is_some() || goal.usd_budget_micros.is_some();
-    if goal.accounting_uncertain && (has_money_budget || rules.always_pause_uncertain) {
-        let event = Event::new("goal_paused", json!({"reason": PausedReason::AccountingUncertain}));
+    if goal.accounting_uncertain && (goal.limits.has_budget() || rules.always_pause_uncertain) {
+        let event = Event::new(EventKind::GoalPaused, json!({"reason": PausedReason::AccountingUncertain}));
         let change = pause_for(goal, PausedReason::AccountingUncertain, event, now);
         return (Some(change), Decision::AccountingUncertain);
     }
@@ -85,7 +85,7 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     if turn.native_goal {
         return (None, Decision::NativeGoalDrives);
     }
-    if let Some(limit) = limit::reached(goal, now).or(shared_limit(rules.shared)) {
+    if let Some(limit) = goal.limits.reached(&goal.used_with(rules.shared, now)) {
         return (Some(hand_wind_down(goal, limit, now)), Decision::WindDown(limit));
     }
     let worked = turn.worked || goal.worked_since_continuation;
@@ -94,7 +94,7 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     let idle_continuations = if idle { goal.idle_continuations + 1 } else { 0 };
     if rules.no_progress_limit > 0 && idle_continuations >= rules.no_progress_limit {
         let event =
-            Event::new("goal_paused", json!({"reason": PausedReason::NoProgress, "continuations": idle_continuations}));
+            Event::new(EventKind::GoalPaused, json!({"reason": PausedReason::NoProgress, "continuations": idle_continuations}));
         return (Some(pause_for(goal, PausedReason::NoProgress, event, now)), Decision::NoProgress);
     }
     let blocks = if worked || !turn.after_continuation { 0 } else { goal.blocks_in_row };
@@ -109,8 +109,7 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     after.wake_at_ms = None;
     after.last_continuation_at_ms = Some(now);
     after.continuations_used += 1;
-    after.continuations_remaining = (after.continuations_remaining - 1).max(0);
-    let kind = if hand_over { "block_cap_reached" } else { "continuation_injected" };
+    let kind = if hand_over { EventKind::BlockCapReached } else { EventKind::ContinuationInjected };
     let mut event = Event::new(
         kind,
         json!({"message": turn.message, "last_accounted_byte_offset": goal.last_accounted_byte_offset}),
@@ -120,12 +119,8 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     (Some(change), if hand_over { Decision::HandOver } else { Decision::Continue })
 }
 
-fn shared_limit(shared: SharedSpend) -> Option<Limit> {
-    (shared == SharedSpend::Reached).then_some(Limit::Shared)
-}
-
 fn budget_limited_at_stop(goal: &Goal, now: Millis) -> (Option<Change>, Decision) {
-    let limit = limit::reached(goal, now).unwrap_or(Limit::Tokens);
+    let limit = goal.reached_limit(now).unwrap_or(Axis::Tokens);
     if !goal.budget_limit_reported {
         return (Some(hand_wind_down(goal, limit, now)), Decision::WindDown(limit));
     }
@@ -136,21 +131,21 @@ fn budget_limited_at_stop(goal: &Goal, now: Millis) -> (Option<Change>, Decision
     let mut after = goal.clone();
     after.updated_at_ms = now;
     after.wind_down = None;
-    let event = Event::new("wind_down_ended", json!({"limit": limit}));
+    let event = Event::new(EventKind::WindDownEnded, json!({"limit": limit}));
     (Some(Change { goal: after, events: vec![event], span: Span::Close }), Decision::Limited(limit))
 }
 
 /// Grants the one wind-down turn.
-fn hand_wind_down(goal: &Goal, limit: Limit, now: Millis) -> Change {
+fn hand_wind_down(goal: &Goal, limit: Axis, now: Millis) -> Change {
     let mut after = goal.clone();
     after.updated_at_ms = now;
     after.wind_down = Some(limit);
     after.wind_down_batches = 0;
-    let kind = if limit.paused_reason().is_none() {
+    let kind = if limit.is_budget() {
         after.budget_limit_reported = true;
-        "budget_limit_reported"
+        EventKind::BudgetLimitReported
     } else {
-        "wind_down_started"
+        EventKind::WindDownStarted
     };
     let mut event = Event::new(kind, json!({"limit": limit}));
     event.decision = Some("block");
@@ -158,10 +153,10 @@ fn hand_wind_down(goal: &Goal, limit: Limit, now: Millis) -> Change {
 }
 
 /// Ends a goal's wind-down turn: at a cap it pauses under the cap's name, at a budget it is `budget_limited`.
-fn stop_at_limit(goal: &Goal, limit: Limit, now: Millis) -> Change {
-    let (used, most) = limit.usage(goal, now).unwrap_or_default();
+fn stop_at_limit(goal: &Goal, limit: Axis, now: Millis) -> Change {
+    let Standing { used, most, .. } = goal.standing(limit, now);
     let reason = limit.paused_reason();
-    let event = Event::new("cap_reached", json!({"limit": limit, "used": used, "most": most, "reason": reason}));
+    let event = Event::new(EventKind::CapReached, json!({"limit": limit, "used": used, "most": most, "reason": reason}));
     if let Some(reason) = reason {
         return pause_for(goal, reason, event, now);
     }
@@ -177,9 +172,9 @@ fn stop_at_limit(goal: &Goal, limit: Limit, now: Millis) -> Change {
 pub enum BatchDecision {
     GoOn,
     /// Tell the model to wrap up now.
-    WindDown(Limit),
+    WindDown(Axis),
     /// The model was told and went on: end its turn.
-    EndTurn(Limit),
+    EndTurn(Axis),
 }
 
 /// Decides between two rounds of tool calls, so that one long turn cannot spend without bound.
@@ -188,8 +183,8 @@ pub fn at_batch(goal: &Goal, shared: SharedSpend, now: Millis) -> (Option<Change
         return (None, BatchDecision::GoOn);
     }
     // The last turn of the turn cap is held to the other limits like any turn.
-    let winding_down = goal.wind_down.filter(|limit| *limit != Limit::Turns);
-    let limit = winding_down.or_else(|| limit::reached_inside_turn(goal, now)).or(shared_limit(shared));
+    let winding_down = goal.wind_down.filter(|limit| *limit != Axis::Turns);
+    let limit = winding_down.or_else(|| goal.limits.reached_within_turn(&goal.used_with(shared, now)));
     let spent = goal.status == GoalStatus::BudgetLimited && goal.budget_limit_reported && goal.wind_down.is_none();
     let Some(limit) = limit.filter(|_| !spent) else {
         if goal.worked_since_continuation {
@@ -256,14 +251,14 @@ pub fn charge(goal: &Goal, add: Charge, now: Millis) -> Option<Change> {
     after.cache_read_tokens = (after.cache_read_tokens + add.cache_read_tokens).max(0);
     after.cost_micros = (after.cost_micros + add.cost_micros).max(0);
     after.unpriced_tokens = (after.unpriced_tokens + add.unpriced_tokens).max(0);
-    let spent = Limit::Tokens.is_reached(&after, now) || Limit::Usd.is_reached(&after, now);
+    let spent = after.reached_limit(now).is_some_and(Axis::is_budget);
     if after.status == GoalStatus::Active && spent {
         after.time_used_seconds = after.active_seconds(now);
         after.resume_at_ms = None;
         after.status = GoalStatus::BudgetLimited;
     }
     let mut event = Event::new(
-        "tokens_accounted",
+        EventKind::TokensAccounted,
         json!({
             "worker_tokens": add.worker_tokens, "subagent_tokens": add.subagent_tokens,
             "cache_read_tokens": add.cache_read_tokens, "cost_micros": add.cost_micros,
@@ -274,18 +269,20 @@ pub fn charge(goal: &Goal, add: Charge, now: Millis) -> Option<Change> {
 }
 
 /// Notes warnings as given and returns which limits they are about.
-pub fn warn(goal: &Goal, shared: SharedSpend, now: Millis) -> Option<(Change, Vec<Limit>)> {
+pub fn warn(goal: &Goal, shared: SharedSpend, now: Millis) -> Option<(Change, Vec<Axis>)> {
     if goal.status != GoalStatus::Active {
         return None;
     }
-    let limits = limit::to_warn(goal, shared, now);
+    let used = goal.used_with(shared, now);
+    let near = goal.limits.standings(&used).filter(Standing::needs_warning).map(|standing| standing.axis);
+    let limits: Vec<Axis> = near.filter(|axis| !goal.warned.contains(axis)).collect();
     if limits.is_empty() {
         return None;
     }
     let mut after = goal.clone();
     after.updated_at_ms = now;
     after.warned.extend(&limits);
-    let event = Event::new("limit_warning", json!({"limits": limits}));
+    let event = Event::new(EventKind::LimitWarning, json!({"limits": limits}));
     Some((Change { goal: after, events: vec![event], span: Span::Keep }, limits))
 }
 

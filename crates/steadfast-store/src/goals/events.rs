@@ -7,7 +7,7 @@ use super::Origin;
 use crate::{Db, StoreError};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Goal;
-use steadfast_model::goal::change::Event;
+use steadfast_model::goal::event::{Event, EventKind};
 
 /// One line of the event log.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ impl Db<'_> {
                 after.session_id,
                 after.goal_id,
                 origin.place,
-                event.kind,
+                <&str>::from(event.kind),
                 before.map(status),
                 status(after),
                 event.tokens_delta,
@@ -88,11 +88,11 @@ impl Db<'_> {
     }
 
     /// The newest event of one kind.
-    pub fn last_event(self, goal_id: &str, kind: &str) -> Result<Option<EventRow>, StoreError> {
+    pub fn last_event(self, goal_id: &str, kind: EventKind) -> Result<Option<EventRow>, StoreError> {
         let sql = "SELECT id, session_id, goal_id, event_type, hook_name, actor, status_before, status_after,
                      version_before, version_after, tokens_delta, payload_json, created_at_ms
                    FROM goal_events WHERE goal_id = ?1 AND event_type = ?2 ORDER BY id DESC LIMIT 1";
-        Ok(self.0.prepare_cached(sql)?.query_row([goal_id, kind], read_event).optional()?)
+        Ok(self.0.prepare_cached(sql)?.query_row([goal_id, kind.into()], read_event).optional()?)
     }
 }
 

@@ -1,13 +1,16 @@
 //! A goal as a row: the columns that both goal tables have, and the way there and back.
 
+use std::collections::BTreeMap;
+
 use rusqlite::Row;
 use rusqlite::types::Value as SqlValue;
 
 use crate::StoreError;
-use steadfast_model::goal::Goal;
+use steadfast_model::goal::{Goal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
+use steadfast_model::limit::{Axis, Limits};
 
 /// The columns of a goal in the order of [`values`]; both goal tables have them.
-pub(super) const COLUMNS: [&str; 40] = [
+pub(super) const COLUMNS: [&str; 41] = [
     "session_id",
     "goal_id",
     "host",
@@ -34,6 +37,7 @@ pub(super) const COLUMNS: [&str; 40] = [
     "continuations_remaining",
     "max_wall_clock_seconds",
     "deadline_ms",
+    "limits_json",
     "budget_limit_reported",
     "wind_down",
     "wind_down_batches",
@@ -66,10 +70,10 @@ pub(super) fn values(goal: &Goal) -> Result<[SqlValue; COLUMNS.len()], StoreErro
         text(&goal.objective),
         text(goal.status.into()),
         maybe_text(goal.paused_reason.map(Into::into)),
-        maybe(goal.token_budget),
+        maybe(goal.limits.get(Axis::Tokens)),
         maybe_text(goal.budget_profile.map(Into::into)),
         text(goal.budget_source.into()),
-        maybe(goal.usd_budget_micros),
+        maybe(goal.limits.get(Axis::Usd)),
         SqlValue::Integer(goal.tokens_used),
         SqlValue::Integer(goal.subagent_tokens),
         SqlValue::Integer(goal.cache_read_tokens),
@@ -82,9 +86,10 @@ pub(super) fn values(goal: &Goal) -> Result<[SqlValue; COLUMNS.len()], StoreErro
         flag(goal.accounting_uncertain),
         maybe(goal.last_continuation_at_ms),
         SqlValue::Integer(goal.continuations_used),
-        SqlValue::Integer(goal.continuations_remaining),
-        SqlValue::Integer(goal.max_wall_clock_seconds),
-        maybe(goal.deadline_ms),
+        SqlValue::Integer(goal.continuations_remaining()),
+        SqlValue::Integer(goal.limits.get(Axis::Hours).map_or(UNLIMITED_SECONDS, |ms| (ms / 1_000).max(1))),
+        maybe(goal.limits.get(Axis::Deadline)),
+        json(serde_json::to_string(&other_limits(goal)))?,
         flag(goal.budget_limit_reported),
         maybe_text(goal.wind_down.map(Into::into)),
         SqlValue::Integer(goal.wind_down_batches),
@@ -122,6 +127,36 @@ fn list<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite
     serde_json::from_str(&text).map_err(|_| not_understood(column, &text))
 }
 
+/// Limits on axes that have no column of their own.
+fn other_limits(goal: &Goal) -> BTreeMap<String, i64> {
+    let has_column =
+        |axis: Axis| matches!(axis, Axis::Tokens | Axis::Usd | Axis::Turns | Axis::Hours | Axis::Deadline);
+    let others = goal.limits.iter().filter(|(axis, _)| !has_column(*axis));
+    others.map(|(axis, amount)| (axis.to_string(), amount)).collect()
+}
+
+/// The documented columns hold large numbers where a goal has no cap on turns or time.
+fn limits(row: &Row<'_>) -> rusqlite::Result<Limits> {
+    let text: String = row.get("limits_json")?;
+    let others: BTreeMap<String, i64> = serde_json::from_str(&text).map_err(|_| not_understood("limits_json", &text))?;
+    let mut limits = Limits::default();
+    // An axis that only a newer binary knows is left alone.
+    for (axis, amount) in others {
+        if let Ok(axis) = axis.parse() {
+            limits.set(axis, Some(amount));
+        }
+    }
+    let used: i64 = row.get("continuations_used")?;
+    let turns = used.saturating_add(row.get("continuations_remaining")?);
+    let seconds: i64 = row.get("max_wall_clock_seconds")?;
+    limits.set(Axis::Tokens, row.get("token_budget")?);
+    limits.set(Axis::Usd, row.get("usd_budget_micros")?);
+    limits.set(Axis::Turns, (turns < UNLIMITED_CONTINUATIONS).then_some(turns));
+    limits.set(Axis::Hours, (seconds < UNLIMITED_SECONDS).then(|| seconds.saturating_mul(1_000)));
+    limits.set(Axis::Deadline, row.get("deadline_ms")?);
+    Ok(limits)
+}
+
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Goal> {
     Ok(Goal {
         session_id: row.get("session_id")?,
@@ -131,10 +166,9 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Goal> {
         objective: row.get("objective")?,
         status: word(row, "status")?,
         paused_reason: maybe_word(row, "paused_reason")?,
-        token_budget: row.get("token_budget")?,
+        limits: limits(row)?,
         budget_profile: maybe_word(row, "budget_profile")?,
         budget_source: word(row, "budget_source")?,
-        usd_budget_micros: row.get("usd_budget_micros")?,
         tokens_used: row.get("tokens_used")?,
         subagent_tokens: row.get("subagent_tokens")?,
         cache_read_tokens: row.get("cache_read_tokens")?,
@@ -147,9 +181,6 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Goal> {
         accounting_uncertain: row.get("accounting_uncertain")?,
         last_continuation_at_ms: row.get("last_continuation_at_ms")?,
         continuations_used: row.get("continuations_used")?,
-        continuations_remaining: row.get("continuations_remaining")?,
-        max_wall_clock_seconds: row.get("max_wall_clock_seconds")?,
-        deadline_ms: row.get("deadline_ms")?,
         budget_limit_reported: row.get("budget_limit_reported")?,
         wind_down: maybe_word(row, "wind_down")?,
         wind_down_batches: row.get("wind_down_batches")?,

@@ -2,66 +2,42 @@
 
 use serde_json::json;
 
-use super::{Change, Event, Refusal, Span};
+use strum::IntoEnumIterator as _;
+
+use super::{Change, Refusal, Span};
 use crate::clock::Millis;
 use crate::goal::budget::BudgetSource;
-use crate::goal::limit::Limit;
+use crate::goal::event::{Event, EventKind};
+use crate::limit::{Axis, Limits, Standing};
 use crate::goal::{Goal, GoalStatus, PausedReason, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 
-/// What `goal extend` adds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Extension {
-    pub turns: Option<i64>,
-    pub seconds: Option<i64>,
-    pub tokens: Option<i64>,
-    pub usd_micros: Option<i64>,
-}
-
-/// Raises limits. Resumes the goal when the limit that stopped it is no longer reached; an extension too small
-/// for that is refused, since the goal would only stop again.
-pub fn extend(goal: &Goal, add: Extension, now: Millis) -> Result<Change, Refusal> {
+/// Raises limits by the amounts of `add`. Resumes the goal when the limit that stopped it is no longer reached; an
+/// extension too small for that is refused, since the goal would only stop again.
+pub fn extend(goal: &Goal, add: Limits, now: Millis) -> Result<Change, Refusal> {
     if !goal.status.is_live() {
         return Err(goal.wrong_state("it is over; start a new one with `steadfast goal start`"));
     }
     let mut after = goal.changed(now);
-    if let Some(turns) = add.turns {
-        // A first cap on an unlimited goal counts from here.
-        let base = if goal.has_turn_cap() { goal.continuations_remaining } else { 0 };
-        let most = UNLIMITED_CONTINUATIONS - 1 - goal.continuations_used;
-        after.continuations_remaining = base.saturating_add(turns).min(most);
-    }
-    if let Some(seconds) = add.seconds {
-        let base = if goal.has_time_cap() { goal.max_wall_clock_seconds } else { goal.active_seconds(now) };
-        if goal.deadline_ms.is_none() || goal.has_time_cap() {
-            after.max_wall_clock_seconds = base.saturating_add(seconds).min(UNLIMITED_SECONDS - 1);
-        }
-        after.deadline_ms = goal.deadline_ms.map(|at| at.max(now).saturating_add(seconds.saturating_mul(1000)));
-    }
-    if let Some(tokens) = add.tokens {
-        after.token_budget = Some(goal.token_budget.unwrap_or(goal.total_tokens()).saturating_add(tokens));
-        if goal.token_budget.is_none() {
-            after.budget_source = BudgetSource::Tokens;
+    let is_raised = |axis: Axis| add.get(axis.extended_by()).is_some();
+    for axis in Axis::iter() {
+        if let Some(amount) = add.get(axis.extended_by()) {
+            raise(&mut after, axis, amount, now);
         }
     }
-    if let Some(micros) = add.usd_micros {
-        after.usd_budget_micros = Some(goal.usd_budget_micros.unwrap_or(goal.cost_micros).saturating_add(micros));
+    if is_raised(Axis::Tokens) && goal.limits.get(Axis::Tokens).is_none() {
+        after.budget_source = BudgetSource::Tokens;
     }
-    after.warned = goal.warned.iter().copied().filter(|limit| !limit_was_raised(*limit, add)).collect();
+    after.warned.retain(|axis| !is_raised(*axis));
 
-    let stopped_by = match (goal.status, goal.paused_reason) {
-        (GoalStatus::BudgetLimited, _) => spent_budgets(goal, now),
-        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => vec![Limit::Turns],
-        (GoalStatus::Paused, Some(PausedReason::WallClockCap)) => vec![Limit::Hours],
-        (GoalStatus::Paused, Some(PausedReason::Deadline)) => vec![Limit::Deadline],
-        _ => goal.wind_down.into_iter().collect(),
-    };
-    let raised = stopped_by.iter().any(|limit| limit_was_raised(*limit, add));
-    let still_reached = stopped_by.iter().find(|limit| limit.is_reached(&after, now));
+    let stopped_by = stopped_by(goal, now);
+    let raised = stopped_by.iter().any(|axis| is_raised(*axis));
+    let used = after.used(now);
+    let standings = stopped_by.iter().filter_map(|axis| after.limits.standing(*axis, &used));
+    let still_reached = standings.into_iter().find(Standing::is_reached);
     let mut span = Span::Keep;
     match still_reached {
-        Some(limit) if raised => {
-            let (used, most) = limit.usage(&after, now).unwrap_or_default();
-            return Err(Refusal::NotEnough(format!("not enough: {used} of {most} {limit} are used even then")));
+        Some(standing) if raised => {
+            return Err(Refusal::NotEnough(format!("not enough, even then: {}", standing.describe_reached())));
         }
         None if raised => {
             after.enter_active(now);
@@ -71,26 +47,45 @@ pub fn extend(goal: &Goal, add: Extension, now: Millis) -> Result<Change, Refusa
         _ => {}
     }
     let payload = json!({
-        "add_turns": add.turns, "add_seconds": add.seconds, "add_tokens": add.tokens, "add_usd_micros": add.usd_micros,
+        "add_turns": add.get(Axis::Turns), "add_seconds": add.get(Axis::Hours).map(|ms| ms / 1_000),
+        "add_tokens": add.get(Axis::Tokens), "add_usd_micros": add.get(Axis::Usd),
     });
-    Ok(Change { goal: after, events: vec![Event::new("goal_extended", payload)], span })
+    Ok(Change { goal: after, events: vec![Event::new(EventKind::GoalExtended, payload)], span })
 }
 
-/// The budgets that stopped a `budget_limited` goal; both when neither seems spent, so that either can free it.
-fn spent_budgets(goal: &Goal, now: Millis) -> Vec<Limit> {
-    let budgets = [Limit::Tokens, Limit::Usd];
-    let spent: Vec<Limit> = budgets.into_iter().filter(|limit| limit.is_reached(goal, now)).collect();
-    if spent.is_empty() { budgets.to_vec() } else { spent }
+/// Adds to one limit. A first limit on an axis counts from what is used now; a deadline is only moved.
+fn raise(goal: &mut Goal, axis: Axis, amount: i64, now: Millis) {
+    let limit = goal.limits.get(axis);
+    let raised = match axis {
+        Axis::Deadline => limit.map(|at| at.max(now).saturating_add(amount)),
+        // Hours move the deadline of a goal that has one; they are a limit of their own only if they were one before.
+        Axis::Hours if limit.is_none() && goal.limits.get(Axis::Deadline).is_some() => None,
+        _ => Some(limit.unwrap_or_else(|| goal.used_of(axis, now)).saturating_add(amount)),
+    };
+    let most = match axis {
+        Axis::Turns => UNLIMITED_CONTINUATIONS - 1,
+        Axis::Hours => (UNLIMITED_SECONDS - 1) * 1_000,
+        _ => i64::MAX,
+    };
+    goal.limits.set(axis, raised.map(|amount| amount.min(most)));
 }
 
-fn limit_was_raised(limit: Limit, add: Extension) -> bool {
-    match limit {
-        Limit::Tokens => add.tokens.is_some(),
-        Limit::Usd => add.usd_micros.is_some(),
-        Limit::Turns => add.turns.is_some(),
-        Limit::Hours | Limit::Deadline => add.seconds.is_some(),
-        Limit::Shared => false,
+/// The limits that stopped the goal.
+fn stopped_by(goal: &Goal, now: Millis) -> Vec<Axis> {
+    match (goal.status, goal.paused_reason) {
+        (GoalStatus::BudgetLimited, _) => spent_budgets(goal, now),
+        (GoalStatus::Paused, Some(reason)) => Axis::iter().filter(|axis| axis.paused_reason() == Some(reason)).collect(),
+        _ => goal.wind_down.into_iter().collect(),
     }
+}
+
+/// The budgets that stopped a `budget_limited` goal; all when none seems spent, so that any can free it.
+fn spent_budgets(goal: &Goal, now: Millis) -> Vec<Axis> {
+    let used = goal.used(now);
+    let budgets: Vec<Axis> = Axis::iter().filter(|axis| axis.is_budget()).collect();
+    let is_spent = |axis: &Axis| goal.limits.standing(*axis, &used).is_some_and(|standing| standing.is_reached());
+    let spent: Vec<Axis> = budgets.iter().copied().filter(is_spent).collect();
+    if spent.is_empty() { budgets } else { spent }
 }
 
 /// Accepts that some tokens may be uncounted: the flag is cleared, the cursor is where the caller put it, and
@@ -115,5 +110,5 @@ pub fn reconcile(goal: &Goal, new_offset: i64, now: Millis) -> Result<Change, Re
         after.enter_active(now);
         span = Span::Open;
     }
-    Ok(Change { goal: after, events: vec![Event::new("goal_reconciled", payload)], span })
+    Ok(Change { goal: after, events: vec![Event::new(EventKind::GoalReconciled, payload)], span })
 }

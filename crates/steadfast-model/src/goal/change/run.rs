@@ -3,9 +3,12 @@
 
 use serde_json::json;
 
-use super::{Change, Event, Span, pause_for};
+use super::{Change, Span, pause_for};
 use crate::clock::Millis;
+use crate::goal::event::{Event, EventKind};
+use crate::goal::proof::Proof;
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
+use crate::limit::Axis;
 use crate::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
 use crate::run::{Plan, Run, RunStatus};
 
@@ -28,7 +31,7 @@ pub fn follow_run(goal: &Goal, plan: &Plan, run: &Run, taken_up_by: Option<Actor
         if is_taken_up && change.goal.status != GoalStatus::Active {
             change.goal.enter_active(now);
             change.goal.budget_limit_reported = false;
-            change.events.push(Event::new("goal_resumed", json!({"from": goal.state(), "by": "run"})));
+            change.events.push(Event::new(EventKind::GoalResumed, json!({"from": goal.state(), "by": "run"})));
             change.span = Span::Open;
         }
     } else {
@@ -47,17 +50,15 @@ fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
     after.tokens_used = run.tokens;
     after.cost_micros = run.cost_micros;
     after.continuations_used = iterations;
-    after.continuations_remaining = (most - iterations).max(0);
-    after.token_budget = plan.limits.tokens;
-    after.usd_budget_micros = plan.limits.cost_micros;
-    if let Some(wall) = plan.limits.wall_ms {
-        after.max_wall_clock_seconds = wall / 1_000;
-    }
+    after.limits.set(Axis::Turns, Some(most.max(iterations)));
+    after.limits.set(Axis::Tokens, plan.limits.tokens);
+    after.limits.set(Axis::Usd, plan.limits.cost_micros);
+    after.limits.set(Axis::Hours, plan.limits.wall_ms.or(goal.limits.get(Axis::Hours)));
     let mut events = Vec::new();
     let tokens = run.tokens - goal.tokens_used;
     if tokens != 0 || iterations > goal.continuations_used {
         let payload = json!({"iterations": iterations, "cost_micros": run.cost_micros - goal.cost_micros});
-        events.push(Event { tokens_delta: Some(tokens), ..Event::new("run_iteration", payload) });
+        events.push(Event { tokens_delta: Some(tokens), ..Event::new(EventKind::RunIteration, payload) });
         after.last_continuation_at_ms = Some(now);
     }
     Change { goal: after, events, span: Span::Keep }
@@ -71,7 +72,7 @@ fn end(change: &mut Change, run: &Run, now: Millis) {
             if change.goal.status != GoalStatus::BudgetLimited {
                 change.goal.leave_active(GoalStatus::BudgetLimited, None, now);
                 change.goal.budget_limit_reported = true;
-                change.events.push(Event::new("budget_limited", json!({"limit": reason})));
+                change.events.push(Event::new(EventKind::BudgetLimited, json!({"limit": reason})));
                 change.span = Span::Close;
             }
             return;
@@ -80,11 +81,11 @@ fn end(change: &mut Change, run: &Run, now: Millis) {
         (RunStatus::Completed, MAX_HOURS) => PausedReason::WallClockCap,
         (RunStatus::Completed, COST_CAP) => PausedReason::CostCap,
         (RunStatus::Completed, _) => {
-            let by = if change.goal.verify.is_empty() { "self_update" } else { "verification" };
+            let proof = Proof::from_run(&change.goal);
             change.goal.leave_active(GoalStatus::Complete, None, now);
             change.goal.accounting_uncertain = false;
-            let payload = json!({"completed_by": by, "reason": reason});
-            change.events.push(Event::new("goal_completed_by_self_update", payload));
+            let payload = json!({"completed_by": proof.by().to_string(), "reason": reason});
+            change.events.push(Event::new(proof.by().event_kind(), payload));
             change.span = Span::Close;
             return;
         }
@@ -94,7 +95,7 @@ fn end(change: &mut Change, run: &Run, now: Millis) {
     };
     // A person may have paused or blocked it before, for a reason of their own.
     if change.goal.status == GoalStatus::Active {
-        let kind = if why == PausedReason::Degraded { "paused_degraded" } else { "goal_paused" };
+        let kind = if why == PausedReason::Degraded { EventKind::PausedDegraded } else { EventKind::GoalPaused };
         let event = Event::new(kind, json!({"reason": why, "cause": reason, "run": run.status}));
         let paused = pause_for(&change.goal, why, event, now);
         change.goal = paused.goal;
@@ -128,7 +129,7 @@ mod tests {
         (plan, run)
     }
 
-    fn kinds(change: &Change) -> Vec<&str> {
+    fn kinds(change: &Change) -> Vec<EventKind> {
         change.events.iter().map(|event| event.kind).collect()
     }
 
@@ -165,11 +166,11 @@ mod tests {
         run.stages[0].max = Some(9);
         let counted = follow_run(&paused, &plan, &run, None, 6_000).unwrap();
         assert_eq!(
-            (counted.goal.state(), counted.goal.continuations_remaining),
+            (counted.goal.state(), counted.goal.continuations_remaining()),
             ("paused (continuation_cap)".into(), 7)
         );
         let change = follow_run(&paused, &plan, &run, Some(Actor::User), 7_000).unwrap();
-        assert_eq!((change.goal.status, kinds(&change)), (GoalStatus::Active, vec!["goal_resumed"]));
+        assert_eq!((change.goal.status, kinds(&change)), (GoalStatus::Active, vec![EventKind::GoalResumed]));
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 
-use super::{Change, Event, Span};
+use super::{Change, Span};
 use crate::clock::Millis;
+use crate::goal::event::{Event, EventKind};
 use crate::goal::{Goal, GoalStatus, PausedReason};
 
 /// The client of an unfinished goal went away: its clock stops where it was last seen.
@@ -11,7 +12,7 @@ pub fn session_ended(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Chan
     goal.resume_at_ms?;
     let mut after = goal.changed(now);
     after.stop_clock(last_seen);
-    Some(Change { goal: after, events: vec![Event::new("session_ended", json!({}))], span: Span::Close })
+    Some(Change { goal: after, events: vec![Event::new(EventKind::SessionEnded, json!({}))], span: Span::Close })
 }
 
 /// The client came back. Time before `last_seen` is banked, time without a client is not charged. A pause that
@@ -25,7 +26,7 @@ pub fn session_resumed(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Ch
     let mut after = goal.changed(now);
     after.stop_clock(last_seen);
     after.enter_active(now);
-    let event = Event::new("session_resumed", json!({"away_since_ms": last_seen}));
+    let event = Event::new(EventKind::SessionResumed, json!({"away_since_ms": last_seen}));
     Some(Change { goal: after, events: vec![event], span: Span::Open })
 }
 

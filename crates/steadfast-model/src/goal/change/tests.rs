@@ -4,10 +4,14 @@ use proptest::prelude::*;
 use strum::IntoEnumIterator as _;
 
 use super::*;
+use crate::goal::Actor;
 use crate::goal::budget::{Budget, BudgetSource};
+use crate::goal::proof::{Evidence, Verdict};
 use crate::goal::turn;
 use crate::goal::turn::{Charge, TurnEnd};
-use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_within};
+use crate::limit::Limits;
+use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_with, goal_within};
+use crate::text;
 
 const NOW: Millis = START + 90 * SECOND;
 
@@ -26,6 +30,11 @@ fn paused(reason: PausedReason) -> Goal {
     goal_in(GoalStatus::Paused, Some(reason))
 }
 
+/// The goal with one more limit.
+fn limited(axis: Axis, amount: i64, goal: Goal) -> Goal {
+    Goal { limits: goal.limits.with(axis, amount), ..goal }
+}
+
 fn all_states() -> Vec<Goal> {
     let unpaused = GoalStatus::iter().filter(|status| *status != GoalStatus::Paused);
     let paused = PausedReason::iter().map(paused);
@@ -41,6 +50,36 @@ fn outcome(before: &Goal, result: &Result<Change, Refusal>) -> String {
     }
 }
 
+fn by_self(goal: &Goal) -> Proof {
+    Proof::from_worker(goal).unwrap()
+}
+
+fn by_evaluator(goal: &Goal) -> Proof {
+    let verdict = Verdict { verdict: "complete".into(), objective_hash: text::fingerprint(&goal.objective) };
+    Proof::from_verdict(goal, Some(&verdict), None).unwrap()
+}
+
+/// The goal has no verification commands, so the proof is made as if it had one.
+fn by_checks(goal: &Goal) -> Proof {
+    let command = "cargo test".to_owned();
+    let run = Evidence {
+        command: command.clone(),
+        exit_code: Some(0),
+        timed_out: false,
+        duration_ms: 1,
+        output_sha256: String::new(),
+        output_tail: String::new(),
+        git_commit: None,
+        git_dirty: None,
+        created_at_ms: START,
+    };
+    Proof::from_evidence(&Goal { verify: vec![command], ..goal.clone() }, &[run]).unwrap()
+}
+
+fn by_user(goal: &Goal) -> Proof {
+    Proof::from_user(goal, Actor::User).unwrap()
+}
+
 type Verb = fn(&Goal, Millis) -> Result<Change, Refusal>;
 
 const VERBS: [(&str, Verb); 11] = [
@@ -49,10 +88,10 @@ const VERBS: [(&str, Verb); 11] = [
     ("abandon", |goal, now| abandon(goal, now)),
     ("edit", |goal, now| edit(goal, "Other".into(), now)),
     ("block", |goal, now| block(goal, "no key", now)),
-    ("by self", |goal, now| complete(goal, CompletedBy::SelfUpdate, now)),
-    ("by evaluator", |goal, now| complete(goal, CompletedBy::Evaluator, now)),
-    ("by checks", |goal, now| complete(goal, CompletedBy::Verification, now)),
-    ("by user", |goal, now| complete(goal, CompletedBy::User, now)),
+    ("by self", |goal, now| complete(goal, &by_self(goal), now)),
+    ("by evaluator", |goal, now| complete(goal, &by_evaluator(goal), now)),
+    ("by checks", |goal, now| complete(goal, &by_checks(goal), now)),
+    ("by user", |goal, now| complete(goal, &by_user(goal), now)),
     ("reconcile", |goal, now| reconcile(goal, 77, now)),
     ("verdict", |goal, now| verdict(goal, "incomplete", None, &[], now)),
 ];
@@ -127,14 +166,14 @@ fn a_paused_and_resumed_goal_differs_only_in_its_clock() {
     let after = resume(&pause(&before, NOW).unwrap().goal, NOW + HOUR).unwrap();
     let expected = Goal { time_used_seconds: 100, resume_at_ms: Some(NOW + HOUR), updated_at_ms: NOW + HOUR, ..before };
     assert_eq!(after.goal, expected);
-    assert_eq!(after.events, [Event::new("goal_resumed", json!({"from": "paused (user)"}))]);
+    assert_eq!(after.events, [Event::new(EventKind::GoalResumed, json!({"from": "paused (user)"}))]);
 }
 
 #[test]
 fn a_goal_at_a_cap_must_be_extended_before_it_resumes() {
-    let turns = Goal { continuations_used: 5, continuations_remaining: 0, ..paused(PausedReason::ContinuationCap) };
-    let hours = Goal { max_wall_clock_seconds: 10, ..paused(PausedReason::WallClockCap) };
-    let deadline = Goal { deadline_ms: Some(START + MINUTE), ..paused(PausedReason::Deadline) };
+    let turns = Goal { continuations_used: 5, ..limited(Axis::Turns, 5, paused(PausedReason::ContinuationCap)) };
+    let hours = limited(Axis::Hours, 10 * SECOND, paused(PausedReason::WallClockCap));
+    let deadline = limited(Axis::Deadline, START + MINUTE, paused(PausedReason::Deadline));
     for (goal, hint) in [(turns, "--add-turns"), (hours, "--add-hours"), (deadline, "--add-hours")] {
         let refusal = resume(&goal, NOW).unwrap_err();
         assert!(refusal.hint().contains(hint), "{refusal:?}");
@@ -164,19 +203,20 @@ fn a_spent_goal_that_is_paused_and_resumed_is_spent_again() {
 #[test]
 fn completion_records_who_confirmed_it_and_the_previous_status() {
     let cases = [
-        (CompletedBy::SelfUpdate, "goal_completed_by_self_update", "self_update"),
-        (CompletedBy::Verification, "goal_completed_by_self_update", "verification"),
-        (CompletedBy::Evaluator, "goal_completed_by_evaluator", "evaluator"),
-        (CompletedBy::User, "goal_completed_by_user", "user"),
+        (by_self as fn(&Goal) -> Proof, "goal_completed_by_self_update", "self_update"),
+        (by_checks, "goal_completed_by_self_update", "verification"),
+        (by_evaluator, "goal_completed_by_evaluator", "evaluator"),
+        (by_user, "goal_completed_by_user", "user"),
     ];
-    for (by, kind, name) in cases {
-        let change = complete(&goal(), by, NOW).unwrap();
-        assert_eq!(change.events, [Event::new(kind, json!({"completed_by": name}))]);
+    for (prove, kind, name) in cases {
+        let goal = goal();
+        let change = complete(&goal, &prove(&goal), NOW).unwrap();
+        assert_eq!(change.events, [Event::new(kind.parse().unwrap(), json!({"completed_by": name}))]);
     }
     let uncertain = Goal { accounting_uncertain: true, ..paused(PausedReason::AccountingError) };
-    let change = complete(&uncertain, CompletedBy::Evaluator, NOW).unwrap();
+    let change = complete(&uncertain, &by_evaluator(&uncertain), NOW).unwrap();
     let payload = json!({"completed_by": "evaluator", "from_status": "paused", "paused_reason": "accounting_error"});
-    assert_eq!(change.events, [Event::new("goal_completed_by_evaluator", payload)]);
+    assert_eq!(change.events, [Event::new(EventKind::GoalCompletedByEvaluator, payload)]);
     assert!(!change.goal.accounting_uncertain, "a finished goal keeps no stale flag");
 }
 
@@ -184,7 +224,7 @@ fn completion_records_who_confirmed_it_and_the_previous_status() {
 fn an_edit_keeps_everything_but_the_text() {
     let before = goal_in(GoalStatus::Active, None);
     let change = edit(&before, "Other".into(), NOW).unwrap();
-    assert_eq!(change.events, [Event::new("goal_objective_updated", json!({"previous_objective": before.objective}))]);
+    assert_eq!(change.events, [Event::new(EventKind::GoalObjectiveUpdated, json!({"previous_objective": before.objective}))]);
     let expected = Goal { objective: "Other".into(), updated_at_ms: NOW, ..before };
     assert_eq!(change.goal, expected);
 }
@@ -199,7 +239,7 @@ fn reconciling_clears_the_flag_moves_the_cursor_and_keeps_the_old_one_in_the_log
     };
     let change = reconcile(&before, 900, NOW).unwrap();
     let payload = json!({"old_cursor": 500, "old_uuid": "u-1", "new_cursor": 900});
-    assert_eq!(change.events, [Event::new("goal_reconciled", payload)]);
+    assert_eq!(change.events, [Event::new(EventKind::GoalReconciled, payload)]);
     let expected = Goal {
         status: GoalStatus::Active,
         paused_reason: None,

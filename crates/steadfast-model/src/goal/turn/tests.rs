@@ -1,9 +1,11 @@
 //! The decisions at the end of a turn: continue, wind down once, stop; and their precedence.
 
 use super::*;
-use crate::goal::budget::Budget;
-use crate::goal::change::{CompletedBy, Extension, complete, extend, pause};
-use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_within};
+use crate::goal::Actor;
+use crate::goal::change::{complete, extend, pause};
+use crate::goal::proof::Proof;
+use crate::limit::Limits;
+use crate::testing::{HOUR, MINUTE, SECOND, START, goal, goal_with};
 
 mod batches;
 mod progress;
@@ -31,34 +33,37 @@ fn charged(goal: &Goal, worker_tokens: i64) -> Goal {
     charge(goal, add, NOW).unwrap().goal
 }
 
+/// A goal with one limit.
+fn limited(axis: Axis, amount: i64) -> Goal {
+    goal_with(Limits::default().with(axis, amount))
+}
+
 /// For each limit, a goal that has just reached it.
-fn goals_at_their_limit() -> [(Limit, Goal); 5] {
-    let of = |budget| goal_within(budget);
-    let tokens = of(Budget { tokens: Some(100), ..Budget::default() });
-    let usd = of(Budget { usd_micros: Some(100), ..Budget::default() });
-    let turns = of(Budget { turns: Some(0), ..Budget::default() });
-    let hours = of(Budget { seconds: Some(60), ..Budget::default() });
-    let deadline = of(Budget { deadline_ms: Some(NOW), ..Budget::default() });
+fn goals_at_their_limit() -> [(Axis, Goal); 5] {
+    let tokens = limited(Axis::Tokens, 100);
+    let usd = limited(Axis::Usd, 100);
+    let turns = limited(Axis::Turns, 0);
+    let hours = limited(Axis::Hours, 60 * SECOND);
+    let deadline = limited(Axis::Deadline, NOW);
     [
-        (Limit::Tokens, charged(&tokens, 100)),
-        (Limit::Usd, charged(&usd, 100)),
-        (Limit::Turns, turns),
-        (Limit::Hours, hours),
-        (Limit::Deadline, deadline),
+        (Axis::Tokens, charged(&tokens, 100)),
+        (Axis::Usd, charged(&usd, 100)),
+        (Axis::Turns, turns),
+        (Axis::Hours, hours),
+        (Axis::Deadline, deadline),
     ]
 }
 
 #[test]
 fn an_active_goal_continues_and_the_turn_is_counted() {
-    let before = goal_within(Budget { turns: Some(5), ..Budget::default() });
+    let before = limited(Axis::Turns, 5);
     let (change, decision) = at_stop(&before, &work(), RULES, NOW);
     let change = change.unwrap();
-    let mut event = Event::new("continuation_injected", json!({"message": "m", "last_accounted_byte_offset": 0}));
+    let mut event = Event::new(EventKind::ContinuationInjected, json!({"message": "m", "last_accounted_byte_offset": 0}));
     event.decision = Some("block");
     assert_eq!((decision, change.events), (Decision::Continue, vec![event]));
     let expected = Goal {
         continuations_used: 1,
-        continuations_remaining: 4,
         last_continuation_at_ms: Some(NOW),
         last_message_hash: Some("m".into()),
         blocks_in_row: 1,
@@ -66,13 +71,16 @@ fn an_active_goal_continues_and_the_turn_is_counted() {
         ..before
     };
     assert_eq!(change.goal, expected);
+    assert_eq!(change.goal.continuations_remaining(), 4);
 }
 
 #[test]
 fn goals_that_are_not_running_are_left_alone() {
-    let done = complete(&goal(), CompletedBy::User, NOW).unwrap().goal;
-    let paused = pause(&goal(), NOW).unwrap().goal;
-    let blocked = Goal { status: GoalStatus::Blocked, ..goal() };
+    let goal = goal();
+    let by_user = Proof::from_user(&goal, Actor::User).unwrap();
+    let done = complete(&goal, &by_user, NOW).unwrap().goal;
+    let paused = pause(&goal, NOW).unwrap().goal;
+    let blocked = Goal { status: GoalStatus::Blocked, ..goal };
     for goal in [done, paused, blocked] {
         assert_eq!(at_stop(&goal, &work(), RULES, NOW), (None, Decision::Silent));
         assert_eq!(at_batch(&goal, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
@@ -89,11 +97,11 @@ fn every_limit_gives_one_wind_down_turn_and_then_stops() {
         let (stopped, second) = stop(&winding, &work());
         assert_eq!(second, Decision::Limited(limit));
         let expected = match limit {
-            Limit::Tokens | Limit::Usd => "budget_limited",
-            Limit::Turns => "paused (continuation_cap)",
-            Limit::Hours => "paused (wall_clock_cap)",
-            Limit::Deadline => "paused (deadline)",
-            Limit::Shared => "paused (cost_cap)",
+            Axis::Tokens | Axis::Usd => "budget_limited",
+            Axis::Turns => "paused (continuation_cap)",
+            Axis::Hours => "paused (wall_clock_cap)",
+            Axis::Deadline => "paused (deadline)",
+            Axis::Shared => "paused (cost_cap)",
         };
         assert_eq!(stopped.state(), expected);
         assert_eq!((stopped.wind_down, stopped.resume_at_ms), (None, None));
@@ -108,11 +116,11 @@ fn events_record_the_limit_and_the_amount_used() {
     let (winding, _) = stop(&at_cap, &work());
     let (change, _) = at_stop(&winding, &work(), RULES, NOW);
     let payload = json!({"limit": "turns", "used": 0, "most": 0, "reason": "continuation_cap"});
-    assert_eq!(change.unwrap().events, [Event::new("cap_reached", payload)]);
+    assert_eq!(change.unwrap().events, [Event::new(EventKind::CapReached, payload)]);
 
     let (_, spent) = goals_at_their_limit()[0].clone();
     let (change, _) = at_stop(&spent, &work(), RULES, NOW);
-    let mut event = Event::new("budget_limit_reported", json!({"limit": "tokens"}));
+    let mut event = Event::new(EventKind::BudgetLimitReported, json!({"limit": "tokens"}));
     event.decision = Some("block");
     assert_eq!(change.unwrap().events, [event]);
 }
@@ -120,13 +128,11 @@ fn events_record_the_limit_and_the_amount_used() {
 /// Reconciling can activate a goal above its budget, and a turn may have no visible cost.
 #[test]
 fn a_budget_ends_in_budget_limited_even_when_the_last_turn_cost_nothing() {
-    for limit in [Limit::Tokens, Limit::Usd] {
+    for limit in [Axis::Tokens, Axis::Usd] {
         let over = Goal {
             tokens_used: 100,
             cost_micros: 100,
-            token_budget: (limit == Limit::Tokens).then_some(100),
-            usd_budget_micros: (limit == Limit::Usd).then_some(100),
-            ..goal()
+            ..limited(limit, 100)
         };
         let (winding, first) = stop(&over, &work());
         assert_eq!(first, Decision::WindDown(limit));
@@ -138,7 +144,7 @@ fn a_budget_ends_in_budget_limited_even_when_the_last_turn_cost_nothing() {
 
 #[test]
 fn all_turns_of_a_cap_are_used_before_the_wind_down() {
-    let mut goal = goal_within(Budget { turns: Some(2), ..Budget::default() });
+    let mut goal = limited(Axis::Turns, 2);
     let mut decisions = Vec::new();
     for _ in 0..5 {
         let (after, decision) = stop(&goal, &work());
@@ -150,8 +156,8 @@ fn all_turns_of_a_cap_are_used_before_the_wind_down() {
         [
             Decision::Continue,
             Decision::Continue,
-            Decision::WindDown(Limit::Turns),
-            Decision::Limited(Limit::Turns),
+            Decision::WindDown(Axis::Turns),
+            Decision::Limited(Axis::Turns),
             Decision::Silent
         ]
     );
@@ -162,22 +168,22 @@ fn an_extended_goal_winds_down_again_at_its_next_limit() {
     let (_, spent) = goals_at_their_limit()[0].clone();
     let (winding, _) = stop(&spent, &work());
     let (stopped, _) = stop(&winding, &work());
-    let more = Extension { tokens: Some(50), ..Extension::default() };
+    let more = Limits::default().with(Axis::Tokens, 50);
     let extended = extend(&stopped, more, NOW).unwrap().goal;
     assert_eq!(stop(&extended, &work()).1, Decision::Continue);
     let spent_again = charged(&extended, 50);
-    assert_eq!(stop(&spent_again, &work()).1, Decision::WindDown(Limit::Tokens));
+    assert_eq!(stop(&spent_again, &work()).1, Decision::WindDown(Axis::Tokens));
 }
 
 #[test]
 fn reaching_the_budget_and_becoming_budget_limited_are_one_change() {
-    let before = goal_within(Budget { tokens: Some(100), ..Budget::default() });
+    let before = limited(Axis::Tokens, 100);
     assert_eq!(charged(&before, 99).status, GoalStatus::Active);
     let add =
         Charge { worker_tokens: 60, subagent_tokens: 40, cache_read_tokens: 7, cost_micros: 5, unpriced_tokens: 3 };
     let change = charge(&before, add, NOW).unwrap();
     let mut event = Event::new(
-        "tokens_accounted",
+        EventKind::TokensAccounted,
         json!({"worker_tokens": 60, "subagent_tokens": 40, "cache_read_tokens": 7, "cost_micros": 5}),
     );
     event.tokens_delta = Some(100);
@@ -196,40 +202,38 @@ fn reaching_the_budget_and_becoming_budget_limited_are_one_change() {
     };
     assert_eq!(change.goal, expected);
     assert_eq!(charge(&expected, Charge::default(), NOW), None, "nothing new, nothing written");
-    let done = complete(&goal(), CompletedBy::SelfUpdate, NOW).unwrap().goal;
+    let goal = goal();
+    let done = complete(&goal, &Proof::from_worker(&goal).unwrap(), NOW).unwrap().goal;
     assert_eq!(charged(&done, 1_000_000).status, GoalStatus::Complete);
 }
 
 #[test]
 fn each_limit_gives_one_warning_at_eighty_percent() {
-    let budget = Budget { tokens: Some(1_000), usd_micros: Some(10_000), ..Budget::default() };
-    assert_eq!(warn(&charged(&goal_within(budget.clone()), 799), SharedSpend::Free, NOW), None);
-    let near = charged(&goal_within(budget), 800);
+    let limits = Limits::default().with(Axis::Tokens, 1_000).with(Axis::Usd, 10_000);
+    assert_eq!(warn(&charged(&goal_with(limits), 799), SharedSpend::Free, NOW), None);
+    let near = charged(&goal_with(limits), 800);
     let (change, limits) = warn(&near, SharedSpend::Free, NOW).unwrap();
-    assert_eq!(limits, [Limit::Tokens]);
-    assert_eq!(change.events, [Event::new("limit_warning", json!({"limits": ["tokens"]}))]);
-    assert_eq!(change.goal.warned, [Limit::Tokens]);
+    assert_eq!(limits, [Axis::Tokens]);
+    assert_eq!(change.events, [Event::new(EventKind::LimitWarning, json!({"limits": ["tokens"]}))]);
+    assert_eq!(change.goal.warned, [Axis::Tokens]);
     assert_eq!(warn(&change.goal, SharedSpend::Free, NOW), None);
 
-    let timed = goal_within(Budget {
-        seconds: Some(100),
-        turns: Some(5),
-        deadline_ms: Some(START + 100 * SECOND),
-        ..Budget::default()
-    });
-    let almost = Goal { continuations_used: 4, continuations_remaining: 1, ..timed };
+    let end = START + 100 * SECOND;
+    let limits = Limits::default().with(Axis::Hours, 100 * SECOND).with(Axis::Turns, 5).with(Axis::Deadline, end);
+    let almost = Goal { continuations_used: 4, ..goal_with(limits) };
     let (_, limits) = warn(&almost, SharedSpend::Free, START + 80 * SECOND).unwrap();
-    assert_eq!(limits, [Limit::Turns, Limit::Hours, Limit::Deadline]);
+    assert_eq!(limits, [Axis::Turns, Axis::Hours, Axis::Deadline]);
 }
 
 #[test]
 fn uncertain_accounting_pauses_only_a_goal_that_it_could_overspend() {
-    let with = |tokens, usd_micros| Goal {
-        accounting_uncertain: true,
-        ..goal_within(Budget { tokens, usd_micros, turns: Some(9), seconds: Some(HOUR), ..Budget::default() })
-    };
-    for (goal, pauses) in [(with(None, None), false), (with(Some(1_000), None), true), (with(None, Some(1_000)), true)]
-    {
+    let caps = Limits::default().with(Axis::Turns, 9).with(Axis::Hours, HOUR * SECOND);
+    let with = |limits| Goal { accounting_uncertain: true, ..goal_with(limits) };
+    for (goal, pauses) in [
+        (with(caps), false),
+        (with(caps.with(Axis::Tokens, 1_000)), true),
+        (with(caps.with(Axis::Usd, 1_000)), true),
+    ] {
         let (after, decision) = stop(&goal, &work());
         if pauses {
             assert_eq!(decision, Decision::AccountingUncertain);

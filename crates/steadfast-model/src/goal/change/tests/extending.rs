@@ -1,22 +1,22 @@
 //! What `goal extend` adds, when it resumes, and when it is refused.
 
 use super::*;
-use crate::goal::UNLIMITED_CONTINUATIONS;
+use crate::goal::{UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 
-fn add_tokens(tokens: i64) -> Extension {
-    Extension { tokens: Some(tokens), ..Extension::default() }
+fn add_tokens(tokens: i64) -> Limits {
+    Limits::default().with(Axis::Tokens, tokens)
 }
 
-fn add_turns(turns: i64) -> Extension {
-    Extension { turns: Some(turns), ..Extension::default() }
+fn add_turns(turns: i64) -> Limits {
+    Limits::default().with(Axis::Turns, turns)
 }
 
-fn add_seconds(seconds: i64) -> Extension {
-    Extension { seconds: Some(seconds), ..Extension::default() }
+fn add_seconds(seconds: i64) -> Limits {
+    Limits::default().with(Axis::Hours, seconds * SECOND)
 }
 
-fn add_usd(usd_micros: i64) -> Extension {
-    Extension { usd_micros: Some(usd_micros), ..Extension::default() }
+fn add_usd(usd_micros: i64) -> Limits {
+    Limits::default().with(Axis::Usd, usd_micros)
 }
 
 #[test]
@@ -32,15 +32,14 @@ fn an_extension_resumes_only_goals_stopped_by_that_limit() {
     let tokens = Goal {
         tokens_used: 80,
         subagent_tokens: 25,
-        token_budget: Some(100),
         budget_limit_reported: true,
-        ..goal_in(GoalStatus::BudgetLimited, None)
+        ..limited(Axis::Tokens, 100, goal_in(GoalStatus::BudgetLimited, None))
     };
-    let money = Goal { cost_micros: 100, usd_budget_micros: Some(100), ..goal_in(GoalStatus::BudgetLimited, None) };
-    let turns = Goal { continuations_used: 5, continuations_remaining: 0, ..paused(PausedReason::ContinuationCap) };
-    let hours = Goal { max_wall_clock_seconds: 10, ..paused(PausedReason::WallClockCap) };
-    let deadline = Goal { deadline_ms: Some(START + MINUTE), ..paused(PausedReason::Deadline) };
-    let by_user = Goal { tokens_used: 105, token_budget: Some(100), ..paused(PausedReason::User) };
+    let money = Goal { cost_micros: 100, ..limited(Axis::Usd, 100, goal_in(GoalStatus::BudgetLimited, None)) };
+    let turns = Goal { continuations_used: 5, ..limited(Axis::Turns, 5, paused(PausedReason::ContinuationCap)) };
+    let hours = limited(Axis::Hours, 10 * SECOND, paused(PausedReason::WallClockCap));
+    let deadline = limited(Axis::Deadline, START + MINUTE, paused(PausedReason::Deadline));
+    let by_user = Goal { tokens_used: 105, ..limited(Axis::Tokens, 100, paused(PausedReason::User)) };
     let cases = [
         ("tokens", &tokens, add_tokens(6), "active Open"),
         ("just too few tokens", &tokens, add_tokens(5), "no"),
@@ -66,22 +65,25 @@ fn an_extension_resumes_only_goals_stopped_by_that_limit() {
 fn several_limits_are_raised_at_once_and_logged_as_one() {
     let before = Goal {
         continuations_used: 3,
-        continuations_remaining: 2,
-        max_wall_clock_seconds: 60,
-        token_budget: Some(1_000),
-        usd_budget_micros: Some(5),
-        warned: vec![Limit::Tokens, Limit::Turns, Limit::Hours, Limit::Usd],
+        limits: Limits::default()
+            .with(Axis::Turns, 3 + 2)
+            .with(Axis::Hours, MINUTE)
+            .with(Axis::Tokens, 1_000)
+            .with(Axis::Usd, 5),
+        warned: vec![Axis::Tokens, Axis::Turns, Axis::Hours, Axis::Usd],
         ..goal_in(GoalStatus::Active, None)
     };
-    let add = Extension { turns: Some(10), seconds: Some(3_600), tokens: Some(500), usd_micros: None };
+    let add = Limits::default().with(Axis::Turns, 10).with(Axis::Hours, HOUR).with(Axis::Tokens, 500);
     let change = extend(&before, add, NOW).unwrap();
     let payload = json!({"add_turns": 10, "add_seconds": 3600, "add_tokens": 500, "add_usd_micros": null});
-    assert_eq!(change.events, [Event::new("goal_extended", payload)]);
+    assert_eq!(change.events, [Event::new(EventKind::GoalExtended, payload)]);
     let expected = Goal {
-        continuations_remaining: 12,
-        max_wall_clock_seconds: 3_660,
-        token_budget: Some(1_500),
-        warned: vec![Limit::Usd],
+        limits: Limits::default()
+            .with(Axis::Turns, 3 + 12)
+            .with(Axis::Hours, 3_660 * SECOND)
+            .with(Axis::Tokens, 1_500)
+            .with(Axis::Usd, 5),
+        warned: vec![Axis::Usd],
         updated_at_ms: NOW,
         ..before
     };
@@ -95,15 +97,15 @@ fn a_first_limit_counts_from_what_is_used_already() {
         subagent_tokens: 2,
         cost_micros: 7,
         continuations_used: 9,
-        continuations_remaining: UNLIMITED_CONTINUATIONS - 9,
         ..goal_in(GoalStatus::Active, None)
     };
-    let add = Extension { turns: Some(10), seconds: Some(3_600), tokens: Some(500), usd_micros: Some(3) };
+    let add =
+        Limits::default().with(Axis::Turns, 10).with(Axis::Hours, HOUR).with(Axis::Tokens, 500).with(Axis::Usd, 3);
     let after = extend(&before, add, NOW).unwrap().goal;
-    assert_eq!((after.token_budget, after.budget_source), (Some(542), BudgetSource::Tokens));
-    assert_eq!(after.usd_budget_micros, Some(10));
-    assert_eq!((after.continuations_remaining, after.has_turn_cap()), (10, true));
-    assert_eq!(after.max_wall_clock_seconds, 100 + 3_600);
+    assert_eq!((after.limits.get(Axis::Tokens), after.budget_source), (Some(542), BudgetSource::Tokens));
+    assert_eq!(after.limits.get(Axis::Usd), Some(10));
+    assert_eq!((after.continuations_remaining(), after.limits.get(Axis::Turns)), (10, Some(9 + 10)));
+    assert_eq!(after.limits.get(Axis::Hours), Some((100 + 3_600) * SECOND));
 }
 
 #[test]
@@ -113,44 +115,51 @@ fn an_unlimited_goal_that_has_continued_still_has_no_turn_cap() {
     for _ in 0..3 {
         goal = turn::at_stop(&goal, &TurnEnd::default(), rules, NOW).0.unwrap().goal;
     }
-    assert!(!goal.has_turn_cap(), "{} left", goal.continuations_remaining);
+    let left = goal.continuations_remaining();
+    assert_eq!(goal.limits.get(Axis::Turns), None, "{left} left");
+    assert_eq!((goal.continuations_used, left), (3, UNLIMITED_CONTINUATIONS - 3));
 }
 
 #[test]
 fn added_hours_move_a_deadline_and_set_no_other_cap() {
-    let before = Goal { deadline_ms: Some(NOW + MINUTE), ..goal_in(GoalStatus::Active, None) };
+    let before = limited(Axis::Deadline, NOW + MINUTE, goal_in(GoalStatus::Active, None));
     let after = extend(&before, add_seconds(60), NOW).unwrap().goal;
-    assert_eq!(after.deadline_ms, Some(NOW + 2 * MINUTE));
-    assert!(!after.has_time_cap());
+    assert_eq!(after.limits, Limits::default().with(Axis::Deadline, NOW + 2 * MINUTE));
 }
 
 #[test]
 fn huge_amounts_saturate() {
-    let add = Extension {
-        turns: Some(i64::MAX),
-        seconds: Some(i64::MAX),
-        tokens: Some(i64::MAX),
-        usd_micros: Some(i64::MAX),
+    let add = Limits::default()
+        .with(Axis::Turns, i64::MAX)
+        .with(Axis::Hours, i64::MAX)
+        .with(Axis::Tokens, i64::MAX)
+        .with(Axis::Usd, i64::MAX);
+    let before = Goal {
+        tokens_used: 40,
+        cost_micros: 40,
+        continuations_used: 40,
+        ..limited(Axis::Deadline, NOW, goal_in(GoalStatus::Active, None))
     };
-    let before = Goal { tokens_used: 40, cost_micros: 40, deadline_ms: Some(NOW), ..goal_in(GoalStatus::Active, None) };
     let after = extend(&before, add, NOW).unwrap().goal;
-    assert!(after.has_turn_cap() || after.continuations_remaining >= UNLIMITED_CONTINUATIONS - 1);
-    assert_eq!(
-        (after.token_budget, after.usd_budget_micros, after.deadline_ms),
-        (Some(i64::MAX), Some(i64::MAX), Some(i64::MAX))
-    );
+    // One more would be stored as no cap.
+    assert_eq!(after.limits.get(Axis::Turns), Some(UNLIMITED_CONTINUATIONS - 1));
+    for axis in [Axis::Tokens, Axis::Usd, Axis::Deadline] {
+        assert_eq!(after.limits.get(axis), Some(i64::MAX), "{axis}");
+    }
+    // Without a deadline, hours are a cap as well.
+    let after = extend(&goal_in(GoalStatus::Active, None), add, NOW).unwrap().goal;
+    assert_eq!(after.limits.get(Axis::Hours), Some((UNLIMITED_SECONDS - 1) * SECOND));
 }
 
 #[test]
 fn an_extension_cancels_the_wind_down() {
     let before = Goal {
-        wind_down: Some(Limit::Turns),
+        wind_down: Some(Axis::Turns),
         continuations_used: 5,
-        continuations_remaining: 0,
-        ..goal_in(GoalStatus::Active, None)
+        ..limited(Axis::Turns, 5, goal_in(GoalStatus::Active, None))
     };
     assert_eq!(extend(&before, add_turns(5), NOW).unwrap().goal.wind_down, None);
-    assert_eq!(extend(&before, add_tokens(5), NOW).unwrap().goal.wind_down, Some(Limit::Turns));
+    assert_eq!(extend(&before, add_tokens(5), NOW).unwrap().goal.wind_down, Some(Axis::Turns));
     // Running time continues to count.
     let extended = extend(&before, add_turns(5), NOW).unwrap().goal;
     assert_eq!(extended.active_seconds(NOW), before.active_seconds(NOW));

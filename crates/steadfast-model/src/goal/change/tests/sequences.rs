@@ -1,12 +1,12 @@
 //! Invariants that hold after any sequence of changes.
 
 use super::*;
-use crate::goal::limit::SharedSpend;
+use crate::limit::SharedSpend;
 
 #[derive(Debug, Clone)]
 enum Step {
     Verb(usize),
-    Extend(Extension),
+    Extend(Limits),
     SessionEnded,
     SessionResumed,
     Prompted,
@@ -22,7 +22,12 @@ fn amount() -> impl Strategy<Value = Option<i64>> {
 
 fn step() -> impl Strategy<Value = Step> {
     let extension = (amount(), amount(), amount(), amount()).prop_map(|(turns, seconds, tokens, usd_micros)| {
-        Step::Extend(Extension { turns, seconds, tokens, usd_micros })
+        let mut add = Limits::default();
+        add.set(Axis::Turns, turns);
+        add.set(Axis::Hours, seconds.map(|seconds| seconds * SECOND));
+        add.set(Axis::Tokens, tokens);
+        add.set(Axis::Usd, usd_micros);
+        Step::Extend(add)
     });
     let charge = (0..400_i64, 0..400_i64).prop_map(|(worker_tokens, subagent_tokens)| {
         Step::Charge(Charge { worker_tokens, subagent_tokens, cost_micros: worker_tokens, ..Charge::default() })
@@ -67,8 +72,8 @@ fn take(step: &Step, goal: &Goal, now: Millis) -> Option<Change> {
 proptest! {
     #[test]
     fn no_sequence_of_changes_breaks_the_invariants(steps in proptest::collection::vec((step(), 0..20 * SECOND), 0..60)) {
-        let budget = Budget { tokens: Some(3_000), usd_micros: Some(2_500), turns: Some(8), seconds: Some(600), ..Budget::default() };
-        let mut goal = goal_within(budget);
+        let limits = Limits::default().with(Axis::Tokens, 3_000).with(Axis::Usd, 2_500).with(Axis::Turns, 8).with(Axis::Hours, 10 * MINUTE);
+        let mut goal = goal_with(limits);
         let mut now = NOW;
         for (step, pause) in steps {
             now += pause;
@@ -76,7 +81,7 @@ proptest! {
             let after = change.goal;
             prop_assert!(after.tokens_used >= goal.tokens_used && after.subagent_tokens >= goal.subagent_tokens);
             prop_assert!(after.active_seconds(now) >= goal.active_seconds(now), "{:?} lost time", step);
-            prop_assert!(after.continuations_remaining >= 0 && after.continuations_used >= goal.continuations_used);
+            prop_assert!(after.continuations_used <= after.limits.get(Axis::Turns).unwrap() && after.continuations_used >= goal.continuations_used);
             if !goal.status.is_live() {
                 prop_assert_eq!(after.status, goal.status, "{:?} revived a goal", step);
             }

@@ -4,6 +4,7 @@ use super::super::*;
 use crate::goal::NewGoal;
 use crate::goal::budget::Budget;
 use crate::host::Host;
+use crate::limit::Limits;
 
 const START: Millis = 1_794_744_000_000;
 const WAKE: Millis = START + 60_000;
@@ -19,7 +20,7 @@ fn a_waiting_goal_stops_its_clock_and_records_its_wake_up() {
     assert_eq!(change.goal.state(), "paused (waiting)");
     assert_eq!((change.goal.wake_at_ms, change.goal.resume_at_ms), (Some(WAKE), None));
     assert_eq!(change.goal.time_used_seconds, 5);
-    assert_eq!(change.events[0].kind, "goal_waiting");
+    assert_eq!(change.events[0].kind, EventKind::GoalWaiting);
     assert!(wait(&change.goal, WAKE, START + 6_000).is_err(), "it waits already");
 }
 
@@ -36,11 +37,11 @@ fn a_returning_session_wakes_a_waiting_goal_only_after_its_time() {
 
 #[test]
 fn a_goal_at_its_limit_cannot_wait() {
-    let tokens = Some(10);
-    let mut goal = goal(Budget { tokens, ..Budget::default() });
+    let limits = Limits::default().with(Axis::Tokens, 10);
+    let mut goal = goal(Budget { limits, ..Budget::default() });
     goal.tokens_used = 10;
     assert!(matches!(wait(&goal, WAKE, START), Err(Refusal::NotEnough(_))));
     goal.tokens_used = 0;
-    goal.wind_down = Some(Limit::Turns);
+    goal.wind_down = Some(Axis::Turns);
     assert!(matches!(wait(&goal, WAKE, START), Err(Refusal::NotEnough(_))));
 }

@@ -32,7 +32,7 @@ fn a_batch_is_noted_as_work_once() {
 fn a_turn_that_passes_a_limit_is_warned_and_then_ended() {
     for (limit, at_limit) in goals_at_their_limit() {
         let (stopped, decisions) = batches(at_limit);
-        if limit == Limit::Turns {
+        if limit == Axis::Turns {
             assert_eq!(decisions, [BatchDecision::GoOn; 6], "turns cannot be passed inside one");
             continue;
         }
@@ -45,9 +45,9 @@ fn a_turn_that_passes_a_limit_is_warned_and_then_ended() {
         ];
         assert_eq!(decisions, expected);
         let state = match limit {
-            Limit::Hours => "paused (wall_clock_cap)",
-            Limit::Deadline => "paused (deadline)",
-            Limit::Shared => "paused (cost_cap)",
+            Axis::Hours => "paused (wall_clock_cap)",
+            Axis::Deadline => "paused (deadline)",
+            Axis::Shared => "paused (cost_cap)",
             _ => "budget_limited",
         };
         assert_eq!((stopped.state(), stopped.wind_down), (state.into(), None));
@@ -58,7 +58,7 @@ fn a_turn_that_passes_a_limit_is_warned_and_then_ended() {
 #[test]
 fn a_wind_down_inside_a_turn_is_not_repeated_at_its_end() {
     for (limit, at_limit) in goals_at_their_limit() {
-        if limit == Limit::Turns {
+        if limit == Axis::Turns {
             continue;
         }
         let (winding, _) = batch(&at_limit);
@@ -69,16 +69,16 @@ fn a_wind_down_inside_a_turn_is_not_repeated_at_its_end() {
 #[test]
 fn the_other_limits_apply_to_the_last_allowed_turn() {
     let (_, at_cap) = goals_at_their_limit()[3].clone();
-    let last_turn = Goal { continuations_used: 5, continuations_remaining: 0, ..at_cap };
-    assert_eq!(batch(&last_turn).1, BatchDecision::WindDown(Limit::Hours));
+    let last_turn = Goal { continuations_used: 5, limits: at_cap.limits.with(Axis::Turns, 5), ..at_cap };
+    assert_eq!(batch(&last_turn).1, BatchDecision::WindDown(Axis::Hours));
 }
 
 #[test]
 fn the_token_budget_applies_to_the_wind_down_turn_of_the_turn_cap() {
-    let spent = charged(&goal_within(Budget { tokens: Some(100), turns: Some(0), ..Budget::default() }), 100);
-    let winding = Goal { wind_down: Some(Limit::Turns), ..spent };
+    let spent = charged(&goal_with(Limits::default().with(Axis::Tokens, 100).with(Axis::Turns, 0)), 100);
+    let winding = Goal { wind_down: Some(Axis::Turns), ..spent };
     let (_, decisions) = batches(winding);
-    assert_eq!(decisions.last(), Some(&BatchDecision::EndTurn(Limit::Tokens)));
+    assert_eq!(decisions.last(), Some(&BatchDecision::EndTurn(Axis::Tokens)));
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn the_turn_ends_before_the_client_would_override_a_block() {
         let (change, decision) = at_stop(&goal, &end, rules, NOW);
         let change = change.unwrap();
         if decision == Decision::HandOver {
-            assert_eq!((change.events[0].kind, change.events[0].decision), ("block_cap_reached", None));
+            assert_eq!((change.events[0].kind, change.events[0].decision), (EventKind::BlockCapReached, None));
         }
         goal = change.goal;
         decisions.push(decision);

@@ -1,0 +1,423 @@
+//! Limits of goals, of runs, and of everything together. An [`Axis`] is what is limited; all that differs between
+//! axes is in this file: how one is counted, written, parsed, warned about and extended, and which pause it causes.
+//! Goals and runs hold [`Limits`]; `[limits]` in the configuration holds [`Cap`]s over a day or a week.
+
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumCount, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
+
+use crate::clock::{self, Millis};
+use crate::pause::PausedReason;
+use crate::text;
+
+/// At this share of a limit the model and the user are warned, once.
+const WARN_PERCENT: i128 = 80;
+
+/// What is limited. The order is the order in which limits are checked: money and tokens before the caps.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Display, EnumCount, EnumIter, EnumString, IntoStaticStr, Serialize, Deserialize,
+)]
+#[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
+pub enum Axis {
+    /// Tokens that count: input, cache creation and output.
+    Tokens,
+    /// Millionths of a US dollar.
+    Usd,
+    /// Continuations of a goal.
+    Turns,
+    /// Active time of a goal, open time of a run, in milliseconds.
+    Hours,
+    /// A moment, in milliseconds since the epoch.
+    Deadline,
+    /// The caps of the day and the week over all goals and runs, in percent of the fullest one.
+    Shared,
+}
+
+/// What was used, in the unit of each axis.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Used {
+    pub tokens: i64,
+    pub cost_micros: i64,
+    pub turns: i64,
+    pub time_ms: Millis,
+    pub started_at_ms: Millis,
+    pub now_ms: Millis,
+    pub shared: SharedSpend,
+}
+
+/// How one limit stands: what was used of it and what there is, in one unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    pub axis: Axis,
+    pub used: i64,
+    pub most: i64,
+}
+
+impl Axis {
+    /// Tokens and money end in `budget_limited`; the other limits pause, under a name of their own.
+    pub fn paused_reason(self) -> Option<PausedReason> {
+        match self {
+            Self::Tokens | Self::Usd => None,
+            Self::Turns => Some(PausedReason::ContinuationCap),
+            Self::Hours => Some(PausedReason::WallClockCap),
+            Self::Deadline => Some(PausedReason::Deadline),
+            Self::Shared => Some(PausedReason::CostCap),
+        }
+    }
+
+    pub fn is_budget(self) -> bool {
+        self.paused_reason().is_none()
+    }
+
+    /// Whether the axis can be reached in the middle of a turn.
+    pub fn moves_within_turn(self) -> bool {
+        self != Self::Turns
+    }
+
+    /// The flag of `goal extend` that raises this limit.
+    pub fn extend_flag(self) -> Option<&'static str> {
+        match self {
+            Self::Tokens => Some("--add-tokens N"),
+            Self::Usd => Some("--add-usd X"),
+            Self::Turns => Some("--add-turns N"),
+            Self::Hours | Self::Deadline => Some("--add-hours H"),
+            Self::Shared => None,
+        }
+    }
+
+    /// The axis whose amount extends this one: hours move a deadline as well.
+    pub fn extended_by(self) -> Self {
+        if self == Self::Deadline { Self::Hours } else { self }
+    }
+
+    /// What the limit is called in a sentence about a goal.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Tokens => "token budget",
+            Self::Usd => "money budget",
+            Self::Turns => "turns",
+            Self::Hours => "time",
+            Self::Deadline => "time to its deadline",
+            Self::Shared => "cap over all goals",
+        }
+    }
+
+    /// The clause that says why a goal cannot be resumed.
+    pub fn exhausted(self) -> &'static str {
+        match self {
+            Self::Tokens | Self::Usd => "its budget is spent",
+            Self::Turns => "its turns are used up",
+            Self::Hours => "its time is used up",
+            Self::Deadline => "its deadline has passed",
+            Self::Shared => "the cap over all goals is reached",
+        }
+    }
+
+    /// An amount of this axis for people.
+    pub fn format(self, amount: i64) -> String {
+        match self {
+            Self::Tokens => format!("{} tokens", text::thousands(amount)),
+            Self::Usd => text::usd(amount),
+            Self::Turns => format!("{amount} turns"),
+            Self::Hours => text::duration(amount / 1_000),
+            Self::Deadline => format!("until {}", clock::to_local(amount)),
+            Self::Shared => format!("{amount} %"),
+        }
+    }
+
+    /// Reads an amount as people write it: `500k` tokens, `2.5` dollars, `8` hours.
+    pub fn parse(self, text: &str, now: Millis) -> Result<i64, AmountError> {
+        let not_positive = || AmountError::NotPositive(text.to_owned());
+        let amount = match self {
+            Self::Tokens => return parse_tokens(text),
+            Self::Deadline => return parse_deadline(text, now),
+            Self::Usd => decimal(text.trim_start_matches('$'), 1_000_000),
+            Self::Hours => decimal(text.trim_end_matches('h'), 3_600).and_then(|seconds| seconds.checked_mul(1_000)),
+            Self::Turns | Self::Shared => text.parse().ok(),
+        };
+        amount.filter(|amount| *amount > 0).ok_or_else(not_positive)
+    }
+
+    /// What was used of an amount, and the amount, in one unit.
+    fn measure(self, amount: i64, used: &Used) -> (i64, i64) {
+        match self {
+            Self::Tokens => (used.tokens, amount),
+            Self::Usd => (used.cost_micros, amount),
+            Self::Turns => (used.turns, amount),
+            Self::Hours => (used.time_ms, amount),
+            Self::Deadline => (used.now_ms - used.started_at_ms, amount - used.started_at_ms),
+            Self::Shared => (used.shared.percent(), amount),
+        }
+    }
+}
+
+impl Standing {
+    pub fn is_reached(&self) -> bool {
+        self.used >= self.most
+    }
+
+    pub fn is_near(&self) -> bool {
+        i128::from(self.used) * 100 >= i128::from(self.most) * WARN_PERCENT
+    }
+
+    /// Whether to warn. Reached caps over all goals stop the goal now but are free again the next day or week: the
+    /// one warning is kept for then.
+    pub fn needs_warning(&self) -> bool {
+        self.is_near() && !(self.axis == Axis::Shared && self.is_reached())
+    }
+
+    /// A limit that is nearly used up, for the model and the user.
+    pub fn describe_near(&self) -> String {
+        if self.axis == Axis::Shared {
+            return "over 80 % of the cap over all goals used".to_owned();
+        }
+        let percent = if self.most > 0 { self.used.saturating_mul(100) / self.most } else { 100 };
+        format!("{percent} % of the goal's {} used", self.axis.noun())
+    }
+
+    /// A limit that is used up.
+    pub fn describe_reached(&self) -> String {
+        match self.axis {
+            Axis::Tokens => format!("{} of {} tokens", text::thousands(self.used), text::thousands(self.most)),
+            Axis::Turns => format!("{} of {} turns", self.used, self.most),
+            Axis::Deadline => "the deadline has passed".to_owned(),
+            Axis::Shared => "the cap over all goals of the day or the week".to_owned(),
+            Axis::Usd | Axis::Hours => format!("{} of {}", self.axis.format(self.used), self.axis.format(self.most)),
+        }
+    }
+}
+
+/// An amount for each axis that is limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits([Option<i64>; Axis::COUNT]);
+
+impl Limits {
+    pub fn get(&self, axis: Axis) -> Option<i64> {
+        self.0.get(axis as usize).copied().flatten()
+    }
+
+    pub fn set(&mut self, axis: Axis, amount: Option<i64>) {
+        if let Some(place) = self.0.get_mut(axis as usize) {
+            *place = amount;
+        }
+    }
+
+    /// These limits, with one more.
+    #[must_use]
+    pub fn with(mut self, axis: Axis, amount: i64) -> Self {
+        self.set(axis, Some(amount));
+        self
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Axis, i64)> + use<> {
+        let limits = *self;
+        Axis::iter().filter_map(move |axis| Some((axis, limits.get(axis)?)))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+
+    /// These limits; where there is none, the other's.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        let mut limits = self;
+        for (axis, amount) in other.iter().filter(|(axis, _)| self.get(*axis).is_none()) {
+            limits.set(axis, Some(amount));
+        }
+        limits
+    }
+
+    /// How the limit of an axis stands; `None` where there is none.
+    pub fn standing(&self, axis: Axis, used: &Used) -> Option<Standing> {
+        let amount = match axis {
+            // Set by the configuration, not by a goal; free of them, a goal has no number to show.
+            Axis::Shared => (used.shared != SharedSpend::Free).then_some(100),
+            _ => self.get(axis),
+        };
+        let (used, most) = axis.measure(amount?, used);
+        Some(Standing { axis, used, most })
+    }
+
+    pub fn standings(&self, used: &Used) -> impl Iterator<Item = Standing> {
+        Axis::iter().filter_map(|axis| self.standing(axis, used))
+    }
+
+    /// The first limit that is reached.
+    pub fn reached(&self, used: &Used) -> Option<Axis> {
+        self.standings(used).find(Standing::is_reached).map(|standing| standing.axis)
+    }
+
+    /// The first limit that is reached in the middle of a turn.
+    pub fn reached_within_turn(&self, used: &Used) -> Option<Axis> {
+        self.standings(used).filter(|s| s.axis.moves_within_turn()).find(Standing::is_reached).map(|s| s.axis)
+    }
+
+    /// Whether money or tokens are limited.
+    pub fn has_budget(&self) -> bool {
+        self.iter().any(|(axis, _)| axis.is_budget())
+    }
+
+    /// All limits in one phrase.
+    pub fn describe(&self) -> String {
+        let parts: Vec<String> = self.iter().map(|(axis, amount)| axis.format(amount)).collect();
+        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// Tokens and money that goals and runs were charged with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spend {
+    pub tokens: i64,
+    pub cost_micros: i64,
+}
+
+/// How near all goals and runs together are to the caps of the day and the week.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SharedSpend {
+    #[default]
+    Free,
+    Near,
+    Reached,
+}
+
+impl SharedSpend {
+    fn percent(self) -> i64 {
+        match self {
+            Self::Free => 0,
+            Self::Near => 80,
+            Self::Reached => 100,
+        }
+    }
+}
+
+/// The time over which a cap counts, in the machine's own time zone; a week begins on Monday.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum Period {
+    Daily,
+    Weekly,
+}
+
+impl Period {
+    pub fn start(self, now: Millis) -> Millis {
+        match self {
+            Self::Daily => clock::day_start(now),
+            Self::Weekly => clock::week_start(now),
+        }
+    }
+}
+
+/// The caps of one period over all goals and runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cap {
+    pub period: Period,
+    pub limits: Limits,
+}
+
+impl Cap {
+    /// How near what was spent in the period is to the cap.
+    pub fn nearness(&self, spent: Spend) -> SharedSpend {
+        let used = Used { tokens: spent.tokens, cost_micros: spent.cost_micros, ..Used::default() };
+        let standings = || self.limits.iter().filter_map(|(axis, _)| self.limits.standing(axis, &used));
+        if standings().any(|standing| standing.is_reached()) {
+            SharedSpend::Reached
+        } else if standings().any(|standing| standing.is_near()) {
+            SharedSpend::Near
+        } else {
+            SharedSpend::Free
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum AmountError {
+    #[error(
+        "`{0}` is not a budget: expected quick, standard, deep, overnight, auto, or a number of tokens such as 500k, 10M or 1B"
+    )]
+    NotABudget(String),
+    #[error("`{0}` is not a positive number")]
+    NotPositive(String),
+    #[error("`{0}` is not a time: expected 17:30, 2026-11-15T17:30, an RFC 3339 timestamp, or a span such as 2h")]
+    NotATime(String),
+    #[error("the deadline `{0}` has passed")]
+    DeadlinePassed(String),
+}
+
+/// Reads a number of tokens: `1500`, `500k`, `10M`, `1.5B`.
+fn parse_tokens(text: &str) -> Result<i64, AmountError> {
+    let unit = match text.chars().last() {
+        Some('k' | 'K') => 1_000,
+        Some('m' | 'M') => 1_000_000,
+        Some('b' | 'B') => 1_000_000_000,
+        _ => 1,
+    };
+    let digits = if unit == 1 { text } else { text.get(..text.len() - 1).unwrap_or_default() };
+    let tokens = decimal(digits, unit).ok_or_else(|| AmountError::NotABudget(text.to_owned()))?;
+    if tokens > 0 { Ok(tokens) } else { Err(AmountError::NotPositive(text.to_owned())) }
+}
+
+fn parse_deadline(text: &str, now: Millis) -> Result<Millis, AmountError> {
+    let at = clock::parse_moment(text, now).ok_or_else(|| AmountError::NotATime(text.to_owned()))?;
+    if at > now { Ok(at) } else { Err(AmountError::DeadlinePassed(text.to_owned())) }
+}
+
+/// Multiplies a plain decimal number by `unit` without floating point; at most nine fraction digits.
+fn decimal(text: &str, unit: i64) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || fraction.len() > 9 || !all_digits(whole) || !all_digits(fraction) {
+        return None;
+    }
+    let whole = whole.parse::<i64>().ok()?.checked_mul(unit)?;
+    let scale = 10_i64.pow(u32::try_from(fraction.len()).ok()?);
+    let part = if fraction.is_empty() { 0 } else { fraction.parse::<i64>().ok()?.checked_mul(unit)? / scale };
+    whole.checked_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_as_people_write_them() {
+        let tokens = |text| Axis::Tokens.parse(text, 0);
+        for (text, amount) in [("1500", 1_500), ("500k", 500_000), ("10M", 10_000_000), ("1.5B", 1_500_000_000)] {
+            assert_eq!(tokens(text), Ok(amount), "{text}");
+        }
+        for text in ["0", "0k", "0.0000001k"] {
+            assert_eq!(tokens(text), Err(AmountError::NotPositive(text.to_owned())), "{text}");
+        }
+        for text in ["-1", "1e9", "abc", "", "k", "1.", "10 M", "99999999999999999999", "9999999999B", "１０"] {
+            let read = tokens(text);
+            assert!(read.is_err() || text == "1.", "{text}: {read:?}");
+        }
+        assert_eq!(Axis::Usd.parse("$2.5", 0), Ok(2_500_000));
+        assert_eq!(Axis::Hours.parse("0.5", 0), Ok(1_800_000));
+        assert_eq!(Axis::Turns.parse("0", 0), Err(AmountError::NotPositive("0".into())));
+    }
+
+    #[test]
+    fn every_axis_has_an_entry() {
+        let used = Used { tokens: 80, cost_micros: 80, turns: 80, time_ms: 80, now_ms: 80, shared: SharedSpend::Near, ..Used::default() };
+        for axis in Axis::iter() {
+            let limits = Limits::default().with(axis, 100);
+            let standing = limits.standing(axis, &used).unwrap();
+            assert!(standing.is_near() && !standing.is_reached(), "{axis}: {standing:?}");
+            assert_eq!(axis.to_string().parse(), Ok(axis));
+            assert!(!axis.noun().is_empty() && !axis.format(1).is_empty());
+            assert!(!standing.describe_near().is_empty() && !standing.describe_reached().is_empty());
+        }
+    }
+
+    #[test]
+    fn the_first_reached_limit_is_money_before_the_caps() {
+        let limits = Limits::default().with(Axis::Turns, 1).with(Axis::Tokens, 10);
+        let used = Used { tokens: 10, turns: 1, ..Used::default() };
+        assert_eq!(limits.reached(&used), Some(Axis::Tokens));
+        let used = Used { tokens: 9, turns: 1, ..Used::default() };
+        assert_eq!((limits.reached(&used), limits.reached_within_turn(&used)), (Some(Axis::Turns), None));
+        let used = Used { shared: SharedSpend::Reached, ..Used::default() };
+        assert_eq!(limits.reached(&used), Some(Axis::Shared));
+    }
+}
