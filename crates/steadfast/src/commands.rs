@@ -22,8 +22,8 @@ use steadfast_core::host::process;
 use steadfast_core::paths::Paths;
 use steadfast_core::{log, paths};
 
-use crate::failure::Failure;
-use crate::output::Done;
+use crate::error::CliError;
+use crate::output::CommandOutput;
 
 /// Who typed this command: a person, or an agent in its shell.
 fn caller() -> Actor {
@@ -31,21 +31,20 @@ fn caller() -> Actor {
 }
 
 /// Serves the tools until the agent closes its end.
-pub(crate) fn mcp(db: Option<&Path>) -> Result<Done, Failure> {
+pub(crate) fn mcp(db: Option<&Path>) -> Result<CommandOutput, CliError> {
     let paths = Paths::find(db)?;
     crate::mcp::serve(&paths).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));
-        Failure::new(crate::failure::code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
+        CliError::new(crate::error::code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
     })?;
-    Ok(Done::default())
+    Ok(CommandOutput::default())
 }
 
 /// Runs one attempt to its end; what goes wrong is read by the engine from the attempt's directory.
-pub(crate) fn keep_attempt(directory: &Path) -> Result<Done, Failure> {
-    steadfast_engine::shim::exec(directory).map_err(|error| {
-        Failure::new(crate::failure::code::USAGE, error.to_string(), "the engine calls this itself")
-    })?;
-    Ok(Done::default())
+pub(crate) fn keep_attempt(directory: &Path) -> Result<CommandOutput, CliError> {
+    steadfast_engine::shim::exec(directory)
+        .map_err(|error| CliError::new(crate::error::code::USAGE, error.to_string(), "the engine calls this itself"))?;
+    Ok(CommandOutput::default())
 }
 
 /// Writes to the log when nothing else is known, not even the store.

@@ -4,7 +4,7 @@
 mod cli;
 mod codex_skills;
 mod commands;
-mod failure;
+mod error;
 mod mcp;
 mod output;
 mod plugin;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::Format;
 
 fn main() -> ExitCode {
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error, format),
     };
     silence_panics(matches!(cli.command, Command::Hook(_) | Command::Statusline(_)));
-    let done = match cli.command {
+    let output = match cli.command {
         Command::Goal(arguments) => commands::goal::from_terminal(cli.db.as_deref(), arguments),
         Command::Session(arguments) => commands::session::run(cli.db.as_deref(), &arguments),
         Command::Run(arguments) => commands::run::run(cli.db.as_deref(), &arguments),
@@ -44,22 +44,22 @@ fn main() -> ExitCode {
         Command::Exec { directory } => commands::keep_attempt(&directory),
         Command::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
-    finished(done, format)
+    finished(output, format)
 }
 
-fn finished(done: Result<output::Done, Failure>, format: Format) -> ExitCode {
-    match done {
-        Ok(done) => match output::print(&done, format) {
-            Ok(()) => ExitCode::from(done.code),
+fn finished(output: Result<output::CommandOutput, CliError>, format: Format) -> ExitCode {
+    match output {
+        Ok(output) => match output::print(&output, format) {
+            Ok(()) => ExitCode::from(output.code),
             // There is only the other stream left.
-            Err(error) => failed(&Failure::unwritten(&error), Format::Text),
+            Err(error) => failed(&CliError::unwritten(&error), Format::Text),
         },
         Err(failure) => failed(&failure, format),
     }
 }
 
-fn failed(failure: &Failure, format: Format) -> ExitCode {
-    output::print_failure(failure, format);
+fn failed(failure: &CliError, format: Format) -> ExitCode {
+    output::print_error(failure, format);
     ExitCode::from(failure.code)
 }
 
@@ -75,7 +75,7 @@ fn usage(error: &clap::Error, format: Format) -> ExitCode {
             output::note(&error.render().ansi().to_string());
             ExitCode::from(1)
         }
-        _ => failed(&Failure::usage(error), format),
+        _ => failed(&CliError::usage(error), format),
     }
 }
 
@@ -86,7 +86,7 @@ fn silence_panics(fail_open: bool) {
         commands::log_failure(&format!("internal error at {place}: {}", info.payload_as_str().unwrap_or("unknown")));
         if !fail_open {
             output::note(&format!(
-                "error: internal error at {place}\nhint: please report this; `steadfast doctor` shows the log"
+                "error: internal error at {place}\nhint: report this as a bug, with the log that `steadfast doctor` names"
             ));
         }
         #[expect(clippy::exit, reason = "the process ends here, with a code the host understands")]

@@ -4,8 +4,8 @@
 
 mod args;
 mod caller;
-mod desk;
 mod recall;
+mod store_handle;
 mod tools;
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use steadfast_core::host::codex;
 use steadfast_core::paths::Paths;
 
-use desk::{Desk, Failure};
+use store_handle::{StoreHandle, ToolError};
 
 const INSTRUCTIONS: &str = "Steadfast keeps this session's goal: an objective that is worked on turn after turn until \
     it is met, a limit is reached or the user stops it. Create a goal only when the user asks for one, and complete \
@@ -34,7 +34,7 @@ const TOOL_USE_ID: &str = "claudecode/toolUseId";
 /// is kept.
 pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let server = Server { desk: Arc::new(Desk::new(paths)) };
+    let server = Server { handle: Arc::new(StoreHandle::new(paths)) };
     runtime.block_on(async {
         match server.serve(stdio()).await {
             Ok(running) => {
@@ -49,7 +49,7 @@ pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
 }
 
 struct Server {
-    desk: Arc<Desk>,
+    handle: Arc<StoreHandle>,
 }
 
 impl Server {
@@ -59,11 +59,11 @@ impl Server {
             let message = format!("unknown tool `{name}`; there are {}", tools::names());
             return Err(ErrorData::invalid_params(message, None));
         };
-        let desk = Arc::clone(&self.desk);
+        let handle = Arc::clone(&self.handle);
         let tool_use_id = meta.get(TOOL_USE_ID).and_then(Value::as_str).map(str::to_owned);
         let codex_session = if tool_use_id.is_none() { codex::session_of_call(meta) } else { None };
         let origin = caller::CallMeta { tool_use_id, codex_session };
-        let work = move || (tool.call)(&desk, &arguments, &origin);
+        let work = move || (tool.call)(&handle, &arguments, &origin);
         Ok(match tokio::task::spawn_blocking(work).await {
             Ok(Ok(value)) => {
                 let words = tool.in_words.map(|in_words| in_words(&value));
@@ -74,7 +74,7 @@ impl Server {
                 result
             }
             Ok(Err(failure)) => refusal(&failure),
-            Err(_) => refusal(&Failure::said("the tool failed inside steadfast", "run `steadfast doctor`")),
+            Err(_) => refusal(&ToolError::new("the tool failed inside steadfast", "run `steadfast doctor`")),
         })
     }
 }
@@ -92,7 +92,7 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         // Every client asks for the tools once, when the session's first hook has run.
-        self.desk.hold();
+        self.handle.hold();
         Ok(ListToolsResult::with_all_items(tools::list()))
     }
 
@@ -122,6 +122,6 @@ impl ServerHandler for Server {
     }
 }
 
-fn refusal(failure: &Failure) -> CallToolResult {
+fn refusal(failure: &ToolError) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(failure.to_string())])
 }

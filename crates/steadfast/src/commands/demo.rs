@@ -27,16 +27,16 @@ use self::promise::{Promise, Record, Tally};
 use self::stage::{SESSION, Stage};
 use self::story::{StoryEvent, Voice};
 use crate::cli::DemoArgs;
-use crate::failure::Failure;
-use crate::output::Done;
+use crate::error::CliError;
+use crate::output::CommandOutput;
 
 /// A broken promise has no exit code of its own.
 const FAILED: u8 = 1;
 
-pub(crate) fn run(arguments: &DemoArgs) -> Result<Done, Failure> {
+pub(crate) fn run(arguments: &DemoArgs) -> Result<CommandOutput, CliError> {
     if let Some(folder) = &arguments.agent {
         agent::play(Stage::at(folder)?).map_err(|error| failed(format!("the scripted agent: {error:#}")))?;
-        return Ok(Done::default());
+        return Ok(CommandOutput::default());
     }
     let started = Instant::now();
     // Removed when it goes out of scope, however the story ends.
@@ -50,11 +50,15 @@ pub(crate) fn run(arguments: &DemoArgs) -> Result<Done, Failure> {
         return Err(failed(format!("these promises did not hold: {}", broken.join(", "))));
     }
     let seconds = (started.elapsed().as_secs_f64() * 100.0).round() / 100.0;
-    Ok(Done { text: String::new(), json: ending.summary(seconds), code: if broken.is_empty() { 0 } else { FAILED } })
+    Ok(CommandOutput {
+        text: String::new(),
+        json: ending.summary(seconds),
+        code: if broken.is_empty() { 0 } else { FAILED },
+    })
 }
 
-fn failed(message: String) -> Failure {
-    Failure { kind: "failed", ..Failure::new(FAILED, message, "please report this, with the output above") }
+fn failed(message: String) -> CliError {
+    CliError { kind: "failed", ..CliError::new(FAILED, message, "please report this, with the output above") }
 }
 
 /// Everything that is known when the curtain falls.

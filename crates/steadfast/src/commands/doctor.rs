@@ -16,8 +16,8 @@ use steadfast_core::paths::Paths;
 use steadfast_core::store::{SCHEMA_VERSION, Store, StoreError};
 
 use super::setup::{plugin_stores, predecessor_store};
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 use crate::programs;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,11 +46,11 @@ fn fail(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) ->
     Check { id, status: Status::Fail, detail: detail.into(), hint: Some(hint.into()) }
 }
 
-pub(crate) fn run(db: Option<&Path>) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>) -> Result<CommandOutput, CliError> {
     Ok(report(&Paths::find(db)?))
 }
 
-pub(crate) fn report(paths: &Paths) -> Done {
+pub(crate) fn report(paths: &Paths) -> CommandOutput {
     let config_dirs = claude::config_dirs();
     let mut checks = vec![home(paths)];
     checks.extend(store(paths));
@@ -84,7 +84,7 @@ pub(crate) fn report(paths: &Paths) -> Done {
         "checks": listed,
         "overall": word(overall),
     });
-    Done { text: lines.join("\n"), json, code: if overall == Status::Fail { code::ENVIRONMENT } else { 0 } }
+    CommandOutput { text: lines.join("\n"), json, code: if overall == Status::Fail { code::ENVIRONMENT } else { 0 } }
 }
 
 fn word(status: Status) -> &'static str {

@@ -27,11 +27,11 @@ use steadfast_core::text;
 use steadfast_engine::verify;
 
 use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, OnGoalVerb};
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 
 /// Who runs a verb, and what is known about their session.
-pub(crate) struct Caller<'a> {
+pub(crate) struct CommandContext<'a> {
     pub(crate) paths: &'a Paths,
     pub(crate) origin: Origin,
     /// Known from the hook; a terminal has to find it.
@@ -41,54 +41,54 @@ pub(crate) struct Caller<'a> {
 }
 
 /// What a verb did.
-pub(crate) struct Outcome {
-    pub(crate) done: Done,
+pub(crate) struct GoalOutput {
+    pub(crate) output: CommandOutput,
     pub(crate) goal: Option<Goal>,
 }
 
-pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<Done, Failure> {
+pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<CommandOutput, CliError> {
     let paths = Paths::find(db)?;
     let directory = std::env::current_dir()?;
     let origin = Origin { actor: super::caller(), place: "cli" };
-    let caller = Caller { paths: &paths, origin, place: None, directory, now: clock::now() };
-    run(&caller, arguments).map(|outcome| outcome.done)
+    let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now() };
+    run(&context, arguments).map(|outcome| outcome.output)
 }
 
-pub(crate) fn run(caller: &Caller<'_>, arguments: GoalArgs) -> Result<Outcome, Failure> {
+pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> Result<GoalOutput, CliError> {
     let flag = arguments.session.as_deref();
     match arguments.verb {
-        GoalVerb::Start(start) => starting::start(caller, flag, start),
-        GoalVerb::OnGoal(verb) => on_goal(caller, flag, verb),
-        GoalVerb::History(history) => history::history(caller, flag, &history),
-        GoalVerb::Cleanup(cleanup) => history::cleanup(caller, &cleanup),
+        GoalVerb::Start(start) => starting::start(context, flag, start),
+        GoalVerb::OnGoal(verb) => on_goal(context, flag, verb),
+        GoalVerb::History(history) => history::history(context, flag, &history),
+        GoalVerb::Cleanup(cleanup) => history::cleanup(context, &cleanup),
     }
 }
 
-fn on_goal(caller: &Caller<'_>, flag: Option<&str>, verb: OnGoalVerb) -> Result<Outcome, Failure> {
+fn on_goal(context: &CommandContext<'_>, flag: Option<&str>, verb: OnGoalVerb) -> Result<GoalOutput, CliError> {
     if let OnGoalVerb::Reconcile { accept_reset: false } = verb {
         let hint = "`--accept-reset` says that tokens between the last reading and now may stay uncounted";
-        return Err(Failure::new(code::USAGE, "reconcile needs your word", hint));
+        return Err(CliError::new(code::USAGE, "reconcile needs your word", hint));
     }
-    let mut store = open_existing(caller)?;
-    let place = find_place(caller, &store, flag)?;
-    refuse_foreign_session(caller, &place)?;
-    let (id, origin, now) = (place.session_id.as_str(), caller.origin, caller.now);
+    let mut store = open_existing(context)?;
+    let place = find_place(context, &store, flag)?;
+    refuse_foreign_session(context, &place)?;
+    let (id, origin, now) = (place.session_id.as_str(), context.origin, context.now);
     let changed = |store: &Store, goal: Goal, said: &str| {
         let view = overview::goal_view(store.read(), &goal, now)?;
         let text = format!("{said}\nnext: {}", view.next);
-        Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+        Ok(GoalOutput { output: CommandOutput { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
     };
     match verb {
-        OnGoalVerb::Status { .. } => status(caller, &store, id),
+        OnGoalVerb::Status { .. } => status(context, &store, id),
         OnGoalVerb::Pause => {
             let goal = action::apply(&mut store, id, origin, now, |goal| change::pause(goal, now))?;
             changed(&store, goal, "goal paused")
         }
         OnGoalVerb::Resume { go_on } => {
             if go_on {
-                return continuing::resume_and_continue(caller, &mut store, &place);
+                return continuing::resume_and_continue(context, &mut store, &place);
             }
-            refuse_above_shared_cap(caller, &store, id)?;
+            refuse_above_shared_cap(context, &store, id)?;
             let goal = action::resume(&mut store, id, origin, now)?;
             let said =
                 if goal.status == goal::GoalStatus::Active { "goal resumed" } else { "the goal's budget is spent" };
@@ -127,32 +127,32 @@ fn on_goal(caller: &Caller<'_>, flag: Option<&str>, verb: OnGoalVerb) -> Result<
                 format!("accounting reset at byte {}; the goal is {}", goal.last_accounted_byte_offset, goal.state());
             changed(&store, goal, &said)
         }
-        OnGoalVerb::Adopt { native: true, .. } => starting::adopt_native(caller, &mut store, &place),
+        OnGoalVerb::Adopt { native: true, .. } => starting::adopt_native(context, &mut store, &place),
         OnGoalVerb::Adopt { goal, .. } => {
             let goal = action::adopt(&mut store, &goal.unwrap_or_default(), &place, origin, now)?;
             let said = format!("goal adopted: {}", text::headline(&goal.objective, 80));
             changed(&store, goal, &said)
         }
-        OnGoalVerb::Verify => run_verification(caller, &mut store, id),
+        OnGoalVerb::Verify => run_verification(context, &mut store, id),
     }
 }
 
 /// A goal stopped by the cap over all goals stays stopped until there is room again.
-fn refuse_above_shared_cap(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<(), Failure> {
+fn refuse_above_shared_cap(context: &CommandContext<'_>, store: &Store, session_id: &str) -> Result<(), CliError> {
     let stopped =
         store.read().goal(session_id)?.is_some_and(|goal| goal.paused_reason == Some(goal::PausedReason::CostCap));
-    let limits = &caller.paths.config.limits;
-    if stopped && spend::shared(store.read(), limits, caller.now)? == SharedSpend::Reached {
+    let limits = &context.paths.config.limits;
+    if stopped && spend::shared(store.read(), limits, context.now)? == SharedSpend::Reached {
         let hint = "wait for the next day or week, or raise [limits] in config.toml";
-        return Err(Failure::new(code::LIMIT, "the cap over all goals is reached", hint));
+        return Err(CliError::new(code::LIMIT, "the cap over all goals is reached", hint));
     }
     Ok(())
 }
 
 /// Opens the store without creating one: a verb about a goal has nothing to find in a new store.
-fn open_existing(caller: &Caller<'_>) -> Result<Store, Failure> {
-    Store::open_existing(&caller.paths.store).map_err(|error| match error {
-        StoreError::Missing(path) => Failure::new(
+fn open_existing(context: &CommandContext<'_>) -> Result<Store, CliError> {
+    Store::open_existing(&context.paths.store).map_err(|error| match error {
+        StoreError::Missing(path) => CliError::new(
             code::NOT_FOUND,
             format!("there is no goal yet (no store at {})", path.display()),
             "start one with `steadfast goal start \"OBJECTIVE\"`; `steadfast doctor` looks for other stores",
@@ -162,39 +162,39 @@ fn open_existing(caller: &Caller<'_>) -> Result<Store, Failure> {
 }
 
 /// The session a verb is about, with what its hooks told.
-fn find_place(caller: &Caller<'_>, store: &Store, flag: Option<&str>) -> Result<Place, Failure> {
-    if let Some(place) = caller.place.as_ref().filter(|_| flag.is_none()) {
+fn find_place(context: &CommandContext<'_>, store: &Store, flag: Option<&str>) -> Result<Place, CliError> {
+    if let Some(place) = context.place.as_ref().filter(|_| flag.is_none()) {
         return Ok(place.clone());
     }
-    let id = session::resolve(Some(store.read()), flag, &caller.directory)?;
+    let id = session::resolve(Some(store.read()), flag, &context.directory)?;
     let host = process::session_of_shell().filter(|(_, own)| *own == id).map_or(Host::Claude, |(host, _)| host);
     Ok(match store.read().session(&id)? {
         Some(session) => Place::from(&session),
         None => Place {
             session_id: id,
             host,
-            project_dir: Some(caller.directory.to_string_lossy().into_owned()),
+            project_dir: Some(context.directory.to_string_lossy().into_owned()),
             transcript: None,
         },
     })
 }
 
 /// An agent's shell may act on its own session only.
-fn refuse_foreign_session(caller: &Caller<'_>, place: &Place) -> Result<(), Failure> {
+fn refuse_foreign_session(context: &CommandContext<'_>, place: &Place) -> Result<(), CliError> {
     match process::session_of_shell() {
-        Some((_, own)) if caller.origin.actor == Actor::Worker && own != place.session_id => {
+        Some((_, own)) if context.origin.actor == Actor::Worker && own != place.session_id => {
             let hint = "run it in a terminal of your own";
-            Err(Failure::new(code::WRONG_STATE, "an agent may not touch another session's goal", hint))
+            Err(CliError::new(code::WRONG_STATE, "an agent may not touch another session's goal", hint))
         }
         _ => Ok(()),
     }
 }
 
-fn status(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<Outcome, Failure> {
+fn status(context: &CommandContext<'_>, store: &Store, session_id: &str) -> Result<GoalOutput, CliError> {
     if let Some(goal) = store.read().goal(session_id)? {
-        let view = overview::goal_view(store.read(), &goal, caller.now)?;
-        let done = Done { text: overview::status_text(&view), json: json!({"goal": view}), code: 0 };
-        Ok(Outcome { done, goal: Some(goal) })
+        let view = overview::goal_view(store.read(), &goal, context.now)?;
+        let output = CommandOutput { text: overview::status_text(&view), json: json!({"goal": view}), code: 0 };
+        Ok(GoalOutput { output, goal: Some(goal) })
     } else {
         let native = native::of_session(store.read(), session_id)?;
         let mut text = format!("no goal for session {session_id}\nstart one: steadfast goal start \"OBJECTIVE\"");
@@ -204,11 +204,11 @@ fn status(caller: &Caller<'_>, store: &Store, session_id: &str) -> Result<Outcom
             text = format!("{text}\nnative goal: {headline}\ntake it over: steadfast goal adopt --native");
             json["native_goal"] = json!(objective);
         }
-        Ok(Outcome { done: Done { text, json, code: code::NOT_FOUND }, goal: None })
+        Ok(GoalOutput { output: CommandOutput { text, json, code: code::NOT_FOUND }, goal: None })
     }
 }
 
-fn extension(arguments: &ExtendArgs) -> Result<Extension, Failure> {
+fn extension(arguments: &ExtendArgs) -> Result<Extension, CliError> {
     let add = Extension {
         turns: arguments.add_turns.as_deref().map(count).transpose()?,
         seconds: arguments.add_hours.as_deref().map(budget::parse_hours).transpose()?,
@@ -217,7 +217,7 @@ fn extension(arguments: &ExtendArgs) -> Result<Extension, Failure> {
     };
     if add == Extension::default() {
         let hint = "--add-turns N, --add-hours H, --add-tokens N or --add-usd X; several at once are fine";
-        return Err(Failure::new(code::USAGE, "nothing to extend", hint));
+        return Err(CliError::new(code::USAGE, "nothing to extend", hint));
     }
     Ok(add)
 }
@@ -229,15 +229,15 @@ fn count(text: &str) -> Result<i64, BudgetError> {
     number.ok_or_else(|| BudgetError::NotPositive(text.to_owned()))
 }
 
-fn run_verification(caller: &Caller<'_>, store: &mut Store, session_id: &str) -> Result<Outcome, Failure> {
+fn run_verification(context: &CommandContext<'_>, store: &mut Store, session_id: &str) -> Result<GoalOutput, CliError> {
     let Some(goal) = store.read().goal(session_id)? else {
         return Err(action::ActionError::NoGoal(session_id.to_owned()).into());
     };
     if goal.verify.is_empty() {
         let hint = "give commands when you start a goal: --verify \"cargo test\"";
-        return Err(Failure::new(code::WRONG_STATE, "this goal has no verification commands", hint));
+        return Err(CliError::new(code::WRONG_STATE, "this goal has no verification commands", hint));
     }
-    let runs = verify::verify_goal(store, &goal, &caller.paths.config.goal, caller.origin)?;
+    let runs = verify::verify_goal(store, &goal, &context.paths.config.goal, context.origin)?;
     let lines: Vec<String> = runs
         .iter()
         .map(|run| {
@@ -260,6 +260,6 @@ fn run_verification(caller: &Caller<'_>, store: &mut Store, session_id: &str) ->
         .collect();
     let goal = store.read().goal(session_id)?.unwrap_or(goal);
     let view = overview::goal_view(store.read(), &goal, clock::now())?;
-    let done = Done { text: lines.join("\n"), json: json!({"goal": view, "evidence": evidence}), code: 0 };
-    Ok(Outcome { done, goal: Some(goal) })
+    let output = CommandOutput { text: lines.join("\n"), json: json!({"goal": view, "evidence": evidence}), code: 0 };
+    Ok(GoalOutput { output, goal: Some(goal) })
 }

@@ -18,10 +18,10 @@ use steadfast_core::paths::Paths;
 use steadfast_core::prompt::{self, Wording};
 use steadfast_core::store::Origin;
 
-use super::goal::{self, Caller};
+use super::goal::{self, CommandContext};
 use super::slash;
 use crate::cli::{GoalArgs, GoalVerb, HookArgs, OnGoalVerb, SlashCli, StartArgs};
-use crate::failure::{Failure, code};
+use crate::error::{CliError, code};
 use crate::output;
 
 /// No real event comes near this.
@@ -107,7 +107,7 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
         return answer(super::doctor::report(paths).text);
     }
     let ran = slash::words(verb, arguments).and_then(|words| {
-        let parsed = SlashCli::try_parse_from(words).map_err(|error| Failure::usage(&error))?;
+        let parsed = SlashCli::try_parse_from(words).map_err(|error| CliError::usage(&error))?;
         let starts_work = matches!(
             parsed.goal.verb,
             GoalVerb::Start(_) | GoalVerb::OnGoal(OnGoalVerb::Edit { .. } | OnGoalVerb::Adopt { .. })
@@ -116,15 +116,15 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
         // Claude Code has a `/goal` of its own, which makes a goal of most words.
         let native_too = input.host == Host::Claude && input.event_name == "UserPromptSubmit";
         if native_too {
-            return Ok(answer(format!("{}\n{}", outcome.done.text, native_hint(verb))));
+            return Ok(answer(format!("{}\n{}", outcome.output.text, native_hint(verb))));
         }
         match outcome.goal.filter(|_| starts_work) {
             Some(goal) => Ok(HookReply {
                 context: Some(work_on(&goal, verb)?),
-                message: Some(outcome.done.text),
+                message: Some(outcome.output.text),
                 ..HookReply::default()
             }),
-            None => Ok(answer(outcome.done.text)),
+            None => Ok(answer(outcome.output.text)),
         }
     });
     ran.unwrap_or_else(|failure| answer(input.host.spell(&describe(&failure))))
@@ -143,7 +143,7 @@ fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
     let arguments = GoalArgs { session: None, json: false, verb: GoalVerb::Start(start) };
     let started = goal::run(&caller(input, paths), arguments).and_then(|outcome| {
         let context = outcome.goal.as_ref().map(|goal| work_on(goal, "state")).transpose()?;
-        Ok(HookReply { context, message: Some(outcome.done.text), ..HookReply::default() })
+        Ok(HookReply { context, message: Some(outcome.output.text), ..HookReply::default() })
     });
     match started {
         Ok(reply) => reply,
@@ -157,7 +157,7 @@ fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
     }
 }
 
-fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
+fn caller<'a>(input: &HookInput, paths: &'a Paths) -> CommandContext<'a> {
     let place = Place {
         session_id: input.session_id.clone(),
         host: input.host,
@@ -167,7 +167,7 @@ fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
     // A slash command is typed by a person; an agent that pipes such an event into us has no more rights than its shell.
     let forged = process::is_inside_agent() && !process::is_started_by_client();
     let actor = if forged { Actor::Worker } else { Actor::User };
-    Caller {
+    CommandContext {
         paths,
         origin: Origin { actor, place: "slash-command" },
         place: Some(place),
@@ -176,7 +176,7 @@ fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
     }
 }
 
-fn work_on(goal: &Goal, verb: &str) -> Result<String, Failure> {
+fn work_on(goal: &Goal, verb: &str) -> Result<String, CliError> {
     let now = clock::now();
     Ok(match verb {
         "start" => prompt::started(goal, Wording::Quoted)?,
@@ -186,6 +186,6 @@ fn work_on(goal: &Goal, verb: &str) -> Result<String, Failure> {
     })
 }
 
-fn describe(failure: &Failure) -> String {
+fn describe(failure: &CliError) -> String {
     format!("error: {}\nhint: {}", failure.message, failure.hint)
 }

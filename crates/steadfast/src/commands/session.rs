@@ -16,8 +16,8 @@ use steadfast_core::store::{Db, Session, SessionActivity, Store};
 use steadfast_core::text;
 
 use crate::cli::session::{SessionArgs, SessionVerb, WhichSession};
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 use list::Directories;
 
 /// Sessions named when a beginning fits several.
@@ -32,7 +32,7 @@ struct Asked {
     now: Millis,
 }
 
-pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<CommandOutput, CliError> {
     let asked = Asked { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
     match &arguments.verb {
         SessionVerb::List { all, limit } => list::list(&asked, *all, *limit),
@@ -48,15 +48,15 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<Done, Fa
 
 impl Asked {
     /// The store, or `None` where nothing was ever stored.
-    fn store(&self) -> Result<Option<Store>, Failure> {
+    fn store(&self) -> Result<Option<Store>, CliError> {
         Ok(Store::open_if_there(&self.paths.store)?)
     }
 
     /// The store in which a session is looked for.
-    fn store_of(&self, which: &WhichSession) -> Result<Store, Failure> {
+    fn store_of(&self, which: &WhichSession) -> Result<Store, CliError> {
         self.store()?.ok_or_else(|| match &which.id {
             Some(id) => not_found(id),
-            None => Failure::new(
+            None => CliError::new(
                 code::NOT_FOUND,
                 "no session is known yet",
                 "`steadfast setup` lets agents tell of their sessions; then start one here",
@@ -65,7 +65,7 @@ impl Asked {
     }
 
     /// The session that is meant: by id or its beginning, else as everywhere.
-    fn session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, Failure> {
+    fn session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, CliError> {
         match &which.id {
             Some(id) => by_beginning(db, id),
             None => match session::resolve(Some(db), None, &self.directory) {
@@ -73,15 +73,15 @@ impl Asked {
                 Err(SessionError::None(_)) => self.only_live_of_project(db),
                 Err(error) => {
                     // Here the session is the argument itself.
-                    let failure = Failure::from(error);
-                    Err(Failure { hint: failure.hint.replace("--session ID", "give its ID"), ..failure })
+                    let failure = CliError::from(error);
+                    Err(CliError { hint: failure.hint.replace("--session ID", "give its ID"), ..failure })
                 }
             },
         }
     }
 
     /// From a subdirectory or a worktree: the one live session of what `session list` shows there.
-    fn only_live_of_project(&self, db: Db<'_>) -> Result<String, Failure> {
+    fn only_live_of_project(&self, db: Db<'_>) -> Result<String, CliError> {
         let mut here = Directories::new(&self.directory);
         let is_live = |known: &SessionActivity| known.session.as_ref().is_some_and(Session::is_alive);
         let live = db.known_sessions()?.into_iter().filter(|known| is_live(known) && here.has(known));
@@ -90,25 +90,25 @@ impl Asked {
             [only] => Ok(only.clone()),
             [] => {
                 let message = format!("no live session in the project of {}", self.directory.display());
-                Err(Failure::new(code::NOT_FOUND, message, "give its ID; `steadfast session list` shows them"))
+                Err(CliError::new(code::NOT_FOUND, message, "give its ID; `steadfast session list` shows them"))
             }
             several => {
                 let message = format!("{} live sessions in this project: {}", several.len(), named(several));
-                Err(Failure::new(code::NOT_FOUND, message, "give the ID of one of them"))
+                Err(CliError::new(code::NOT_FOUND, message, "give the ID of one of them"))
             }
         }
     }
 }
 
 /// An id is a key and nothing else, so that whatever the list shows is found, slashes and all.
-fn by_beginning(db: Db<'_>, id: &str) -> Result<String, Failure> {
+fn by_beginning(db: Db<'_>, id: &str) -> Result<String, CliError> {
     let found = if id.is_empty() || id.len() > ID_LONGEST { Vec::new() } else { db.sessions_by_id(id)? };
     match found.as_slice() {
         [] => Err(not_found(id)),
         [only] => Ok(only.clone()),
         several => {
             let message = format!("{} sessions begin with `{}`: {}", several.len(), shown(id), named(several));
-            Err(Failure::new(code::NOT_FOUND, message, "give more of the id"))
+            Err(CliError::new(code::NOT_FOUND, message, "give more of the id"))
         }
     }
 }
@@ -120,13 +120,13 @@ fn named(ids: &[String]) -> String {
     format!("{}{more}", names.join(", "))
 }
 
-fn not_found(id: &str) -> Failure {
+fn not_found(id: &str) -> CliError {
     let message = if id.is_empty() {
         "an empty id names no session".to_owned()
     } else {
         format!("no session `{}` is known", shown(id))
     };
-    Failure::new(code::NOT_FOUND, message, "`steadfast session list --all` shows those that are")
+    CliError::new(code::NOT_FOUND, message, "`steadfast session list --all` shows those that are")
 }
 
 fn shown(id: &str) -> String {

@@ -4,7 +4,7 @@
 use clap::CommandFactory as _;
 
 use crate::cli::SlashCli;
-use crate::failure::{Failure, code};
+use crate::error::{CliError, code};
 
 /// One word, and whether the user quoted it, in which case it is never a flag.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,10 +14,10 @@ struct Word {
 }
 
 /// Turns `/goal-VERB ARGUMENTS` into what the command line would have got: flags first, then the free text.
-pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, Failure> {
+pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError> {
     let cli = SlashCli::command();
     let Some(command) = cli.find_subcommand(verb) else {
-        return Err(Failure::new(code::USAGE, format!("there is no /goal-{verb}"), "/goal-status shows the goal"));
+        return Err(CliError::new(code::USAGE, format!("there is no /goal-{verb}"), "/goal-status shows the goal"));
     };
     let flags: Vec<(&str, bool)> = command
         .get_arguments()
@@ -40,7 +40,7 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, Failure>
         let Some((_, takes_value)) = flags.iter().find(|(flag, _)| *flag == bare) else {
             let known: Vec<String> = flags.iter().map(|(flag, _)| format!("--{flag}")).collect();
             let hint = format!("/goal-{verb} knows {}; put the text in quotes if it is part of it", known.join(", "));
-            return Err(Failure::new(code::USAGE, format!("unknown flag `--{bare}`"), hint));
+            return Err(CliError::new(code::USAGE, format!("unknown flag `--{bare}`"), hint));
         };
         let value_follows = *takes_value && !name.contains('=');
         flag_words.push(word.text);

@@ -10,7 +10,7 @@ use steadfast_core::goal::budget::{self, Budget, BudgetProfile, BudgetSource};
 use steadfast_core::goal::{self, NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 use steadfast_core::text;
 
-use super::desk::Failure;
+use super::store_handle::ToolError;
 
 const REASON_MAX: usize = 1_000;
 const EVIDENCE_MAX: usize = 20;
@@ -144,8 +144,8 @@ pub(super) struct WaitGoal {
     pub(super) goal_id: Option<String>,
 }
 
-/// Reads a call's arguments; the sentence of a failure names the argument.
-pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, Failure> {
+/// Reads a call's arguments; the message of a failure names the argument.
+pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, ToolError> {
     let error = match T::deserialize(arguments) {
         Ok(read) => return Ok(read),
         Err(error) => in_words(&error),
@@ -157,11 +157,11 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, Fai
         others.remove(*key);
         T::deserialize(&others).err().as_ref().map(in_words).as_ref() != Some(&error)
     });
-    let sentence = match culprit {
+    let message = match culprit {
         Some(key) => format!("argument `{key}`: {error}"),
         None => format!("arguments: {error}"),
     };
-    Err(wrong(text::cut(&sentence, 300)))
+    Err(wrong(text::cut(&message, 300)))
 }
 
 fn in_words(error: &serde_json::Error) -> String {
@@ -169,15 +169,15 @@ fn in_words(error: &serde_json::Error) -> String {
     error.replace("expected f64", "expected a number")
 }
 
-pub(super) fn not_an_object() -> Failure {
+pub(super) fn not_an_object() -> ToolError {
     wrong("`arguments` must be an object")
 }
 
-pub(super) fn wrong(sentence: impl Into<String>) -> Failure {
-    Failure::said(sentence, "the tool's input schema says what it takes")
+pub(super) fn wrong(message: impl Into<String>) -> ToolError {
+    ToolError::new(message, "the tool's input schema says what it takes")
 }
 
-pub(super) fn at_most(name: &str, text: &str, most: usize) -> Result<(), Failure> {
+pub(super) fn at_most(name: &str, text: &str, most: usize) -> Result<(), ToolError> {
     let length = text.chars().count();
     if length > most {
         return Err(wrong(format!("`{name}` has {length} characters, more than {most}")));
@@ -185,7 +185,7 @@ pub(super) fn at_most(name: &str, text: &str, most: usize) -> Result<(), Failure
     Ok(())
 }
 
-pub(super) fn between(name: &str, number: i64, most: i64) -> Result<i64, Failure> {
+pub(super) fn between(name: &str, number: i64, most: i64) -> Result<i64, ToolError> {
     if (1..=most).contains(&number) {
         return Ok(number);
     }
@@ -196,7 +196,7 @@ pub(super) fn between(name: &str, number: i64, most: i64) -> Result<i64, Failure
 }
 
 /// Turns hours into seconds and dollars into millionths.
-fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, Failure> {
+fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, ToolError> {
     if !(number > 0.0 && number <= most) {
         return Err(wrong(format!("`{name}` is {number}, and must be above 0 and at most {most}")));
     }
@@ -205,12 +205,12 @@ fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, Failure>
     Ok(whole.max(1))
 }
 
-fn objective(text: &str) -> Result<String, Failure> {
+fn objective(text: &str) -> Result<String, ToolError> {
     goal::objective(text).map_err(|error| wrong(error.to_string()))
 }
 
 impl CreateGoal {
-    pub(super) fn new_goal(self) -> Result<NewGoal, Failure> {
+    pub(super) fn new_goal(self) -> Result<NewGoal, ToolError> {
         let objective = objective(&self.objective)?;
         let mut budget = match (self.token_budget, self.budget_profile) {
             (Some(_), Some(_)) => {
@@ -262,7 +262,7 @@ impl UpdateGoal {
         self.completed_by.unwrap_or(Judge::SelfUpdate)
     }
 
-    pub(super) fn blocked_reason(&self) -> Result<&str, Failure> {
+    pub(super) fn blocked_reason(&self) -> Result<&str, ToolError> {
         if self.completed_by.is_some() {
             return Err(wrong("`completed_by` goes with the status `complete` only"));
         }
@@ -287,13 +287,13 @@ impl Verdict {
 }
 
 impl RecordVerdict {
-    pub(super) fn reason(&self) -> Result<Option<&str>, Failure> {
+    pub(super) fn reason(&self) -> Result<Option<&str>, ToolError> {
         let reason = self.reason.as_deref();
         at_most("reason", reason.unwrap_or_default(), REASON_MAX)?;
         Ok(reason)
     }
 
-    pub(super) fn evidence(&self) -> Result<Vec<String>, Failure> {
+    pub(super) fn evidence(&self) -> Result<Vec<String>, ToolError> {
         let evidence = self.evidence.as_deref().unwrap_or_default();
         if evidence.len() > EVIDENCE_MAX {
             let items = evidence.len();
@@ -304,13 +304,13 @@ impl RecordVerdict {
 }
 
 impl UpdateObjective {
-    pub(super) fn objective(&self) -> Result<String, Failure> {
+    pub(super) fn objective(&self) -> Result<String, ToolError> {
         objective(&self.objective)
     }
 }
 
 impl WaitGoal {
-    pub(super) fn wake_at(&self, now: Millis) -> Result<Millis, Failure> {
+    pub(super) fn wake_at(&self, now: Millis) -> Result<Millis, ToolError> {
         match (self.seconds, self.until.as_deref()) {
             (Some(seconds), None) => Ok(now + between("seconds", seconds, WAIT_MAX)? * 1_000),
             (None, Some(until)) => match budget::parse_deadline(until, now) {

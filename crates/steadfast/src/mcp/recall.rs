@@ -12,8 +12,8 @@ use steadfast_core::text;
 
 use super::args::{self, at_most, between, wrong};
 use super::caller::{self, CallMeta};
-use super::desk::{Desk, Failure};
-use super::tools::Answer;
+use super::store_handle::{StoreHandle, ToolError};
+use super::tools::ToolResult;
 
 const LIMIT_MAX: i64 = 50;
 const LIMIT_DEFAULT: i64 = 10;
@@ -41,7 +41,7 @@ fn choices() -> Vec<Option<&'static str>> {
 }
 
 impl Recall {
-    fn query(&self) -> Result<&str, Failure> {
+    fn query(&self) -> Result<&str, ToolError> {
         let query = self.query.trim();
         if query.is_empty() {
             return Err(wrong("`query` is empty"));
@@ -50,12 +50,12 @@ impl Recall {
         Ok(query)
     }
 
-    fn limit(&self) -> Result<usize, Failure> {
+    fn limit(&self) -> Result<usize, ToolError> {
         let limit = between("limit", self.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?;
         Ok(usize::try_from(limit).unwrap_or_default())
     }
 
-    fn category(&self) -> Result<Option<Category>, Failure> {
+    fn category(&self) -> Result<Option<Category>, ToolError> {
         let Some(name) = &self.category else { return Ok(None) };
         let known = name.parse().ok();
         known.map(Some).ok_or_else(|| wrong(format!("`category`: there is no `{}`", text::headline(name, 40))))
@@ -63,11 +63,11 @@ impl Recall {
 }
 
 /// Searches the caller's own session and those it was forked from, never another one.
-pub(super) fn recall(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> Answer {
+pub(super) fn recall(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
     let arguments: Recall = args::read(arguments)?;
     let (query, limit, category) = (arguments.query()?, arguments.limit()?, arguments.category()?);
-    let caller = caller::find(desk, call)?;
-    let hits = desk.look_up(|store| {
+    let caller = caller::find(handle, call)?;
+    let hits = handle.look_up(|store| {
         let scope = Scope::Lineage(&caller.session_id);
         Ok(Some(store.read().search(query, scope, category, limit)?))
     })?;

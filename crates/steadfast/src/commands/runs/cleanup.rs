@@ -22,8 +22,8 @@ use steadfast_engine::worktree;
 use super::finding::{ENGINE_GONE, called, is_starting};
 use super::{Here, logs};
 use crate::cli::RunCleanupArgs;
-use crate::failure::Failure;
-use crate::output::{self, Done};
+use crate::error::CliError;
+use crate::output::{self, CommandOutput};
 
 /// How long finished entries stay in the registry.
 const REGISTRY_DAYS: Millis = 7;
@@ -40,7 +40,7 @@ struct Report {
     worktrees: Vec<PathBuf>,
 }
 
-pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<Done, Failure> {
+pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<CommandOutput, CliError> {
     let mut report = Report::default();
     let mut store = here.existing_store()?;
     if let Some(store) = &mut store {
@@ -76,7 +76,7 @@ fn clean_run(
     line: &RunLine,
     arguments: &RunCleanupArgs,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     if here.is_driven(&line.run_id)? || is_held(here, line.kind, &line.name, &line.run_id) {
         return Ok(());
     }
@@ -100,7 +100,7 @@ fn remove_what_is_over(
     line: &RunLine,
     arguments: &RunCleanupArgs,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let home = &here.paths.home;
     if !run_directory(home, &line.run_id).is_dir() {
         return Ok(());
@@ -129,7 +129,7 @@ fn clean_orphan(
     line: &RunLine,
     dry_run: bool,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     // As long as it is held, no engine begins with what is being stopped and marked here.
     let Some(_lock) = dispatcher::hold(&here.paths.home, &line.run_id)? else { return Ok(()) };
     // Much may have happened before the lock was ours.
@@ -149,7 +149,7 @@ fn clean_orphan(
 }
 
 /// Agents whose engine is gone and that nobody will wait for.
-fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
+fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) -> Result<(), CliError> {
     let grace = Duration::from_millis(here.paths.config.runs.grace_ms);
     for flight in &row.run.flights {
         let attempt = Attempt::at(&here.paths.home, &row.run_id, flight.id);
@@ -179,7 +179,7 @@ fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) ->
     Ok(())
 }
 
-fn show(here: &Here, row: &RunRow) -> Result<(), Failure> {
+fn show(here: &Here, row: &RunRow) -> Result<(), CliError> {
     Publisher::open(&here.paths.home, &here.paths.store, row, &mut ())?.show(row)?;
     Ok(())
 }
@@ -231,7 +231,7 @@ fn name_of<'a>(here: &Here, entry: &'a RegistryEntry) -> Option<&'a str> {
     entry.key.strip_prefix(here.kind.to_string().as_str())?.strip_prefix('-')
 }
 
-fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
+fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report) -> Result<(), CliError> {
     let directories = logs::directories(home, run_id);
     if directories.is_empty() {
         return Ok(());
@@ -245,7 +245,7 @@ fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report
     Ok(())
 }
 
-fn told(report: &Report, dry_run: bool) -> Done {
+fn told(report: &Report, dry_run: bool) -> CommandOutput {
     let would = if dry_run { "would be " } else { "" };
     let mut lines = Vec::new();
     for key in report.zombies.iter().chain(&report.marked) {
@@ -270,5 +270,5 @@ fn told(report: &Report, dry_run: bool) -> Done {
     if dry_run {
         output::note("nothing was changed (--dry-run)");
     }
-    Done { text: lines.join("\n"), json, code: 0 }
+    CommandOutput { text: lines.join("\n"), json, code: 0 }
 }

@@ -10,16 +10,16 @@ use steadfast_core::store::SessionActivity;
 use steadfast_core::text;
 
 use super::{Asked, age, project_name};
-use crate::failure::Failure;
-use crate::output::{self, Done};
+use crate::error::CliError;
+use crate::output::{self, CommandOutput};
 
 /// Ids are never shown shorter than this.
 const SHORTEST: usize = 8;
 
-pub(super) fn list(asked: &Asked, all: bool, limit: usize) -> Result<Done, Failure> {
+pub(super) fn list(asked: &Asked, all: bool, limit: usize) -> Result<CommandOutput, CliError> {
     let Some(store) = asked.store()? else {
         output::note("note: no sessions yet");
-        return Ok(Done { text: String::new(), json: json!({"sessions": [], "left_out": 0}), code: 0 });
+        return Ok(CommandOutput { text: String::new(), json: json!({"sessions": [], "left_out": 0}), code: 0 });
     };
     let known = store.read().known_sessions()?;
     let ids: Vec<String> = known.iter().map(|known| known.session_id.clone()).collect();
@@ -37,7 +37,7 @@ pub(super) fn list(asked: &Asked, all: bool, limit: usize) -> Result<Done, Failu
         output::note(&format!("note: {left_out} more, --limit N shows them"));
     }
     let text = if lines.is_empty() { String::new() } else { table(&lines, &ids, asked) };
-    Ok(Done { text, json: json!({"sessions": lines, "left_out": left_out}), code: 0 })
+    Ok(CommandOutput { text, json: json!({"sessions": lines, "left_out": left_out}), code: 0 })
 }
 
 /// Which directories belong to the project of this one; each is looked at once.

@@ -10,12 +10,12 @@ use steadfast_core::text;
 
 use super::{Asked, age, by_beginning, not_found, project_name};
 use crate::cli::session::PurgeArgs;
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
 const VERB: &str = "session purge";
 
-pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<Done, Failure> {
+pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<CommandOutput, CliError> {
     let store = asked.store()?;
     if process::is_inside_agent() {
         return Err(refuse(asked, store)?);
@@ -47,7 +47,7 @@ fn rewrite(store: &Store) -> bool {
 }
 
 /// Memory is the user's: an agent must not make its own traces go away. The attempt is logged on its goal.
-fn refuse(asked: &Asked, store: Option<Store>) -> Result<Failure, Failure> {
+fn refuse(asked: &Asked, store: Option<Store>) -> Result<CliError, CliError> {
     if let (Some(mut store), Some((_, own))) = (store, process::session_of_shell()) {
         let origin = Origin { actor: Actor::Worker, place: "cli" };
         if let Err(ActionError::Store(error)) = action::refuse_agent(&mut store, &own, VERB, origin, asked.now) {
@@ -55,7 +55,7 @@ fn refuse(asked: &Asked, store: Option<Store>) -> Result<Failure, Failure> {
         }
     }
     let message = ActionError::NotForAgents(VERB).to_string();
-    Ok(Failure::new(code::WRONG_STATE, message, "run it in a terminal of your own"))
+    Ok(CliError::new(code::WRONG_STATE, message, "run it in a terminal of your own"))
 }
 
 fn one(store: &mut Store, id: &str, dry_run: bool) -> Result<Vec<Forgotten>, StoreError> {
@@ -91,7 +91,13 @@ fn older(store: &mut Store, now: Millis, days: u32, dry_run: bool) -> Result<(Ve
     if dry_run { forget(store.read()) } else { store.write(forget) }
 }
 
-fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize, rewritten: Option<bool>) -> Done {
+fn report(
+    asked: &Asked,
+    arguments: &PurgeArgs,
+    gone: &[Forgotten],
+    kept: usize,
+    rewritten: Option<bool>,
+) -> CommandOutput {
     let said = if arguments.dry_run { "would go" } else { "forgotten" };
     if gone.is_empty() {
         output::note("note: nothing to forget");
@@ -112,5 +118,5 @@ fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize,
         })
         .collect();
     let json = json!({"dry_run": arguments.dry_run, "purged": gone, "kept": kept, "rewritten": rewritten});
-    Done { text: output::columns(&rows), json, code: 0 }
+    CommandOutput { text: output::columns(&rows), json, code: 0 }
 }

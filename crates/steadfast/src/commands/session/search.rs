@@ -11,13 +11,13 @@ use steadfast_core::text;
 
 use super::{Asked, by_beginning, category, not_found, project_name};
 use crate::cli::session::SearchArgs;
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
-pub(super) fn search(asked: &Asked, arguments: &SearchArgs) -> Result<Done, Failure> {
+pub(super) fn search(asked: &Asked, arguments: &SearchArgs) -> Result<CommandOutput, CliError> {
     let query = arguments.words.join(" ");
     if query.trim().is_empty() {
-        return Err(Failure::new(code::USAGE, "nothing to search for", "give some words: session search \"parser\""));
+        return Err(CliError::new(code::USAGE, "nothing to search for", "give some words: session search \"parser\""));
     }
     let hits = match asked.store()? {
         Some(store) => find(store.read(), asked, arguments, &query)?,
@@ -40,10 +40,14 @@ pub(super) fn search(asked: &Asked, arguments: &SearchArgs) -> Result<Done, Fail
         })
         .collect();
     let views: Vec<Value> = hits.iter().map(view).collect();
-    Ok(Done { text: output::columns(&rows), json: json!({"query": text::cut(&query, 400), "hits": views}), code: 0 })
+    Ok(CommandOutput {
+        text: output::columns(&rows),
+        json: json!({"query": text::cut(&query, 400), "hits": views}),
+        code: 0,
+    })
 }
 
-fn find(db: Db<'_>, asked: &Asked, arguments: &SearchArgs, query: &str) -> Result<Vec<Hit>, Failure> {
+fn find(db: Db<'_>, asked: &Asked, arguments: &SearchArgs, query: &str) -> Result<Vec<Hit>, CliError> {
     let category = category(arguments.category.as_deref());
     let found = match (&arguments.session, &arguments.project) {
         (Some(id), _) => db.search(query, Scope::Lineage(&by_beginning(db, id)?), category, arguments.limit)?,
@@ -57,9 +61,9 @@ fn find(db: Db<'_>, asked: &Asked, arguments: &SearchArgs, query: &str) -> Resul
 }
 
 /// The stored directories of a project that a person named by a path or by its name.
-fn directories_of(db: Db<'_>, asked: &Asked, named: &str) -> Result<Vec<String>, Failure> {
+fn directories_of(db: Db<'_>, asked: &Asked, named: &str) -> Result<Vec<String>, CliError> {
     if named.is_empty() {
-        return Err(Failure::new(code::USAGE, "--project is empty", "--project . or the name of a project"));
+        return Err(CliError::new(code::USAGE, "--project is empty", "--project . or the name of a project"));
     }
     let is_path = named.contains('/') || matches!(named, "." | "..");
     let key = project::key(&asked.directory.join(named));

@@ -14,15 +14,15 @@ use steadfast_core::text;
 
 use super::{Asked, category, not_found};
 use crate::cli::session::{EventsArgs, WhichSession};
-use crate::failure::Failure;
-use crate::output::{self, Done};
+use crate::error::CliError;
+use crate::output::{self, CommandOutput};
 
 /// Tasks shown to a person; scripts get all of them.
 const TASKS_SHOWN: usize = 20;
 /// The same for stated goals that are over.
 const GOALS_SHOWN: usize = 5;
 
-pub(super) fn show(asked: &Asked, which: &WhichSession) -> Result<Done, Failure> {
+pub(super) fn show(asked: &Asked, which: &WhichSession) -> Result<CommandOutput, CliError> {
     let store = asked.store_of(which)?;
     let id = asked.session(store.read(), which)?;
     let view = session_view(store.read(), &id, asked.now)?.ok_or_else(|| not_found(&id))?;
@@ -32,7 +32,7 @@ pub(super) fn show(asked: &Asked, which: &WhichSession) -> Result<Done, Failure>
     if let (None, Some(stated)) = (&view.goal, &view.stated_goal) {
         json["goal"] = json!({"stated": true, "objective": stated.objective, "status": stated.status});
     }
-    Ok(Done { text, json, code: 0 })
+    Ok(CommandOutput { text, json, code: 0 })
 }
 
 fn describe(view: &SessionView) -> String {
@@ -131,7 +131,7 @@ fn tasks(view: &SessionView) -> String {
     lines.join("\n")
 }
 
-pub(super) fn events(asked: &Asked, arguments: &EventsArgs) -> Result<Done, Failure> {
+pub(super) fn events(asked: &Asked, arguments: &EventsArgs) -> Result<CommandOutput, CliError> {
     let store = asked.store_of(&arguments.session)?;
     let id = asked.session(store.read(), &arguments.session)?;
     let filter = MemoryFilter { category: category(arguments.category.as_deref()), after: arguments.after };
@@ -153,7 +153,7 @@ pub(super) fn events(asked: &Asked, arguments: &EventsArgs) -> Result<Done, Fail
         })
         .collect();
     let views: Vec<_> = events.iter().map(remembered_view).collect();
-    Ok(Done { text: output::columns(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
+    Ok(CommandOutput { text: output::columns(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
 }
 
 pub(super) fn snapshot(
@@ -161,7 +161,7 @@ pub(super) fn snapshot(
     which: &WhichSession,
     host: Option<&str>,
     after: Option<&str>,
-) -> Result<Done, Failure> {
+) -> Result<CommandOutput, CliError> {
     let store = asked.store_of(which)?;
     let db = store.read();
     let id = asked.session(db, which)?;
@@ -183,5 +183,5 @@ pub(super) fn snapshot(
         "session_id": id, "host": host, "after": <&str>::from(after), "text": text, "characters": text.chars().count(),
         "compactions": view.compactions, "snapshot": view.snapshot,
     });
-    Ok(Done { text: text::printable(&text), json, code: 0 })
+    Ok(CommandOutput { text: text::printable(&text), json, code: 0 })
 }

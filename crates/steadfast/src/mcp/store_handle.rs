@@ -10,16 +10,16 @@ use steadfast_core::action::ActionError;
 use steadfast_core::paths::Paths;
 use steadfast_core::store::{Store, StoreError};
 
-/// Why a tool refused: one sentence, and what to do about it.
+/// Why a tool refused: one message, and what to do about it.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum ToolError {
     Action(ActionError),
-    Said { sentence: String, hint: String },
+    Refused { message: String, hint: String },
 }
 
-impl Failure {
-    pub(super) fn said(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Said { sentence: sentence.into(), hint: hint.into() }
+impl ToolError {
+    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused { message: message.into(), hint: hint.into() }
     }
 
     fn is_missing_store(&self) -> bool {
@@ -27,22 +27,22 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for ToolError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Action(error) => write!(formatter, "{error}\nhint: {}", error.hint()),
-            Self::Said { sentence, hint } => write!(formatter, "{sentence}\nhint: {hint}"),
+            Self::Refused { message, hint } => write!(formatter, "{message}\nhint: {hint}"),
         }
     }
 }
 
-impl<E: Into<ActionError>> From<E> for Failure {
+impl<E: Into<ActionError>> From<E> for ToolError {
     fn from(error: E) -> Self {
         Self::Action(error.into())
     }
 }
 
-pub(super) struct Desk {
+pub(super) struct StoreHandle {
     pub(super) paths: Paths,
     opened: Mutex<Option<Opened>>,
 }
@@ -59,7 +59,7 @@ fn file_id(path: &Path) -> Option<FileId> {
     fs_err::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
-impl Desk {
+impl StoreHandle {
     pub(super) fn new(paths: &Paths) -> Self {
         Self { paths: paths.clone(), opened: Mutex::new(None) }
     }
@@ -71,20 +71,23 @@ impl Desk {
     }
 
     /// Works with the store, which must exist.
-    pub(super) fn store<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) fn store<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, ToolError>) -> Result<T, ToolError> {
         self.with(Store::open_existing, work)
     }
 
     /// Works with the store, which is created if need be.
-    pub(super) fn store_or_new<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) fn store_or_new<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
         self.with(Store::open, work)
     }
 
     /// Looks something up; a store that does not exist holds nothing.
     pub(super) fn look_up<T>(
         &self,
-        work: impl FnOnce(&mut Store) -> Result<Option<T>, Failure>,
-    ) -> Result<Option<T>, Failure> {
+        work: impl FnOnce(&mut Store) -> Result<Option<T>, ToolError>,
+    ) -> Result<Option<T>, ToolError> {
         match self.store(work) {
             Err(failure) if failure.is_missing_store() => Ok(None),
             other => other,
@@ -94,8 +97,8 @@ impl Desk {
     fn with<T>(
         &self,
         open: fn(&Path) -> Result<Store, StoreError>,
-        work: impl FnOnce(&mut Store) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        work: impl FnOnce(&mut Store) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
         // A call that panicked left no half-done work behind: SQLite rolled its transaction back.
         let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let path = &self.paths.store;
@@ -109,7 +112,7 @@ impl Desk {
         };
         let done = work(&mut opened.store);
         let store_failed =
-            matches!(&done, Err(Failure::Action(ActionError::Store(error))) if !matches!(error, StoreError::Stale));
+            matches!(&done, Err(ToolError::Action(ActionError::Store(error))) if !matches!(error, StoreError::Stale));
         if !store_failed {
             *slot = Some(opened);
         }
