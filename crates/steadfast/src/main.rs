@@ -9,6 +9,7 @@ mod mcp;
 mod output;
 mod plugin;
 mod programs;
+mod slash_commands;
 
 use std::process::ExitCode;
 

@@ -97,7 +97,7 @@ fn verbs_without_a_goal_say_so() {
     }
     let none = env.goal(&["status", "--json"]);
     assert_eq!((none.code, none.json()), (2, json!({"goal": null})));
-    env.goal(&["reconcile"]).fails_with(1, "needs your word");
+    env.goal(&["reconcile"]).fails_with(1, "requires --accept-reset");
     let error = env.goal(&["pause", "--json"]);
     assert_eq!(error.json()["error"]["kind"], "not_found");
     assert!(error.json()["error"]["hint"].is_string() && error.stderr.is_empty());

@@ -268,7 +268,7 @@ fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
     go_on(&with_codex).fails_with(3, "open in Codex");
     env.thread_goal(&["pause"]).succeeds();
     env.codex(THREAD, "SessionEnd", &json!({}));
-    go_on("/nowhere").fails_with(4, "no `codex` on PATH");
+    go_on("/nowhere").fails_with(4, "`codex` is not on PATH");
     assert_eq!(env.thread_status()["status"], "paused", "nothing is changed before it can go on");
     go_on(&with_codex).succeeds();
     let argv = std::fs::read_to_string(env.path("argv")).unwrap();

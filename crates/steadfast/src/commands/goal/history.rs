@@ -1,4 +1,4 @@
-//! `goal history` and `goal cleanup`: what was, and what is left over.
+//! `goal history` and `goal cleanup`.
 
 use serde_json::json;
 use steadfast_core::action;
@@ -13,9 +13,9 @@ use crate::cli::{CleanupArgs, HistoryArgs};
 use crate::error::CliError;
 use crate::output::CommandOutput;
 
-/// A paused goal of yesterday is not rubbish.
+/// The default age of orphans to delete; a goal paused yesterday may still be wanted.
 const DELETE_AFTER_HOURS: u32 = 24;
-/// Events shown to a person; scripts get all of them.
+/// Events printed as text; JSON has all of them.
 const EVENTS_SHOWN: usize = 50;
 
 pub(super) fn history(
@@ -58,7 +58,7 @@ pub(super) fn history(
     }
     if arguments.events {
         lines.push(String::new());
-        for event in &events[events.len().saturating_sub(EVENTS_SHOWN)..] {
+        for event in events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)) {
             let change = match (&event.status_before, &event.status_after) {
                 (Some(before), Some(after)) if before != after => format!("  {before} → {after}"),
                 _ => String::new(),
@@ -78,7 +78,7 @@ pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> 
     let older_than = i64::from(hours) * clock::HOUR;
     let (goals, said) = if arguments.delete {
         if context.origin.actor != Actor::User {
-            // The refusal is logged on the agent's own goal, if it has one.
+            // Log the refusal on the agent's own goal, if it has one.
             let own = find_place(context, &store, None)?.session_id;
             action::refuse_agent(&mut store, &own, "cleanup --delete", context.origin, context.now)?;
         }
@@ -97,7 +97,9 @@ pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> 
     if lines.is_empty() {
         lines.push("no orphaned goals".into());
     } else if !arguments.delete {
-        lines.push("/goal-adopt ID takes one over; /goal-cleanup --delete removes those older than 24 hours".into());
+        lines.push(
+            "use /goal-adopt ID to take one over, /goal-cleanup --delete to delete those older than 24 hours".into(),
+        );
     }
     let views =
         goals.iter().map(|goal| overview::goal_view(store.read(), goal, context.now)).collect::<Result<Vec<_>, _>>()?;

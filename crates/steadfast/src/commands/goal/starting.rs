@@ -1,7 +1,6 @@
-//! `goal start` and `goal adopt --native`: how a goal comes into being.
+//! `goal start` and `goal adopt --native`, which create goals.
 
-use serde_json::json;
-use steadfast_core::action::{self, Place};
+use steadfast_core::action;
 use steadfast_core::clock::Millis;
 use steadfast_core::goal::budget::{self, Budget, BudgetError};
 use steadfast_core::goal::{self, Actor, NewGoal};
@@ -12,11 +11,10 @@ use steadfast_core::session;
 use steadfast_core::store::Store;
 use steadfast_core::text;
 
-use super::{CommandContext, GoalOutput, count, find_place, refuse_foreign_session};
+use super::{CommandContext, GoalOutput, SessionGoal, count, find_place, refuse_foreign_session};
 use crate::cli::StartArgs;
 use crate::commands::runs::check_commands;
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
 
 pub(super) fn start(
     context: &CommandContext<'_>,
@@ -26,9 +24,9 @@ pub(super) fn start(
     let objective = goal::objective(&text_of(&arguments.objective))?;
     let budget = start_budget(&arguments, &objective, context.now)?;
     check_commands(&arguments.verify)?;
-    let hint = "the user can give it: /goal-start \"OBJECTIVE\" --verify CMD";
+    let hint = "ask the user to type /goal-start \"OBJECTIVE\" --verify CMD";
     refuse_agents_checks(context.origin.actor, &arguments.verify, hint)?;
-    // Nothing is created for a session that cannot be named.
+    // Find the session first: an unknown session must not leave an empty store behind.
     let known = Store::open_if_there(&context.paths.store)?;
     if known.is_none() && context.place.is_none() {
         session::resolve(None, flag, &context.directory)?;
@@ -48,10 +46,10 @@ pub(super) fn start(
         prompt::limits(&goal),
         view.next
     );
-    Ok(GoalOutput { output: CommandOutput { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+    Ok(GoalOutput::new(&view, goal, text))
 }
 
-/// An agent that chose how its work is checked would check nothing.
+/// An agent must not choose the checks of its own work.
 pub(in crate::commands) fn refuse_agents_checks(actor: Actor, verify: &[String], hint: &str) -> Result<(), CliError> {
     if actor.is_agent() && !verify.is_empty() {
         return Err(CliError::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
@@ -80,28 +78,25 @@ fn start_budget(arguments: &StartArgs, objective: &str, now: Millis) -> Result<B
 }
 
 /// Starts a goal with the objective of the agent's own goal feature.
-pub(super) fn adopt_native(
-    context: &CommandContext<'_>,
-    store: &mut Store,
-    place: &Place,
-) -> Result<GoalOutput, CliError> {
+pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> Result<GoalOutput, CliError> {
+    let SessionGoal { context, store, place } = &mut session;
     let Some(objective) = native::of_session(store.read(), &place.session_id)? else {
-        let hint = "`/goal OBJECTIVE` in the agent sets one; `steadfast goal start` needs none";
-        return Err(CliError::new(code::NOT_FOUND, "the agent's own goal feature pursues nothing here", hint));
+        let hint = "type `/goal OBJECTIVE` in the agent to set one, or run `steadfast goal start`";
+        return Err(CliError::new(code::NOT_FOUND, "the agent's own goal feature has no active goal here", hint));
     };
     let new = NewGoal { objective: goal::objective(&objective)?, ..NewGoal::default() };
     let goal = action::start(store, place, new, context.origin, context.now)?;
     let view = overview::goal_view(store.read(), &goal, context.now)?;
     let text = format!(
         "◎ Goal started: {}\nlimits: none\n\
-         next: type `/goal clear` in {}: while its own goal is active, that one drives and Steadfast only counts",
+         next: type `/goal clear` in {}; while its own goal is active, it drives the work and Steadfast only counts",
         text::headline(&goal.objective, 80),
         place.host.product(),
     );
-    Ok(GoalOutput { output: CommandOutput { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+    Ok(GoalOutput::new(&view, goal, text))
 }
 
-/// Joins the words of an objective; a slash command keeps its line breaks as words of their own.
+/// Joins the words of an objective. The slash parser passes line breaks as separate words.
 pub(super) fn text_of(words: &[String]) -> String {
     words.join(" ").replace(" \n ", "\n").replace("\n ", "\n")
 }
