@@ -54,9 +54,9 @@ impl CliError {
         Self { code, kind, message: message.into(), hint: hint.into(), is_list: false, faults: None }
     }
 
-    /// The command succeeded, but its output could not be written.
+    /// The output of a command could not be written.
     pub(crate) fn unwritten(error: &std::io::Error) -> Self {
-        let hint = "check where stdout goes; the command itself succeeded";
+        let hint = "check where stdout goes; changes that the command made are kept";
         Self::new(code::ENVIRONMENT, format!("cannot write output: {error}"), hint)
     }
 

@@ -186,14 +186,14 @@ fn a_broken_configuration_is_told_with_its_line() {
 }
 
 #[test]
-fn output_that_cannot_be_written_is_told_and_a_reader_that_went_away_is_not() {
+fn a_failed_write_to_stdout_is_an_error_and_a_closed_pipe_is_not() {
     let env = Env::new();
     for arguments in [&["loop", "types"][..], &["loop", "types", "--json"]] {
         let mut command = env.command(arguments);
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = command.stdout(full).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(4) && told.contains("cannot be written"), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(4) && stderr.contains("cannot write output"), "{stderr}");
         let mut child = env.command(arguments).stdout(std::process::Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         assert_eq!(child.wait().unwrap().code(), Some(0));

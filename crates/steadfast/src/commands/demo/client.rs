@@ -1,49 +1,36 @@
-//! The part Claude Code plays: it keeps the session file, runs the model's tools, calls `steadfast hook claude`
-//! at every event with the same JSON the real client sends, and obeys what comes back.
+//! The scripted client: it plays the steps as Claude Code would. It writes the session file, runs the model's tools, calls
+//! `steadfast hook claude` at every event with the JSON of the real client, and obeys the replies.
 
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::stage::{SESSION, Stage};
-use super::story::{StoryEvent, Voice, say, tell};
-use super::tool_server::ToolServer;
-use super::transcript::{Transcript, Usage};
+use super::folder::{DemoFolder, SESSION};
+use super::printer::Printer;
+use super::promise::Facts;
+use super::steps::{Answer, NEW_SESSION, OBJECTIVE, RESUMED_SESSION, SCRIPT, Step, Tool};
+use super::transcript::{Transcript, merged};
 
-/// How the client names a tool of the plugin's server.
+/// The prefix of the plugin's tools in Claude Code.
 const OWN_TOOLS: &str = "mcp__plugin_steadfast_steadfast__";
+/// The MCP version of Claude Code 2.1.
+const PROTOCOL: &str = "2025-06-18";
 
-/// What the model can do.
-pub(super) enum Tool {
-    Shell(&'static str),
-    Write(&'static str, &'static str),
-    /// Claims that the goal is met.
-    CompleteGoal,
-}
-
-/// One answer of the scripted model.
-pub(super) struct Answer {
-    pub(super) thought: Option<&'static str>,
-    pub(super) text: &'static str,
-    pub(super) tools: Vec<Tool>,
-    pub(super) usage: Usage,
-}
-
-pub(super) struct Client {
-    stage: Stage,
+struct ScriptedClient {
+    folder: DemoFolder,
+    printer: Printer,
     transcript: Transcript,
-    tools: ToolServer,
+    facts: Facts,
     prompt_id: String,
-    /// The running turn was started by a Stop hook.
-    continued: bool,
+    /// A Stop hook started the current turn.
+    is_continuation: bool,
 }
 
-/// A tool call that was made, as the hooks see it.
-struct Call {
+/// A tool call and its result, as the hooks see it.
+struct ToolCall {
     id: String,
     name: String,
     input: Value,
@@ -51,254 +38,299 @@ struct Call {
     is_error: bool,
 }
 
-impl Client {
-    pub(super) fn open(stage: Stage) -> anyhow::Result<Self> {
-        Ok(Self {
-            transcript: Transcript::open(stage.transcript(), &stage.project())?,
-            tools: ToolServer::start(&stage)?,
-            stage,
-            prompt_id: String::new(),
-            continued: false,
-        })
+/// Plays a new session until it is killed, or the rest of a killed one.
+pub(super) fn play(folder: DemoFolder, printer: Printer) -> anyhow::Result<()> {
+    let transcript = Transcript::open(folder.transcript(), &folder.project())?;
+    let (facts, steps) = if transcript.is_resumed() {
+        (serde_json::from_slice(&fs_err::read(folder.facts())?)?, RESUMED_SESSION)
+    } else {
+        (Facts::default(), NEW_SESSION)
+    };
+    let mut client =
+        ScriptedClient { folder, printer, transcript, facts, prompt_id: String::new(), is_continuation: false };
+    for step in steps {
+        let continues = client.step(step)?;
+        client.save_facts()?;
+        if !continues {
+            break;
+        }
+    }
+    if client.is_continuation {
+        client.printer.agent("(the script ends here, but the goal is still active)");
+    }
+    client.hook("SessionEnd", json!({"reason": "prompt_input_exit"}))?;
+    client.facts.session_ends += 1;
+    client.save_facts()
+}
+
+impl ScriptedClient {
+    /// Returns whether the session continues after this step.
+    fn step(&mut self, step: &Step) -> anyhow::Result<bool> {
+        match step {
+            Step::Heading(title) => self.printer.heading(title),
+            Step::Start(source) => self.start_session(source)?,
+            Step::SetGoal(flags) => self.set_goal(&format!("\"{OBJECTIVE}\" {flags}"))?,
+            Step::Prompt(text) => {
+                self.prompt_id = Uuid::new_v4().to_string();
+                self.printer.user(text);
+                self.submit(text, text)?;
+                self.print_budget()?;
+            }
+            Step::Answer(answer) => self.answer(answer)?,
+            Step::EndTurn(answer) => return self.end_turn(answer),
+            Step::Compact(summary) => self.compact(summary)?,
+            Step::Killed(answer) => self.die_in_turn(answer)?,
+        }
+        Ok(true)
     }
 
-    pub(super) fn is_resumed(&self) -> bool {
-        self.transcript.is_resumed()
-    }
-
-    pub(super) fn project(&self) -> std::path::PathBuf {
-        self.stage.project()
-    }
-
-    /// Starts or resumes the session; what Steadfast tells the model then.
-    pub(super) fn start_session(&mut self, source: &str) -> anyhow::Result<Option<String>> {
+    fn start_session(&mut self, source: &str) -> anyhow::Result<()> {
         let reply = self.hook("SessionStart", json!({"source": source}))?;
-        Ok(context(&reply))
+        if source != "startup" {
+            let reminder = context(&reply).unwrap_or_default();
+            let is_verbatim = reminder.lines().any(|line| line == OBJECTIVE);
+            let quoted = if is_verbatim { OBJECTIVE } else { "(missing)" };
+            let first = reminder.lines().next().unwrap_or_default();
+            self.printer.steadfast(&format!("{first}\nObjective: {quoted}"));
+            self.facts.reminders.push(is_verbatim);
+        }
+        Ok(())
     }
 
-    /// The user types one of Steadfast's slash commands.
-    pub(super) fn command(&mut self, name: &str, arguments: &str) -> anyhow::Result<()> {
+    /// The user types `/goal-start`.
+    fn set_goal(&mut self, arguments: &str) -> anyhow::Result<()> {
         self.prompt_id = Uuid::new_v4().to_string();
-        let prompt = format!("/{name} {arguments}");
-        say(Voice::User, &prompt)?;
-        let reply = self.hook(
-            "UserPromptExpansion",
-            json!({
-                "permission_mode": "default", "expansion_type": "slash_command", "command_name": name,
-                "command_args": arguments, "command_source": "user", "prompt": prompt,
-            }),
-        )?;
+        let prompt = format!("/goal-start {arguments}");
+        self.printer.user(&prompt);
+        let event = json!({
+            "permission_mode": "default", "expansion_type": "slash_command", "command_name": "goal-start",
+            "command_args": arguments, "command_source": "user", "prompt": prompt,
+        });
+        let reply = self.hook("UserPromptExpansion", event)?;
         if reply["decision"] == json!("block") {
             bail!("Steadfast refused {prompt}: {}", reply["reason"]);
         }
-        if let Some(message) = reply["systemMessage"].as_str() {
-            say(Voice::Steadfast, message)?;
-        }
-        let expanded = format!("<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>");
+        self.printer.steadfast(reply["systemMessage"].as_str().unwrap_or_default());
+        let expanded = format!("<command-name>/goal-start</command-name>\n<command-args>{arguments}</command-args>");
         self.submit(&prompt, &expanded)?;
-        if let Some(context) = context(&reply) {
-            self.transcript.user(&self.prompt_id, &json!(context), json!({"isMeta": true}))?;
-        }
-        Ok(())
-    }
-
-    /// The user types a prompt.
-    pub(super) fn prompt(&mut self, text: &str) -> anyhow::Result<()> {
-        self.prompt_id = Uuid::new_v4().to_string();
-        say(Voice::User, text)?;
-        self.submit(text, text)?;
-        tell(&StoryEvent::Accounted)
+        self.inject(context(&reply))
     }
 
     fn submit(&mut self, typed: &str, stored: &str) -> anyhow::Result<()> {
-        self.continued = false;
+        self.is_continuation = false;
         self.hook("UserPromptSubmit", json!({"permission_mode": "default", "prompt": typed}))?;
-        self.transcript.user(&self.prompt_id, &json!(stored), json!({}))?;
+        Ok(self.transcript.user(&self.prompt_id, &json!(stored), json!({}))?)
+    }
+
+    /// Writes text from a hook for the model.
+    fn inject(&mut self, text: Option<&str>) -> anyhow::Result<()> {
+        if let Some(text) = text {
+            self.transcript.user(&self.prompt_id, &json!(text), json!({"isMeta": true}))?;
+        }
         Ok(())
     }
 
-    /// The model answers: every block goes to the session file, then its tools run, then the hook hears of it.
-    pub(super) fn answer(&mut self, answer: &Answer) -> anyhow::Result<()> {
+    /// The model answers: write the answer, run its tools, call the hook.
+    fn answer(&mut self, answer: &Answer) -> anyhow::Result<()> {
         let mut calls = self.write_answer(answer)?;
         if calls.is_empty() {
             return Ok(());
         }
-        for (call, tool) in calls.iter_mut().zip(&answer.tools) {
+        for (call, tool) in calls.iter_mut().zip(answer.tools) {
             self.run_tool(call, tool)?;
         }
-        let made: Vec<Value> = calls
-            .iter()
-            .map(|call| {
-                json!({
-                    "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id,
-                    "tool_response": call.output,
-                })
-            })
-            .collect();
-        let reply = self.hook("PostToolBatch", json!({"permission_mode": "default", "tool_calls": made}))?;
-        tell(&StoryEvent::Accounted)?;
+        let calls: Vec<Value> =
+            calls.iter().map(|call| merged(call.event(), json!({"tool_response": call.output}))).collect();
+        let reply = self.hook("PostToolBatch", json!({"permission_mode": "default", "tool_calls": calls}))?;
+        self.print_budget()?;
         if let Some(warning) = context(&reply) {
-            say(Voice::Steadfast, warning.trim_start_matches("Steadfast: "))?;
-            tell(&StoryEvent::Warned)?;
-            self.transcript.user(&self.prompt_id, &json!(warning), json!({"isMeta": true}))?;
+            self.printer.steadfast(warning.trim_start_matches("Steadfast: "));
+            self.facts.warnings += 1;
         }
-        Ok(())
+        self.inject(context(&reply))
     }
 
-    /// Writes an answer and stops there: its tools have not run and no hook has heard of it.
-    pub(super) fn begin_answer(&mut self, answer: &Answer) -> anyhow::Result<()> {
-        self.write_answer(answer).map(drop)
-    }
-
-    fn write_answer(&mut self, answer: &Answer) -> anyhow::Result<Vec<Call>> {
-        let calls: Vec<Call> = answer.tools.iter().map(planned).collect();
+    fn write_answer(&mut self, answer: &Answer) -> anyhow::Result<Vec<ToolCall>> {
+        let calls: Vec<ToolCall> = answer.tools.iter().map(ToolCall::new).collect();
         let mut blocks = Vec::new();
-        if let Some(thought) = answer.thought {
-            blocks.push(json!({"type": "thinking", "thinking": thought, "signature": "c2NyaXB0ZWQ="}));
+        if !answer.thought.is_empty() {
+            blocks.push(json!({"type": "thinking", "thinking": answer.thought, "signature": "c2NyaXB0ZWQ="}));
         }
         blocks.push(json!({"type": "text", "text": answer.text}));
         for call in &calls {
             blocks.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}));
         }
-        let lines = self.transcript.answer(blocks, calls.is_empty(), answer.usage)?;
-        tell(&StoryEvent::Answered { tokens: answer.usage.counted(), lines })?;
-        say(Voice::Agent, answer.text)?;
+        self.transcript.answer(&blocks, calls.is_empty(), answer.usage)?;
+        self.facts.tokens += answer.usage.counted();
+        self.facts.answers += 1;
+        self.facts.lines += blocks.len();
+        self.printer.agent(answer.text);
         Ok(calls)
     }
 
-    fn run_tool(&mut self, call: &mut Call, tool: &Tool) -> anyhow::Result<()> {
+    fn run_tool(&mut self, call: &mut ToolCall, tool: &Tool) -> anyhow::Result<()> {
         match tool {
             Tool::Shell(script) => {
-                let shell = self.stage.command(Path::new("sh")).args(["-c", script]).output()?;
+                let shell = self.folder.command("sh").args(["-c", script]).output()?;
                 call.output = String::from_utf8_lossy(&shell.stdout).into_owned();
                 call.is_error = !shell.status.success();
-                let last = call.output.trim_end().lines().last().unwrap_or_default();
-                say(Voice::Client, format!("$ {script} → {last}"))?;
+                let last = call.output.trim_end().lines().next_back().unwrap_or_default();
+                self.printer.client(&format!("$ {script} → {last}"));
             }
-            Tool::Write(name, content) => {
-                fs_err::write(self.stage.project().join(name), content)?;
-                call.output = format!("{name} written");
+            Tool::Write(content) => {
+                fs_err::write(self.folder.project().join(SCRIPT), content)?;
+                call.output = format!("{SCRIPT} written");
             }
             Tool::CompleteGoal => self.complete_goal(call)?,
         }
         let result = json!([{
             "tool_use_id": call.id, "type": "tool_result", "content": call.output, "is_error": call.is_error,
         }]);
-        self.transcript.user(&self.prompt_id, &result, json!({}))?;
-        Ok(())
+        Ok(self.transcript.user(&self.prompt_id, &result, json!({}))?)
     }
 
-    fn complete_goal(&mut self, call: &mut Call) -> anyhow::Result<()> {
-        let seen = json!({
-            "permission_mode": "default", "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id,
-        });
-        let reply = self.hook("PreToolUse", seen)?;
+    fn complete_goal(&mut self, call: &mut ToolCall) -> anyhow::Result<()> {
+        let reply = self.hook("PreToolUse", merged(call.event(), json!({"permission_mode": "default"})))?;
         if reply["hookSpecificOutput"]["permissionDecision"] != json!("allow") {
             bail!("Steadfast's own tool was not allowed to run: {reply}");
         }
-        let result = self.tools.call("update_goal", &call.input, &call.id)?;
-        call.output = result.text;
-        call.is_error = result.is_error;
+        let result = self.call_tool("update_goal", call)?;
+        call.is_error = result["isError"] == json!(true);
+        call.output = result["content"][0]["text"].as_str().map_or_else(String::new, str::to_owned);
         if call.is_error {
-            say(Voice::Steadfast, gist(&call.output))?;
-            return tell(&StoryEvent::CompletionRefused);
+            self.facts.refused += 1;
+            let lines = call.output.lines().enumerate().filter(|(at, line)| *at == 0 || line.starts_with("FAIL"));
+            self.printer.steadfast(&lines.map(|(_, line)| line).collect::<Vec<_>>().join("\n"));
+        } else {
+            self.facts.accepted += 1;
+            let status = result["structuredContent"]["goal"]["status"].as_str().unwrap_or("unknown");
+            self.printer.steadfast(&format!("`sh check.sh` passed; the goal is {status}."));
         }
-        let status = result.structured["goal"]["status"].as_str().unwrap_or("unknown");
-        say(Voice::Steadfast, format!("`sh check.sh` passed; the goal is {status}."))?;
-        tell(&StoryEvent::CompletionAccepted)
+        Ok(())
+    }
+
+    /// Calls a tool of `steadfast mcp`, with the id under which the `PreToolUse` hook saw the call.
+    fn call_tool(&self, tool: &str, call: &ToolCall) -> anyhow::Result<Value> {
+        let mut server = self.folder.steadfast(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut requests = server.stdin.take().context("steadfast mcp has no stdin")?;
+        let replies = server.stdout.take().context("steadfast mcp has no stdout")?;
+        let info = json!({"name": "steadfast-demo", "version": env!("CARGO_PKG_VERSION")});
+        let hello = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": info});
+        let params = json!({"name": tool, "arguments": call.input, "_meta": {"claudecode/toolUseId": call.id}});
+        let messages = [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}),
+        ];
+        for message in messages {
+            writeln!(requests, "{message}")?;
+        }
+        let mut reply = Value::Null;
+        for line in BufReader::new(replies).lines() {
+            reply = serde_json::from_str(&line?)?;
+            if reply["id"] == json!(2) {
+                break;
+            }
+        }
+        drop(requests);
+        let status = server.wait()?;
+        if !status.success() || !reply["result"].is_object() {
+            bail!("steadfast mcp ended with {status}; its last reply was {reply}");
+        }
+        Ok(reply["result"].take())
     }
 
     /// The context is full: the client replaces the conversation by a summary.
-    pub(super) fn compact(&mut self, summary: &str, before: i64, after: i64) -> anyhow::Result<Option<String>> {
+    fn compact(&mut self, summary: &str) -> anyhow::Result<()> {
+        self.printer.client("context full: a summary without the goal replaces the conversation");
         self.hook("PreCompact", json!({"trigger": "auto", "custom_instructions": null}))?;
-        let told = self.start_session("compact")?;
-        // The real client, too, writes the boundary only after its hooks ran.
-        self.transcript.compaction(&self.prompt_id, summary, before, after)?;
-        tell(&StoryEvent::Compacted)?;
-        Ok(told)
+        self.start_session("compact")?;
+        // The real client, too, writes the boundary after its hooks ran.
+        self.transcript.compaction(&self.prompt_id, summary)?;
+        self.facts.compactions += 1;
+        Ok(())
     }
 
-    /// The model has nothing more to say. Returns whether Steadfast keeps it going.
-    pub(super) fn stop(&mut self, last: &Answer) -> anyhow::Result<bool> {
+    /// The model ends its turn. Returns whether Steadfast continues it.
+    fn end_turn(&mut self, last: &Answer) -> anyhow::Result<bool> {
         self.answer(last)?;
-        let reply = self.hook(
-            "Stop",
-            json!({
-                "permission_mode": "default", "stop_hook_active": self.continued, "last_assistant_message": last.text,
-                "background_tasks": [], "session_crons": [],
-            }),
-        )?;
-        let Some(reason) = reply["reason"].as_str().filter(|_| reply["decision"] == json!("block")) else {
-            return Ok(false);
-        };
-        self.continued = true;
-        let feedback = json!(format!("Stop hook feedback:\n{reason}"));
-        self.transcript.user(&self.prompt_id, &feedback, json!({"isMeta": true}))?;
-        say(Voice::Steadfast, reason.lines().next().unwrap_or_default())?;
-        tell(&StoryEvent::Continued)?;
-        Ok(true)
+        let event = json!({
+            "permission_mode": "default", "stop_hook_active": self.is_continuation, "last_assistant_message": last.text,
+            "background_tasks": [], "session_crons": [],
+        });
+        let reply = self.hook("Stop", event)?;
+        let reason = reply["reason"].as_str().filter(|_| reply["decision"] == json!("block"));
+        self.is_continuation = reason.is_some();
+        if let Some(reason) = reason {
+            self.inject(Some(&format!("Stop hook feedback:\n{reason}")))?;
+            self.printer.steadfast(reason.lines().next().unwrap_or_default());
+            self.facts.continuations += 1;
+        }
+        Ok(self.is_continuation)
     }
 
-    pub(super) fn end_session(self) -> anyhow::Result<()> {
-        self.hook("SessionEnd", json!({"reason": "prompt_input_exit"}))?;
-        self.tools.stop()?;
-        tell(&StoryEvent::SessionEnded)
+    /// Dies by SIGKILL with the answer on disk, its file half written, and no hook called.
+    fn die_in_turn(&mut self, answer: &Answer) -> anyhow::Result<()> {
+        self.write_answer(answer)?;
+        for tool in answer.tools {
+            if let Tool::Write(content) = tool {
+                let half: String = content.chars().take(content.len() / 2).collect();
+                fs_err::write(self.folder.project().join(SCRIPT), half)?;
+            }
+        }
+        self.save_facts()?;
+        self.printer.pause(2);
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)?;
+        bail!("the client survived SIGKILL")
+    }
+
+    fn print_budget(&self) -> anyhow::Result<()> {
+        let goal = self.folder.goal()?;
+        let number = |field: &str| goal[field].as_i64().unwrap_or_default();
+        self.printer.budget(number("total_tokens"), number("token_budget"));
+        Ok(())
+    }
+
+    fn save_facts(&self) -> anyhow::Result<()> {
+        Ok(fs_err::write(self.folder.facts(), serde_json::to_vec(&self.facts)?)?)
     }
 
     /// Runs the hook as the client does, and returns its reply; an empty reply is null.
-    fn hook(&self, event: &str, more: Value) -> anyhow::Result<Value> {
+    fn hook(&self, event: &str, fields: Value) -> anyhow::Result<Value> {
         let mut input = json!({
-            "session_id": SESSION, "transcript_path": self.transcript.path(), "cwd": self.stage.project(),
+            "session_id": SESSION, "transcript_path": self.transcript.path, "cwd": self.folder.project(),
             "hook_event_name": event,
         });
         if !self.prompt_id.is_empty() {
             input["prompt_id"] = json!(self.prompt_id);
         }
-        if let (Value::Object(input), Value::Object(more)) = (&mut input, more) {
-            input.extend(more);
-        }
-        let output = run_with_input(&mut self.stage.steadfast(&["hook", "claude"]), &input.to_string())
-            .with_context(|| format!("hook {event}"))?;
-        if output.trim().is_empty() {
+        let reply = self.folder.run(&["hook", "claude"], &merged(input, fields).to_string())?;
+        if reply.trim().is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_str(&output).with_context(|| format!("reply of hook {event}"))
+        serde_json::from_str(&reply).with_context(|| format!("reply of hook {event}"))
     }
 }
 
-fn planned(tool: &Tool) -> Call {
-    let (name, input) = match tool {
-        Tool::Shell(script) => ("Bash".to_owned(), json!({"command": script})),
-        Tool::Write(name, content) => ("Write".to_owned(), json!({"file_path": name, "content": content})),
-        Tool::CompleteGoal => {
-            (format!("{OWN_TOOLS}update_goal"), json!({"status": "complete", "completed_by": "self_update"}))
-        }
-    };
-    Call { id: format!("toolu_demo{}", Uuid::new_v4().simple()), name, input, output: String::new(), is_error: false }
-}
-
-/// What a hook wants the model to read.
-fn context(reply: &Value) -> Option<String> {
-    reply["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned)
-}
-
-/// The first line of a refusal, and what the check complained about.
-fn gist(refusal: &str) -> String {
-    let mut lines = refusal.lines();
-    let first = lines.next().unwrap_or_default();
-    let complaints = lines.filter(|line| line.starts_with("FAIL"));
-    std::iter::once(first).chain(complaints).collect::<Vec<_>>().join("\n")
-}
-
-fn run_with_input(command: &mut Command, input: &str) -> anyhow::Result<String> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(input.as_bytes())?;
+impl ToolCall {
+    fn new(tool: &Tool) -> Self {
+        let (name, input) = match tool {
+            Tool::Shell(script) => ("Bash".to_owned(), json!({"command": script})),
+            Tool::Write(content) => ("Write".to_owned(), json!({"file_path": SCRIPT, "content": content})),
+            Tool::CompleteGoal => {
+                (format!("{OWN_TOOLS}update_goal"), json!({"status": "complete", "completed_by": "self_update"}))
+            }
+        };
+        let id = format!("toolu_demo{}", Uuid::new_v4().simple());
+        Self { id, name, input, output: String::new(), is_error: false }
     }
-    let output = child.wait_with_output()?;
-    if !output.status.success() || !output.stderr.is_empty() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("ended with {}: {}", output.status, said.trim());
+
+    fn event(&self) -> Value {
+        json!({"tool_name": self.name, "tool_input": self.input, "tool_use_id": self.id})
     }
-    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// The text that a hook adds for the model.
+fn context(reply: &Value) -> Option<&str> {
+    reply["hookSpecificOutput"]["additionalContext"].as_str()
 }
