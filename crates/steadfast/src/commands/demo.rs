@@ -9,8 +9,8 @@ mod steps;
 mod transcript;
 
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::ExitStatus;
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus};
+use std::time::Instant;
 
 use anyhow::bail;
 use rustix::process::Signal;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use steadfast_core::text;
 
 use self::folder::{DemoFolder, SESSION};
-use self::printer::{DIM, GREEN, Printer, RED};
+use self::printer::{DIM, GREEN, Printer, RED, WIDTH};
 use self::promise::{Facts, FinalState};
 use crate::cli::DemoArgs;
 use crate::error::CliError;
@@ -30,7 +30,7 @@ const FAILED: u8 = 1;
 pub(crate) fn run(arguments: &DemoArgs) -> Result<CommandOutput, CliError> {
     if let Some(root) = &arguments.agent {
         let printer = Printer { to_stderr: false, fast: arguments.fast };
-        client::play(DemoFolder::at(root)?, printer).map_err(|error| failed(format!("scripted agent: {error:#}")))?;
+        client::play(&DemoFolder::at(root)?, &printer).map_err(|error| failed(format!("scripted agent: {error:#}")))?;
         return Ok(CommandOutput::default());
     }
     let started = Instant::now();
@@ -70,22 +70,19 @@ impl Demo {
         self.printer.pause(2);
 
         let mut status = self.run_client()?;
-        let is_killed = status.signal() == Some(Signal::KILL.as_raw());
-        let mut at_kill = Facts::default();
-        if is_killed {
-            at_kill = self.inspect_after_kill()?;
+        if status.signal() == Some(Signal::KILL.as_raw()) {
+            self.inspect_after_kill()?;
             status = self.run_client()?;
         }
         if !status.success() {
             bail!("the scripted agent ended with {status}");
         }
-        let Facts { unseen_at_kill, store_survived, .. } = at_kill;
-        let facts = Facts { kills: usize::from(is_killed), unseen_at_kill, store_survived, ..self.facts()? };
-        self.report(&facts)
+        self.report(&self.folder.facts()?)
     }
 
     fn run_client(&self) -> anyhow::Result<ExitStatus> {
-        let mut client = self.folder.client();
+        let mut client = Command::new(&self.folder.program);
+        client.args(["demo", "--agent"]).arg(&self.folder.root);
         if self.printer.fast {
             client.arg("--fast");
         }
@@ -95,12 +92,8 @@ impl Demo {
         Ok(client.status()?)
     }
 
-    fn facts(&self) -> anyhow::Result<Facts> {
-        Ok(serde_json::from_slice(&fs_err::read(self.folder.facts())?)?)
-    }
-
-    /// Checks the store right after the kill.
-    fn inspect_after_kill(&self) -> anyhow::Result<Facts> {
+    /// Checks the store right after the kill and adds the result to the facts.
+    fn inspect_after_kill(&self) -> anyhow::Result<()> {
         self.printer.labelled(
             "kill -9",
             RED.bold(),
@@ -109,38 +102,38 @@ impl Demo {
         let is_intact = self.folder.json(&["db", "check", "--json"])?["ok"] == json!(true);
         let goal = self.folder.goal()?;
         let counted = number(&goal, "total_tokens");
-        let facts = self.facts()?;
-        let unseen_at_kill = facts.tokens - counted;
-        self.printer.steadfast(&format!(
+        let mut facts = self.folder.facts()?;
+        facts.kills += 1;
+        facts.unseen_at_kill = facts.tokens - counted;
+        facts.store_survived = is_intact && goal["status"] == json!("active");
+        self.folder.save_facts(&facts)?;
+        let text = format!(
             "The store is {} and the goal is {}. {} tokens are counted; no hook has seen the last answer ({}) yet.",
             if is_intact { "intact" } else { "damaged" },
             goal["status"].as_str().unwrap_or("missing"),
             text::thousands(counted),
-            text::thousands(unseen_at_kill)
-        ));
+            text::thousands(facts.unseen_at_kill)
+        );
+        self.printer.labelled("steadfast", GREEN, &text);
         self.printer.pause(2);
-        Ok(Facts { unseen_at_kill, store_survived: is_intact && goal["status"] == json!("active"), ..facts })
+        Ok(())
     }
 
     /// Prints the goal, its events and the promises, and returns the summary.
     fn report(&self, facts: &Facts) -> anyhow::Result<Value> {
-        self.printer.heading("steadfast goal status");
-        for line in self.folder.run(&["goal", "status", "--session", SESSION], "")?.lines() {
-            self.printer.line(&format!("  {line}"));
+        for view in [&["goal", "status"][..], &["goal", "history", "--events"]] {
+            self.printer.heading(&format!("steadfast {}", view.join(" ")));
+            for line in self.folder.run(&[view, &["--session", SESSION]].concat(), "")?.lines() {
+                self.printer.line(text::head(&format!("  {line}"), WIDTH));
+            }
+            self.printer.pause(3);
         }
-        self.printer.pause(3);
-
         let mut history = self.folder.json(&["goal", "history", "--session", SESSION, "--format=json"])?;
-        let events: Vec<Value> = serde_json::from_value(history["events"].take())?;
-        self.printer.heading("steadfast goal history --events");
-        let first_ms = events.first().map_or(0, |event| number(event, "created_at_ms"));
-        for event in &events {
-            self.printer.line(&format!("  {}", event_row(event, first_ms)));
-        }
-        self.printer.pause(3);
-
-        let transcript = fs_err::read_to_string(self.folder.transcript())?;
-        let end = FinalState { goal: self.folder.goal()?, events, transcript };
+        let end = FinalState {
+            goal: self.folder.goal()?,
+            events: serde_json::from_value(history["events"].take())?,
+            transcript: fs_err::read_to_string(self.folder.transcript())?,
+        };
         let promises = promise::check(facts, &end);
         self.printer.heading("Promises");
         for promise in &promises {
@@ -160,18 +153,6 @@ impl Demo {
             "refused_completions": facts.refused, "budget_warnings": facts.warnings, "promises": promises,
         }))
     }
-}
-
-fn event_row(event: &Value, first_ms: i64) -> String {
-    let ms = number(event, "created_at_ms") - first_ms;
-    let seconds = Duration::from_millis(ms.unsigned_abs()).as_secs_f64();
-    let (before, after) = (event["status_before"].as_str(), event["status_after"].as_str());
-    let detail = match (before, after, event["tokens_delta"].as_i64()) {
-        (Some(before), Some(after), _) if before != after => format!("{before} → {after}"),
-        (_, _, Some(tokens)) => format!("+{}", text::thousands(tokens)),
-        _ => String::new(),
-    };
-    format!("{seconds:>6.2} s  {:<32}{detail}", event["kind"].as_str().unwrap_or_default()).trim_end().to_owned()
 }
 
 fn number(object: &Value, field: &str) -> i64 {

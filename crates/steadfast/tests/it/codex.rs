@@ -95,7 +95,8 @@ fn skills_are_answered_without_a_model_call() {
     assert_eq!(env.codex_stop("x", false), Value::Null, "a paused goal is not driven");
     env.codex_prompt("$goal-resume");
     assert_eq!(env.thread_status()["status"], "active");
-    assert_eq!(env.codex_prompt("$goal-planner make a plan"), Value::Null, "someone else's skill");
+    assert_eq!(env.codex_prompt("$goal-status now please")["decision"], "block");
+    assert_eq!(env.codex_prompt("$goal-planner make a plan"), Value::Null, "another program's skill");
 }
 
 #[test]

@@ -10,11 +10,13 @@ use serde_json::Value;
 use steadfast_core::env_vars;
 use steadfast_core::paths::create_private_dir;
 
+use super::promise::Facts;
+
 pub(super) const SESSION: &str = "0de30000-5eed-4a57-8a57-000000000001";
 
 pub(super) struct DemoFolder {
     pub(super) root: PathBuf,
-    program: PathBuf,
+    pub(super) program: PathBuf,
 }
 
 impl DemoFolder {
@@ -42,16 +44,13 @@ impl DemoFolder {
         self.root.join("home/.claude/projects").join(folder).join(format!("{SESSION}.jsonl"))
     }
 
-    /// The facts that the scripted client recorded.
-    pub(super) fn facts(&self) -> PathBuf {
-        self.root.join("facts.json")
+    pub(super) fn save_facts(&self, facts: &Facts) -> anyhow::Result<()> {
+        Ok(fs_err::write(self.root.join("facts.json"), serde_json::to_vec(facts)?)?)
     }
 
-    /// The scripted client as a process of its own, which the demo can kill.
-    pub(super) fn client(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(["demo", "--agent"]).arg(&self.root);
-        command
+    /// The facts that the scripted client recorded.
+    pub(super) fn facts(&self) -> anyhow::Result<Facts> {
+        Ok(serde_json::from_slice(&fs_err::read(self.root.join("facts.json"))?)?)
     }
 
     /// A command that sees only this folder and the search path.
@@ -82,12 +81,8 @@ impl DemoFolder {
     pub(super) fn run(&self, arguments: &[&str], stdin: &str) -> anyhow::Result<String> {
         let line = format!("steadfast {}", arguments.join(" "));
         let mut command = self.steadfast(arguments);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .with_context(|| line.clone())?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| line.clone())?;
         if let Some(mut pipe) = child.stdin.take() {
             pipe.write_all(stdin.as_bytes())?;
         }

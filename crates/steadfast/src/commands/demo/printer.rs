@@ -7,16 +7,15 @@ use steadfast_core::text;
 
 use crate::output;
 
-const WIDTH: usize = 80;
+pub(super) const WIDTH: usize = 80;
 const LABEL: usize = 11;
 const BAR: usize = 24;
 
 pub(super) const PLAIN: Style = Style::new();
 pub(super) const DIM: Style = PLAIN.dimmed();
-pub(super) const GREEN: Style = PLAIN.fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green)));
-pub(super) const YELLOW: Style = PLAIN.fg_color(Some(anstyle::Color::Ansi(AnsiColor::Yellow)));
-pub(super) const RED: Style = PLAIN.fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red)));
-const CYAN: Style = PLAIN.fg_color(Some(anstyle::Color::Ansi(AnsiColor::Cyan)));
+pub(super) const GREEN: Style = AnsiColor::Green.on_default();
+pub(super) const YELLOW: Style = AnsiColor::Yellow.on_default();
+pub(super) const RED: Style = AnsiColor::Red.on_default();
 
 pub(super) struct Printer {
     /// With `--json`, stdout has only the summary.
@@ -46,22 +45,6 @@ impl Printer {
         self.pause(1);
     }
 
-    pub(super) fn user(&self, text: &str) {
-        self.labelled("user", YELLOW, text);
-    }
-
-    pub(super) fn agent(&self, text: &str) {
-        self.labelled("agent", PLAIN, text);
-    }
-
-    pub(super) fn client(&self, text: &str) {
-        self.labelled("client", DIM, text);
-    }
-
-    pub(super) fn steadfast(&self, text: &str) {
-        self.labelled("steadfast", GREEN, text);
-    }
-
     /// Prints a label and, in the column beside it, the wrapped text.
     pub(super) fn labelled(&self, mut label: &str, style: Style, text: &str) {
         for paragraph in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -76,11 +59,7 @@ impl Printer {
     pub(super) fn budget(&self, used: i64, budget: i64) {
         let percent = used.saturating_mul(100) / budget.max(1);
         let filled = usize::try_from(percent).unwrap_or(0).min(100) * BAR / 100;
-        let style = match percent {
-            ..80 => CYAN,
-            80..100 => YELLOW,
-            _ => RED,
-        };
+        let style = if percent < 80 { GREEN } else { YELLOW };
         let bar = format!("{style}{}{style:#}{}", "█".repeat(filled), "░".repeat(BAR.saturating_sub(filled)));
         let numbers = format!("{} of {} tokens, {percent} %", text::thousands(used), text::thousands(budget));
         self.line(&format!("  {:<LABEL$}{bar} {numbers}", "budget"));

@@ -58,42 +58,34 @@ pub(super) fn check(facts: &Facts, end: &FinalState) -> Vec<Promise> {
     let counted = goal["total_tokens"].as_i64().unwrap_or(-1);
     let budget = goal["token_budget"].as_i64().unwrap_or_default();
     let promise = |name, held, text| Promise { name, held, text };
+    let Facts { answers, lines, warnings, continuations, reminders, refused, accepted, kills, .. } = facts;
+    let (used, seen, unseen) = (thousands(facts.tokens), thousands(counted), thousands(facts.unseen_at_kill));
+    let (left, limit, added_up) =
+        (thousands(budget - counted), thousands(budget), thousands(end.tokens_line_by_line()));
+    let reminded = reminders.iter().filter(|verbatim| **verbatim).count();
     vec![
         promise(
             "exact",
             counted == facts.tokens && facts.tokens > 0,
             format!(
-                "The model used {} tokens in {} answers; Steadfast counted {}. The transcript repeats them on {} lines, \
-                 which add up to {}.",
-                thousands(facts.tokens),
-                facts.answers,
-                thousands(counted),
-                facts.lines,
-                thousands(end.tokens_line_by_line())
+                "The model used {used} tokens in {answers} answers; Steadfast counted {seen}. The transcript repeats \
+                 them on {lines} lines, which add up to {added_up}."
             ),
         ),
         promise(
             "budget",
             facts.warnings == 1 && end.count("limit_warning") == 1 && (1..budget).contains(&counted),
-            format!(
-                "{} warning at 80 %; the goal ended with {} of {} tokens left.",
-                facts.warnings,
-                thousands(budget - counted),
-                thousands(budget)
-            ),
+            format!("{warnings} warning at 80 %; the goal ended with {left} of {limit} tokens left."),
         ),
         promise(
             "driven",
             facts.continuations == 2 && end.count("continuation_injected") == 2 && facts.session_ends == 1,
-            format!("Steadfast continued {} turns; the session ended after the goal.", facts.continuations),
+            format!("Steadfast continued {continuations} turns; the session ended after the goal."),
         ),
         promise(
             "memory",
             facts.compactions == 1 && facts.reminders == [true, true] && goal["accounting_uncertain"] == json!(false),
-            format!(
-                "The model got the objective again, word for word, {} times: after the compaction and after the kill.",
-                facts.reminders.iter().filter(|verbatim| **verbatim).count()
-            ),
+            format!("The objective came back word for word {reminded} times: after the compaction and after the kill."),
         ),
         promise(
             "kill -9",
@@ -103,10 +95,8 @@ pub(super) fn check(facts: &Facts, end: &FinalState) -> Vec<Promise> {
                 && end.count("session_resumed") == 1
                 && end.count("goal_created") == 1,
             format!(
-                "{} agent killed in the middle of a turn. The store stayed intact, and the {} tokens that no hook had seen \
-                 were counted once, after the resume.",
-                facts.kills,
-                thousands(facts.unseen_at_kill)
+                "{kills} agent killed in the middle of a turn. The store stayed intact, and the {unseen} tokens that no \
+                 hook had seen were counted once, after the resume."
             ),
         ),
         promise(
@@ -115,10 +105,7 @@ pub(super) fn check(facts: &Facts, end: &FinalState) -> Vec<Promise> {
                 && (facts.refused, facts.accepted) == (1, 1)
                 && (end.count("verification_failed"), end.count("verification_passed")) == (1, 1)
                 && goal["last_verification"]["exit_code"] == json!(0),
-            format!(
-                "{} \"done\" refused because `sh check.sh` failed, {} accepted after it passed.",
-                facts.refused, facts.accepted
-            ),
+            format!("{refused} \"done\" refused because `sh check.sh` failed, {accepted} accepted after it passed."),
         ),
     ]
 }

@@ -2,7 +2,7 @@
 //! message has its own line, which repeats the message's id and usage.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use steadfast_core::clock;
@@ -16,20 +16,22 @@ const MODEL: &str = "claude-opus-4-8";
 
 pub(super) struct Transcript {
     pub(super) path: PathBuf,
+    /// The prompt that started the current turn.
+    pub(super) prompt_id: String,
     directory: PathBuf,
     last_uuid: Option<String>,
 }
 
 impl Transcript {
     /// Opens a new file, or the file of a session that is resumed.
-    pub(super) fn open(path: PathBuf, directory: &Path) -> std::io::Result<Self> {
+    pub(super) fn open(path: PathBuf, directory: PathBuf) -> std::io::Result<Self> {
         let written = if path.exists() { fs_err::read_to_string(&path)? } else { String::new() };
         let last_line = written.lines().next_back().and_then(|line| serde_json::from_str::<Value>(line).ok());
         if let Some(folder) = path.parent() {
             fs_err::create_dir_all(folder)?;
         }
         let last_uuid = last_line.and_then(|line| line["uuid"].as_str().map(str::to_owned));
-        Ok(Self { path, directory: directory.to_owned(), last_uuid })
+        Ok(Self { path, prompt_id: String::new(), directory, last_uuid })
     }
 
     pub(super) fn is_resumed(&self) -> bool {
@@ -37,27 +39,25 @@ impl Transcript {
     }
 
     /// Writes a message from the user, a hook or a tool.
-    pub(super) fn user(&mut self, prompt_id: &str, content: &Value, extra: Value) -> std::io::Result<()> {
-        let line = json!({"promptId": prompt_id, "type": "user", "message": {"role": "user", "content": content}});
+    pub(super) fn user(&mut self, content: &Value, extra: Value) -> std::io::Result<()> {
+        let line = json!({"promptId": self.prompt_id, "type": "user", "message": {"role": "user", "content": content}});
         self.write(merged(line, extra))
     }
 
     /// Writes an answer of the model, one line per block.
     pub(super) fn answer(&mut self, blocks: &[Value], ends_turn: bool, usage: Usage) -> std::io::Result<()> {
         let id = Uuid::new_v4().simple().to_string();
-        let Usage(input, cache_creation, cache_read, output) = usage;
+        let [input, cache_creation, cache_read, output] = usage;
         let usage = json!({
             "input_tokens": input, "cache_creation_input_tokens": cache_creation,
             "cache_read_input_tokens": cache_read, "output_tokens": output,
-            "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0}, "service_tier": "standard",
             "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": cache_creation},
-            "inference_geo": "", "iterations": [], "speed": "standard",
+            "service_tier": "standard", "speed": "standard",
         });
         for block in blocks {
             let message = json!({
                 "id": format!("msg_demo{id}"), "type": "message", "role": "assistant", "model": MODEL,
-                "content": [block], "stop_reason": if ends_turn { "end_turn" } else { "tool_use" },
-                "stop_sequence": null, "usage": usage, "stop_details": null,
+                "content": [block], "stop_reason": if ends_turn { "end_turn" } else { "tool_use" }, "usage": usage,
             });
             self.write(json!({"message": message, "requestId": format!("req_demo{id}"), "type": "assistant"}))?;
         }
@@ -65,19 +65,14 @@ impl Transcript {
     }
 
     /// Writes a compaction: the boundary, and the summary with which the model continues.
-    pub(super) fn compaction(&mut self, prompt_id: &str, summary: &str) -> std::io::Result<()> {
+    pub(super) fn compaction(&mut self, summary: &str) -> std::io::Result<()> {
         let parent = self.last_uuid.take();
         self.write(json!({
             "type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": false,
             "level": "info", "logicalParentUuid": parent,
             "compactMetadata": {"trigger": "auto", "preTokens": 29_400, "postTokens": 900, "durationMs": 377},
         }))?;
-        let text = format!(
-            "This session is being continued from a previous conversation that ran out of context. The summary \
-             below covers the earlier portion of the conversation.\n\nSummary:\n{summary}"
-        );
-        let extra = json!({"isVisibleInTranscriptOnly": true, "isCompactSummary": true});
-        self.user(prompt_id, &json!(text), extra)
+        self.user(&json!(summary), json!({"isVisibleInTranscriptOnly": true, "isCompactSummary": true}))
     }
 
     fn write(&mut self, line: Value) -> std::io::Result<()> {

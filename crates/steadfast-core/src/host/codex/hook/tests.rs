@@ -46,7 +46,7 @@ fn captured_events_are_understood() {
     assert_eq!(event_of("SessionEnd.json"), Some(HookEvent::SessionEnd { reason: "other".into() }));
     assert_eq!(event_of("UserPromptSubmit.json"), Some(HookEvent::Prompt { typed: true }));
     assert_eq!(event_of("UserPromptSubmit.exec-slash-goal.json"), Some(HookEvent::Prompt { typed: true }));
-    let status = HookEvent::Command { verb: "status".into(), arguments: String::new() };
+    let status = HookEvent::Command { verb: "status".into(), arguments: "now please".into() };
     assert_eq!(event_of("UserPromptSubmit.skill-mention.json"), Some(status));
     let stop = |after_continuation, said: &str| {
         Some(HookEvent::Stop { after_continuation, last_message: Some(said.into()), background_work: false })
