@@ -25,12 +25,12 @@ use steadfast_core::{log, paths};
 use crate::error::CliError;
 use crate::output::CommandOutput;
 
-/// Who typed this command: a person, or an agent in its shell.
+/// Who runs this command: the user, or an agent in its shell.
 fn caller() -> Actor {
     if process::is_inside_agent() { Actor::Worker } else { Actor::User }
 }
 
-/// Serves the tools until the agent closes its end.
+/// Serves the tools until the agent closes stdin.
 pub(crate) fn mcp(db: Option<&Path>) -> Result<CommandOutput, CliError> {
     let paths = Paths::find(db)?;
     crate::mcp::serve(&paths).map_err(|error| {
@@ -40,14 +40,19 @@ pub(crate) fn mcp(db: Option<&Path>) -> Result<CommandOutput, CliError> {
     Ok(CommandOutput::default())
 }
 
-/// Runs one attempt to its end; what goes wrong is read by the engine from the attempt's directory.
-pub(crate) fn keep_attempt(directory: &Path) -> Result<CommandOutput, CliError> {
-    steadfast_engine::shim::exec(directory)
-        .map_err(|error| CliError::new(crate::error::code::USAGE, error.to_string(), "the engine calls this itself"))?;
+/// Supervises one attempt until it ends. The engine reads errors from the attempt's directory.
+pub(crate) fn supervise_attempt(directory: &Path) -> Result<CommandOutput, CliError> {
+    steadfast_engine::shim::exec(directory).map_err(|error| {
+        CliError::new(
+            crate::error::code::USAGE,
+            error.to_string(),
+            "this command is for the engine; use `steadfast loop` or `steadfast run`",
+        )
+    })?;
     Ok(CommandOutput::default())
 }
 
-/// Writes to the log when nothing else is known, not even the store.
+/// Writes to the log when the store is unknown.
 pub(crate) fn log_failure(message: &str) {
     if let Ok(home) = paths::home() {
         log::line(&home.join("log").join("hooks.log"), message);

@@ -1,5 +1,5 @@
-//! The `steadfast` command. This file only parses, dispatches and turns failures into exit codes; a hook never
-//! exits with 2 by accident, since that code means "block" to the hosts.
+//! The `steadfast` command: parses arguments, calls a command and turns errors into exit codes. A hook never exits with
+//! 2 by accident, since that code means "block" to the hosts.
 
 mod cli;
 mod codex_skills;
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Command::Doctor(_) => commands::doctor::run(cli.db.as_deref()),
         Command::Db(arguments) => commands::db::run(cli.db.as_deref(), &arguments),
         Command::Demo(arguments) => commands::demo::run(&arguments),
-        Command::Exec { directory } => commands::keep_attempt(&directory),
+        Command::Exec { directory } => commands::supervise_attempt(&directory),
         Command::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
     finished(output, format)
@@ -52,19 +52,19 @@ fn finished(output: Result<output::CommandOutput, CliError>, format: Format) -> 
     match output {
         Ok(output) => match output::print(&output, format) {
             Ok(()) => ExitCode::from(output.code),
-            // There is only the other stream left.
+            // stdout failed, so report the error on stderr even with `--json`.
             Err(error) => failed(&CliError::unwritten(&error), Format::Text),
         },
-        Err(failure) => failed(&failure, format),
+        Err(error) => failed(&error, format),
     }
 }
 
-fn failed(failure: &CliError, format: Format) -> ExitCode {
-    output::print_error(failure, format);
-    ExitCode::from(failure.code)
+fn failed(error: &CliError, format: Format) -> ExitCode {
+    output::print_error(error, format);
+    ExitCode::from(error.code)
 }
 
-/// Prints help where it was asked for; everything else clap complains about is a usage error.
+/// Prints help if the user asked for it; every other error of clap is a usage error.
 fn usage(error: &clap::Error, format: Format) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
@@ -80,7 +80,7 @@ fn usage(error: &clap::Error, format: Format) -> ExitCode {
     }
 }
 
-/// A bug must not show a backtrace; in a hook it must not even be noticed by the client.
+/// Replaces the backtrace of a panic by one line; a hook prints nothing and exits with 0.
 fn silence_panics(fail_open: bool) {
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `steadfast db`: where the store is, a hot copy of it, its health, and goals from other stores.
+//! `steadfast db`: prints the path of the store, backs it up, checks it, and imports goals from other stores.
 
 use std::path::{Path, PathBuf};
 
@@ -33,8 +33,8 @@ fn backup(paths: &Paths, target: Option<&Path>) -> Result<CommandOutput, CliErro
     let stamp = clock::to_rfc3339(clock::now()).replace(':', "");
     let target = target.map_or_else(|| PathBuf::from(format!("{}.{stamp}.bak", paths.store.display())), Path::to_owned);
     if target.exists() {
-        let hint = "give another name; a backup is never overwritten";
-        return Err(CliError::new(code::USAGE, format!("{} exists", target.display()), hint));
+        let hint = "choose another path; backups are never overwritten";
+        return Err(CliError::new(code::USAGE, format!("{} already exists", target.display()), hint));
     }
     store.backup_to(&target)?;
     let text = target.display().to_string();
@@ -55,12 +55,16 @@ fn import(paths: &Paths, path: &Path) -> Result<CommandOutput, CliError> {
         fs_err::canonicalize(a).ok().zip(fs_err::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
     };
     if same(path, &paths.store) {
-        return Err(CliError::new(code::USAGE, "that is this store itself", "name the other goals.db"));
+        return Err(CliError::new(
+            code::USAGE,
+            "cannot import a store into itself",
+            "give the path of the other goals.db",
+        ));
     }
     let mut store = Store::open(&paths.store)?;
     let report = store.import(path)?;
     let text = format!(
-        "imported {} goals ({} of them into the history) and {} events; {} goals were here already",
+        "imported {} goals ({} of them into the history) and {} events; {} goals already existed",
         report.goals + report.to_history,
         report.to_history,
         report.events,

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use steadfast_core::text;
 
 use self::folder::{DemoFolder, SESSION};
-use self::printer::{DIM, GREEN, Printer, RED, WIDTH};
+use self::printer::{DIM, GREEN, Printer, RED};
 use self::promise::{Facts, FinalState};
 use crate::cli::DemoArgs;
 use crate::error::CliError;
@@ -124,7 +124,9 @@ impl Demo {
         for view in [&["goal", "status"][..], &["goal", "history", "--events"]] {
             self.printer.heading(&format!("steadfast {}", view.join(" ")));
             for line in self.folder.run(&[view, &["--session", SESSION]].concat(), "")?.lines() {
-                self.printer.line(text::head(&format!("  {line}"), WIDTH));
+                // The payload of an event is too long for the screen.
+                let row = line.split("  {").next().unwrap_or_default();
+                self.printer.line(&format!("  {row}"));
             }
             self.printer.pause(3);
         }

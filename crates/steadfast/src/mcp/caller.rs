@@ -1,5 +1,6 @@
-//! Whose call it is. The environment's session id goes stale after `/clear` and `--continue`, so the note that
-//! the `PreToolUse` hook of this very call left in the store comes first. Codex names the session with every call.
+//! Finds the session and actor of a tool call. The session id in the environment goes stale after `/clear` and
+//! `--continue`, so the note that the call's `PreToolUse` hook left in the store comes first. Codex sends the session id
+//! with every call.
 
 use std::time::{Duration, Instant};
 
@@ -12,20 +13,20 @@ use steadfast_core::store::{Origin, ToolCall};
 
 use super::store_handle::{StoreHandle, ToolError};
 
-/// The hook runs before the call, yet its write may land a moment later.
+/// The hook starts before the call, but its write may finish later.
 const NOTE_WAIT: Duration = Duration::from_millis(300);
 const NOTE_STEP: Duration = Duration::from_millis(10);
 
-/// What the client tells with a call.
+/// What the client sends with a call.
 #[derive(Debug, Default)]
 pub(super) struct CallMeta {
-    /// Claude Code names the call, which its `PreToolUse` hook has announced.
+    /// The id of the call from Claude Code, which its `PreToolUse` hook has seen.
     pub(super) tool_use_id: Option<String>,
-    /// Codex names the session itself.
+    /// The session id from Codex.
     pub(super) codex_session: Option<String>,
 }
 
-/// The session a call belongs to, and who in it made the call.
+/// The session of a call, and the actor that made it.
 pub(super) struct ToolCaller {
     pub(super) host: Host,
     pub(super) session_id: String,
@@ -61,7 +62,7 @@ pub(super) fn find(handle: &StoreHandle, call: &CallMeta) -> Result<ToolCaller, 
 fn wait_for_note(handle: &StoreHandle, tool_use_id: &str) -> Result<Option<ToolCall>, ToolError> {
     let deadline = Instant::now() + NOTE_WAIT;
     loop {
-        // The store is released between two looks, and a hook leaves no note in a store that does not exist.
+        // Release the store between two reads. Without a store there is no note to wait for.
         let looked = handle.look_up(|store| Ok(Some(store.read().tool_call(tool_use_id)?)))?;
         match looked {
             Some(None) if Instant::now() < deadline => std::thread::sleep(NOTE_STEP),
@@ -70,9 +71,9 @@ fn wait_for_note(handle: &StoreHandle, tool_use_id: &str) -> Result<Option<ToolC
     }
 }
 
-/// What the client itself notes about the session it runs now, else what it told us when it started us.
+/// The session that the client's own files name, else the one in the server's environment.
 fn session_without_note(handle: &StoreHandle) -> Result<String, ToolError> {
-    let unknown = || ToolError::new("no session is known for this call", "run `steadfast doctor`");
+    let unknown = || ToolError::new("unknown session", "run `steadfast doctor`");
     let client = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
     let id = match client.and_then(claude::session_of_client) {
         Some(id) => id,

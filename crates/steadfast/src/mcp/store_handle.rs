@@ -1,5 +1,5 @@
-//! The store as the server holds it: opened as soon as it exists, kept open from then on, and opened
-//! anew after a failure or when the file was replaced under us.
+//! The server's handle on the store: opens it as soon as it exists, keeps it open, and reopens it after an error or when
+//! the file was replaced.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,7 +10,7 @@ use steadfast_core::action::ActionError;
 use steadfast_core::paths::Paths;
 use steadfast_core::store::{Store, StoreError};
 
-/// Why a tool refused: one message, and what to do about it.
+/// Why a tool refused a call, with a hint for the model.
 #[derive(Debug)]
 pub(super) enum ToolError {
     Action(ActionError),
@@ -64,18 +64,18 @@ impl StoreHandle {
         Self { paths: paths.clone(), opened: Mutex::new(None) }
     }
 
-    /// Opens a store that exists, so that hooks of this session are not the last to close it: that one folds the
-    /// log back, with two more flushes to the disk. A failure is told by the first call that needs the store.
-    pub(super) fn hold(&self) {
+    /// Opens an existing store, so that hooks of this session are not the last to close it: the last close checkpoints
+    /// the WAL, which costs two more flushes. Errors are reported by the first call that needs the store.
+    pub(super) fn open_early(&self) {
         let _ = self.look_up(|_| Ok(Some(())));
     }
 
-    /// Works with the store, which must exist.
+    /// Runs `work` with the store, which must exist.
     pub(super) fn store<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, ToolError>) -> Result<T, ToolError> {
         self.with(Store::open_existing, work)
     }
 
-    /// Works with the store, which is created if need be.
+    /// Runs `work` with the store, which is created if it does not exist.
     pub(super) fn store_or_new<T>(
         &self,
         work: impl FnOnce(&mut Store) -> Result<T, ToolError>,
@@ -83,13 +83,13 @@ impl StoreHandle {
         self.with(Store::open, work)
     }
 
-    /// Looks something up; a store that does not exist holds nothing.
+    /// Like `store`, but returns `None` if the store does not exist.
     pub(super) fn look_up<T>(
         &self,
         work: impl FnOnce(&mut Store) -> Result<Option<T>, ToolError>,
     ) -> Result<Option<T>, ToolError> {
         match self.store(work) {
-            Err(failure) if failure.is_missing_store() => Ok(None),
+            Err(error) if error.is_missing_store() => Ok(None),
             other => other,
         }
     }
@@ -99,10 +99,10 @@ impl StoreHandle {
         open: fn(&Path) -> Result<Store, StoreError>,
         work: impl FnOnce(&mut Store) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
-        // A call that panicked left no half-done work behind: SQLite rolled its transaction back.
+        // A call that panicked left nothing half done: SQLite rolled its transaction back.
         let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let path = &self.paths.store;
-        // A store that was moved away or restored from a backup must not live on in our open file.
+        // Do not keep using a file that was moved away or restored from a backup.
         let kept = slot.take().filter(|opened| file_id(path) == Some(opened.file));
         let mut opened = match kept {
             Some(opened) => opened,
@@ -110,12 +110,12 @@ impl StoreHandle {
                 Opened { store: open(path)?, file: file_id(path).ok_or_else(|| StoreError::Missing(path.clone()))? }
             }
         };
-        let done = work(&mut opened.store);
+        let result = work(&mut opened.store);
         let store_failed =
-            matches!(&done, Err(ToolError::Action(ActionError::Store(error))) if !matches!(error, StoreError::Stale));
+            matches!(&result, Err(ToolError::Action(ActionError::Store(error))) if !matches!(error, StoreError::Stale));
         if !store_failed {
             *slot = Some(opened);
         }
-        done
+        result
     }
 }

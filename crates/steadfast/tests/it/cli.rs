@@ -209,7 +209,7 @@ fn the_store_can_be_found_copied_and_checked() {
     assert_eq!((&imported["goals"], &imported["events"]), (&json!(1), &json!(1)));
     let again = other.run(&["db", "import", copy.to_str().unwrap(), "--json"]).json();
     assert_eq!((&again["goals"], &again["events"], &again["already_here"]), (&json!(0), &json!(0), &json!(1)));
-    env.run(&["db", "import", env.store().to_str().unwrap()]).fails_with(1, "this store itself");
+    env.run(&["db", "import", env.store().to_str().unwrap()]).fails_with(1, "into itself");
 }
 
 #[test]

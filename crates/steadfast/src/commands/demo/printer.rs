@@ -7,7 +7,7 @@ use steadfast_core::text;
 
 use crate::output;
 
-pub(super) const WIDTH: usize = 80;
+const WIDTH: usize = 80;
 const LABEL: usize = 11;
 const BAR: usize = 24;
 
