@@ -1,4 +1,4 @@
-//! The command line, as clap types. What a flag means is in the command's own file.
+//! The command line as clap types. Each command's file says what its flags do.
 
 mod frequent;
 mod runs;
@@ -13,10 +13,10 @@ pub(crate) use runs::{
     ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
 
-const ABOUT: &str = "Keeps coding agents on the job: durable goals, budgets that hold, completion that is checked";
+const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budgets, verified completion";
 
-/// How the engine calls us to keep an attempt.
-const KEEPER: &str = "__exec";
+/// The hidden command with which the engine starts the supervisor of an attempt.
+const SUPERVISOR: &str = "__exec";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -26,16 +26,16 @@ const KEEPER: &str = "__exec";
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = "Examples:
-  steadfast demo                 see what it does, with nothing else installed
-  steadfast setup claude         hook it into Claude Code; then type /goal-start there
-  steadfast setup codex          hook it into Codex; then type $goal-start there
-  steadfast goal status          the goal of the session in this directory
+  steadfast demo                 See what it does; needs no account
+  steadfast setup claude         Install the Claude Code hooks; then type /goal-start there
+  steadfast setup codex          Install the Codex hooks; then type $goal-start there
+  steadfast goal status          Show the goal of the session in this directory
   steadfast run \"All tests pass\" --verify \"cargo test\"
-  steadfast loop run work        a fresh agent for each task until none is left
-  steadfast doctor               everything in order?"
+  steadfast loop run work        Start a fresh agent for each task until none is left
+  steadfast doctor               Check the installation"
 )]
 pub(crate) struct Cli {
-    /// Use this store instead of the usual one
+    /// Use this store instead of the default one
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) db: Option<PathBuf>,
 
@@ -45,46 +45,46 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start, watch and steer the goal of a session
+    /// Start, show and control the goal of a session
     Goal(GoalArgs),
-    /// Look at, search and forget what is remembered of sessions
+    /// Show, search and delete session memory
     Session(session::SessionArgs),
-    /// Pursue an objective with fresh agents, headless, until it is verified or a limit is reached
+    /// Pursue an objective without a terminal until it is verified or a limit is reached
     Run(RunArgs),
-    /// Run an agent again and again until a rule holds: start, watch, kill, resume
+    /// Run an agent repeatedly until a completion rule holds
     Loop(LoopArgs),
-    /// Run several loops one after the other, each with what the last one put out
+    /// Run loops in sequence, each with the output of the one before
     Pipeline(PipelineArgs),
-    /// Show what all sessions on this machine used: tokens and money, by day, month, session, block, model or run
+    /// Show the tokens and cost of all sessions on this machine
     Usage(UsageArgs),
-    /// Answer a hook of an agent (JSON on stdin); agents call this
+    /// Answer an agent's hook, JSON on stdin (agents call this)
     Hook(HookArgs),
-    /// Serve the goal tools to an agent over stdio; agents call this
+    /// Serve the goal tools over stdio (agents call this)
     Mcp,
-    /// Print a short line for an agent's status bar (JSON on stdin)
+    /// Print a line for an agent's status bar, JSON on stdin
     Statusline(StatuslineArgs),
-    /// Hook steadfast into an agent, or out again
+    /// Install steadfast into an agent, or remove it
     Setup(SetupArgs),
-    /// Check that everything is in order, and say how to mend what is not
+    /// Diagnose the installation and suggest fixes
     Doctor(JsonArgs),
-    /// Look after the store: path, backup, check, import
+    /// Manage the store: path, backup, check, import
     Db(DbArgs),
-    /// Watch a scripted agent pursue a goal through everything that can go wrong
+    /// Show a scripted agent pursue a goal through limits, compaction and crashes
     Demo(DemoArgs),
-    /// Keep one attempt of a run; the engine calls this
-    #[command(name = KEEPER, hide = true)]
+    /// Supervise one attempt of a run (the engine calls this)
+    #[command(name = SUPERVISOR, hide = true)]
     Exec {
-        /// The directory of the attempt
+        /// Directory of the attempt
         directory: PathBuf,
     },
-    /// Drive one run in the background; `--detach` starts this
+    /// Drive one run in the background (`--detach` calls this)
     #[command(name = "__engine", hide = true)]
     Engine {
-        /// Steadfast's home
+        /// Home directory of steadfast
         home: PathBuf,
-        /// The store
+        /// Path of the store
         store: PathBuf,
-        /// The run
+        /// Id of the run
         run_id: String,
     },
 }
@@ -102,7 +102,7 @@ pub(crate) struct JsonArgs {
   steadfast goal status --json
   steadfast goal extend --add-tokens 5M --add-hours 2")]
 pub(crate) struct GoalArgs {
-    /// The session whose goal is meant; else the agent's own, else the one live session of this directory
+    /// Session of the goal [default: the agent's own session, or the only live one in this directory]
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) session: Option<String>,
 
@@ -114,7 +114,7 @@ pub(crate) struct GoalArgs {
     pub(crate) verb: GoalVerb,
 }
 
-/// What slash commands are parsed with: `/goal-start x` is `goal start x`.
+/// The parser of slash commands: `/goal-start x` means `goal start x`.
 #[derive(Debug, Parser)]
 #[command(name = "goal", no_binary_name = true, disable_help_subcommand = true)]
 pub(crate) struct SlashCli {
@@ -126,69 +126,62 @@ pub(crate) struct SlashCli {
 pub(crate) enum GoalVerb {
     /// Start a goal in this session
     Start(StartArgs),
-    #[command(flatten)]
-    OnGoal(OnGoalVerb),
-    /// List goals, replaced ones too, and their events
-    History(HistoryArgs),
-    /// List or delete goals whose session is gone
-    Cleanup(CleanupArgs),
-}
-
-/// What can be done with the goal of a session.
-#[derive(Debug, Subcommand)]
-pub(crate) enum OnGoalVerb {
-    /// Show where the goal stands
+    /// Show the goal's status, spending and limits
     Status {
-        /// `json` prints JSON
+        /// Output format
         #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
         format: Option<String>,
     },
-    /// Stop driving the goal until it is resumed
+    /// Pause the goal
     Pause,
-    /// Take up a paused or blocked goal
+    /// Resume a paused or blocked goal
     Resume {
-        /// Codex: also go on with its closed session now, by `codex exec resume`, until that turn ends
+        /// Also continue a closed Codex session now, with `codex exec resume`
         #[arg(long = "continue")]
-        go_on: bool,
+        continue_session: bool,
     },
-    /// Give the goal up
+    /// Abandon the goal
     #[command(alias = "stop")]
     Abandon,
-    /// Replace the objective, keeping budget and history
+    /// Replace the objective and keep budget and history
     #[command(alias = "update")]
     Edit {
-        /// The new objective
+        /// New objective
         #[arg(required = true, value_name = "OBJECTIVE")]
         objective: Vec<String>,
     },
-    /// Mark the goal as waiting for you or the outside world
+    /// Mark the goal as blocked until you resume it
     Block {
-        /// What it waits for
+        /// What the goal needs
         #[arg(long, value_name = "REASON")]
         reason: String,
     },
-    /// Declare the goal met, by hand
+    /// Mark the goal as complete
     Complete,
-    /// Raise limits; resumes the goal if a limit had stopped it
+    /// Raise limits, and resume the goal if a raised limit had stopped it
     #[command(after_help = "Example: steadfast goal extend --add-tokens 5M --add-hours 2")]
     Extend(ExtendArgs),
-    /// Accept a gap in the token accounting and go on
+    /// Accept a gap in the token accounting and resume
     Reconcile {
-        /// Yes: tokens in the gap are lost to accounting
+        /// Accept that tokens in the gap are not counted
         #[arg(long)]
         accept_reset: bool,
     },
     /// Move an orphaned goal to this session
     Adopt {
-        /// The goal's id, or its beginning
+        /// Goal id or a unique prefix of it
         #[arg(required_unless_present = "native")]
         goal: Option<String>,
-        /// Make a goal of the one that the agent's own goal feature pursues in this session
+        /// Start a goal with the objective of the agent's own goal feature
         #[arg(long, conflicts_with = "goal")]
         native: bool,
     },
-    /// Run the goal's verification commands now and keep the evidence
+    /// Run the goal's verification commands now and store the evidence
     Verify,
+    /// List goals, including replaced ones, and their events
+    History(HistoryArgs),
+    /// List or delete goals whose session is gone
+    Cleanup(CleanupArgs),
 }
 
 #[derive(Debug, Default, Args)]
@@ -197,25 +190,25 @@ pub(crate) enum OnGoalVerb {
 Example: steadfast goal start \"Port the parser\" --budget 10M --max-hours 4 --verify \"make test\""
 )]
 pub(crate) struct StartArgs {
-    /// What must be true at the end, in 1 to 4000 characters
+    /// What must be true at the end (1 to 4000 characters)
     #[arg(required = true, value_name = "OBJECTIVE")]
     pub(crate) objective: Vec<String>,
-    /// quick, standard, deep, overnight, auto, or tokens such as 500k, 10M, 1B
+    /// Budget profile (quick, standard, deep, overnight, auto) or tokens (500k, 10M, 1B)
     #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
     pub(crate) budget: Option<String>,
-    /// Most money to spend, in US dollars
+    /// Maximum spend in US dollars
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     pub(crate) usd: Option<String>,
-    /// Most turns to continue
+    /// Maximum number of turns
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) max_turns: Option<String>,
-    /// Most hours of active time
+    /// Maximum hours of active time
     #[arg(long, value_name = "H", allow_hyphen_values = true)]
     pub(crate) max_hours: Option<String>,
-    /// Stop at this time: 17:30, 2026-11-15T17:30, or in 3h
+    /// Time at which to stop: 17:30, 2026-11-15T17:30, or 3h from now
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<String>,
-    /// Command that must exit 0 before the goal counts as complete; may be repeated
+    /// Command that must exit 0 before the goal is complete (repeatable)
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
 }
@@ -223,68 +216,68 @@ pub(crate) struct StartArgs {
 #[derive(Debug, Args)]
 #[expect(clippy::struct_field_names, reason = "the fields are the flags")]
 pub(crate) struct ExtendArgs {
-    /// More turns
+    /// Turns to add
     #[arg(long, visible_alias = "add-continuations", value_name = "N", allow_hyphen_values = true)]
     pub(crate) add_turns: Option<String>,
-    /// More hours; also moves a deadline
+    /// Hours to add; also moves a deadline
     #[arg(long, value_name = "H", allow_hyphen_values = true)]
     pub(crate) add_hours: Option<String>,
-    /// More tokens, such as 500k or 2M
+    /// Tokens to add, such as 500k or 2M
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub(crate) add_tokens: Option<String>,
-    /// More money, in US dollars
+    /// US dollars to add
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     pub(crate) add_usd: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// Goals of all sessions
+    /// Include the goals of all sessions
     #[arg(long)]
     pub(crate) all: bool,
-    /// Events too
+    /// Print events too
     #[arg(long)]
     pub(crate) events: bool,
-    /// `json` prints JSON
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_parser = ["text", "json"])]
     pub(crate) format: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CleanupArgs {
-    /// Show orphaned goals
+    /// List orphaned goals (the default)
     #[arg(long)]
     pub(crate) list: bool,
     /// Delete orphaned goals
     #[arg(long, conflicts_with = "list")]
     pub(crate) delete: bool,
-    /// Only goals not touched for this many hours
+    /// Only goals unchanged for this many hours [default with --delete: 24]
     #[arg(long, value_name = "H")]
     pub(crate) older_than: Option<u32>,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Views: daily (the default), monthly, session, blocks (windows of five hours), models,
-runs (each iteration of every loop and pipeline, from the store: also of agents that leave no transcript)
+#[command(after_help = "Views: daily (default), monthly, session, blocks (5-hour windows), models,
+runs (one row per iteration of a loop or pipeline, including agents without transcripts)
 Examples:
   steadfast usage
   steadfast usage models --since 30d
   steadfast usage session --project . --json
   steadfast usage runs --since today")]
 pub(crate) struct UsageArgs {
-    /// What a row stands for
+    /// How to group rows
     #[arg(value_parser = ["daily", "monthly", "session", "blocks", "models", "runs"], hide_possible_values = true)]
     pub(crate) view: Option<String>,
-    /// Only from this day on: 2026-11-01, today, yesterday, or 7d
+    /// Start on this day: 2026-11-01, today, yesterday, or 7d
     #[arg(long, value_name = "D", allow_hyphen_values = true)]
     pub(crate) since: Option<String>,
-    /// Only this project: a directory and all below it, or the name of one
+    /// Only this project: a directory with everything below it, or a name
     #[arg(long, value_name = "P")]
     pub(crate) project: Option<String>,
     /// Only this agent's sessions
     #[arg(long, value_parser = ["claude", "codex"])]
     pub(crate) host: Option<String>,
-    /// Prices to use instead of the built-in ones (TOML, the form of prices.toml)
+    /// Use this price table (TOML) instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// Print JSON
@@ -294,17 +287,17 @@ pub(crate) struct UsageArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct HookArgs {
-    /// Whose hook it is
+    /// Agent that calls the hook
     #[arg(value_parser = ["claude", "codex"])]
     pub(crate) host: String,
-    /// Run in the background and wake the agent when its goal asks for it
+    /// Wait in the background and wake the agent when its goal is due
     #[arg(long)]
     pub(crate) rewake: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatuslineArgs {
-    /// Print a segment for another status line: no line break
+    /// Print a segment for another status line, without a line break
     #[arg(long)]
     pub(crate) segment: bool,
 }
@@ -316,28 +309,28 @@ pub(crate) struct StatuslineArgs {
   steadfast setup codex
   steadfast setup --uninstall")]
 pub(crate) struct SetupArgs {
-    /// The agent to set up; with --uninstall, none means all
+    /// Agent to set up; with --uninstall, all of them if omitted
     #[arg(value_parser = ["claude", "codex"], required_unless_present = "uninstall")]
     pub(crate) host: Option<String>,
-    /// Take everything out again; your files are as they were before
+    /// Remove everything and restore your files as they were
     #[arg(long)]
     pub(crate) uninstall: bool,
-    /// Show what would change, and change nothing
+    /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Say yes to the status line and the block cap of Claude Code
+    /// Accept the status line and block cap changes without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Show the goal in the status line
     #[arg(long, overrides_with = "no_statusline")]
     pub(crate) statusline: bool,
-    /// Leave the status line alone
+    /// Do not change the status line
     #[arg(long)]
     pub(crate) no_statusline: bool,
-    /// Let Claude Code accept N Stop blocks in a row without a tool call (its own default is 8, 0 lifts the cap)
+    /// Set the number of Stop blocks in a row without a tool call that Claude Code accepts (its default is 8; 0 is no cap)
     #[arg(long, value_name = "N", overrides_with = "no_block_cap")]
     pub(crate) block_cap: Option<u32>,
-    /// Leave the block cap alone
+    /// Do not change the block cap
     #[arg(long)]
     pub(crate) no_block_cap: bool,
     /// Print JSON
@@ -356,28 +349,28 @@ pub(crate) struct DbArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbVerb {
-    /// Print where the store is
+    /// Print the path of the store
     Path,
-    /// Copy the store, also while it is in use
+    /// Copy the store, even while it is in use
     Backup {
-        /// Where to; else beside the store, with the date
+        /// Path of the copy [default: next to the store, with the date]
         target: Option<PathBuf>,
     },
-    /// Look for faults in the store
+    /// Check the store for corruption
     Check,
-    /// Bring in the goals of another store, such as the claude-goal plugin's; it is only read
+    /// Import goals from another store, such as the claude-goal plugin's (read-only)
     Import {
-        /// The other goals.db
+        /// Path of the other goals.db
         path: PathBuf,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Do not pause for the reader
+    /// Print without pauses
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Play the scripted agent (the demo starts this itself)
+    /// Run the scripted agent in this demo folder (the demo calls this)
     #[arg(long, hide = true, value_name = "DIR")]
     pub(crate) agent: Option<PathBuf>,
     /// Print JSON

@@ -22,33 +22,37 @@ use steadfast_system::paths::Paths;
 use steadfast_system::process;
 use steadfast_system::{log, paths};
 
-use crate::failure::Failure;
-use crate::output::Done;
+use crate::error::CliError;
+use crate::output::CommandOutput;
 
-/// Who typed this command: a person, or an agent in its shell.
+/// Who runs this command: the user, or an agent in its shell.
 fn caller() -> Actor {
     if process::is_inside_agent() { Actor::Worker } else { Actor::User }
 }
 
-/// Serves the tools until the agent closes its end.
-pub(crate) fn mcp(db: Option<&Path>) -> Result<Done, Failure> {
+/// Serves the tools until the agent closes stdin.
+pub(crate) fn mcp(db: Option<&Path>) -> Result<CommandOutput, CliError> {
     let paths = Paths::find(db)?;
     crate::mcp::serve(&paths).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));
-        Failure::new(crate::failure::code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
+        CliError::new(crate::error::code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
     })?;
-    Ok(Done::default())
+    Ok(CommandOutput::default())
 }
 
-/// Runs one attempt to its end; what goes wrong is read by the engine from the attempt's directory.
-pub(crate) fn keep_attempt(directory: &Path) -> Result<Done, Failure> {
+/// Supervises one attempt until it ends. The engine reads errors from the attempt's directory.
+pub(crate) fn supervise_attempt(directory: &Path) -> Result<CommandOutput, CliError> {
     steadfast_engine::shim::exec(directory).map_err(|error| {
-        Failure::new(crate::failure::code::USAGE, error.to_string(), "the engine calls this itself")
+        CliError::new(
+            crate::error::code::USAGE,
+            error.to_string(),
+            "this command is for the engine; use `steadfast loop` or `steadfast run`",
+        )
     })?;
-    Ok(Done::default())
+    Ok(CommandOutput::default())
 }
 
-/// Writes to the log when nothing else is known, not even the store.
+/// Writes to the log when the store is unknown.
 pub(crate) fn log_failure(message: &str) {
     if let Ok(home) = paths::home() {
         log::line(&home.join("log").join("hooks.log"), message);

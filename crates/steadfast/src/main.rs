@@ -1,22 +1,22 @@
-//! The `steadfast` command. This file only parses, dispatches and turns failures into exit codes; a hook never
-//! exits with 2 by accident, since that code means "block" to the hosts.
+//! The `steadfast` command: parses arguments, calls a command and turns errors into exit codes. A hook never exits with
+//! 2 by accident, since that code means "block" to the hosts.
 
 mod cli;
 mod codex_skills;
 mod commands;
-mod failure;
+mod error;
 mod mcp;
 mod output;
 mod plugin;
 mod programs;
-mod verification;
+mod slash_commands;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::output::Format;
 
 fn main() -> ExitCode {
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error, format),
     };
     silence_panics(matches!(cli.command, Command::Hook(_) | Command::Statusline(_)));
-    let done = match cli.command {
+    let output = match cli.command {
         Command::Goal(arguments) => commands::goal::from_terminal(cli.db.as_deref(), arguments),
         Command::Session(arguments) => commands::session::run(cli.db.as_deref(), &arguments),
         Command::Run(arguments) => commands::run::run(cli.db.as_deref(), &arguments),
@@ -42,29 +42,29 @@ fn main() -> ExitCode {
         Command::Doctor(_) => commands::doctor::run(cli.db.as_deref()),
         Command::Db(arguments) => commands::db::run(cli.db.as_deref(), &arguments),
         Command::Demo(arguments) => commands::demo::run(&arguments),
-        Command::Exec { directory } => commands::keep_attempt(&directory),
+        Command::Exec { directory } => commands::supervise_attempt(&directory),
         Command::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
-    finished(done, format)
+    finished(output, format)
 }
 
-fn finished(done: Result<output::Done, Failure>, format: Format) -> ExitCode {
-    match done {
-        Ok(done) => match output::print(&done, format) {
-            Ok(()) => ExitCode::from(done.code),
-            // There is only the other stream left.
-            Err(error) => failed(&Failure::unwritten(&error), Format::Text),
+fn finished(output: Result<output::CommandOutput, CliError>, format: Format) -> ExitCode {
+    match output {
+        Ok(output) => match output::print(&output, format) {
+            Ok(()) => ExitCode::from(output.code),
+            // stdout failed, so report the error on stderr even with `--json`.
+            Err(error) => failed(&CliError::unwritten(&error), Format::Text),
         },
-        Err(failure) => failed(&failure, format),
+        Err(error) => failed(&error, format),
     }
 }
 
-fn failed(failure: &Failure, format: Format) -> ExitCode {
-    output::print_failure(failure, format);
-    ExitCode::from(failure.code)
+fn failed(error: &CliError, format: Format) -> ExitCode {
+    output::print_error(error, format);
+    ExitCode::from(error.code)
 }
 
-/// Prints help where it was asked for; everything else clap complains about is a usage error.
+/// Prints help if the user asked for it; every other error of clap is a usage error.
 fn usage(error: &clap::Error, format: Format) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
@@ -76,18 +76,18 @@ fn usage(error: &clap::Error, format: Format) -> ExitCode {
             output::note(&error.render().ansi().to_string());
             ExitCode::from(1)
         }
-        _ => failed(&Failure::usage(error), format),
+        _ => failed(&CliError::usage(error), format),
     }
 }
 
-/// A bug must not show a backtrace; in a hook it must not even be noticed by the client.
+/// Replaces the backtrace of a panic by one line; a hook prints nothing and exits with 0.
 fn silence_panics(fail_open: bool) {
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         commands::log_failure(&format!("internal error at {place}: {}", info.payload_as_str().unwrap_or("unknown")));
         if !fail_open {
             output::note(&format!(
-                "error: internal error at {place}\nhint: please report this; `steadfast doctor` shows the log"
+                "error: internal error at {place}\nhint: report this as a bug, with the log that `steadfast doctor` names"
             ));
         }
         #[expect(clippy::exit, reason = "the process ends here, with a code the host understands")]

@@ -1,11 +1,10 @@
-//! The MCP server: the goal of the calling session, as tools for the agent. Standard output belongs to the
-//! protocol. Whatever a tool has to refuse is an ordinary result with `isError`, which the model can read; a
-//! protocol error would only tell it that something broke.
+//! The MCP server: tools for the agent that act on the goal of the calling session. Stdout has only protocol messages. A
+//! tool that refuses returns a result with `isError`, because a model does not see the text of protocol errors.
 
 mod args;
 mod caller;
-mod desk;
 mod recall;
+mod store_handle;
 mod tools;
 
 use std::sync::Arc;
@@ -21,27 +20,26 @@ use serde_json::{Value, json};
 use steadfast_hosts::codex;
 use steadfast_system::paths::Paths;
 
-use desk::{Desk, Failure};
+use store_handle::{StoreHandle, ToolError};
 
-const INSTRUCTIONS: &str = "Steadfast keeps this session's goal: an objective that is worked on turn after turn until \
-    it is met, a limit is reached or the user stops it. Create a goal only when the user asks for one, and complete \
-    it only when every part of the objective is proven done.";
+const INSTRUCTIONS: &str = "Steadfast keeps this session's goal: an objective that you work on turn after turn until it \
+    is met, a limit is reached or the user stops it. Create a goal only when the user asks for one, and complete it only \
+    when every part of the objective is proven done.";
 
-/// Where Claude Code puts the id under which its `PreToolUse` hook saw the same call.
+/// The `_meta` key under which Claude Code sends the tool use id that its `PreToolUse` hook saw.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
 
-/// Serves until standard input closes. A verification that still runs then is waited for, so that its outcome
-/// is kept.
+/// Serves until stdin closes. Then waits for a running verification, so that its result is stored.
 pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let server = Server { desk: Arc::new(Desk::new(paths)) };
+    let server = Server { handle: Arc::new(StoreHandle::new(paths)) };
     runtime.block_on(async {
         match server.serve(stdio()).await {
             Ok(running) => {
                 running.waiting().await?;
                 Ok(())
             }
-            // A client that went away before it said hello is no failure of ours.
+            // A client that disconnects before it initializes is not an error.
             Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -49,32 +47,32 @@ pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
 }
 
 struct Server {
-    desk: Arc<Desk>,
+    handle: Arc<StoreHandle>,
 }
 
 impl Server {
-    /// Runs a tool beside the protocol's own thread, which goes on answering pings.
+    /// Runs a tool on another thread, so that the protocol's thread keeps answering pings.
     async fn call(&self, name: &str, arguments: JsonObject, meta: &JsonObject) -> Result<CallToolResult, ErrorData> {
         let Some(tool) = tools::find(name) else {
-            let message = format!("unknown tool `{name}`; there are {}", tools::names());
+            let message = format!("unknown tool `{name}`; the tools are {}", tools::names());
             return Err(ErrorData::invalid_params(message, None));
         };
-        let desk = Arc::clone(&self.desk);
+        let handle = Arc::clone(&self.handle);
         let tool_use_id = meta.get(TOOL_USE_ID).and_then(Value::as_str).map(str::to_owned);
         let codex_session = if tool_use_id.is_none() { codex::session_of_call(meta) } else { None };
-        let origin = caller::CallMeta { tool_use_id, codex_session };
-        let work = move || (tool.call)(&desk, &arguments, &origin);
+        let call = caller::CallMeta { tool_use_id, codex_session };
+        let work = move || (tool.call)(&handle, &arguments, &call);
         Ok(match tokio::task::spawn_blocking(work).await {
             Ok(Ok(value)) => {
-                let words = tool.in_words.map(|in_words| in_words(&value));
+                let text = tool.as_text.map(|as_text| as_text(&value));
                 let mut result = CallToolResult::structured(value);
-                if let Some(words) = words {
-                    result.content = vec![ContentBlock::text(words)];
+                if let Some(text) = text {
+                    result.content = vec![ContentBlock::text(text)];
                 }
                 result
             }
-            Ok(Err(failure)) => refusal(&failure),
-            Err(_) => refusal(&Failure::said("the tool failed inside steadfast", "run `steadfast doctor`")),
+            Ok(Err(error)) => refusal(&error),
+            Err(_) => refusal(&ToolError::new("internal error in the tool", "run `steadfast doctor`")),
         })
     }
 }
@@ -91,8 +89,8 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        // Every client asks for the tools once, when the session's first hook has run.
-        self.desk.hold();
+        // Every client lists the tools once, after the session's first hook.
+        self.handle.open_early();
         Ok(ListToolsResult::with_all_items(tools::list()))
     }
 
@@ -105,7 +103,7 @@ impl ServerHandler for Server {
         Ok(self.call(&request.name, arguments, &context.meta).await?.into())
     }
 
-    /// A call whose arguments are not even an object arrives here, since it does not fit the SDK's type.
+    /// Calls whose arguments are not an object arrive here, because the SDK's type does not accept them.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -122,6 +120,6 @@ impl ServerHandler for Server {
     }
 }
 
-fn refusal(failure: &Failure) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(failure.to_string())])
+fn refusal(error: &ToolError) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(error.to_string())])
 }

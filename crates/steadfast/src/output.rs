@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 use steadfast_model::text;
 
-use crate::failure::Failure;
+use crate::error::CliError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -15,35 +15,35 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What a command has to say: for scripts, for people, and its exit code.
+/// The result of a command: text for people, JSON for scripts, and the exit code.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Done {
+pub(crate) struct CommandOutput {
     pub(crate) text: String,
     pub(crate) json: Value,
     pub(crate) code: u8,
 }
 
-/// Prints what a command has to say; fails if it cannot be written.
-pub(crate) fn print(done: &Done, format: Format) -> std::io::Result<()> {
+/// Prints the result of a command to stdout.
+pub(crate) fn print(output: &CommandOutput, format: Format) -> std::io::Result<()> {
     match format {
-        Format::Text if done.text.is_empty() => Ok(()),
-        Format::Text => write_line(&done.text),
-        Format::Json if done.json.is_null() => Ok(()),
-        Format::Json => data(&done.json),
+        Format::Text if output.text.is_empty() => Ok(()),
+        Format::Text => write_line(&output.text),
+        Format::Json if output.json.is_null() => Ok(()),
+        Format::Json => write_json(&output.json),
     }
 }
 
-/// One line that says what is wrong and one that says what to type, whatever line breaks words from outside have.
-pub(crate) fn print_failure(failure: &Failure, format: Format) {
-    let message = if failure.is_list { failure.message.clone() } else { text::one_line(&failure.message) };
-    let hint = text::one_line(&failure.hint);
+/// Prints an error: one line for the message, one for the hint. Line breaks in foreign text are removed.
+pub(crate) fn print_error(error: &CliError, format: Format) {
+    let message = if error.is_list { error.message.clone() } else { text::one_line(&error.message) };
+    let hint = text::one_line(&error.hint);
     if format == Format::Json {
-        let mut error = json!({"kind": failure.kind, "message": message, "hint": hint});
-        if let (Some(faults), Some(fields)) = (&failure.faults, error.as_object_mut()) {
-            fields.insert("faults".to_owned(), Value::clone(faults));
+        let mut fields = json!({"kind": error.kind, "message": message, "hint": hint});
+        if let Some(faults) = &error.faults {
+            fields["faults"] = Value::clone(faults);
         }
-        // Who cannot be told has the exit code.
-        let _ = data(&json!({"error": error}));
+        // If stdout is closed, the exit code still reports the error.
+        let _ = write_json(&json!({"error": fields}));
         return;
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
@@ -51,31 +51,31 @@ pub(crate) fn print_failure(failure: &Failure, format: Format) {
     note(&format!("{red}error:{red:#} {message}\n{cyan}hint:{cyan:#} {hint}"));
 }
 
-/// Writes one of many lines of data; if that fails, so will the next one.
+/// Writes one of many lines of data. Ignores errors: the next write fails the same way.
 pub(crate) fn line(text: &str) {
     let _ = write_line(text);
 }
 
-/// Whether somebody who reads along still does.
+/// Whether stdout still has a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
-    Listens,
-    IsGone,
+pub(crate) enum StdoutReader {
+    Open,
+    Closed,
 }
 
-/// Writes lines for somebody who reads along, perhaps none: a reader that went away is noticed at once.
-pub(crate) fn lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Reader, Failure> {
+/// Writes lines while a command follows a log, and reports a closed pipe even if there was nothing to write.
+pub(crate) fn lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<StdoutReader, CliError> {
     for line in lines {
         match try_write_line(line) {
             Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(Reader::IsGone),
-            Err(error) => return Err(Failure::unwritten(&error)),
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(StdoutReader::Closed),
+            Err(error) => return Err(CliError::unwritten(&error)),
         }
     }
-    Ok(if is_reader_gone() { Reader::IsGone } else { Reader::Listens })
+    Ok(if is_stdout_closed() { StdoutReader::Closed } else { StdoutReader::Open })
 }
 
-fn is_reader_gone() -> bool {
+fn is_stdout_closed() -> bool {
     let stdout = std::io::stdout();
     let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -84,7 +84,7 @@ fn is_reader_gone() -> bool {
 }
 
 fn write_line(text: &str) -> std::io::Result<()> {
-    wanted(try_write_line(text))
+    ignore_closed_pipe(try_write_line(text))
 }
 
 fn try_write_line(text: &str) -> std::io::Result<()> {
@@ -92,7 +92,7 @@ fn try_write_line(text: &str) -> std::io::Result<()> {
     writeln!(stdout, "{}", text.trim_end_matches('\n')).and_then(|()| stdout.flush())
 }
 
-/// Rows in columns as wide as their widest cell; the last column is as long as it is.
+/// Aligns rows in columns, each as wide as its widest cell; the last column is not padded.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -104,28 +104,28 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes JSON as it is: there are no colours in it that a pipe would not want, and it may be long.
-fn data(json: &Value) -> std::io::Result<()> {
+/// Writes JSON to plain stdout: it has no colours to strip, and it may be long.
+fn write_json(json: &Value) -> std::io::Result<()> {
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
     let written = serde_json::to_writer_pretty(&mut stdout, json).map_err(std::io::Error::from);
-    wanted(written.and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()))
+    ignore_closed_pipe(written.and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()))
 }
 
-/// A reader that went away wants no more, which is no failure.
-fn wanted(written: std::io::Result<()>) -> std::io::Result<()> {
+/// A closed pipe means that the reader has seen enough, as with `| head`.
+fn ignore_closed_pipe(written: std::io::Result<()>) -> std::io::Result<()> {
     match written {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
 }
 
-/// Writes a line for people.
+/// Writes a line to stderr.
 pub(crate) fn note(text: &str) {
     let mut stderr = anstream::stderr().lock();
     let _ = writeln!(stderr, "{}", text.trim_end_matches('\n'));
 }
 
-/// Writes text without a line break.
+/// Writes text to stdout without a line break.
 pub(crate) fn segment(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let _ = write!(stdout, "{text}");

@@ -1,11 +1,11 @@
-//! Programs of the machine, found as a shell would find them.
+//! Finds programs on PATH.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use steadfast_system::env_vars;
 
-/// The program that a bare name stands for: the first on PATH that may be executed.
+/// The first executable file of that name on PATH.
 pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     let search = env_vars::path(env_vars::PATH)?;
     std::env::split_paths(&search).map(|folder| folder.join(name)).find(|candidate| is_executable(candidate))

@@ -1,9 +1,9 @@
-//! The calls that agents and engines make all the time, understood without building the whole command line, which takes
-//! longer than most of them. Whatever is not exactly one of these goes the usual way.
+//! A fast path for the calls that agents and engines make most often: building the clap command line takes longer than
+//! most of these calls. All other calls go through clap.
 
 use std::ffi::OsString;
 
-use super::{Cli, Command, HookArgs, KEEPER, StatuslineArgs};
+use super::{Cli, Command, HookArgs, SUPERVISOR, StatuslineArgs};
 
 impl Cli {
     pub(crate) fn of_frequent_call(arguments: &[OsString]) -> Option<Self> {
@@ -13,7 +13,7 @@ impl Cli {
                 Command::Hook(HookArgs { host: (*host).to_owned(), rewake: false })
             }
             ["statusline"] => Command::Statusline(StatuslineArgs { segment: false }),
-            [KEEPER, directory] if directory.starts_with('/') => Command::Exec { directory: directory.into() },
+            [SUPERVISOR, directory] if directory.starts_with('/') => Command::Exec { directory: directory.into() },
             _ => return None,
         };
         Some(Self { db: None, command })
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frequent_call_means_what_the_command_line_says() {
+    fn the_fast_path_parses_like_clap() {
         let calls: &[&[&str]] =
             &[&["hook", "claude"], &["hook", "codex"], &["statusline"], &["__exec", "/home/you/runs/1-1-1"]];
         for call in calls {
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_goes_the_usual_way() {
+    fn all_other_calls_go_through_clap() {
         let calls: &[&[&str]] = &[
             &[],
             &["hook"],

@@ -1,17 +1,17 @@
-//! The command line of loops, pipelines and headless goals. Both kinds of runs share all verbs but those that make them.
+//! The command line of `loop`, `pipeline` and `run`. Loops and pipelines share all verbs except those that create them.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
-#[command(after_help = "A loop runs a fresh agent again and again until its rule holds.
+#[command(after_help = "A loop starts a fresh agent for each iteration until its completion rule holds.
 Examples:
-  steadfast loop types                              what can be run
-  steadfast loop run work auth --max 20             until no bead is left
-  steadfast loop run improve-plan --agent codex     until two iterations find nothing to improve
-  steadfast loop run work auth --detach             goes on after the terminal closes
-  steadfast loop list                               and status, logs -f, attach, kill, resume NAME")]
+  steadfast loop types                              List what can be run
+  steadfast loop run work auth --max 20             Run until no bead is left
+  steadfast loop run improve-plan --agent codex     Run until two iterations find nothing to improve
+  steadfast loop run work auth --detach             Keep running after the terminal closes
+  steadfast loop list                               List runs; then status, logs -f, attach, kill, resume NAME")]
 pub(crate) struct LoopArgs {
     /// Print JSON
     #[arg(long, global = true)]
@@ -23,44 +23,44 @@ pub(crate) struct LoopArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LoopVerb {
-    /// Run a loop type until its rule holds
+    /// Run a loop type until its completion rule holds
     #[command(after_help = "Examples:
   steadfast loop run work auth --max 20 --verify \"cargo test\"
   steadfast loop run improve-plan --agent ./my-agent.sh --timeout 20m
   steadfast loop run refine-beads --budget quick --usd 5 --detach
-Exit codes: 0 the rule holds, 5 a limit was reached, 1 failed, 3 one of that name is running, 130 interrupted")]
+Exit codes: 0 the rule holds, 5 a limit was reached, 1 failed, 3 a run of that name is active, 130 interrupted")]
     Run(LoopRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
-    /// List the loop types: built in, yours, and the project's
+    /// List loop types: built-in, yours and the project's
     Types,
-    /// Make a loop type to begin from, in .claude/loops
+    /// Create a loop type in .claude/loops
     #[command(after_help = "Example: steadfast loop new fix-lints, then edit .claude/loops/fix-lints/")]
     New {
-        /// Its name
+        /// Name of the loop type
         name: String,
-        /// For all projects, in your home, instead of in this one
+        /// Create it in your home, for all projects
         #[arg(long)]
         user: bool,
     },
-    /// Check a loop type: every fault with its line and a fix
+    /// Check a loop type and report every error with its line and a fix
     Validate {
-        /// Its name, or the path of its folder
+        /// Name of the loop type, or path of its folder
         #[arg(value_name = "TYPE")]
         name: String,
     },
-    /// Bring in runs that older tools left in .claude; their files are only read
+    /// Import runs of older tools from .claude (read-only)
     Import {
-        /// Show what would be brought in
+        /// Show what would be imported
         #[arg(long)]
         dry_run: bool,
     },
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "A pipeline is several loops, one after the other; what a stage put out is given to the next.
+#[command(after_help = "A pipeline runs loops in sequence; each stage gets the output of the one before.
 Examples:
-  steadfast pipeline types                          what can be run
+  steadfast pipeline types                          List what can be run
   steadfast pipeline validate .claude/pipelines/ship.yaml
   steadfast pipeline run full-refine auth
   steadfast pipeline status auth --json")]
@@ -79,82 +79,82 @@ pub(crate) enum PipelineVerb {
     #[command(after_help = "Examples:
   steadfast pipeline run full-refine auth
   steadfast pipeline run ./ship.yaml --agent codex --usd 20 --detach
-Exit codes: 0 done, 5 a limit was reached, 1 failed, 3 one of that name is running, 130 interrupted")]
+Exit codes: 0 done, 5 a limit was reached, 1 failed, 3 a run of that name is active, 130 interrupted")]
     Run(PipelineRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
-    /// List the pipelines: built in, yours, and the project's
+    /// List pipelines: built-in, yours and the project's
     Types,
-    /// Write a pipeline to begin from, in .claude/pipelines
+    /// Create a pipeline in .claude/pipelines
     #[command(after_help = "Example: steadfast pipeline new ship, then edit .claude/pipelines/ship.yaml")]
     New {
-        /// Its name
+        /// Name of the pipeline
         name: String,
-        /// For all projects, in your home, instead of in this one
+        /// Create it in your home, for all projects
         #[arg(long)]
         user: bool,
     },
-    /// Check a pipeline: every fault with its line and a fix
+    /// Check a pipeline and report every error with its line and a fix
     Validate {
-        /// A file, or the name of a pipeline
+        /// Pipeline file or name
         #[arg(value_name = "FILE")]
         file: String,
     },
 }
 
-/// What can be done with a run that exists.
+/// The verbs that act on existing runs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunVerb {
     /// List runs of this project
     #[command(alias = "ls")]
     List {
-        /// Earlier runs of the same name and runs of all projects, too
+        /// Include earlier runs of the same name and runs of all projects
         #[arg(long)]
         all: bool,
     },
-    /// Show where a run stands, with its iterations
+    /// Show the status of a run and its iterations
     Status {
-        /// The run's name
+        /// Name of the run
         name: String,
     },
-    /// Print what an agent of a run printed
+    /// Print the output of a run's agents
     #[command(after_help = "Examples:
-  steadfast loop logs auth             the end of the last one
-  steadfast loop logs auth -f          follow, across iterations
+  steadfast loop logs auth             Print the end of the last iteration
+  steadfast loop logs auth -f          Follow across iterations
   steadfast loop logs auth --iteration 3 --raw")]
     Logs(LogsArgs),
     /// Follow a run until its end; Ctrl-C only detaches
     Attach {
-        /// The run's name
+        /// Name of the run
         name: String,
     },
-    /// End a run and its agents
+    /// Stop a run and its agents
     #[command(alias = "stop")]
     Kill {
-        /// The run's name
+        /// Name of the run
         name: String,
     },
-    /// Go on with a run that was killed, failed, crashed or came to a limit
+    /// Resume a run that was killed, failed, crashed or reached a limit
     #[command(after_help = "Examples:
   steadfast loop resume auth
-  steadfast loop resume auth --max 50          after max_iterations
-  steadfast loop resume auth --usd 20          after budget_usd")]
+  steadfast loop resume auth --max 50          After max_iterations
+  steadfast loop resume auth --usd 20          After budget_usd")]
     Resume(ResumeArgs),
-    /// Mark runs that died unseen, stop what they left running, forget what is old
+    /// Mark crashed runs, stop their processes and delete old output
     Cleanup(RunCleanupArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LoopRunArgs {
-    /// The loop type
+    /// Loop type to run
     #[arg(value_name = "TYPE")]
     pub(crate) loop_type: String,
-    /// The run's name; else its type's
+    /// Name of the run [default: the loop type]
     pub(crate) name: Option<String>,
-    /// Most iterations (25 if neither this, the type nor a budget profile says so)
+    /// Maximum number of iterations [default: the loop type's or budget profile's, else 25]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
-    /// One iteration for each of these: comma-separated, may be repeated
+    /// Run one iteration per item (comma-separated, repeatable)
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub(crate) items: Vec<String>,
     #[command(flatten)]
@@ -163,80 +163,80 @@ pub(crate) struct LoopRunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PipelineRunArgs {
-    /// A file, or the name of a pipeline
+    /// Pipeline file or name
     pub(crate) file: String,
-    /// The run's name; else the pipeline's with date and time
+    /// Name of the run [default: the pipeline's name with date and time]
     pub(crate) name: Option<String>,
-    /// Most iterations of any stage
+    /// Maximum number of iterations of each stage
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
     #[command(flatten)]
     pub(crate) how: RunHow,
 }
 
-/// What loops and pipelines have in common.
+/// The flags that loops and pipelines share.
 #[derive(Debug, Args)]
 pub(crate) struct RunHow {
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
-    /// A command that must exit 0 before the run is over; may be repeated
+    /// Command that must exit 0 before the run is complete (repeatable)
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// A file whose text the first stage gets as ${INPUTS}; may be repeated
+    /// File whose text the first stage gets as ${INPUTS} (repeatable)
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Vec<PathBuf>,
-    /// Work in a git worktree on a branch of its own
+    /// Work in a separate git worktree and branch
     #[arg(long)]
     pub(crate) worktree: bool,
-    /// Start it in a tmux session, loop-NAME or pipeline-NAME
+    /// Run in a tmux session named loop-NAME or pipeline-NAME
     #[arg(long, conflicts_with = "detach")]
     pub(crate) tmux: bool,
-    /// Show what would be run, and run nothing
+    /// Show what would run without running it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Allow the commands of a definition of this project that takes the place of another, as long as it does not change
+    /// Trust this project's definition to replace another of that name, until it changes
     #[arg(long)]
     pub(crate) trust: bool,
 }
 
-/// Who works.
+/// The flags that choose an agent.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
-    /// claude, codex, or a command that reads the prompt on stdin
+    /// Agent to run: claude, codex, or a command that reads the prompt on stdin
     #[arg(long, value_name = "AGENT")]
     pub(crate) agent: Option<String>,
-    /// The model of --agent's program, or of the usual one; stages with another program keep theirs
+    /// Model of the agent; stages that name another agent keep their own
     #[arg(long, value_name = "M")]
     pub(crate) model: Option<String>,
-    /// Longest time of one iteration, such as 20m or 2h
+    /// Time limit of one iteration, such as 20m or 2h
     #[arg(long, value_name = "D")]
     pub(crate) timeout: Option<String>,
     /// Let your own hooks and plugins run inside the agent
     #[arg(long)]
     pub(crate) user_hooks: bool,
-    /// Run in the background; goes on after the terminal closes
+    /// Run in the background, even after the terminal closes
     #[arg(long, short)]
     pub(crate) detach: bool,
 }
 
-/// How much may be spent.
+/// The flags that limit spending.
 #[derive(Debug, Default, Args)]
 pub(crate) struct LimitArgs {
-    /// quick, standard, deep, overnight, or tokens such as 500k, 10M, 1B
+    /// Budget profile (quick, standard, deep, overnight) or tokens (500k, 10M, 1B)
     #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
     pub(crate) budget: Option<String>,
-    /// Most money to spend, in US dollars
+    /// Maximum spend in US dollars
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     pub(crate) usd: Option<String>,
-    /// Most hours, waiting included
+    /// Maximum hours, including waiting time
     #[arg(long, value_name = "H", allow_hyphen_values = true)]
     pub(crate) max_hours: Option<String>,
 }
 
 impl LimitArgs {
-    /// Whether any limit is named.
+    /// Whether any limit is set.
     pub(crate) fn is_given(&self) -> bool {
         self.budget.is_some() || self.usd.is_some() || self.max_hours.is_some()
     }
@@ -244,78 +244,78 @@ impl LimitArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// The run's name
+    /// Name of the run
     pub(crate) name: String,
-    /// Go on as long as the run does
+    /// Follow the output until the run ends
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Of this iteration instead of the last one
+    /// Print this iteration instead of the last one
     #[arg(long, value_name = "K")]
     pub(crate) iteration: Option<u32>,
-    /// Of this stage of a pipeline, from 1
+    /// Print this stage of a pipeline, counted from 1
     #[arg(long, value_name = "N")]
     pub(crate) stage: Option<u32>,
-    /// Most lines from the end
+    /// Maximum number of lines, counted from the end
     #[arg(long, short = 'n', value_name = "LINES", default_value_t = 200)]
     pub(crate) lines: usize,
-    /// As the agent printed it, events included
+    /// Print the agent's raw output, including its JSON events
     #[arg(long)]
     pub(crate) raw: bool,
-    /// What the engine itself noted
+    /// Print the engine's own log
     #[arg(long, conflicts_with_all = ["follow", "iteration", "stage"])]
     pub(crate) engine: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// The run's name
+    /// Name of the run
     pub(crate) name: String,
-    /// The new maximum of iterations of the stage it goes on with
+    /// New maximum number of iterations of the resumed stage
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Run in the background; goes on after the terminal closes
+    /// Run in the background, even after the terminal closes
     #[arg(long, short)]
     pub(crate) detach: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunCleanupArgs {
-    /// Show what would be done, and do nothing
+    /// Show what would be done without doing it
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Remove what agents printed in runs that ended more than so many days ago
+    /// Delete agent output of runs that ended more than this many days ago
     #[arg(long, value_name = "DAYS", default_value_t = 30)]
     pub(crate) older_than: u32,
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Fresh agents pursue the objective, one after the other, until your --verify commands pass; without any,
-until an agent promises that it is done or decides `stop` in its result. It is a loop named run-ID: `steadfast loop list`, `attach`, `kill`, `resume`.
+    after_help = "Starts one fresh agent after another until all --verify commands pass. Without --verify, the run ends when an
+agent promises that it is done or its result says `stop`. The run is a loop named run-ID: use `steadfast loop list`,
+`attach`, `kill` and `resume` with it.
 Budgets (tokens / iterations / hours): quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
 Examples:
   steadfast run \"All tests pass\" --verify \"cargo test\" --budget standard
   steadfast run \"Port the parser to Rust\" --agent codex --usd 10 --detach
-Exit codes: 0 verified, 5 a limit was reached (--max too), 6 stuck with
-verification failing, 1 failed, 130 interrupted"
+Exit codes: 0 verified, 5 a limit was reached (also --max), 6 stuck with failing verification, 1 failed, 130 interrupted"
 )]
 pub(crate) struct RunArgs {
-    /// What must be true at the end, in 1 to 4000 characters
+    /// What must be true at the end (1 to 4000 characters)
     #[arg(required = true, value_name = "OBJECTIVE")]
     pub(crate) objective: Vec<String>,
-    /// A command that must exit 0 at the end; may be repeated
+    /// Command that must exit 0 at the end (repeatable)
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
-    /// Most iterations (25 if neither this nor a budget profile says so)
+    /// Maximum number of iterations [default: the budget profile's, else 25]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
-    /// Work in a git worktree on a branch of its own
+    /// Work in a separate git worktree and branch
     #[arg(long)]
     pub(crate) worktree: bool,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! The types of `steadfast session`.
+//! The command line of `steadfast session`.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
@@ -21,45 +21,45 @@ pub(crate) struct SessionArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionVerb {
-    /// List sessions of this directory's project and its worktrees, the last active first
+    /// List sessions of this project and its worktrees, last active first
     #[command(after_help = "Example: steadfast session list --all --limit 10")]
     List {
-        /// Sessions of all projects
+        /// Include sessions of all projects
         #[arg(long)]
         all: bool,
-        /// At most this many
+        /// Maximum number of sessions
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: usize,
     },
-    /// Show what is known about a session: goal, tasks, how much of what it did is remembered
+    /// Show a session: goal, tasks and the number of remembered events
     #[command(after_help = "Example: steadfast session show 6dd8620c --json")]
     Show(WhichSession),
-    /// List what a session did, oldest first
+    /// List the events of a session, oldest first
     #[command(after_help = "Examples:
   steadfast session events 6dd8620c --category error
-  steadfast session events 6dd8620c --after 0 --limit 100    from the beginning, page by page")]
+  steadfast session events 6dd8620c --after 0 --limit 100    Print the first page")]
     Events(EventsArgs),
-    /// Print the text that a model gets when it lost its context
+    /// Print the text that a model gets after a compaction or resume
     #[command(after_help = "Example: steadfast session snapshot 6dd8620c --host codex")]
     Snapshot {
         #[command(flatten)]
         session: WhichSession,
-        /// For this agent; else the session's own
+        /// Format for this agent [default: the session's own]
         #[arg(long, value_parser = ["claude", "codex"])]
         host: Option<String>,
-        /// After what; else a resume, or a compaction where only that brings the agent's own goal back
+        /// Event after which the text is injected [default: resume, or compaction if an agent's own goal needs it]
         #[arg(long, value_name = "EVENT", value_parser = ["compaction", "resume"])]
         after: Option<String>,
     },
-    /// Find events by words in all that is remembered
+    /// Search remembered events
     #[command(
-        after_help = "All words must occur, the last may be a beginning; parts of words count when no word is found.
+        after_help = "All words must match; the last word may be a prefix. If nothing matches, parts of words match too.
 Examples:
   steadfast session search \"why tabs\"
   steadfast session search lexer.rs --session 6dd8620c --category error"
     )]
     Search(SearchArgs),
-    /// Forget sessions; goals and what they counted stay
+    /// Delete session memory; goals and their accounting stay
     #[command(after_help = "Examples:
   steadfast session purge 6dd8620c
   steadfast session purge --older-than 90 --dry-run")]
@@ -68,7 +68,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct WhichSession {
-    /// The session's id, or its beginning; else the agent's own, else the one live session of this directory
+    /// Session id or a unique prefix [default: the agent's own session, or the only live one in this directory]
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
 }
@@ -80,29 +80,29 @@ pub(crate) struct EventsArgs {
     /// Only this category
     #[arg(long, value_name = "CATEGORY", value_parser = categories())]
     pub(crate) category: Option<String>,
-    /// At most this many: the newest, or with --after the first ones after it
+    /// Maximum number of events: the newest, or with --after the first ones after ID
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
-    /// Only events after the one with this id
+    /// Only events after the event with this id
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<i64>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
-    /// What to look for
+    /// Words to search for
     #[arg(required = true, value_name = "WORDS")]
     pub(crate) words: Vec<String>,
-    /// Only this session and those it was forked from
+    /// Only this session and its fork ancestors
     #[arg(long, value_name = "ID", conflicts_with = "project")]
     pub(crate) session: Option<String>,
-    /// Only this project: a directory of it, or its name
+    /// Only this project: one of its directories, or its name
     #[arg(long, value_name = "P")]
     pub(crate) project: Option<String>,
     /// Only this category
     #[arg(long, value_name = "CATEGORY", value_parser = categories())]
     pub(crate) category: Option<String>,
-    /// At most this many
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
 }
@@ -110,16 +110,16 @@ pub(crate) struct SearchArgs {
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["id", "older_than", "all"])))]
 pub(crate) struct PurgeArgs {
-    /// The session's id, or its beginning
+    /// Session id or a unique prefix
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// Sessions without activity for this many days; those that run or have a goal that is not over stay
+    /// Delete sessions idle for this many days, except running ones and those with a live goal
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) older_than: Option<u32>,
-    /// All sessions, whatever their state
+    /// Delete all sessions, whatever their state
     #[arg(long)]
     pub(crate) all: bool,
-    /// Only show what would go
+    /// Show what would be deleted without deleting it
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

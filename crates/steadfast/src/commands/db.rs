@@ -1,4 +1,4 @@
-//! `steadfast db`: where the store is, a hot copy of it, its health, and goals from other stores.
+//! `steadfast db`: prints the path of the store, backs it up, checks it, and imports goals from other stores.
 
 use std::path::{Path, PathBuf};
 
@@ -8,15 +8,15 @@ use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
 use crate::cli::{DbArgs, DbVerb};
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 
-pub(crate) fn run(db: Option<&Path>, arguments: &DbArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: &DbArgs) -> Result<CommandOutput, CliError> {
     let paths = Paths::find(db)?;
     match &arguments.verb {
         DbVerb::Path => {
             let text = paths.store.display().to_string();
-            Ok(Done {
+            Ok(CommandOutput {
                 json: json!({"path": text, "from": paths.store_from, "exists": paths.store.exists()}),
                 text,
                 code: 0,
@@ -28,39 +28,43 @@ pub(crate) fn run(db: Option<&Path>, arguments: &DbArgs) -> Result<Done, Failure
     }
 }
 
-fn backup(paths: &Paths, target: Option<&Path>) -> Result<Done, Failure> {
+fn backup(paths: &Paths, target: Option<&Path>) -> Result<CommandOutput, CliError> {
     let store = Store::open_existing(&paths.store)?;
     let stamp = clock::to_rfc3339(clock::now()).replace(':', "");
     let target = target.map_or_else(|| PathBuf::from(format!("{}.{stamp}.bak", paths.store.display())), Path::to_owned);
     if target.exists() {
-        let hint = "give another name; a backup is never overwritten";
-        return Err(Failure::new(code::USAGE, format!("{} exists", target.display()), hint));
+        let hint = "choose another path; backups are never overwritten";
+        return Err(CliError::new(code::USAGE, format!("{} already exists", target.display()), hint));
     }
     store.backup_to(&target)?;
     let text = target.display().to_string();
-    Ok(Done { json: json!({"path": text}), text, code: 0 })
+    Ok(CommandOutput { json: json!({"path": text}), text, code: 0 })
 }
 
-fn check(paths: &Paths) -> Result<Done, Failure> {
+fn check(paths: &Paths) -> Result<CommandOutput, CliError> {
     let store = Store::open_existing(&paths.store)?;
     let faults = store.integrity_faults()?;
     if faults.is_empty() {
-        return Ok(Done { text: "ok".into(), json: json!({"ok": true, "faults": []}), code: 0 });
+        return Ok(CommandOutput { text: "ok".into(), json: json!({"ok": true, "faults": []}), code: 0 });
     }
-    Ok(Done { text: faults.join("\n"), json: json!({"ok": false, "faults": faults}), code: code::ENVIRONMENT })
+    Ok(CommandOutput { text: faults.join("\n"), json: json!({"ok": false, "faults": faults}), code: code::ENVIRONMENT })
 }
 
-fn import(paths: &Paths, path: &Path) -> Result<Done, Failure> {
+fn import(paths: &Paths, path: &Path) -> Result<CommandOutput, CliError> {
     let same = |a: &Path, b: &Path| {
         fs_err::canonicalize(a).ok().zip(fs_err::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
     };
     if same(path, &paths.store) {
-        return Err(Failure::new(code::USAGE, "that is this store itself", "name the other goals.db"));
+        return Err(CliError::new(
+            code::USAGE,
+            "cannot import a store into itself",
+            "give the path of the other goals.db",
+        ));
     }
     let mut store = Store::open(&paths.store)?;
     let report = store.import(path)?;
     let text = format!(
-        "imported {} goals ({} of them into the history) and {} events; {} goals were here already",
+        "imported {} goals ({} of them into the history) and {} events; {} goals already existed",
         report.goals + report.to_history,
         report.to_history,
         report.events,
@@ -70,5 +74,5 @@ fn import(paths: &Paths, path: &Path) -> Result<Done, Failure> {
         "from_version": report.from_version, "goals": report.goals, "to_history": report.to_history,
         "already_here": report.already_here, "events": report.events,
     });
-    Ok(Done { text, json, code: 0 })
+    Ok(CommandOutput { text, json, code: 0 })
 }

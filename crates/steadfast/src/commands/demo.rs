@@ -1,210 +1,162 @@
-//! `steadfast demo`: a scripted agent pursues a goal through everything that can go wrong, in a folder of its
-//! own. The audience (this process) shows the story, kills the agent, starts it again, and at the end holds
-//! what Steadfast has in its store against what really happened.
+//! `steadfast demo`: a scripted client pursues a goal in a temp folder, with a budget warning, a compaction, a refused
+//! completion, a kill and a resume. At the end the store is compared with what really happened.
 
-mod agent;
 mod client;
-mod narrator;
+mod folder;
+mod printer;
 mod promise;
-mod stage;
-mod story;
-mod tool_server;
+mod steps;
 mod transcript;
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
-use anstyle::{AnsiColor, Style};
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use steadfast_model::text;
 
-use self::narrator::{Narrator, colour};
-use self::promise::{Promise, Record, Tally};
-use self::stage::{SESSION, Stage};
-use self::story::{StoryEvent, Voice};
+use self::folder::{DemoFolder, SESSION};
+use self::printer::{DIM, GREEN, Printer, RED};
+use self::promise::{Facts, FinalState};
 use crate::cli::DemoArgs;
-use crate::failure::Failure;
-use crate::output::Done;
+use crate::error::CliError;
+use crate::output::CommandOutput;
 
-/// A broken promise has no exit code of its own.
+/// The contract has no exit code for a broken promise.
 const FAILED: u8 = 1;
 
-pub(crate) fn run(arguments: &DemoArgs) -> Result<Done, Failure> {
-    if let Some(folder) = &arguments.agent {
-        agent::play(Stage::at(folder)?).map_err(|error| failed(format!("the scripted agent: {error:#}")))?;
-        return Ok(Done::default());
+pub(crate) fn run(arguments: &DemoArgs) -> Result<CommandOutput, CliError> {
+    if let Some(root) = &arguments.agent {
+        let printer = Printer { to_stderr: false, fast: arguments.fast };
+        client::play(&DemoFolder::at(root)?, &printer).map_err(|error| failed(format!("scripted agent: {error:#}")))?;
+        return Ok(CommandOutput::default());
     }
     let started = Instant::now();
-    // Removed when it goes out of scope, however the story ends.
-    let folder = tempfile::Builder::new().prefix("steadfast-demo-").tempdir()?;
-    let stage = Stage::at(folder.path())?;
-    let mut narrator = Narrator::new(arguments.json, arguments.fast);
-    let ending = perform(&stage, &mut narrator).map_err(|error| failed(format!("the story broke off: {error:#}")))?;
-
-    let broken: Vec<&str> = ending.promises.iter().filter(|p| !p.held).map(|p| p.label).collect();
-    if !broken.is_empty() && !arguments.json {
-        return Err(failed(format!("these promises did not hold: {}", broken.join(", "))));
-    }
-    let seconds = (started.elapsed().as_secs_f64() * 100.0).round() / 100.0;
-    Ok(Done { text: String::new(), json: ending.summary(seconds), code: if broken.is_empty() { 0 } else { FAILED } })
-}
-
-fn failed(message: String) -> Failure {
-    Failure { kind: "failed", ..Failure::new(FAILED, message, "please report this, with the output above") }
-}
-
-/// Everything that is known when the curtain falls.
-struct Ending {
-    goal: Value,
-    events: usize,
-    tally: Tally,
-    promises: Vec<Promise>,
-}
-
-impl Ending {
-    fn summary(&self, seconds: f64) -> Value {
-        let promises: Vec<Value> = self
-            .promises
-            .iter()
-            .map(|promise| json!({"name": promise.label, "held": promise.held, "text": promise.text}))
-            .collect();
-        json!({
-            "ok": self.promises.iter().all(|promise| promise.held), "goal": self.goal,
-            "tokens_expected": self.tally.tokens, "tokens_counted": self.goal["total_tokens"],
-            "events": self.events, "kills": self.tally.kills, "compactions": self.tally.compactions,
-            "refused_completions": self.tally.refused, "budget_warnings": self.tally.warnings,
-            "promises": promises, "seconds": seconds,
-        })
-    }
-}
-
-fn perform(stage: &Stage, narrator: &mut Narrator) -> anyhow::Result<Ending> {
-    stage.prepare()?;
-    narrator.line("A scripted agent pursues a goal. The model is made up; the store, the hooks,");
-    narrator.line("the tool server, the files, the checks and the kill -9 are real.");
-    let place = format!("{} (removed at the end)", stage.root().display());
-    narrator.labelled("folder", Style::new().dimmed(), &place);
-    narrator.rest(3);
-
-    let mut tally = Tally::default();
-    let mut status = watch(stage, narrator, &mut tally)?;
-    if status.signal() == Some(Signal::KILL.as_raw()) {
-        tally.kills += 1;
-        look_at_the_wreck(stage, narrator, &mut tally)?;
-        status = watch(stage, narrator, &mut tally)?;
-    }
-    if !status.success() {
-        bail!("the agent ended with {status}");
-    }
-    take_stock(stage, narrator, tally)
-}
-
-/// Shows what the agent tells, until it ends or its moment to die has come.
-fn watch(stage: &Stage, narrator: &mut Narrator, tally: &mut Tally) -> anyhow::Result<ExitStatus> {
-    let mut agent =
-        stage.steadfast(&["demo", "--agent"]).arg(stage.root()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let mut heard = agent.stdin.take().context("the agent has no stdin")?;
-    let told = agent.stdout.take().context("the agent has no stdout")?;
-    for line in BufReader::new(told).lines() {
-        let line = line?;
-        let event: StoryEvent = serde_json::from_str(&line).with_context(|| line.clone())?;
-        tally.note(&event);
-        match &event {
-            StoryEvent::Scene(title) => narrator.scene(title),
-            StoryEvent::Said(voice, said) => narrator.said(*voice, said),
-            StoryEvent::Accounted => {
-                let goal = stage.goal()?;
-                narrator.budget(number(&goal, "total_tokens"), number(&goal, "token_budget"));
-            }
-            StoryEvent::InMidTurn => {
-                narrator.rest(2);
-                agent.kill()?;
-                break;
-            }
-            _ => {}
-        }
-        if writeln!(heard).is_err() {
-            // It is gone; how it ended says the rest.
-            break;
-        }
-    }
-    Ok(agent.wait()?)
-}
-
-/// Right after the kill: is the store whole, and what does it not know yet?
-fn look_at_the_wreck(stage: &Stage, narrator: &Narrator, tally: &mut Tally) -> anyhow::Result<()> {
-    narrator.alarm("kill -9", "The agent is gone: slugify.sh half written, no goodbye to any hook.");
-    let check = stage.ask_json(&["db", "check", "--json"])?;
-    let goal = stage.goal()?;
-    let counted = number(&goal, "total_tokens");
-    tally.unseen_at_kill = tally.tokens - counted;
-    tally.store_survived = check["ok"] == json!(true) && goal["status"] == json!("active");
-    let health = if check["ok"] == json!(true) { "intact" } else { "damaged" };
-    narrator.said(
-        Voice::Steadfast,
-        &format!(
-            "The store is {health} and the goal {}. {} tokens are counted; the last answer ({}) no hook has seen yet.",
-            goal["status"].as_str().unwrap_or("gone"),
-            text::thousands(counted),
-            text::thousands(tally.unseen_at_kill)
-        ),
-    );
-    narrator.rest(2);
-    Ok(())
-}
-
-/// The end: the goal as the store has it, its history, and whether all of it is true.
-fn take_stock(stage: &Stage, narrator: &Narrator, tally: Tally) -> anyhow::Result<Ending> {
-    narrator.heading("steadfast goal status");
-    for line in stage.ask(&["goal", "status", "--session", SESSION])?.lines() {
-        narrator.line(&format!("  {line}"));
-    }
-    narrator.rest(4);
-
-    let history = stage.ask_json(&["goal", "history", "--session", SESSION, "--format=json"])?;
-    let events = history["events"].as_array().cloned().unwrap_or_default();
-    narrator.heading("steadfast goal history --events");
-    let first_ms = events.first().map_or(0, |event| number(event, "created_at_ms"));
-    for event in &events {
-        narrator.line(&format!("  {}", timeline_row(event, first_ms)));
-    }
-    narrator.rest(4);
-
-    let record = Record { goal: stage.goal()?, events, transcript: fs_err::read_to_string(stage.transcript())? };
-    let promises = promise::check(&tally, &record);
-    narrator.heading("What was promised, and what happened");
-    for promise in &promises {
-        let (mark, style) =
-            if promise.held { ("✓", colour(AnsiColor::Green)) } else { ("✗", colour(AnsiColor::Red).bold()) };
-        narrator.labelled(&format!("{mark} {}", promise.label), style, &promise.text);
-        narrator.rest(1);
-    }
-    if promises.iter().all(|promise| promise.held) {
-        narrator.heading("Now with your own agent");
-        narrator.line("  steadfast setup claude --dry-run    what would change, and nothing else");
-        narrator.line("  steadfast setup claude              hook it into Claude Code");
-        narrator.line("  /goal-start \"All tests pass\" --budget standard --verify \"make test\"");
-    }
-    Ok(Ending { events: record.events.len(), goal: record.goal, tally, promises })
-}
-
-fn timeline_row(event: &Value, first_ms: i64) -> String {
-    let ms = number(event, "created_at_ms") - first_ms;
-    let at = std::time::Duration::from_millis(ms.unsigned_abs()).as_secs_f64();
-    let (before, after) = (event["status_before"].as_str(), event["status_after"].as_str());
-    let detail = match (before, after, event["tokens_delta"].as_i64()) {
-        (Some(before), Some(after), _) if before != after => format!("{before} → {after}"),
-        (_, _, Some(tokens)) => format!("+{}", text::thousands(tokens)),
-        _ => String::new(),
+    let temp = tempfile::Builder::new().prefix("steadfast-demo-").tempdir()?;
+    let demo = Demo {
+        folder: DemoFolder::at(temp.path())?,
+        printer: Printer { to_stderr: arguments.json, fast: arguments.fast },
     };
-    let kind = event["kind"].as_str().unwrap_or_default();
-    format!("{at:>6.2} s  {kind:<32}{detail}").trim_end().to_owned()
+    let mut summary = demo.play().map_err(|error| failed(format!("the demo stopped: {error:#}")))?;
+    summary["seconds"] = json!((started.elapsed().as_secs_f64() * 100.0).round() / 100.0);
+    let is_ok = summary["ok"] == json!(true);
+    if !is_ok && !arguments.json {
+        let promises = summary["promises"].as_array().into_iter().flatten();
+        let broken = promises.filter(|promise| promise["held"] == json!(false)).filter_map(|it| it["name"].as_str());
+        return Err(failed(format!("these promises did not hold: {}", broken.collect::<Vec<_>>().join(", "))));
+    }
+    Ok(CommandOutput { text: String::new(), json: summary, code: if is_ok { 0 } else { FAILED } })
 }
 
-fn number(of: &Value, field: &str) -> i64 {
-    of[field].as_i64().unwrap_or_default()
+fn failed(message: String) -> CliError {
+    CliError { kind: "failed", ..CliError::new(FAILED, message, "report this as a bug, with the output above") }
+}
+
+struct Demo {
+    folder: DemoFolder,
+    printer: Printer,
+}
+
+impl Demo {
+    /// Plays the demo and returns its summary.
+    fn play(&self) -> anyhow::Result<Value> {
+        self.folder.prepare()?;
+        self.printer.line("A scripted agent pursues a goal. The model is made up; the store, the hooks,");
+        self.printer.line("the tool server, the files, the checks and the kill -9 are real.");
+        let place = format!("{} (removed at the end)", self.folder.root.display());
+        self.printer.labelled("folder", DIM, &place);
+        self.printer.pause(2);
+
+        let mut status = self.run_client()?;
+        if status.signal() == Some(Signal::KILL.as_raw()) {
+            self.inspect_after_kill()?;
+            status = self.run_client()?;
+        }
+        if !status.success() {
+            bail!("the scripted agent ended with {status}");
+        }
+        self.report(&self.folder.facts()?)
+    }
+
+    fn run_client(&self) -> anyhow::Result<ExitStatus> {
+        let mut client = Command::new(&self.folder.program);
+        client.args(["demo", "--agent"]).arg(&self.folder.root);
+        if self.printer.fast {
+            client.arg("--fast");
+        }
+        if self.printer.to_stderr {
+            client.stdout(std::io::stderr());
+        }
+        Ok(client.status()?)
+    }
+
+    /// Checks the store right after the kill and adds the result to the facts.
+    fn inspect_after_kill(&self) -> anyhow::Result<()> {
+        self.printer.labelled(
+            "kill -9",
+            RED.bold(),
+            "The agent is dead: slugify.sh is half written, no hook was called.",
+        );
+        let is_intact = self.folder.json(&["db", "check", "--json"])?["ok"] == json!(true);
+        let goal = self.folder.goal()?;
+        let counted = number(&goal, "total_tokens");
+        let mut facts = self.folder.facts()?;
+        facts.kills += 1;
+        facts.unseen_at_kill = facts.tokens - counted;
+        facts.store_survived = is_intact && goal["status"] == json!("active");
+        self.folder.save_facts(&facts)?;
+        let text = format!(
+            "The store is {} and the goal is {}. {} tokens are counted; no hook has seen the last answer ({}) yet.",
+            if is_intact { "intact" } else { "damaged" },
+            goal["status"].as_str().unwrap_or("missing"),
+            text::thousands(counted),
+            text::thousands(facts.unseen_at_kill)
+        );
+        self.printer.labelled("steadfast", GREEN, &text);
+        self.printer.pause(2);
+        Ok(())
+    }
+
+    /// Prints the goal, its events and the promises, and returns the summary.
+    fn report(&self, facts: &Facts) -> anyhow::Result<Value> {
+        for view in [&["goal", "status"][..], &["goal", "history", "--events"]] {
+            self.printer.heading(&format!("steadfast {}", view.join(" ")));
+            for line in self.folder.run(&[view, &["--session", SESSION]].concat(), "")?.lines() {
+                // The payload of an event is too long for the screen.
+                let row = line.split("  {").next().unwrap_or_default();
+                self.printer.line(&format!("  {row}"));
+            }
+            self.printer.pause(3);
+        }
+        let mut history = self.folder.json(&["goal", "history", "--session", SESSION, "--format=json"])?;
+        let end = FinalState {
+            goal: self.folder.goal()?,
+            events: serde_json::from_value(history["events"].take())?,
+            transcript: fs_err::read_to_string(self.folder.transcript())?,
+        };
+        let promises = promise::check(facts, &end);
+        self.printer.heading("Promises");
+        for promise in &promises {
+            let (mark, style) = if promise.held { ("✓", GREEN) } else { ("✗", RED.bold()) };
+            self.printer.labelled(&format!("{mark} {}", promise.name), style, &promise.text);
+        }
+        let is_ok = promises.iter().all(|promise| promise.held);
+        if is_ok {
+            self.printer.heading("Now with your own agent");
+            self.printer.line("  steadfast setup claude --dry-run    Show what would change");
+            self.printer.line("  steadfast setup claude              Install the Claude Code hooks");
+            self.printer.line("  /goal-start \"All tests pass\" --budget standard --verify \"make test\"");
+        }
+        Ok(json!({
+            "ok": is_ok, "goal": end.goal, "tokens_expected": facts.tokens, "tokens_counted": end.goal["total_tokens"],
+            "events": end.events.len(), "kills": facts.kills, "compactions": facts.compactions,
+            "refused_completions": facts.refused, "budget_warnings": facts.warnings, "promises": promises,
+        }))
+    }
+}
+
+fn number(object: &Value, field: &str) -> i64 {
+    object[field].as_i64().unwrap_or_default()
 }

@@ -1,5 +1,4 @@
-//! `steadfast doctor`: looks at everything that must be right, really trying it where it can, and says how to
-//! mend what is not.
+//! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
 mod codex;
 
@@ -16,41 +15,41 @@ use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
 use steadfast_system::paths::Paths;
 
 use super::setup::{plugin_stores, predecessor_store};
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 use crate::programs;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Status {
+enum CheckStatus {
     Ok,
     Warn,
     Fail,
 }
 
-struct Check {
+struct DoctorCheck {
     id: &'static str,
-    status: Status,
+    status: CheckStatus,
     detail: String,
     hint: Option<String>,
 }
 
-fn ok(id: &'static str, detail: impl Into<String>) -> Check {
-    Check { id, status: Status::Ok, detail: detail.into(), hint: None }
+fn ok(id: &'static str, detail: impl Into<String>) -> DoctorCheck {
+    DoctorCheck { id, status: CheckStatus::Ok, detail: detail.into(), hint: None }
 }
 
-fn warn(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Check {
-    Check { id, status: Status::Warn, detail: detail.into(), hint: Some(hint.into()) }
+fn warn(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> DoctorCheck {
+    DoctorCheck { id, status: CheckStatus::Warn, detail: detail.into(), hint: Some(hint.into()) }
 }
 
-fn fail(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Check {
-    Check { id, status: Status::Fail, detail: detail.into(), hint: Some(hint.into()) }
+fn fail(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> DoctorCheck {
+    DoctorCheck { id, status: CheckStatus::Fail, detail: detail.into(), hint: Some(hint.into()) }
 }
 
-pub(crate) fn run(db: Option<&Path>) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>) -> Result<CommandOutput, CliError> {
     Ok(report(&Paths::find(db)?))
 }
 
-pub(crate) fn report(paths: &Paths) -> Done {
+pub(crate) fn report(paths: &Paths) -> CommandOutput {
     let config_dirs = claude::config_dirs();
     let mut checks = vec![home(paths)];
     checks.extend(store(paths));
@@ -64,7 +63,7 @@ pub(crate) fn report(paths: &Paths) -> Done {
     checks.extend(codex::checks());
     checks.push(mcp_server());
     checks.push(log(paths));
-    let overall = checks.iter().map(|check| check.status).max().unwrap_or(Status::Ok);
+    let overall = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
     let store_line = format!("{} (from {})", paths.store.display(), paths.store_from);
     let mut lines = vec![format!("steadfast {}  store {store_line}", env!("CARGO_PKG_VERSION"))];
     for check in &checks {
@@ -84,18 +83,22 @@ pub(crate) fn report(paths: &Paths) -> Done {
         "checks": listed,
         "overall": word(overall),
     });
-    Done { text: lines.join("\n"), json, code: if overall == Status::Fail { code::ENVIRONMENT } else { 0 } }
-}
-
-fn word(status: Status) -> &'static str {
-    match status {
-        Status::Ok => "ok",
-        Status::Warn => "warn",
-        Status::Fail => "fail",
+    CommandOutput {
+        text: lines.join("\n"),
+        json,
+        code: if overall == CheckStatus::Fail { code::ENVIRONMENT } else { 0 },
     }
 }
 
-fn home(paths: &Paths) -> Check {
+fn word(status: CheckStatus) -> &'static str {
+    match status {
+        CheckStatus::Ok => "ok",
+        CheckStatus::Warn => "warn",
+        CheckStatus::Fail => "fail",
+    }
+}
+
+fn home(paths: &Paths) -> DoctorCheck {
     let shown = paths.home.display().to_string();
     if !paths.home.exists() {
         return ok("home", format!("{shown} (created when first needed)"));
@@ -103,15 +106,17 @@ fn home(paths: &Paths) -> Check {
     match tempfile::tempfile_in(&paths.home) {
         Ok(_) => ok("home", shown),
         Err(error) => {
-            fail("home", format!("{shown} cannot be written: {error}"), "make it writable, or set STEADFAST_HOME")
+            fail("home", format!("{shown} is not writable: {error}"), "make it writable, or set STEADFAST_HOME")
         }
     }
 }
 
-fn store(paths: &Paths) -> Vec<Check> {
+fn store(paths: &Paths) -> Vec<DoctorCheck> {
     let store = match Store::open_existing(&paths.store) {
         Ok(store) => store,
-        Err(StoreError::Missing(_)) => return vec![ok("store", "not there yet; the first goal or session creates it")],
+        Err(StoreError::Missing(_)) => {
+            return vec![ok("store", "not created yet; the first goal or session creates it")];
+        }
         Err(error) => return vec![fail("store", error.to_string(), error.hint())],
     };
     let mut checks = vec![ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display()))];
@@ -120,7 +125,7 @@ fn store(paths: &Paths) -> Vec<Check> {
         Ok(faults) => fail(
             "store_integrity",
             faults.join("; "),
-            "restore a backup: `steadfast db backup` files are beside the store",
+            "restore a backup (`steadfast db backup` writes them next to the store)",
         ),
         Err(error) => fail("store_integrity", error.to_string(), error.hint()),
     });
@@ -129,7 +134,7 @@ fn store(paths: &Paths) -> Vec<Check> {
         Ok(mode) => fail(
             "store_journal",
             format!("journal mode is {mode}"),
-            "the file system may not allow WAL; move the store to a local disk",
+            "move the store to a local disk; this file system may not support WAL",
         ),
         Err(error) => fail("store_journal", error.to_string(), error.hint()),
     });
@@ -146,7 +151,7 @@ fn store(paths: &Paths) -> Vec<Check> {
                 warn(
                     "goals",
                     format!("{detail}; {orphans} without a live session"),
-                    "`steadfast goal cleanup --list` shows them",
+                    "run `steadfast goal cleanup --list`",
                 )
             } else {
                 ok("goals", detail)
@@ -157,8 +162,8 @@ fn store(paths: &Paths) -> Vec<Check> {
     checks
 }
 
-/// Without `setup`, hooks keep their goals in the plugin's own directory, where a terminal does not look.
-fn other_stores(paths: &Paths, config_dirs: &[PathBuf]) -> Check {
+/// Without `setup`, hooks keep goals in the plugin's data directory, which terminal commands do not read.
+fn other_stores(paths: &Paths, config_dirs: &[PathBuf]) -> DoctorCheck {
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let others: Vec<PathBuf> =
         plugin_stores(config_dirs, "steadfast").into_iter().filter(|store| real(store) != real(&paths.store)).collect();
@@ -168,43 +173,43 @@ fn other_stores(paths: &Paths, config_dirs: &[PathBuf]) -> Check {
             "one_store",
             format!("another store holds goals: {}", other.display()),
             format!(
-                "`steadfast setup claude` makes them one; `steadfast db import {}` brings its goals here",
+                "run `steadfast setup claude` to share one store, and `steadfast db import {}` to import its goals",
                 other.display()
             ),
         ),
     }
 }
 
-fn predecessor(config_dirs: &[PathBuf]) -> Option<Check> {
+fn predecessor(config_dirs: &[PathBuf]) -> Option<DoctorCheck> {
     let found = predecessor_store(config_dirs)?;
     Some(warn(
         "claude_goal_plugin",
         format!("the claude-goal plugin has goals in {}", found.display()),
         format!(
-            "`steadfast db import {}` brings them here; disable that plugin so that only one drives",
+            "run `steadfast db import {}` to import them, and disable that plugin so that only one drives the agent",
             found.display()
         ),
     ))
 }
 
-fn program_on_path() -> Check {
+fn program_on_path() -> DoctorCheck {
     let own = std::env::current_exe().ok().and_then(|path| fs_err::canonicalize(path).ok());
     match programs::on_path("steadfast") {
         Some(found) if fs_err::canonicalize(&found).ok() == own => ok("program_on_path", found.display().to_string()),
         Some(found) => warn(
             "program_on_path",
-            format!("another steadfast comes first: {}", found.display()),
-            "hooks may run that one; put this one first in PATH",
+            format!("another steadfast comes first on PATH: {}", found.display()),
+            "put this one first on PATH, or hooks may run the other",
         ),
         None => warn(
             "program_on_path",
             "steadfast is not on PATH",
-            "hooks set up by `steadfast setup` do not need it, `claude --plugin-dir` does",
+            "add it if you use `claude --plugin-dir`; hooks installed by `steadfast setup` do not need it",
         ),
     }
 }
 
-fn client_settings(config_dir: &Path) -> Vec<Check> {
+fn client_settings(config_dir: &Path) -> Vec<DoctorCheck> {
     let settings = |name: &str| -> Result<Option<Value>, String> {
         let path = config_dir.join(name);
         match fs_err::read_to_string(&path) {
@@ -217,7 +222,7 @@ fn client_settings(config_dir: &Path) -> Vec<Check> {
     let user = match settings("settings.json") {
         Ok(user) => user.unwrap_or(Value::Null),
         Err(problem) => {
-            checks.push(fail("claude_settings", problem, "Claude Code ignores a broken settings file; mend it"));
+            checks.push(fail("claude_settings", problem, "fix the file; Claude Code ignores a broken one"));
             Value::Null
         }
     };
@@ -228,7 +233,7 @@ fn client_settings(config_dir: &Path) -> Vec<Check> {
         warn(
             "claude_plugin",
             format!("not set up in {}", config_dir.display()),
-            "`steadfast setup claude`, or `claude --plugin-dir plugin`",
+            "run `steadfast setup claude`, or use `claude --plugin-dir plugin`",
         )
     });
     let local = settings("settings.local.json").ok().flatten().unwrap_or(Value::Null);
@@ -236,7 +241,7 @@ fn client_settings(config_dir: &Path) -> Vec<Check> {
     checks.push(if disabled {
         fail(
             "hooks_enabled",
-            "disableAllHooks is set: no goal can be driven",
+            "disableAllHooks is set, so goals cannot continue",
             "remove it from the Claude Code settings",
         )
     } else {
@@ -245,24 +250,24 @@ fn client_settings(config_dir: &Path) -> Vec<Check> {
     checks
 }
 
-fn block_cap() -> Check {
+fn block_cap() -> DoctorCheck {
     match claude::block_cap() {
         None => ok("stop_hook_block_cap", "lifted"),
         Some(cap) => {
-            ok("stop_hook_block_cap", format!("{cap} Stop blocks in a row without a tool call; goals stay under it"))
+            ok("stop_hook_block_cap", format!("{cap} Stop blocks in a row without a tool call; goals stay below it"))
         }
     }
 }
 
-/// Starts our own tool server and shakes hands with it.
-fn mcp_server() -> Check {
+/// Starts the MCP server and initializes a connection.
+fn mcp_server() -> DoctorCheck {
     let id = "mcp_server";
     match handshake() {
         Ok(name) => ok(id, format!("{name} answers")),
         Err(problem) => fail(
             id,
-            format!("the tool server does not answer: {problem}"),
-            "run `steadfast mcp` by hand and see what it says",
+            format!("the MCP server does not answer: {problem}"),
+            "run `steadfast mcp` by hand and read its error",
         ),
     }
 }
@@ -292,7 +297,7 @@ fn handshake() -> Result<String, String> {
             drop(stdin);
             read
         });
-    // It ends by itself when its stdin closes; a hanging one must not outlive the check.
+    // The server exits when its stdin closes; kill one that hangs.
     let _ = child.kill();
     let _ = child.wait();
     spoke.map_err(str::to_owned)?;
@@ -300,19 +305,19 @@ fn handshake() -> Result<String, String> {
     answer["result"]["serverInfo"]["name"].as_str().map(str::to_owned).ok_or_else(|| "unexpected answer".to_owned())
 }
 
-/// Failures of hooks, which nobody sees when they happen.
-fn log(paths: &Paths) -> Check {
+/// Errors of hooks, which are not shown when they happen.
+fn log(paths: &Paths) -> DoctorCheck {
     let file = paths.log_file();
     let text = fs_err::read_to_string(&file).unwrap_or_default();
     let day_ago = clock::to_rfc3339(clock::now() - clock::DAY);
     let recent: Vec<&str> =
         text.lines().filter(|line| line.get(..20).is_some_and(|at| at > day_ago.as_str())).collect();
     match recent.last() {
-        None => ok("log", "no failures in the last day"),
+        None => ok("log", "no errors in the last day"),
         Some(last) => warn(
             "log",
-            format!("{} failures in the last day, the last: {last}", recent.len()),
-            format!("see {}", file.display()),
+            format!("{} errors in the last day, the last: {last}", recent.len()),
+            format!("read {}", file.display()),
         ),
     }
 }

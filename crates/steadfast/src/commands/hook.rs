@@ -1,5 +1,5 @@
-//! `steadfast hook HOST`: stdin to event, event to reply. It exits with 0 whatever happens; only the
-//! background hook that wakes the client uses another code, because that is how it is done.
+//! `steadfast hook HOST`: reads a hook event from stdin and prints the reply. It exits with 0 after any error; only the
+//! background hook exits with 2, because that code wakes the client.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -20,19 +20,20 @@ use steadfast_system::log;
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
-use super::goal::{self, Caller};
+use super::goal::{self, CommandContext};
 use super::slash;
-use crate::cli::{GoalArgs, GoalVerb, HookArgs, OnGoalVerb, SlashCli, StartArgs};
-use crate::failure::{Failure, code};
+use crate::cli::{GoalArgs, GoalVerb, HookArgs, SlashCli, StartArgs};
+use crate::error::{CliError, code};
 use crate::output;
+use crate::slash_commands::AnsweredBy;
 
-/// No real event comes near this.
+/// Far above any real event.
 const STDIN_MAX: u64 = 16 * 1024 * 1024;
-/// To the client, an `asyncRewake` hook with this code wakes the model with what is on stderr.
+/// An `asyncRewake` hook that exits with this code wakes the model with the text on stderr.
 const WAKE: u8 = 2;
 
 pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
-    // Who wants hooks in the agents of runs wants other hooks: a goal inside an iteration would be driven twice.
+    // The run drives its agents; a goal inside an iteration would be driven twice.
     if process::is_inside_run() {
         return ExitCode::SUCCESS;
     }
@@ -55,7 +56,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
     if arguments.rewake {
         return rewake(&input, &paths);
     }
-    let input = hook::as_command(input, &paths);
+    let input = slash::read_prompt(hook::as_command(input, &paths));
     let reply = match &input.event {
         HookEvent::Command { verb, arguments } => {
             let noted = hook::handle(&input, &paths, clock::now());
@@ -101,75 +102,72 @@ fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
     }
 }
 
-/// Answers a slash command. Most need no model: the answer blocks the prompt. Those that give the model
-/// something to do let it through with what it must know.
+/// Answers a slash command. Most need no model, so the answer blocks the prompt. Commands that give the model work let
+/// the prompt through and add context.
 fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> HookReply {
     let answer = |text: String| HookReply { block: Some(text), ..HookReply::default() };
     if verb == "doctor" {
         return answer(super::doctor::report(paths).text);
     }
     let ran = slash::words(verb, arguments).and_then(|words| {
-        let parsed = SlashCli::try_parse_from(words).map_err(|error| Failure::usage(&error))?;
-        let starts_work = matches!(
-            parsed.goal.verb,
-            GoalVerb::Start(_) | GoalVerb::OnGoal(OnGoalVerb::Edit { .. } | OnGoalVerb::Adopt { .. })
-        );
-        let outcome = goal::run(&caller(input, paths), parsed.goal)?;
-        // Claude Code has a `/goal` of its own, which makes a goal of most words.
+        let parsed = SlashCli::try_parse_from(words).map_err(|error| CliError::usage(&error))?;
+        let gives_work = slash::answered_by(verb) == AnsweredBy::Model;
+        let outcome = goal::run(&context(input, paths), parsed.goal)?;
+        // Claude Code has its own `/goal`, which starts a goal with most words.
         let native_too = input.host == Host::Claude && input.event_name == "UserPromptSubmit";
         if native_too {
-            return Ok(answer(format!("{}\n{}", outcome.done.text, native_hint(verb))));
+            return Ok(answer(format!("{}\n{}", outcome.output.text, native_hint(verb))));
         }
-        match outcome.goal.filter(|_| starts_work) {
+        match outcome.goal.filter(|_| gives_work) {
             Some(goal) => Ok(HookReply {
                 context: Some(work_on(&goal, verb)?),
-                message: Some(outcome.done.text),
+                message: Some(outcome.output.text),
                 ..HookReply::default()
             }),
-            None => Ok(answer(outcome.done.text)),
+            None => Ok(answer(outcome.output.text)),
         }
     });
-    ran.unwrap_or_else(|failure| answer(input.host.spell(&describe(&failure))))
+    ran.unwrap_or_else(|error| answer(input.host.spell(&describe(&error))))
 }
 
 fn native_hint(verb: &str) -> String {
-    format!("If Claude Code took that for a goal of its own, `/goal clear` ends that one; /goal-{verb} makes none.")
+    format!("If Claude Code started its own goal with that text, `/goal clear` ends it; /goal-{verb} never starts one.")
 }
 
-/// Starts the goal that a prompt states. A live goal is not replaced by the way.
+/// Starts the goal that a prompt states, unless another goal is live.
 fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
-    // The text that is kept as stated; one that is too long is no goal, and not half of one.
+    // Pass an objective that is too long unchanged, so that it is refused instead of cut.
     let is_too_long = objective.chars().count() > OBJECTIVE_MAX;
     let objective = if is_too_long { objective.to_owned() } else { stated::kept(objective) };
     let start = StartArgs { objective: vec![objective], ..StartArgs::default() };
     let arguments = GoalArgs { session: None, json: false, verb: GoalVerb::Start(start) };
-    let started = goal::run(&caller(input, paths), arguments).and_then(|outcome| {
+    let started = goal::run(&context(input, paths), arguments).and_then(|outcome| {
         let context = outcome.goal.as_ref().map(|goal| work_on(goal, "state")).transpose()?;
-        Ok(HookReply { context, message: Some(outcome.done.text), ..HookReply::default() })
+        Ok(HookReply { context, message: Some(outcome.output.text), ..HookReply::default() })
     });
     match started {
         Ok(reply) => reply,
-        // A live goal stays; what was stated is noted beside it, and the user is told so.
-        Err(failure) if failure.code == code::WRONG_STATE => HookReply::default(),
-        // The prompt is still a prompt.
-        Err(failure) => HookReply {
-            message: Some(format!("steadfast: no goal started. {}", describe(&failure))),
+        // The live goal stays. `hook::handle` has recorded the statement and informed the user.
+        Err(error) if error.code == code::WRONG_STATE => HookReply::default(),
+        // The prompt reaches the model all the same.
+        Err(error) => HookReply {
+            message: Some(format!("steadfast: no goal started. {}", describe(&error))),
             ..HookReply::default()
         },
     }
 }
 
-fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
+fn context<'a>(input: &HookInput, paths: &'a Paths) -> CommandContext<'a> {
     let place = Place {
         session_id: input.session_id.clone(),
         host: input.host,
         project_dir: Some(input.project_dir.clone()).filter(|path| !path.is_empty()),
         transcript: input.transcript.clone(),
     };
-    // A slash command is typed by a person; an agent that pipes such an event into us has no more rights than its shell.
+    // A slash command is typed by the user. An agent that pipes such an event into this process gets the rights of its shell.
     let forged = process::is_inside_agent() && !process::is_started_by_client();
     let actor = if forged { Actor::Worker } else { Actor::User };
-    Caller {
+    CommandContext {
         paths,
         origin: Origin { actor, place: "slash-command" },
         place: Some(place),
@@ -178,7 +176,7 @@ fn caller<'a>(input: &HookInput, paths: &'a Paths) -> Caller<'a> {
     }
 }
 
-fn work_on(goal: &Goal, verb: &str) -> Result<String, Failure> {
+fn work_on(goal: &Goal, verb: &str) -> Result<String, CliError> {
     let now = clock::now();
     Ok(match verb {
         "start" => prompt::started(goal, Wording::Quoted)?,
@@ -188,6 +186,6 @@ fn work_on(goal: &Goal, verb: &str) -> Result<String, Failure> {
     })
 }
 
-fn describe(failure: &Failure) -> String {
-    format!("error: {}\nhint: {}", failure.message, failure.hint)
+fn describe(error: &CliError) -> String {
+    format!("error: {}\nhint: {}", error.message, error.hint)
 }

@@ -12,10 +12,10 @@ use steadfast_model::text;
 
 use super::runs::{self, Here, How, NewRun};
 use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
-pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<CommandOutput, CliError> {
     let here = Here::new(db, RunKind::Loop, arguments.json)?;
     match arguments.verb {
         LoopVerb::Run(arguments) => start(&here, &arguments),
@@ -43,7 +43,7 @@ pub(super) fn new_place(here: &Here, user: bool) -> (PathBuf, scaffold::Readers)
     }
 }
 
-fn start(here: &Here, arguments: &LoopRunArgs) -> Result<Done, Failure> {
+fn start(here: &Here, arguments: &LoopRunArgs) -> Result<CommandOutput, CliError> {
     let mut overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     overrides.items.clone_from(&arguments.items);
     let planned = plan_loop(&here.catalogue(), &arguments.loop_type, arguments.name.as_deref(), &overrides);
@@ -54,7 +54,7 @@ fn start(here: &Here, arguments: &LoopRunArgs) -> Result<Done, Failure> {
     runs::start(here, &new_run(planned, &arguments.how)?, |_| Ok(()))
 }
 
-pub(super) fn new_run(planned: steadfast_engine::plan::Planned, how: &RunHow) -> Result<NewRun, Failure> {
+pub(super) fn new_run(planned: steadfast_engine::plan::Planned, how: &RunHow) -> Result<NewRun, CliError> {
     Ok(NewRun {
         run_id: uuid::Uuid::new_v4().to_string(),
         planned,
@@ -70,7 +70,7 @@ pub(super) fn new_run(planned: steadfast_engine::plan::Planned, how: &RunHow) ->
 }
 
 /// All faults on stderr, and one line that says so.
-pub(super) fn refused(error: PlanError, kind: RunKind, what: &str) -> Failure {
+pub(super) fn refused(error: PlanError, kind: RunKind, what: &str) -> CliError {
     match &error {
         PlanError::Faults(faults) => {
             output::note(&runs::told(faults));
@@ -79,13 +79,13 @@ pub(super) fn refused(error: PlanError, kind: RunKind, what: &str) -> Failure {
             let shown = text::headline(what, 200);
             let hint = format!("mend what is told, then check with `steadfast {kind} validate {shown}`");
             let faults = Some(Box::new(runs::faults_json(faults)));
-            Failure { faults, ..Failure::new(code::USAGE, message, hint) }
+            CliError { faults, ..CliError::new(code::USAGE, message, hint) }
         }
         _ => error.into(),
     }
 }
 
-pub(super) fn judged(faults: &[Fault], what: &str) -> Done {
+pub(super) fn judged(faults: &[Fault], what: &str) -> CommandOutput {
     let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
     let warnings = faults.len() - errors;
     let verdict = match (errors, warnings) {
@@ -95,10 +95,10 @@ pub(super) fn judged(faults: &[Fault], what: &str) -> Done {
     };
     let text = if faults.is_empty() { verdict } else { format!("{}\n{verdict}", runs::told(faults)) };
     let json = json!({"valid": errors == 0, "faults": runs::faults_json(faults)});
-    Done { text, json, code: if errors == 0 { 0 } else { code::USAGE } }
+    CommandOutput { text, json, code: if errors == 0 { 0 } else { code::USAGE } }
 }
 
-pub(super) fn listed(types: &[Listed], what: &str) -> Done {
+pub(super) fn listed(types: &[Listed], what: &str) -> CommandOutput {
     let origin = |listed: &Listed| match listed.origin {
         Origin::Path | Origin::Project => "project",
         Origin::User => "user",
@@ -117,11 +117,11 @@ pub(super) fn listed(types: &[Listed], what: &str) -> Done {
         })
         .collect();
     let text = if rows.is_empty() { format!("no {what}") } else { output::columns(&rows) };
-    Done { text, json: json!({"types": objects}), code: 0 }
+    CommandOutput { text, json: json!({"types": objects}), code: 0 }
 }
 
-pub(super) fn made(files: &[PathBuf], next: &str) -> Done {
+pub(super) fn made(files: &[PathBuf], next: &str) -> CommandOutput {
     let mut lines: Vec<String> = files.iter().map(|path| format!("made {}", path.display())).collect();
     lines.push(next.to_owned());
-    Done { text: lines.join("\n"), json: json!({"files": files}), code: 0 }
+    CommandOutput { text: lines.join("\n"), json: json!({"files": files}), code: 0 }
 }

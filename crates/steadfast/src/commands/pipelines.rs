@@ -8,10 +8,10 @@ use steadfast_model::run::RunKind;
 use super::loops::{judged, listed, made, new_place, new_run, refused};
 use super::runs::{self, Here};
 use crate::cli::{PipelineArgs, PipelineRunArgs, PipelineVerb};
-use crate::failure::Failure;
-use crate::output::Done;
+use crate::error::CliError;
+use crate::output::CommandOutput;
 
-pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<CommandOutput, CliError> {
     let here = Here::new(db, RunKind::Pipeline, arguments.json)?;
     match arguments.verb {
         PipelineVerb::Run(arguments) => start(&here, &arguments),
@@ -30,7 +30,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<Done, Fa
     }
 }
 
-fn start(here: &Here, arguments: &PipelineRunArgs) -> Result<Done, Failure> {
+fn start(here: &Here, arguments: &PipelineRunArgs) -> Result<CommandOutput, CliError> {
     let overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     let planned = plan_pipeline(&here.catalogue(), &arguments.file, arguments.name.as_deref(), &overrides, here.now);
     let planned = planned.map_err(|error| refused(error, RunKind::Pipeline, &arguments.file))?;

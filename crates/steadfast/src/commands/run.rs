@@ -16,13 +16,13 @@ use steadfast_store::Origin;
 
 use super::runs::{self, Here, How, NewRun};
 use crate::cli::RunArgs;
-use crate::failure::Failure;
-use crate::output::Done;
+use crate::error::CliError;
+use crate::output::CommandOutput;
 
 /// What an agent says when it is done and nothing else can tell.
 const PROMISE: &str = "OBJECTIVE MET";
 
-pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<CommandOutput, CliError> {
     let here = Here::new(db, RunKind::Loop, arguments.json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;
@@ -53,7 +53,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
     })
 }
 
-fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, Failure> {
+fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, CliError> {
     let completion = match verify {
         [] => Rule::Promise(PROMISE.to_owned()),
         commands => Rule::Verify(commands.to_vec()),

@@ -28,8 +28,8 @@ use steadfast_system::config::Config;
 use steadfast_system::paths::Paths;
 
 use crate::cli::RunVerb;
-use crate::failure::Failure;
-use crate::output::Done;
+use crate::error::CliError;
+use crate::output::CommandOutput;
 
 pub(super) use limits::{agent_overrides, budget_of, check_commands, run_overrides, within};
 pub(super) use starting::{How, NewRun, inputs_text, start};
@@ -48,7 +48,7 @@ pub(super) struct Here {
 }
 
 impl Here {
-    pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, Failure> {
+    pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, CliError> {
         let paths = Paths::find(db)?;
         let project = fs_err::canonicalize(std::env::current_dir()?)?;
         Ok(Self { paths, kind, project, now: clock::now(), json })
@@ -69,7 +69,7 @@ impl Here {
 }
 
 /// A verb about runs that exist.
-pub(super) fn on_run(here: &Here, verb: &RunVerb) -> Result<Done, Failure> {
+pub(super) fn on_run(here: &Here, verb: &RunVerb) -> Result<CommandOutput, CliError> {
     let is_look = match verb {
         RunVerb::List { .. } | RunVerb::Status { .. } => true,
         RunVerb::Cleanup(arguments) => !arguments.dry_run,
@@ -91,7 +91,7 @@ pub(super) fn on_run(here: &Here, verb: &RunVerb) -> Result<Done, Failure> {
 
 /// `__engine`: drives a run in the background. Everything it needs to know is in the run and in its arguments, since
 /// the environment may be another terminal's.
-pub(crate) fn engine(home: PathBuf, store: PathBuf, run_id: &str) -> Result<Done, Failure> {
+pub(crate) fn engine(home: PathBuf, store: PathBuf, run_id: &str) -> Result<CommandOutput, CliError> {
     let config = Config::load(&home.join("config.toml")).map_err(steadfast_system::paths::PathError::from)?;
     let paths = Paths { home, store, store_from: "engine", config };
     driving::in_background(&paths, run_id)

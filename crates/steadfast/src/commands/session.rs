@@ -1,5 +1,5 @@
-//! `steadfast session`: what is remembered of sessions, to look at, to search and to forget. Words of sessions are text
-//! from outside; a terminal gets them without control characters.
+//! `steadfast session`: shows, searches and deletes session memory. Session text is foreign text, so control characters
+//! are removed before it is printed.
 
 mod list;
 mod purge;
@@ -18,72 +18,72 @@ use steadfast_store::{Db, Session, SessionActivity, Store};
 use steadfast_system::paths::Paths;
 
 use crate::cli::session::{SessionArgs, SessionVerb, WhichSession};
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 use list::Directories;
 
-/// Sessions named when a beginning fits several.
-const NAMED_MOST: usize = 5;
-/// No client has ids of this length.
-const ID_LONGEST: usize = 1_000;
+/// Sessions listed when a prefix matches several.
+const LISTED_MAX: usize = 5;
+/// Longer than the ids of any client.
+const ID_MAX: usize = 1_000;
 
-/// Where a verb looks, and when.
-struct Asked {
+/// The store, directory and time of a `session` command.
+struct SessionContext {
     paths: Paths,
     directory: PathBuf,
     now: Millis,
 }
 
-pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<Done, Failure> {
-    let asked = Asked { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
+pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<CommandOutput, CliError> {
+    let context = SessionContext { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
     match &arguments.verb {
-        SessionVerb::List { all, limit } => list::list(&asked, *all, *limit),
-        SessionVerb::Show(which) => show::show(&asked, which),
-        SessionVerb::Events(events) => show::events(&asked, events),
+        SessionVerb::List { all, limit } => list::list(&context, *all, *limit),
+        SessionVerb::Show(which) => show::show(&context, which),
+        SessionVerb::Events(events) => show::events(&context, events),
         SessionVerb::Snapshot { session, host, after } => {
-            show::snapshot(&asked, session, host.as_deref(), after.as_deref())
+            show::snapshot(&context, session, host.as_deref(), after.as_deref())
         }
-        SessionVerb::Search(words) => search::search(&asked, words),
-        SessionVerb::Purge(purge) => purge::purge(&asked, purge),
+        SessionVerb::Search(words) => search::search(&context, words),
+        SessionVerb::Purge(purge) => purge::purge(&context, purge),
     }
 }
 
-impl Asked {
-    /// The store, or `None` where nothing was ever stored.
-    fn store(&self) -> Result<Option<Store>, Failure> {
+impl SessionContext {
+    /// The store, or `None` if it does not exist yet.
+    fn store(&self) -> Result<Option<Store>, CliError> {
         Ok(Store::open_if_there(&self.paths.store)?)
     }
 
-    /// The store in which a session is looked for.
-    fn store_of(&self, which: &WhichSession) -> Result<Store, Failure> {
+    /// The store, or an error that the session is unknown.
+    fn store_of(&self, which: &WhichSession) -> Result<Store, CliError> {
         self.store()?.ok_or_else(|| match &which.id {
             Some(id) => not_found(id),
-            None => Failure::new(
+            None => CliError::new(
                 code::NOT_FOUND,
-                "no session is known yet",
-                "`steadfast setup` lets agents tell of their sessions; then start one here",
+                "no session recorded yet",
+                "run `steadfast setup`, then start an agent here",
             ),
         })
     }
 
-    /// The session that is meant: by id or its beginning, else as everywhere.
-    fn session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, Failure> {
+    /// The session with this id or prefix; without one, the agent's own or the only live one.
+    fn session(&self, db: Db<'_>, which: &WhichSession) -> Result<String, CliError> {
         match &which.id {
-            Some(id) => by_beginning(db, id),
+            Some(id) => by_prefix(db, id),
             None => match session::resolve(Some(db), None, &self.directory) {
                 Ok(id) => Ok(id),
                 Err(SessionError::None(_)) => self.only_live_of_project(db),
                 Err(error) => {
-                    // Here the session is the argument itself.
-                    let failure = Failure::from(error);
-                    Err(Failure { hint: failure.hint.replace("--session ID", "give its ID"), ..failure })
+                    // These commands take the session as an argument, not as a flag.
+                    let error = CliError::from(error);
+                    Err(CliError { hint: error.hint.replace("--session ID", "give its ID"), ..error })
                 }
             },
         }
     }
 
-    /// From a subdirectory or a worktree: the one live session of what `session list` shows there.
-    fn only_live_of_project(&self, db: Db<'_>) -> Result<String, Failure> {
+    /// The only live session that `session list` shows for this project, also from a subdirectory or worktree.
+    fn only_live_of_project(&self, db: Db<'_>) -> Result<String, CliError> {
         let mut here = Directories::new(&self.directory);
         let is_live = |known: &SessionActivity| known.session.as_ref().is_some_and(Session::is_alive);
         let live = db.known_sessions()?.into_iter().filter(|known| is_live(known) && here.has(known));
@@ -92,43 +92,40 @@ impl Asked {
             [only] => Ok(only.clone()),
             [] => {
                 let message = format!("no live session in the project of {}", self.directory.display());
-                Err(Failure::new(code::NOT_FOUND, message, "give its ID; `steadfast session list` shows them"))
+                Err(CliError::new(code::NOT_FOUND, message, "give its ID; run `steadfast session list` to see them"))
             }
             several => {
-                let message = format!("{} live sessions in this project: {}", several.len(), named(several));
-                Err(Failure::new(code::NOT_FOUND, message, "give the ID of one of them"))
+                let message = format!("{} live sessions in this project: {}", several.len(), listed(several));
+                Err(CliError::new(code::NOT_FOUND, message, "give the ID of one of them"))
             }
         }
     }
 }
 
-/// An id is a key and nothing else, so that whatever the list shows is found, slashes and all.
-fn by_beginning(db: Db<'_>, id: &str) -> Result<String, Failure> {
-    let found = if id.is_empty() || id.len() > ID_LONGEST { Vec::new() } else { db.sessions_by_id(id)? };
+/// Finds a session by id or prefix. Any characters are allowed, so that every listed id can be found.
+fn by_prefix(db: Db<'_>, id: &str) -> Result<String, CliError> {
+    let found = if id.is_empty() || id.len() > ID_MAX { Vec::new() } else { db.sessions_by_id(id)? };
     match found.as_slice() {
         [] => Err(not_found(id)),
         [only] => Ok(only.clone()),
         several => {
-            let message = format!("{} sessions begin with `{}`: {}", several.len(), shown(id), named(several));
-            Err(Failure::new(code::NOT_FOUND, message, "give more of the id"))
+            let message = format!("{} sessions begin with `{}`: {}", several.len(), shown(id), listed(several));
+            Err(CliError::new(code::NOT_FOUND, message, "use a longer prefix"))
         }
     }
 }
 
-fn named(ids: &[String]) -> String {
-    let names: Vec<String> = ids.iter().take(NAMED_MOST).map(|id| shown(id)).collect();
-    let more = ids.len().saturating_sub(NAMED_MOST);
+fn listed(ids: &[String]) -> String {
+    let names: Vec<String> = ids.iter().take(LISTED_MAX).map(|id| shown(id)).collect();
+    let more = ids.len().saturating_sub(LISTED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", names.join(", "))
 }
 
-fn not_found(id: &str) -> Failure {
-    let message = if id.is_empty() {
-        "an empty id names no session".to_owned()
-    } else {
-        format!("no session `{}` is known", shown(id))
-    };
-    Failure::new(code::NOT_FOUND, message, "`steadfast session list --all` shows those that are")
+fn not_found(id: &str) -> CliError {
+    let message =
+        if id.is_empty() { "the session id is empty".to_owned() } else { format!("unknown session `{}`", shown(id)) };
+    CliError::new(code::NOT_FOUND, message, "run `steadfast session list --all`")
 }
 
 fn shown(id: &str) -> String {
@@ -139,7 +136,7 @@ fn category(name: Option<&str>) -> Option<Category> {
     name.and_then(|name| name.parse().ok())
 }
 
-/// How long ago something was, in the largest unit that says it.
+/// The time since then, in its largest unit.
 fn age(now: Millis, at: Millis) -> String {
     let seconds = (now - at).max(0) / 1000;
     match seconds {
@@ -150,7 +147,7 @@ fn age(now: Millis, at: Millis) -> String {
     }
 }
 
-/// The last part of a path: what people call their project.
+/// The last part of the project's path.
 fn project_name(project: Option<&str>) -> String {
     let name = project.and_then(|project| Path::new(project).file_name()).map(|name| name.to_string_lossy());
     name.map_or_else(|| "-".to_owned(), |name| text::headline(&name, 24))

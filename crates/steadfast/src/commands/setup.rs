@@ -14,14 +14,14 @@ use steadfast_model::host::Host;
 use steadfast_system::paths::Paths;
 
 use crate::cli::SetupArgs;
-use crate::failure::Failure;
-use crate::output::Done;
+use crate::error::CliError;
+use crate::output::CommandOutput;
 use crate::plugin;
 
 /// High enough to be out of the way, low enough to end a runaway loop of empty turns.
 const SUGGESTED_BLOCK_CAP: u32 = 100;
 
-pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<CommandOutput, CliError> {
     let paths = Paths::find(db)?;
     let hosts = match arguments.host.as_deref() {
         Some("codex") => vec![Host::Codex],
@@ -82,7 +82,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
     let lines = std::iter::once(summary).chain(notes.iter().map(|note| format!("note: {note}")));
     let text = lines.collect::<Vec<_>>().join("\n");
     let files: Vec<String> = files.iter().map(|path: &PathBuf| path.display().to_string()).collect();
-    Ok(Done {
+    Ok(CommandOutput {
         text,
         json: json!({"dry_run": arguments.dry_run, "files": files, "changes": changes, "notes": notes}),
         code: 0,
@@ -103,7 +103,7 @@ fn name(host: Host) -> &'static str {
     }
 }
 
-fn apply(plan: Plan) -> Result<Vec<PathBuf>, Failure> {
+fn apply(plan: Plan) -> Result<Vec<PathBuf>, CliError> {
     if plan.is_empty() {
         return Ok(Vec::new());
     }
@@ -111,7 +111,7 @@ fn apply(plan: Plan) -> Result<Vec<PathBuf>, Failure> {
     Ok(report.written.into_iter().chain(report.removed).collect())
 }
 
-fn plan_install(paths: &Paths, config_dir: &Path, arguments: &SetupArgs) -> Result<Plan, Failure> {
+fn plan_install(paths: &Paths, config_dir: &Path, arguments: &SetupArgs) -> Result<Plan, CliError> {
     let program = std::env::current_exe()?;
     let files = plugin::files_for(&program);
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();

@@ -1,23 +1,59 @@
-//! The text after a slash command, as words for the command line. No shell ever sees it: quotes group words,
+//! Parses the text after a slash command into command-line words. No shell sees the text: quotes group words, and
 //! everything else is literal.
 
 use clap::CommandFactory as _;
+use steadfast_model::hook::{HookEvent, HookInput};
 
 use crate::cli::SlashCli;
-use crate::failure::{Failure, code};
+use crate::error::{CliError, code};
+use crate::slash_commands::{AnsweredBy, SLASH_COMMANDS};
 
-/// One word, and whether the user quoted it, in which case it is never a flag.
+/// One word, and whether it was quoted. A quoted word is never a flag.
 #[derive(Debug, PartialEq, Eq)]
 struct Word {
     text: String,
     quoted: bool,
 }
 
-/// Turns `/goal-VERB ARGUMENTS` into what the command line would have got: flags first, then the free text.
-pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, Failure> {
+/// Corrects a command that was found in a prompt, which may be a skill of another program.
+pub(crate) fn read_prompt(input: HookInput) -> HookInput {
+    match &input.event {
+        HookEvent::Command { verb, arguments } if input.event_name == "UserPromptSubmit" => {
+            HookInput { event: prompt_event(verb, arguments), ..input }
+        }
+        _ => input,
+    }
+}
+
+/// `$goal-WORD` with an unknown word is an ordinary prompt. Text around a command that takes none is ignored.
+fn prompt_event(verb: &str, arguments: &str) -> HookEvent {
+    let cli = SlashCli::command();
+    let arguments = match cli.find_subcommand(verb) {
+        Some(parser) if parser.get_positionals().next().is_some() => arguments,
+        None if SLASH_COMMANDS.iter().all(|command| command.name != verb) => return HookEvent::Prompt { typed: true },
+        _ => arguments.find("--").and_then(|at| arguments.get(at..)).unwrap_or_default(),
+    };
+    HookEvent::Command { verb: verb.to_owned(), arguments: arguments.to_owned() }
+}
+
+/// Who answers a verb or an alias of it.
+pub(crate) fn answered_by(verb: &str) -> AnsweredBy {
+    let cli = SlashCli::command();
+    let name = cli.find_subcommand(verb).map_or(verb, clap::Command::get_name);
+    let found = SLASH_COMMANDS.iter().find(|command| command.name == name);
+    found.map_or(AnsweredBy::Hook, |command| command.answered_by)
+}
+
+/// Turns `/goal-VERB ARGUMENTS` into command-line words: flags first, then the free text.
+pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError> {
     let cli = SlashCli::command();
     let Some(command) = cli.find_subcommand(verb) else {
-        return Err(Failure::new(code::USAGE, format!("there is no /goal-{verb}"), "/goal-status shows the goal"));
+        let names: Vec<String> = SLASH_COMMANDS.iter().map(|command| format!("/goal-{}", command.name)).collect();
+        return Err(CliError::new(
+            code::USAGE,
+            format!("unknown command /goal-{verb}"),
+            format!("use one of {}", names.join(", ")),
+        ));
     };
     let flags: Vec<(&str, bool)> = command
         .get_arguments()
@@ -39,8 +75,8 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, Failure>
         let bare = name.split('=').next().unwrap_or(name);
         let Some((_, takes_value)) = flags.iter().find(|(flag, _)| *flag == bare) else {
             let known: Vec<String> = flags.iter().map(|(flag, _)| format!("--{flag}")).collect();
-            let hint = format!("/goal-{verb} knows {}; put the text in quotes if it is part of it", known.join(", "));
-            return Err(Failure::new(code::USAGE, format!("unknown flag `--{bare}`"), hint));
+            let hint = format!("/goal-{verb} accepts {}; quote the word if it belongs to the text", known.join(", "));
+            return Err(CliError::new(code::USAGE, format!("unknown flag `--{bare}`"), hint));
         };
         let value_follows = *takes_value && !name.contains('=');
         flag_words.push(word.text);
@@ -55,31 +91,31 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, Failure>
     Ok(flag_words)
 }
 
-/// Splits at white space. A quote opens only at the start of a word and only if it closes at the end of one, so
-/// that apostrophes are just letters. Line breaks outside quotes are kept as words of their own.
+/// Splits at white space. A quote opens only at the start of a word and only if it closes at the end of one, so that
+/// apostrophes are letters. Line breaks outside quotes become separate words.
 fn split(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut rest = text.trim();
     while let Some(first) = rest.chars().next() {
         if first.is_whitespace() {
-            let end = rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len());
-            if rest[..end].contains('\n') {
+            let (space, after) = rest.split_at(rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len()));
+            if space.contains('\n') {
                 words.push(Word { text: "\n".into(), quoted: true });
             }
-            rest = &rest[end..];
+            rest = after;
         } else if let Some((word, after)) = quoted(rest) {
             words.push(Word { text: word, quoted: true });
             rest = after;
         } else {
-            let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-            words.push(Word { text: rest[..end].to_owned(), quoted: false });
-            rest = &rest[end..];
+            let (word, after) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
+            words.push(Word { text: word.to_owned(), quoted: false });
+            rest = after;
         }
     }
     words
 }
 
-/// A quoted word at the start of `text`, and what follows it.
+/// The quoted word at the start of `text`, and the text after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut characters = text.char_indices();
     let close = match characters.next()?.1 {
@@ -91,7 +127,7 @@ fn quoted(text: &str) -> Option<(String, &str)> {
     let mut word = String::new();
     while let Some((at, character)) = characters.next() {
         if character == close {
-            let after = &text[at + character.len_utf8()..];
+            let after = text.get(at + character.len_utf8()..)?;
             if after.is_empty() || after.starts_with(char::is_whitespace) {
                 return Some((word, after));
             }
@@ -113,7 +149,7 @@ mod tests {
     use super::*;
 
     fn parsed(verb: &str, arguments: &str) -> Vec<String> {
-        words(verb, arguments).map_err(|failure| failure.message).unwrap()
+        words(verb, arguments).map_err(|error| error.message).unwrap()
     }
 
     #[test]
@@ -140,11 +176,24 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_flag_is_not_swallowed_by_the_objective() {
+    fn a_mistyped_flag_does_not_become_part_of_the_objective() {
         assert_eq!(
-            words("start", "x --bugdet 10M").map_err(|failure| failure.message),
+            words("start", "x --bugdet 10M").map_err(|error| error.message),
             Err("unknown flag `--bugdet`".into())
         );
         assert!(words("frobnicate", "").is_err());
+    }
+
+    #[test]
+    fn a_prompt_calls_known_commands_only() {
+        let command =
+            |verb: &str, arguments: &str| HookEvent::Command { verb: verb.into(), arguments: arguments.into() };
+        assert_eq!(prompt_event("start", "fix it --budget 10M"), command("start", "fix it --budget 10M"));
+        assert_eq!(prompt_event("update", "one\n two"), command("update", "one\n two"));
+        assert_eq!(prompt_event("reconcile", "please --accept-reset"), command("reconcile", "--accept-reset"));
+        assert_eq!(prompt_event("doctor", "please"), command("doctor", ""));
+        assert_eq!(prompt_event("stop", "it now"), command("stop", ""));
+        assert_eq!(prompt_event("planner", "plan it"), HookEvent::Prompt { typed: true });
+        assert_eq!(prompt_event("", ""), HookEvent::Prompt { typed: true });
     }
 }

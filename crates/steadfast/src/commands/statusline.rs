@@ -1,5 +1,5 @@
-//! `steadfast statusline`: one short line about the goal of the session that the host names on stdin. It never
-//! fails: without a goal, a store or understandable input it prints nothing.
+//! `steadfast statusline`: prints one line about the goal of the session that the host names on stdin. It never fails:
+//! without a goal, a store or valid input it prints nothing.
 
 use std::io::Read as _;
 use std::path::Path;

@@ -26,14 +26,14 @@ use steadfast_system::{env_vars, paths};
 
 use self::progress::Bar;
 use crate::cli::UsageArgs;
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
 const SPARKLINE_DAYS: usize = 14;
 /// The view that reads the store instead of transcripts.
 const RUNS: &str = "runs";
 
-pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<Done, Failure> {
+pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<CommandOutput, CliError> {
     let zone = TimeZone::system();
     let now = clock::now();
     let today = day_of(now, &zone);
@@ -42,7 +42,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<Done, Fail
         return runs::view(db, arguments, &filter, &zone);
     }
     let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
-    let view = view.ok_or_else(|| Failure::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
+    let view = view.ok_or_else(|| CliError::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
     let hosts = match arguments.host.as_deref() {
         Some("claude") => vec![Host::Claude],
         Some("codex") => vec![Host::Codex],
@@ -74,21 +74,21 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<Done, Fail
             text.extend(table::sparkline(&days, width).map(|line| format!("\n\n{line}")));
         }
     }
-    Ok(Done { text, json: to_json(view, &report, now), code: 0 })
+    Ok(CommandOutput { text, json: to_json(view, &report, now), code: 0 })
 }
 
-fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, Failure> {
+fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, CliError> {
     let since = match arguments.since.as_deref() {
         Some(text) => Some(clock::parse_day(text, today).ok_or_else(|| {
             let hint = "give a day such as 2026-11-01, today, yesterday, or a span back from today such as 7d";
-            Failure::new(code::USAGE, format!("`{}` is not a day", text::headline(text, 40)), hint)
+            CliError::new(code::USAGE, format!("`{}` is not a day", text::headline(text, 40)), hint)
         })?),
         None => None,
     };
     let project = match arguments.project.as_deref() {
         Some("") => {
             let hint = "give a directory or a project's name, such as --project . or --project website";
-            return Err(Failure::new(code::USAGE, "--project is empty", hint));
+            return Err(CliError::new(code::USAGE, "--project is empty", hint));
         }
         Some(project) => Some(ProjectFilter::new(project, &std::env::current_dir()?)),
         None => None,
@@ -197,7 +197,7 @@ fn dollars(micros: i64) -> f64 {
     micros as f64 / 1e6
 }
 
-impl From<UsageError> for Failure {
+impl From<UsageError> for CliError {
     fn from(error: UsageError) -> Self {
         Self::new(code::ENVIRONMENT, error.to_string(), error.hint())
     }
@@ -207,7 +207,7 @@ fn load_prices(path: &Path) -> Result<Table, PriceError> {
     Table::from_toml(&fs_err::read_to_string(path)?, path)
 }
 
-impl From<PriceError> for Failure {
+impl From<PriceError> for CliError {
     fn from(error: PriceError) -> Self {
         Self::new(code::USAGE, error.to_string(), error.hint())
     }

@@ -1,5 +1,5 @@
-//! What each tool takes. The types say it to the client as a schema and to the reader as code; what a type
-//! cannot say is checked where it is turned into our own words.
+//! The arguments of each tool. Clients get the types as JSON schemas; limits that a schema cannot express are checked
+//! when the arguments are converted.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -12,13 +12,13 @@ use steadfast_model::goal::budget::{Budget, BudgetProfile, BudgetSource};
 use steadfast_model::goal::{NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 use steadfast_model::text;
 
-use super::desk::Failure;
+use super::store_handle::ToolError;
 
 const REASON_MAX: usize = 1_000;
 const EVIDENCE_MAX: usize = 20;
 const EVIDENCE_LENGTH: usize = 500;
 const WAIT_MAX: i64 = 86_400;
-/// Far more money than any goal spends, and still exact in millionths.
+/// Far above any real budget, and still exact in millionths.
 const USD_MAX: f64 = 1_000_000_000.0;
 
 #[derive(Deserialize, JsonSchema)]
@@ -28,14 +28,14 @@ pub(super) struct GetGoal {}
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateGoal {
-    /// What is to be achieved, in the user's words: 1 to 4000 characters.
+    /// What must be achieved, in the user's words: 1 to 4000 characters.
     #[schemars(length(min = 1, max = 4000))]
     objective: String,
-    /// Tokens the goal may spend. Not together with `budget_profile`; leave both out for no budget.
+    /// Tokens the goal may spend. Not together with `budget_profile`; omit both for no budget.
     #[schemars(range(min = 1))]
     token_budget: Option<i64>,
-    /// A named budget of tokens, turns and hours; `auto` picks one from the words of the objective. Only when
-    /// the user asked for it.
+    /// A named budget of tokens, turns and hours; `auto` picks one from the words of the objective. Set it only if the
+    /// user asked for it.
     budget_profile: Option<ProfileName>,
     /// Turns the goal may take.
     #[schemars(range(min = 1, max = 999_999))]
@@ -62,15 +62,14 @@ enum ProfileName {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UpdateGoal {
-    /// `complete` when the whole objective is proven met, `blocked` when only the user or the outside world can
-    /// help.
+    /// `complete` if the whole objective is proven met, `blocked` if only the user or the outside world can help.
     pub(super) status: NewStatus,
-    /// The goal that is meant, if it should be this one and no other.
+    /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
-    /// Who found the goal complete: `self_update` (your own audit, the default) or `evaluator` (the newest verdict
-    /// of the goal-evaluator subagent says so).
+    /// Who judged the goal complete: `self_update` (your own audit, the default) or `evaluator` (the newest verdict of
+    /// the goal-evaluator subagent).
     completed_by: Option<Judge>,
-    /// What is in the way and what would help; needed with `blocked`, at most 1000 characters.
+    /// The obstacle and what would remove it; required for `blocked`, at most 1000 characters.
     #[schemars(length(max = 1000))]
     blocked_reason: Option<String>,
 }
@@ -94,15 +93,15 @@ pub(super) enum Judge {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordVerdict {
-    /// What the evaluator found. In doubt: `incomplete`; if it could not be checked: `unverifiable`.
+    /// The verdict. If in doubt, `incomplete`; if it could not be checked, `unverifiable`.
     pub(super) verdict: Verdict,
-    /// Why, in at most 1000 characters.
+    /// The reason, in at most 1000 characters.
     #[schemars(length(max = 1000))]
     reason: Option<String>,
-    /// What was seen: at most 20 items; each is cut to 500 characters.
+    /// The evidence: at most 20 items, each cut to 500 characters.
     #[schemars(length(max = 20))]
     evidence: Option<Vec<String>>,
-    /// The goal that was judged, if it should be this one and no other.
+    /// The judged goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
 
@@ -122,97 +121,98 @@ pub(super) struct UpdateObjective {
     /// The new text of the objective: 1 to 4000 characters.
     #[schemars(length(min = 1, max = 4000))]
     objective: String,
-    /// The goal that is meant, if it should be this one and no other.
+    /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
 
-/// For the tools that need nothing else.
+/// The arguments of tools that take only a goal id.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhichGoal {
-    /// The goal that is meant, if it should be this one and no other.
+    /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitGoal {
-    /// How many seconds to wait, from 1 to 86400. Either this or `until`.
+    /// Seconds to wait, from 1 to 86400. Set either this or `until`.
     #[schemars(range(min = 1, max = 86_400))]
     seconds: Option<i64>,
     /// When to wake: an RFC 3339 timestamp, a local date and time, or a time of day such as `17:30`.
     until: Option<String>,
-    /// The goal that is meant, if it should be this one and no other.
+    /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
 
-/// Reads a call's arguments; the sentence of a failure names the argument.
-pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, Failure> {
+/// Parses the arguments of a call; an error names the wrong argument.
+pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, ToolError> {
     let error = match T::deserialize(arguments) {
         Ok(read) => return Ok(read),
-        Err(error) => in_words(&error),
+        Err(error) => plain(&error),
     };
-    // Serde names a missing or unknown field, but not the one whose value is wrong: that is the one without
-    // which the complaint is another.
+    // Serde names missing and unknown fields, but not the field with a wrong value. Without that field, the error
+    // changes.
     let culprit = arguments.keys().filter(|_| !error.contains("field `")).find(|key| {
         let mut others = arguments.clone();
         others.remove(*key);
-        T::deserialize(&others).err().as_ref().map(in_words).as_ref() != Some(&error)
+        T::deserialize(&others).err().as_ref().map(plain).as_ref() != Some(&error)
     });
-    let sentence = match culprit {
+    let message = match culprit {
         Some(key) => format!("argument `{key}`: {error}"),
         None => format!("arguments: {error}"),
     };
-    Err(wrong(text::cut(&sentence, 300)))
+    Err(wrong(text::cut(&message, 300)))
 }
 
-fn in_words(error: &serde_json::Error) -> String {
+/// Replaces Rust type names in an error.
+fn plain(error: &serde_json::Error) -> String {
     let error = error.to_string().replace("expected i64", "expected a whole number");
     error.replace("expected f64", "expected a number")
 }
 
-pub(super) fn not_an_object() -> Failure {
+pub(super) fn not_an_object() -> ToolError {
     wrong("`arguments` must be an object")
 }
 
-pub(super) fn wrong(sentence: impl Into<String>) -> Failure {
-    Failure::said(sentence, "the tool's input schema says what it takes")
+pub(super) fn wrong(message: impl Into<String>) -> ToolError {
+    ToolError::new(message, "see the tool's input schema")
 }
 
-pub(super) fn at_most(name: &str, text: &str, most: usize) -> Result<(), Failure> {
+pub(super) fn at_most(name: &str, text: &str, most: usize) -> Result<(), ToolError> {
     let length = text.chars().count();
     if length > most {
-        return Err(wrong(format!("`{name}` has {length} characters, more than {most}")));
+        return Err(wrong(format!("`{name}` has {length} characters; the maximum is {most}")));
     }
     Ok(())
 }
 
-pub(super) fn between(name: &str, number: i64, most: i64) -> Result<i64, Failure> {
+pub(super) fn between(name: &str, number: i64, most: i64) -> Result<i64, ToolError> {
     if (1..=most).contains(&number) {
         return Ok(number);
     }
     if most == i64::MAX {
-        return Err(wrong(format!("`{name}` is {number}, and must be above 0")));
+        return Err(wrong(format!("`{name}` is {number}; it must be above 0")));
     }
-    Err(wrong(format!("`{name}` is {number}, and must be from 1 to {most}")))
+    Err(wrong(format!("`{name}` is {number}; it must be from 1 to {most}")))
 }
 
 /// Turns hours into seconds and dollars into millionths.
-fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, Failure> {
+fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, ToolError> {
     if !(number > 0.0 && number <= most) {
-        return Err(wrong(format!("`{name}` is {number}, and must be above 0 and at most {most}")));
+        return Err(wrong(format!("`{name}` is {number}; it must be above 0 and at most {most}")));
     }
     #[expect(clippy::cast_possible_truncation, reason = "at most 1e15, which fits")]
     let whole = (number * unit).round() as i64;
     Ok(whole.max(1))
 }
 
-fn objective(text: &str) -> Result<String, Failure> {
+fn objective(text: &str) -> Result<String, ToolError> {
     goal::objective(text).map_err(|error| wrong(error.to_string()))
 }
 
 impl CreateGoal {
-    pub(super) fn new_goal(self) -> Result<NewGoal, Failure> {
+    pub(super) fn new_goal(self) -> Result<NewGoal, ToolError> {
         let objective = objective(&self.objective)?;
         let mut budget = match (self.token_budget, self.budget_profile) {
             (Some(_), Some(_)) => {
@@ -240,7 +240,7 @@ impl CreateGoal {
         Ok(NewGoal {
             objective,
             budget,
-            // Only a person says which commands run unasked on their machine.
+            // Only the user may set commands that run without asking.
             verify: Vec::new(),
         })
     }
@@ -264,13 +264,13 @@ impl UpdateGoal {
         self.completed_by.unwrap_or(Judge::SelfUpdate)
     }
 
-    pub(super) fn blocked_reason(&self) -> Result<&str, Failure> {
+    pub(super) fn blocked_reason(&self) -> Result<&str, ToolError> {
         if self.completed_by.is_some() {
-            return Err(wrong("`completed_by` goes with the status `complete` only"));
+            return Err(wrong("`completed_by` is only allowed with the status `complete`"));
         }
         let reason = self.blocked_reason.as_deref().map(str::trim).unwrap_or_default();
         if reason.is_empty() {
-            return Err(wrong("the status `blocked` needs a `blocked_reason`"));
+            return Err(wrong("the status `blocked` requires `blocked_reason`"));
         }
         at_most("blocked_reason", reason, REASON_MAX)?;
         Ok(reason)
@@ -289,30 +289,30 @@ impl Verdict {
 }
 
 impl RecordVerdict {
-    pub(super) fn reason(&self) -> Result<Option<&str>, Failure> {
+    pub(super) fn reason(&self) -> Result<Option<&str>, ToolError> {
         let reason = self.reason.as_deref();
         at_most("reason", reason.unwrap_or_default(), REASON_MAX)?;
         Ok(reason)
     }
 
-    pub(super) fn evidence(&self) -> Result<Vec<String>, Failure> {
+    pub(super) fn evidence(&self) -> Result<Vec<String>, ToolError> {
         let evidence = self.evidence.as_deref().unwrap_or_default();
         if evidence.len() > EVIDENCE_MAX {
             let items = evidence.len();
-            return Err(wrong(format!("`evidence` has {items} items, more than {EVIDENCE_MAX}")));
+            return Err(wrong(format!("`evidence` has {items} items; the maximum is {EVIDENCE_MAX}")));
         }
         Ok(evidence.iter().map(|item| text::cut(item, EVIDENCE_LENGTH)).collect())
     }
 }
 
 impl UpdateObjective {
-    pub(super) fn objective(&self) -> Result<String, Failure> {
+    pub(super) fn objective(&self) -> Result<String, ToolError> {
         objective(&self.objective)
     }
 }
 
 impl WaitGoal {
-    pub(super) fn wake_at(&self, now: Millis) -> Result<Millis, Failure> {
+    pub(super) fn wake_at(&self, now: Millis) -> Result<Millis, ToolError> {
         match (self.seconds, self.until.as_deref()) {
             (Some(seconds), None) => Ok(now + between("seconds", seconds, WAIT_MAX)? * 1_000),
             (None, Some(until)) => match budget::parse_deadline(until, now) {
@@ -322,7 +322,7 @@ impl WaitGoal {
                 }
                 Err(_) => Err(wrong(format!("`until`: `{}` is not a time", text::headline(until, 60)))),
             },
-            _ => Err(wrong("exactly one of `seconds` and `until` is needed")),
+            _ => Err(wrong("set exactly one of `seconds` and `until`")),
         }
     }
 }

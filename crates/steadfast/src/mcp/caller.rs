@@ -1,5 +1,6 @@
-//! Whose call it is. The environment's session id goes stale after `/clear` and `--continue`, so the note that
-//! the `PreToolUse` hook of this very call left in the store comes first. Codex names the session with every call.
+//! Finds the session and actor of a tool call. The session id in the environment goes stale after `/clear` and
+//! `--continue`, so the note that the call's `PreToolUse` hook left in the store comes first. Codex sends the session id
+//! with every call.
 
 use std::time::{Duration, Instant};
 
@@ -12,59 +13,59 @@ use steadfast_model::host::Host;
 use steadfast_store::{Origin, ToolCall};
 use steadfast_system::env_vars;
 
-use super::desk::{Desk, Failure};
+use super::store_handle::{StoreHandle, ToolError};
 
-/// The hook runs before the call, yet its write may land a moment later.
+/// The hook starts before the call, but its write may finish later.
 const NOTE_WAIT: Duration = Duration::from_millis(300);
 const NOTE_STEP: Duration = Duration::from_millis(10);
 
-/// What the client tells with a call.
+/// What the client sends with a call.
 #[derive(Debug, Default)]
 pub(super) struct CallMeta {
-    /// Claude Code names the call, which its `PreToolUse` hook has announced.
+    /// The id of the call from Claude Code, which its `PreToolUse` hook has seen.
     pub(super) tool_use_id: Option<String>,
-    /// Codex names the session itself.
+    /// The session id from Codex.
     pub(super) codex_session: Option<String>,
 }
 
-/// The session a call belongs to, and who in it made the call.
-pub(super) struct Caller {
+/// The session of a call, and the actor that made it.
+pub(super) struct ToolCaller {
     pub(super) host: Host,
     pub(super) session_id: String,
     pub(super) origin: Origin,
     pub(super) now: Millis,
 }
 
-impl Caller {
+impl ToolCaller {
     pub(super) fn is_evaluator(&self) -> bool {
         self.origin.actor == Actor::Evaluator
     }
 }
 
-pub(super) fn find(desk: &Desk, call: &CallMeta) -> Result<Caller, Failure> {
+pub(super) fn find(handle: &StoreHandle, call: &CallMeta) -> Result<ToolCaller, ToolError> {
     if let Some(id) = &call.codex_session {
-        let session_id = session::checked(id).map_err(|error| Failure::said(error.to_string(), error.hint()))?;
+        let session_id = session::checked(id).map_err(|error| ToolError::new(error.to_string(), error.hint()))?;
         let origin = Origin { actor: Actor::Worker, place: "mcp" };
-        return Ok(Caller { host: Host::Codex, session_id, origin, now: clock::now() });
+        return Ok(ToolCaller { host: Host::Codex, session_id, origin, now: clock::now() });
     }
     let note = match call.tool_use_id.as_deref() {
-        Some(id) => wait_for_note(desk, id)?,
+        Some(id) => wait_for_note(handle, id)?,
         None => None,
     };
     let is_evaluator = note.as_ref().is_some_and(|note| claude::is_evaluator(&note.agent_type));
     let session_id = match note {
         Some(note) => note.session_id,
-        None => session_without_note(desk)?,
+        None => session_without_note(handle)?,
     };
     let actor = if is_evaluator { Actor::Evaluator } else { Actor::Worker };
-    Ok(Caller { host: Host::Claude, session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
+    Ok(ToolCaller { host: Host::Claude, session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
 }
 
-fn wait_for_note(desk: &Desk, tool_use_id: &str) -> Result<Option<ToolCall>, Failure> {
+fn wait_for_note(handle: &StoreHandle, tool_use_id: &str) -> Result<Option<ToolCall>, ToolError> {
     let deadline = Instant::now() + NOTE_WAIT;
     loop {
-        // The store is released between two looks, and a hook leaves no note in a store that does not exist.
-        let looked = desk.look_up(|store| Ok(Some(store.read().tool_call(tool_use_id)?)))?;
+        // Release the store between two reads. Without a store there is no note to wait for.
+        let looked = handle.look_up(|store| Ok(Some(store.read().tool_call(tool_use_id)?)))?;
         match looked {
             Some(None) if Instant::now() < deadline => std::thread::sleep(NOTE_STEP),
             found => return Ok(found.flatten()),
@@ -72,22 +73,22 @@ fn wait_for_note(desk: &Desk, tool_use_id: &str) -> Result<Option<ToolCall>, Fai
     }
 }
 
-/// What the client itself notes about the session it runs now, else what it told us when it started us.
-fn session_without_note(desk: &Desk) -> Result<String, Failure> {
-    let unknown = || Failure::said("no session is known for this call", "run `steadfast doctor`");
+/// The session that the client's own files name, else the one in the server's environment.
+fn session_without_note(handle: &StoreHandle) -> Result<String, ToolError> {
+    let unknown = || ToolError::new("unknown session", "run `steadfast doctor`");
     let client = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
     let id = match client.and_then(claude::session_of_client) {
         Some(id) => id,
-        None => session_at_start(desk)?.ok_or_else(unknown)?,
+        None => session_at_start(handle)?.ok_or_else(unknown)?,
     };
-    session::checked(&id).map_err(|error| Failure::said(error.to_string(), error.hint()))
+    session::checked(&id).map_err(|error| ToolError::new(error.to_string(), error.hint()))
 }
 
-fn session_at_start(desk: &Desk) -> Result<Option<String>, Failure> {
+fn session_at_start(handle: &StoreHandle) -> Result<Option<String>, ToolError> {
     let Some(id) = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID) else {
         return Ok(None);
     };
-    let known = desk.look_up(|store| Ok(store.read().session(&id)?))?;
+    let known = handle.look_up(|store| Ok(store.read().session(&id)?))?;
     let has_ended = known.is_some_and(|session| session.ended_at_ms.is_some());
     Ok((!has_ended).then_some(id))
 }

@@ -97,7 +97,7 @@ fn verbs_without_a_goal_exit_with_2() {
     }
     let none = env.goal(&["status", "--json"]);
     assert_eq!((none.code, none.json()), (2, json!({"goal": null})));
-    env.goal(&["reconcile"]).fails_with(1, "needs your word");
+    env.goal(&["reconcile"]).fails_with(1, "requires --accept-reset");
     let error = env.goal(&["pause", "--json"]);
     assert_eq!(error.json()["error"]["kind"], "not_found");
     assert!(error.json()["error"]["hint"].is_string() && error.stderr.is_empty());
@@ -186,14 +186,14 @@ fn a_broken_configuration_is_reported_with_its_line() {
 }
 
 #[test]
-fn unwritable_output_is_reported_but_a_closed_pipe_is_not() {
+fn a_failed_write_to_stdout_is_an_error_and_a_closed_pipe_is_not() {
     let env = Env::new();
     for arguments in [&["loop", "types"][..], &["loop", "types", "--json"]] {
         let mut command = env.command(arguments);
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = command.stdout(full).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(4) && told.contains("cannot be written"), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(4) && stderr.contains("cannot write output"), "{stderr}");
         let mut child = env.command(arguments).stdout(std::process::Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         assert_eq!(child.wait().unwrap().code(), Some(0));

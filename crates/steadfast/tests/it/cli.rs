@@ -98,7 +98,7 @@ fn several_limits_can_be_set_and_extended_at_once() {
         (&json!(3_000_000), &json!(3.5), &json!(7))
     );
     assert_eq!(env.sql("SELECT max_wall_clock_seconds FROM goals"), [["5400"]]);
-    env.goal(&["extend"]).fails_with(1, "nothing to extend");
+    env.goal(&["extend"]).fails_with(1, "no limit to extend");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn db_path_backup_and_check_work() {
     assert_eq!((&imported["goals"], &imported["events"]), (&json!(1), &json!(1)));
     let again = other.run(&["db", "import", copy.to_str().unwrap(), "--json"]).json();
     assert_eq!((&again["goals"], &again["events"], &again["already_here"]), (&json!(0), &json!(0), &json!(1)));
-    env.run(&["db", "import", env.store().to_str().unwrap()]).fails_with(1, "this store itself");
+    env.run(&["db", "import", env.store().to_str().unwrap()]).fails_with(1, "into itself");
 }
 
 #[test]

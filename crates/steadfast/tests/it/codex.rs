@@ -95,7 +95,8 @@ fn skills_are_answered_without_a_model_call() {
     assert_eq!(env.codex_stop("x", false), Value::Null, "a paused goal is not driven");
     env.codex_prompt("$goal-resume");
     assert_eq!(env.thread_status()["status"], "active");
-    assert_eq!(env.codex_prompt("$goal-planner make a plan"), Value::Null, "someone else's skill");
+    assert_eq!(env.codex_prompt("$goal-status now please")["decision"], "block");
+    assert_eq!(env.codex_prompt("$goal-planner make a plan"), Value::Null, "another program's skill");
 }
 
 #[test]
@@ -268,7 +269,7 @@ fn resume_continue_works_only_for_a_closed_codex_session() {
     resume_continue(&with_codex).fails_with(3, "open in Codex");
     env.thread_goal(&["pause"]).succeeds();
     env.codex(THREAD, "SessionEnd", &json!({}));
-    resume_continue("/nowhere").fails_with(4, "no `codex` on PATH");
+    resume_continue("/nowhere").fails_with(4, "`codex` is not on PATH");
     assert_eq!(env.thread_status()["status"], "paused", "nothing is changed before it can go on");
     resume_continue(&with_codex).succeeds();
     let argv = std::fs::read_to_string(env.path("argv")).unwrap();

@@ -62,7 +62,7 @@ fn bytes_lost_before_they_were_read_flag_warn_and_pause_the_goal() {
         assert!(shown.contains(line), "{shown}");
     }
     env.goal(&["resume"]).fails_with(3, "accounting_uncertain");
-    env.goal(&["reconcile"]).fails_with(1, "needs your word");
+    env.goal(&["reconcile"]).fails_with(1, "requires --accept-reset");
     env.says("s1", "gap", "lost", 777);
     env.goal(&["reconcile", "--accept-reset"]).succeeds();
     let size = std::fs::metadata(env.transcript("s1")).unwrap().len().to_string();

@@ -320,7 +320,7 @@ fn slash_commands_do_what_the_command_line_does_without_a_model() {
         ("goal-resume", "", "goal resumed"),
         ("goal-extend", "--add-tokens 1M", "goal extended"),
         ("goal-extend", "--add-tokns 1M", "unknown flag"),
-        ("goal-reconcile", "", "needs your word"),
+        ("goal-reconcile", "", "requires --accept-reset"),
         ("goal-verify", "", "verification failed"),
         ("goal-history", "", "active"),
         ("goal-cleanup", "--list", "no orphaned goals"),

@@ -74,7 +74,7 @@ fn without_a_store_nothing_is_listed_and_none_is_created() {
     for arguments in [&["show", "x"][..], &["show"], &["events", "x"], &["snapshot", "x"], &["purge", "x"]] {
         env.session(arguments).fails_with(2, "session");
     }
-    env.session(&["show"]).fails_with(2, "no session is known yet");
+    env.session(&["show"]).fails_with(2, "no session recorded yet");
     env.session(&["search", "x", "--session", "y"]).fails_with(2, "no session `y`");
     assert!(!env.store().exists());
 }
@@ -314,7 +314,7 @@ fn search_covers_everything_or_the_given_scope() {
     assert_eq!(found(&["lexer", "--category", "error"]), 1);
     assert_eq!(found(&["lexer", "--limit", "2"]), 2);
     env.session(&["search", "x", "--session", "nobody"]).fails_with(2, "no session `nobody`");
-    env.session(&["search", "  "]).fails_with(1, "nothing to search for");
+    env.session(&["search", "  "]).fails_with(1, "the search is empty");
     let text = env.session(&["search", "tabs"]).succeeds().stdout.clone();
     assert!(text.ends_with("  s1  project  prompt  the lexer needs tabs\n"), "{text}");
     let huge = "x".repeat(100_000);
@@ -374,10 +374,10 @@ fn purge_deletes_and_reports_the_chosen_sessions() {
     let output = env.session(&["purge", "--older-than", "30"]);
     assert_eq!(output.succeeds().stdout.lines().count(), 2);
     assert!(
-        output.stdout.starts_with("forgotten  older  90d ago  project  1 events, 0 tasks, 0 stated goals\n"),
+        output.stdout.starts_with("deleted  older  90d ago  project  1 events, 0 tasks, 0 stated goals\n"),
         "{output:?}"
     );
-    assert!(output.stderr.contains("1 more stay"), "{output:?}");
+    assert!(output.stderr.contains("1 more are kept"), "{output:?}");
     env.session(&["show", "older"]).fails_with(2, "no session `older`");
 
     env.session(&["purge", "nobody"]).fails_with(2, "no session `nobody`");

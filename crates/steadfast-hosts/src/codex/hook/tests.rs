@@ -46,7 +46,7 @@ fn captured_events_are_understood() {
     assert_eq!(event_of("SessionEnd.json"), Some(HookEvent::SessionEnd { reason: "other".into() }));
     assert_eq!(event_of("UserPromptSubmit.json"), Some(HookEvent::Prompt { typed: true }));
     assert_eq!(event_of("UserPromptSubmit.exec-slash-goal.json"), Some(HookEvent::Prompt { typed: true }));
-    let status = HookEvent::Command { verb: "status".into(), arguments: String::new() };
+    let status = HookEvent::Command { verb: "status".into(), arguments: "now please".into() };
     assert_eq!(event_of("UserPromptSubmit.skill-mention.json"), Some(status));
     let stop = |after_continuation, said: &str| {
         Some(HookEvent::Stop { after_continuation, last_message: Some(said.into()), background_work: false })
@@ -124,9 +124,9 @@ fn skills_and_markers_in_a_prompt() {
     let command = |verb: &str, arguments: &str| HookEvent::Command { verb: verb.into(), arguments: arguments.into() };
     assert_eq!(prompted(" $goal-start fix it --budget 10M"), command("start", "fix it --budget 10M"));
     assert_eq!(prompted("$steadfast:goal-pause"), command("pause", ""));
-    assert_eq!(prompted("$goal-reconcile please --accept-reset"), command("reconcile", "--accept-reset"));
+    assert_eq!(prompted("$goal-reconcile please --accept-reset"), command("reconcile", "please --accept-reset"));
     assert_eq!(prompted("$goal-edit one\n two"), command("edit", "one\n two"));
-    assert_eq!(prompted("$goal-planner plan it"), HookEvent::Prompt { typed: true });
+    assert_eq!(prompted("$goal-planner plan it"), command("planner", "plan it"));
     assert_eq!(prompted("what does $goal-status do?"), HookEvent::Prompt { typed: true });
     assert_eq!(prompted("Goal： 目標\n二"), HookEvent::Directive { objective: "目標\n二".into() });
     assert_eq!(prompted("/goal clear"), HookEvent::Prompt { typed: true });

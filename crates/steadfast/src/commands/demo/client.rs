@@ -1,304 +1,281 @@
-//! The part Claude Code plays: it keeps the session file, runs the model's tools, calls `steadfast hook claude`
-//! at every event with the same JSON the real client sends, and obeys what comes back.
+//! The scripted client: it plays the steps as Claude Code would. It writes the session file, runs the model's tools, calls
+//! `steadfast hook claude` at every event with the JSON of the real client, and obeys the replies.
 
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
 
 use anyhow::{Context as _, bail};
+use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::stage::{SESSION, Stage};
-use super::story::{StoryEvent, Voice, say, tell};
-use super::tool_server::ToolServer;
-use super::transcript::{Transcript, Usage};
+use super::folder::{DemoFolder, SESSION};
+use super::printer::{DIM, GREEN, PLAIN, Printer, YELLOW};
+use super::promise::Facts;
+use super::steps::{NEW_SESSION, OBJECTIVE, RESUMED_SESSION, SCRIPT, Step, Tool, Usage};
+use super::transcript::{Transcript, merged};
 
-/// How the client names a tool of the plugin's server.
-const OWN_TOOLS: &str = "mcp__plugin_steadfast_steadfast__";
+/// A tool of the plugin, as Claude Code names it.
+const UPDATE_GOAL: &str = "mcp__plugin_steadfast_steadfast__update_goal";
 
-/// What the model can do.
-pub(super) enum Tool {
-    Shell(&'static str),
-    Write(&'static str, &'static str),
-    /// Claims that the goal is met.
-    CompleteGoal,
-}
-
-/// One answer of the scripted model.
-pub(super) struct Answer {
-    pub(super) thought: Option<&'static str>,
-    pub(super) text: &'static str,
-    pub(super) tools: Vec<Tool>,
-    pub(super) usage: Usage,
-}
-
-pub(super) struct Client {
-    stage: Stage,
+struct ScriptedClient<'a> {
+    folder: &'a DemoFolder,
+    printer: &'a Printer,
     transcript: Transcript,
-    tools: ToolServer,
-    prompt_id: String,
-    /// The running turn was started by a Stop hook.
-    continued: bool,
+    facts: Facts,
+    /// A Stop hook started the current turn.
+    is_continuation: bool,
 }
 
-/// A tool call that was made, as the hooks see it.
-struct Call {
-    id: String,
-    name: String,
-    input: Value,
-    output: String,
-    is_error: bool,
+/// Plays a new session until it is killed, or the rest of a killed one.
+pub(super) fn play(folder: &DemoFolder, printer: &Printer) -> anyhow::Result<()> {
+    let transcript = Transcript::open(folder.transcript(), folder.project())?;
+    let (facts, steps) =
+        if transcript.is_resumed() { (folder.facts()?, RESUMED_SESSION) } else { (Facts::default(), NEW_SESSION) };
+    let mut client = ScriptedClient { folder, printer, transcript, facts, is_continuation: false };
+    for step in steps {
+        if !client.play(step)? {
+            break;
+        }
+    }
+    client.hook("SessionEnd", json!({"reason": "prompt_input_exit"}))?;
+    client.facts.session_ends += 1;
+    folder.save_facts(&client.facts)
 }
 
-impl Client {
-    pub(super) fn open(stage: Stage) -> anyhow::Result<Self> {
-        Ok(Self {
-            transcript: Transcript::open(stage.transcript(), &stage.project())?,
-            tools: ToolServer::start(&stage)?,
-            stage,
-            prompt_id: String::new(),
-            continued: false,
-        })
-    }
-
-    pub(super) fn is_resumed(&self) -> bool {
-        self.transcript.is_resumed()
-    }
-
-    pub(super) fn project(&self) -> std::path::PathBuf {
-        self.stage.project()
-    }
-
-    /// Starts or resumes the session; what Steadfast tells the model then.
-    pub(super) fn start_session(&mut self, source: &str) -> anyhow::Result<Option<String>> {
-        let reply = self.hook("SessionStart", json!({"source": source}))?;
-        Ok(context(&reply))
-    }
-
-    /// The user types one of Steadfast's slash commands.
-    pub(super) fn command(&mut self, name: &str, arguments: &str) -> anyhow::Result<()> {
-        self.prompt_id = Uuid::new_v4().to_string();
-        let prompt = format!("/{name} {arguments}");
-        say(Voice::User, &prompt)?;
-        let reply = self.hook(
-            "UserPromptExpansion",
-            json!({
-                "permission_mode": "default", "expansion_type": "slash_command", "command_name": name,
-                "command_args": arguments, "command_source": "user", "prompt": prompt,
-            }),
-        )?;
-        if reply["decision"] == json!("block") {
-            bail!("Steadfast refused {prompt}: {}", reply["reason"]);
+impl ScriptedClient<'_> {
+    /// Plays one step and returns whether the session continues after it.
+    fn play(&mut self, step: &Step) -> anyhow::Result<bool> {
+        match step {
+            Step::Heading(title) => self.printer.heading(title),
+            Step::Start(source) => self.start_session(source)?,
+            Step::SetGoal(flags) => self.prompt(&format!("/goal-start \"{OBJECTIVE}\" {flags}"))?,
+            Step::Prompt(text) => self.prompt(text)?,
+            Step::Answer(text, tools, usage) => self.answer(text, tools, *usage)?,
+            Step::EndTurn(text, usage) => return self.end_turn(text, *usage),
+            Step::Compact(summary) => self.compact(summary)?,
+            Step::Killed(text, script, usage) => self.die_in_turn(text, script, *usage)?,
         }
-        if let Some(message) = reply["systemMessage"].as_str() {
-            say(Voice::Steadfast, message)?;
-        }
-        let expanded = format!("<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>");
-        self.submit(&prompt, &expanded)?;
-        if let Some(context) = context(&reply) {
-            self.transcript.user(&self.prompt_id, &json!(context), json!({"isMeta": true}))?;
-        }
-        Ok(())
-    }
-
-    /// The user types a prompt.
-    pub(super) fn prompt(&mut self, text: &str) -> anyhow::Result<()> {
-        self.prompt_id = Uuid::new_v4().to_string();
-        say(Voice::User, text)?;
-        self.submit(text, text)?;
-        tell(&StoryEvent::Accounted)
-    }
-
-    fn submit(&mut self, typed: &str, stored: &str) -> anyhow::Result<()> {
-        self.continued = false;
-        self.hook("UserPromptSubmit", json!({"permission_mode": "default", "prompt": typed}))?;
-        self.transcript.user(&self.prompt_id, &json!(stored), json!({}))?;
-        Ok(())
-    }
-
-    /// The model answers: every block goes to the session file, then its tools run, then the hook hears of it.
-    pub(super) fn answer(&mut self, answer: &Answer) -> anyhow::Result<()> {
-        let mut calls = self.write_answer(answer)?;
-        if calls.is_empty() {
-            return Ok(());
-        }
-        for (call, tool) in calls.iter_mut().zip(&answer.tools) {
-            self.run_tool(call, tool)?;
-        }
-        let made: Vec<Value> = calls
-            .iter()
-            .map(|call| {
-                json!({
-                    "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id,
-                    "tool_response": call.output,
-                })
-            })
-            .collect();
-        let reply = self.hook("PostToolBatch", json!({"permission_mode": "default", "tool_calls": made}))?;
-        tell(&StoryEvent::Accounted)?;
-        if let Some(warning) = context(&reply) {
-            say(Voice::Steadfast, warning.trim_start_matches("Steadfast: "))?;
-            tell(&StoryEvent::Warned)?;
-            self.transcript.user(&self.prompt_id, &json!(warning), json!({"isMeta": true}))?;
-        }
-        Ok(())
-    }
-
-    /// Writes an answer and stops there: its tools have not run and no hook has heard of it.
-    pub(super) fn begin_answer(&mut self, answer: &Answer) -> anyhow::Result<()> {
-        self.write_answer(answer).map(drop)
-    }
-
-    fn write_answer(&mut self, answer: &Answer) -> anyhow::Result<Vec<Call>> {
-        let calls: Vec<Call> = answer.tools.iter().map(planned).collect();
-        let mut blocks = Vec::new();
-        if let Some(thought) = answer.thought {
-            blocks.push(json!({"type": "thinking", "thinking": thought, "signature": "c2NyaXB0ZWQ="}));
-        }
-        blocks.push(json!({"type": "text", "text": answer.text}));
-        for call in &calls {
-            blocks.push(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.input}));
-        }
-        let lines = self.transcript.answer(blocks, calls.is_empty(), answer.usage)?;
-        tell(&StoryEvent::Answered { tokens: answer.usage.counted(), lines })?;
-        say(Voice::Agent, answer.text)?;
-        Ok(calls)
-    }
-
-    fn run_tool(&mut self, call: &mut Call, tool: &Tool) -> anyhow::Result<()> {
-        match tool {
-            Tool::Shell(script) => {
-                let shell = self.stage.command(Path::new("sh")).args(["-c", script]).output()?;
-                call.output = String::from_utf8_lossy(&shell.stdout).into_owned();
-                call.is_error = !shell.status.success();
-                let last = call.output.trim_end().lines().last().unwrap_or_default();
-                say(Voice::Client, format!("$ {script} → {last}"))?;
-            }
-            Tool::Write(name, content) => {
-                fs_err::write(self.stage.project().join(name), content)?;
-                call.output = format!("{name} written");
-            }
-            Tool::CompleteGoal => self.complete_goal(call)?,
-        }
-        let result = json!([{
-            "tool_use_id": call.id, "type": "tool_result", "content": call.output, "is_error": call.is_error,
-        }]);
-        self.transcript.user(&self.prompt_id, &result, json!({}))?;
-        Ok(())
-    }
-
-    fn complete_goal(&mut self, call: &mut Call) -> anyhow::Result<()> {
-        let seen = json!({
-            "permission_mode": "default", "tool_name": call.name, "tool_input": call.input, "tool_use_id": call.id,
-        });
-        let reply = self.hook("PreToolUse", seen)?;
-        if reply["hookSpecificOutput"]["permissionDecision"] != json!("allow") {
-            bail!("Steadfast's own tool was not allowed to run: {reply}");
-        }
-        let result = self.tools.call("update_goal", &call.input, &call.id)?;
-        call.output = result.text;
-        call.is_error = result.is_error;
-        if call.is_error {
-            say(Voice::Steadfast, gist(&call.output))?;
-            return tell(&StoryEvent::CompletionRefused);
-        }
-        let status = result.structured["goal"]["status"].as_str().unwrap_or("unknown");
-        say(Voice::Steadfast, format!("`sh check.sh` passed; the goal is {status}."))?;
-        tell(&StoryEvent::CompletionAccepted)
-    }
-
-    /// The context is full: the client replaces the conversation by a summary.
-    pub(super) fn compact(&mut self, summary: &str, before: i64, after: i64) -> anyhow::Result<Option<String>> {
-        self.hook("PreCompact", json!({"trigger": "auto", "custom_instructions": null}))?;
-        let told = self.start_session("compact")?;
-        // The real client, too, writes the boundary only after its hooks ran.
-        self.transcript.compaction(&self.prompt_id, summary, before, after)?;
-        tell(&StoryEvent::Compacted)?;
-        Ok(told)
-    }
-
-    /// The model has nothing more to say. Returns whether Steadfast keeps it going.
-    pub(super) fn stop(&mut self, last: &Answer) -> anyhow::Result<bool> {
-        self.answer(last)?;
-        let reply = self.hook(
-            "Stop",
-            json!({
-                "permission_mode": "default", "stop_hook_active": self.continued, "last_assistant_message": last.text,
-                "background_tasks": [], "session_crons": [],
-            }),
-        )?;
-        let Some(reason) = reply["reason"].as_str().filter(|_| reply["decision"] == json!("block")) else {
-            return Ok(false);
-        };
-        self.continued = true;
-        let feedback = json!(format!("Stop hook feedback:\n{reason}"));
-        self.transcript.user(&self.prompt_id, &feedback, json!({"isMeta": true}))?;
-        say(Voice::Steadfast, reason.lines().next().unwrap_or_default())?;
-        tell(&StoryEvent::Continued)?;
         Ok(true)
     }
 
-    pub(super) fn end_session(self) -> anyhow::Result<()> {
-        self.hook("SessionEnd", json!({"reason": "prompt_input_exit"}))?;
-        self.tools.stop()?;
-        tell(&StoryEvent::SessionEnded)
+    fn start_session(&mut self, source: &str) -> anyhow::Result<()> {
+        let reply = self.hook("SessionStart", json!({"source": source}))?;
+        if source != "startup" {
+            let reminder = context(&reply).unwrap_or_default();
+            let is_verbatim = reminder.lines().any(|line| line == OBJECTIVE);
+            let objective = if is_verbatim { OBJECTIVE } else { "(missing)" };
+            let first = reminder.lines().next().unwrap_or_default();
+            self.printer.labelled("steadfast", GREEN, &format!("{first}\nObjective: {objective}"));
+            self.facts.reminders.push(is_verbatim);
+        }
+        Ok(())
+    }
+
+    /// The user types a prompt or a slash command.
+    fn prompt(&mut self, text: &str) -> anyhow::Result<()> {
+        self.printer.labelled("user", YELLOW, text);
+        self.transcript.prompt_id = Uuid::new_v4().to_string();
+        self.is_continuation = false;
+        let mut reply = Value::Null;
+        if let Some((name, arguments)) = text.strip_prefix('/').and_then(|command| command.split_once(' ')) {
+            let event = json!({
+                "permission_mode": "default", "expansion_type": "slash_command", "command_name": name,
+                "command_args": arguments, "command_source": "user", "prompt": text,
+            });
+            reply = self.hook("UserPromptExpansion", event)?;
+            self.printer.labelled("steadfast", GREEN, reply["systemMessage"].as_str().unwrap_or_default());
+        }
+        self.hook("UserPromptSubmit", json!({"permission_mode": "default", "prompt": text}))?;
+        self.transcript.user(&json!(text), json!({}))?;
+        self.inject(context(&reply))?;
+        self.print_budget()
+    }
+
+    /// Writes text from a hook for the model.
+    fn inject(&mut self, text: Option<&str>) -> anyhow::Result<()> {
+        if let Some(text) = text {
+            self.transcript.user(&json!(text), json!({"isMeta": true}))?;
+        }
+        Ok(())
+    }
+
+    /// The model answers: write the answer, run its tools, call the hook.
+    fn answer(&mut self, text: &str, tools: &[Tool], usage: Usage) -> anyhow::Result<()> {
+        let mut calls = self.write_answer(text, tools, usage)?;
+        for (call, tool) in calls.iter_mut().zip(tools) {
+            self.run_tool(call, tool)?;
+        }
+        let reply = self.hook("PostToolBatch", json!({"permission_mode": "default", "tool_calls": calls}))?;
+        self.print_budget()?;
+        if let Some(warning) = context(&reply) {
+            self.printer.labelled("steadfast", GREEN, warning.trim_start_matches("Steadfast: "));
+            self.facts.warnings += 1;
+        }
+        self.inject(context(&reply))
+    }
+
+    /// Writes an answer and returns its tool calls as hooks get them.
+    fn write_answer(&mut self, text: &str, tools: &[Tool], usage: Usage) -> anyhow::Result<Vec<Value>> {
+        let calls: Vec<Value> = tools.iter().map(tool_call).collect();
+        let mut blocks = vec![
+            json!({"type": "thinking", "thinking": "What is the next step?", "signature": "c2NyaXB0ZWQ="}),
+            json!({"type": "text", "text": text}),
+        ];
+        blocks.extend(calls.iter().map(|call| {
+            json!({"type": "tool_use", "id": call["tool_use_id"], "name": call["tool_name"], "input": call["tool_input"]})
+        }));
+        self.transcript.answer(&blocks, calls.is_empty(), usage)?;
+        let [input, cache_creation, _, output] = usage;
+        self.facts.tokens += input + cache_creation + output;
+        self.facts.answers += 1;
+        self.facts.lines += blocks.len();
+        self.printer.labelled("agent", PLAIN, text);
+        Ok(calls)
+    }
+
+    fn run_tool(&mut self, call: &mut Value, tool: &Tool) -> anyhow::Result<()> {
+        let (output, is_error) = match tool {
+            Tool::Shell(script) => {
+                let shell = self.folder.command("sh").args(["-c", script]).output()?;
+                let output = String::from_utf8_lossy(&shell.stdout).into_owned();
+                let last = output.trim_end().lines().next_back().unwrap_or_default();
+                self.printer.labelled("client", DIM, &format!("$ {script} → {last}"));
+                (output, !shell.status.success())
+            }
+            Tool::Write(content) => {
+                fs_err::write(self.folder.project().join(SCRIPT), content)?;
+                (format!("{SCRIPT} written"), false)
+            }
+            Tool::CompleteGoal => self.complete_goal(call)?,
+        };
+        let result = json!({
+            "tool_use_id": call["tool_use_id"], "type": "tool_result", "content": output, "is_error": is_error,
+        });
+        call["tool_response"] = json!(output);
+        Ok(self.transcript.user(&json!([result]), json!({}))?)
+    }
+
+    fn complete_goal(&mut self, call: &Value) -> anyhow::Result<(String, bool)> {
+        let reply = self.hook("PreToolUse", merged(call.clone(), json!({"permission_mode": "default"})))?;
+        if reply["hookSpecificOutput"]["permissionDecision"] != json!("allow") {
+            bail!("Steadfast's own tool was not allowed to run: {reply}");
+        }
+        let result = self.call_update_goal(call)?;
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        let is_error = result["isError"] == json!(true);
+        if is_error {
+            self.facts.refused += 1;
+            let lines = text.lines().enumerate().filter(|(at, line)| *at == 0 || line.starts_with("FAIL"));
+            self.printer.labelled("steadfast", GREEN, &lines.map(|(_, line)| line).collect::<Vec<_>>().join("\n"));
+        } else {
+            self.facts.accepted += 1;
+            let status = result["structuredContent"]["goal"]["status"].as_str().unwrap_or("unknown");
+            self.printer.labelled("steadfast", GREEN, &format!("`sh check.sh` passed; the goal is {status}."));
+        }
+        Ok((text.to_owned(), is_error))
+    }
+
+    /// Calls the tool in `steadfast mcp`, with the id under which the `PreToolUse` hook saw the call.
+    fn call_update_goal(&self, call: &Value) -> anyhow::Result<Value> {
+        let mut server = self.folder.steadfast(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut requests = server.stdin.take().context("steadfast mcp has no stdin")?;
+        let replies = server.stdout.take().context("steadfast mcp has no stdout")?;
+        let client = json!({"name": "steadfast-demo", "version": env!("CARGO_PKG_VERSION")});
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        let meta = json!({"claudecode/toolUseId": call["tool_use_id"]});
+        let tool = json!({"name": "update_goal", "arguments": call["tool_input"], "_meta": meta});
+        for message in [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": tool}),
+        ] {
+            writeln!(requests, "{message}")?;
+        }
+        let mut reply = Value::Null;
+        for line in BufReader::new(replies).lines() {
+            reply = serde_json::from_str(&line?)?;
+            if reply["id"] == json!(2) {
+                break;
+            }
+        }
+        drop(requests);
+        let status = server.wait()?;
+        if !status.success() || !reply["result"].is_object() {
+            bail!("steadfast mcp ended with {status}; its last reply was {reply}");
+        }
+        Ok(reply["result"].take())
+    }
+
+    fn compact(&mut self, summary: &str) -> anyhow::Result<()> {
+        self.printer.labelled("client", DIM, "context full: a summary without the goal replaces the conversation");
+        self.hook("PreCompact", json!({"trigger": "auto", "custom_instructions": null}))?;
+        self.start_session("compact")?;
+        self.facts.compactions += 1;
+        // The real client, too, writes the boundary after its hooks ran.
+        Ok(self.transcript.compaction(summary)?)
+    }
+
+    /// The model ends its turn. Returns whether Steadfast continues it.
+    fn end_turn(&mut self, text: &str, usage: Usage) -> anyhow::Result<bool> {
+        self.write_answer(text, &[], usage)?;
+        let event = json!({
+            "permission_mode": "default", "stop_hook_active": self.is_continuation, "last_assistant_message": text,
+            "background_tasks": [], "session_crons": [],
+        });
+        let reply = self.hook("Stop", event)?;
+        let reason = reply["reason"].as_str().filter(|_| reply["decision"] == json!("block"));
+        self.is_continuation = reason.is_some();
+        if let Some(reason) = reason {
+            self.inject(Some(&format!("Stop hook feedback:\n{reason}")))?;
+            self.printer.labelled("steadfast", GREEN, reason.lines().next().unwrap_or_default());
+            self.facts.continuations += 1;
+        }
+        Ok(self.is_continuation)
+    }
+
+    fn die_in_turn(&mut self, text: &str, script: &'static str, usage: Usage) -> anyhow::Result<()> {
+        self.write_answer(text, &[Tool::Write(script)], usage)?;
+        let half: String = script.chars().take(script.len() / 2).collect();
+        fs_err::write(self.folder.project().join(SCRIPT), half)?;
+        self.folder.save_facts(&self.facts)?;
+        self.printer.pause(2);
+        kill_process(getpid(), Signal::KILL)?;
+        bail!("the client survived SIGKILL")
+    }
+
+    fn print_budget(&self) -> anyhow::Result<()> {
+        let goal = self.folder.goal()?;
+        self.printer.budget(super::number(&goal, "total_tokens"), super::number(&goal, "token_budget"));
+        Ok(())
     }
 
     /// Runs the hook as the client does, and returns its reply; an empty reply is null.
-    fn hook(&self, event: &str, more: Value) -> anyhow::Result<Value> {
+    fn hook(&self, event: &str, fields: Value) -> anyhow::Result<Value> {
         let mut input = json!({
-            "session_id": SESSION, "transcript_path": self.transcript.path(), "cwd": self.stage.project(),
+            "session_id": SESSION, "transcript_path": self.transcript.path, "cwd": self.folder.project(),
             "hook_event_name": event,
         });
-        if !self.prompt_id.is_empty() {
-            input["prompt_id"] = json!(self.prompt_id);
+        if !self.transcript.prompt_id.is_empty() {
+            input["prompt_id"] = json!(self.transcript.prompt_id);
         }
-        if let (Value::Object(input), Value::Object(more)) = (&mut input, more) {
-            input.extend(more);
-        }
-        let output = run_with_input(&mut self.stage.steadfast(&["hook", "claude"]), &input.to_string())
-            .with_context(|| format!("hook {event}"))?;
-        if output.trim().is_empty() {
-            return Ok(Value::Null);
-        }
-        serde_json::from_str(&output).with_context(|| format!("reply of hook {event}"))
+        let reply = self.folder.run(&["hook", "claude"], &merged(input, fields).to_string())?;
+        let reply = if reply.trim().is_empty() { "null" } else { &reply };
+        serde_json::from_str(reply).with_context(|| format!("reply of hook {event}"))
     }
 }
 
-fn planned(tool: &Tool) -> Call {
+fn tool_call(tool: &Tool) -> Value {
     let (name, input) = match tool {
-        Tool::Shell(script) => ("Bash".to_owned(), json!({"command": script})),
-        Tool::Write(name, content) => ("Write".to_owned(), json!({"file_path": name, "content": content})),
-        Tool::CompleteGoal => {
-            (format!("{OWN_TOOLS}update_goal"), json!({"status": "complete", "completed_by": "self_update"}))
-        }
+        Tool::Shell(script) => ("Bash", json!({"command": script})),
+        Tool::Write(content) => ("Write", json!({"file_path": SCRIPT, "content": content})),
+        Tool::CompleteGoal => (UPDATE_GOAL, json!({"status": "complete", "completed_by": "self_update"})),
     };
-    Call { id: format!("toolu_demo{}", Uuid::new_v4().simple()), name, input, output: String::new(), is_error: false }
+    let id = format!("toolu_demo{}", Uuid::new_v4().simple());
+    json!({"tool_name": name, "tool_input": input, "tool_use_id": id})
 }
 
-/// What a hook wants the model to read.
-fn context(reply: &Value) -> Option<String> {
-    reply["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned)
-}
-
-/// The first line of a refusal, and what the check complained about.
-fn gist(refusal: &str) -> String {
-    let mut lines = refusal.lines();
-    let first = lines.next().unwrap_or_default();
-    let complaints = lines.filter(|line| line.starts_with("FAIL"));
-    std::iter::once(first).chain(complaints).collect::<Vec<_>>().join("\n")
-}
-
-fn run_with_input(command: &mut Command, input: &str) -> anyhow::Result<String> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = child.stdin.take() {
-        stdin.write_all(input.as_bytes())?;
-    }
-    let output = child.wait_with_output()?;
-    if !output.status.success() || !output.stderr.is_empty() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("ended with {}: {}", output.status, said.trim());
-    }
-    Ok(String::from_utf8(output.stdout)?)
+/// The text that a hook adds for the model.
+fn context(reply: &Value) -> Option<&str> {
+    reply["hookSpecificOutput"]["additionalContext"].as_str()
 }

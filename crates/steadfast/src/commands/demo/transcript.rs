@@ -1,138 +1,100 @@
-//! The session file, in the form Claude Code 2.1 writes it: one JSON object a line, linked by `parentUuid`, and
-//! every block of a message on a line of its own that repeats the message's id and usage.
+//! The session file as Claude Code 2.1 writes it: one JSON object per line, linked by `parentUuid`. Every block of a
+//! message has its own line, which repeats the message's id and usage.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use steadfast_model::clock;
 use uuid::Uuid;
 
-use super::stage::SESSION;
+use super::folder::SESSION;
+use super::steps::Usage;
 
-/// A model with a known price, so that the status can show what all this would have cost.
+/// A model with a known price, so that the status shows a cost.
 const MODEL: &str = "claude-opus-4-8";
 
-/// Tokens of one answer of the model, as its vendor bills them.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Usage {
-    pub(super) input: i64,
-    pub(super) cache_creation: i64,
-    pub(super) cache_read: i64,
-    pub(super) output: i64,
-}
-
-impl Usage {
-    /// What a token budget is held against: everything but cache reads.
-    pub(super) fn counted(self) -> i64 {
-        self.input + self.cache_creation + self.output
-    }
-}
-
 pub(super) struct Transcript {
-    path: PathBuf,
-    directory: String,
+    pub(super) path: PathBuf,
+    /// The prompt that started the current turn.
+    pub(super) prompt_id: String,
+    directory: PathBuf,
     last_uuid: Option<String>,
 }
 
 impl Transcript {
-    /// A new file, or one to append to when the session is resumed.
-    pub(super) fn open(path: PathBuf, directory: &Path) -> std::io::Result<Self> {
+    /// Opens a new file, or the file of a session that is resumed.
+    pub(super) fn open(path: PathBuf, directory: PathBuf) -> std::io::Result<Self> {
         let written = if path.exists() { fs_err::read_to_string(&path)? } else { String::new() };
-        let last_uuid = written
-            .lines()
-            .rev()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .find_map(|line| line["uuid"].as_str().map(str::to_owned));
+        let last_line = written.lines().next_back().and_then(|line| serde_json::from_str::<Value>(line).ok());
         if let Some(folder) = path.parent() {
             fs_err::create_dir_all(folder)?;
         }
-        Ok(Self { path, directory: directory.to_string_lossy().into_owned(), last_uuid })
+        let last_uuid = last_line.and_then(|line| line["uuid"].as_str().map(str::to_owned));
+        Ok(Self { path, prompt_id: String::new(), directory, last_uuid })
     }
 
-    /// Whether a session was here before.
     pub(super) fn is_resumed(&self) -> bool {
         self.last_uuid.is_some()
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// Writes a message from the user, a hook or a tool.
+    pub(super) fn user(&mut self, content: &Value, extra: Value) -> std::io::Result<()> {
+        let line = json!({"promptId": self.prompt_id, "type": "user", "message": {"role": "user", "content": content}});
+        self.write(merged(line, extra))
     }
 
-    /// Writes what the user, a hook or a tool said to the model.
-    pub(super) fn user(&mut self, prompt_id: &str, content: &Value, extra: Value) -> std::io::Result<()> {
-        let line = json!({"promptId": prompt_id, "type": "user", "message": {"role": "user", "content": content}});
-        self.write(line, extra)
-    }
-
-    /// Writes an answer of the model; returns how many lines repeat its usage.
-    pub(super) fn answer(&mut self, blocks: Vec<Value>, ends_turn: bool, usage: Usage) -> std::io::Result<usize> {
+    /// Writes an answer of the model, one line per block.
+    pub(super) fn answer(&mut self, blocks: &[Value], ends_turn: bool, usage: Usage) -> std::io::Result<()> {
         let id = Uuid::new_v4().simple().to_string();
+        let [input, cache_creation, cache_read, output] = usage;
         let usage = json!({
-            "input_tokens": usage.input, "cache_creation_input_tokens": usage.cache_creation,
-            "cache_read_input_tokens": usage.cache_read, "output_tokens": usage.output,
-            "server_tool_use": {"web_search_requests": 0, "web_fetch_requests": 0}, "service_tier": "standard",
-            "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": usage.cache_creation},
-            "inference_geo": "", "iterations": [], "speed": "standard",
+            "input_tokens": input, "cache_creation_input_tokens": cache_creation,
+            "cache_read_input_tokens": cache_read, "output_tokens": output,
+            "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": cache_creation},
+            "service_tier": "standard", "speed": "standard",
         });
-        let stop_reason = if ends_turn { "end_turn" } else { "tool_use" };
-        let lines = blocks.len();
         for block in blocks {
             let message = json!({
                 "id": format!("msg_demo{id}"), "type": "message", "role": "assistant", "model": MODEL,
-                "content": [block], "stop_reason": stop_reason, "stop_sequence": null, "usage": usage,
-                "stop_details": null,
+                "content": [block], "stop_reason": if ends_turn { "end_turn" } else { "tool_use" }, "usage": usage,
             });
-            let line = json!({"message": message, "requestId": format!("req_demo{id}"), "type": "assistant"});
-            self.write(line, json!({}))?;
+            self.write(json!({"message": message, "requestId": format!("req_demo{id}"), "type": "assistant"}))?;
         }
-        Ok(lines)
+        Ok(())
     }
 
-    /// Writes what a compaction leaves behind: a boundary, and the summary the model goes on with.
-    pub(super) fn compaction(
-        &mut self,
-        prompt_id: &str,
-        summary: &str,
-        before: i64,
-        after: i64,
-    ) -> std::io::Result<()> {
-        let boundary = json!({
+    /// Writes a compaction: the boundary, and the summary with which the model continues.
+    pub(super) fn compaction(&mut self, summary: &str) -> std::io::Result<()> {
+        let parent = self.last_uuid.take();
+        self.write(json!({
             "type": "system", "subtype": "compact_boundary", "content": "Conversation compacted", "isMeta": false,
-            "level": "info", "logicalParentUuid": self.last_uuid.take(),
-            "compactMetadata": {"trigger": "auto", "preTokens": before, "postTokens": after, "durationMs": 377},
-        });
-        self.write(boundary, json!({}))?;
-        let told = format!(
-            "This session is being continued from a previous conversation that ran out of context. The summary \
-             below covers the earlier portion of the conversation.\n\nSummary:\n{summary}"
-        );
-        let marks = json!({"isVisibleInTranscriptOnly": true, "isCompactSummary": true});
-        self.user(prompt_id, &json!(told), marks)
+            "level": "info", "logicalParentUuid": parent,
+            "compactMetadata": {"trigger": "auto", "preTokens": 29_400, "postTokens": 900, "durationMs": 377},
+        }))?;
+        self.user(&json!(summary), json!({"isVisibleInTranscriptOnly": true, "isCompactSummary": true}))
     }
 
-    fn write(&mut self, mut line: Value, extra: Value) -> std::io::Result<()> {
+    fn write(&mut self, line: Value) -> std::io::Result<()> {
         let uuid = Uuid::new_v4().to_string();
+        // With milliseconds: the goal may have started in the same second.
+        let now = jiff::Timestamp::from_millisecond(clock::now()).map_err(std::io::Error::other)?;
         let common = json!({
-            "parentUuid": self.last_uuid, "isSidechain": false, "uuid": uuid, "timestamp": timestamp(),
-            "userType": "external", "entrypoint": "cli", "cwd": self.directory, "sessionId": SESSION,
-            "version": "2.1.197", "gitBranch": "HEAD",
+            "parentUuid": self.last_uuid, "isSidechain": false, "uuid": uuid,
+            "timestamp": now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string(), "userType": "external",
+            "entrypoint": "cli", "cwd": self.directory, "sessionId": SESSION, "version": "2.1.197", "gitBranch": "HEAD",
         });
-        for more in [common, extra] {
-            if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
-                line.extend(more);
-            }
-        }
         let mut file = fs_err::OpenOptions::new().create(true).append(true).open(&self.path)?;
-        file.write_all(format!("{line}\n").as_bytes())?;
+        file.write_all(format!("{}\n", merged(line, common)).as_bytes())?;
         self.last_uuid = Some(uuid);
         Ok(())
     }
 }
 
-/// Now, to the millisecond: the goal may have started in this very second.
-fn timestamp() -> String {
-    jiff::Timestamp::from_millisecond(clock::now())
-        .map(|now| now.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
-        .unwrap_or_default()
+/// Adds the fields of one object to another.
+pub(super) fn merged(mut object: Value, extra: Value) -> Value {
+    if let (Value::Object(object), Value::Object(extra)) = (&mut object, extra) {
+        object.extend(extra);
+    }
+    object
 }

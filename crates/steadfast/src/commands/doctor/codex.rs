@@ -1,4 +1,4 @@
-//! Codex: are our hooks there, will it run them, and is it new enough?
+//! The checks of Codex: version, hooks, and whether Codex trusts them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use steadfast_hosts::codex;
 use steadfast_hosts::install;
 use steadfast_hosts::install::{CodexHooks, HookTrust};
 
-use super::{Check, fail, ok, warn};
+use super::{DoctorCheck, fail, ok, warn};
 use crate::programs;
 
-/// Older ones do not run hooks in `codex exec`, trusted or not.
+/// Older versions do not run hooks in `codex exec`, even trusted ones.
 const OLDEST: (u32, u32) = (0, 141);
-/// `codex --version` answers at once, unless something is wrong with it.
+/// A working `codex --version` answers at once.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 const HOOKS: &str = "codex_hooks";
 const VERSION: &str = "codex_version";
 
-/// Nothing, where there is no Codex.
-pub(super) fn checks() -> Vec<Check> {
+/// Empty if Codex is not installed.
+pub(super) fn checks() -> Vec<DoctorCheck> {
     let program = programs::on_path("codex");
     let home = codex::home().filter(|home| home.is_dir());
     let mut checks = Vec::new();
@@ -32,36 +32,36 @@ pub(super) fn checks() -> Vec<Check> {
     checks
 }
 
-fn not_set_up(detail: &str) -> Check {
-    warn(HOOKS, format!("not set up: {detail}"), "`steadfast setup codex`, if you want goals there")
+fn not_set_up(detail: &str) -> DoctorCheck {
+    warn(HOOKS, format!("not set up: {detail}"), "run `steadfast setup codex` if you want goals there")
 }
 
-fn hooks(codex_home: &Path) -> Check {
+fn hooks(codex_home: &Path) -> DoctorCheck {
     let found = match install::codex_hooks(codex_home) {
         Ok(found) => found,
-        Err(error) => return fail(HOOKS, error.to_string(), "Codex does not start with a broken file; mend it"),
+        Err(error) => return fail(HOOKS, error.to_string(), "fix the file; Codex does not start with a broken one"),
     };
     if found.hooks.is_empty() {
-        return not_set_up(&format!("no hook of ours in {}", codex_home.display()));
+        return not_set_up(&format!("no steadfast hook in {}", codex_home.display()));
     }
     if found.switched_off {
         return fail(
             HOOKS,
-            "hooks are switched off in Codex: no goal can be driven",
+            "hooks are switched off in Codex, so goals cannot continue",
             format!("remove `hooks = false` below [features] in {}", codex_home.join("config.toml").display()),
         );
     }
     judge(&found)
 }
 
-fn judge(found: &CodexHooks) -> Check {
+fn judge(found: &CodexHooks) -> DoctorCheck {
     let all = found.hooks.len();
     let silent = found.count(HookTrust::Untrusted) + found.count(HookTrust::Changed);
     if silent > 0 {
         return warn(
             HOOKS,
-            format!("NOT TRUSTED: Codex skips {silent} of {all} hooks without a word, so no goal is driven there"),
-            "start `codex`, type /hooks, look at the hooks of steadfast and trust them",
+            format!("NOT TRUSTED: Codex silently skips {silent} of {all} hooks, so goals cannot continue there"),
+            "start `codex`, type /hooks, review the hooks of steadfast and trust them",
         );
     }
     let disabled: Vec<&str> = found
@@ -81,27 +81,27 @@ fn judge(found: &CodexHooks) -> Check {
         return warn(
             HOOKS,
             format!("no hook for {}", found.missing.join(", ")),
-            "`steadfast setup codex` adds what is missing; Codex will ask you to trust it",
+            "run `steadfast setup codex` to add what is missing; Codex then asks you to trust it",
         );
     }
-    let gone = found.hooks.iter().find(|(_, command, _)| program_is_gone(command));
-    if let Some((_, command, _)) = gone {
+    let missing = found.hooks.iter().find(|(_, command, _)| is_program_missing(command));
+    if let Some((_, command, _)) = missing {
         return warn(
             HOOKS,
-            format!("the program is gone: {command}"),
-            "`steadfast setup codex` names this one instead",
+            format!("program not found: {command}"),
+            "run `steadfast setup codex` to use this one instead",
         );
     }
     ok(HOOKS, format!("{all} hooks, trusted"))
 }
 
-/// Only for a command without quotes: the others would need a shell to tell.
-fn program_is_gone(command: &str) -> bool {
+/// Checks unquoted commands only; quoted ones would need a shell parser.
+fn is_program_missing(command: &str) -> bool {
     let program = command.split(' ').next().unwrap_or_default();
     program.starts_with('/') && !Path::new(program).exists()
 }
 
-fn version(program: &Path) -> Check {
+fn version(program: &Path) -> DoctorCheck {
     let shown = program.display();
     let directory = program.parent().unwrap_or(Path::new("/"));
     let outcome = match process::run(&[&program.to_string_lossy(), "--version"], directory, VERSION_LIMIT) {
@@ -112,12 +112,12 @@ fn version(program: &Path) -> Check {
     match found {
         Some((version, text)) if version < OLDEST => warn(
             VERSION,
-            format!("{text} is too old: its hooks do not run everywhere"),
+            format!("{text} is too old: it does not run hooks everywhere"),
             format!("update Codex to {}.{} or later", OLDEST.0, OLDEST.1),
         ),
         Some((_, text)) => ok(VERSION, text),
         None if outcome.timed_out => warn(VERSION, format!("{shown} --version did not answer"), "install Codex again"),
-        None => warn(VERSION, format!("{shown} names no version"), "install Codex again"),
+        None => warn(VERSION, format!("{shown} --version prints no version"), "install Codex again"),
     }
 }
 

@@ -1,12 +1,17 @@
-//! `goal resume --continue`: takes a goal up again from outside its session. Codex cannot be woken from inside after
-//! an error, an interrupt or its end, but `codex exec resume` goes on with a closed session.
+//! `goal resume --continue`: resumes a goal from outside its session. Hooks cannot wake Codex after an error, an
+//! interrupt or its exit, but `codex exec resume` continues a closed session.
 
 use std::path::PathBuf;
 
-use serde_json::json;
 use steadfast_app::action;
-use steadfast_app::action::{ActionError, Place};
+use steadfast_model::clock;
+use steadfast_model::goal::{Actor, Goal, GoalStatus};
+use steadfast_model::host::Host;
+use steadfast_hosts::install;
+use steadfast_hosts::install::HookTrust;
 use steadfast_app::overview;
+use steadfast_model::prompt;
+use steadfast_store::Store;
 use steadfast_engine::codex;
 use steadfast_hosts::install;
 use steadfast_hosts::install::HookTrust;
@@ -16,59 +21,59 @@ use steadfast_model::host::Host;
 use steadfast_model::prompt;
 use steadfast_store::Store;
 
-use super::{Caller, Outcome, refuse_above_shared_cap};
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use super::{BUDGET_SPENT, GoalOutput, SessionGoal, refuse_above_shared_cap};
+use crate::error::{CliError, code};
 use crate::plugin;
 use crate::programs;
 
-pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place: &Place) -> Result<Outcome, Failure> {
-    let (id, now) = (place.session_id.as_str(), caller.now);
-    if caller.origin.actor != Actor::User {
-        action::refuse_agent(store, id, "resume", caller.origin, now)?;
+pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> Result<GoalOutput, CliError> {
+    let context = session.context;
+    let (id, now) = (session.place.session_id.clone(), context.now);
+    if context.origin.actor != Actor::User {
+        action::refuse_agent(&mut session.store, &id, "resume", context.origin, now)?;
     }
-    if place.host == Host::Claude {
-        let hint = format!("`claude --resume {id}` opens it; the goal goes on there");
-        return Err(Failure::new(code::WRONG_STATE, "only Codex sessions can be continued from outside", hint));
+    if session.place.host == Host::Claude {
+        let hint = format!("run `claude --resume {id}`; the goal continues there");
+        return Err(CliError::new(code::WRONG_STATE, "only Codex sessions can be continued from outside", hint));
     }
-    let goal = store.read().goal(id)?.ok_or_else(|| ActionError::NoGoal(id.to_owned()))?;
-    if store.read().session(id)?.is_some_and(|session| session.is_alive()) {
+    let goal = session.goal()?;
+    if session.store.read().session(&id)?.is_some_and(|session| session.is_alive()) {
         let hint = "type a prompt there ($goal-resume first, if the goal is paused), or close it";
-        return Err(Failure::new(code::WRONG_STATE, "the session is open in Codex", hint));
+        return Err(CliError::new(code::WRONG_STATE, "the session is open in Codex", hint));
     }
     let program = find_codex()?;
-    refuse_above_shared_cap(caller, store, id)?;
+    refuse_above_shared_cap(context, &session.store, &id)?;
     let goal = match goal.status {
         GoalStatus::Active => goal,
-        _ => action::resume(store, id, caller.origin, now)?,
+        _ => action::resume(&mut session.store, &id, context.origin, now)?,
     };
     if goal.status != GoalStatus::Active {
-        return outcome(store, goal, "the goal's budget is spent");
+        return output(&session.store, goal, BUDGET_SPENT);
     }
-    let directory = place.project_dir.clone().map_or_else(|| caller.directory.clone(), PathBuf::from);
+    let directory = session.place.project_dir.clone().map_or_else(|| context.directory.clone(), PathBuf::from);
     let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
-    let ended = codex::resume(&program, &hook_flags()?, id, &text, &directory).map_err(|error| {
-        let hint = "`codex --version` shows whether it runs; the goal is active and waits";
-        Failure::new(code::ENVIRONMENT, format!("cannot run {}: {error}", program.display()), hint)
+    let ended = codex::resume(&program, &hook_flags()?, &id, &text, &directory).map_err(|error| {
+        let hint = "check that `codex --version` runs; the goal stays active";
+        CliError::new(code::ENVIRONMENT, format!("cannot run {}: {error}", program.display()), hint)
     })?;
-    let goal = store.read().goal(id)?.unwrap_or(goal);
-    let said = if ended.success() { "Codex went on with the goal" } else { "Codex ended with an error" };
-    let mut outcome = outcome(store, goal, said)?;
-    if !ended.success() {
-        outcome.done.code = code::USAGE;
+    let goal = session.store.read().goal(&id)?.unwrap_or(goal);
+    if ended.success() {
+        return output(&session.store, goal, "Codex continued the goal");
     }
-    Ok(outcome)
+    let mut failed = output(&session.store, goal, "Codex ended with an error")?;
+    failed.output.code = code::USAGE;
+    Ok(failed)
 }
 
-fn outcome(store: &Store, goal: Goal, said: &str) -> Result<Outcome, Failure> {
+fn output(store: &Store, goal: Goal, message: &str) -> Result<GoalOutput, CliError> {
     let view = overview::goal_view(store.read(), &goal, clock::now())?;
-    let text = format!("{said}\nstatus: {}\nnext: {}", goal.state(), view.next);
-    Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+    let text = format!("{message}\nstatus: {}\nnext: {}", goal.state(), view.next);
+    Ok(GoalOutput::new(&view, goal, text))
 }
 
-/// Hooks for this one run where the user's own configuration has none that Codex trusts: without any, the turn would
-/// end like every other and nothing would be counted.
-fn hook_flags() -> Result<Vec<String>, Failure> {
+/// Flags that install the hooks for this one call, if the user's configuration has none that Codex trusts. Without hooks
+/// nothing would continue the turn or count its tokens.
+fn hook_flags() -> Result<Vec<String>, CliError> {
     let trusted = match steadfast_hosts::codex::home() {
         Some(home) => install::codex_hooks(&home)?.count(HookTrust::Trusted),
         None => 0,
@@ -80,9 +85,8 @@ fn hook_flags() -> Result<Vec<String>, Failure> {
     Ok(install::per_run_flags(&format!("{} hook codex", plugin::shell_word(&program.to_string_lossy()))))
 }
 
-/// The user's own codex, found before anything is changed.
-fn find_codex() -> Result<PathBuf, Failure> {
+fn find_codex() -> Result<PathBuf, CliError> {
     programs::on_path("codex").ok_or_else(|| {
-        Failure::new(code::ENVIRONMENT, "there is no `codex` on PATH", "install Codex, or add its directory to PATH")
+        CliError::new(code::ENVIRONMENT, "`codex` is not on PATH", "install Codex, or add its directory to PATH")
     })
 }

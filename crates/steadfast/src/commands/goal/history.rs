@@ -1,4 +1,4 @@
-//! `goal history` and `goal cleanup`: what was, and what is left over.
+//! `goal history` and `goal cleanup`.
 
 use serde_json::json;
 use steadfast_app::action;
@@ -8,30 +8,34 @@ use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::text;
 use steadfast_store::{EventFilter, Store};
 
-use super::{Caller, Outcome, find_place};
+use super::{CommandContext, GoalOutput, find_place};
 use crate::cli::{CleanupArgs, HistoryArgs};
-use crate::failure::Failure;
-use crate::output::Done;
+use crate::error::CliError;
+use crate::output::CommandOutput;
 
-/// A paused goal of yesterday is not rubbish.
+/// The default age of orphans to delete; a goal paused yesterday may still be wanted.
 const DELETE_AFTER_HOURS: u32 = 24;
-/// Events shown to a person; scripts get all of them.
+/// Events printed as text; JSON has all of them.
 const EVENTS_SHOWN: usize = 50;
 
-pub(super) fn history(caller: &Caller<'_>, flag: Option<&str>, arguments: &HistoryArgs) -> Result<Outcome, Failure> {
-    let Some(store) = Store::open_if_there(&caller.paths.store)? else {
+pub(super) fn history(
+    context: &CommandContext<'_>,
+    flag: Option<&str>,
+    arguments: &HistoryArgs,
+) -> Result<GoalOutput, CliError> {
+    let Some(store) = Store::open_if_there(&context.paths.store)? else {
         let json = json!({"goals": [], "events": []});
-        return Ok(Outcome { done: Done { text: "no goals yet".into(), json, code: 0 }, goal: None });
+        return Ok(GoalOutput { output: CommandOutput { text: "no goals yet".into(), json, code: 0 }, goal: None });
     };
     let db = store.read();
-    let session = if arguments.all { None } else { Some(find_place(caller, &store, flag)?.session_id) };
+    let session = if arguments.all { None } else { Some(find_place(context, &store, flag)?.session_id) };
     let mut goals = match &session {
         Some(session) => db.goal(session)?.into_iter().collect(),
         None => db.goals()?,
     };
     goals.extend(db.replaced_goals(session.as_deref())?);
     goals.sort_by_key(|goal: &Goal| std::cmp::Reverse(goal.created_at_ms));
-    let views = goals.iter().map(|goal| overview::goal_view(db, goal, caller.now)).collect::<Result<Vec<_>, _>>()?;
+    let views = goals.iter().map(|goal| overview::goal_view(db, goal, context.now)).collect::<Result<Vec<_>, _>>()?;
     let filter = session.as_deref().map_or(EventFilter::All, EventFilter::Session);
     let events = db.events(filter, usize::MAX)?;
 
@@ -54,7 +58,7 @@ pub(super) fn history(caller: &Caller<'_>, flag: Option<&str>, arguments: &Histo
     }
     if arguments.events {
         lines.push(String::new());
-        for event in &events[events.len().saturating_sub(EVENTS_SHOWN)..] {
+        for event in events.iter().skip(events.len().saturating_sub(EVENTS_SHOWN)) {
             let change = match (&event.status_before, &event.status_after) {
                 (Some(before), Some(after)) if before != after => format!("  {before} → {after}"),
                 _ => String::new(),
@@ -64,28 +68,28 @@ pub(super) fn history(caller: &Caller<'_>, flag: Option<&str>, arguments: &Histo
         }
     }
     let events: Vec<_> = events.iter().map(overview::event_view).collect();
-    let done = Done { text: lines.join("\n"), json: json!({"goals": views, "events": events}), code: 0 };
-    Ok(Outcome { done, goal: None })
+    let output = CommandOutput { text: lines.join("\n"), json: json!({"goals": views, "events": events}), code: 0 };
+    Ok(GoalOutput { output, goal: None })
 }
 
-pub(super) fn cleanup(caller: &Caller<'_>, arguments: &CleanupArgs) -> Result<Outcome, Failure> {
-    let mut store = super::open_existing(caller)?;
+pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> Result<GoalOutput, CliError> {
+    let mut store = super::open_existing(context)?;
     let hours = arguments.older_than.unwrap_or(if arguments.delete { DELETE_AFTER_HOURS } else { 0 });
     let older_than = i64::from(hours) * clock::HOUR;
     let (goals, said) = if arguments.delete {
-        if caller.origin.actor != Actor::User {
-            // The refusal is logged on the agent's own goal, if it has one.
-            let own = find_place(caller, &store, None)?.session_id;
-            action::refuse_agent(&mut store, &own, "cleanup --delete", caller.origin, caller.now)?;
+        if context.origin.actor != Actor::User {
+            // Log the refusal on the agent's own goal, if it has one.
+            let own = find_place(context, &store, None)?.session_id;
+            action::refuse_agent(&mut store, &own, "cleanup --delete", context.origin, context.now)?;
         }
-        (action::delete_orphans(&mut store, older_than, caller.now)?, "deleted")
+        (action::delete_orphans(&mut store, older_than, context.now)?, "deleted")
     } else {
-        (action::orphans(store.read(), older_than, caller.now)?, "orphaned")
+        (action::orphans(store.read(), older_than, context.now)?, "orphaned")
     };
     let mut lines: Vec<String> = goals
         .iter()
         .map(|goal| {
-            let age = text::duration((caller.now - goal.updated_at_ms).max(0) / 1000);
+            let age = text::duration((context.now - goal.updated_at_ms).max(0) / 1000);
             let id = goal.goal_id.get(..8).unwrap_or(&goal.goal_id);
             format!("{said} {id}  {:<22} {age} ago  {}", goal.state(), text::headline(&goal.objective, 70))
         })
@@ -93,10 +97,13 @@ pub(super) fn cleanup(caller: &Caller<'_>, arguments: &CleanupArgs) -> Result<Ou
     if lines.is_empty() {
         lines.push("no orphaned goals".into());
     } else if !arguments.delete {
-        lines.push("/goal-adopt ID takes one over; /goal-cleanup --delete removes those older than 24 hours".into());
+        lines.push(
+            "use /goal-adopt ID to take one over, /goal-cleanup --delete to delete those older than 24 hours".into(),
+        );
     }
     let views =
-        goals.iter().map(|goal| overview::goal_view(store.read(), goal, caller.now)).collect::<Result<Vec<_>, _>>()?;
-    let done = Done { text: lines.join("\n"), json: json!({"deleted": arguments.delete, "goals": views}), code: 0 };
-    Ok(Outcome { done, goal: None })
+        goals.iter().map(|goal| overview::goal_view(store.read(), goal, context.now)).collect::<Result<Vec<_>, _>>()?;
+    let output =
+        CommandOutput { text: lines.join("\n"), json: json!({"deleted": arguments.delete, "goals": views}), code: 0 };
+    Ok(GoalOutput { output, goal: None })
 }

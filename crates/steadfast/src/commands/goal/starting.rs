@@ -1,59 +1,60 @@
-//! `goal start` and `goal adopt --native`: how a goal comes into being.
+//! `goal start` and `goal adopt --native`, which create goals.
 
-use serde_json::json;
 use steadfast_app::action;
-use steadfast_app::action::Place;
-use steadfast_app::native;
-use steadfast_app::overview;
-use steadfast_app::session;
 use steadfast_model::clock::Millis;
-use steadfast_model::goal;
 use steadfast_model::goal::budget;
 use steadfast_model::goal::budget::{Budget, BudgetError};
+use steadfast_model::goal;
 use steadfast_model::goal::{Actor, NewGoal};
+use steadfast_app::native;
+use steadfast_app::overview;
 use steadfast_model::prompt;
-use steadfast_model::text;
+use steadfast_app::session;
 use steadfast_store::Store;
+use steadfast_model::text;
 
-use super::{Caller, Outcome, count, find_place, refuse_foreign_session};
+use super::{CommandContext, GoalOutput, SessionGoal, count, find_place, refuse_foreign_session};
 use crate::cli::StartArgs;
 use crate::commands::runs::check_commands;
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
 
-pub(super) fn start(caller: &Caller<'_>, flag: Option<&str>, arguments: StartArgs) -> Result<Outcome, Failure> {
+pub(super) fn start(
+    context: &CommandContext<'_>,
+    flag: Option<&str>,
+    arguments: StartArgs,
+) -> Result<GoalOutput, CliError> {
     let objective = goal::objective(&text_of(&arguments.objective))?;
-    let budget = start_budget(&arguments, &objective, caller.now)?;
+    let budget = start_budget(&arguments, &objective, context.now)?;
     check_commands(&arguments.verify)?;
-    let hint = "the user can give it: /goal-start \"OBJECTIVE\" --verify CMD";
-    refuse_agents_checks(caller.origin.actor, &arguments.verify, hint)?;
-    // Nothing is created for a session that cannot be named.
-    let known = Store::open_if_there(&caller.paths.store)?;
-    if known.is_none() && caller.place.is_none() {
-        session::resolve(None, flag, &caller.directory)?;
+    let hint = "ask the user to type /goal-start \"OBJECTIVE\" --verify CMD";
+    refuse_agents_checks(context.origin.actor, &arguments.verify, hint)?;
+    // Find the session first: an unknown session must not leave an empty store behind.
+    let known = Store::open_if_there(&context.paths.store)?;
+    if known.is_none() && context.place.is_none() {
+        session::resolve(None, flag, &context.directory)?;
     }
     let mut store = match known {
         Some(store) => store,
-        None => Store::open(&caller.paths.store)?,
+        None => Store::open(&context.paths.store)?,
     };
-    let place = find_place(caller, &store, flag)?;
-    refuse_foreign_session(caller, &place)?;
+    let place = find_place(context, &store, flag)?;
+    refuse_foreign_session(context, &place)?;
     let new = NewGoal { objective, budget, verify: arguments.verify };
-    let goal = action::start(&mut store, &place, new, caller.origin, caller.now)?;
-    let view = overview::goal_view(store.read(), &goal, caller.now)?;
+    let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
+    let view = overview::goal_view(store.read(), &goal, context.now)?;
     let text = format!(
         "◎ Goal started: {}\nlimits: {}\nnext: {}",
         text::headline(&goal.objective, 80),
         prompt::limits(&goal),
         view.next
     );
-    Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+    Ok(GoalOutput::new(&view, goal, text))
 }
 
-/// An agent that chose how its work is checked would check nothing.
-pub(in crate::commands) fn refuse_agents_checks(actor: Actor, verify: &[String], hint: &str) -> Result<(), Failure> {
+/// An agent must not choose the checks of its own work.
+pub(in crate::commands) fn refuse_agents_checks(actor: Actor, verify: &[String], hint: &str) -> Result<(), CliError> {
     if actor.is_agent() && !verify.is_empty() {
-        return Err(Failure::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
+        return Err(CliError::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
     }
     Ok(())
 }
@@ -79,24 +80,25 @@ fn start_budget(arguments: &StartArgs, objective: &str, now: Millis) -> Result<B
 }
 
 /// Starts a goal with the objective of the agent's own goal feature.
-pub(super) fn adopt_native(caller: &Caller<'_>, store: &mut Store, place: &Place) -> Result<Outcome, Failure> {
+pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> Result<GoalOutput, CliError> {
+    let SessionGoal { context, store, place } = &mut session;
     let Some(objective) = native::of_session(store.read(), &place.session_id)? else {
-        let hint = "`/goal OBJECTIVE` in the agent sets one; `steadfast goal start` needs none";
-        return Err(Failure::new(code::NOT_FOUND, "the agent's own goal feature pursues nothing here", hint));
+        let hint = "type `/goal OBJECTIVE` in the agent to set one, or run `steadfast goal start`";
+        return Err(CliError::new(code::NOT_FOUND, "the agent's own goal feature has no active goal here", hint));
     };
     let new = NewGoal { objective: goal::objective(&objective)?, ..NewGoal::default() };
-    let goal = action::start(store, place, new, caller.origin, caller.now)?;
-    let view = overview::goal_view(store.read(), &goal, caller.now)?;
+    let goal = action::start(store, place, new, context.origin, context.now)?;
+    let view = overview::goal_view(store.read(), &goal, context.now)?;
     let text = format!(
         "◎ Goal started: {}\nlimits: none\n\
-         next: type `/goal clear` in {}: while its own goal is active, that one drives and Steadfast only counts",
+         next: type `/goal clear` in {}; while its own goal is active, it drives the work and Steadfast only counts",
         text::headline(&goal.objective, 80),
         place.host.product(),
     );
-    Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
+    Ok(GoalOutput::new(&view, goal, text))
 }
 
-/// Joins the words of an objective; a slash command keeps its line breaks as words of their own.
+/// Joins the words of an objective. The slash parser passes line breaks as separate words.
 pub(super) fn text_of(words: &[String]) -> String {
     words.join(" ").replace(" \n ", "\n").replace("\n ", "\n")
 }

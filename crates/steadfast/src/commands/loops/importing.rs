@@ -13,10 +13,10 @@ use steadfast_model::run::{
 use steadfast_store::{IterationRow, Store, StoreError};
 
 use crate::commands::runs::Here;
-use crate::failure::Failure;
-use crate::output::{self, Done};
+use crate::error::CliError;
+use crate::output::{self, CommandOutput};
 
-pub(super) fn import(here: &Here, dry_run: bool) -> Result<Done, Failure> {
+pub(super) fn import(here: &Here, dry_run: bool) -> Result<CommandOutput, CliError> {
     let found = import::import(&here.project)?;
     for warning in &found.warnings {
         output::note(warning);
@@ -51,10 +51,10 @@ pub(super) fn import(here: &Here, dry_run: bool) -> Result<Done, Failure> {
     if lines.is_empty() {
         lines.push("nothing to bring in".into());
     }
-    Ok(Done { text: lines.join("\n"), json: json!({"runs": objects, "warnings": found.warnings}), code: 0 })
+    Ok(CommandOutput { text: lines.join("\n"), json: json!({"runs": objects, "warnings": found.warnings}), code: 0 })
 }
 
-fn add(here: &Here, store: &mut Store, imported: &Imported) -> Result<(), Failure> {
+fn add(here: &Here, store: &mut Store, imported: &Imported) -> Result<(), CliError> {
     let plan = plan_of(here, imported);
     let started = imported.started_at_ms.unwrap_or(here.now);
     let id = &imported.id;

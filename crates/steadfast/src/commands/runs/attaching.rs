@@ -7,17 +7,17 @@ use super::finding::{called, stored};
 use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
 use super::{Here, driving, view};
-use crate::failure::{Failure, code};
-use crate::output::{self, Done, Reader};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput, StdoutReader};
 
 /// What is shown of the iteration under way when somebody comes late.
 const LINES_BEFORE: usize = 20;
 
-pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
+pub(super) fn attach(here: &Here, name: &str) -> Result<CommandOutput, CliError> {
     let (store, row) = here.find(name)?;
     let (kind, name) = (row.plan.kind, row.plan.name.clone());
     if row.run.status != RunStatus::Running {
-        return Err(Failure::new(
+        return Err(CliError::new(
             code::WRONG_STATE,
             format!("{} is over ({})", called(kind, &name), row.run.status),
             format!("`steadfast {kind} status {name}` or `logs {name}` shows what it did"),
@@ -40,9 +40,9 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
         if !lines.is_empty() {
             progress.clear();
         }
-        if output::lines(lines.iter().map(String::as_str))? == Reader::IsGone {
+        if output::lines(lines.iter().map(String::as_str))? == StdoutReader::Closed {
             // Nobody looks on any more; the run goes on.
-            return Ok(Done::default());
+            return Ok(CommandOutput::default());
         }
         progress.show(&now.plan, &now.run);
         if !is_live && !is_driven {
@@ -51,7 +51,7 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
         }
         if is_live && !is_driven {
             drop(progress);
-            return Err(Failure::new(
+            return Err(CliError::new(
                 code::WRONG_STATE,
                 format!("the engine of {} is gone", called(kind, &name)),
                 format!("`steadfast {kind} resume {name}` goes on, `kill {name}` ends it"),
@@ -64,7 +64,7 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<Done, Failure> {
                 called(kind, &name)
             ));
             let json = view::status_json(here, store.read(), &now, is_live)?;
-            return Ok(Done { json, ..Done::default() });
+            return Ok(CommandOutput { json, ..CommandOutput::default() });
         }
         std::thread::sleep(LOOK_EVERY);
     }

@@ -23,8 +23,8 @@ use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use super::finding::{ENGINE_GONE, called, is_starting};
 use super::{Here, logs};
 use crate::cli::RunCleanupArgs;
-use crate::failure::Failure;
-use crate::output::{self, Done};
+use crate::error::CliError;
+use crate::output::{self, CommandOutput};
 
 /// How long finished entries stay in the registry.
 const REGISTRY_DAYS: Millis = 7;
@@ -41,7 +41,7 @@ struct Report {
     worktrees: Vec<PathBuf>,
 }
 
-pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<Done, Failure> {
+pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<CommandOutput, CliError> {
     let mut report = Report::default();
     let mut store = here.existing_store()?;
     if let Some(store) = &mut store {
@@ -77,7 +77,7 @@ fn clean_run(
     line: &RunLine,
     arguments: &RunCleanupArgs,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     if here.is_driven(&line.run_id)? || is_held(here, line.kind, &line.name, &line.run_id) {
         return Ok(());
     }
@@ -101,7 +101,7 @@ fn remove_what_is_over(
     line: &RunLine,
     arguments: &RunCleanupArgs,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let home = &here.paths.home;
     if !run_directory(home, &line.run_id).is_dir() {
         return Ok(());
@@ -130,7 +130,7 @@ fn clean_orphan(
     line: &RunLine,
     dry_run: bool,
     report: &mut Report,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     // As long as it is held, no engine begins with what is being stopped and marked here.
     let Some(_lock) = dispatcher::hold(&here.paths.home, &line.run_id)? else { return Ok(()) };
     // Much may have happened before the lock was ours.
@@ -150,7 +150,7 @@ fn clean_orphan(
 }
 
 /// Agents whose engine is gone and that nobody will wait for.
-fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
+fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) -> Result<(), CliError> {
     let grace = Duration::from_millis(here.paths.config.runs.grace_ms);
     for flight in &row.run.flights {
         let attempt = Attempt::at(&here.paths.home, &row.run_id, flight.id);
@@ -180,7 +180,7 @@ fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) ->
     Ok(())
 }
 
-fn show(here: &Here, row: &RunRow) -> Result<(), Failure> {
+fn show(here: &Here, row: &RunRow) -> Result<(), CliError> {
     Publisher::open(&here.paths.home, &here.paths.store, row, &mut ())?.show(row)?;
     Ok(())
 }
@@ -232,7 +232,7 @@ fn name_of<'a>(here: &Here, entry: &'a RegistryEntry) -> Option<&'a str> {
     entry.key.strip_prefix(here.kind.to_string().as_str())?.strip_prefix('-')
 }
 
-fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
+fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report) -> Result<(), CliError> {
     let directories = logs::directories(home, run_id);
     if directories.is_empty() {
         return Ok(());
@@ -246,7 +246,7 @@ fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report
     Ok(())
 }
 
-fn told(report: &Report, dry_run: bool) -> Done {
+fn told(report: &Report, dry_run: bool) -> CommandOutput {
     let would = if dry_run { "would be " } else { "" };
     let mut lines = Vec::new();
     for key in report.zombies.iter().chain(&report.marked) {
@@ -271,5 +271,5 @@ fn told(report: &Report, dry_run: bool) -> Done {
     if dry_run {
         output::note("nothing was changed (--dry-run)");
     }
-    Done { text: lines.join("\n"), json, code: 0 }
+    CommandOutput { text: lines.join("\n"), json, code: 0 }
 }

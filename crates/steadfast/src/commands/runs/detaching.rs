@@ -15,15 +15,15 @@ use steadfast_system::paths::create_private_dir;
 
 use super::finding::{called, stored};
 use super::{Here, driving, view};
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(20);
 const TMUX_LIMIT: Duration = Duration::from_secs(10);
 
 /// Starts the engine in the background and returns once it has the run in hand.
-pub(super) fn detach(here: &Here, row: &RunRow) -> Result<Done, Failure> {
+pub(super) fn detach(here: &Here, row: &RunRow) -> Result<CommandOutput, CliError> {
     let directory = run_directory(&here.paths.home, &row.run_id);
     create_private_dir(&directory)?;
     let log_path = directory.join("engine.log");
@@ -39,13 +39,13 @@ pub(super) fn detach(here: &Here, row: &RunRow) -> Result<Done, Failure> {
     started(here, row, "in the background")
 }
 
-fn engine_arguments(here: &Here, row: &RunRow) -> Result<Vec<std::ffi::OsString>, Failure> {
+fn engine_arguments(here: &Here, row: &RunRow) -> Result<Vec<std::ffi::OsString>, CliError> {
     let home = std::path::absolute(&here.paths.home)?;
     let store = std::path::absolute(&here.paths.store)?;
     Ok(vec!["__engine".into(), home.into(), store.into(), row.run_id.clone().into()])
 }
 
-fn wait_for_engine(here: &Here, row: &RunRow, mut child: Option<Child>, log: &Path) -> Result<(), Failure> {
+fn wait_for_engine(here: &Here, row: &RunRow, mut child: Option<Child>, log: &Path) -> Result<(), CliError> {
     let deadline = Instant::now() + PATIENCE;
     let store = Store::open_existing(&here.paths.store)?;
     loop {
@@ -70,7 +70,7 @@ fn wait_for_engine(here: &Here, row: &RunRow, mut child: Option<Child>, log: &Pa
         if has_ended || Instant::now() > deadline {
             let said = fs_err::read_to_string(log).unwrap_or_default();
             let last = said.lines().rfind(|line| line.starts_with("error: ")).unwrap_or("it said nothing");
-            return Err(Failure::new(
+            return Err(CliError::new(
                 code::ENVIRONMENT,
                 format!("the engine did not start: {}", text::headline(last, 200)),
                 format!("look at {}, then `steadfast {} resume {}`", log.display(), row.plan.kind, row.plan.name),
@@ -80,13 +80,13 @@ fn wait_for_engine(here: &Here, row: &RunRow, mut child: Option<Child>, log: &Pa
     }
 }
 
-fn started(here: &Here, row: &RunRow, how: &str) -> Result<Done, Failure> {
+fn started(here: &Here, row: &RunRow, how: &str) -> Result<CommandOutput, CliError> {
     let store = Store::open_existing(&here.paths.store)?;
     let row = stored(&store, &row.run_id)?;
     let (kind, name) = (row.plan.kind, &row.plan.name);
     if row.run.status != RunStatus::Running {
         // It was started, which is all that was asked for; how it ended is told.
-        return Ok(Done { code: 0, ..driving::ended(here, &row.run_id)? });
+        return Ok(CommandOutput { code: 0, ..driving::ended(here, &row.run_id)? });
     }
     let is_live = here.is_driven(&row.run_id)?;
     let pid = row.engine.map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
@@ -95,7 +95,7 @@ fn started(here: &Here, row: &RunRow, how: &str) -> Result<Done, Failure> {
          stop:   steadfast {kind} kill {name}",
         called(kind, name)
     );
-    Ok(Done { text, json: view::status_json(here, store.read(), &row, is_live)?, code: 0 })
+    Ok(CommandOutput { text, json: view::status_json(here, store.read(), &row, is_live)?, code: 0 })
 }
 
 /// tmux has its own meaning for dots and colons.
@@ -103,27 +103,27 @@ fn tmux_session(kind: RunKind, name: &str) -> String {
     format!("{kind}-{}", name.replace('.', "_"))
 }
 
-fn tmux(arguments: &[&str], directory: &Path) -> Result<process::Captured, Failure> {
+fn tmux(arguments: &[&str], directory: &Path) -> Result<process::Captured, CliError> {
     let argv: Vec<&str> = ["tmux"].into_iter().chain(arguments.iter().copied()).collect();
     process::capture(&argv, directory, TMUX_LIMIT, 64 * 1024).map_err(|_| {
         let hint = "install tmux, or use --detach, which needs none";
-        Failure::new(code::ENVIRONMENT, "tmux cannot be run", hint)
+        CliError::new(code::ENVIRONMENT, "tmux cannot be run", hint)
     })
 }
 
 /// A session of that name would be somebody else's.
-pub(super) fn refuse_taken_tmux(kind: RunKind, name: &str) -> Result<(), Failure> {
+pub(super) fn refuse_taken_tmux(kind: RunKind, name: &str) -> Result<(), CliError> {
     let session = tmux_session(kind, name);
     let found = tmux(&["has-session", "-t", &format!("={session}")], Path::new("/"))?;
     if found.exit_code == Some(0) {
         let hint = format!("`tmux attach -t {session}` shows it, `tmux kill-session -t {session}` ends it");
-        return Err(Failure::new(code::WRONG_STATE, format!("there is a tmux session {session} already"), hint));
+        return Err(CliError::new(code::WRONG_STATE, format!("there is a tmux session {session} already"), hint));
     }
     Ok(())
 }
 
 /// Starts the engine in a tmux session of the run's name.
-pub(super) fn in_tmux(here: &Here, row: &RunRow) -> Result<Done, Failure> {
+pub(super) fn in_tmux(here: &Here, row: &RunRow) -> Result<CommandOutput, CliError> {
     let session = tmux_session(row.plan.kind, &row.plan.name);
     let program = std::env::current_exe()?.display().to_string();
     let project = here.project_dir();
@@ -135,7 +135,7 @@ pub(super) fn in_tmux(here: &Here, row: &RunRow) -> Result<Done, Failure> {
     if made.exit_code != Some(0) {
         let said = text::headline(made.stderr_tail.trim(), 200);
         let hint = format!("`steadfast {} resume {} --detach` starts it without tmux", row.plan.kind, row.plan.name);
-        return Err(Failure::new(code::ENVIRONMENT, format!("tmux did not start it: {said}"), hint));
+        return Err(CliError::new(code::ENVIRONMENT, format!("tmux did not start it: {said}"), hint));
     }
     wait_for_engine(here, row, None, &run_directory(&here.paths.home, &row.run_id).join("engine.log"))?;
     started(here, row, &format!("in the tmux session {session}"))

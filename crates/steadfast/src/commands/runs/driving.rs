@@ -17,14 +17,14 @@ use steadfast_system::paths::Paths;
 use super::finding::{called, stored};
 use super::progress::Progress;
 use super::{Here, fence, view};
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
 /// A run that took longer may have been forgotten by whoever started it.
 const LONG_MS: i64 = 60_000;
 
 /// What the engine needs to know about this machine.
-pub(super) fn engine_of(paths: &Paths) -> Result<Engine, Failure> {
+pub(super) fn engine_of(paths: &Paths) -> Result<Engine, CliError> {
     Ok(Engine {
         home: paths.home.clone(),
         program: std::env::current_exe()?,
@@ -66,7 +66,7 @@ impl Watch for Onlookers {
 }
 
 /// Drives a run to its end in this process.
-pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, Failure> {
+pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, CliError> {
     let pursuit = Pursuit::of_run(&paths.home, &paths.store, row)?;
     let mut onlookers = Onlookers { progress: Progress::new(), pursuit };
     let mut store = Store::open_existing(&paths.store)?;
@@ -79,7 +79,7 @@ pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, Failure> {
 
 /// Takes the name of a run in its project: an engine with another store or home knows nothing of the run's own lock.
 /// Where there can be no such lock, the state files cannot be written either, and that is told by whoever writes them.
-pub(super) fn hold_name(row: &RunRow) -> Result<Option<Address>, Failure> {
+pub(super) fn hold_name(row: &RunRow) -> Result<Option<Address>, CliError> {
     match files::hold(Path::new(&row.project_dir), row.plan.kind, &row.plan.name, &row.run_id) {
         Ok(Ok(address)) => Ok(Some(address)),
         Ok(Err(holder)) => Err(taken(row, &holder)),
@@ -88,7 +88,7 @@ pub(super) fn hold_name(row: &RunRow) -> Result<Option<Address>, Failure> {
 }
 
 /// Why a run is refused whose name another engine has in hand.
-fn taken(row: &RunRow, holder: &Holder) -> Failure {
+fn taken(row: &RunRow, holder: &Holder) -> CliError {
     if holder.run_id.as_ref().is_none_or(|run_id| *run_id == row.run_id) {
         return refused(row, DriveError::Driven { name: row.plan.name.clone(), pid: holder.pid });
     }
@@ -96,9 +96,9 @@ fn taken(row: &RunRow, holder: &Holder) -> Failure {
 }
 
 /// A run of that name goes on, and this store does not have it.
-pub(super) fn running_elsewhere(kind: RunKind, name: &str, holder: &Holder) -> Failure {
+pub(super) fn running_elsewhere(kind: RunKind, name: &str, holder: &Holder) -> CliError {
     let pid = holder.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
-    Failure::new(
+    CliError::new(
         code::WRONG_STATE,
         format!("{} is running already, from another store (pid {pid})", called(kind, name)),
         format!("use the STEADFAST_HOME or STEADFAST_DB it was started with, or `kill {pid}`; or choose another name"),
@@ -106,26 +106,26 @@ pub(super) fn running_elsewhere(kind: RunKind, name: &str, holder: &Holder) -> F
 }
 
 /// The errors of the engine, in words that name the run.
-pub(super) fn refused(row: &RunRow, error: DriveError) -> Failure {
+pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
     let (kind, name) = (row.plan.kind, &row.plan.name);
     match error {
-        DriveError::Driven { .. } => Failure::new(
+        DriveError::Driven { .. } => CliError::new(
             code::WRONG_STATE,
             error.to_string(),
             format!("`steadfast {kind} attach {name}` watches it, `kill {name}` ends it"),
         ),
         DriveError::Refused(refusal) => {
             let message = format!("{}: {refusal}", called(kind, name));
-            Failure::new(code::WRONG_STATE, message, refusal.hint())
+            CliError::new(code::WRONG_STATE, message, refusal.hint())
         }
-        DriveError::NoRun(_) => Failure::new(code::NOT_FOUND, error.to_string(), error.hint()),
+        DriveError::NoRun(_) => CliError::new(code::NOT_FOUND, error.to_string(), error.hint()),
         DriveError::Store(error) => error.into(),
         DriveError::Io(error) => error.into(),
     }
 }
 
 /// Drives a run with somebody looking on, and says how it ended.
-pub(super) fn in_foreground(here: &Here, row: &RunRow) -> Result<Done, Failure> {
+pub(super) fn in_foreground(here: &Here, row: &RunRow) -> Result<CommandOutput, CliError> {
     let run = drive(&here.paths, row)?;
     notify_end(&here.paths, row, &run, false);
     if run.status == RunStatus::Killed {
@@ -135,27 +135,27 @@ pub(super) fn in_foreground(here: &Here, row: &RunRow) -> Result<Done, Failure> 
 }
 
 /// How a run stands now that nobody drives it any more.
-pub(super) fn ended(here: &Here, run_id: &str) -> Result<Done, Failure> {
+pub(super) fn ended(here: &Here, run_id: &str) -> Result<CommandOutput, CliError> {
     let store = Store::open_existing(&here.paths.store)?;
     let row = stored(&store, run_id)?;
-    Ok(Done {
+    Ok(CommandOutput {
         text: view::status_text(here, store.read(), &row, false)?,
         json: view::status_json(here, store.read(), &row, false)?,
         code: exit_code(&row),
     })
 }
 
-pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<Done, Failure> {
+pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<CommandOutput, CliError> {
     processes::begin_session();
     let mut store = Store::open_existing(&paths.store)?;
-    let missing = || Failure::new(code::NOT_FOUND, format!("there is no run {run_id}"), "run `steadfast doctor`");
+    let missing = || CliError::new(code::NOT_FOUND, format!("there is no run {run_id}"), "run `steadfast doctor`");
     let row = store.read().run(run_id)?.ok_or_else(missing)?;
     // Whoever started this was let through; somebody who calls it by hand was not asked yet.
     fence::refuse_agent(&mut store, &row, false)?;
     drop(store);
     let run = drive(paths, &row)?;
     notify_end(paths, &row, &run, true);
-    Ok(Done { code: exit_code(&RunRow { run, ..row }), ..Done::default() })
+    Ok(CommandOutput { code: exit_code(&RunRow { run, ..row }), ..CommandOutput::default() })
 }
 
 /// Whether a limit ended the run before its rule held.

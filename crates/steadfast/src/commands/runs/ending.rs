@@ -10,15 +10,15 @@ use steadfast_store::{RunRow, Store};
 
 use super::finding::called;
 use super::{Here, driving, view};
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
 const KILLED: &str = "killed";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Beyond what the agent itself may take to end.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-pub(super) fn kill(here: &Here, name: &str) -> Result<Done, Failure> {
+pub(super) fn kill(here: &Here, name: &str) -> Result<CommandOutput, CliError> {
     let (mut store, row) = match here.find(name) {
         Ok(found) => found,
         Err(failure) if failure.code == code::NOT_FOUND => {
@@ -33,7 +33,7 @@ pub(super) fn kill(here: &Here, name: &str) -> Result<Done, Failure> {
     let (kind, name) = (row.plan.kind, row.plan.name.as_str());
     if row.run.status != RunStatus::Running {
         let reason = row.run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        return Err(Failure::new(
+        return Err(CliError::new(
             code::WRONG_STATE,
             format!("{} is over ({}{reason})", called(kind, name), row.run.status),
             format!("`steadfast {kind} list` shows what is running"),
@@ -56,7 +56,7 @@ pub(super) fn kill(here: &Here, name: &str) -> Result<Done, Failure> {
         }
         if Instant::now() > deadline {
             let pid = row.engine.map_or_else(|| "PID".to_owned(), |engine| engine.pid.to_string());
-            return Err(Failure::new(
+            return Err(CliError::new(
                 code::USAGE,
                 format!("the engine of {} (pid {pid}) has not stopped yet", called(kind, name)),
                 format!("wait, or `kill -9 {pid}` and then `steadfast {kind} kill {name}` again"),
@@ -64,10 +64,10 @@ pub(super) fn kill(here: &Here, name: &str) -> Result<Done, Failure> {
         }
         std::thread::sleep(LOOK_EVERY);
     }
-    Ok(Done { code: 0, ..driving::ended(here, &row.run_id)? })
+    Ok(CommandOutput { code: 0, ..driving::ended(here, &row.run_id)? })
 }
 
-fn is_over(store: &Store, row: &RunRow) -> Result<bool, Failure> {
+fn is_over(store: &Store, row: &RunRow) -> Result<bool, CliError> {
     Ok(store.read().run(&row.run_id)?.is_none_or(|row| row.run.status != RunStatus::Running))
 }
 
@@ -85,7 +85,7 @@ pub(super) fn obey_marks(here: &Here) {
     }
 }
 
-fn end_if_gone(here: &Here, run_id: &str) -> Result<(), Failure> {
+fn end_if_gone(here: &Here, run_id: &str) -> Result<(), CliError> {
     let Some(mut store) = here.existing_store()? else { return Ok(()) };
     let row = store.read().run(run_id)?;
     let is_ours = |row: &RunRow| row.run.status == RunStatus::Running && row.project_dir == here.project_dir();

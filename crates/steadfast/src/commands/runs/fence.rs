@@ -10,11 +10,11 @@ use steadfast_model::run::RunStatus;
 use steadfast_store::{Origin, RunRow, Store};
 
 use crate::commands;
-use crate::failure::Failure;
+use crate::error::CliError;
 
 /// Refuses an agent that wants to go on with a run, `with_limits` of its own choice or although it was stopped; the
 /// attempt is written on the goal, if the run has one.
-pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -> Result<(), Failure> {
+pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -> Result<(), CliError> {
     let actor = commands::caller();
     if !actor.is_agent() {
         return Ok(());

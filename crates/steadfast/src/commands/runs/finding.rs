@@ -14,7 +14,7 @@ use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_system::process::ProcessId;
 
 use super::{Here, view};
-use crate::failure::{Failure, code};
+use crate::error::{CliError, code};
 use crate::output;
 
 /// The reason of a run whose engine died unseen.
@@ -26,12 +26,12 @@ const MOST_PLACES: usize = 5;
 
 impl Here {
     /// The store, if there is one.
-    pub(super) fn existing_store(&self) -> Result<Option<Store>, Failure> {
+    pub(super) fn existing_store(&self) -> Result<Option<Store>, CliError> {
         Ok(Store::open_if_there(&self.paths.store)?)
     }
 
     /// The run that a name means, with the store it is in.
-    pub(super) fn find(&self, name: &str) -> Result<(Store, RunRow), Failure> {
+    pub(super) fn find(&self, name: &str) -> Result<(Store, RunRow), CliError> {
         let name: RunName = name.parse()?;
         let Some(store) = self.existing_store()? else { return Err(self.no_run(name.as_str(), &[])) };
         let project = self.project_dir();
@@ -52,7 +52,7 @@ impl Here {
     }
 
     /// Shows the end of a run whose engine was killed after saving it and before telling anybody.
-    pub(super) fn catch_up(&self, row: &RunRow) -> Result<(), Failure> {
+    pub(super) fn catch_up(&self, row: &RunRow) -> Result<(), CliError> {
         if row.run.status == RunStatus::Running || self.is_driven(&row.run_id)? {
             return Ok(());
         }
@@ -72,11 +72,11 @@ impl Here {
         if publisher.is_behind(row)? { publisher.show(row) } else { Ok(()) }
     }
 
-    fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> Failure {
+    fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> CliError {
         let kind = self.kind;
         if let Some(entry) = view::entry_by_hand(self, name) {
             let status = text::headline(&entry.status, 30);
-            return Failure::new(
+            return CliError::new(
                 code::NOT_FOUND,
                 format!(
                     "{} is an entry that was made by hand ({status}), with no run of ours behind it",
@@ -100,16 +100,16 @@ impl Here {
             let places: Vec<&str> = places.into_iter().take(MOST_PLACES).collect();
             format!("one of that name is in {}: go there first", places.join(", "))
         };
-        Failure::new(code::NOT_FOUND, message, hint)
+        CliError::new(code::NOT_FOUND, message, hint)
     }
 
     /// Whether somebody drives the run now.
-    pub(super) fn is_driven(&self, run_id: &str) -> Result<bool, Failure> {
+    pub(super) fn is_driven(&self, run_id: &str) -> Result<bool, CliError> {
         Ok(dispatcher::is_driven(&self.paths.home, run_id)?)
     }
 
     /// Whether somebody drives the run now, or is about to.
-    pub(super) fn is_live(&self, row: &RunRow) -> Result<bool, Failure> {
+    pub(super) fn is_live(&self, row: &RunRow) -> Result<bool, CliError> {
         let (status, engine) = (row.run.status, row.engine);
         if status != RunStatus::Running {
             return Ok(false);
@@ -119,8 +119,8 @@ impl Here {
 }
 
 /// A run as it stands now, which was there a moment ago.
-pub(super) fn stored(store: &Store, run_id: &str) -> Result<RunRow, Failure> {
-    let gone = || Failure::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
+pub(super) fn stored(store: &Store, run_id: &str) -> Result<RunRow, CliError> {
+    let gone = || CliError::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
     store.read().run(run_id)?.ok_or_else(gone)
 }
 

@@ -7,18 +7,18 @@ use steadfast_model::goal::budget::Budget;
 use steadfast_model::run::RunLimits;
 
 use crate::cli::{AgentArgs, LimitArgs, RunHow};
-use crate::failure::{Failure, code};
+use crate::error::{CliError, code};
 
 /// Everything that loops and pipelines have in common. A profile's turns are a limit unless `--max` is given.
-pub(in crate::commands) fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, Failure> {
+pub(in crate::commands) fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
     check_commands(&how.verify)?;
     let overrides = Overrides { max, verify: how.verify.clone(), ..agent_overrides(&how.agent)? };
     Ok(within(overrides, &budget_of(&how.limits, "")?))
 }
 
 /// Who works, and for how long at a time.
-pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, Failure> {
-    let usage = |message: String, hint: &str| Failure::new(code::USAGE, message, hint);
+pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, CliError> {
+    let usage = |message: String, hint: &str| CliError::new(code::USAGE, message, hint);
     let agent = match arguments.agent.as_deref() {
         Some(text) => Some(agent_kind(text).map_err(|(what, fix)| usage(what, &fix))?),
         None => None,
@@ -41,7 +41,7 @@ pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Over
 }
 
 /// What the flags allow; `objective` is what `auto` reads.
-pub(in crate::commands) fn budget_of(arguments: &LimitArgs, objective: &str) -> Result<Budget, Failure> {
+pub(in crate::commands) fn budget_of(arguments: &LimitArgs, objective: &str) -> Result<Budget, CliError> {
     let mut budget = match &arguments.budget {
         Some(text) => Budget::parse(text, objective)?,
         None => Budget::default(),
@@ -67,7 +67,7 @@ pub(in crate::commands) fn within(overrides: Overrides, budget: &Budget) -> Over
 }
 
 /// Gives a run that goes on the limits that were asked for, higher or lower; tells whether that changed any.
-pub(super) fn change(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, Failure> {
+pub(super) fn change(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, CliError> {
     let wanted = within(Overrides::default(), &budget_of(arguments, "")?);
     let before = limits.clone();
     limits.tokens = wanted.tokens.or(limits.tokens);
@@ -76,10 +76,10 @@ pub(super) fn change(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bo
     Ok(*limits != before)
 }
 
-pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), Failure> {
+pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), CliError> {
     match commands.iter().find(|command| command.trim().is_empty() || command.contains('\0')) {
         Some(command) => {
-            Err(Failure::new(code::USAGE, format!("`{command}` is no command"), "--verify \"cargo test\""))
+            Err(CliError::new(code::USAGE, format!("`{command}` is no command"), "--verify \"cargo test\""))
         }
         None => Ok(()),
     }

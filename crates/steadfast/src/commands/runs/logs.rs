@@ -18,8 +18,8 @@ use steadfast_system::bounded::Part;
 use super::Here;
 use super::finding::called;
 use crate::cli::LogsArgs;
-use crate::failure::{Failure, code};
-use crate::output::{self, Done, Reader};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput, StdoutReader};
 
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The most of a file's end that is looked through for its last lines.
@@ -29,12 +29,12 @@ const CHUNK_BYTES: u64 = 256 * 1024;
 /// A line without an end is shown in pieces.
 const LONGEST_LINE: usize = 64 * 1024;
 
-pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<Done, Failure> {
+pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<CommandOutput, CliError> {
     let (_, row) = here.find(&arguments.name)?;
     if arguments.engine {
         let path = run_directory(&here.paths.home, &row.run_id).join("engine.log");
         let lines = told_lines(&path, arguments.lines);
-        return Ok(Done { text: lines.join("\n"), json: json!({"lines": lines}), code: 0 });
+        return Ok(CommandOutput { text: lines.join("\n"), json: json!({"lines": lines}), code: 0 });
     }
     let attempts = attempts(&here.paths.home, &row.run_id);
     let wanted = |id: &&AttemptId| {
@@ -50,12 +50,12 @@ pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<Done, Failure> {
         follow(here, &row.run_id, &mut follower)?;
         // A run that ended without any output has nothing to show, followed or not.
         if follower.current.is_some() {
-            return Ok(Done::default());
+            return Ok(CommandOutput::default());
         }
     }
     let Some(id) = newest else {
         let (kind, name) = (row.plan.kind, &row.plan.name);
-        return Err(Failure::new(
+        return Err(CliError::new(
             code::NOT_FOUND,
             format!("{} has no output of that iteration (yet)", called(kind, name)),
             format!("`steadfast {kind} status {name}` shows its iterations"),
@@ -74,11 +74,11 @@ pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<Done, Failure> {
         "stage": id.stage, "iteration": id.iteration, "attempt": id.attempt, "lines": shown, "stderr": errors,
         "file": attempt.output(),
     });
-    Ok(Done { text: lines.join("\n"), json, code: 0 })
+    Ok(CommandOutput { text: lines.join("\n"), json, code: 0 })
 }
 
 /// Follows until the run is over and everything is shown, or nobody drives it any more.
-fn follow(here: &Here, run_id: &str, follower: &mut Follower) -> Result<(), Failure> {
+fn follow(here: &Here, run_id: &str, follower: &mut Follower) -> Result<(), CliError> {
     loop {
         let store = here.existing_store()?;
         let row = match &store {
@@ -94,7 +94,7 @@ fn follow(here: &Here, run_id: &str, follower: &mut Follower) -> Result<(), Fail
         loop {
             let mut lines = Vec::new();
             let is_more = follower.step(|id, line| lines.push(printed(here, id, line)));
-            if output::lines(lines.iter().map(String::as_str))? == Reader::IsGone {
+            if output::lines(lines.iter().map(String::as_str))? == StdoutReader::Closed {
                 return Ok(());
             }
             if !is_more {

@@ -10,11 +10,11 @@ use steadfast_store::RunRow;
 use steadfast_system::config::AgentsConfig;
 
 use super::Here;
-use crate::failure::{Failure, code};
+use crate::error::{CliError, code};
 use crate::programs;
 
 /// Refuses what cannot work here, and names programs so that they are found from worktrees, too.
-pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result<(), Failure> {
+pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result<(), CliError> {
     let project = &here.project;
     let agents = plan.stages.iter_mut().flat_map(|stage| std::iter::once(&mut stage.agent).chain(&mut stage.judge));
     for agent in agents {
@@ -23,7 +23,7 @@ pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result
     }
     if needs_worktrees(plan, in_worktree) {
         worktree::require_repository(project)
-            .map_err(|error| Failure::new(code::ENVIRONMENT, error.to_string(), error.hint()))?;
+            .map_err(|error| CliError::new(code::ENVIRONMENT, error.to_string(), error.hint()))?;
     }
     for (at, stage) in plan.stages.iter().enumerate() {
         // What a later stage reads may be what an earlier one writes.
@@ -42,7 +42,7 @@ pub(super) fn not_in_worktrees(here: &Here, plan: &Plan, in_worktree: bool) -> O
 }
 
 /// Refuses to go on with a run whose agents or tools are not there: what is left of it needs them.
-pub(super) fn check_rest(here: &Here, row: &RunRow) -> Result<(), Failure> {
+pub(super) fn check_rest(here: &Here, row: &RunRow) -> Result<(), CliError> {
     let done = usize::try_from(row.run.stage.saturating_sub(1)).unwrap_or(usize::MAX);
     for stage in row.plan.stages.iter().skip(done) {
         for agent in std::iter::once(&stage.agent).chain(&stage.judge) {
@@ -64,7 +64,7 @@ fn make_absolute(plan: &mut AgentPlan, project: &Path) {
     }
 }
 
-fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> Result<(), Failure> {
+fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> Result<(), CliError> {
     let usual = |program: &Option<String>, name: &str| program.clone().unwrap_or_else(|| name.to_owned());
     let program = match &agent.kind {
         AgentKind::Claude => usual(&config.claude.program, "claude"),
@@ -84,7 +84,7 @@ fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> 
     } else {
         format!("there is no `{shown}` on PATH, and the agent needs it")
     };
-    Err(Failure::new(code::ENVIRONMENT, message, hint))
+    Err(CliError::new(code::ENVIRONMENT, message, hint))
 }
 
 fn is_there(program: &str, project: &Path) -> bool {
@@ -94,14 +94,14 @@ fn is_there(program: &str, project: &Path) -> bool {
     programs::on_path(program).is_some()
 }
 
-fn require_rule(leaf: &Rule, project: &Path, is_first: bool) -> Result<(), Failure> {
+fn require_rule(leaf: &Rule, project: &Path, is_first: bool) -> Result<(), CliError> {
     match leaf {
-        Rule::BeadsEmpty(_) if !is_there("bd", project) => Err(Failure::new(
+        Rule::BeadsEmpty(_) if !is_there("bd", project) => Err(CliError::new(
             code::ENVIRONMENT,
             "there is no `bd` on PATH, and the rule `beads-empty` asks it",
             "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule",
         )),
-        Rule::Checklist(file) if is_first && !project.join(file).is_file() => Err(Failure::new(
+        Rule::Checklist(file) if is_first && !project.join(file).is_file() => Err(CliError::new(
             code::ENVIRONMENT,
             format!("the checklist `{}` is not there", text::headline(file, 100)),
             "write it first, with a line `- [ ] …` for each task; or correct `file` in the rule",

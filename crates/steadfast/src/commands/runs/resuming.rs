@@ -10,10 +10,10 @@ use super::starting::{How, launch};
 use super::{Here, driving, ending, fence, limits, preflight};
 use crate::cli::ResumeArgs;
 use crate::commands;
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 
-pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failure> {
+pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<CommandOutput, CliError> {
     if commands::caller().is_agent() {
         // A kill that nobody carried out yet is one all the same.
         ending::obey_marks(here);
@@ -30,13 +30,13 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
     drop(driving::hold_name(&row)?);
     if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
-        return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
+        return Err(CliError::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
     }
     if let Some(session) = pursuit::session_of(&row)
         && store.read().goal(&session)?.is_none()
     {
         let message = format!("{kind} {name} cannot go on: its goal is gone");
-        return Err(Failure::new(code::WRONG_STATE, message, "start a new one: `steadfast run \"OBJECTIVE\"`"));
+        return Err(CliError::new(code::WRONG_STATE, message, "start a new one: `steadfast run \"OBJECTIVE\"`"));
     }
     // Its engine saved the end and died before it could show it: what is left to do is that, and to say how it ended.
     let is_only_shown = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
@@ -57,7 +57,7 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         }
         let engine = driving::engine_of(&here.paths)?;
         dispatcher::reopen(&mut store, &engine, &row.run_id, arguments.max).map_err(|error| match error {
-            dispatcher::DriveError::Store(StoreError::RunIsLive { .. }) => Failure::new(
+            dispatcher::DriveError::Store(StoreError::RunIsLive { .. }) => CliError::new(
                 code::WRONG_STATE,
                 format!("a newer {kind} named {name} is running"),
                 format!("`steadfast {kind} attach {name}` watches it"),
@@ -70,7 +70,7 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
     launch(here, &row, if arguments.detach { How::Detached } else { How::Here })
 }
 
-fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, Failure> {
+fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, CliError> {
     let mut plan = row.plan.clone();
     if !limits::change(&mut plan.limits, &arguments.limits)? {
         return Ok(row);

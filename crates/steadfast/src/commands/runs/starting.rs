@@ -17,8 +17,8 @@ use steadfast_system::log;
 
 use super::finding::called;
 use super::{Here, detaching, driving, ending, preflight, view};
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
 /// The most bytes of `--input` files together.
 const MOST_INPUT: usize = 400_000;
@@ -45,7 +45,7 @@ pub(in crate::commands) fn start(
     here: &Here,
     new: &NewRun,
     besides: impl FnOnce(Db<'_>) -> Result<(), ActionError>,
-) -> Result<Done, Failure> {
+) -> Result<CommandOutput, CliError> {
     let mut plan = new.planned.plan.clone();
     plan.limits.back_off_ms = here.paths.config.runs.back_off_ms.max(0);
     if !new.planned.warnings.is_empty() {
@@ -93,7 +93,7 @@ pub(in crate::commands) fn start(
 }
 
 /// `--dry-run`: what would be done.
-fn shown(new: &NewRun, plan: &Plan) -> Result<Done, Failure> {
+fn shown(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
     let inputs = new.inputs.as_deref().unwrap_or_default();
     let text = format!("{}\n(read from {})", dry_run::dry_run(plan, inputs)?.trim_end(), new.planned.file);
     let prompts: Vec<_> = dry_run::prompts(plan, inputs)?
@@ -110,11 +110,11 @@ fn shown(new: &NewRun, plan: &Plan) -> Result<Done, Failure> {
         .collect();
     let warnings = view::faults_json(&new.planned.warnings);
     let json = json!({"plan": plan, "prompts": prompts, "file": new.planned.file, "warnings": warnings});
-    Ok(Done { text, json, code: 0 })
+    Ok(CommandOutput { text, json, code: 0 })
 }
 
 /// Drives a run that is in the store.
-pub(super) fn launch(here: &Here, row: &RunRow, how: How) -> Result<Done, Failure> {
+pub(super) fn launch(here: &Here, row: &RunRow, how: How) -> Result<CommandOutput, CliError> {
     match how {
         How::Here => driving::in_foreground(here, row),
         How::Detached => detaching::detach(here, row),
@@ -123,7 +123,7 @@ pub(super) fn launch(here: &Here, row: &RunRow, how: How) -> Result<Done, Failur
 }
 
 /// Refuses a name that an engine with another store has in hand. What this store has, it tells better itself.
-fn refuse_held(here: &Here, store: &Store, name: &str) -> Result<(), Failure> {
+fn refuse_held(here: &Here, store: &Store, name: &str) -> Result<(), CliError> {
     let Some(holder) = files::holder(&here.project, here.kind, name)? else { return Ok(()) };
     let is_ours = match &holder.run_id {
         Some(run_id) => store.read().run(run_id)?.is_some(),
@@ -133,27 +133,27 @@ fn refuse_held(here: &Here, store: &Store, name: &str) -> Result<(), Failure> {
 }
 
 /// Why a second run of a name is refused, with what can be done about the first.
-fn is_live(here: &Here, store: &Store, name: &str) -> Failure {
+fn is_live(here: &Here, store: &Store, name: &str) -> CliError {
     let kind = here.kind;
     let row = store.read().newest_run(&here.project_dir(), kind, name).ok().flatten();
     let row = row.filter(|row| row.run.status == RunStatus::Running);
     let is_driven = row.as_ref().is_some_and(|row| here.is_driven(&row.run_id).unwrap_or(true));
     if let Some(row) = row.as_ref().filter(|_| !is_driven) {
         if here.is_live(row).unwrap_or(true) {
-            return Failure::new(
+            return CliError::new(
                 code::WRONG_STATE,
                 format!("{} is starting", called(kind, name)),
                 format!("`steadfast {kind} attach {name}` watches it; or choose another name"),
             );
         }
-        return Failure::new(
+        return CliError::new(
             code::WRONG_STATE,
             format!("{} has not ended, but its engine is gone", called(kind, name)),
             format!("`steadfast {kind} resume {name}` goes on with it, `kill {name}` ends it; or choose another name"),
         );
     }
     let pid = row.and_then(|row| row.engine).map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
-    Failure::new(
+    CliError::new(
         code::WRONG_STATE,
         format!("{} is running already{pid}", called(kind, name)),
         format!("`steadfast {kind} attach {name}` watches it, `kill {name}` ends it; or choose another name"),
@@ -161,11 +161,11 @@ fn is_live(here: &Here, store: &Store, name: &str) -> Failure {
 }
 
 /// The text of `--input` files: one as it is, several under their names.
-pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<String>, Failure> {
+pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<String>, CliError> {
     let mut parts = Vec::new();
     for path in files {
         let bytes = fs_err::read(path).map_err(|error| {
-            Failure::new(code::USAGE, error.to_string(), "--input FILE, a text file that can be read")
+            CliError::new(code::USAGE, error.to_string(), "--input FILE, a text file that can be read")
         })?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         parts.push((name, String::from_utf8_lossy(&bytes).into_owned()));
@@ -181,7 +181,7 @@ pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<Strin
     };
     if text.len() > MOST_INPUT {
         let message = format!("the input has {} bytes, and {MOST_INPUT} are the most", text::thousands(len(&text)));
-        return Err(Failure::new(code::USAGE, message, "name the file in the prompt instead: agents read files"));
+        return Err(CliError::new(code::USAGE, message, "name the file in the prompt instead: agents read files"));
     }
     Ok(Some(text))
 }

@@ -12,7 +12,7 @@ use steadfast_model::text;
 use steadfast_system::process;
 
 use super::Here;
-use crate::failure::{Failure, code};
+use crate::error::{CliError, code};
 use crate::output;
 
 /// The most commands that a note names, and the most characters of each.
@@ -21,7 +21,7 @@ const LONGEST_NAMED: usize = 200;
 
 /// Tells which commands of the repository run. Where its definition takes the place of another, they are refused until
 /// the user has allowed them; `is_given` allows them from now on.
-pub(in crate::commands) fn require_trust(here: &Here, planned: &Planned, is_given: bool) -> Result<(), Failure> {
+pub(in crate::commands) fn require_trust(here: &Here, planned: &Planned, is_given: bool) -> Result<(), CliError> {
     let of_repository: Vec<&Used> = planned.used.iter().filter(|used| is_of_repository(here, used)).collect();
     // Who got another pipeline than the one he meant did not choose its loop types either.
     let is_surprise = of_repository.iter().any(|used| used.kind == RunKind::Pipeline && used.shadows);
@@ -45,7 +45,7 @@ fn named(commands: &[String]) -> String {
     shown.join(", ")
 }
 
-fn allow(here: &Here, surprises: &[&Used], is_given: bool) -> Result<(), Failure> {
+fn allow(here: &Here, surprises: &[&Used], is_given: bool) -> Result<(), CliError> {
     if surprises.is_empty() {
         return Ok(());
     }
@@ -54,7 +54,7 @@ fn allow(here: &Here, surprises: &[&Used], is_given: bool) -> Result<(), Failure
     let is_trusted = |used: &Used| trusted.get(&key(&used.file)) == Some(&used.sha256);
     if let Some(used) = surprises.iter().find(|used| !is_trusted(used) && !is_given) {
         let is_known = trusted.contains_key(&key(&used.file));
-        return Err(Failure::new(
+        return Err(CliError::new(
             code::WRONG_STATE,
             refusal(used, is_known),
             "read it, then say `--trust` once; it holds until the file changes",
@@ -63,7 +63,7 @@ fn allow(here: &Here, surprises: &[&Used], is_given: bool) -> Result<(), Failure
     if is_given {
         if process::is_inside_agent() {
             let hint = "run it in a terminal of your own";
-            return Err(Failure::new(code::WRONG_STATE, "an agent may not trust commands", hint));
+            return Err(CliError::new(code::WRONG_STATE, "an agent may not trust commands", hint));
         }
         trusted.extend(surprises.iter().map(|used| (key(&used.file), used.sha256.clone())));
         write(&ledger, &trusted)?;
@@ -97,18 +97,18 @@ fn key(file: &str) -> String {
     fs_err::canonicalize(file).map_or_else(|_| file.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
-fn read(ledger: &Path) -> Result<BTreeMap<String, String>, Failure> {
+fn read(ledger: &Path) -> Result<BTreeMap<String, String>, CliError> {
     match fs_err::read(ledger) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!("{} cannot be read: {error}", ledger.display());
-            Failure::new(code::ENVIRONMENT, message, "remove it; what you trusted has to be trusted again")
+            CliError::new(code::ENVIRONMENT, message, "remove it; what you trusted has to be trusted again")
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
         Err(error) => Err(error.into()),
     }
 }
 
-fn write(ledger: &Path, trusted: &BTreeMap<String, String>) -> Result<(), Failure> {
+fn write(ledger: &Path, trusted: &BTreeMap<String, String>) -> Result<(), CliError> {
     steadfast_system::paths::create_private_dir(ledger.parent().unwrap_or(Path::new(".")))?;
     let mut text = serde_json::to_vec_pretty(trusted).map_err(std::io::Error::from)?;
     text.push(b'\n');

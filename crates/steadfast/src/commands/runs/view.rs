@@ -12,8 +12,8 @@ use steadfast_store::{RunFilter, RunLine};
 
 use super::Here;
 use super::finding::is_starting;
-use crate::failure::Failure;
-use crate::output::{Done, columns};
+use crate::error::CliError;
+use crate::output::{CommandOutput, columns};
 
 pub(super) use status::{status, status_json, status_text};
 
@@ -25,7 +25,7 @@ fn dollars(micros: i64) -> f64 {
     micros / 1_000_000.0
 }
 
-pub(super) fn list(here: &Here, all: bool) -> Result<Done, Failure> {
+pub(super) fn list(here: &Here, all: bool) -> Result<CommandOutput, CliError> {
     let project = here.project_dir();
     let mut lines = Vec::new();
     if let Some(store) = here.existing_store()? {
@@ -71,7 +71,7 @@ pub(super) fn list(here: &Here, all: bool) -> Result<Done, Failure> {
         let is_told = lines.iter().zip(&objects).any(is_gone);
         table(&heads, &rows) + if is_told { &advice } else { "" }
     };
-    Ok(Done { text, json: json!({"runs": objects}), code: 0 })
+    Ok(CommandOutput { text, json: json!({"runs": objects}), code: 0 })
 }
 
 fn is_gone(status: RunStatus, is_live: bool) -> bool {
@@ -95,7 +95,7 @@ pub(super) fn entry_by_hand(here: &Here, name: &str) -> Option<RegistryEntry> {
 }
 
 /// The page of an entry that somebody wrote by hand.
-pub(super) fn entry_page(here: &Here, entry: &RegistryEntry) -> Done {
+pub(super) fn entry_page(here: &Here, entry: &RegistryEntry) -> CommandOutput {
     let heads = ["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];
     let mut text = table(&heads, &[entry_row(here, entry, false)]);
     if let Some(note) = &entry.note {
@@ -104,7 +104,7 @@ pub(super) fn entry_page(here: &Here, entry: &RegistryEntry) -> Done {
     let mut json = entry_json(here, entry);
     // Nothing is known of what it did.
     json["history"] = json!([]);
-    Done { text, json, code: 0 }
+    CommandOutput { text, json, code: 0 }
 }
 
 fn name_of(here: &Here, entry: &RegistryEntry) -> String {

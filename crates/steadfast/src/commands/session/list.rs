@@ -1,4 +1,4 @@
-//! `session list`: which sessions there are, the last active first.
+//! `session list`: sessions, last active first.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,38 +9,41 @@ use steadfast_model::text;
 use steadfast_store::SessionActivity;
 use steadfast_system::project;
 
-use super::{Asked, age, project_name};
-use crate::failure::Failure;
-use crate::output::{self, Done};
+use super::{SessionContext, age, project_name};
+use crate::error::CliError;
+use crate::output::{self, CommandOutput};
 
-/// Ids are never shown shorter than this.
-const SHORTEST: usize = 8;
+/// The minimum length of printed ids.
+const ID_MIN: usize = 8;
 
-pub(super) fn list(asked: &Asked, all: bool, limit: usize) -> Result<Done, Failure> {
-    let Some(store) = asked.store()? else {
+pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> Result<CommandOutput, CliError> {
+    let Some(store) = context.store()? else {
         output::note("note: no sessions yet");
-        return Ok(Done { text: String::new(), json: json!({"sessions": [], "left_out": 0}), code: 0 });
+        return Ok(CommandOutput { text: String::new(), json: json!({"sessions": [], "left_out": 0}), code: 0 });
     };
     let known = store.read().known_sessions()?;
     let ids: Vec<String> = known.iter().map(|known| known.session_id.clone()).collect();
     let everywhere = known.len();
-    let mut here = Directories::new(&asked.directory);
+    let mut here = Directories::new(&context.directory);
     let mine: Vec<SessionActivity> = known.into_iter().filter(|known| all || here.has(known)).collect();
     let left_out = mine.len().saturating_sub(limit);
     let lines =
         mine.iter().take(limit).map(|known| session_line(store.read(), known)).collect::<Result<Vec<_>, _>>()?;
     if lines.is_empty() && limit > 0 {
-        let elsewhere =
-            if everywhere > 0 { format!("; {everywhere} elsewhere, --all shows them") } else { String::new() };
+        let elsewhere = if everywhere > 0 {
+            format!("; {everywhere} in other projects, use --all to list them")
+        } else {
+            String::new()
+        };
         output::note(&format!("note: no sessions in this project{elsewhere}"));
     } else if left_out > 0 {
-        output::note(&format!("note: {left_out} more, --limit N shows them"));
+        output::note(&format!("note: {left_out} more, use --limit N to list them"));
     }
-    let text = if lines.is_empty() { String::new() } else { table(&lines, &ids, asked) };
-    Ok(Done { text, json: json!({"sessions": lines, "left_out": left_out}), code: 0 })
+    let text = if lines.is_empty() { String::new() } else { table(&lines, &ids, context) };
+    Ok(CommandOutput { text, json: json!({"sessions": lines, "left_out": left_out}), code: 0 })
 }
 
-/// Which directories belong to the project of this one; each is looked at once.
+/// Tests whether directories belong to the project of this one, and remembers the results.
 pub(super) struct Directories {
     here: PathBuf,
     seen: HashMap<String, bool>,
@@ -60,14 +63,14 @@ impl Directories {
     }
 }
 
-fn table(lines: &[SessionLine], ids: &[String], asked: &Asked) -> String {
+fn table(lines: &[SessionLine], ids: &[String], context: &SessionContext) -> String {
     let heading = ["ID", "HOST", "ACTIVE", "PROJECT", "EVENTS", "GOAL"].map(str::to_owned).to_vec();
     let mut rows = vec![heading];
     rows.extend(lines.iter().map(|line| {
         vec![
             text::headline(shortest_unique(&line.session_id, ids), 40),
             line.host.to_string(),
-            if line.alive { "now".to_owned() } else { format!("{} ago", age(asked.now, line.last_active_ms)) },
+            if line.alive { "now".to_owned() } else { format!("{} ago", age(context.now, line.last_active_ms)) },
             project_name(line.project.as_deref()),
             text::thousands(line.events),
             goal(line),
@@ -76,19 +79,19 @@ fn table(lines: &[SessionLine], ids: &[String], asked: &Asked) -> String {
     output::columns(&rows)
 }
 
-/// The goal that a session is for: the live one, else the stated one, else the one that is over.
+/// The goal to show: the live one, else the stated one, else the ended one.
 fn goal(line: &SessionLine) -> String {
     let durable = line.goal.as_ref().map(|goal| (goal.status.is_live(), goal.status.to_string(), &goal.objective));
     let stated = line.stated_goal.as_ref().map(|goal| (true, format!("stated, {}", goal.status), &goal.objective));
-    let told = durable.as_ref().filter(|(live, ..)| *live).or(stated.as_ref()).or(durable.as_ref());
-    told.map_or_else(String::new, |(_, status, objective)| format!("{status}: {}", text::headline(objective, 60)))
+    let goal = durable.as_ref().filter(|(live, ..)| *live).or(stated.as_ref()).or(durable.as_ref());
+    goal.map_or_else(String::new, |(_, status, objective)| format!("{status}: {}", text::headline(objective, 60)))
 }
 
-/// As much of an id as tells it from all others.
+/// The shortest unique prefix of an id.
 fn shortest_unique<'a>(id: &'a str, all: &[String]) -> &'a str {
     let alike = |other: &String| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let most_alike = all.iter().filter(|other| *other != id).map(alike).max().unwrap_or(0);
-    let end = id.char_indices().nth((most_alike + 1).max(SHORTEST)).map_or(id.len(), |(at, _)| at);
+    let end = id.char_indices().nth((most_alike + 1).max(ID_MIN)).map_or(id.len(), |(at, _)| at);
     id.get(..end).unwrap_or(id)
 }
 
@@ -97,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_as_short_as_they_can_be() {
+    fn ids_are_cut_to_their_shortest_unique_prefix() {
         let ids: Vec<String> =
             ["019a8f00-1111", "019a8f00-1222", "6dd8620c-ffe0", "s1", "s1-longer-one"].map(Into::into).into();
         let short: Vec<&str> = ids.iter().map(|id| shortest_unique(id, &ids)).collect();

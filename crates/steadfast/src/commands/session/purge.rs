@@ -1,4 +1,4 @@
-//! `session purge`: forgetting at a person's word. It asks nothing and prints what went; `--dry-run` prints what would.
+//! `session purge`: deletes session memory without asking and prints what it deleted; `--dry-run` only prints.
 
 use serde_json::json;
 use steadfast_app::action;
@@ -9,54 +9,54 @@ use steadfast_model::text;
 use steadfast_store::{Db, Forgotten, Origin, Store, StoreError};
 use steadfast_system::process;
 
-use super::{Asked, age, by_beginning, not_found, project_name};
+use super::{SessionContext, age, by_prefix, not_found, project_name};
 use crate::cli::session::PurgeArgs;
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
 const VERB: &str = "session purge";
 
-pub(super) fn purge(asked: &Asked, arguments: &PurgeArgs) -> Result<Done, Failure> {
-    let store = asked.store()?;
+pub(super) fn purge(context: &SessionContext, arguments: &PurgeArgs) -> Result<CommandOutput, CliError> {
+    let store = context.store()?;
     if process::is_inside_agent() {
-        return Err(refuse(asked, store)?);
+        return Err(refuse(context, store)?);
     }
     let Some(mut store) = store else {
         return match &arguments.id {
             Some(id) => Err(not_found(id)),
-            None => Ok(report(asked, arguments, &[], 0, None)),
+            None => Ok(report(context, arguments, &[], 0, None)),
         };
     };
-    let id = arguments.id.as_deref().map(|id| by_beginning(store.read(), id)).transpose()?;
+    let id = arguments.id.as_deref().map(|id| by_prefix(store.read(), id)).transpose()?;
     let (gone, kept) = match (&id, arguments.older_than) {
         (Some(id), _) => (one(&mut store, id, arguments.dry_run)?, 0),
-        (None, Some(days)) => older(&mut store, asked.now, days, arguments.dry_run)?,
+        (None, Some(days)) => older(&mut store, context.now, days, arguments.dry_run)?,
         (None, None) => (all(&mut store, arguments.dry_run)?, 0),
     };
     let rewritten = (!arguments.dry_run).then(|| rewrite(&store));
-    Ok(report(asked, arguments, &gone, kept, rewritten))
+    Ok(report(context, arguments, &gone, kept, rewritten))
 }
 
-/// The rows are gone; their words go with the old file. That can wait, but not unsaid.
+/// Rewrites the store so that the deleted text is not in the file any more. If that fails, the user is warned.
 fn rewrite(store: &Store) -> bool {
     let Err(error) = store.rewrite() else { return true };
     output::note(&format!(
-        "note: the rows are gone, but words of them may still be in the file: {error}\n\
-         hint: once no agent is at work, `steadfast session purge --older-than 36500` rewrites it"
+        "note: the rows are deleted, but their text may still be in the file: {error}\n\
+         hint: run `steadfast session purge --older-than 36500` when no agent is running"
     ));
     false
 }
 
-/// Memory is the user's: an agent must not make its own traces go away. The attempt is logged on its goal.
-fn refuse(asked: &Asked, store: Option<Store>) -> Result<Failure, Failure> {
+/// An agent must not delete its own traces. The attempt is logged on its goal.
+fn refuse(context: &SessionContext, store: Option<Store>) -> Result<CliError, CliError> {
     if let (Some(mut store), Some((_, own))) = (store, process::session_of_shell()) {
         let origin = Origin { actor: Actor::Worker, place: "cli" };
-        if let Err(ActionError::Store(error)) = action::refuse_agent(&mut store, &own, VERB, origin, asked.now) {
+        if let Err(ActionError::Store(error)) = action::refuse_agent(&mut store, &own, VERB, origin, context.now) {
             return Err(error.into());
         }
     }
     let message = ActionError::NotForAgents(VERB).to_string();
-    Ok(Failure::new(code::WRONG_STATE, message, "run it in a terminal of your own"))
+    Ok(CliError::new(code::WRONG_STATE, message, "run the command in your own terminal"))
 }
 
 fn one(store: &mut Store, id: &str, dry_run: bool) -> Result<Vec<Forgotten>, StoreError> {
@@ -75,7 +75,7 @@ fn all(store: &mut Store, dry_run: bool) -> Result<Vec<Forgotten>, StoreError> {
     Ok(gone)
 }
 
-/// What nobody needs any more, and how many sessions stay although they are as old.
+/// Deletes old sessions and returns them, with the number of old sessions that stay.
 fn older(store: &mut Store, now: Millis, days: u32, dry_run: bool) -> Result<(Vec<Forgotten>, usize), StoreError> {
     let before = now - Millis::from(days) * DAY;
     let forget = |db: Db<'_>| {
@@ -92,26 +92,32 @@ fn older(store: &mut Store, now: Millis, days: u32, dry_run: bool) -> Result<(Ve
     if dry_run { forget(store.read()) } else { store.write(forget) }
 }
 
-fn report(asked: &Asked, arguments: &PurgeArgs, gone: &[Forgotten], kept: usize, rewritten: Option<bool>) -> Done {
-    let said = if arguments.dry_run { "would go" } else { "forgotten" };
+fn report(
+    context: &SessionContext,
+    arguments: &PurgeArgs,
+    gone: &[Forgotten],
+    kept: usize,
+    rewritten: Option<bool>,
+) -> CommandOutput {
+    let label = if arguments.dry_run { "would delete" } else { "deleted" };
     if gone.is_empty() {
-        output::note("note: nothing to forget");
+        output::note("note: nothing to delete");
     }
     if kept > 0 {
-        output::note(&format!("note: {kept} more stay: they run, have a goal that is not over, or a fork needs them"));
+        output::note(&format!("note: {kept} more are kept: they are running, have a live goal, or a fork needs them"));
     }
     let rows: Vec<Vec<String>> = gone
         .iter()
         .map(|gone| {
             vec![
-                said.to_owned(),
+                label.to_owned(),
                 text::headline(&gone.session_id, 60),
-                format!("{} ago", age(asked.now, gone.last_active_ms)),
+                format!("{} ago", age(context.now, gone.last_active_ms)),
                 project_name(gone.project.as_deref()),
                 format!("{} events, {} tasks, {} stated goals", gone.events, gone.tasks, gone.stated_goals),
             ]
         })
         .collect();
     let json = json!({"dry_run": arguments.dry_run, "purged": gone, "kept": kept, "rewritten": rewritten});
-    Done { text: output::columns(&rows), json, code: 0 }
+    CommandOutput { text: output::columns(&rows), json, code: 0 }
 }

@@ -1,4 +1,4 @@
-//! `session search`: events by their words.
+//! `session search`: finds remembered events by words.
 
 use std::path::Path;
 
@@ -9,23 +9,27 @@ use steadfast_model::text;
 use steadfast_store::{Db, Hit, Scope};
 use steadfast_system::project;
 
-use super::{Asked, by_beginning, category, not_found, project_name};
+use super::{SessionContext, by_prefix, category, not_found, project_name};
 use crate::cli::session::SearchArgs;
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
-pub(super) fn search(asked: &Asked, arguments: &SearchArgs) -> Result<Done, Failure> {
+pub(super) fn search(context: &SessionContext, arguments: &SearchArgs) -> Result<CommandOutput, CliError> {
     let query = arguments.words.join(" ");
     if query.trim().is_empty() {
-        return Err(Failure::new(code::USAGE, "nothing to search for", "give some words: session search \"parser\""));
+        return Err(CliError::new(
+            code::USAGE,
+            "the search is empty",
+            "add words: steadfast session search \"parser\"",
+        ));
     }
-    let hits = match asked.store()? {
-        Some(store) => find(store.read(), asked, arguments, &query)?,
+    let hits = match context.store()? {
+        Some(store) => find(store.read(), context, arguments, &query)?,
         None if arguments.session.is_some() => return Err(not_found(arguments.session.as_deref().unwrap_or(""))),
         None => Vec::new(),
     };
     if hits.is_empty() {
-        output::note("note: nothing found");
+        output::note("note: no matches");
     }
     let rows: Vec<Vec<String>> = hits
         .iter()
@@ -40,15 +44,19 @@ pub(super) fn search(asked: &Asked, arguments: &SearchArgs) -> Result<Done, Fail
         })
         .collect();
     let views: Vec<Value> = hits.iter().map(view).collect();
-    Ok(Done { text: output::columns(&rows), json: json!({"query": text::cut(&query, 400), "hits": views}), code: 0 })
+    Ok(CommandOutput {
+        text: output::columns(&rows),
+        json: json!({"query": text::cut(&query, 400), "hits": views}),
+        code: 0,
+    })
 }
 
-fn find(db: Db<'_>, asked: &Asked, arguments: &SearchArgs, query: &str) -> Result<Vec<Hit>, Failure> {
+fn find(db: Db<'_>, context: &SessionContext, arguments: &SearchArgs, query: &str) -> Result<Vec<Hit>, CliError> {
     let category = category(arguments.category.as_deref());
     let found = match (&arguments.session, &arguments.project) {
-        (Some(id), _) => db.search(query, Scope::Lineage(&by_beginning(db, id)?), category, arguments.limit)?,
+        (Some(id), _) => db.search(query, Scope::Lineage(&by_prefix(db, id)?), category, arguments.limit)?,
         (None, Some(project)) => {
-            let directories = directories_of(db, asked, project)?;
+            let directories = directories_of(db, context, project)?;
             db.search(query, Scope::Project(&directories), category, arguments.limit)?
         }
         (None, None) => db.search(query, Scope::All, category, arguments.limit)?,
@@ -56,13 +64,13 @@ fn find(db: Db<'_>, asked: &Asked, arguments: &SearchArgs, query: &str) -> Resul
     Ok(found)
 }
 
-/// The stored directories of a project that a person named by a path or by its name.
-fn directories_of(db: Db<'_>, asked: &Asked, named: &str) -> Result<Vec<String>, Failure> {
+/// The stored directories of a project, which the user gave as a path or a name.
+fn directories_of(db: Db<'_>, context: &SessionContext, named: &str) -> Result<Vec<String>, CliError> {
     if named.is_empty() {
-        return Err(Failure::new(code::USAGE, "--project is empty", "--project . or the name of a project"));
+        return Err(CliError::new(code::USAGE, "--project is empty", "use `--project .` or the name of a project"));
     }
     let is_path = named.contains('/') || matches!(named, "." | "..");
-    let key = project::key(&asked.directory.join(named));
+    let key = project::key(&context.directory.join(named));
     let is_meant = |directory: &String| {
         let directory = Path::new(directory);
         if is_path { project::key(directory) == key } else { directory.file_name().is_some_and(|name| name == named) }

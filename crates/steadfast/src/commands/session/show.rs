@@ -1,4 +1,4 @@
-//! `session show`, `events` and `snapshot`: one session.
+//! `session show`, `events` and `snapshot`, which print one session.
 
 use std::path::Path;
 
@@ -12,27 +12,27 @@ use steadfast_model::memory::TaskStatus;
 use steadfast_model::text;
 use steadfast_store::MemoryFilter;
 
-use super::{Asked, category, not_found};
+use super::{SessionContext, category, not_found};
 use crate::cli::session::{EventsArgs, WhichSession};
-use crate::failure::Failure;
-use crate::output::{self, Done};
+use crate::error::CliError;
+use crate::output::{self, CommandOutput};
 
-/// Tasks shown to a person; scripts get all of them.
+/// Tasks printed as text; JSON has all of them.
 const TASKS_SHOWN: usize = 20;
-/// The same for stated goals that are over.
+/// Ended stated goals printed as text; JSON has all of them.
 const GOALS_SHOWN: usize = 5;
 
-pub(super) fn show(asked: &Asked, which: &WhichSession) -> Result<Done, Failure> {
-    let store = asked.store_of(which)?;
-    let id = asked.session(store.read(), which)?;
-    let view = session_view(store.read(), &id, asked.now)?.ok_or_else(|| not_found(&id))?;
+pub(super) fn show(context: &SessionContext, which: &WhichSession) -> Result<CommandOutput, CliError> {
+    let store = context.store_of(which)?;
+    let id = context.session(store.read(), which)?;
+    let view = session_view(store.read(), &id, context.now)?.ok_or_else(|| not_found(&id))?;
     let text = describe(&view);
     let mut json = json!(view);
-    // Scripts ask for the goal, whichever way it came about.
+    // Scripts read `goal` for both kinds of goals.
     if let (None, Some(stated)) = (&view.goal, &view.stated_goal) {
         json["goal"] = json!({"stated": true, "objective": stated.objective, "status": stated.status});
     }
-    Ok(Done { text, json, code: 0 })
+    Ok(CommandOutput { text, json, code: 0 })
 }
 
 fn describe(view: &SessionView) -> String {
@@ -65,15 +65,14 @@ fn describe(view: &SessionView) -> String {
     }
     if let Some(snapshot) = &view.snapshot {
         let characters = i64::try_from(snapshot.characters).unwrap_or(i64::MAX);
-        let told = match (snapshot.injected_at_ms, &snapshot.injected_by) {
-            (Some(at), Some(by)) => format!(", told {} ({})", clock::to_local(at), text::headline(by, 20)),
-            _ => String::new(),
+        let injected = match (snapshot.injected_at_ms, &snapshot.injected_by) {
+            (Some(at), Some(by)) => Some(format!("injected {} ({})", clock::to_local(at), text::headline(by, 20))),
+            _ => None,
         };
-        match (characters, told.strip_prefix(", ")) {
-            // The text was another session's.
-            (0, Some(told)) => row("Snapshot", told.to_owned()),
-            _ => row("Snapshot", format!("{} characters{told}", text::thousands(characters))),
-        }
+        // A snapshot of 0 characters was injected from another session.
+        let size = format!("{} characters", text::thousands(characters));
+        let size = (characters > 0 || injected.is_none()).then_some(size);
+        row("Snapshot", size.into_iter().chain(injected).collect::<Vec<_>>().join(", "));
     }
     let mut parts = vec![output::columns(&rows)];
     if !view.analytics.is_empty() {
@@ -90,13 +89,13 @@ fn describe(view: &SessionView) -> String {
     parts.join("\n\n")
 }
 
-/// What became of the goals stated before, the newest of them.
+/// The newest stated goals that have ended.
 fn earlier_goals(view: &SessionView) -> Vec<(&'static str, String)> {
     let over: Vec<_> = view.stated_goals.iter().filter(|goal| !goal.status.holds()).collect();
     let before = over.len().saturating_sub(GOALS_SHOWN);
     let mut rows = Vec::new();
     if before > 0 {
-        rows.push(("Earlier goals", format!("{before} more, --json has them")));
+        rows.push(("Earlier goals", format!("{before} more, use --json to list them")));
     }
     rows.extend(
         over.iter()
@@ -106,7 +105,7 @@ fn earlier_goals(view: &SessionView) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// Open tasks first: they are what is left to do.
+/// The tasks, open ones first.
 fn tasks(view: &SessionView) -> String {
     let mut tasks: Vec<_> = view.tasks.iter().collect();
     tasks.sort_by_key(|task| !task.status.is_open());
@@ -123,7 +122,7 @@ fn tasks(view: &SessionView) -> String {
         })
         .collect();
     if view.tasks_left_out > 0 {
-        lines.push(format!("and {} more that are not kept", text::thousands(view.tasks_left_out)));
+        lines.push(format!("and {} more that were not stored", text::thousands(view.tasks_left_out)));
     }
     if tasks.len() > TASKS_SHOWN {
         lines.push(format!("and {} more tasks", tasks.len() - TASKS_SHOWN));
@@ -131,9 +130,9 @@ fn tasks(view: &SessionView) -> String {
     lines.join("\n")
 }
 
-pub(super) fn events(asked: &Asked, arguments: &EventsArgs) -> Result<Done, Failure> {
-    let store = asked.store_of(&arguments.session)?;
-    let id = asked.session(store.read(), &arguments.session)?;
+pub(super) fn events(context: &SessionContext, arguments: &EventsArgs) -> Result<CommandOutput, CliError> {
+    let store = context.store_of(&arguments.session)?;
+    let id = context.session(store.read(), &arguments.session)?;
     let filter = MemoryFilter { category: category(arguments.category.as_deref()), after: arguments.after };
     let events = store.read().events_of(&id, filter, arguments.limit)?;
     if events.is_empty() {
@@ -153,23 +152,23 @@ pub(super) fn events(asked: &Asked, arguments: &EventsArgs) -> Result<Done, Fail
         })
         .collect();
     let views: Vec<_> = events.iter().map(remembered_view).collect();
-    Ok(Done { text: output::columns(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
+    Ok(CommandOutput { text: output::columns(&rows), json: json!({"session_id": id, "events": views}), code: 0 })
 }
 
 pub(super) fn snapshot(
-    asked: &Asked,
+    context: &SessionContext,
     which: &WhichSession,
     host: Option<&str>,
     after: Option<&str>,
-) -> Result<Done, Failure> {
-    let store = asked.store_of(which)?;
+) -> Result<CommandOutput, CliError> {
+    let store = context.store_of(which)?;
     let db = store.read();
-    let id = asked.session(db, which)?;
-    let view = session_view(db, &id, asked.now)?.ok_or_else(|| not_found(&id))?;
+    let id = context.session(db, which)?;
+    let view = session_view(db, &id, context.now)?.ok_or_else(|| not_found(&id))?;
     let host = host.and_then(|host| host.parse().ok()).unwrap_or(view.host);
     let compaction = match after {
         Some(after) => after == "compaction",
-        // The client's own goal is only told where the client forgets it.
+        // Only the text after a compaction has the client's own goal, since the client loses it there.
         None => view.goal.is_none() && native::of_session(db, &id)?.is_some(),
     };
     let after = if compaction { After::Compaction } else { After::Resume };
@@ -177,11 +176,11 @@ pub(super) fn snapshot(
     let conversation = file.as_deref().map(Path::new);
     let text = snapshot_text(db, &id, &Occasion { host, after, conversation, elsewhere: false })?;
     if text.is_empty() {
-        output::note("note: nothing to tell about this session yet");
+        output::note("note: the snapshot of this session is empty");
     }
     let json = json!({
         "session_id": id, "host": host, "after": <&str>::from(after), "text": text, "characters": text.chars().count(),
         "compactions": view.compactions, "snapshot": view.snapshot,
     });
-    Ok(Done { text: text::printable(&text), json, code: 0 })
+    Ok(CommandOutput { text: text::printable(&text), json, code: 0 })
 }

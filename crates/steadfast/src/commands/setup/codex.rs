@@ -8,13 +8,13 @@ use steadfast_system::env_vars;
 use steadfast_system::paths::Paths;
 
 use crate::codex_skills;
-use crate::failure::Failure;
+use crate::error::CliError;
 use crate::plugin;
 
 /// What decides where goals are kept. Codex runs hooks with its own environment, the tool server with almost none.
 const STORE_VARIABLES: [&str; 2] = [env_vars::HOME, env_vars::DB];
 
-pub(super) fn plan(paths: &Paths, codex_home: &Path) -> Result<Plan, Failure> {
+pub(super) fn plan(paths: &Paths, codex_home: &Path) -> Result<Plan, CliError> {
     let program = plugin::lasting_program()?;
     let program = program.to_string_lossy();
     let mut env = Vec::new();

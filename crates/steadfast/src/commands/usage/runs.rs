@@ -17,18 +17,18 @@ use steadfast_system::paths::Paths;
 use super::table::{self, Column};
 use super::{amounts_json, day_of, last_part, width};
 use crate::cli::UsageArgs;
-use crate::failure::{Failure, code};
-use crate::output::{self, Done};
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput};
 
 pub(super) fn view(
     db: Option<&Path>,
     arguments: &UsageArgs,
     filter: &Filter,
     zone: &TimeZone,
-) -> Result<Done, Failure> {
+) -> Result<CommandOutput, CliError> {
     if arguments.host.is_some() || arguments.prices.is_some() {
         let hint = "leave them out: a run's agents are told apart by its stages, and its cost is what was counted then";
-        return Err(Failure::new(code::USAGE, "--host and --prices are for the views of transcripts", hint));
+        return Err(CliError::new(code::USAGE, "--host and --prices are for the views of transcripts", hint));
     }
     let store = Store::open_if_there(&Paths::find(db)?.store)?;
     let mut rows = store.map(|store| store.read().iteration_usage()).transpose()?.unwrap_or_default();
@@ -41,7 +41,7 @@ pub(super) fn view(
         output::note("note: no iteration of a run matches");
     }
     let text = if rows.is_empty() || arguments.json { String::new() } else { draw(&rows, &totals, zone) };
-    Ok(Done { text, json: to_json(&rows, &totals), code: 0 })
+    Ok(CommandOutput { text, json: to_json(&rows, &totals), code: 0 })
 }
 
 #[derive(Default)]

@@ -79,7 +79,7 @@ fn an_empty_result_is_reported_and_a_long_hit_is_cut() {
     let world = World::new();
     world.register("s1", None, None);
     let (text, structured) = recall(&world, "s1", &json!({"query": "\"NEAR( * -"}));
-    assert_eq!(text, "Nothing about that is remembered of this session.");
+    assert_eq!(text, "The memory of this session has nothing about that.");
     assert_eq!(structured, json!({"results": []}));
     let long = "needle ".repeat(500);
     remember(&world, "s1", vec![finding(Category::Prompt, "", &long)], 1);
@@ -91,5 +91,5 @@ fn an_empty_result_is_reported_and_a_long_hit_is_cut() {
 fn a_call_from_an_unknown_session_is_refused() {
     let world = World::new();
     let text = refusal(&world.server().call_with_id("recall", &json!({"query": "x"}), None));
-    assert!(text.starts_with("no session is known for this call"), "{text}");
+    assert!(text.starts_with("unknown session"), "{text}");
 }

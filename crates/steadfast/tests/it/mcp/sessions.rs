@@ -77,7 +77,7 @@ fn a_session_that_has_ended_is_not_taken_from_the_environment() {
     let mut server = world.server_with(&[("CLAUDE_CODE_SESSION_ID", "old")]);
     for tool in ["get_goal", "resume_goal"] {
         let text = refusal(&server.call_with_id(tool, &json!({}), None));
-        assert!(text.starts_with("no session is known for this call"), "{text}");
+        assert!(text.starts_with("unknown session"), "{text}");
         assert!(text.contains("steadfast doctor"), "{text}");
     }
 }
@@ -87,6 +87,6 @@ fn a_call_without_a_session_is_refused() {
     let world = World::new();
     let mut server = world.server();
     let text = refusal(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));
-    assert!(text.starts_with("no session is known for this call"), "{text}");
+    assert!(text.starts_with("unknown session"), "{text}");
     assert!(!world.path("goals.db").exists());
 }

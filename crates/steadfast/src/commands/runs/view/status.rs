@@ -15,13 +15,13 @@ use super::{dollars, entry_by_hand, entry_page, line_json, status_words};
 use crate::commands::runs::finding::called;
 use crate::commands::runs::progress::doubts;
 use crate::commands::runs::{Here, driving};
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 
 /// Iterations that a person is shown; scripts get all of them.
 const ITERATIONS_SHOWN: usize = 15;
 
-pub(in crate::commands::runs) fn status(here: &Here, name: &str) -> Result<Done, Failure> {
+pub(in crate::commands::runs) fn status(here: &Here, name: &str) -> Result<CommandOutput, CliError> {
     let (store, row) = match here.find(name) {
         Ok(found) => found,
         Err(failure) if failure.code == code::NOT_FOUND => {
@@ -32,7 +32,7 @@ pub(in crate::commands::runs) fn status(here: &Here, name: &str) -> Result<Done,
     let is_live = here.is_live(&row)?;
     let json = status_json(here, store.read(), &row, is_live)?;
     let text = status_text(here, store.read(), &row, is_live)?;
-    Ok(Done { text, json, code: 0 })
+    Ok(CommandOutput { text, json, code: 0 })
 }
 
 /// One run with its stages and iterations, if somebody wants to read all that.

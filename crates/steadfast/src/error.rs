@@ -1,4 +1,4 @@
-//! What went wrong, for people, scripts and exit codes alike.
+//! The error type of the command line: an exit code, a kind for scripts, a message and a hint for people.
 
 use serde_json::Value;
 use steadfast_app::action::ActionError;
@@ -28,18 +28,18 @@ pub(crate) mod code {
 }
 
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CliError {
     pub(crate) code: u8,
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     pub(crate) hint: String,
-    /// The message is a list of our own making, with a line for each entry; otherwise it is one line.
+    /// The message is a list with a line for each entry; otherwise it is printed as one line.
     pub(crate) is_list: bool,
-    /// What is wrong with a definition, for scripts; people have been told.
+    /// Problems of a definition, for `--json`; in text mode the caller has already printed them.
     pub(crate) faults: Option<Box<Value>>,
 }
 
-impl Failure {
+impl CliError {
     pub(crate) fn new(code: u8, message: impl Into<String>, hint: impl Into<String>) -> Self {
         let kind = match code {
             code::USAGE => "usage",
@@ -54,32 +54,32 @@ impl Failure {
         Self { code, kind, message: message.into(), hint: hint.into(), is_list: false, faults: None }
     }
 
-    /// What was asked for could not be printed.
+    /// The output of a command could not be written.
     pub(crate) fn unwritten(error: &std::io::Error) -> Self {
-        let hint = "check where the output goes; what the command did stays done";
-        Self::new(code::ENVIRONMENT, format!("the output cannot be written: {error}"), hint)
+        let hint = "check where stdout goes; changes that the command made are kept";
+        Self::new(code::ENVIRONMENT, format!("cannot write output: {error}"), hint)
     }
 
-    /// Clap's own words in our two lines.
+    /// Reduces clap's error to one message and one hint.
     pub(crate) fn usage(error: &clap::Error) -> Self {
         let text = error.render().to_string();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         // A list of missing arguments follows its heading.
         let end = lines.iter().position(|line| line.is_empty()).unwrap_or(lines.len());
-        let message = lines[..end].join(" ");
+        let message = lines.get(..end).unwrap_or_default().join(" ");
         let message = message.strip_prefix("error: ").unwrap_or(&message).to_owned();
         let tip = lines.iter().find_map(|line| line.strip_prefix("tip: "));
         let usage = lines.iter().find_map(|line| line.strip_prefix("Usage: "));
         let hint = match (tip, usage) {
             (Some(tip), _) => tip.to_owned(),
             (None, Some(usage)) => format!("usage: {usage}"),
-            (None, None) => "`steadfast --help` shows what there is".to_owned(),
+            (None, None) => "run `steadfast --help`".to_owned(),
         };
         Self::new(code::USAGE, message, hint)
     }
 }
 
-impl From<ActionError> for Failure {
+impl From<ActionError> for CliError {
     fn from(error: ActionError) -> Self {
         let code = match &error {
             ActionError::NoGoal(_) | ActionError::UnknownGoal(_) => code::NOT_FOUND,
@@ -97,14 +97,14 @@ impl From<ActionError> for Failure {
     }
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         let code = if matches!(error, StoreError::RunIsLive { .. }) { code::WRONG_STATE } else { code::ENVIRONMENT };
         Self::new(code, error.to_string(), error.hint())
     }
 }
 
-impl From<SessionError> for Failure {
+impl From<SessionError> for CliError {
     fn from(error: SessionError) -> Self {
         let code = match &error {
             SessionError::None(_) | SessionError::Several(_) => code::NOT_FOUND,
@@ -116,25 +116,25 @@ impl From<SessionError> for Failure {
     }
 }
 
-impl From<PathError> for Failure {
+impl From<PathError> for CliError {
     fn from(error: PathError) -> Self {
-        Self::new(code::ENVIRONMENT, error.to_string(), "set STEADFAST_HOME, or mend config.toml there")
+        Self::new(code::ENVIRONMENT, error.to_string(), "set STEADFAST_HOME, or fix its config.toml")
     }
 }
 
-impl From<InstallError> for Failure {
+impl From<InstallError> for CliError {
     fn from(error: InstallError) -> Self {
         Self::new(code::ENVIRONMENT, error.to_string(), error.hint())
     }
 }
 
-impl From<PromptError> for Failure {
+impl From<PromptError> for CliError {
     fn from(error: PromptError) -> Self {
-        Self::new(code::ENVIRONMENT, error.to_string(), "please report this")
+        Self::new(code::ENVIRONMENT, error.to_string(), "report this as a bug")
     }
 }
 
-impl From<std::io::Error> for Failure {
+impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {
         let has_no_locks = error.kind() == std::io::ErrorKind::Unsupported;
         let hint = if has_no_locks { LOCK_HINT } else { "run `steadfast doctor`" };
@@ -142,29 +142,29 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-impl From<ObjectiveError> for Failure {
+impl From<ObjectiveError> for CliError {
     fn from(error: ObjectiveError) -> Self {
-        Self::new(code::USAGE, error.to_string(), "say in 1 to 4000 characters what must be true at the end")
+        Self::new(code::USAGE, error.to_string(), "describe the end state in 1 to 4000 characters")
     }
 }
 
-impl From<BudgetError> for Failure {
+impl From<BudgetError> for CliError {
     fn from(error: BudgetError) -> Self {
         Self::new(
             code::USAGE,
             error.to_string(),
-            "for example: --budget standard, --budget 10M, --usd 5, --max-hours 2",
+            "use for example --budget standard, --budget 10M, --usd 5 or --max-hours 2",
         )
     }
 }
 
-impl From<NameError> for Failure {
+impl From<NameError> for CliError {
     fn from(error: NameError) -> Self {
         Self::new(code::USAGE, error.to_string(), error.hint())
     }
 }
 
-impl From<FilesError> for Failure {
+impl From<FilesError> for CliError {
     fn from(error: FilesError) -> Self {
         let code = if matches!(error, FilesError::Name(_) | FilesError::Part { .. }) {
             code::USAGE
@@ -175,7 +175,7 @@ impl From<FilesError> for Failure {
     }
 }
 
-impl From<PublishError> for Failure {
+impl From<PublishError> for CliError {
     fn from(error: PublishError) -> Self {
         match error {
             PublishError::Files(error) => error.into(),
@@ -185,7 +185,7 @@ impl From<PublishError> for Failure {
     }
 }
 
-impl From<PlanError> for Failure {
+impl From<PlanError> for CliError {
     fn from(error: PlanError) -> Self {
         Self::new(code::USAGE, error.to_string(), error.hint())
     }

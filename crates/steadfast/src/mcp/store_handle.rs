@@ -1,0 +1,121 @@
+//! The server's handle on the store: opens it as soon as it exists, keeps it open, and reopens it after an error or when
+//! the file was replaced.
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use steadfast_app::action::ActionError;
+use steadfast_store::{Store, StoreError};
+use steadfast_system::paths::Paths;
+
+/// Why a tool refused a call, with a hint for the model.
+#[derive(Debug)]
+pub(super) enum ToolError {
+    Action(ActionError),
+    Refused { message: String, hint: String },
+}
+
+impl ToolError {
+    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused { message: message.into(), hint: hint.into() }
+    }
+
+    fn is_missing_store(&self) -> bool {
+        matches!(self, Self::Action(ActionError::Store(StoreError::Missing(_))))
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Action(error) => write!(formatter, "{error}\nhint: {}", error.hint()),
+            Self::Refused { message, hint } => write!(formatter, "{message}\nhint: {hint}"),
+        }
+    }
+}
+
+impl<E: Into<ActionError>> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        Self::Action(error.into())
+    }
+}
+
+pub(super) struct StoreHandle {
+    pub(super) paths: Paths,
+    opened: Mutex<Option<Opened>>,
+}
+
+struct Opened {
+    store: Store,
+    file: FileId,
+}
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+fn file_id(path: &Path) -> Option<FileId> {
+    fs_err::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+impl StoreHandle {
+    pub(super) fn new(paths: &Paths) -> Self {
+        Self { paths: paths.clone(), opened: Mutex::new(None) }
+    }
+
+    /// Opens an existing store, so that hooks of this session are not the last to close it: the last close checkpoints
+    /// the WAL, which costs two more flushes. Errors are reported by the first call that needs the store.
+    pub(super) fn open_early(&self) {
+        let _ = self.look_up(|_| Ok(Some(())));
+    }
+
+    /// Runs `work` with the store, which must exist.
+    pub(super) fn store<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, ToolError>) -> Result<T, ToolError> {
+        self.with(Store::open_existing, work)
+    }
+
+    /// Runs `work` with the store, which is created if it does not exist.
+    pub(super) fn store_or_new<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        self.with(Store::open, work)
+    }
+
+    /// Like `store`, but returns `None` if the store does not exist.
+    pub(super) fn look_up<T>(
+        &self,
+        work: impl FnOnce(&mut Store) -> Result<Option<T>, ToolError>,
+    ) -> Result<Option<T>, ToolError> {
+        match self.store(work) {
+            Err(error) if error.is_missing_store() => Ok(None),
+            other => other,
+        }
+    }
+
+    fn with<T>(
+        &self,
+        open: fn(&Path) -> Result<Store, StoreError>,
+        work: impl FnOnce(&mut Store) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        // A call that panicked left nothing half done: SQLite rolled its transaction back.
+        let mut slot = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = &self.paths.store;
+        // Do not keep using a file that was moved away or restored from a backup.
+        let kept = slot.take().filter(|opened| file_id(path) == Some(opened.file));
+        let mut opened = match kept {
+            Some(opened) => opened,
+            None => {
+                Opened { store: open(path)?, file: file_id(path).ok_or_else(|| StoreError::Missing(path.clone()))? }
+            }
+        };
+        let result = work(&mut opened.store);
+        let store_failed =
+            matches!(&result, Err(ToolError::Action(ActionError::Store(error))) if !matches!(error, StoreError::Stale));
+        if !store_failed {
+            *slot = Some(opened);
+        }
+        result
+    }
+}
