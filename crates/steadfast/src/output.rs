@@ -42,9 +42,10 @@ pub(crate) fn print_failure(failure: &Failure, format: Format) {
         if let (Some(faults), Some(fields)) = (&failure.faults, error.as_object_mut()) {
             fields.insert("faults".to_owned(), Value::clone(faults));
         }
-        // Who cannot be told has the exit code.
-        let _ = data(&json!({"error": error}));
-        return;
+        // Where stdout cannot be written, stderr has the message.
+        if data(&json!({"error": error})).is_ok() {
+            return;
+        }
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
@@ -105,7 +106,7 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
 }
 
 /// Writes JSON as it is: there are no colours in it that a pipe would not want, and it may be long.
-fn data(json: &Value) -> std::io::Result<()> {
+pub(crate) fn data(json: &impl serde::Serialize) -> std::io::Result<()> {
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
     let written = serde_json::to_writer_pretty(&mut stdout, json).map_err(std::io::Error::from);
     wanted(written.and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()))

@@ -137,7 +137,7 @@ fn commands_in_the_place_of_another_definition_run_only_after_the_user_said_so_a
     world.loop_type_in(&folder, "fix", "completion: {command: 'touch ran; true'}");
     let run = |more: &[&str]| world.loop_run(&["fix"], "true", more);
     let told = run(&[]).fails_with(3, "runs commands (`touch ran; true`)").stderr.clone();
-    assert!(told.contains("takes the place of another loop of that name") && told.contains("--trust"), "{told}");
+    assert!(told.contains("shadows another loop of that name") && told.contains("--trust"), "{told}");
     assert!(!world.in_project("ran").exists());
     run(&["--dry-run"]).succeeds();
     run(&["--trust"]).succeeds();

@@ -85,7 +85,7 @@ fn every_fault_of_a_definition_is_told_with_its_line() {
     assert_eq!((&json["valid"], &json["faults"][0]["line"]), (&json!(false), &json!(4)));
     let run = world.run(&["pipeline", "run", "bad.yaml"]);
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("bad.yaml:6: error") && run.stderr.contains("cannot be run: 2 errors"), "{run:?}");
+    assert!(run.stderr.contains("bad.yaml:6: error") && run.stderr.contains("cannot run bad.yaml: 2 errors"), "{run:?}");
 }
 
 #[test]
