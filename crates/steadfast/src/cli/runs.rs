@@ -4,6 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+macro_rules! permissions_help {
+    () => {
+        "
+Permissions: agents do not ask. By default claude runs with --dangerously-skip-permissions and codex with
+--dangerously-bypass-approvals-and-sandbox: they may run any command and change any file. To restrict them, set
+`permission_flags` under `[agents.claude]` or `[agents.codex]` in config.toml."
+    };
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "A loop runs a fresh agent again and again until its rule holds.
 Examples:
@@ -24,11 +33,11 @@ pub(crate) struct LoopArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum LoopVerb {
     /// Run a loop type until its rule holds
-    #[command(after_help = "Examples:
+    #[command(after_help = concat!("Examples:
   steadfast loop run work auth --max 20 --verify \"cargo test\"
   steadfast loop run improve-plan --agent ./my-agent.sh --timeout 20m
   steadfast loop run refine-beads --budget quick --usd 5 --detach
-Exit codes: 0 the rule holds, 5 a limit was reached, 1 failed, 3 one of that name is running, 130 interrupted")]
+Exit codes: 0 the rule holds, 5 a limit was reached, 1 failed, 3 one of that name is running, 130 interrupted", permissions_help!()))]
     Run(LoopRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
@@ -76,10 +85,10 @@ pub(crate) struct PipelineArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PipelineVerb {
     /// Run the stages of a pipeline
-    #[command(after_help = "Examples:
+    #[command(after_help = concat!("Examples:
   steadfast pipeline run full-refine auth
   steadfast pipeline run ./ship.yaml --agent codex --usd 20 --detach
-Exit codes: 0 done, 5 a limit was reached, 1 failed, 3 one of that name is running, 130 interrupted")]
+Exit codes: 0 done, 5 a limit was reached, 1 failed, 3 one of that name is running, 130 interrupted", permissions_help!()))]
     Run(PipelineRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
@@ -292,14 +301,14 @@ pub(crate) struct RunCleanupArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Fresh agents pursue the objective, one after the other, until your --verify commands pass; without any,
+    after_help = concat!("Fresh agents pursue the objective, one after the other, until your --verify commands pass; without any,
 until an agent promises that it is done or decides `stop` in its result. It is a loop named run-ID: `steadfast loop list`, `attach`, `kill`, `resume`.
 Budgets (tokens / iterations / hours): quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
 Examples:
   steadfast run \"All tests pass\" --verify \"cargo test\" --budget standard
   steadfast run \"Port the parser to Rust\" --agent codex --usd 10 --detach
 Exit codes: 0 verified, 5 a limit was reached (--max too), 6 stuck with
-verification failing, 1 failed, 130 interrupted"
+verification failing, 1 failed, 130 interrupted", permissions_help!())
 )]
 pub(crate) struct RunArgs {
     /// What must be true at the end, in 1 to 4000 characters

@@ -11,6 +11,7 @@ mod fence;
 mod finding;
 mod limits;
 mod logs;
+mod permissions;
 mod preflight;
 mod progress;
 mod resuming;

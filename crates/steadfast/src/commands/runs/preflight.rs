@@ -82,7 +82,7 @@ fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> 
     let message = if program.contains('/') {
         format!("agent program `{shown}` does not exist or is not executable")
     } else {
-        format!("agent program `{shown}` is not on PATH")
+        format!("no `{shown}` on PATH, which the agent needs")
     };
     Err(Failure::new(code::ENVIRONMENT, message, hint))
 }
@@ -98,7 +98,7 @@ fn require_rule(leaf: &Rule, project: &Path, is_first: bool) -> Result<(), Failu
     match leaf {
         Rule::BeadsEmpty(_) if !exists("bd", project) => Err(Failure::new(
             code::ENVIRONMENT,
-            "the rule `beads-empty` needs `bd`, which is not on PATH",
+            "no `bd` on PATH, which the rule `beads-empty` needs",
             "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule",
         )),
         Rule::Checklist(file) if is_first && !project.join(file).is_file() => Err(Failure::new(

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use steadfast_core::action::ActionError;
+use steadfast_core::log;
 use steadfast_core::run::machine;
 use steadfast_core::run::{Plan, RunStatus};
 use steadfast_core::store::{Db, RunRow, Store, StoreError};
-use steadfast_core::log;
 use steadfast_engine::attempt::run_directory;
 use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::{Planned, dry_run};
 use steadfast_engine::publish;
 
 use super::finding::called;
-use super::{RunContext, detaching, driving, ending, preflight, view};
+use super::{RunContext, detaching, driving, ending, permissions, preflight, view};
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
@@ -88,6 +88,7 @@ pub(in crate::commands) fn start(
         log::line(&run_directory(home, &new.run_id).join("engine.log"), &message);
         output::note(&message);
     }
+    permissions::print_once(context, &row.plan);
     launch(context, &row, new.how)
 }
 

@@ -101,7 +101,7 @@ fn key(file: &str) -> String {
     fs_err::canonicalize(file).map_or_else(|_| file.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
-fn read(ledger: &Path) -> Result<BTreeMap<String, String>, Failure> {
+pub(super) fn read(ledger: &Path) -> Result<BTreeMap<String, String>, Failure> {
     match fs_err::read(ledger) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!("cannot parse {}: {error}", ledger.display());
@@ -112,7 +112,7 @@ fn read(ledger: &Path) -> Result<BTreeMap<String, String>, Failure> {
     }
 }
 
-fn write(ledger: &Path, trusted: &BTreeMap<String, String>) -> Result<(), Failure> {
+pub(super) fn write(ledger: &Path, trusted: &BTreeMap<String, String>) -> Result<(), Failure> {
     steadfast_core::paths::create_private_dir(ledger.parent().unwrap_or(Path::new(".")))?;
     let mut text = serde_json::to_vec_pretty(trusted).map_err(std::io::Error::from)?;
     text.push(b'\n');

@@ -275,7 +275,9 @@ fn a_run_whose_agent_is_gone_is_left_as_it_is() {
     assert_eq!(world.run(&["loop", "run", "open", "--max", "1", "--agent", "./a.sh"]).code, 5);
     let before = world.status("loop", "open");
     std::fs::remove_file(&agent).unwrap();
-    world.run(&["loop", "resume", "open", "--max", "3", "--usd", "5"]).fails_with(4, "does not exist or is not executable");
+    world
+        .run(&["loop", "resume", "open", "--max", "3", "--usd", "5"])
+        .fails_with(4, "does not exist or is not executable");
     assert_eq!(world.status("loop", "open"), before);
 }
 
