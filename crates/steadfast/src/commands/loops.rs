@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use steadfast_core::run::RunKind;
 use steadfast_core::text;
-use steadfast_engine::plan::{Fault, Level, Listed, Origin, PlanError, plan_loop, scaffold, validate_loop};
+use steadfast_engine::plan::{Fault, Level, Listed, Origin, PlanError, Planned, plan_loop, scaffold, validate_loop};
 
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};
@@ -47,15 +47,21 @@ fn start(context: &RunContext, arguments: &LoopRunArgs) -> Result<Done, Failure>
     let mut overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     overrides.items.clone_from(&arguments.items);
     let planned = plan_loop(&context.catalogue(), &arguments.loop_type, arguments.name.as_deref(), &overrides);
-    let planned = planned.map_err(|error| refused(error, RunKind::Loop, &arguments.loop_type))?;
-    if !arguments.how.dry_run {
-        runs::require_trust(context, &planned, arguments.how.trust)?;
-    }
-    runs::start(context, &new_run(planned, &arguments.how)?, |_| Ok(()))
+    start_planned(context, planned, &arguments.loop_type, &arguments.how)
 }
 
-pub(super) fn new_run(planned: steadfast_engine::plan::Planned, how: &RunHow) -> Result<NewRun, Failure> {
-    Ok(NewRun {
+/// Starts the run of a plan that was made from the definition `what`.
+pub(super) fn start_planned(
+    context: &RunContext,
+    planned: Result<Planned, PlanError>,
+    what: &str,
+    how: &RunHow,
+) -> Result<Done, Failure> {
+    let planned = planned.map_err(|error| refused(error, context.kind, what))?;
+    if !how.dry_run {
+        runs::require_trust(context, &planned, how.trust)?;
+    }
+    let new = NewRun {
         run_id: uuid::Uuid::new_v4().to_string(),
         planned,
         inputs: runs::inputs_text(&how.input)?,
@@ -66,11 +72,12 @@ pub(super) fn new_run(planned: steadfast_engine::plan::Planned, how: &RunHow) ->
             (false, false) => How::Foreground,
         },
         dry_run: how.dry_run,
-    })
+    };
+    runs::start(context, &new, |_| Ok(()))
 }
 
 /// Prints all faults on stderr and returns an error that counts them.
-pub(super) fn refused(error: PlanError, kind: RunKind, what: &str) -> Failure {
+fn refused(error: PlanError, kind: RunKind, what: &str) -> Failure {
     match &error {
         PlanError::Faults(faults) => {
             output::note(&runs::format_faults(faults));

@@ -5,7 +5,7 @@ use std::path::Path;
 use steadfast_core::run::RunKind;
 use steadfast_engine::plan::{plan_pipeline, scaffold, validate_pipeline};
 
-use super::loops::{created, listed, new_place, new_run, refused, validated};
+use super::loops::{created, listed, new_place, start_planned, validated};
 use super::runs::{self, RunContext};
 use crate::cli::{PipelineArgs, PipelineRunArgs, PipelineVerb};
 use crate::failure::Failure;
@@ -34,9 +34,5 @@ fn start(context: &RunContext, arguments: &PipelineRunArgs) -> Result<Done, Fail
     let overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     let planned =
         plan_pipeline(&context.catalogue(), &arguments.file, arguments.name.as_deref(), &overrides, context.now);
-    let planned = planned.map_err(|error| refused(error, RunKind::Pipeline, &arguments.file))?;
-    if !arguments.how.dry_run {
-        runs::require_trust(context, &planned, arguments.how.trust)?;
-    }
-    runs::start(context, &new_run(planned, &arguments.how)?, |_| Ok(()))
+    start_planned(context, planned, &arguments.file, &arguments.how)
 }

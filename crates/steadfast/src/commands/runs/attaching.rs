@@ -62,7 +62,7 @@ pub(super) fn attach(context: &RunContext, name: &str) -> Result<Done, Failure> 
                 "detached; {} is still running (`steadfast {kind} kill {name}` ends it)",
                 called(kind, &name)
             ));
-            let done = view::show_status(context, &view::detail(context, store.read(), &now, is_live)?, 0)?;
+            let done = view::show_status(context, store.read(), &now, is_live, 0)?;
             return Ok(Done { text: String::new(), ..done });
         }
         std::thread::sleep(LOOK_EVERY);

@@ -42,8 +42,14 @@ struct Cleanup<'a> {
 }
 
 pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Result<Done, Failure> {
-    let (zombies, stopped, removed, worktrees) = Default::default();
-    let mut cleanup = Cleanup { context, arguments, zombies, stopped, removed, worktrees };
+    let mut cleanup = Cleanup {
+        context,
+        arguments,
+        zombies: Vec::new(),
+        stopped: Vec::new(),
+        removed: Vec::new(),
+        worktrees: Vec::new(),
+    };
     let mut store = context.existing_store()?;
     if let Some(store) = &mut store {
         let project = context.project_dir();

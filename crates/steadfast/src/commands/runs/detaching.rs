@@ -95,8 +95,7 @@ fn started(context: &RunContext, row: &RunRow, how: &str) -> Result<Done, Failur
         called(kind, name)
     );
     let is_live = context.is_driven(&row.run_id)?;
-    let done = view::show_status(context, &view::detail(context, store.read(), &row, is_live)?, 0)?;
-    Ok(Done { text, ..done })
+    Ok(Done { text, ..view::show_status(context, store.read(), &row, is_live, 0)? })
 }
 
 /// Dots and colons separate windows and panes in tmux targets.

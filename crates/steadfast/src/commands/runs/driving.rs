@@ -78,19 +78,15 @@ pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, Failure> {
 /// Locks the name of a run in its project: an engine with another store or home does not see the run's own lock. An I/O
 /// error is ignored here, because writing the state files beside the lock then fails and reports it.
 pub(super) fn hold_name(row: &RunRow) -> Result<Option<Address>, Failure> {
-    match files::hold(Path::new(&row.project_dir), row.plan.kind, &row.plan.name, &row.run_id) {
+    let (kind, name) = (row.plan.kind, &row.plan.name);
+    match files::hold(Path::new(&row.project_dir), kind, name, &row.run_id) {
         Ok(Ok(address)) => Ok(Some(address)),
-        Ok(Err(holder)) => Err(taken(row, &holder)),
+        Ok(Err(holder)) if holder.run_id.as_ref().is_none_or(|run_id| *run_id == row.run_id) => {
+            Err(refused(row, DriveError::Driven { name: name.clone(), pid: holder.pid }))
+        }
+        Ok(Err(holder)) => Err(running_elsewhere(kind, name, &holder)),
         Err(_) => Ok(None),
     }
-}
-
-/// The error for a run whose name another engine holds.
-fn taken(row: &RunRow, holder: &Holder) -> Failure {
-    if holder.run_id.as_ref().is_none_or(|run_id| *run_id == row.run_id) {
-        return refused(row, DriveError::Driven { name: row.plan.name.clone(), pid: holder.pid });
-    }
-    running_elsewhere(row.plan.kind, &row.plan.name, holder)
 }
 
 /// The error for a name that a run in another store holds.
@@ -136,14 +132,13 @@ pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> Result<Done, 
 pub(super) fn ended(context: &RunContext, run_id: &str) -> Result<Done, Failure> {
     let store = Store::open_existing(&context.paths.store)?;
     let row = stored(&store, run_id)?;
-    view::show_status(context, &view::detail(context, store.read(), &row, false)?, exit_code(&row))
+    view::show_status(context, store.read(), &row, false, exit_code(&row))
 }
 
 pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<Done, Failure> {
     processes::begin_session();
     let mut store = Store::open_existing(&paths.store)?;
-    let missing = || Failure::new(code::NOT_FOUND, format!("no run {run_id}"), "run `steadfast doctor`");
-    let row = store.read().run(run_id)?.ok_or_else(missing)?;
+    let row = stored(&store, run_id)?;
     // Checked when the run was started, but not if an agent calls `__engine` itself.
     fence::refuse_agent(&mut store, &row, false)?;
     drop(store);

@@ -116,12 +116,9 @@ fn format_line(context: &RunContext, id: AttemptId, line: &str) -> String {
 
 /// The attempts of a run that have a directory, in order.
 pub(super) fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
-    let Ok(entries) = fs_err::read_dir(run_directory(home, run_id)) else { return Vec::new() };
-    let mut ids: Vec<AttemptId> = entries
-        .flatten()
-        .filter_map(|entry| attempt_id(entry.file_name().to_str()?))
-        .filter(|id| id.attempt > 0)
-        .collect();
+    let directories = directories(home, run_id);
+    let ids = directories.iter().filter_map(|path| attempt_id(path.file_name()?.to_str()?));
+    let mut ids: Vec<AttemptId> = ids.filter(|id| id.attempt > 0).collect();
     ids.sort_unstable();
     ids
 }
@@ -133,8 +130,11 @@ pub(super) fn directories(home: &Path, run_id: &str) -> Vec<PathBuf> {
         let end = name.match_indices('-').nth(2).map_or(name.len(), |(end, _)| end);
         name.get(..end).and_then(attempt_id).is_some()
     };
-    let directories = entries.flatten().filter(|entry| entry.file_name().to_str().is_some_and(is_of_attempt));
-    directories.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+    let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_of_attempt))
+        .map(|entry| entry.path())
+        .collect()
 }
 
 fn attempt_id(name: &str) -> Option<AttemptId> {

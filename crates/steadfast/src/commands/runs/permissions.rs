@@ -25,12 +25,11 @@ pub(super) fn print_once(context: &RunContext, plan: &Plan) {
     if note.is_empty() {
         return;
     }
-    let config = context.paths.home.join("config.toml");
-    output::note(&format!(
-        "note: what agents of runs may do in this project:{note}\n  to restrict claude or codex, set `permission_flags` \
-         in {} (this note is printed once)",
-        config.display()
-    ));
+    if plan.stages.iter().any(|stage| !matches!(stage.agent.kind, AgentKind::Command(_))) {
+        let config = context.paths.home.join("config.toml");
+        note += &format!("\n  to change that, set `permission_flags` in {}", config.display());
+    }
+    output::note(&format!("note: what agents may do in this project (printed once):{note}"));
     let _ = trust::write(&ledger, &printed);
 }
 

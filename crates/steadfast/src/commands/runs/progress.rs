@@ -85,11 +85,12 @@ pub(super) fn open_checks<'a>(checks: impl Iterator<Item = (Option<bool>, &'a st
 /// The iteration, with its stage if there are several.
 fn place(plan: &Plan, run: &Run, id: AttemptId) -> String {
     let most = run.max_iterations(plan, id.stage);
-    let stage = match plan.stage(id.stage) {
-        Some(stage) if plan.stages.len() > 1 => format!("{}: ", stage.name),
-        _ => String::new(),
-    };
+    let stage = if plan.stages.len() > 1 { format!("{}: ", stage_name(plan, id.stage)) } else { String::new() };
     format!("{stage}iteration {}/{most}", id.iteration)
+}
+
+fn stage_name(plan: &Plan, stage: u32) -> &str {
+    plan.stage(stage).map_or("?", |stage| stage.name.as_str())
 }
 
 /// A time: relative within a minute, otherwise local.
@@ -104,8 +105,7 @@ fn again(until: Millis, now: Millis) -> String {
 fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
     Some(match record {
         Record::StageStarted { stage } if plan.stages.len() > 1 => {
-            let name = plan.stage(*stage).map_or("?", |stage| stage.name.as_str());
-            format!("stage {stage}/{}: {name}", plan.stages.len())
+            format!("stage {stage}/{}: {}", plan.stages.len(), stage_name(plan, *stage))
         }
         Record::AttemptStarted { id } => {
             let again = if id.attempt > 1 { format!(", attempt {}", id.attempt) } else { String::new() };
@@ -128,7 +128,7 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
             format!("{} done ({tokens} tokens, {cost}): {said}{checks}", place(plan, run, *id))
         }
         Record::StageEnded { stage, status, reason } if plan.stages.len() > 1 => {
-            let name = plan.stage(*stage).map_or("?", |stage| stage.name.as_str());
+            let name = stage_name(plan, *stage);
             format!("stage {stage}/{}: {name} {status} ({})", plan.stages.len(), text::headline(reason, 120))
         }
         Record::Finished { status, reason } => {
@@ -145,7 +145,7 @@ fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
     let current = run.flights.iter().map(|flight| flight.id.iteration).max().unwrap_or(committed);
     let mut parts = vec![format!("◎ {}", plan.name)];
     if plan.stages.len() > 1 {
-        let name = plan.stage(run.stage).map_or("?", |stage| stage.name.as_str());
+        let name = stage_name(plan, run.stage);
         parts.push(format!("stage {}/{} {name}", run.stage, plan.stages.len()));
     }
     parts.push(format!("iteration {current}/{most}"));

@@ -19,7 +19,7 @@ use super::RunContext;
 use crate::failure::Failure;
 use crate::output::{self, Done, columns};
 
-pub(super) use status::{detail, show_status, status};
+pub(super) use status::{show_status, status};
 
 const MOST_RUNS: usize = 1_000;
 const HEADS: [&str; 7] = ["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];

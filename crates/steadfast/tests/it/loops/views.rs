@@ -31,8 +31,8 @@ fn progress_is_one_line_an_event_where_nobody_has_a_terminal() {
     let output = world.loop_run(&["two"], script, &[]);
     let expected = "iteration 1/2 started\niteration 1/2 done (0 tokens, $0.0000): did 1\niteration 2/2 started\n\
                     iteration 2/2 done (0 tokens, $0.0000): did 2\nloop two completed: fixed-n\n";
-    let (note, events) = output.succeeds().stderr.split_once("(this note is printed once)\n").unwrap();
-    assert!(note.starts_with("note: what agents of runs may do in this project:\n"), "{note}");
+    let (note, events) = output.succeeds().stderr.split_once("that you may do\n").unwrap();
+    assert!(note.starts_with("note: what agents may do in this project (printed once):\n"), "{note}");
     assert_eq!(events, expected);
     assert!(output.stdout.starts_with("loop two (two): completed (fixed-n)\niteration 2/2 · "), "{output:?}");
 }

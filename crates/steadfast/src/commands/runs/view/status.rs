@@ -20,10 +20,7 @@ const ITERATIONS_SHOWN: usize = 15;
 
 pub(in crate::commands::runs) fn status(context: &RunContext, name: &str) -> Result<Done, Failure> {
     match context.find(name) {
-        Ok((store, row)) => {
-            let detail = detail(context, store.read(), &row, context.is_live(&row)?)?;
-            show_status(context, &detail, 0)
-        }
+        Ok((store, row)) => show_status(context, store.read(), &row, context.is_live(&row)?, 0),
         Err(failure) if failure.code == code::NOT_FOUND => match manual_entry(context, name) {
             Some(entry) => show_entry(context, entry),
             None => Err(failure),
@@ -34,19 +31,11 @@ pub(in crate::commands::runs) fn status(context: &RunContext, name: &str) -> Res
 
 pub(in crate::commands::runs) fn show_status(
     context: &RunContext,
-    detail: &RunDetail,
-    code: u8,
-) -> Result<Done, Failure> {
-    answer(context, detail, code, || status_page(detail))
-}
-
-/// The detail of a run, with as many iterations as the output shows.
-pub(in crate::commands::runs) fn detail(
-    context: &RunContext,
     db: Db<'_>,
     row: &RunRow,
     is_live: bool,
-) -> Result<RunDetail, Failure> {
+    code: u8,
+) -> Result<Done, Failure> {
     let home = &context.paths.home;
     // Most runs have no worktrees, and looking for thousands of them takes long.
     let has_worktrees = worktree::are_there(home, &row.run_id);
@@ -59,7 +48,8 @@ pub(in crate::commands::runs) fn detail(
         })
     };
     let facts = RunFacts { is_live, now: context.now, branch_of: &branch_of };
-    Ok(run_detail(db, row, &facts, (!context.json).then_some(ITERATIONS_SHOWN))?)
+    let detail = run_detail(db, row, &facts, (!context.json).then_some(ITERATIONS_SHOWN))?;
+    answer(context, &detail, code, || status_page(&detail))
 }
 
 fn status_page(detail: &RunDetail) -> String {
