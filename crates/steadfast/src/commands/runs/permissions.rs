@@ -13,23 +13,23 @@ pub(super) fn print_once(context: &RunContext, plan: &Plan) {
     // An error here only means that the note is printed again.
     let mut printed = trust::read(&ledger).unwrap_or_default();
     let known = printed.entry(context.project_dir()).or_default();
-    let mut note = String::new();
+    let mut lines = Vec::new();
     for agent in plan.stages.iter().flat_map(|stage| std::iter::once(&stage.agent).chain(&stage.judge)) {
         let line = permissions(&agent.kind, &context.paths.config.agents);
         if !known.lines().any(|known| known == line) {
-            note += &format!("\n  {line}");
             known.push_str(&line);
             known.push('\n');
+            lines.push(line);
         }
     }
-    if note.is_empty() {
+    if lines.is_empty() {
         return;
     }
     if plan.stages.iter().any(|stage| !matches!(stage.agent.kind, AgentKind::Command(_))) {
         let config = context.paths.home.join("config.toml");
-        note += &format!("\n  to change that, set `permission_flags` in {}", config.display());
+        lines.push(format!("to change that, set `permission_flags` in {}", config.display()));
     }
-    output::note(&format!("note: what agents may do in this project (printed once):{note}"));
+    output::note(&format!("note: what agents may do in this project (printed once):\n  {}", lines.join("\n  ")));
     let _ = trust::write(&ledger, &printed);
 }
 

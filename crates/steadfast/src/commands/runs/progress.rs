@@ -75,11 +75,11 @@ impl Drop for Progress {
 /// Lists checks that failed or could not be run: they are why a run continues.
 pub(super) fn open_checks<'a>(checks: impl Iterator<Item = (Option<bool>, &'a str)>) -> String {
     let open = checks.filter(|(holds, detail)| *holds != Some(true) && !detail.is_empty());
-    open.map(|(holds, detail)| {
+    let line = |(holds, detail): (Option<bool>, &str)| {
         let head = if holds.is_none() { "unknown" } else { "not yet" };
         format!("; {head}: {}", text::headline(detail, 120))
-    })
-    .collect()
+    };
+    open.map(line).collect()
 }
 
 /// The iteration, with its stage if there are several.

@@ -136,27 +136,19 @@ fn name_in_use(context: &RunContext, store: &Store, name: &str) -> Failure {
     let kind = context.kind;
     let row = store.read().newest_run(&context.project_dir(), kind, name).ok().flatten();
     let row = row.filter(|row| row.run.status == RunStatus::Running);
-    let is_driven = row.as_ref().is_some_and(|row| context.is_driven(&row.run_id).unwrap_or(true));
-    if let Some(row) = row.as_ref().filter(|_| !is_driven) {
-        if context.is_live(row).unwrap_or(true) {
-            return Failure::new(
-                code::WRONG_STATE,
-                format!("{} is starting", called(kind, name)),
-                format!("`steadfast {kind} attach {name}` watches it; or choose another name"),
-            );
-        }
-        return Failure::new(
-            code::WRONG_STATE,
-            format!("{} has not ended, but its engine is gone", called(kind, name)),
-            format!("`steadfast {kind} resume {name}` resumes it, `kill {name}` ends it; or choose another name"),
-        );
-    }
-    let pid = row.and_then(|row| row.engine).map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
-    Failure::new(
-        code::WRONG_STATE,
-        format!("{} is already running{pid}", called(kind, name)),
-        format!("`steadfast {kind} attach {name}` watches it, `kill {name}` ends it; or choose another name"),
-    )
+    let is_driven = row.as_ref().is_none_or(|row| context.is_driven(&row.run_id).unwrap_or(true));
+    let is_live = row.as_ref().is_none_or(|row| context.is_live(row).unwrap_or(true));
+    let (state, verbs) = if is_driven {
+        let pid = row.and_then(|row| row.engine).map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
+        (format!("is already running{pid}"), format!("attach {name}` watches it, `kill {name}` ends it"))
+    } else if is_live {
+        ("is starting".to_owned(), format!("attach {name}` watches it"))
+    } else {
+        let verbs = format!("resume {name}` resumes it, `kill {name}` ends it");
+        ("has not ended, but its engine is gone".to_owned(), verbs)
+    };
+    let hint = format!("`steadfast {kind} {verbs}; or choose another name");
+    Failure::new(code::WRONG_STATE, format!("{} {state}", called(kind, name)), hint)
 }
 
 /// The text of `--input` files: one file as it is, several with their names as headings.

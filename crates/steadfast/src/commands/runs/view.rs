@@ -81,13 +81,12 @@ fn list_text(context: &RunContext, list: &RunList, all: bool) -> String {
     };
     let rows: Vec<Vec<String>> = list.runs.iter().map(row).collect();
     let heads: Vec<&str> = HEADS.into_iter().chain(all.then_some("PROJECT")).collect();
-    let mut text = table(&heads, &rows);
-    if list.runs.iter().any(|run| matches!(run, ListedRun::Run(run) if run.is_orphaned())) {
-        text += &format!(
-            "\n\nthe engine of a run marked `gone` died: `steadfast {kind} resume NAME` resumes it, `kill NAME` ends it"
-        );
+    let text = table(&heads, &rows);
+    if !list.runs.iter().any(|run| matches!(run, ListedRun::Run(run) if run.is_orphaned())) {
+        return text;
     }
-    text
+    let advice = format!("`steadfast {kind} resume NAME` resumes it, `kill NAME` ends it");
+    format!("{text}\n\nthe engine of a run marked `gone` died: {advice}")
 }
 
 fn run_row(run: &RunView) -> Vec<String> {
