@@ -1,6 +1,7 @@
 //! The one read model behind status, statusline, history and the hosts' tools. Field names are what scripts
 //! rely on; `docs/schema/` describes them.
 
+pub mod runs;
 pub mod session;
 pub mod snapshot;
 

@@ -231,7 +231,7 @@ impl Limits {
     /// How the limit of an axis stands; `None` where there is none.
     pub fn standing(&self, axis: Axis, used: &Used) -> Option<Standing> {
         let amount = match axis {
-            // Set by the configuration, not by a goal; free of them, a goal has no number to show.
+            // The caps of the configuration; far from them there is nothing to show.
             Axis::Shared => (used.shared != SharedSpend::Free).then_some(100),
             _ => self.get(axis),
         };

@@ -27,3 +27,50 @@ impl PausedReason {
         matches!(self, Self::UsageLimit | Self::Waiting)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use strum::IntoEnumIterator as _;
+
+    use super::*;
+
+    /// The words that the table of goals accepts.
+    const WORDS: [&str; 12] = [
+        "user",
+        "continuation_cap",
+        "wall_clock_cap",
+        "cleared",
+        "degraded",
+        "accounting_error",
+        "accounting_uncertain",
+        "waiting",
+        "usage_limit",
+        "no_progress",
+        "cost_cap",
+        "deadline",
+    ];
+
+    #[test]
+    fn every_reason_is_read_back_from_its_word_and_is_the_same_in_json() {
+        for reason in PausedReason::iter() {
+            let word = reason.to_string();
+            assert_eq!(word.parse(), Ok(reason), "{word}");
+            assert_eq!(<&str>::from(reason), word);
+            assert_eq!(serde_json::json!(reason), word);
+        }
+        assert!("User".parse::<PausedReason>().is_err());
+        assert!("".parse::<PausedReason>().is_err());
+    }
+
+    #[test]
+    fn the_words_are_those_of_the_table() {
+        let words: Vec<&str> = PausedReason::iter().map(<&str>::from).collect();
+        assert_eq!(words, WORDS);
+    }
+
+    #[test]
+    fn a_wait_and_a_usage_limit_end_by_themselves() {
+        let woken: Vec<PausedReason> = PausedReason::iter().filter(|reason| reason.wakes_by_itself()).collect();
+        assert_eq!(woken, [PausedReason::Waiting, PausedReason::UsageLimit]);
+    }
+}

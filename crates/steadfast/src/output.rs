@@ -42,9 +42,10 @@ pub(crate) fn print_error(error: &CliError, format: Format) {
         if let Some(faults) = &error.faults {
             fields["faults"] = Value::clone(faults);
         }
-        // If stdout is closed, the exit code still reports the error.
-        let _ = write_json(&json!({"error": fields}));
-        return;
+        // If stdout cannot be written, stderr has the message.
+        if write_json(&json!({"error": fields})).is_ok() {
+            return;
+        }
     }
     let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
     let cyan = Style::new().bold().fg_color(Some(AnsiColor::Cyan.into()));
@@ -105,7 +106,7 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
 }
 
 /// Writes JSON to plain stdout: it has no colours to strip, and it may be long.
-fn write_json(json: &Value) -> std::io::Result<()> {
+pub(crate) fn write_json(json: &impl serde::Serialize) -> std::io::Result<()> {
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
     let written = serde_json::to_writer_pretty(&mut stdout, json).map_err(std::io::Error::from);
     ignore_closed_pipe(written.and_then(|()| stdout.write_all(b"\n")).and_then(|()| stdout.flush()))

@@ -139,3 +139,174 @@ impl Proof {
 fn not_proven(message: &str, hint: &str) -> Refusal {
     Refusal::NotProven { message: message.to_owned(), hint: hint.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::goal::change::{complete, edit};
+    use crate::testing::{START, goal};
+
+    const CHECKS: [&str; 2] = ["cargo test", "cargo clippy"];
+
+    fn checked_goal() -> Goal {
+        Goal { verify: CHECKS.map(str::to_owned).to_vec(), ..goal() }
+    }
+
+    fn ended(command: &str, exit_code: Option<i32>) -> Evidence {
+        Evidence {
+            command: command.to_owned(),
+            exit_code,
+            timed_out: exit_code.is_none(),
+            duration_ms: 1,
+            output_sha256: String::new(),
+            output_tail: String::new(),
+            git_commit: None,
+            git_dirty: None,
+            created_at_ms: START,
+        }
+    }
+
+    fn all_passed() -> [Evidence; 2] {
+        CHECKS.map(|command| ended(command, Some(0)))
+    }
+
+    fn verdict(goal: &Goal, verdict: &str) -> Verdict {
+        Verdict { verdict: verdict.to_owned(), objective_hash: text::fingerprint(&goal.objective) }
+    }
+
+    /// The message and the hint of a refused proof.
+    fn refusal(result: Result<Proof, Refusal>) -> (String, String) {
+        match result {
+            Err(Refusal::NotProven { message, hint }) => (message, hint),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn evidence_proves_a_goal_only_if_every_command_passed() {
+        let goal = checked_goal();
+        assert_eq!(Proof::from_evidence(&goal, &all_passed()).unwrap().by(), CompletedBy::Verification);
+        let [first, second] = all_passed();
+        for (evidence, named) in [
+            (vec![], CHECKS[0]),
+            (vec![first.clone()], CHECKS[1]),
+            (vec![second.clone()], CHECKS[0]),
+            (vec![first.clone(), ended(CHECKS[1], Some(1))], CHECKS[1]),
+            (vec![first.clone(), ended(CHECKS[1], None)], CHECKS[1]),
+            (vec![first.clone(), ended("cargo clippy --fix", Some(0))], CHECKS[1]),
+            (vec![first.clone(), first], CHECKS[1]),
+        ] {
+            let (message, hint) = refusal(Proof::from_evidence(&goal, &evidence));
+            assert_eq!(message, format!("`{named}` has not passed"), "{evidence:?}");
+            assert!(hint.contains("steadfast goal verify"), "{hint}");
+        }
+    }
+
+    #[test]
+    fn evidence_proves_nothing_for_a_goal_without_commands() {
+        for evidence in [&[][..], &all_passed()[..]] {
+            let (message, _) = refusal(Proof::from_evidence(&goal(), evidence));
+            assert_eq!(message, "the goal has no verification commands");
+        }
+    }
+
+    #[test]
+    fn a_verdict_must_exist_say_complete_and_be_about_this_text() {
+        let goal = goal();
+        let complete = verdict(&goal, "complete");
+        assert_eq!(Proof::from_verdict(&goal, Some(&complete), None).unwrap().by(), CompletedBy::Evaluator);
+        let edited = edit(&goal, "Other".into(), START).unwrap().goal;
+        for (goal, newest, expected) in [
+            (&goal, None, "the evaluator has given no verdict on this goal"),
+            (&goal, Some(verdict(&goal, "incomplete")), "the newest verdict is 'incomplete'"),
+            (&goal, Some(verdict(&goal, "")), "the newest verdict is ''"),
+            (&goal, Some(verdict(&goal, "Complete")), "the newest verdict is 'Complete'"),
+            (&edited, Some(complete), "the newest verdict is about an earlier text of the objective"),
+        ] {
+            let (message, hint) = refusal(Proof::from_verdict(goal, newest.as_ref(), None));
+            assert_eq!(message, expected);
+            assert!(hint.contains("goal-evaluator"), "{hint}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_on_a_goal_with_commands_needs_their_proof() {
+        let goal = checked_goal();
+        let newest = verdict(&goal, "complete");
+        let verified = Proof::from_evidence(&goal, &all_passed()).unwrap();
+        assert_eq!(
+            Proof::from_verdict(&goal, Some(&newest), Some(&verified)).unwrap().by(),
+            CompletedBy::Evaluator
+        );
+        let of_other = Proof::from_evidence(&checked_goal(), &all_passed()).unwrap();
+        for verified in [None, Some(&of_other)] {
+            let (message, _) = refusal(Proof::from_verdict(&goal, Some(&newest), verified));
+            assert_eq!(message, "the verification commands of the goal must pass");
+        }
+        // Passed commands do not replace the verdict.
+        let incomplete = verdict(&goal, "incomplete");
+        refusal(Proof::from_verdict(&goal, Some(&incomplete), Some(&verified)));
+        refusal(Proof::from_verdict(&goal, None, Some(&verified)));
+    }
+
+    #[test]
+    fn only_the_user_completes_a_goal_without_proof() {
+        for goal in [goal(), checked_goal()] {
+            assert_eq!(Proof::from_user(&goal, Actor::User).unwrap().by(), CompletedBy::User);
+            for actor in [Actor::Worker, Actor::Evaluator, Actor::Steadfast] {
+                let (message, hint) = refusal(Proof::from_user(&goal, actor));
+                assert_eq!(message, "only the user can complete a goal without proof", "{actor}");
+                assert_eq!(hint, "ask the user", "{actor}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_worker_cannot_complete_a_goal_with_commands_by_its_word() {
+        assert_eq!(Proof::from_worker(&goal()).unwrap().by(), CompletedBy::SelfUpdate);
+        let (message, hint) = refusal(Proof::from_worker(&checked_goal()));
+        assert_eq!(message, "the verification commands of the goal must pass");
+        assert!(hint.contains("steadfast goal verify"), "{hint}");
+    }
+
+    #[test]
+    fn a_run_proves_a_goal_with_commands_by_them() {
+        assert_eq!(Proof::from_run(&goal()).by(), CompletedBy::SelfUpdate);
+        assert_eq!(Proof::from_run(&checked_goal()).by(), CompletedBy::Verification);
+    }
+
+    #[test]
+    fn a_proof_completes_only_its_own_goal_and_text() {
+        let (plain, checked) = (goal(), checked_goal());
+        let verified = Proof::from_evidence(&checked, &all_passed()).unwrap();
+        let judged = Proof::from_verdict(&checked, Some(&verdict(&checked, "complete")), Some(&verified)).unwrap();
+        let cases = [
+            (&plain, Proof::from_worker(&plain).unwrap()),
+            (&plain, Proof::from_user(&plain, Actor::User).unwrap()),
+            (&plain, Proof::from_run(&plain)),
+            (&checked, verified),
+            (&checked, judged),
+        ];
+        for (goal, proof) in cases {
+            assert!(complete(goal, &proof, START).is_ok(), "{proof:?}");
+            let edited = edit(goal, "Other".into(), START).unwrap().goal;
+            // The same objective and session, started again.
+            let other = Goal { goal_id: "other".into(), ..goal.clone() };
+            for unproven in [edited, other] {
+                let refused = complete(&unproven, &proof, START).unwrap_err();
+                let expected = "the proof is for another goal, or for an earlier text of the objective";
+                assert_eq!(refused.to_string(), expected, "{proof:?}");
+                assert_eq!(refused.hint(), "prove the goal again");
+            }
+        }
+    }
+
+    #[test]
+    fn a_proof_stays_good_while_the_text_is_the_same() {
+        let goal = goal();
+        let proof = Proof::from_worker(&goal).unwrap();
+        let edited = edit(&goal, "Other".into(), START).unwrap().goal;
+        let restored = edit(&edited, goal.objective, START).unwrap().goal;
+        assert!(complete(&restored, &proof, START).is_ok());
+    }
+}

@@ -4,6 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+macro_rules! permissions_help {
+    () => {
+        "
+Permissions: agents do not ask. By default claude runs with --dangerously-skip-permissions and codex with
+--dangerously-bypass-approvals-and-sandbox: they may run any command and change any file. To restrict them, set
+`permission_flags` under `[agents.claude]` or `[agents.codex]` in config.toml."
+    };
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "A loop starts a fresh agent for each iteration until its completion rule holds.
 Examples:
@@ -24,11 +33,11 @@ pub(crate) struct LoopArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum LoopVerb {
     /// Run a loop type until its completion rule holds
-    #[command(after_help = "Examples:
+    #[command(after_help = concat!("Examples:
   steadfast loop run work auth --max 20 --verify \"cargo test\"
   steadfast loop run improve-plan --agent ./my-agent.sh --timeout 20m
   steadfast loop run refine-beads --budget quick --usd 5 --detach
-Exit codes: 0 the rule holds, 5 a limit was reached, 1 failed, 3 a run of that name is active, 130 interrupted")]
+Exit codes: 0 the rule holds, 5 a limit was reached, 1 failed, 3 a run of that name is active, 130 interrupted", permissions_help!()))]
     Run(LoopRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
@@ -76,10 +85,10 @@ pub(crate) struct PipelineArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PipelineVerb {
     /// Run the stages of a pipeline
-    #[command(after_help = "Examples:
+    #[command(after_help = concat!("Examples:
   steadfast pipeline run full-refine auth
   steadfast pipeline run ./ship.yaml --agent codex --usd 20 --detach
-Exit codes: 0 done, 5 a limit was reached, 1 failed, 3 a run of that name is active, 130 interrupted")]
+Exit codes: 0 done, 5 a limit was reached, 1 failed, 3 a run of that name is active, 130 interrupted", permissions_help!()))]
     Run(PipelineRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
@@ -292,14 +301,14 @@ pub(crate) struct RunCleanupArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Starts one fresh agent after another until all --verify commands pass. Without --verify, the run ends when an
+    after_help = concat!("Starts one fresh agent after another until all --verify commands pass. Without --verify, the run ends when an
 agent promises that it is done or its result says `stop`. The run is a loop named run-ID: use `steadfast loop list`,
 `attach`, `kill` and `resume` with it.
 Budgets (tokens / iterations / hours): quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
 Examples:
   steadfast run \"All tests pass\" --verify \"cargo test\" --budget standard
   steadfast run \"Port the parser to Rust\" --agent codex --usd 10 --detach
-Exit codes: 0 verified, 5 a limit was reached (also --max), 6 stuck with failing verification, 1 failed, 130 interrupted"
+Exit codes: 0 verified, 5 a limit was reached (also --max), 6 stuck with failing verification, 1 failed, 130 interrupted", permissions_help!())
 )]
 pub(crate) struct RunArgs {
     /// What must be true at the end (1 to 4000 characters)

@@ -1,61 +1,67 @@
-//! `steadfast loop`: making loops, their types, and bringing in those of older tools. What is done with a loop that
-//! exists is in `runs.rs`.
+//! `steadfast loop`: starts loops, lists, creates and checks loop types, and imports runs of older tools. Verbs about
+//! existing loops are in `runs.rs`.
 
 mod importing;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use steadfast_engine::plan::{Fault, Level, Listed, Origin, PlanError, plan_loop, scaffold, validate_loop};
 use steadfast_model::run::RunKind;
 use steadfast_model::text;
+use steadfast_engine::plan::{Fault, Level, Listed, Origin, PlanError, Planned, plan_loop, scaffold, validate_loop};
 
-use super::runs::{self, Here, How, NewRun};
+use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
 
 pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<CommandOutput, CliError> {
-    let here = Here::new(db, RunKind::Loop, arguments.json)?;
+    let context = RunContext::new(db, RunKind::Loop, arguments.json)?;
     match arguments.verb {
-        LoopVerb::Run(arguments) => start(&here, &arguments),
-        LoopVerb::OnRun(verb) => runs::on_run(&here, &verb),
-        LoopVerb::Types => Ok(listed(&here.catalogue().loop_types(), "loop types")),
+        LoopVerb::Run(arguments) => start(&context, &arguments),
+        LoopVerb::OnRun(verb) => runs::on_run(&context, &verb),
+        LoopVerb::Types => Ok(listed(&context.catalogue().loop_types(), "loop types")),
         LoopVerb::New { name, user } => {
-            let (base, readers) = new_place(&here, user);
+            let (base, readers) = new_place(&context, user);
             let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;
-            Ok(made(&files, &format!("try it: steadfast loop run {name} --dry-run")))
+            Ok(created(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
         LoopVerb::Validate { name } => {
-            let faults = validate_loop(&here.catalogue(), &name)?;
-            Ok(judged(&faults, &name))
+            let faults = validate_loop(&context.catalogue(), &name)?;
+            Ok(validated(&faults, &name))
         }
-        LoopVerb::Import { dry_run } => importing::import(&here, dry_run),
+        LoopVerb::Import { dry_run } => importing::import(&context, dry_run),
     }
 }
 
-/// Where a new definition goes, and who may read it.
-pub(super) fn new_place(here: &Here, user: bool) -> (PathBuf, scaffold::Readers) {
+/// The folder of a new definition, and who may read it.
+pub(super) fn new_place(context: &RunContext, user: bool) -> (PathBuf, scaffold::Readers) {
     if user {
-        (here.paths.home.clone(), scaffold::Readers::Owner)
+        (context.paths.home.clone(), scaffold::Readers::Owner)
     } else {
-        (here.project.join(".claude"), scaffold::Readers::Project)
+        (context.project.join(".claude"), scaffold::Readers::Project)
     }
 }
 
-fn start(here: &Here, arguments: &LoopRunArgs) -> Result<CommandOutput, CliError> {
+fn start(context: &RunContext, arguments: &LoopRunArgs) -> Result<CommandOutput, CliError> {
     let mut overrides = runs::run_overrides(arguments.max, &arguments.how)?;
     overrides.items.clone_from(&arguments.items);
-    let planned = plan_loop(&here.catalogue(), &arguments.loop_type, arguments.name.as_deref(), &overrides);
-    let planned = planned.map_err(|error| refused(error, RunKind::Loop, &arguments.loop_type))?;
-    if !arguments.how.dry_run {
-        runs::require_trust(here, &planned, arguments.how.trust)?;
-    }
-    runs::start(here, &new_run(planned, &arguments.how)?, |_| Ok(()))
+    let planned = plan_loop(&context.catalogue(), &arguments.loop_type, arguments.name.as_deref(), &overrides);
+    start_planned(context, planned, &arguments.loop_type, &arguments.how)
 }
 
-pub(super) fn new_run(planned: steadfast_engine::plan::Planned, how: &RunHow) -> Result<NewRun, CliError> {
-    Ok(NewRun {
+/// Starts the run of a plan that was made from the definition `what`.
+pub(super) fn start_planned(
+    context: &RunContext,
+    planned: Result<Planned, PlanError>,
+    what: &str,
+    how: &RunHow,
+) -> Result<CommandOutput, CliError> {
+    let planned = planned.map_err(|error| refused(error, context.kind, what))?;
+    if !how.dry_run {
+        runs::require_trust(context, &planned, how.trust)?;
+    }
+    let new = NewRun {
         run_id: uuid::Uuid::new_v4().to_string(),
         planned,
         inputs: runs::inputs_text(&how.input)?,
@@ -63,21 +69,22 @@ pub(super) fn new_run(planned: steadfast_engine::plan::Planned, how: &RunHow) ->
         how: match (how.tmux, how.agent.detach) {
             (true, _) => How::Tmux,
             (false, true) => How::Detached,
-            (false, false) => How::Here,
+            (false, false) => How::Foreground,
         },
         dry_run: how.dry_run,
-    })
+    };
+    runs::start(context, &new, |_| Ok(()))
 }
 
-/// All faults on stderr, and one line that says so.
-pub(super) fn refused(error: PlanError, kind: RunKind, what: &str) -> CliError {
+/// Prints all faults on stderr and returns an error that counts them.
+fn refused(error: PlanError, kind: RunKind, what: &str) -> CliError {
     match &error {
         PlanError::Faults(faults) => {
-            output::note(&runs::told(faults));
+            output::note(&runs::format_faults(faults));
             let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
-            let message = format!("{what} cannot be run: {errors} error{}", if errors == 1 { "" } else { "s" });
+            let message = format!("cannot run {what}: {errors} error{}", if errors == 1 { "" } else { "s" });
             let shown = text::headline(what, 200);
-            let hint = format!("mend what is told, then check with `steadfast {kind} validate {shown}`");
+            let hint = format!("fix the errors above, then check with `steadfast {kind} validate {shown}`");
             let faults = Some(Box::new(runs::faults_json(faults)));
             CliError { faults, ..CliError::new(code::USAGE, message, hint) }
         }
@@ -85,15 +92,15 @@ pub(super) fn refused(error: PlanError, kind: RunKind, what: &str) -> CliError {
     }
 }
 
-pub(super) fn judged(faults: &[Fault], what: &str) -> CommandOutput {
+pub(super) fn validated(faults: &[Fault], what: &str) -> CommandOutput {
     let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
     let warnings = faults.len() - errors;
     let verdict = match (errors, warnings) {
-        (0, 0) => format!("{what} is fine"),
-        (0, _) => format!("{what} can be run; {warnings} to look at"),
-        _ => format!("{what} cannot be run: {errors} to mend"),
+        (0, 0) => format!("{what} is valid"),
+        (0, _) => format!("{what} is valid, with {warnings} {}", if warnings == 1 { "warning" } else { "warnings" }),
+        _ => format!("{what} is invalid: {errors} {}", if errors == 1 { "error" } else { "errors" }),
     };
-    let text = if faults.is_empty() { verdict } else { format!("{}\n{verdict}", runs::told(faults)) };
+    let text = if faults.is_empty() { verdict } else { format!("{}\n{verdict}", runs::format_faults(faults)) };
     let json = json!({"valid": errors == 0, "faults": runs::faults_json(faults)});
     CommandOutput { text, json, code: if errors == 0 { 0 } else { code::USAGE } }
 }
@@ -120,8 +127,8 @@ pub(super) fn listed(types: &[Listed], what: &str) -> CommandOutput {
     CommandOutput { text, json: json!({"types": objects}), code: 0 }
 }
 
-pub(super) fn made(files: &[PathBuf], next: &str) -> CommandOutput {
-    let mut lines: Vec<String> = files.iter().map(|path| format!("made {}", path.display())).collect();
+pub(super) fn created(files: &[PathBuf], next: &str) -> CommandOutput {
+    let mut lines: Vec<String> = files.iter().map(|path| format!("created {}", path.display())).collect();
     lines.push(next.to_owned());
     CommandOutput { text: lines.join("\n"), json: json!({"files": files}), code: 0 }
 }

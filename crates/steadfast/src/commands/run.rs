@@ -1,5 +1,5 @@
-//! `steadfast run "OBJECTIVE"`: a durable goal, pursued headless by fresh agents until it is verified or limited. It is
-//! a loop of no type, and a goal under a session of its own.
+//! `steadfast run "OBJECTIVE"`: fresh headless agents pursue a durable goal until it is verified or a limit is reached. It
+//! is a loop without a type, and its goal has its own session.
 
 use std::path::Path;
 
@@ -14,20 +14,20 @@ use steadfast_model::run::name;
 use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
 use steadfast_store::Origin;
 
-use super::runs::{self, Here, How, NewRun};
+use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::RunArgs;
 use crate::error::CliError;
 use crate::output::CommandOutput;
 
-/// What an agent says when it is done and nothing else can tell.
+/// What an agent prints when it is done, if there are no `--verify` commands.
 const PROMISE: &str = "OBJECTIVE MET";
 
 pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<CommandOutput, CliError> {
-    let here = Here::new(db, RunKind::Loop, arguments.json)?;
+    let context = RunContext::new(db, RunKind::Loop, arguments.json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;
     let actor = super::caller();
-    super::goal::refuse_agents_checks(actor, &arguments.verify, "the user can start it, in a terminal of their own")?;
+    super::goal::refuse_agents_checks(actor, &arguments.verify, "the user can start it in their own terminal")?;
     let overrides = Overrides { max: arguments.max, ..runs::agent_overrides(&arguments.agent)? };
     let mut budget = runs::budget_of(&arguments.limits, &objective)?;
     let overrides = runs::within(overrides, &budget);
@@ -37,18 +37,18 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<CommandOutpu
     let host =
         plan.stages.first().map_or(steadfast_model::host::Host::Claude, |stage| pursuit::host_of(&stage.agent.kind));
     let place =
-        Place { session_id: name::of_goal(&run_id), host, project_dir: Some(here.project_dir()), transcript: None };
+        Place { session_id: name::of_goal(&run_id), host, project_dir: Some(context.project_dir()), transcript: None };
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
     let new = NewRun {
         run_id,
         planned: Planned { plan, warnings: Vec::new(), file: "<built in>".into(), used: Vec::new(), definition: None },
         inputs: None,
         worktree: arguments.worktree,
-        how: if arguments.agent.detach { How::Detached } else { How::Here },
+        how: if arguments.agent.detach { How::Detached } else { How::Foreground },
         dry_run: false,
     };
-    runs::start(&here, &new, |db| {
-        action::start_with(db, &place, new_goal, Origin { actor, place: "run" }, here.now)?;
+    runs::start(&context, &new, |db| {
+        action::start_with(db, &place, new_goal, Origin { actor, place: "run" }, context.now)?;
         Ok(())
     })
 }
@@ -65,7 +65,7 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
             user_hooks: overrides.user_hooks.unwrap_or(false),
             ..AgentPlan::new(overrides.agent.clone().unwrap_or(AgentKind::Claude))
         },
-        // With checks of the user's, only those decide.
+        // The user's checks decide if there are any.
         stop_is_promise: verify.is_empty(),
         timeout_ms: overrides.timeout_ms.unwrap_or(StagePlan::TIMEOUT_MS),
         ..StagePlan::new(pursuit::TITLE, completion, overrides.max.or(overrides.turns).unwrap_or(LOOP_RUNS))

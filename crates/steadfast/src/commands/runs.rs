@@ -1,6 +1,6 @@
-//! What `loop`, `pipeline` and `run` share: a loop is a pipeline with one stage, so that all verbs about runs are here.
-//! Names belong to the directory they are used in and are never guessed; whether a run lives is told by its engine's
-//! lock, not by what its row says.
+//! What `loop`, `pipeline` and `run` share. A loop is a pipeline with one stage, so both kinds have the same verbs.
+//! A name belongs to its project directory and is never guessed. A run is live if an engine holds its lock, whatever its
+//! row says.
 
 mod attaching;
 mod cleanup;
@@ -11,6 +11,7 @@ mod fence;
 mod finding;
 mod limits;
 mod logs;
+mod permissions;
 mod preflight;
 mod progress;
 mod resuming;
@@ -34,20 +35,20 @@ use crate::output::CommandOutput;
 pub(super) use limits::{agent_overrides, budget_of, check_commands, run_overrides, within};
 pub(super) use starting::{How, NewRun, inputs_text, start};
 pub(super) use trust::require_trust;
-pub(super) use view::{faults_json, told};
+pub(super) use view::{faults_json, format_faults};
 
-/// Where a command about runs was typed.
-pub(super) struct Here {
+/// Where and when a command about runs was called.
+pub(super) struct RunContext {
     pub(super) paths: Paths,
     pub(super) kind: RunKind,
-    /// Without links, since it is a part of a run's name.
+    /// Without symbolic links: runs are found by this path and their name.
     pub(super) project: PathBuf,
     pub(super) now: Millis,
-    /// Whether the answer is for a script, which gets everything, or for a person.
+    /// Whether to print JSON.
     pub(super) json: bool,
 }
 
-impl Here {
+impl RunContext {
     pub(super) fn new(db: Option<&Path>, kind: RunKind, json: bool) -> Result<Self, CliError> {
         let paths = Paths::find(db)?;
         let project = fs_err::canonicalize(std::env::current_dir()?)?;
@@ -58,8 +59,8 @@ impl Here {
         Catalogue { project: self.project.clone(), home: self.paths.home.clone() }
     }
 
-    /// A word about the project further up, if somebody went down into a part of it.
-    fn go_up(&self) -> String {
+    /// A hint if a parent directory is a project and this one is not.
+    fn project_above_hint(&self) -> String {
         plan::go_up(self.catalogue().project_above().as_deref())
     }
 
@@ -68,29 +69,29 @@ impl Here {
     }
 }
 
-/// A verb about runs that exist.
-pub(super) fn on_run(here: &Here, verb: &RunVerb) -> Result<CommandOutput, CliError> {
-    let is_look = match verb {
+/// Runs a verb about an existing run.
+pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> Result<CommandOutput, CliError> {
+    let reads_registry = match verb {
         RunVerb::List { .. } | RunVerb::Status { .. } => true,
         RunVerb::Cleanup(arguments) => !arguments.dry_run,
         _ => false,
     };
-    if is_look {
-        ending::obey_marks(here);
+    if reads_registry {
+        ending::apply_registry_kills(context);
     }
     match verb {
-        RunVerb::List { all } => view::list(here, *all),
-        RunVerb::Status { name } => view::status(here, name),
-        RunVerb::Logs(arguments) => logs::logs(here, arguments),
-        RunVerb::Attach { name } => attaching::attach(here, name),
-        RunVerb::Kill { name } => ending::kill(here, name),
-        RunVerb::Resume(arguments) => resuming::resume(here, arguments),
-        RunVerb::Cleanup(arguments) => cleanup::cleanup(here, arguments),
+        RunVerb::List { all } => view::list(context, *all),
+        RunVerb::Status { name } => view::status(context, name),
+        RunVerb::Logs(arguments) => logs::logs(context, arguments),
+        RunVerb::Attach { name } => attaching::attach(context, name),
+        RunVerb::Kill { name } => ending::kill(context, name),
+        RunVerb::Resume(arguments) => resuming::resume(context, arguments),
+        RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),
     }
 }
 
-/// `__engine`: drives a run in the background. Everything it needs to know is in the run and in its arguments, since
-/// the environment may be another terminal's.
+/// `__engine`: drives a run in the background. It reads everything from the run and its arguments, because its
+/// environment may be that of another terminal.
 pub(crate) fn engine(home: PathBuf, store: PathBuf, run_id: &str) -> Result<CommandOutput, CliError> {
     let config = Config::load(&home.join("config.toml")).map_err(steadfast_system::paths::PathError::from)?;
     let paths = Paths { home, store, store_from: "engine", config };

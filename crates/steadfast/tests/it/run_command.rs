@@ -213,7 +213,7 @@ fn a_run_whose_goal_was_deleted_cannot_be_resumed() {
     let output = run(&world, moving, &["--max", "1", "--json"]);
     let name = output.json()["name"].as_str().unwrap().to_owned();
     world.env.execute("DELETE FROM goals");
-    world.run(&["loop", "resume", &name, "--max", "3"]).fails_with(3, "its goal is gone");
+    world.run(&["loop", "resume", &name, "--max", "3"]).fails_with(3, "its goal no longer exists");
     assert_eq!(world.lines("tries").len(), 1);
 }
 
@@ -222,6 +222,6 @@ fn empty_objectives_and_checks_are_refused() {
     let world = World::new();
     world.run(&["run", "  "]).fails_with(1, "the objective is empty");
     world.run(&["run", &"x".repeat(4_001)]).fails_with(1, "4001 characters");
-    world.run(&["run", "x", "--verify", " "]).fails_with(1, "is no command");
+    world.run(&["run", "x", "--verify", " "]).fails_with(1, "invalid command");
     assert!(!world.env.store().exists());
 }

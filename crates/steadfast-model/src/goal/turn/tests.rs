@@ -226,6 +226,27 @@ fn each_limit_gives_one_warning_at_eighty_percent() {
 }
 
 #[test]
+fn the_caps_over_all_goals_give_a_warning_when_near_and_none_when_reached() {
+    assert_eq!(warn(&goal(), SharedSpend::Free, NOW), None);
+    assert_eq!(warn(&goal(), SharedSpend::Reached, NOW), None);
+    let (change, limits) = warn(&goal(), SharedSpend::Near, NOW).unwrap();
+    assert_eq!((limits, &change.goal.warned), (vec![Axis::Shared], &vec![Axis::Shared]));
+    assert_eq!(warn(&change.goal, SharedSpend::Near, NOW), None);
+}
+
+#[test]
+fn the_caps_over_all_goals_give_one_wind_down_turn_and_then_pause() {
+    let rules = TurnRules { shared: SharedSpend::Reached, ..RULES };
+    let (change, decision) = at_stop(&goal(), &work(), rules, NOW);
+    assert_eq!(decision, Decision::WindDown(Axis::Shared));
+    let (change, decision) = at_stop(&change.unwrap().goal, &work(), rules, NOW);
+    let change = change.unwrap();
+    assert_eq!((decision, change.goal.state()), (Decision::Limited(Axis::Shared), "paused (cost_cap)".into()));
+    let payload = json!({"limit": "shared", "used": 0, "most": 0, "reason": "cost_cap"});
+    assert_eq!(change.events, [Event::new(EventKind::CapReached, payload)]);
+}
+
+#[test]
 fn uncertain_accounting_pauses_only_a_goal_that_it_could_overspend() {
     let caps = Limits::default().with(Axis::Turns, 9).with(Axis::Hours, HOUR * SECOND);
     let with = |limits| Goal { accounting_uncertain: true, ..goal_with(limits) };

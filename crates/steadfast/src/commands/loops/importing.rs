@@ -12,11 +12,11 @@ use steadfast_model::run::{
 };
 use steadfast_store::{IterationRow, Store, StoreError};
 
-use crate::commands::runs::Here;
+use crate::commands::runs::RunContext;
 use crate::error::CliError;
 use crate::output::{self, CommandOutput};
 
-pub(super) fn import(here: &Here, dry_run: bool) -> Result<CommandOutput, CliError> {
+pub(super) fn import(here: &RunContext, dry_run: bool) -> Result<CommandOutput, CliError> {
     let found = import::import(&here.project)?;
     for warning in &found.warnings {
         output::note(warning);
@@ -54,7 +54,7 @@ pub(super) fn import(here: &Here, dry_run: bool) -> Result<CommandOutput, CliErr
     Ok(CommandOutput { text: lines.join("\n"), json: json!({"runs": objects, "warnings": found.warnings}), code: 0 })
 }
 
-fn add(here: &Here, store: &mut Store, imported: &Imported) -> Result<(), CliError> {
+fn add(here: &RunContext, store: &mut Store, imported: &Imported) -> Result<(), CliError> {
     let plan = plan_of(here, imported);
     let started = imported.started_at_ms.unwrap_or(here.now);
     let id = &imported.id;
@@ -140,7 +140,7 @@ fn finish(run: &mut Run, imported: &Imported, now: Millis) {
 }
 
 /// A loop whose type is known here can go on; of everything else only the history is known.
-fn plan_of(here: &Here, imported: &Imported) -> Plan {
+fn plan_of(here: &RunContext, imported: &Imported) -> Plan {
     if imported.kind == RunKind::Loop {
         let flags = Overrides { max: imported.max_iterations, ..Overrides::default() };
         if let Ok(planned) = plan_loop(&here.catalogue(), &imported.title, Some(&imported.name), &flags) {

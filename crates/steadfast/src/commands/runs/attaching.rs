@@ -1,4 +1,4 @@
-//! `attach`: what the agents of a run print, with the progress line, until the run is over. Leaving changes nothing.
+//! `attach`: prints the output of a run's agents and the progress line until the run ends. Detaching does not affect it.
 
 use steadfast_engine::interrupt;
 use steadfast_model::run::RunStatus;
@@ -6,15 +6,15 @@ use steadfast_model::run::RunStatus;
 use super::finding::{called, stored};
 use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
-use super::{Here, driving, view};
+use super::{RunContext, driving, view};
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput, StdoutReader};
+use crate::output::{self, CommandOutput, Reader};
 
-/// What is shown of the iteration under way when somebody comes late.
+/// Lines of the current iteration that are printed first.
 const LINES_BEFORE: usize = 20;
 
-pub(super) fn attach(here: &Here, name: &str) -> Result<CommandOutput, CliError> {
-    let (store, row) = here.find(name)?;
+pub(super) fn attach(context: &RunContext, name: &str) -> Result<CommandOutput, CliError> {
+    let (store, row) = context.find(name)?;
     let (kind, name) = (row.plan.kind, row.plan.name.clone());
     if row.run.status != RunStatus::Running {
         return Err(CliError::new(
@@ -24,47 +24,46 @@ pub(super) fn attach(here: &Here, name: &str) -> Result<CommandOutput, CliError>
         ));
     }
     let interrupted = interrupt::flag()?;
-    let mut follower = Follower::new(here, &row, false);
+    let mut follower = Follower::new(context, &row, false);
     follower.begin_at_last(LINES_BEFORE);
     let mut progress = Progress::new();
     loop {
         let now = stored(&store, &row.run_id)?;
         let is_live = now.run.status == RunStatus::Running;
-        let is_driven = here.is_live(&now)? || here.is_driven(&row.run_id)?;
+        let is_driven = context.is_live(&now)? || context.is_driven(&row.run_id)?;
         let mut lines = Vec::new();
         while follower.step(|_, line| lines.push(line.to_owned())) {}
-        // With `--json`, nothing but the status at the end.
-        if here.json {
+        // With --json, stdout has only the status at the end.
+        if context.json {
             lines.clear();
         }
         if !lines.is_empty() {
             progress.clear();
         }
-        if output::lines(lines.iter().map(String::as_str))? == StdoutReader::Closed {
-            // Nobody looks on any more; the run goes on.
+        if output::lines(lines.iter().map(String::as_str))? == Reader::IsGone {
             return Ok(CommandOutput::default());
         }
         progress.show(&now.plan, &now.run);
         if !is_live && !is_driven {
             drop(progress);
-            return driving::ended(here, &row.run_id);
+            return driving::ended(context, &row.run_id);
         }
         if is_live && !is_driven {
             drop(progress);
             return Err(CliError::new(
                 code::WRONG_STATE,
                 format!("the engine of {} is gone", called(kind, &name)),
-                format!("`steadfast {kind} resume {name}` goes on, `kill {name}` ends it"),
+                format!("`steadfast {kind} resume {name}` resumes it, `kill {name}` ends it"),
             ));
         }
         if interrupted.is_set() {
             drop(progress);
             output::note(&format!(
-                "detached; {} goes on (`steadfast {kind} kill {name}` ends it)",
+                "detached; {} is still running (`steadfast {kind} kill {name}` ends it)",
                 called(kind, &name)
             ));
-            let json = view::status_json(here, store.read(), &now, is_live)?;
-            return Ok(CommandOutput { json, ..CommandOutput::default() });
+            let done = view::show_status(context, store.read(), &now, is_live, 0)?;
+            return Ok(CommandOutput { text: String::new(), ..done });
         }
         std::thread::sleep(LOOK_EVERY);
     }

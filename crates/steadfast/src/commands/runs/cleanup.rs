@@ -1,11 +1,16 @@
-//! `cleanup`: runs that died unseen are marked and what they left running is stopped; entries and outputs that nobody
-//! needs any more go. Says what it did, and only that with `--dry-run`.
+//! `cleanup`: marks runs whose engine died, stops processes they left running, and removes old registry entries, outputs
+//! and worktrees. `--dry-run` only lists what would be done.
 
 use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_app::overview::runs::is_starting;
+use steadfast_model::run::{Phase, RunKind, RunStatus};
+use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_engine::attempt::{Attempt, Sighting, run_directory};
 use steadfast_engine::checks;
 use steadfast_engine::dispatcher;
@@ -20,8 +25,8 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::{Phase, RunKind, RunStatus};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 
-use super::finding::{ENGINE_GONE, called, is_starting};
-use super::{Here, logs};
+use super::finding::{ENGINE_GONE, called};
+use super::{RunContext, logs};
 use crate::cli::RunCleanupArgs;
 use crate::error::CliError;
 use crate::output::{self, CommandOutput};
@@ -30,182 +35,199 @@ use crate::output::{self, CommandOutput};
 const REGISTRY_DAYS: Millis = 7;
 const TMUX_LIMIT: Duration = Duration::from_secs(5);
 
-#[derive(Default)]
-struct Report {
+struct Cleanup<'a> {
+    context: &'a RunContext,
+    arguments: &'a RunCleanupArgs,
+    /// Registry keys of runs that were marked because their engine died.
     zombies: Vec<String>,
     stopped: Vec<String>,
-    marked: Vec<String>,
-    settled: Vec<(String, String)>,
-    pruned: Vec<String>,
+    /// Directories of runs whose outputs were removed.
     removed: Vec<PathBuf>,
     worktrees: Vec<PathBuf>,
 }
 
-pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<CommandOutput, CliError> {
-    let mut report = Report::default();
-    let mut store = here.existing_store()?;
+pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Result<CommandOutput, CliError> {
+    let mut cleanup = Cleanup {
+        context,
+        arguments,
+        zombies: Vec::new(),
+        stopped: Vec::new(),
+        removed: Vec::new(),
+        worktrees: Vec::new(),
+    };
+    let mut store = context.existing_store()?;
     if let Some(store) = &mut store {
-        let project = here.project_dir();
-        let filter = RunFilter { project_dir: Some(&project), kind: Some(here.kind), status: None };
+        let project = context.project_dir();
+        let filter = RunFilter { project_dir: Some(&project), kind: Some(context.kind), status: None };
         for line in &store.read().runs(filter, usize::MAX)? {
-            clean_run(here, store, line, arguments, &mut report)?;
+            cleanup.clean_run(store, line)?;
         }
     }
-    let old = LazyCell::new(|| import::import(&here.project).map(|import| import.runs).unwrap_or_default());
+    let imported = LazyCell::new(|| import::import(&context.project).map(|import| import.runs).unwrap_or_default());
     let behind = |entry: &RegistryEntry| {
-        if entry.kind != Some(here.kind) || is_alive(here, store.as_ref(), entry) {
+        if entry.kind != Some(context.kind) || is_alive(context, store.as_ref(), entry) {
             return Behind::Alive;
         }
-        ending(here, store.as_ref(), entry, &old).map_or(Behind::Nothing, Behind::Ended)
+        ending(context, store.as_ref(), entry, &imported).map_or(Behind::Nothing, Behind::Ended)
     };
     let how = Tidy {
         behind: &behind,
-        before_ms: here.now - REGISTRY_DAYS * clock::DAY,
-        now: here.now,
+        before_ms: context.now - REGISTRY_DAYS * clock::DAY,
+        now: context.now,
         dry_run: arguments.dry_run,
     };
-    let tidied = files::tidy(&here.project, how)?;
-    report.marked = tidied.marked.into_iter().filter(|key| !report.zombies.iter().any(|name| key == name)).collect();
-    report.settled = tidied.settled;
-    report.pruned = tidied.pruned;
-    Ok(told(&report, arguments.dry_run))
-}
-
-fn clean_run(
-    here: &Here,
-    store: &mut Store,
-    line: &RunLine,
-    arguments: &RunCleanupArgs,
-    report: &mut Report,
-) -> Result<(), CliError> {
-    if here.is_driven(&line.run_id)? || is_held(here, line.kind, &line.name, &line.run_id) {
-        return Ok(());
-    }
-    if matches!(line.status, RunStatus::Running | RunStatus::UnknownTermination) {
-        clean_orphan(here, store, line, arguments.dry_run, report)?;
-    }
-    if line.status != RunStatus::Running
-        && !arguments.dry_run
-        && let Some(row) = store.read().newest_run(&line.project_dir, line.kind, &line.name)?
-        && row.run_id == line.run_id
-    {
-        here.catch_up(&row)?;
-    }
-    if line.status == RunStatus::Running { Ok(()) } else { remove_what_is_over(here, store, line, arguments, report) }
-}
-
-/// What a run that is over does not need any more: worktrees without work in them, and outputs once they are old.
-fn remove_what_is_over(
-    here: &Here,
-    store: &Store,
-    line: &RunLine,
-    arguments: &RunCleanupArgs,
-    report: &mut Report,
-) -> Result<(), CliError> {
-    let home = &here.paths.home;
-    if !run_directory(home, &line.run_id).is_dir() {
-        return Ok(());
-    }
-    // As long as it is held, no engine goes on with what is being removed here.
-    let Some(_lock) = dispatcher::hold(home, &line.run_id)? else { return Ok(()) };
-    // Somebody may have gone on with it before the lock was ours.
-    if store.read().run(&line.run_id)?.is_none_or(|row| row.updated_at_ms != line.updated_at_ms) {
-        return Ok(());
-    }
-    match worktree::remove_clean(home, Path::new(&line.project_dir), &line.run_id, &line.name, arguments.dry_run) {
-        Ok(removed) => report.worktrees.extend(removed),
-        Err(error) => output::note(&format!("{}: {error}", called(line.kind, &line.name))),
-    }
-    let before = here.now - Millis::from(arguments.older_than) * clock::DAY;
-    if line.completed_at_ms.is_some_and(|ended| ended < before) {
-        remove_attempts(home, &line.run_id, arguments.dry_run, report)?;
-    }
-    Ok(())
-}
-
-/// A run whose engine may be gone.
-fn clean_orphan(
-    here: &Here,
-    store: &mut Store,
-    line: &RunLine,
-    dry_run: bool,
-    report: &mut Report,
-) -> Result<(), CliError> {
-    // As long as it is held, no engine begins with what is being stopped and marked here.
-    let Some(_lock) = dispatcher::hold(&here.paths.home, &line.run_id)? else { return Ok(()) };
-    // Much may have happened before the lock was ours.
-    let Some(row) = store.read().run(&line.run_id)? else { return Ok(()) };
-    if row.run.status != line.status || is_starting(row.run.status, row.engine, row.updated_at_ms, clock::now()) {
-        return Ok(());
-    }
-    stop_agents(here, &row, dry_run, report)?;
-    if line.status == RunStatus::Running {
-        report.zombies.push(files::registry_key(line.kind, &line.name));
-        if !dry_run {
-            let row = store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
-            show(here, &row)?;
+    let tidied = files::tidy(&context.project, how)?;
+    for key in tidied.marked {
+        if !cleanup.zombies.contains(&key) {
+            cleanup.zombies.push(key);
         }
     }
-    Ok(())
+    Ok(cleanup.report(&tidied.settled, &tidied.pruned))
 }
 
-/// Agents whose engine is gone and that nobody will wait for.
-fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) -> Result<(), CliError> {
-    let grace = Duration::from_millis(here.paths.config.runs.grace_ms);
-    for flight in &row.run.flights {
-        let attempt = Attempt::at(&here.paths.home, &row.run_id, flight.id);
-        if flight.phase != Phase::Running {
-            if checks::are_under_way(&attempt)? {
-                let iteration = flight.id.iteration;
-                report
-                    .stopped
-                    .push(format!("{}, test of iteration {iteration}", called(row.plan.kind, &row.plan.name)));
-                if !dry_run {
-                    checks::stop(&attempt, grace)?;
-                }
-            }
-            continue;
+impl Cleanup<'_> {
+    fn clean_run(&mut self, store: &mut Store, line: &RunLine) -> Result<(), CliError> {
+        let (context, is_running) = (self.context, line.status == RunStatus::Running);
+        if context.is_driven(&line.run_id)? || is_held(context, line.kind, &line.name, &line.run_id) {
+            return Ok(());
         }
-        if !attempt.directory().is_dir() {
-            continue;
+        if is_running || line.status == RunStatus::UnknownTermination {
+            self.clean_orphan(store, line)?;
         }
-        if matches!(attempt.look()?, Sighting::Kept | Sighting::Orphaned { .. }) {
-            let iteration = flight.id.iteration;
-            report.stopped.push(format!("{}, iteration {iteration}", called(row.plan.kind, &row.plan.name)));
+        if is_running {
+            return Ok(());
+        }
+        if !self.arguments.dry_run
+            && let Some(row) = store.read().newest_run(&line.project_dir, line.kind, &line.name)?
+            && row.run_id == line.run_id
+        {
+            context.publish_end(&row)?;
+        }
+        self.remove_leftovers(store, line)
+    }
+
+    /// Removes what a finished run no longer needs: worktrees without unsaved work, and outputs once they are old.
+    fn remove_leftovers(&mut self, store: &Store, line: &RunLine) -> Result<(), CliError> {
+        let (home, dry_run) = (&self.context.paths.home, self.arguments.dry_run);
+        let directory = run_directory(home, &line.run_id);
+        if !directory.is_dir() {
+            return Ok(());
+        }
+        // While this lock is held, no engine can resume the run.
+        let Some(_lock) = dispatcher::hold(home, &line.run_id)? else { return Ok(()) };
+        // It may have been resumed before the lock was taken.
+        if store.read().run(&line.run_id)?.is_none_or(|row| row.updated_at_ms != line.updated_at_ms) {
+            return Ok(());
+        }
+        match worktree::remove_clean(home, Path::new(&line.project_dir), &line.run_id, &line.name, dry_run) {
+            Ok(removed) => self.worktrees.extend(removed),
+            Err(error) => output::note(&format!("{}: {error}", called(line.kind, &line.name))),
+        }
+        let before = self.context.now - Millis::from(self.arguments.older_than) * clock::DAY;
+        let outputs = logs::directories(home, &line.run_id);
+        if line.completed_at_ms.is_some_and(|ended| ended < before) && !outputs.is_empty() {
             if !dry_run {
-                attempt.stop(grace)?;
+                outputs.iter().try_for_each(fs_err::remove_dir_all)?;
+            }
+            self.removed.push(directory);
+        }
+        Ok(())
+    }
+
+    /// Stops what a dead engine left running, and marks its run.
+    fn clean_orphan(&mut self, store: &mut Store, line: &RunLine) -> Result<(), CliError> {
+        let paths = &self.context.paths;
+        // While this lock is held, no engine can start with this run.
+        let Some(_lock) = dispatcher::hold(&paths.home, &line.run_id)? else { return Ok(()) };
+        // The run may have changed before the lock was taken.
+        let Some(row) = store.read().run(&line.run_id)? else { return Ok(()) };
+        if row.run.status != line.status || is_starting(row.run.status, row.engine, row.updated_at_ms, clock::now()) {
+            return Ok(());
+        }
+        self.stop_processes(&row)?;
+        if line.status == RunStatus::Running {
+            self.zombies.push(files::registry_key(line.kind, &line.name));
+            if !self.arguments.dry_run {
+                let row = store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
+                Publisher::open(&paths.home, &paths.store, &row, &mut ())?.show(&row)?;
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Stops the agents and checks of a run without an engine.
+    fn stop_processes(&mut self, row: &RunRow) -> Result<(), CliError> {
+        let grace = Duration::from_millis(self.context.paths.config.runs.grace_ms);
+        for flight in &row.run.flights {
+            let attempt = Attempt::at(&self.context.paths.home, &row.run_id, flight.id);
+            let is_agent = flight.phase == Phase::Running;
+            let is_running = if is_agent {
+                attempt.directory().is_dir() && matches!(attempt.look()?, Sighting::Kept | Sighting::Orphaned { .. })
+            } else {
+                checks::are_under_way(&attempt)?
+            };
+            if !is_running {
+                continue;
+            }
+            let what = if is_agent { "iteration" } else { "test of iteration" };
+            let name = called(row.plan.kind, &row.plan.name);
+            self.stopped.push(format!("{name}, {what} {}", flight.id.iteration));
+            if self.arguments.dry_run {
+                continue;
+            }
+            if is_agent {
+                attempt.stop(grace)?;
+            } else {
+                checks::stop(&attempt, grace)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, settled: &[(String, String)], pruned: &[String]) -> CommandOutput {
+        let dry_run = self.arguments.dry_run;
+        let would = if dry_run { "would be " } else { "" };
+        let zombies = self.zombies.iter().map(|key| format!("{key}: {would}marked unknown_termination (not running)"));
+        let settled_lines =
+            settled.iter().map(|(key, status)| format!("{key}: {would}marked {status} (from its state)"));
+        let stopped = self.stopped.iter().map(|what| format!("{what}: orphaned process {would}stopped"));
+        let pruned_lines = pruned.iter().map(|key| format!("{key}: {would}removed from the registry (old)"));
+        let removed = self.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display()));
+        let worktrees = self.worktrees.iter();
+        let worktrees = worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display()));
+        let lines = zombies.chain(settled_lines).chain(stopped).chain(pruned_lines).chain(removed).chain(worktrees);
+        let mut lines: Vec<String> = lines.collect();
+        if lines.is_empty() {
+            lines.push("nothing to clean up".into());
+        }
+        if dry_run {
+            output::note("nothing was changed (--dry-run)");
+        }
+        let json = json!({
+            "dry_run": dry_run, "zombies": self.zombies, "stopped": self.stopped, "pruned": pruned,
+            "settled": settled.iter().map(|(key, _)| key).collect::<Vec<_>>(), "removed": self.removed,
+            "worktrees": self.worktrees,
+        });
+        CommandOutput { text: lines.join("\n"), json, code: 0 }
+    }
 }
 
-fn show(here: &Here, row: &RunRow) -> Result<(), CliError> {
-    Publisher::open(&here.paths.home, &here.paths.store, row, &mut ())?.show(row)?;
-    Ok(())
-}
-
-/// Whether an engine has a run in hand that was started with another home than this one.
-fn is_held(here: &Here, kind: RunKind, name: &str, run_id: &str) -> bool {
-    // What could not be found out counts as alive.
-    files::holder(&here.project, kind, name)
+/// Whether an engine with another home may hold the run. An error counts as yes.
+fn is_held(context: &RunContext, kind: RunKind, name: &str, run_id: &str) -> bool {
+    files::holder(&context.project, kind, name)
         .map_or(true, |holder| holder.is_some_and(|holder| holder.run_id.is_none_or(|id| id == run_id)))
 }
 
-/// Whether anything is behind an entry that says `running`: our engine, whichever store it writes to, the process that
-/// an entry by hand names, or a tmux session of an older tool. The store is asked now: a run may have begun since its
-/// list was read.
-fn is_alive(here: &Here, store: Option<&Store>, entry: &RegistryEntry) -> bool {
+/// Whether an entry that says `running` has a live engine with any store, the process that it names, or a tmux session of
+/// an older tool. Reads the store again, because a run may have started since its list was read. An error counts as yes.
+fn is_alive(context: &RunContext, store: Option<&Store>, entry: &RegistryEntry) -> bool {
     if let Some(run_id) = &entry.run_id {
-        if let Some(name) = name_of(here, entry)
-            && is_held(here, here.kind, name, run_id)
-        {
+        if name_of(context, entry).is_some_and(|name| is_held(context, context.kind, name, run_id)) {
             return true;
         }
         match store.map(|store| store.read().run(run_id)) {
-            // What could not be found out counts as alive.
             Some(Err(_)) => return true,
-            Some(Ok(Some(row))) => return here.is_live(&row).unwrap_or(true),
+            Some(Ok(Some(row))) => return context.is_live(&row).unwrap_or(true),
             Some(Ok(None)) | None => {}
         }
     } else if entry.pid.is_some_and(processes::is_there) {
@@ -216,60 +238,19 @@ fn is_alive(here: &Here, store: Option<&Store>, entry: &RegistryEntry) -> bool {
     found.is_ok_and(|outcome| outcome.exit_code == Some(0))
 }
 
-/// How the run of an entry ended that older tools left at `running`: as the store has it once it was brought in, else
-/// as its state says.
-fn ending(here: &Here, store: Option<&Store>, entry: &RegistryEntry, old: &[Imported]) -> Option<Ending> {
-    let name = name_of(here, entry).filter(|_| entry.run_id.is_none())?;
-    let stored = store.and_then(|store| store.read().newest_run(&here.project_dir(), here.kind, name).ok().flatten());
+/// How the run of an entry ended that an older tool left at `running`: from the store if it was imported, otherwise from
+/// its state file.
+fn ending(context: &RunContext, store: Option<&Store>, entry: &RegistryEntry, imported: &[Imported]) -> Option<Ending> {
+    let (project, kind) = (context.project_dir(), context.kind);
+    let name = name_of(context, entry).filter(|_| entry.run_id.is_none())?;
+    let stored = store.and_then(|store| store.read().newest_run(&project, kind, name).ok().flatten());
     let stored = stored.map(|row| (row.run.status, row.run.completed_at_ms));
-    let read = || old.iter().find(|run| run.kind == here.kind && run.name == name);
+    let read = || imported.iter().find(|run| run.kind == kind && run.name == name);
     let (status, completed_at_ms) = stored.or_else(|| read().map(|run| (run.status, run.completed_at_ms)))?;
     let is_known = matches!(status, RunStatus::Completed | RunStatus::Failed | RunStatus::Killed);
     is_known.then_some(Ending { status, completed_at_ms })
 }
 
-fn name_of<'a>(here: &Here, entry: &'a RegistryEntry) -> Option<&'a str> {
-    entry.key.strip_prefix(here.kind.to_string().as_str())?.strip_prefix('-')
-}
-
-fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report) -> Result<(), CliError> {
-    let directories = logs::directories(home, run_id);
-    if directories.is_empty() {
-        return Ok(());
-    }
-    if !dry_run {
-        for directory in directories {
-            fs_err::remove_dir_all(directory)?;
-        }
-    }
-    report.removed.push(run_directory(home, run_id));
-    Ok(())
-}
-
-fn told(report: &Report, dry_run: bool) -> CommandOutput {
-    let would = if dry_run { "would be " } else { "" };
-    let mut lines = Vec::new();
-    for key in report.zombies.iter().chain(&report.marked) {
-        lines.push(format!("{key}: {would}marked unknown_termination (nothing runs behind it)"));
-    }
-    lines.extend(
-        report.settled.iter().map(|(key, status)| format!("{key}: {would}marked {status} (as its state says)")),
-    );
-    lines.extend(report.stopped.iter().map(|what| format!("{what}: orphan agent {would}stopped")));
-    lines.extend(report.pruned.iter().map(|key| format!("{key}: {would}removed from the registry (ended long ago)")));
-    lines.extend(report.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
-    let worktrees = report.worktrees.iter();
-    lines.extend(worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display())));
-    if lines.is_empty() {
-        lines.push("nothing to clean up".into());
-    }
-    let zombies: Vec<&String> = report.zombies.iter().chain(&report.marked).collect();
-    let json = json!({
-        "dry_run": dry_run, "zombies": zombies, "stopped": report.stopped, "pruned": report.pruned,
-        "settled": report.settled.iter().map(|(key, _)| key).collect::<Vec<_>>(), "removed": report.removed, "worktrees": report.worktrees,
-    });
-    if dry_run {
-        output::note("nothing was changed (--dry-run)");
-    }
-    CommandOutput { text: lines.join("\n"), json, code: 0 }
+fn name_of<'a>(context: &RunContext, entry: &'a RegistryEntry) -> Option<&'a str> {
+    entry.key.strip_prefix(<&str>::from(context.kind))?.strip_prefix('-')
 }

@@ -1,5 +1,5 @@
-//! Engines that outlive the terminal: this program once more, in a session of its own, or in a tmux session. What it
-//! is to do is in the store; nothing depends on an environment that another terminal may not have.
+//! Starts engines that outlive the terminal: `steadfast __engine` in its own process session, or in a tmux session. The
+//! engine reads its work from the store and does not depend on the environment.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -14,7 +14,7 @@ use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::create_private_dir;
 
 use super::finding::{called, stored};
-use super::{Here, driving, view};
+use super::{RunContext, driving, view};
 use crate::error::{CliError, code};
 use crate::output::CommandOutput;
 
@@ -22,45 +22,45 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(20);
 const TMUX_LIMIT: Duration = Duration::from_secs(10);
 
-/// Starts the engine in the background and returns once it has the run in hand.
-pub(super) fn detach(here: &Here, row: &RunRow) -> Result<CommandOutput, CliError> {
-    let directory = run_directory(&here.paths.home, &row.run_id);
+/// Starts the engine in the background and returns once it has locked the run.
+pub(super) fn detach(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
+    let directory = run_directory(&context.paths.home, &row.run_id);
     create_private_dir(&directory)?;
     let log_path = directory.join("engine.log");
     let log = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?.into_parts().0;
     let child = Command::new(std::env::current_exe()?)
-        .args(engine_arguments(here, row)?)
-        .current_dir(&here.project)
+        .args(engine_arguments(context, row)?)
+        .current_dir(&context.project)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
         .spawn()?;
-    wait_for_engine(here, row, Some(child), &log_path)?;
-    started(here, row, "in the background")
+    wait_for_engine(context, row, Some(child), &log_path)?;
+    started(context, row, "in the background")
 }
 
-fn engine_arguments(here: &Here, row: &RunRow) -> Result<Vec<std::ffi::OsString>, CliError> {
-    let home = std::path::absolute(&here.paths.home)?;
-    let store = std::path::absolute(&here.paths.store)?;
+fn engine_arguments(context: &RunContext, row: &RunRow) -> Result<Vec<std::ffi::OsString>, CliError> {
+    let home = std::path::absolute(&context.paths.home)?;
+    let store = std::path::absolute(&context.paths.store)?;
     Ok(vec!["__engine".into(), home.into(), store.into(), row.run_id.clone().into()])
 }
 
-fn wait_for_engine(here: &Here, row: &RunRow, mut child: Option<Child>, log: &Path) -> Result<(), CliError> {
+fn wait_for_engine(context: &RunContext, row: &RunRow, mut child: Option<Child>, log: &Path) -> Result<(), CliError> {
     let deadline = Instant::now() + PATIENCE;
-    let store = Store::open_existing(&here.paths.store)?;
+    let store = Store::open_existing(&context.paths.store)?;
     loop {
         let now = store.read().run(&row.run_id)?;
-        // Short runs may be over before anybody looks.
+        // A short run may already be over.
         if now.as_ref().is_none_or(|now| now.run.status != RunStatus::Running) {
             return Ok(());
         }
-        // The number of an engine that died may still be there.
+        // The row may still have the process id of an engine that died.
         let pid = now.and_then(|now| now.engine).map(|engine| engine.pid);
         let is_new = match &child {
             Some(child) => pid == Some(i64::from(child.id())),
             None => pid.is_some(),
         };
-        if is_new && here.is_driven(&row.run_id)? {
+        if is_new && context.is_driven(&row.run_id)? {
             return Ok(());
         }
         let has_ended = match child.as_mut() {
@@ -69,36 +69,36 @@ fn wait_for_engine(here: &Here, row: &RunRow, mut child: Option<Child>, log: &Pa
         };
         if has_ended || Instant::now() > deadline {
             let said = fs_err::read_to_string(log).unwrap_or_default();
-            let last = said.lines().rfind(|line| line.starts_with("error: ")).unwrap_or("it said nothing");
+            let last = said.lines().rfind(|line| line.starts_with("error: ")).unwrap_or("no output");
             return Err(CliError::new(
                 code::ENVIRONMENT,
                 format!("the engine did not start: {}", text::headline(last, 200)),
-                format!("look at {}, then `steadfast {} resume {}`", log.display(), row.plan.kind, row.plan.name),
+                format!("read {}, then `steadfast {} resume {}`", log.display(), row.plan.kind, row.plan.name),
             ));
         }
         std::thread::sleep(LOOK_EVERY);
     }
 }
 
-fn started(here: &Here, row: &RunRow, how: &str) -> Result<CommandOutput, CliError> {
-    let store = Store::open_existing(&here.paths.store)?;
+fn started(context: &RunContext, row: &RunRow, how: &str) -> Result<CommandOutput, CliError> {
+    let store = Store::open_existing(&context.paths.store)?;
     let row = stored(&store, &row.run_id)?;
     let (kind, name) = (row.plan.kind, &row.plan.name);
     if row.run.status != RunStatus::Running {
-        // It was started, which is all that was asked for; how it ended is told.
-        return Ok(CommandOutput { code: 0, ..driving::ended(here, &row.run_id)? });
+        // Exit 0: it was started, which is what --detach asks for.
+        return Ok(CommandOutput { code: 0, ..driving::ended(context, &row.run_id)? });
     }
-    let is_live = here.is_driven(&row.run_id)?;
     let pid = row.engine.map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
     let text = format!(
         "{} runs {how}{pid}\n  watch:  steadfast {kind} attach {name}\n  look:   steadfast {kind} status {name}\n  \
          stop:   steadfast {kind} kill {name}",
         called(kind, name)
     );
-    Ok(CommandOutput { text, json: view::status_json(here, store.read(), &row, is_live)?, code: 0 })
+    let is_live = context.is_driven(&row.run_id)?;
+    Ok(CommandOutput { text, ..view::show_status(context, store.read(), &row, is_live, 0)? })
 }
 
-/// tmux has its own meaning for dots and colons.
+/// Dots and colons separate windows and panes in tmux targets.
 fn tmux_session(kind: RunKind, name: &str) -> String {
     format!("{kind}-{}", name.replace('.', "_"))
 }
@@ -106,37 +106,37 @@ fn tmux_session(kind: RunKind, name: &str) -> String {
 fn tmux(arguments: &[&str], directory: &Path) -> Result<process::Captured, CliError> {
     let argv: Vec<&str> = ["tmux"].into_iter().chain(arguments.iter().copied()).collect();
     process::capture(&argv, directory, TMUX_LIMIT, 64 * 1024).map_err(|_| {
-        let hint = "install tmux, or use --detach, which needs none";
-        CliError::new(code::ENVIRONMENT, "tmux cannot be run", hint)
+        let hint = "install tmux, or use --detach, which does not need it";
+        CliError::new(code::ENVIRONMENT, "cannot run tmux", hint)
     })
 }
 
-/// A session of that name would be somebody else's.
+/// Fails if a tmux session has the run's name: it is not ours.
 pub(super) fn refuse_taken_tmux(kind: RunKind, name: &str) -> Result<(), CliError> {
     let session = tmux_session(kind, name);
     let found = tmux(&["has-session", "-t", &format!("={session}")], Path::new("/"))?;
     if found.exit_code == Some(0) {
         let hint = format!("`tmux attach -t {session}` shows it, `tmux kill-session -t {session}` ends it");
-        return Err(CliError::new(code::WRONG_STATE, format!("there is a tmux session {session} already"), hint));
+        return Err(CliError::new(code::WRONG_STATE, format!("tmux session {session} already exists"), hint));
     }
     Ok(())
 }
 
-/// Starts the engine in a tmux session of the run's name.
-pub(super) fn in_tmux(here: &Here, row: &RunRow) -> Result<CommandOutput, CliError> {
+/// Starts the engine in a tmux session named after the run.
+pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
     let session = tmux_session(row.plan.kind, &row.plan.name);
     let program = std::env::current_exe()?.display().to_string();
-    let project = here.project_dir();
-    let engine = engine_arguments(here, row)?;
+    let project = context.project_dir();
+    let engine = engine_arguments(context, row)?;
     let engine: Vec<String> = engine.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut arguments = vec!["new-session", "-d", "-s", &session, "-c", &project, "--", &program];
     arguments.extend(engine.iter().map(String::as_str));
-    let made = tmux(&arguments, &here.project)?;
+    let made = tmux(&arguments, &context.project)?;
     if made.exit_code != Some(0) {
         let said = text::headline(made.stderr_tail.trim(), 200);
         let hint = format!("`steadfast {} resume {} --detach` starts it without tmux", row.plan.kind, row.plan.name);
-        return Err(CliError::new(code::ENVIRONMENT, format!("tmux did not start it: {said}"), hint));
+        return Err(CliError::new(code::ENVIRONMENT, format!("tmux did not start the engine: {said}"), hint));
     }
-    wait_for_engine(here, row, None, &run_directory(&here.paths.home, &row.run_id).join("engine.log"))?;
-    started(here, row, &format!("in the tmux session {session}"))
+    wait_for_engine(context, row, None, &run_directory(&context.paths.home, &row.run_id).join("engine.log"))?;
+    started(context, row, &format!("in the tmux session {session}"))
 }

@@ -1,4 +1,4 @@
-//! Driving a run in this process, with the public files and whoever looks on; and what its end means for the exit code.
+//! Drives a run in this process, with its observers, and turns its end into an exit code.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,34 +16,32 @@ use steadfast_system::paths::Paths;
 
 use super::finding::{called, stored};
 use super::progress::Progress;
-use super::{Here, fence, view};
+use super::{RunContext, fence, view};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
 
-/// A run that took longer may have been forgotten by whoever started it.
+/// A desktop notification is sent for foreground runs that took longer: the user may have left.
 const LONG_MS: i64 = 60_000;
 
-/// What the engine needs to know about this machine.
 pub(super) fn engine_of(paths: &Paths) -> Result<Engine, CliError> {
     Ok(Engine {
         home: paths.home.clone(),
         program: std::env::current_exe()?,
         grace: Duration::from_millis(paths.config.runs.grace_ms),
         config: paths.config.clone(),
-        // Kept with the run when it was made.
     })
 }
 
-/// Who looks on: a person's terminal, and the goal that the run pursues, if it does.
-struct Onlookers {
+/// The terminal, and the goal of `steadfast run`.
+struct RunObservers {
     progress: Progress,
     pursuit: Option<Pursuit>,
 }
 
-impl Watch for Onlookers {
+impl Watch for RunObservers {
     fn stepped(&mut self, saved: &Saved<'_>) {
-        if let Some(trouble) = self.pursuit.as_mut().and_then(|pursuit| pursuit.stepped(saved).err()) {
-            self.progress.line(&format!("the goal cannot be kept up to date: {trouble}"));
+        if let Some(error) = self.pursuit.as_mut().and_then(|pursuit| pursuit.stepped(saved).err()) {
+            self.progress.line(&format!("cannot update the goal: {error}"));
         }
         self.progress.stepped(saved);
     }
@@ -68,44 +66,40 @@ impl Watch for Onlookers {
 /// Drives a run to its end in this process.
 pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, CliError> {
     let pursuit = Pursuit::of_run(&paths.home, &paths.store, row)?;
-    let mut onlookers = Onlookers { progress: Progress::new(), pursuit };
+    let mut observers = RunObservers { progress: Progress::new(), pursuit };
     let mut store = Store::open_existing(&paths.store)?;
     let engine = engine_of(paths)?;
-    let mut publisher = Publisher::open(&paths.home, &paths.store, row, &mut onlookers)?;
-    // Until this process is gone, however it goes.
+    let mut publisher = Publisher::open(&paths.home, &paths.store, row, &mut observers)?;
+    // Held until this process ends.
     let _address = hold_name(row)?;
     dispatcher::drive(&mut store, &engine, &row.run_id, &mut publisher).map_err(|error| refused(row, error))
 }
 
-/// Takes the name of a run in its project: an engine with another store or home knows nothing of the run's own lock.
-/// Where there can be no such lock, the state files cannot be written either, and that is told by whoever writes them.
+/// Locks the name of a run in its project: an engine with another store or home does not see the run's own lock. An I/O
+/// error is ignored here, because writing the state files beside the lock then fails and reports it.
 pub(super) fn hold_name(row: &RunRow) -> Result<Option<Address>, CliError> {
-    match files::hold(Path::new(&row.project_dir), row.plan.kind, &row.plan.name, &row.run_id) {
+    let (kind, name) = (row.plan.kind, &row.plan.name);
+    match files::hold(Path::new(&row.project_dir), kind, name, &row.run_id) {
         Ok(Ok(address)) => Ok(Some(address)),
-        Ok(Err(holder)) => Err(taken(row, &holder)),
+        Ok(Err(holder)) if holder.run_id.as_ref().is_none_or(|run_id| *run_id == row.run_id) => {
+            Err(refused(row, DriveError::Driven { name: name.clone(), pid: holder.pid }))
+        }
+        Ok(Err(holder)) => Err(running_elsewhere(kind, name, &holder)),
         Err(_) => Ok(None),
     }
 }
 
-/// Why a run is refused whose name another engine has in hand.
-fn taken(row: &RunRow, holder: &Holder) -> CliError {
-    if holder.run_id.as_ref().is_none_or(|run_id| *run_id == row.run_id) {
-        return refused(row, DriveError::Driven { name: row.plan.name.clone(), pid: holder.pid });
-    }
-    running_elsewhere(row.plan.kind, &row.plan.name, holder)
-}
-
-/// A run of that name goes on, and this store does not have it.
+/// The error for a name that a run in another store holds.
 pub(super) fn running_elsewhere(kind: RunKind, name: &str, holder: &Holder) -> CliError {
     let pid = holder.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
     CliError::new(
         code::WRONG_STATE,
-        format!("{} is running already, from another store (pid {pid})", called(kind, name)),
+        format!("{} is already running, from another store (pid {pid})", called(kind, name)),
         format!("use the STEADFAST_HOME or STEADFAST_DB it was started with, or `kill {pid}`; or choose another name"),
     )
 }
 
-/// The errors of the engine, in words that name the run.
+/// Adds the run's name to errors of the engine.
 pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
     let (kind, name) = (row.plan.kind, &row.plan.name);
     match error {
@@ -124,33 +118,28 @@ pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
     }
 }
 
-/// Drives a run with somebody looking on, and says how it ended.
-pub(super) fn in_foreground(here: &Here, row: &RunRow) -> Result<CommandOutput, CliError> {
-    let run = drive(&here.paths, row)?;
-    notify_end(&here.paths, row, &run, false);
+/// Drives a run in the foreground and shows how it ended.
+pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
+    let run = drive(&context.paths, row)?;
+    notify_end(&context.paths, row, &run, false);
     if run.status == RunStatus::Killed {
-        output::note(&format!("hint: `steadfast {} resume {}` goes on", row.plan.kind, row.plan.name));
+        output::note(&format!("hint: `steadfast {} resume {}` resumes it", row.plan.kind, row.plan.name));
     }
-    ended(here, &row.run_id)
+    ended(context, &row.run_id)
 }
 
-/// How a run stands now that nobody drives it any more.
-pub(super) fn ended(here: &Here, run_id: &str) -> Result<CommandOutput, CliError> {
-    let store = Store::open_existing(&here.paths.store)?;
+/// Shows a run that no engine drives any more.
+pub(super) fn ended(context: &RunContext, run_id: &str) -> Result<CommandOutput, CliError> {
+    let store = Store::open_existing(&context.paths.store)?;
     let row = stored(&store, run_id)?;
-    Ok(CommandOutput {
-        text: view::status_text(here, store.read(), &row, false)?,
-        json: view::status_json(here, store.read(), &row, false)?,
-        code: exit_code(&row),
-    })
+    view::show_status(context, store.read(), &row, false, exit_code(&row))
 }
 
 pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<CommandOutput, CliError> {
     processes::begin_session();
     let mut store = Store::open_existing(&paths.store)?;
-    let missing = || CliError::new(code::NOT_FOUND, format!("there is no run {run_id}"), "run `steadfast doctor`");
-    let row = store.read().run(run_id)?.ok_or_else(missing)?;
-    // Whoever started this was let through; somebody who calls it by hand was not asked yet.
+    let row = stored(&store, run_id)?;
+    // Checked when the run was started, but not if an agent calls `__engine` itself.
     fence::refuse_agent(&mut store, &row, false)?;
     drop(store);
     let run = drive(paths, &row)?;
@@ -158,19 +147,19 @@ pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<CommandOutput
     Ok(CommandOutput { code: exit_code(&RunRow { run, ..row }), ..CommandOutput::default() })
 }
 
-/// Whether a limit ended the run before its rule held.
-pub(super) fn is_limited(run: &Run) -> bool {
+/// Whether a limit ended a completed run before its rule held.
+pub(super) fn is_limit(reason: Option<&str>) -> bool {
     const LIMITS: [&str; 5] = [MAX_ITERATIONS, BUDGET_TOKENS, BUDGET_USD, MAX_HOURS, COST_CAP];
-    run.status == RunStatus::Completed && run.reason.as_deref().is_some_and(|reason| LIMITS.contains(&reason))
+    reason.is_some_and(|reason| LIMITS.contains(&reason))
 }
 
 fn exit_code(row: &RunRow) -> u8 {
     let run = &row.run;
     match run.status {
-        RunStatus::Completed if is_limited(run) => code::LIMIT,
+        RunStatus::Completed if is_limit(run.reason.as_deref()) => code::LIMIT,
         RunStatus::Completed => 0,
         RunStatus::Killed => code::INTERRUPTED,
-        // A goal that got nowhere although its checks were still failing.
+        // The goal made no progress while its checks failed.
         RunStatus::Failed if run.reason.as_deref() == Some(NO_PROGRESS) && Pursuit::is_verified_goal(&row.plan) => {
             code::VERIFICATION
         }
@@ -178,7 +167,7 @@ fn exit_code(row: &RunRow) -> u8 {
     }
 }
 
-/// Tells the desktop, if nobody was looking. Failing to do so is no failure.
+/// Sends a desktop notification if the user is probably not watching. Errors are ignored.
 fn notify_end(paths: &Paths, row: &RunRow, run: &Run, was_detached: bool) {
     let took = run.completed_at_ms.map_or(0, |ended| ended - run.started_at_ms);
     let is_wanted = paths.config.notify.desktop.unwrap_or(was_detached || took > LONG_MS);
@@ -186,11 +175,10 @@ fn notify_end(paths: &Paths, row: &RunRow, run: &Run, was_detached: bool) {
     if is_wanted && !was_asked_to_end {
         let reason = run.reason.as_deref().map(|reason| text::headline(reason, 120)).unwrap_or_default();
         let title = format!("{} {}", called(row.plan.kind, &row.plan.name), run.status);
-        notify::desktop(&title, &format!("{reason} · {}", project_name(&row.project_dir)));
+        let project = Path::new(&row.project_dir);
+        notify::desktop(
+            &title,
+            &format!("{reason} · {}", project.file_name().unwrap_or(project.as_os_str()).display()),
+        );
     }
-}
-
-fn project_name(project: &str) -> String {
-    let name = Path::new(project).file_name().map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_else(|| project.to_owned())
 }

@@ -1,5 +1,5 @@
-//! `kill`: the engine is asked to end its run and waited for. Where the engine is gone, its work is done here: agents
-//! that it left behind are stopped, and store, registry and state files say the same thing afterwards.
+//! `kill`: asks the engine to end its run and waits for it. If the engine died, this process ends the run instead: it
+//! stops the agents that are still running and updates store, registry and state files.
 
 use std::time::{Duration, Instant};
 
@@ -9,24 +9,25 @@ use steadfast_model::run::{RunStatus, Stopping};
 use steadfast_store::{RunRow, Store};
 
 use super::finding::called;
-use super::{Here, driving, view};
+use super::{RunContext, driving, view};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
 
 const KILLED: &str = "killed";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Beyond what the agent itself may take to end.
+/// How long to wait for the engine, beyond the time its agents have to end.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-pub(super) fn kill(here: &Here, name: &str) -> Result<CommandOutput, CliError> {
-    let (mut store, row) = match here.find(name) {
+pub(super) fn kill(context: &RunContext, name: &str) -> Result<CommandOutput, CliError> {
+    let (mut store, row) = match context.find(name) {
         Ok(found) => found,
         Err(failure) if failure.code == code::NOT_FOUND => {
-            let key = files::registry_key(here.kind, name);
-            if !files::mark_killed(&here.project, &key, here.now)? {
+            let key = files::registry_key(context.kind, name);
+            if !files::mark_killed(&context.project, &key, context.now)? {
                 return Err(failure);
             }
-            return Ok(view::entry_by_hand(here, name).map(|entry| view::entry_page(here, &entry)).unwrap_or_default());
+            let entry = view::manual_entry(context, name);
+            return entry.map_or_else(|| Ok(CommandOutput::default()), |entry| view::show_entry(context, entry));
         }
         Err(failure) => return Err(failure),
     };
@@ -41,15 +42,15 @@ pub(super) fn kill(here: &Here, name: &str) -> Result<CommandOutput, CliError> {
     }
     let stopping = Stopping { status: RunStatus::Killed, reason: KILLED.to_owned() };
     store.write(|db| db.request_stop(&row.run_id, Some(&stopping)))?;
-    let deadline = Instant::now() + Duration::from_millis(here.paths.config.runs.grace_ms) + PATIENCE;
+    let deadline = Instant::now() + Duration::from_millis(context.paths.config.runs.grace_ms) + PATIENCE;
     loop {
-        if is_over(&store, &row)? && !here.is_driven(&row.run_id)? {
+        if is_over(&store, &row)? && !context.is_driven(&row.run_id)? {
             break;
         }
-        if !here.is_driven(&row.run_id)? {
-            match driving::drive(&here.paths, &row) {
+        if !context.is_driven(&row.run_id)? {
+            match driving::drive(&context.paths, &row) {
                 Ok(_) => break,
-                // Somebody took it in hand just now, and reads the same request.
+                // Another engine has just locked it and sees the same request.
                 Err(failure) if failure.code == code::WRONG_STATE => {}
                 Err(failure) => return Err(failure),
             }
@@ -64,38 +65,38 @@ pub(super) fn kill(here: &Here, name: &str) -> Result<CommandOutput, CliError> {
         }
         std::thread::sleep(LOOK_EVERY);
     }
-    Ok(CommandOutput { code: 0, ..driving::ended(here, &row.run_id)? })
+    Ok(CommandOutput { code: 0, ..driving::ended(context, &row.run_id)? })
 }
 
 fn is_over(store: &Store, row: &RunRow) -> Result<bool, CliError> {
     Ok(store.read().run(&row.run_id)?.is_none_or(|row| row.run.status != RunStatus::Running))
 }
 
-/// Ends runs whose entries were marked as killed while no engine was there to see it. Trouble is told and changes
-/// nothing: whoever comes next tries again.
-pub(super) fn obey_marks(here: &Here) {
-    // A registry that cannot be read is told by those who have to write it.
-    for entry in files::registry(&here.project).unwrap_or_default() {
-        let is_marked = entry.kind == Some(here.kind) && entry.status == RunStatus::Killed.to_string();
+/// Ends runs whose registry entries were marked killed while no engine was running. Errors are printed; the next call
+/// tries again.
+pub(super) fn apply_registry_kills(context: &RunContext) {
+    // An unreadable registry is reported when it has to be written.
+    for entry in files::registry(&context.project).unwrap_or_default() {
+        let is_marked = entry.kind == Some(context.kind) && entry.status == RunStatus::Killed.to_string();
         if let Some(run_id) = entry.run_id.filter(|_| is_marked)
-            && let Err(failure) = end_if_gone(here, &run_id)
+            && let Err(failure) = end_if_orphaned(context, &run_id)
         {
-            output::note(&format!("{} cannot be ended: {}", entry.key, failure.message));
+            output::note(&format!("cannot end {}: {}", entry.key, failure.message));
         }
     }
 }
 
-fn end_if_gone(here: &Here, run_id: &str) -> Result<(), CliError> {
-    let Some(mut store) = here.existing_store()? else { return Ok(()) };
+fn end_if_orphaned(context: &RunContext, run_id: &str) -> Result<(), CliError> {
+    let Some(mut store) = context.existing_store()? else { return Ok(()) };
     let row = store.read().run(run_id)?;
-    let is_ours = |row: &RunRow| row.run.status == RunStatus::Running && row.project_dir == here.project_dir();
+    let is_ours = |row: &RunRow| row.run.status == RunStatus::Running && row.project_dir == context.project_dir();
     let Some(row) = row.filter(is_ours) else { return Ok(()) };
-    if here.is_live(&row)? {
+    if context.is_live(&row)? {
         return Ok(());
     }
     let stopping = Stopping { status: RunStatus::Killed, reason: KILLED_IN_REGISTRY.to_owned() };
     store.write(|db| db.request_stop(run_id, Some(&stopping)))?;
     drop(store);
-    driving::drive(&here.paths, &row)?;
+    driving::drive(&context.paths, &row)?;
     Ok(())
 }

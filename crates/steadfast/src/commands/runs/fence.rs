@@ -1,5 +1,5 @@
-//! What an agent may not do with runs: give one more room, or go on with a goal that was stopped on purpose. Going on
-//! with what only crashed is no privilege.
+//! What an agent may not do with runs: raise limits, or resume a goal that was stopped on purpose. Any caller may resume
+//! a run that crashed.
 
 use steadfast_app::action;
 use steadfast_app::action::ActionError;
@@ -12,8 +12,8 @@ use steadfast_store::{Origin, RunRow, Store};
 use crate::commands;
 use crate::error::CliError;
 
-/// Refuses an agent that wants to go on with a run, `with_limits` of its own choice or although it was stopped; the
-/// attempt is written on the goal, if the run has one.
+/// Refuses an agent that resumes a run with other limits, or one that was stopped. The attempt is recorded in the history
+/// of the run's goal.
 pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -> Result<(), CliError> {
     let actor = commands::caller();
     if !actor.is_agent() {

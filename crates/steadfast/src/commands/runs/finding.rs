@@ -1,7 +1,13 @@
-//! Which run a name means: the newest one of this directory, or none. Runs of other directories are only mentioned.
+//! Finds runs by name: a name means the newest run of this project. Runs of other projects are only mentioned in hints.
 
 use std::collections::BTreeSet;
 
+use steadfast_model::clock;
+use steadfast_app::overview::runs::is_starting;
+use steadfast_model::run::name::RunName;
+use steadfast_model::run::{RunKind, RunStatus};
+use steadfast_store::{RunFilter, RunLine, RunRow, Store};
+use steadfast_model::text;
 use steadfast_engine::dispatcher;
 use steadfast_engine::publish::{PublishError, Publisher};
 use steadfast_engine::pursuit::Pursuit;
@@ -13,51 +19,46 @@ use steadfast_model::text;
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_system::process::ProcessId;
 
-use super::{Here, view};
+use super::{RunContext, view};
 use crate::error::{CliError, code};
 use crate::output;
 
-/// The reason of a run whose engine died unseen.
+/// The reason of a run whose engine died.
 pub(super) const ENGINE_GONE: &str = "engine_gone";
-/// How long an engine may take to come to a new run.
-const STARTING_MS: Millis = 10_000;
-/// More places than these are not listed.
+/// The most directories that a hint lists.
 const MOST_PLACES: usize = 5;
 
-impl Here {
-    /// The store, if there is one.
+impl RunContext {
+    /// The store, if it exists.
     pub(super) fn existing_store(&self) -> Result<Option<Store>, CliError> {
         Ok(Store::open_if_there(&self.paths.store)?)
     }
 
-    /// The run that a name means, with the store it is in.
+    /// The run of a name, with its store.
     pub(super) fn find(&self, name: &str) -> Result<(Store, RunRow), CliError> {
         let name: RunName = name.parse()?;
         let Some(store) = self.existing_store()? else { return Err(self.no_run(name.as_str(), &[])) };
         let project = self.project_dir();
-        if let Some(row) = store.read().newest_run(&project, self.kind, name.as_str())? {
-            self.catch_up(&row)?;
-            return Ok((store, row));
-        }
-        // The registry's key is a name for it, too.
-        let key = name.as_str().strip_prefix(&format!("{}-", self.kind));
-        if let Some(row) = key.and_then(|key| store.read().newest_run(&project, self.kind, key).transpose()) {
-            let row = row?;
-            self.catch_up(&row)?;
-            return Ok((store, row));
+        // The key in the registry, `loop-NAME`, is accepted too.
+        let of_key = name.as_str().strip_prefix(&format!("{}-", self.kind));
+        for name in [Some(name.as_str()), of_key].into_iter().flatten() {
+            if let Some(row) = store.read().newest_run(&project, self.kind, name)? {
+                self.publish_end(&row)?;
+                return Ok((store, row));
+            }
         }
         let everywhere = store.read().runs(RunFilter::default(), usize::MAX)?;
         let of_name: Vec<RunLine> = everywhere.into_iter().filter(|line| line.name == name.as_str()).collect();
         Err(self.no_run(name.as_str(), &of_name))
     }
 
-    /// Shows the end of a run whose engine was killed after saving it and before telling anybody.
-    pub(super) fn catch_up(&self, row: &RunRow) -> Result<(), CliError> {
+    /// Publishes the end of a run whose engine died after saving it and before updating the state files and the goal.
+    pub(super) fn publish_end(&self, row: &RunRow) -> Result<(), CliError> {
         if row.run.status == RunStatus::Running || self.is_driven(&row.run_id)? {
             return Ok(());
         }
-        // Whoever only looks is told what is wrong with the files, and gets the answer all the same.
-        if let Err(error) = self.catch_up_files(row) {
+        // Only a note: reading commands still work without the files.
+        if let Err(error) = self.publish_files(row) {
             output::note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
         }
         if let Some(mut pursuit) = Pursuit::of_run(&self.paths.home, &self.paths.store, row)? {
@@ -66,49 +67,44 @@ impl Here {
         Ok(())
     }
 
-    fn catch_up_files(&self, row: &RunRow) -> Result<(), PublishError> {
-        let mut nobody = ();
-        let mut publisher = Publisher::open(&self.paths.home, &self.paths.store, row, &mut nobody)?;
+    fn publish_files(&self, row: &RunRow) -> Result<(), PublishError> {
+        let mut no_observer = ();
+        let mut publisher = Publisher::open(&self.paths.home, &self.paths.store, row, &mut no_observer)?;
         if publisher.is_behind(row)? { publisher.show(row) } else { Ok(()) }
     }
 
     fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> CliError {
         let kind = self.kind;
-        if let Some(entry) = view::entry_by_hand(self, name) {
+        if let Some(entry) = view::manual_entry(self, name) {
             let status = text::headline(&entry.status, 30);
             return CliError::new(
                 code::NOT_FOUND,
-                format!(
-                    "{} is an entry that was made by hand ({status}), with no run of ours behind it",
-                    called(kind, name)
-                ),
-                format!(
-                    "`steadfast {kind} status {name}` shows it; there is nothing to attach to, to read or to go on with"
-                ),
+                format!("{} was entered by hand ({status}) and has no run", called(kind, name)),
+                format!("`steadfast {kind} status {name}` shows the entry; it cannot be attached to or resumed"),
             );
         }
         let project = self.project_dir();
-        let message = format!("there is no {kind} named {name} in {project}");
+        let message = format!("no {kind} named {name} in {project}");
         let of_other_kind = elsewhere.iter().find(|line| line.project_dir == project && line.kind != kind);
         let places: BTreeSet<&str> =
             elsewhere.iter().filter(|line| line.kind == kind).map(|line| line.project_dir.as_str()).collect();
         let hint = if let Some(line) = of_other_kind {
-            format!("there is a {0} of that name: `steadfast {0} status {name}`", line.kind)
+            format!("a {0} has that name: `steadfast {0} status {name}`", line.kind)
         } else if places.is_empty() {
-            format!("`steadfast {kind} list` shows what there is{}", self.go_up())
+            format!("`steadfast {kind} list` lists the {kind}s of this project{}", self.project_above_hint())
         } else {
             let places: Vec<&str> = places.into_iter().take(MOST_PLACES).collect();
-            format!("one of that name is in {}: go there first", places.join(", "))
+            format!("one of that name is in {}: run the command there", places.join(", "))
         };
         CliError::new(code::NOT_FOUND, message, hint)
     }
 
-    /// Whether somebody drives the run now.
+    /// Whether an engine drives the run now.
     pub(super) fn is_driven(&self, run_id: &str) -> Result<bool, CliError> {
         Ok(dispatcher::is_driven(&self.paths.home, run_id)?)
     }
 
-    /// Whether somebody drives the run now, or is about to.
+    /// Whether an engine drives the run now, or is about to.
     pub(super) fn is_live(&self, row: &RunRow) -> Result<bool, CliError> {
         let (status, engine) = (row.run.status, row.engine);
         if status != RunStatus::Running {
@@ -118,20 +114,13 @@ impl Here {
     }
 }
 
-/// A run as it stands now, which was there a moment ago.
+/// The current row of a run that existed a moment ago.
 pub(super) fn stored(store: &Store, run_id: &str) -> Result<RunRow, CliError> {
-    let gone = || CliError::new(code::NOT_FOUND, "the run is gone from the store", "run `steadfast doctor`");
-    store.read().run(run_id)?.ok_or_else(gone)
+    let missing = || CliError::new(code::NOT_FOUND, format!("no run {run_id}"), "run `steadfast doctor`");
+    store.read().run(run_id)?.ok_or_else(missing)
 }
 
-/// Whether a run was made or opened a moment ago and its engine has not come to it yet. An engine that died has left
-/// its number behind.
-pub(super) fn is_starting(status: RunStatus, engine: Option<ProcessId>, updated_at_ms: Millis, now: Millis) -> bool {
-    let age = now.saturating_sub(updated_at_ms);
-    status == RunStatus::Running && engine.is_none() && (0..STARTING_MS).contains(&age)
-}
-
-/// `loop NAME`, for people.
+/// `loop NAME`, for messages.
 pub(super) fn called(kind: RunKind, name: &str) -> String {
     format!("{kind} {name}")
 }

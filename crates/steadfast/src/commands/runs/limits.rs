@@ -1,4 +1,4 @@
-//! What the command line says about a run, in the words of plans.
+//! Turns flags of the command line into overrides of a plan.
 
 use steadfast_engine::plan::{Overrides, agent_kind};
 use steadfast_model::clock;
@@ -9,14 +9,14 @@ use steadfast_model::run::RunLimits;
 use crate::cli::{AgentArgs, LimitArgs, RunHow};
 use crate::error::{CliError, code};
 
-/// Everything that loops and pipelines have in common. A profile's turns are a limit unless `--max` is given.
+/// The flags that loops and pipelines share. The turns of a budget profile are a limit unless `--max` is given.
 pub(in crate::commands) fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
     check_commands(&how.verify)?;
     let overrides = Overrides { max, verify: how.verify.clone(), ..agent_overrides(&how.agent)? };
     Ok(within(overrides, &budget_of(&how.limits, "")?))
 }
 
-/// Who works, and for how long at a time.
+/// The agent, its model and its time limit.
 pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, CliError> {
     let usage = |message: String, hint: &str| CliError::new(code::USAGE, message, hint);
     let agent = match arguments.agent.as_deref() {
@@ -24,11 +24,9 @@ pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Over
         None => None,
     };
     let timeout_ms = match arguments.timeout.as_deref() {
-        Some(text) => Some(
-            clock::parse_duration(text)
-                .filter(|timeout| *timeout > 0)
-                .ok_or_else(|| usage(format!("`{text}` is no duration"), "--timeout 90s, 20m or 2h"))?,
-        ),
+        Some(text) => Some(clock::parse_duration(text).filter(|timeout| *timeout > 0).ok_or_else(|| {
+            usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 20m, --timeout 2h")
+        })?),
         None => None,
     };
     Ok(Overrides {
@@ -40,7 +38,7 @@ pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Over
     })
 }
 
-/// What the flags allow; `objective` is what `auto` reads.
+/// The budget of the flags; `--budget auto` chooses a profile by `objective`.
 pub(in crate::commands) fn budget_of(arguments: &LimitArgs, objective: &str) -> Result<Budget, CliError> {
     let mut budget = match &arguments.budget {
         Some(text) => Budget::parse(text, objective)?,
@@ -55,7 +53,7 @@ pub(in crate::commands) fn budget_of(arguments: &LimitArgs, objective: &str) -> 
     Ok(budget)
 }
 
-/// Adds what may be spent.
+/// Adds a budget to the overrides.
 pub(in crate::commands) fn within(overrides: Overrides, budget: &Budget) -> Overrides {
     Overrides {
         tokens: budget.tokens,
@@ -66,7 +64,7 @@ pub(in crate::commands) fn within(overrides: Overrides, budget: &Budget) -> Over
     }
 }
 
-/// Gives a run that goes on the limits that were asked for, higher or lower; tells whether that changed any.
+/// Replaces the limits of a run that is resumed, and returns whether any of them changed.
 pub(super) fn change(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, CliError> {
     let wanted = within(Overrides::default(), &budget_of(arguments, "")?);
     let before = limits.clone();
@@ -78,9 +76,11 @@ pub(super) fn change(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bo
 
 pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), CliError> {
     match commands.iter().find(|command| command.trim().is_empty() || command.contains('\0')) {
-        Some(command) => {
-            Err(CliError::new(code::USAGE, format!("`{command}` is no command"), "--verify \"cargo test\""))
-        }
+        Some(command) => Err(CliError::new(
+            code::USAGE,
+            format!("invalid command `{command}`"),
+            "for example: --verify \"cargo test\"",
+        )),
         None => Ok(()),
     }
 }

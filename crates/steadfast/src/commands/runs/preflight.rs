@@ -1,5 +1,5 @@
-//! What a run needs before anything is made of it: its agents' programs, the tools and files its rules ask, a repository
-//! for its worktrees. A run that lacks one of them would only burn its iterations.
+//! Checks what a run needs before it is created: its agents' programs, the tools and files of its rules, a repository for
+//! its worktrees. Without them every iteration would fail.
 
 use std::path::Path;
 
@@ -9,24 +9,24 @@ use steadfast_model::text;
 use steadfast_store::RunRow;
 use steadfast_system::config::AgentsConfig;
 
-use super::Here;
+use super::RunContext;
 use crate::error::{CliError, code};
 use crate::programs;
 
-/// Refuses what cannot work here, and names programs so that they are found from worktrees, too.
-pub(super) fn prepare(here: &Here, plan: &mut Plan, in_worktree: bool) -> Result<(), CliError> {
-    let project = &here.project;
+/// Fails if something is missing, and makes paths of programs absolute so that worktrees find them too.
+pub(super) fn prepare(context: &RunContext, plan: &mut Plan, in_worktree: bool) -> Result<(), CliError> {
+    let project = &context.project;
     let agents = plan.stages.iter_mut().flat_map(|stage| std::iter::once(&mut stage.agent).chain(&mut stage.judge));
     for agent in agents {
         make_absolute(agent, project);
-        require_program(agent, &here.paths.config.agents, project)?;
+        require_program(agent, &context.paths.config.agents, project)?;
     }
     if needs_worktrees(plan, in_worktree) {
         worktree::require_repository(project)
             .map_err(|error| CliError::new(code::ENVIRONMENT, error.to_string(), error.hint()))?;
     }
     for (at, stage) in plan.stages.iter().enumerate() {
-        // What a later stage reads may be what an earlier one writes.
+        // An earlier stage may write the file that a later one reads.
         stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, project, at == 0))?;
     }
     Ok(())
@@ -36,25 +36,25 @@ fn needs_worktrees(plan: &Plan, in_worktree: bool) -> bool {
     in_worktree || plan.stages.iter().any(|stage| stage.parallel)
 }
 
-/// What people should know of the project before worktrees are made of it.
-pub(super) fn not_in_worktrees(here: &Here, plan: &Plan, in_worktree: bool) -> Option<String> {
-    needs_worktrees(plan, in_worktree).then(|| worktree::not_in_worktrees(&here.project))?
+/// A warning about files of the project that its worktrees will not have.
+pub(super) fn not_in_worktrees(context: &RunContext, plan: &Plan, in_worktree: bool) -> Option<String> {
+    needs_worktrees(plan, in_worktree).then(|| worktree::not_in_worktrees(&context.project))?
 }
 
-/// Refuses to go on with a run whose agents or tools are not there: what is left of it needs them.
-pub(super) fn check_rest(here: &Here, row: &RunRow) -> Result<(), CliError> {
+/// Fails if the remaining stages of a run that is resumed lack an agent or a tool.
+pub(super) fn check_rest(context: &RunContext, row: &RunRow) -> Result<(), CliError> {
     let done = usize::try_from(row.run.stage.saturating_sub(1)).unwrap_or(usize::MAX);
     for stage in row.plan.stages.iter().skip(done) {
         for agent in std::iter::once(&stage.agent).chain(&stage.judge) {
-            require_program(agent, &here.paths.config.agents, &here.project)?;
+            require_program(agent, &context.paths.config.agents, &context.project)?;
         }
-        // A file that is gone may come back with the next iteration.
-        stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, &here.project, false))?;
+        // A missing file is no error here: the next iteration may create it.
+        stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, &context.project, false))?;
     }
     Ok(())
 }
 
-/// A script beside the user may be in no commit, and then it is in no worktree either.
+/// A script of the project may not be committed, and then no worktree has it.
 fn make_absolute(plan: &mut AgentPlan, project: &Path) {
     if let AgentKind::Command(words) = &mut plan.kind
         && let Some(program) = words.first_mut()
@@ -71,23 +71,23 @@ fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> 
         AgentKind::Codex => usual(&config.codex.program, "codex"),
         AgentKind::Command(words) => words.first().cloned().unwrap_or_default(),
     };
-    if is_there(&program, project) {
+    if exists(&program, project) {
         return Ok(());
     }
     let shown = text::headline(&program, 100);
     let hint = match agent.kind {
-        AgentKind::Command(_) => "--agent PROGRAM: one on PATH, or a path to a file that may be executed",
+        AgentKind::Command(_) => "--agent takes a program on PATH or the path of an executable file",
         _ => "install it or add its directory to PATH; or use another agent: --agent claude, codex or a command",
     };
     let message = if program.contains('/') {
-        format!("the agent's program `{shown}` is not there or not executable")
+        format!("agent program `{shown}` does not exist or is not executable")
     } else {
-        format!("there is no `{shown}` on PATH, and the agent needs it")
+        format!("no `{shown}` on PATH, which the agent needs")
     };
     Err(CliError::new(code::ENVIRONMENT, message, hint))
 }
 
-fn is_there(program: &str, project: &Path) -> bool {
+fn exists(program: &str, project: &Path) -> bool {
     if program.contains('/') {
         return programs::is_executable(&project.join(program));
     }
@@ -96,15 +96,15 @@ fn is_there(program: &str, project: &Path) -> bool {
 
 fn require_rule(leaf: &Rule, project: &Path, is_first: bool) -> Result<(), CliError> {
     match leaf {
-        Rule::BeadsEmpty(_) if !is_there("bd", project) => Err(CliError::new(
+        Rule::BeadsEmpty(_) if !exists("bd", project) => Err(CliError::new(
             code::ENVIRONMENT,
-            "there is no `bd` on PATH, and the rule `beads-empty` asks it",
+            "no `bd` on PATH, which the rule `beads-empty` needs",
             "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule",
         )),
         Rule::Checklist(file) if is_first && !project.join(file).is_file() => Err(CliError::new(
             code::ENVIRONMENT,
-            format!("the checklist `{}` is not there", text::headline(file, 100)),
-            "write it first, with a line `- [ ] …` for each task; or correct `file` in the rule",
+            format!("checklist `{}` does not exist", text::headline(file, 100)),
+            "create it with a line `- [ ] …` for each task, or correct `file` in the rule",
         )),
         _ => Ok(()),
     }

@@ -1,7 +1,11 @@
-//! What a run does, on stderr: on a terminal one live line below what has happened, elsewhere one line an event.
+//! Progress of a run on stderr: one line for each event, and on a terminal a live line below them.
 
 use std::io::{IsTerminal as _, Write as _};
 
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{AttemptId, Outcome, Phase, Plan, Record, Run, RunStatus};
+use steadfast_model::text;
 use steadfast_engine::dispatcher::Saved;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
@@ -15,7 +19,7 @@ const USUAL_WIDTH: usize = 100;
 
 pub(super) struct Progress {
     on_terminal: bool,
-    /// Whether a live line stands on the terminal now.
+    /// Whether the live line is on the screen.
     is_drawn: bool,
     shown: Option<(Plan, Run)>,
 }
@@ -32,19 +36,19 @@ impl Progress {
         self.show(saved.plan, saved.run);
     }
 
-    /// Shows where a run stands now.
+    /// Updates the live line.
     pub(super) fn show(&mut self, plan: &Plan, run: &Run) {
         self.shown = Some((plan.clone(), run.clone()));
         self.draw();
     }
 
-    /// A line that stays.
+    /// Prints a permanent line.
     pub(super) fn line(&mut self, text: &str) {
         self.clear();
         output::note(text);
     }
 
-    /// Draws the live line again: time has passed.
+    /// Redraws the live line with the current time.
     pub(super) fn draw(&mut self) {
         let Some((plan, run)) = self.shown.as_ref().filter(|_| self.on_terminal) else { return };
         if run.status != RunStatus::Running {
@@ -55,7 +59,7 @@ impl Progress {
             .map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0))
             .max(NARROWEST);
         let line = text::cut(&live_line(plan, run, clock::now()), width - 1);
-        // A terminal that went away is not an error.
+        // A closed terminal is not an error.
         let _ = write!(std::io::stderr().lock(), "\r\x1b[K{line}");
         self.is_drawn = true;
     }
@@ -73,26 +77,28 @@ impl Drop for Progress {
     }
 }
 
-/// What checks found that did not hold or could not be told: otherwise nobody sees why a run goes on and on.
-pub(super) fn doubts(facts: &[Checked]) -> String {
-    let doubt = |fact: &Checked| {
-        let head = if fact.holds.is_none() { "cannot be told" } else { "not yet" };
-        format!("; {head}: {}", text::headline(&fact.detail, 120))
+/// Lists checks that failed or could not be run: they are why a run continues.
+pub(super) fn open_checks<'a>(checks: impl Iterator<Item = (Option<bool>, &'a str)>) -> String {
+    let open = checks.filter(|(holds, detail)| *holds != Some(true) && !detail.is_empty());
+    let line = |(holds, detail): (Option<bool>, &str)| {
+        let head = if holds.is_none() { "unknown" } else { "not yet" };
+        format!("; {head}: {}", text::headline(detail, 120))
     };
-    facts.iter().filter(|fact| fact.holds != Some(true) && !fact.detail.is_empty()).map(doubt).collect()
+    open.map(line).collect()
 }
 
-/// Where an iteration is, as far as that needs saying.
+/// The iteration, with its stage if there are several.
 fn place(plan: &Plan, run: &Run, id: AttemptId) -> String {
     let most = run.max_iterations(plan, id.stage);
-    let stage = match plan.stage(id.stage) {
-        Some(stage) if plan.stages.len() > 1 => format!("{}: ", stage.name),
-        _ => String::new(),
-    };
+    let stage = if plan.stages.len() > 1 { format!("{}: ", stage_name(plan, id.stage)) } else { String::new() };
     format!("{stage}iteration {}/{most}", id.iteration)
 }
 
-/// When, for people: a moment that is near is told by its distance.
+fn stage_name(plan: &Plan, stage: u32) -> &str {
+    plan.stage(stage).map_or("?", |stage| stage.name.as_str())
+}
+
+/// A time: relative within a minute, otherwise local.
 fn again(until: Millis, now: Millis) -> String {
     match until.saturating_sub(now) {
         ..=0 => "at once".to_owned(),
@@ -104,8 +110,7 @@ fn again(until: Millis, now: Millis) -> String {
 fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
     Some(match record {
         Record::StageStarted { stage } if plan.stages.len() > 1 => {
-            let name = plan.stage(*stage).map_or("?", |stage| stage.name.as_str());
-            format!("stage {stage}/{}: {name}", plan.stages.len())
+            format!("stage {stage}/{}: {}", plan.stages.len(), stage_name(plan, *stage))
         }
         Record::AttemptStarted { id } => {
             let again = if id.attempt > 1 { format!(", attempt {}", id.attempt) } else { String::new() };
@@ -124,16 +129,17 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
             let tokens = text::short_number(success.usage.charged_tokens());
             let cost = text::usd(success.usage.cost_micros);
             let said = text::headline(said, 120);
-            format!("{} done ({tokens} tokens, {cost}): {said}{}", place(plan, run, *id), doubts(facts))
+            let checks = open_checks(facts.iter().map(|fact| (fact.holds, fact.detail.as_str())));
+            format!("{} done ({tokens} tokens, {cost}): {said}{checks}", place(plan, run, *id))
         }
         Record::StageEnded { stage, status, reason } if plan.stages.len() > 1 => {
-            let name = plan.stage(*stage).map_or("?", |stage| stage.name.as_str());
+            let name = stage_name(plan, *stage);
             format!("stage {stage}/{}: {name} {status} ({})", plan.stages.len(), text::headline(reason, 120))
         }
         Record::Finished { status, reason } => {
             format!("{} {} {status}: {}", plan.kind, plan.name, text::headline(reason, 200))
         }
-        Record::Reopened => format!("{} {} goes on", plan.kind, plan.name),
+        Record::Reopened => format!("{} {} resumed", plan.kind, plan.name),
         Record::StageStarted { .. } | Record::AttemptEnded { .. } | Record::StageEnded { .. } => return None,
     })
 }
@@ -141,13 +147,13 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
 fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
     let committed = run.stage_state(run.stage).map_or(0, |stage| stage.iterations);
     let most = run.max_iterations(plan, run.stage);
-    let flying = run.flights.iter().map(|flight| flight.id.iteration).max().unwrap_or(committed);
+    let current = run.flights.iter().map(|flight| flight.id.iteration).max().unwrap_or(committed);
     let mut parts = vec![format!("◎ {}", plan.name)];
     if plan.stages.len() > 1 {
-        let name = plan.stage(run.stage).map_or("?", |stage| stage.name.as_str());
+        let name = stage_name(plan, run.stage);
         parts.push(format!("stage {}/{} {name}", run.stage, plan.stages.len()));
     }
-    parts.push(format!("iteration {flying}/{most}"));
+    parts.push(format!("iteration {current}/{most}"));
     if run.flights.iter().any(|flight| matches!(flight.phase, Phase::Checking(_) | Phase::CheckingBefore)) {
         parts.push("checking".into());
     }
@@ -170,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_live_line_says_where_the_run_is_and_what_it_waits_for() {
+    fn the_live_line_shows_stage_iteration_spending_and_wait() {
         let stages = ["plan", "review"].map(|name| StagePlan::new(name, Rule::FixedN, 5)).to_vec();
         let plan = Plan {
             name: "auth".into(),

@@ -1,4 +1,4 @@
-//! `resume`: going on with a run that was killed, failed, died with its engine, or came to a limit that is larger now.
+//! `resume`: continues a run that was killed, failed, lost its engine, or reached a limit that is raised now.
 
 use steadfast_engine::{dispatcher, pursuit};
 use steadfast_model::clock;
@@ -7,55 +7,56 @@ use steadfast_store::{RunRow, Store, StoreError};
 
 use super::finding::{ENGINE_GONE, stored};
 use super::starting::{How, launch};
-use super::{Here, driving, ending, fence, limits, preflight};
+use super::{RunContext, driving, ending, fence, limits, preflight};
 use crate::cli::ResumeArgs;
 use crate::commands;
 use crate::error::{CliError, code};
 use crate::output::CommandOutput;
 
-pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<CommandOutput, CliError> {
+pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> Result<CommandOutput, CliError> {
     if commands::caller().is_agent() {
-        // A kill that nobody carried out yet is one all the same.
-        ending::obey_marks(here);
+        // An agent must not resume a run that the user marked killed in the registry.
+        ending::apply_registry_kills(context);
     }
-    let (mut store, row) = here.find(&arguments.name)?;
+    let (mut store, row) = context.find(&arguments.name)?;
     let raises = arguments.max.is_some() || arguments.limits.is_given();
     fence::refuse_agent(&mut store, &row, raises)?;
     let (kind, name) = (row.plan.kind, row.plan.name.clone());
-    if here.is_driven(&row.run_id)? {
+    if context.is_driven(&row.run_id)? {
         let error = dispatcher::DriveError::Driven { name, pid: row.engine.map(|engine| engine.pid) };
         return Err(driving::refused(&row, error));
     }
-    // Its engine may have another home, or another store has the name now.
+    // Its engine may use another home, or a run in another store may hold the name.
     drop(driving::hold_name(&row)?);
     if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
-        let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
+        let message = format!("{kind} {name} was imported from an older tool, with its history only");
         return Err(CliError::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
     }
     if let Some(session) = pursuit::session_of(&row)
         && store.read().goal(&session)?.is_none()
     {
-        let message = format!("{kind} {name} cannot go on: its goal is gone");
+        let message = format!("cannot resume {kind} {name}: its goal no longer exists");
         return Err(CliError::new(code::WRONG_STATE, message, "start a new one: `steadfast run \"OBJECTIVE\"`"));
     }
-    // Its engine saved the end and died before it could show it: what is left to do is that, and to say how it ended.
-    let is_only_shown = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
-    if !is_only_shown {
-        preflight::check_rest(here, &row)?;
+    // Its engine saved the end and died before it published it. Only that is left to do.
+    let is_unpublished_end = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
+    if !is_unpublished_end {
+        preflight::check_rest(context, &row)?;
     }
     let row = change_limits(&mut store, row, arguments)?;
-    if is_only_shown {
+    let how = if arguments.detach { How::Detached } else { How::Foreground };
+    if is_unpublished_end {
         drop(store);
-        return launch(here, &row, if arguments.detach { How::Detached } else { How::Here });
+        return launch(context, &row, how);
     }
     if row.run.status == RunStatus::Running && arguments.max.is_none() {
-        // The engine died, and whatever it was asked to do with it.
+        // A stop request to the dead engine no longer counts.
         store.write(|db| db.request_stop(&row.run_id, None))?;
     } else {
         if row.run.status == RunStatus::Running {
             store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
         }
-        let engine = driving::engine_of(&here.paths)?;
+        let engine = driving::engine_of(&context.paths)?;
         dispatcher::reopen(&mut store, &engine, &row.run_id, arguments.max).map_err(|error| match error {
             dispatcher::DriveError::Store(StoreError::RunIsLive { .. }) => CliError::new(
                 code::WRONG_STATE,
@@ -67,7 +68,7 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<CommandOutpu
     }
     let row = stored(&store, &row.run_id)?;
     drop(store);
-    launch(here, &row, if arguments.detach { How::Detached } else { How::Here })
+    launch(context, &row, how)
 }
 
 fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, CliError> {

@@ -1,10 +1,14 @@
-//! Making a run of a plan: refused while one of that name lives, kept in the store, then driven here, in the
-//! background or in tmux.
+//! Creates a run from a plan and drives it: in this process, in the background or in tmux. Fails while a run of the same
+//! name is live.
 
 use std::path::PathBuf;
 
 use serde_json::json;
 use steadfast_app::action::ActionError;
+use steadfast_system::log;
+use steadfast_model::run::machine;
+use steadfast_model::run::{Plan, RunStatus};
+use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_engine::attempt::run_directory;
 use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::{Planned, dry_run};
@@ -16,17 +20,17 @@ use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::log;
 
 use super::finding::called;
-use super::{Here, detaching, driving, ending, preflight, view};
+use super::{RunContext, detaching, driving, ending, permissions, preflight, view};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
 
 /// The most bytes of `--input` files together.
 const MOST_INPUT: usize = 400_000;
 
-/// Who drives a new run.
+/// Where the engine of a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands) enum How {
-    Here,
+    Foreground,
     Detached,
     Tmux,
 }
@@ -40,60 +44,61 @@ pub(in crate::commands) struct NewRun {
     pub(in crate::commands) dry_run: bool,
 }
 
-/// Makes a run and lets it run. `besides` may add to the store what the run is never without.
+/// Creates a run and drives it. `besides` writes to the store in the same transaction.
 pub(in crate::commands) fn start(
-    here: &Here,
+    context: &RunContext,
     new: &NewRun,
     besides: impl FnOnce(Db<'_>) -> Result<(), ActionError>,
 ) -> Result<CommandOutput, CliError> {
     let mut plan = new.planned.plan.clone();
-    plan.limits.back_off_ms = here.paths.config.runs.back_off_ms.max(0);
+    plan.limits.back_off_ms = context.paths.config.runs.back_off_ms.max(0);
     if !new.planned.warnings.is_empty() {
-        output::note(&view::told(&new.planned.warnings));
+        output::note(&view::format_faults(&new.planned.warnings));
     }
     if new.dry_run {
-        return shown(new, &plan);
+        return dry_run_page(new, &plan);
     }
     if new.how == How::Tmux {
         detaching::refuse_taken_tmux(plan.kind, &plan.name)?;
     }
-    ending::obey_marks(here);
-    preflight::prepare(here, &mut plan, new.worktree)?;
-    // Nothing is made for a project whose files cannot be written.
-    let files = PublicFiles::open(&here.project, plan.kind, &plan.name)?;
+    ending::apply_registry_kills(context);
+    preflight::prepare(context, &mut plan, new.worktree)?;
+    // Fail before anything is created if the state files cannot be written.
+    let files = PublicFiles::open(&context.project, plan.kind, &plan.name)?;
     files.check(&plan)?;
-    let mut store = Store::open(&here.paths.store)?;
-    refuse_held(here, &store, &plan.name)?;
-    let home = &here.paths.home;
+    let mut store = Store::open(&context.paths.store)?;
+    refuse_name_in_other_store(context, &store, &plan.name)?;
+    let home = &context.paths.home;
     publish::keep_sources(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
-    let project = here.project_dir();
-    let run = machine::begin(&plan, here.now);
+    let project = context.project_dir();
+    let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {
-        let row = db.create_run(&new.run_id, &project, &plan, &run, here.now)?;
+        let row = db.create_run(&new.run_id, &project, &plan, &run, context.now)?;
         besides(db)?;
         Ok(row)
     });
     let row = match made {
         Ok(row) => row,
         Err(error) => {
-            // It was made a moment ago, and nobody knows of it.
+            // Nothing refers to the new directory yet.
             let _ = fs_err::remove_dir_all(run_directory(home, &new.run_id));
             return Err(match error {
-                ActionError::Store(StoreError::RunIsLive { .. }) => is_live(here, &store, &plan.name),
+                ActionError::Store(StoreError::RunIsLive { .. }) => name_in_use(context, &store, &plan.name),
                 other => other.into(),
             });
         }
     };
     drop(store);
-    if let Some(message) = preflight::not_in_worktrees(here, &plan, new.worktree) {
+    if let Some(message) = preflight::not_in_worktrees(context, &plan, new.worktree) {
         log::line(&run_directory(home, &new.run_id).join("engine.log"), &message);
         output::note(&message);
     }
-    launch(here, &row, new.how)
+    permissions::print_once(context, &row.plan);
+    launch(context, &row, new.how)
 }
 
-/// `--dry-run`: what would be done.
-fn shown(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
+/// `--dry-run`: the plan and its prompts.
+fn dry_run_page(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
     let inputs = new.inputs.as_deref().unwrap_or_default();
     let text = format!("{}\n(read from {})", dry_run::dry_run(plan, inputs)?.trim_end(), new.planned.file);
     let prompts: Vec<_> = dry_run::prompts(plan, inputs)?
@@ -113,60 +118,50 @@ fn shown(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
     Ok(CommandOutput { text, json, code: 0 })
 }
 
-/// Drives a run that is in the store.
-pub(super) fn launch(here: &Here, row: &RunRow, how: How) -> Result<CommandOutput, CliError> {
+pub(super) fn launch(context: &RunContext, row: &RunRow, how: How) -> Result<CommandOutput, CliError> {
     match how {
-        How::Here => driving::in_foreground(here, row),
-        How::Detached => detaching::detach(here, row),
-        How::Tmux => detaching::in_tmux(here, row),
+        How::Foreground => driving::in_foreground(context, row),
+        How::Detached => detaching::detach(context, row),
+        How::Tmux => detaching::in_tmux(context, row),
     }
 }
 
-/// Refuses a name that an engine with another store has in hand. What this store has, it tells better itself.
-fn refuse_held(here: &Here, store: &Store, name: &str) -> Result<(), CliError> {
-    let Some(holder) = files::holder(&here.project, here.kind, name)? else { return Ok(()) };
+/// Fails if an engine with another store holds the name. For runs of this store, `create_run` fails with more detail.
+fn refuse_name_in_other_store(context: &RunContext, store: &Store, name: &str) -> Result<(), CliError> {
+    let Some(holder) = files::holder(&context.project, context.kind, name)? else { return Ok(()) };
     let is_ours = match &holder.run_id {
         Some(run_id) => store.read().run(run_id)?.is_some(),
         None => false,
     };
-    if is_ours { Ok(()) } else { Err(driving::running_elsewhere(here.kind, name, &holder)) }
+    if is_ours { Ok(()) } else { Err(driving::running_elsewhere(context.kind, name, &holder)) }
 }
 
-/// Why a second run of a name is refused, with what can be done about the first.
-fn is_live(here: &Here, store: &Store, name: &str) -> CliError {
-    let kind = here.kind;
-    let row = store.read().newest_run(&here.project_dir(), kind, name).ok().flatten();
+/// The error for a second live run of a name, with what can be done about the first.
+fn name_in_use(context: &RunContext, store: &Store, name: &str) -> CliError {
+    let kind = context.kind;
+    let row = store.read().newest_run(&context.project_dir(), kind, name).ok().flatten();
     let row = row.filter(|row| row.run.status == RunStatus::Running);
-    let is_driven = row.as_ref().is_some_and(|row| here.is_driven(&row.run_id).unwrap_or(true));
-    if let Some(row) = row.as_ref().filter(|_| !is_driven) {
-        if here.is_live(row).unwrap_or(true) {
-            return CliError::new(
-                code::WRONG_STATE,
-                format!("{} is starting", called(kind, name)),
-                format!("`steadfast {kind} attach {name}` watches it; or choose another name"),
-            );
-        }
-        return CliError::new(
-            code::WRONG_STATE,
-            format!("{} has not ended, but its engine is gone", called(kind, name)),
-            format!("`steadfast {kind} resume {name}` goes on with it, `kill {name}` ends it; or choose another name"),
-        );
-    }
-    let pid = row.and_then(|row| row.engine).map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
-    CliError::new(
-        code::WRONG_STATE,
-        format!("{} is running already{pid}", called(kind, name)),
-        format!("`steadfast {kind} attach {name}` watches it, `kill {name}` ends it; or choose another name"),
-    )
+    let is_driven = row.as_ref().is_none_or(|row| context.is_driven(&row.run_id).unwrap_or(true));
+    let is_live = row.as_ref().is_none_or(|row| context.is_live(row).unwrap_or(true));
+    let (state, verbs) = if is_driven {
+        let pid = row.and_then(|row| row.engine).map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
+        (format!("is already running{pid}"), format!("attach {name}` watches it, `kill {name}` ends it"))
+    } else if is_live {
+        ("is starting".to_owned(), format!("attach {name}` watches it"))
+    } else {
+        let verbs = format!("resume {name}` resumes it, `kill {name}` ends it");
+        ("has not ended, but its engine is gone".to_owned(), verbs)
+    };
+    let hint = format!("`steadfast {kind} {verbs}; or choose another name");
+    CliError::new(code::WRONG_STATE, format!("{} {state}", called(kind, name)), hint)
 }
 
-/// The text of `--input` files: one as it is, several under their names.
+/// The text of `--input` files: one file as it is, several with their names as headings.
 pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<String>, CliError> {
     let mut parts = Vec::new();
     for path in files {
-        let bytes = fs_err::read(path).map_err(|error| {
-            CliError::new(code::USAGE, error.to_string(), "--input FILE, a text file that can be read")
-        })?;
+        let bytes = fs_err::read(path)
+            .map_err(|error| CliError::new(code::USAGE, error.to_string(), "--input takes a readable text file"))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         parts.push((name, String::from_utf8_lossy(&bytes).into_owned()));
     }
@@ -180,12 +175,8 @@ pub(in crate::commands) fn inputs_text(files: &[PathBuf]) -> Result<Option<Strin
         }
     };
     if text.len() > MOST_INPUT {
-        let message = format!("the input has {} bytes, and {MOST_INPUT} are the most", text::thousands(len(&text)));
+        let message = format!("input is {} bytes; the maximum is {MOST_INPUT}", text.len());
         return Err(CliError::new(code::USAGE, message, "name the file in the prompt instead: agents read files"));
     }
     Ok(Some(text))
-}
-
-fn len(text: &str) -> i64 {
-    i64::try_from(text.len()).unwrap_or(i64::MAX)
 }

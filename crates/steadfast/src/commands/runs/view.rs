@@ -1,8 +1,17 @@
-//! How runs are shown: the table of `list`, the page of `status` (`view/status.rs`), and the JSON behind both.
+//! Shows runs: the table of `list`, the page of `status` (`view/status.rs`), and entries of the registry that a user
+//! wrote by hand. The values come from `overview::runs`.
 
 mod status;
 
+use std::collections::BTreeSet;
+
+use serde::Serialize;
 use serde_json::{Value, json};
+use steadfast_model::clock;
+use steadfast_app::overview::runs::{EntryView, ListedRun, RunList, RunView, is_starting};
+use steadfast_model::run::RunStatus;
+use steadfast_store::RunFilter;
+use steadfast_model::text;
 use steadfast_engine::files::{self, RegistryEntry};
 use steadfast_engine::plan::{Fault, Level};
 use steadfast_model::clock;
@@ -10,177 +19,163 @@ use steadfast_model::run::RunStatus;
 use steadfast_model::text;
 use steadfast_store::{RunFilter, RunLine};
 
-use super::Here;
-use super::finding::is_starting;
+use super::RunContext;
 use crate::error::CliError;
-use crate::output::{CommandOutput, columns};
+use crate::output::{self, CommandOutput, columns};
 
-pub(super) use status::{status, status_json, status_text};
+pub(super) use status::{show_status, status};
 
 const MOST_RUNS: usize = 1_000;
+const HEADS: [&str; 7] = ["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];
 
-fn dollars(micros: i64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "amounts of money are far below 2^53 millionths")]
-    let micros = micros as f64;
-    micros / 1_000_000.0
+/// Answers with JSON or text. JSON is written at once, without a [`Value`] in between: histories are long.
+fn answer(
+    context: &RunContext,
+    view: &impl Serialize,
+    code: u8,
+    text: impl FnOnce() -> String,
+) -> Result<CommandOutput, CliError> {
+    if context.json {
+        output::write_json(view).map_err(|error| CliError::unwritten(&error))?;
+        return Ok(CommandOutput { code, ..CommandOutput::default() });
+    }
+    Ok(CommandOutput { text: text(), code, ..CommandOutput::default() })
 }
 
-pub(super) fn list(here: &Here, all: bool) -> Result<CommandOutput, CliError> {
-    let project = here.project_dir();
-    let mut lines = Vec::new();
-    if let Some(store) = here.existing_store()? {
+pub(super) fn list(context: &RunContext, all: bool) -> Result<CommandOutput, CliError> {
+    let project = context.project_dir();
+    let mut runs = Vec::new();
+    if let Some(store) = context.existing_store()? {
         let filter = RunFilter {
             project_dir: (!all).then_some(project.as_str()),
-            kind: Some(here.kind),
+            kind: Some(context.kind),
             ..RunFilter::default()
         };
-        lines = store.read().runs(filter, MOST_RUNS)?;
-    }
-    if !all {
-        // An earlier run of the same name is history; the name means the newest.
-        let mut seen = std::collections::BTreeSet::new();
-        lines.retain(|line| seen.insert(line.name.clone()));
-    }
-    let mut rows = Vec::new();
-    let mut objects = Vec::new();
-    for line in &lines {
-        let is_starting = is_starting(line.status, line.engine, line.updated_at_ms, clock::now());
-        let is_live = line.status == RunStatus::Running && (is_starting || here.is_driven(&line.run_id)?);
-        objects.push(line_json(line, is_live));
-        rows.push(line_row(line, is_live, all));
-    }
-    for entry in by_hand(here, &lines) {
-        objects.push(entry_json(here, &entry));
-        rows.push(entry_row(here, &entry, all));
-    }
-    let text = if rows.is_empty() {
-        let up = here.go_up();
-        format!(
-            "no {}s here yet\nstart one: steadfast {0} run …; `steadfast {0} types` shows what there is{up}",
-            here.kind
-        )
-    } else {
-        let mut heads = vec!["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];
-        if all {
-            heads.push("PROJECT");
+        // Without --all, a name means its newest run only.
+        let mut seen = BTreeSet::new();
+        for line in store.read().runs(filter, MOST_RUNS)? {
+            if all || seen.insert(line.name.clone()) {
+                let is_starting = is_starting(line.status, line.engine, line.updated_at_ms, clock::now());
+                let is_live = line.status == RunStatus::Running && (is_starting || context.is_driven(&line.run_id)?);
+                runs.push(RunView::new(line, is_live));
+            }
         }
-        let is_gone = |(line, object): (&RunLine, &Value)| is_gone(line.status, object["live"] == json!(true));
-        let kind = here.kind;
-        let advice = "\n\nthe engine of a run marked `gone` died";
-        let advice = format!("{advice}: `steadfast {kind} resume NAME` goes on, `kill NAME` ends it");
-        let is_told = lines.iter().zip(&objects).any(is_gone);
-        table(&heads, &rows) + if is_told { &advice } else { "" }
+    }
+    let entries = manual_entries(context, &runs);
+    let runs = runs.into_iter().map(ListedRun::Run).chain(entries.into_iter().map(ListedRun::Entry)).collect();
+    let list = RunList { runs };
+    answer(context, &list, 0, || list_text(context, &list, all))
+}
+
+fn list_text(context: &RunContext, list: &RunList, all: bool) -> String {
+    let kind = context.kind;
+    if list.runs.is_empty() {
+        let hint = context.project_above_hint();
+        return format!(
+            "no {kind}s here yet\nstart one: steadfast {kind} run …; list types: steadfast {kind} types{hint}"
+        );
+    }
+    let row = |run: &ListedRun| {
+        let (mut row, project) = match run {
+            ListedRun::Run(run) => (run_row(run), run.project.clone()),
+            ListedRun::Entry(entry) => (entry_row(entry), context.project_dir()),
+        };
+        row.extend(all.then_some(project));
+        row
     };
-    Ok(CommandOutput { text, json: json!({"runs": objects}), code: 0 })
+    let rows: Vec<Vec<String>> = list.runs.iter().map(row).collect();
+    let heads: Vec<&str> = HEADS.into_iter().chain(all.then_some("PROJECT")).collect();
+    let text = table(&heads, &rows);
+    if !list.runs.iter().any(|run| matches!(run, ListedRun::Run(run) if run.is_orphaned())) {
+        return text;
+    }
+    let advice = format!("`steadfast {kind} resume NAME` resumes it, `kill NAME` ends it");
+    format!("{text}\n\nthe engine of a run marked `gone` died: {advice}")
 }
 
-fn is_gone(status: RunStatus, is_live: bool) -> bool {
-    status == RunStatus::Running && !is_live
+fn run_row(run: &RunView) -> Vec<String> {
+    vec![
+        run.name.clone(),
+        run.title.clone(),
+        status_text(run),
+        format!("{}/{}", run.iteration, run.max_iterations),
+        text::short_number(run.tokens),
+        text::usd(run.cost.0),
+        clock::to_local(run.started_at.0),
+    ]
 }
 
-/// Entries of the registry that no run of ours stands behind. They are shown as they are.
-fn by_hand(here: &Here, lines: &[RunLine]) -> Vec<RegistryEntry> {
-    // Who cannot read the registry still sees the store.
-    let entries = files::registry(&here.project).unwrap_or_default();
+fn status_text(run: &RunView) -> String {
+    let status = run.status.to_string();
+    let reason = run.reason.as_deref().map(|reason| text::headline(reason, 60)).filter(|reason| *reason != status);
+    match reason {
+        _ if run.is_orphaned() => "gone (was running)".to_owned(),
+        _ if run.is_live && run.is_stop_requested => "running (stopping)".to_owned(),
+        Some(reason) => format!("{status} ({reason})"),
+        None => status,
+    }
+}
+
+/// Entries of the registry without a run of ours, shown as they are.
+fn manual_entries(context: &RunContext, runs: &[RunView]) -> Vec<EntryView> {
+    // A registry that cannot be read must not hide the store.
+    let entries = files::registry(&context.project).unwrap_or_default();
     let is_ours = |entry: &RegistryEntry| {
-        entry.run_id.is_some() || lines.iter().any(|line| files::registry_key(line.kind, &line.name) == entry.key)
+        entry.run_id.is_some() || runs.iter().any(|run| files::registry_key(run.kind, &run.name) == entry.key)
     };
-    entries.into_iter().filter(|entry| entry.kind == Some(here.kind) && !is_ours(entry)).collect()
+    let wanted = entries.into_iter().filter(|entry| entry.kind == Some(context.kind) && !is_ours(entry));
+    wanted.map(|entry| entry_view(context, entry)).collect()
 }
 
-/// The entry of a name that no run of ours stands behind.
-pub(super) fn entry_by_hand(here: &Here, name: &str) -> Option<RegistryEntry> {
-    let key = files::registry_key(here.kind, name);
-    by_hand(here, &[]).into_iter().find(|entry| entry.key == key)
-}
-
-/// The page of an entry that somebody wrote by hand.
-pub(super) fn entry_page(here: &Here, entry: &RegistryEntry) -> CommandOutput {
-    let heads = ["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];
-    let mut text = table(&heads, &[entry_row(here, entry, false)]);
-    if let Some(note) = &entry.note {
-        text = format!("{text}\nnote: {}", text::headline(note, 200));
+fn entry_view(context: &RunContext, entry: RegistryEntry) -> EntryView {
+    let prefix = format!("{}-", context.kind);
+    EntryView {
+        name: text::headline(entry.key.strip_prefix(&prefix).unwrap_or(&entry.key), 64),
+        kind: context.kind,
+        status: entry.status,
+        iteration: None,
+        max_iterations: entry.max_iterations,
+        title: entry.title,
+        started_at: entry.started_at,
+        completed_at: None,
+        reason: entry.note,
+        tokens: None,
+        cost_usd: None,
+        pid: None,
+        is_live: false,
+        by_hand: true,
+        history: None,
     }
-    let mut json = entry_json(here, entry);
-    // Nothing is known of what it did.
-    json["history"] = json!([]);
-    CommandOutput { text, json, code: 0 }
 }
 
-fn name_of(here: &Here, entry: &RegistryEntry) -> String {
-    let prefix = format!("{}-", here.kind);
-    text::headline(entry.key.strip_prefix(&prefix).unwrap_or(&entry.key), 64)
+/// The entry of a name that has no run of ours.
+pub(super) fn manual_entry(context: &RunContext, name: &str) -> Option<EntryView> {
+    let key = files::registry_key(context.kind, name);
+    let entry = files::registry(&context.project).ok()?.into_iter().find(|entry| entry.key == key)?;
+    (entry.kind == Some(context.kind) && entry.run_id.is_none()).then(|| entry_view(context, entry))
 }
 
-fn entry_json(here: &Here, entry: &RegistryEntry) -> Value {
-    json!({
-        "name": name_of(here, entry), "kind": here.kind, "status": entry.status, "iteration": null,
-        "max_iterations": entry.max_iterations, "type": entry.title, "started_at": entry.started_at, "completed_at": null, "reason": entry.note,
-        "tokens": null, "cost_usd": null, "pid": null, "live": false, "by_hand": true,
+pub(super) fn show_entry(context: &RunContext, entry: EntryView) -> Result<CommandOutput, CliError> {
+    let entry = EntryView { history: Some(Vec::new()), ..entry };
+    answer(context, &entry, 0, || {
+        let note = entry.reason.as_deref().map(|note| format!("\nnote: {}", text::headline(note, 200)));
+        table(&HEADS, &[entry_row(&entry)]) + &note.unwrap_or_default()
     })
 }
 
-fn entry_row(here: &Here, entry: &RegistryEntry, all: bool) -> Vec<String> {
+fn entry_row(entry: &EntryView) -> Vec<String> {
     let dash = || "-".to_owned();
-    let started = entry.started_at.as_deref().and_then(clock::parse_rfc3339).map_or_else(dash, clock::to_local);
-    let status = format!("{} (entered by hand)", text::headline(&entry.status, 30));
-    let title = entry.title.as_deref().map_or_else(dash, |title| text::headline(title, 40));
-    let most = entry.max_iterations.map_or_else(dash, |most| format!("-/{most}"));
-    let mut row = vec![name_of(here, entry), title, status, most, dash(), dash(), started];
-    if all {
-        row.push(here.project_dir());
-    }
-    row
+    vec![
+        entry.name.clone(),
+        entry.title.as_deref().map_or_else(dash, |title| text::headline(title, 40)),
+        format!("{} (entered by hand)", text::headline(&entry.status, 30)),
+        entry.max_iterations.map_or_else(dash, |most| format!("-/{most}")),
+        dash(),
+        dash(),
+        entry.started_at.as_deref().and_then(clock::parse_rfc3339).map_or_else(dash, clock::to_local),
+    ]
 }
 
-fn line_json(line: &RunLine, is_live: bool) -> Value {
-    json!({
-        "name": line.name,
-        "kind": line.kind,
-        "status": line.status,
-        "iteration": line.iterations,
-        "max_iterations": line.max_iterations,
-        "started_at": clock::to_rfc3339(line.started_at_ms),
-        "completed_at": line.completed_at_ms.map(clock::to_rfc3339),
-        "reason": line.reason,
-        "tokens": line.tokens,
-        "cost_usd": dollars(line.cost_micros),
-        "pid": line.engine.filter(|_| is_live).map(|engine| engine.pid),
-        "live": is_live,
-        "type": line.title,
-        "stage": line.stage,
-        "project": line.project_dir,
-        "run_id": line.run_id,
-    })
-}
-
-fn line_row(line: &RunLine, is_live: bool, all: bool) -> Vec<String> {
-    let mut row = vec![
-        line.name.clone(),
-        line.title.clone(),
-        status_words(line.status, line.reason.as_deref(), is_live, line.is_stop_requested),
-        format!("{}/{}", line.iterations, line.max_iterations),
-        text::short_number(line.tokens),
-        text::usd(line.cost_micros),
-        clock::to_local(line.started_at_ms),
-    ];
-    if all {
-        row.push(line.project_dir.clone());
-    }
-    row
-}
-
-fn status_words(status: RunStatus, reason: Option<&str>, is_live: bool, is_stopping: bool) -> String {
-    let reason = reason.map(|reason| text::headline(reason, 60)).filter(|reason| *reason != status.to_string());
-    match (status, reason) {
-        (RunStatus::Running, _) if !is_live => "gone (was running)".to_owned(),
-        (RunStatus::Running, _) if is_stopping => "running (stopping)".to_owned(),
-        (status, Some(reason)) => format!("{status} ({reason})"),
-        (status, None) => status.to_string(),
-    }
-}
-
-/// A table with its heads.
 fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
     columns(&[&[heads], rows].concat())
@@ -198,7 +193,7 @@ pub(in crate::commands) fn faults_json(faults: &[Fault]) -> Value {
     json!(list)
 }
 
-/// Faults of a definition for people.
-pub(in crate::commands) fn told(faults: &[Fault]) -> String {
+/// Faults of a definition for a terminal.
+pub(in crate::commands) fn format_faults(faults: &[Fault]) -> String {
     faults.iter().map(|fault| text::printable(&fault.to_string())).collect::<Vec<_>>().join("\n")
 }

@@ -64,7 +64,7 @@ fn a_name_has_one_engine_whatever_the_store() {
     let before = world.entry("loop-one");
     let agent = world.agent(COUNTING);
     for refused in elsewhere(&world, &["loop", "run", "once", "one", "--agent", &agent]) {
-        let told = refused.fails_with(3, "loop one is running already, from another store").stderr.clone();
+        let told = refused.fails_with(3, "loop one is already running, from another store").stderr.clone();
         assert!(told.contains(&format!("`kill {pid}`")), "{told}");
     }
     for cleaned in elsewhere(&world, &["loop", "cleanup"]) {
@@ -140,7 +140,7 @@ fn an_entry_made_by_hand_is_marked_as_such() {
     let registry = json!({"sessions": {"loop-hand": {"type": "loop", "status": "running"}}});
     world.write(&world.claude("loop-sessions.json"), &registry.to_string());
     for verb in ["attach", "logs", "resume"] {
-        world.run(&["loop", verb, "hand"]).fails_with(2, "loop hand is an entry that was made by hand (running)");
+        world.run(&["loop", verb, "hand"]).fails_with(2, "loop hand was entered by hand (running) and has no run");
     }
     assert_eq!(world.status("loop", "hand")["history"], json!([]));
 }

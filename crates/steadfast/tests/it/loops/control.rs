@@ -69,7 +69,7 @@ fn leaving_an_attached_run_does_not_end_it() {
     signal(&attached.child, Signal::INT);
     let output = attached.wait();
     assert_eq!(output.code, 0, "{output:?}");
-    assert!(output.stderr.contains("detached; loop open goes on"), "{output:?}");
+    assert!(output.stderr.contains("detached; loop open is still running"), "{output:?}");
     assert_eq!(world.status("loop", "open")["live"], json!(true));
     world.run(&["loop", "kill", "open"]).succeeds();
 }
@@ -85,7 +85,7 @@ fn ctrl_c_stops_agent_and_run_with_exit_130_and_a_hint() {
         signal(&run, by);
         let output = wait(run);
         assert_eq!(output.code, 130, "{name}: {output:?}");
-        assert!(output.stderr.contains("hint: `steadfast loop resume open` goes on"), "{output:?}");
+        assert!(output.stderr.contains("hint: `steadfast loop resume open` resumes it"), "{output:?}");
         assert!(!is_alive(&agent), "{name}");
         let state = world.json("loop-state-open.json");
         assert_eq!((&state["status"], &state["reason"]), (&json!("killed"), &json!("interrupted")), "{name}");
@@ -149,7 +149,7 @@ fn a_second_engine_for_a_name_is_refused_with_a_hint() {
     world.loop_type("open", "completion: {promise: NEVER}");
     world.loop_run(&["open", "one"], ENDLESS, &["-d"]).succeeds();
     let again = world.loop_run(&["open", "one"], ENDLESS, &[]);
-    let hint = again.fails_with(3, "loop one is running already (pid ").stderr.clone();
+    let hint = again.fails_with(3, "loop one is already running (pid ").stderr.clone();
     assert!(hint.contains("loop attach one") && hint.contains("kill one") && hint.contains("another name"), "{hint}");
     world.run(&["loop", "resume", "one"]).fails_with(3, "is driven by another process");
     world.run(&["loop", "kill", "one"]).succeeds();
@@ -275,7 +275,9 @@ fn resume_without_the_agents_program_changes_nothing() {
     assert_eq!(world.run(&["loop", "run", "open", "--max", "1", "--agent", "./a.sh"]).code, 5);
     let before = world.status("loop", "open");
     std::fs::remove_file(&agent).unwrap();
-    world.run(&["loop", "resume", "open", "--max", "3", "--usd", "5"]).fails_with(4, "is not there or not executable");
+    world
+        .run(&["loop", "resume", "open", "--max", "3", "--usd", "5"])
+        .fails_with(4, "does not exist or is not executable");
     assert_eq!(world.status("loop", "open"), before);
 }
 
@@ -285,7 +287,7 @@ fn a_registry_key_is_accepted_as_a_name_and_a_subdirectory_gets_a_hint() {
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     world.loop_run(&["once", "a"], "echo fine", &[]).succeeds();
     assert_eq!(world.status("loop", "loop-a")["name"], json!("a"));
-    world.run(&["loop", "status", "pipeline-a"]).fails_with(2, "there is no loop named pipeline-a");
+    world.run(&["loop", "status", "pipeline-a"]).fails_with(2, "no loop named pipeline-a");
     std::fs::create_dir(world.in_project("deep")).unwrap();
     let project = std::fs::canonicalize(world.env.project()).unwrap();
     let up = format!("a project is further up: `cd {}` first", project.display());

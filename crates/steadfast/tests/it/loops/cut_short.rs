@@ -153,7 +153,7 @@ fn logs_report_when_they_show_less_than_requested() {
     world.loop_run(&["once"], "yes a line of output | head -c 3000000", &[]).succeeds();
     let output = world.run(&["loop", "logs", "once", "-n", "1000000"]);
     assert!(
-        output.succeeds().stderr.contains("only the last 1 MiB are shown; the whole output is in /"),
+        output.succeeds().stderr.contains("only the last 1 MiB are read; the whole output is in /"),
         "{}",
         output.stderr
     );

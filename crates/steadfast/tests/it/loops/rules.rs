@@ -122,7 +122,7 @@ fn a_daily_cap_covers_all_loops_and_goals() {
     assert_eq!((&goal["status"], &goal["paused_reason"]), (&json!("paused"), &json!("cost_cap")));
     let output = world.run(&["loop", "resume", "m"]);
     assert_eq!(output.code, 5, "still: {output:?}");
-    assert!(output.stdout.contains("once the cap of the day"), "{output:?}");
+    assert!(output.stdout.contains("once the daily or weekly cap"), "{output:?}");
     let path = world.env.home().join("config.toml");
     std::fs::write(&path, std::fs::read_to_string(&path).unwrap().replace("= 1.0", "= 2.0")).unwrap();
     let output = world.run(&["loop", "resume", "m", "--json"]);

@@ -1,5 +1,7 @@
 //! Hostile names, links, outputs and repository definitions.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use serde_json::json;
 
 use crate::runs::{COUNTING, World};
@@ -137,7 +139,7 @@ fn a_definition_that_shadows_another_needs_trust_until_it_changes() {
     world.loop_type_in(&folder, "fix", "completion: {command: 'touch ran; true'}");
     let run = |more: &[&str]| world.loop_run(&["fix"], "true", more);
     let told = run(&[]).fails_with(3, "runs commands (`touch ran; true`)").stderr.clone();
-    assert!(told.contains("takes the place of another loop of that name") && told.contains("--trust"), "{told}");
+    assert!(told.contains("shadows another loop of that name") && told.contains("--trust"), "{told}");
     assert!(!world.in_project("ran").exists());
     run(&["--dry-run"]).succeeds();
     run(&["--trust"]).succeeds();
@@ -203,4 +205,37 @@ fn the_agent_of_a_run_cannot_raise_limits_and_no_agent_can_trust() {
     world.loop_type_in(&world.claude("loops"), "work", "completion: {command: 'true'}");
     let mut command = world.env.command(&["loop", "run", "work", "--agent", "true", "--trust"]);
     crate::env::finish(command.env("CLAUDECODE", "1"), b"").fails_with(3, "an agent may not trust commands");
+}
+
+#[test]
+fn the_first_run_in_a_project_prints_what_its_agents_may_do() {
+    let world = World::new();
+    world.loop_type("once", "completion: fixed-n\nruns: 1");
+    let (bin, argv) = (world.env.path("bin"), world.env.path("argv"));
+    let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\nexit 1\n", argv.display());
+    world.write(&bin.join("claude"), &script);
+    std::fs::set_permissions(bin.join("claude"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let run = |arguments: &[&str]| crate::env::finish(world.env.command(arguments).env("PATH", &path), b"").stderr;
+    let may_do_all = "claude may run any command and change any file without asking (--dangerously-skip-permissions)";
+
+    let first = run(&["run", "make it so", "--max", "1"]);
+    assert!(first.contains(may_do_all) && first.contains("`permission_flags` in "), "{first}");
+    let argv = std::fs::read_to_string(argv).unwrap();
+    assert!(argv.lines().any(|word| word == "--dangerously-skip-permissions"), "the note says what is done: {argv}");
+    assert!(!run(&["run", "make it so", "--max", "1"]).contains("may"));
+    assert!(!run(&["loop", "run", "once"]).contains("may"));
+
+    let other_agent = world.loop_run(&["once"], COUNTING, &[]).stderr;
+    assert!(other_agent.contains("a command given as agent may do everything that you may do"), "{other_agent}");
+    let config = world.env.home().join("config.toml");
+    let flags = "[agents.claude]\npermission_flags = [\"--permission-mode\", \"plan\"]\n";
+    std::fs::write(&config, std::fs::read_to_string(&config).unwrap() + flags).unwrap();
+    let other_flags = run(&["loop", "run", "once"]);
+    assert!(other_flags.contains("may do what your `permission_flags` allow: --permission-mode plan"), "{other_flags}");
+
+    for verb in [&["run"][..], &["loop", "run"], &["pipeline", "run"]] {
+        let help = world.run(&[verb, &["--help"]].concat()).stdout;
+        assert!(help.contains("--dangerously-skip-permissions") && help.contains("permission_flags"), "{help}");
+    }
 }

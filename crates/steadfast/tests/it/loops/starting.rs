@@ -51,9 +51,9 @@ fn missing_requirements_are_reported_before_the_start() {
         (&["once"][..], "no `claude` on PATH"),
         (&["once", "--agent", "codex"], "no `codex` on PATH"),
         (&["once", "--agent", "steadfast-none x"], "no `steadfast-none` on PATH"),
-        (&["once", "--agent", "./none.sh"], "`./none.sh` is not there"),
+        (&["once", "--agent", "./none.sh"], "`./none.sh` does not exist"),
         (&["once", "--agent", "/bin/sh", "--worktree"], "not in a git repository"),
-        (&["tasks", "--agent", "/bin/sh"], "the checklist `TODO.md` is not there"),
+        (&["tasks", "--agent", "/bin/sh"], "checklist `TODO.md` does not exist"),
         (&["beads", "--agent", "/bin/sh"], "no `bd` on PATH"),
     ] {
         let mut command = world.env.command(&[&["loop", "run"], arguments].concat());
@@ -87,7 +87,7 @@ fn failing_checks_are_reported() {
     assert_eq!(output.code, 5, "{output:?}");
     for shown in [&output.stderr, &world.run(&["loop", "status", "t"]).stdout] {
         assert!(shown.contains("; not yet: 1 of 2 boxes are ticked"), "{shown}");
-        assert!(shown.contains("; cannot be told: the checklist cannot be read"), "{shown}");
+        assert!(shown.contains("; unknown: the checklist cannot be read"), "{shown}");
     }
 }
 
@@ -119,7 +119,7 @@ fn an_entry_made_by_hand_is_shown_and_can_be_killed() {
     let entry = world.entry("loop-hand");
     assert_eq!((&entry["status"], &entry["mine"]), (&json!("killed"), &json!(1)));
     assert!(entry["killed_at"].is_string(), "{entry}");
-    world.run(&["loop", "kill", "hand"]).fails_with(2, "made by hand (killed)");
+    world.run(&["loop", "kill", "hand"]).fails_with(2, "entered by hand (killed)");
 }
 
 #[test]

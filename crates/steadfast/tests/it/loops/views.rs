@@ -31,7 +31,9 @@ fn without_a_terminal_progress_is_one_line_per_event() {
     let output = world.loop_run(&["two"], script, &[]);
     let expected = "iteration 1/2 started\niteration 1/2 done (0 tokens, $0.0000): did 1\niteration 2/2 started\n\
                     iteration 2/2 done (0 tokens, $0.0000): did 2\nloop two completed: fixed-n\n";
-    assert_eq!(output.succeeds().stderr, expected);
+    let (note, events) = output.succeeds().stderr.split_once("that you may do\n").unwrap();
+    assert!(note.starts_with("note: what agents may do in this project (printed once):\n"), "{note}");
+    assert_eq!(events, expected);
     assert!(output.stdout.starts_with("loop two (two): completed (fixed-n)\niteration 2/2 · "), "{output:?}");
 }
 
@@ -85,7 +87,10 @@ fn every_fault_of_a_definition_is_reported_with_its_line() {
     assert_eq!((&json["valid"], &json["faults"][0]["line"]), (&json!(false), &json!(4)));
     let run = world.run(&["pipeline", "run", "bad.yaml"]);
     assert_eq!(run.code, 1);
-    assert!(run.stderr.contains("bad.yaml:6: error") && run.stderr.contains("cannot be run: 2 errors"), "{run:?}");
+    assert!(
+        run.stderr.contains("bad.yaml:6: error") && run.stderr.contains("cannot run bad.yaml: 2 errors"),
+        "{run:?}"
+    );
 }
 
 #[test]

@@ -62,6 +62,33 @@ fn an_extension_resumes_only_goals_stopped_by_that_limit() {
 }
 
 #[test]
+fn a_refused_extension_shows_the_amounts_as_people_read_them() {
+    let spent = goal_in(GoalStatus::BudgetLimited, None);
+    let tokens = Goal { tokens_used: 1_200, ..limited(Axis::Tokens, 1_000, spent.clone()) };
+    let money = Goal { cost_micros: 2_000_000, ..limited(Axis::Usd, 1_000_000, spent) };
+    let hours = Goal {
+        time_used_seconds: 7_200,
+        ..limited(Axis::Hours, HOUR, paused(PausedReason::WallClockCap))
+    };
+    for (before, add, shown) in [
+        (tokens, add_tokens(100), "1,200 of 1,100 tokens"),
+        (money, add_usd(500_000), "$2.00 of $1.50"),
+        (hours, add_seconds(1_800), "2h00m of 1h30m"),
+    ] {
+        let refusal = extend(&before, add, NOW).unwrap_err();
+        assert_eq!(refusal.to_string(), format!("not enough, even then: {shown}"));
+    }
+}
+
+#[test]
+fn extending_a_goal_paused_by_the_caps_over_all_goals_does_not_resume_it() {
+    let before = paused(PausedReason::CostCap);
+    for add in [add_tokens(1), add_turns(1), add_seconds(1), add_usd(1)] {
+        assert_eq!(outcome(&before, &extend(&before, add, NOW)), "same", "{add:?}");
+    }
+}
+
+#[test]
 fn several_limits_are_raised_at_once_and_logged_as_one() {
     let before = Goal {
         continuations_used: 3,
