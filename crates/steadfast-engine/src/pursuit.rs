@@ -11,7 +11,7 @@ use steadfast_core::goal::{Actor, GoalStatus, change};
 use steadfast_core::host::Host;
 use steadfast_core::host::process::{self, ProcessId};
 use steadfast_core::run::name;
-use steadfast_core::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunStatus, Stopping};
+use steadfast_core::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunReason, RunStatus, Stopping};
 use steadfast_core::store::{Origin, RunRow, Session, Store, StoreError, Verification};
 use steadfast_core::text;
 
@@ -161,10 +161,12 @@ impl Pursuit {
         let goal = self.store.read().goal(&self.session_id).ok().flatten()?;
         let (status, reason) = match goal.status {
             GoalStatus::Active => return None,
-            GoalStatus::Complete => (RunStatus::Completed, "goal_completed"),
-            GoalStatus::Abandoned => (RunStatus::Killed, "goal_abandoned"),
-            GoalStatus::Paused | GoalStatus::Blocked | GoalStatus::BudgetLimited => (RunStatus::Killed, "goal_paused"),
+            GoalStatus::Complete => (RunStatus::Completed, RunReason::GoalCompleted),
+            GoalStatus::Abandoned => (RunStatus::Killed, RunReason::GoalAbandoned),
+            GoalStatus::Paused | GoalStatus::Blocked | GoalStatus::BudgetLimited => {
+                (RunStatus::Killed, RunReason::GoalPaused)
+            }
         };
-        Some(Stopping { status, reason: reason.to_owned() })
+        Some(Stopping { status, reason: reason.into() })
     }
 }

@@ -4,11 +4,11 @@
 use std::time::Instant;
 
 use steadfast_core::goal::limit::SharedSpend;
-use steadfast_core::run::{AttemptUsage, RunEvent, RunStatus, Stopping};
+use steadfast_core::run::{AttemptUsage, RunEvent, RunReason, RunStatus, Stopping};
 use steadfast_core::spend::{self, Spend};
 use steadfast_core::{clock, log};
 
-use super::{Dispatcher, DriveError, INTERRUPTED};
+use super::{Dispatcher, DriveError};
 
 impl Dispatcher<'_> {
     /// What all goals and runs spend together counts before the next agent starts, with what this attempt used.
@@ -59,7 +59,7 @@ impl Dispatcher<'_> {
             }
             return Ok(());
         }
-        let stopping = Stopping { status: RunStatus::Killed, reason: INTERRUPTED.to_owned() };
+        let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::Interrupted.into() };
         self.apply(RunEvent::StopRequested(stopping))
     }
 }

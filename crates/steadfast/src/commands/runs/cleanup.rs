@@ -19,7 +19,7 @@ use steadfast_engine::processes;
 use steadfast_engine::publish::Publisher;
 use steadfast_engine::worktree;
 
-use super::finding::{ENGINE_GONE, called, is_starting};
+use super::finding::{called, is_starting};
 use super::{Here, logs};
 use crate::cli::RunCleanupArgs;
 use crate::failure::Failure;
@@ -141,7 +141,7 @@ fn clean_orphan(
     if line.status == RunStatus::Running {
         report.zombies.push(files::registry_key(line.kind, &line.name));
         if !dry_run {
-            let row = store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
+            let row = store.write(|db| db.mark_orphan(&row, clock::now()))?;
             show(here, &row)?;
         }
     }
@@ -151,11 +151,11 @@ fn clean_orphan(
 /// Agents whose engine is gone and that nobody will wait for.
 fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) -> Result<(), Failure> {
     let grace = Duration::from_millis(here.paths.config.runs.grace_ms);
-    for flight in &row.run.flights {
-        let attempt = Attempt::at(&here.paths.home, &row.run_id, flight.id);
-        if flight.phase != Phase::Running {
+    for active in &row.run.active {
+        let attempt = Attempt::at(&here.paths.home, &row.run_id, active.id);
+        if active.phase != Phase::Running {
             if checks::are_under_way(&attempt)? {
-                let iteration = flight.id.iteration;
+                let iteration = active.id.iteration;
                 report
                     .stopped
                     .push(format!("{}, test of iteration {iteration}", called(row.plan.kind, &row.plan.name)));
@@ -169,7 +169,7 @@ fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) ->
             continue;
         }
         if matches!(attempt.look()?, Sighting::Kept | Sighting::Orphaned { .. }) {
-            let iteration = flight.id.iteration;
+            let iteration = active.id.iteration;
             report.stopped.push(format!("{}, iteration {iteration}", called(row.plan.kind, &row.plan.name)));
             if !dry_run {
                 attempt.stop(grace)?;

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use steadfast_core::paths::Paths;
-use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
-use steadfast_core::run::{Run, RunKind, RunStatus, Stopping};
+use steadfast_core::run::{Run, RunKind, RunReason, RunStatus, Stopping};
 use steadfast_core::store::{RunRow, Store};
 use steadfast_core::text;
 use steadfast_engine::dispatcher::{self, DriveError, Engine, Saved};
@@ -158,20 +157,16 @@ pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<Done, Failure
     Ok(Done { code: exit_code(&RunRow { run, ..row }), ..Done::default() })
 }
 
-/// Whether a limit ended the run before its rule held.
-pub(super) fn is_limited(run: &Run) -> bool {
-    const LIMITS: [&str; 5] = [MAX_ITERATIONS, BUDGET_TOKENS, BUDGET_USD, MAX_HOURS, COST_CAP];
-    run.status == RunStatus::Completed && run.reason.as_deref().is_some_and(|reason| LIMITS.contains(&reason))
-}
-
 fn exit_code(row: &RunRow) -> u8 {
     let run = &row.run;
     match run.status {
-        RunStatus::Completed if is_limited(run) => code::LIMIT,
+        RunStatus::Completed if run.is_limited() => code::LIMIT,
         RunStatus::Completed => 0,
         RunStatus::Killed => code::INTERRUPTED,
         // A goal that got nowhere although its checks were still failing.
-        RunStatus::Failed if run.reason.as_deref() == Some(NO_PROGRESS) && Pursuit::is_verified_goal(&row.plan) => {
+        RunStatus::Failed
+            if run.end_reason() == Some(RunReason::NoProgress) && Pursuit::is_verified_goal(&row.plan) =>
+        {
             code::VERIFICATION
         }
         RunStatus::Failed | RunStatus::UnknownTermination | RunStatus::Running => code::USAGE,

@@ -3,17 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use steadfast_core::run::{RunStatus, Stopping};
+use steadfast_core::run::{RunReason, RunStatus, Stopping};
 use steadfast_core::store::{RunRow, Store};
 use steadfast_engine::files;
-use steadfast_engine::publish::KILLED_IN_REGISTRY;
 
 use super::finding::called;
 use super::{Here, driving, view};
 use crate::failure::{Failure, code};
 use crate::output::{self, Done};
 
-const KILLED: &str = "killed";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Beyond what the agent itself may take to end.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -39,7 +37,7 @@ pub(super) fn kill(here: &Here, name: &str) -> Result<Done, Failure> {
             format!("`steadfast {kind} list` shows what is running"),
         ));
     }
-    let stopping = Stopping { status: RunStatus::Killed, reason: KILLED.to_owned() };
+    let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::Killed.into() };
     store.write(|db| db.request_stop(&row.run_id, Some(&stopping)))?;
     let deadline = Instant::now() + Duration::from_millis(here.paths.config.runs.grace_ms) + PATIENCE;
     loop {
@@ -93,7 +91,7 @@ fn end_if_gone(here: &Here, run_id: &str) -> Result<(), Failure> {
     if here.is_live(&row)? {
         return Ok(());
     }
-    let stopping = Stopping { status: RunStatus::Killed, reason: KILLED_IN_REGISTRY.to_owned() };
+    let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::KilledInRegistry.into() };
     store.write(|db| db.request_stop(run_id, Some(&stopping)))?;
     drop(store);
     driving::drive(&here.paths, &row)?;

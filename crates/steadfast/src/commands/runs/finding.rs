@@ -16,8 +16,6 @@ use super::{Here, view};
 use crate::failure::{Failure, code};
 use crate::output;
 
-/// The reason of a run whose engine died unseen.
-pub(super) const ENGINE_GONE: &str = "engine_gone";
 /// How long an engine may take to come to a new run.
 const STARTING_MS: Millis = 10_000;
 /// More places than these are not listed.

@@ -5,7 +5,7 @@ use steadfast_core::run::RunStatus;
 use steadfast_core::store::{RunRow, Store, StoreError};
 use steadfast_engine::{dispatcher, pursuit};
 
-use super::finding::{ENGINE_GONE, stored};
+use super::finding::stored;
 use super::starting::{How, launch};
 use super::{Here, driving, ending, fence, limits, preflight};
 use crate::cli::ResumeArgs;
@@ -53,7 +53,7 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         store.write(|db| db.request_stop(&row.run_id, None))?;
     } else {
         if row.run.status == RunStatus::Running {
-            store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
+            store.write(|db| db.mark_orphan(&row, clock::now()))?;
         }
         let engine = driving::engine_of(&here.paths)?;
         dispatcher::reopen(&mut store, &engine, &row.run_id, arguments.max).map_err(|error| match error {

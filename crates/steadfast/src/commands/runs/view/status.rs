@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use steadfast_core::clock::{self, Millis};
-use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS};
-use steadfast_core::run::{AttemptId, Flight, Phase, Plan, Run, RunStatus};
+use steadfast_core::run::{ActiveAttempt, AttemptId, Phase, Plan, Run, RunReason, RunStatus};
 use steadfast_core::store::{Db, IterationRow, RunLine, RunRow, StoreError};
 use steadfast_core::text;
 use steadfast_engine::worktree::{self, Kept};
@@ -13,7 +12,7 @@ use steadfast_engine::worktree::{self, Kept};
 use super::{dollars, entry_by_hand, entry_page, line_json, status_words};
 use crate::commands::runs::finding::called;
 use crate::commands::runs::progress::doubts;
-use crate::commands::runs::{Here, driving};
+use crate::commands::runs::Here;
 use crate::failure::{Failure, code};
 use crate::output::Done;
 
@@ -53,7 +52,7 @@ pub(in crate::commands::runs) fn status_json(
         .collect();
     let stages: Vec<Value> =
         (1_u32..).zip(&row.plan.stages).map(|(number, _)| stage_json(&row.plan, &row.run, number)).collect();
-    let now: Vec<Value> = row.run.flights.iter().map(|flight| flight_json(home, row, flight)).collect();
+    let now: Vec<Value> = row.run.active.iter().map(|attempt| active_json(home, row, attempt)).collect();
     let more = [
         ("limits", limits_json(&row.plan)),
         ("stopping", json!(row.stop_requested.is_some() || row.run.stopping.is_some())),
@@ -118,14 +117,14 @@ fn stage_json(plan: &Plan, run: &Run, number: u32) -> Value {
     })
 }
 
-fn flight_json(home: Option<&Path>, row: &RunRow, flight: &Flight) -> Value {
-    let kept = kept(home, row, flight.id);
+fn active_json(home: Option<&Path>, row: &RunRow, attempt: &ActiveAttempt) -> Value {
+    let kept = kept(home, row, attempt.id);
     json!({
-        "stage": flight.id.stage, "iteration": flight.id.iteration, "attempt": flight.id.attempt,
-        "phase": phase(flight), "errors": flight.errors,
+        "stage": attempt.id.stage, "iteration": attempt.id.iteration, "attempt": attempt.id.attempt,
+        "phase": phase(attempt), "errors": attempt.errors,
         "branch": kept.as_ref().map(|kept| &kept.branch),
         "worktree": kept.as_ref().map(|kept| &kept.worktree),
-        "waiting_until": flight.wait.as_ref().map(|wait| clock::to_rfc3339(wait.until_ms)),
+        "waiting_until": attempt.wait.as_ref().map(|wait| clock::to_rfc3339(wait.until_ms)),
     })
 }
 
@@ -142,9 +141,9 @@ fn kept(home: Option<&Path>, row: &RunRow, id: AttemptId) -> Option<Kept> {
 
 /// The branches that iterations worked on, each once.
 fn branch_lines(home: Option<&Path>, row: &RunRow, iterations: &[IterationRow]) -> Vec<String> {
-    let flying = row.run.flights.iter().map(|flight| flight.id);
+    let active = row.run.active.iter().map(|attempt| attempt.id);
     let mut lines: Vec<String> = Vec::new();
-    for kept in iterations.iter().map(|iteration| iteration.id).chain(flying).filter_map(|id| kept(home, row, id)) {
+    for kept in iterations.iter().map(|iteration| iteration.id).chain(active).filter_map(|id| kept(home, row, id)) {
         let stays = kept.stays.map(|why| format!(" stays: {}", text::printable(&why))).unwrap_or_default();
         let place = kept.worktree.map(|path| format!(" (worktree {}{stays})", path.display())).unwrap_or_default();
         let line = format!("branch {}{place}", text::printable(&kept.branch));
@@ -155,8 +154,8 @@ fn branch_lines(home: Option<&Path>, row: &RunRow, iterations: &[IterationRow]) 
     lines
 }
 
-fn phase(flight: &Flight) -> &'static str {
-    match flight.phase {
+fn phase(attempt: &ActiveAttempt) -> &'static str {
+    match attempt.phase {
         Phase::CheckingBefore | Phase::Checking(_) => "checking",
         Phase::Running => "running",
         Phase::Resting => "resting",
@@ -271,15 +270,15 @@ fn advice(plan: &Plan, run: &Run, is_live: bool) -> Option<String> {
         RunStatus::Running => {
             Some(format!("its engine is gone; next: steadfast {kind} resume {name} goes on, kill {name} ends it"))
         }
-        RunStatus::Completed if run.reason.as_deref() == Some(COST_CAP) => {
+        RunStatus::Completed if run.end_reason() == Some(RunReason::CostCap) => {
             let when = "once the cap of the day or week (`[limits]` in config.toml) allows";
             Some(format!("next: steadfast {kind} resume {name}, {when}"))
         }
-        RunStatus::Completed if driving::is_limited(run) => {
-            let flag = match run.reason.as_deref() {
-                Some(BUDGET_TOKENS) => "--budget N",
-                Some(BUDGET_USD) => "--usd X",
-                Some(MAX_HOURS) => "--max-hours H",
+        RunStatus::Completed if run.is_limited() => {
+            let flag = match run.end_reason() {
+                Some(RunReason::BudgetTokens) => "--budget N",
+                Some(RunReason::BudgetUsd) => "--usd X",
+                Some(RunReason::MaxHours) => "--max-hours H",
                 _ => "--max N",
             };
             Some(format!("next: steadfast {kind} resume {name} {flag}"))
