@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use steadfast_core::run::RunKind;
 use steadfast_core::text;
-use steadfast_engine::plan::{Fault, Level, Listed, Origin, PlanError, plan_loop, scaffold, validate_loop};
+use steadfast_engine::plan::{Fault, Level, ListedDefinition, Origin, PlanError, plan_loop, scaffold, validate_loop};
 
 use super::runs::{self, Here, How, NewRun};
 use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};
@@ -98,8 +98,8 @@ pub(super) fn judged(faults: &[Fault], what: &str) -> Done {
     Done { text, json, code: if errors == 0 { 0 } else { code::USAGE } }
 }
 
-pub(super) fn listed(types: &[Listed], what: &str) -> Done {
-    let origin = |listed: &Listed| match listed.origin {
+pub(super) fn listed(types: &[ListedDefinition], what: &str) -> Done {
+    let origin = |listed: &ListedDefinition| match listed.origin {
         Origin::Path | Origin::Project => "project",
         Origin::User => "user",
         Origin::BuiltIn => "built in",

@@ -95,17 +95,20 @@ fn is_there(program: &str, project: &Path) -> bool {
 }
 
 fn require_rule(leaf: &Rule, project: &Path, is_first: bool) -> Result<(), Failure> {
-    match leaf {
-        Rule::BeadsEmpty(_) if !is_there("bd", project) => Err(Failure::new(
+    let needs = leaf.needs();
+    if let Some(program) = needs.programs.into_iter().find(|program| !is_there(program, project)) {
+        return Err(Failure::new(
             code::ENVIRONMENT,
-            "there is no `bd` on PATH, and the rule `beads-empty` asks it",
+            format!("there is no `{program}` on PATH, and the rule `{}` asks it", leaf.name()),
             "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule",
-        )),
-        Rule::Checklist(file) if is_first && !project.join(file).is_file() => Err(Failure::new(
+        ));
+    }
+    if let Some(file) = needs.files.into_iter().find(|file| is_first && !project.join(file).is_file()) {
+        return Err(Failure::new(
             code::ENVIRONMENT,
             format!("the checklist `{}` is not there", text::headline(file, 100)),
             "write it first, with a line `- [ ] …` for each task; or correct `file` in the rule",
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(())
 }

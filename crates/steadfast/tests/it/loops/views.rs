@@ -39,7 +39,7 @@ fn progress_is_one_line_an_event_where_nobody_has_a_terminal() {
 fn new_types_can_be_run_as_they_are_and_are_never_overwritten() {
     let world = World::new();
     world.run(&["loop", "new", "mine"]).succeeds();
-    world.run(&["loop", "new", "mine"]).fails_with(1, "is there already");
+    world.run(&["loop", "new", "mine"]).fails_with(1, "already exists");
     world.run(&["loop", "validate", "mine"]).succeeds();
     world.run(&["loop", "new", "ours", "--user"]).succeeds();
     world.run(&["pipeline", "new", "ours", "--user"]).succeeds();

@@ -10,9 +10,9 @@ use steadfast_core::text;
 use steadfast_engine::worktree::{self, Kept};
 
 use super::{dollars, entry_by_hand, entry_page, line_json, status_words};
+use crate::commands::runs::Here;
 use crate::commands::runs::finding::called;
 use crate::commands::runs::progress::doubts;
-use crate::commands::runs::Here;
 use crate::failure::{Failure, code};
 use crate::output::Done;
 
