@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
+use steadfast_system::config::Config;
+use steadfast_system::process::ProcessId;
+use steadfast_system::log;
 use steadfast_model::run::machine;
-use steadfast_model::run::machine::Refusal;
-use steadfast_model::run::{
-    Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
-};
+use steadfast_model::run::machine::ReopenError;
+use steadfast_model::run::{Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus};
 use steadfast_store::{Store, StoreError};
 use steadfast_system::config::Config;
 use steadfast_system::log;
@@ -42,8 +43,6 @@ pub(crate) use self::starting::choose_worktree;
 
 /// How often requests to stop are looked for.
 const LOOK_AROUND: Duration = Duration::from_millis(300);
-/// The reason of a run that was ended by a signal.
-pub const INTERRUPTED: &str = "interrupted";
 
 /// What the engine needs to know about this machine.
 #[derive(Debug, Clone)]
@@ -64,7 +63,7 @@ pub enum DriveError {
     #[error("the run {name} is driven by another process{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Driven { name: String, pid: Option<i64> },
     #[error("{0}")]
-    Refused(#[from] Refusal),
+    Refused(#[from] ReopenError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
@@ -205,8 +204,13 @@ impl Dispatcher<'_> {
             self.stop_tests()?;
             self.apply(RunEvent::StopRequested(stopping))?;
         }
-        let unfinished: Vec<AttemptId> =
-            self.run.flights.iter().filter(|flight| flight.phase == Phase::Running).map(|flight| flight.id).collect();
+        let unfinished: Vec<AttemptId> = self
+            .run
+            .active
+            .iter()
+            .filter(|attempt| attempt.phase == Phase::Running)
+            .map(|attempt| attempt.id)
+            .collect();
         self.look_at_caps(&AttemptUsage::default())?;
         self.apply(RunEvent::Started)?;
         if !self.is_over {

@@ -1,6 +1,6 @@
-//! From definitions to plans: loop types and pipelines are YAML with prompts, looked up in the project, the user's home
-//! and what is built in (`plan/catalogue.rs`), read key by key (`plan/stage.rs`, `plan/pipeline.rs`) and checked as a
-//! whole, so that every fault is told at once with file, line and fix. Flags of the command line come last.
+//! From definitions to plans. Loop types and pipelines are YAML with prompts. `plan/catalogue.rs` finds them, the key
+//! tables in `plan/stage.rs`, `plan/loop_type.rs` and `plan/pipeline.rs` read them, and all faults of a definition are
+//! reported together, each with file, line and fix. Flags of the command line replace what definitions set.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,8 @@ mod builtin;
 mod catalogue;
 pub mod dry_run;
 mod fault;
-mod fields;
 mod inputs;
+mod keys;
 mod limits;
 mod loop_type;
 mod pipeline;
@@ -30,23 +30,22 @@ mod variables;
 mod yaml;
 
 pub use agents::agent_kind;
-pub use catalogue::{Catalogue, Listed, Origin};
+pub use catalogue::{Catalogue, ListedDefinition, Origin};
 pub use fault::{Fault, Level};
 pub use planning::LOOP_RUNS;
 pub use used::Used;
 
 use fault::{Faults, did_you_mean};
 use planning::{DefaultRuns, StageContext, VERIFY_AFTER, plan_stage};
+use stage::Runs;
 use used::commands_of_definitions;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    #[error("{}", told(.0))]
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Faults(Vec<Fault>),
-    #[error("there is no loop type `{name}`")]
-    NoLoopType { name: String, known: Vec<String>, above: Option<PathBuf> },
-    #[error("there is no pipeline `{name}`")]
-    NoPipeline { name: String, known: Vec<String>, above: Option<PathBuf> },
+    #[error("there is no {} `{name}`", if *kind == RunKind::Loop { "loop type" } else { "pipeline" })]
+    NoDefinitionNamed { kind: RunKind, name: String, known: Vec<String>, above: Option<PathBuf> },
     #[error("`{}` does not exist", path.display())]
     Missing { path: PathBuf },
     #[error("`{}` is a directory", path.display())]
@@ -55,9 +54,9 @@ pub enum PlanError {
     NoDefinition { path: PathBuf },
     #[error("`{}` is not a file", path.display())]
     NotAFile { path: PathBuf },
-    #[error("--verify is for the last stage, and `{stage}` is parallel: nothing verifies parallel runs")]
+    #[error("--verify applies to the last stage, and `{stage}` is parallel: nothing verifies parallel runs")]
     VerifiesParallel { stage: String },
-    #[error("`{}` is there already", path.display())]
+    #[error("`{}` already exists", path.display())]
     Exists { path: PathBuf },
     #[error(transparent)]
     Name(#[from] NameError),
@@ -70,15 +69,11 @@ impl PlanError {
     pub fn hint(&self) -> String {
         match self {
             Self::Faults(_) => {
-                "mend them, then check with `steadfast loop validate TYPE` or `steadfast pipeline validate FILE`".into()
+                "fix them, then check with `steadfast loop validate TYPE` or `steadfast pipeline validate FILE`".into()
             }
-            Self::NoLoopType { name, known, above } => {
+            Self::NoDefinitionNamed { kind, name, known, above } => {
                 let meant = did_you_mean(name, known.iter().map(String::as_str));
-                format!("{meant}see `steadfast loop types`{}", go_up(above.as_deref()))
-            }
-            Self::NoPipeline { name, known, above } => {
-                let meant = did_you_mean(name, known.iter().map(String::as_str));
-                format!("{meant}see `steadfast pipeline types`{}", go_up(above.as_deref()))
+                format!("{meant}see `steadfast {kind} types`{}", go_up(above.as_deref()))
             }
             Self::Missing { .. } => {
                 "check the path; names are listed by `steadfast pipeline types` and `loop types`".into()
@@ -94,27 +89,23 @@ impl PlanError {
     }
 }
 
-/// A word about the project further up that somebody may have meant.
+/// The end of a hint that names a project in a directory above.
 pub fn go_up(above: Option<&Path>) -> String {
     above.map(|above| format!("; a project is further up: `cd {}` first", above.display())).unwrap_or_default()
 }
 
-fn told(faults: &[Fault]) -> String {
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-}
-
-/// What the command line says; it wins over definitions.
+/// Flags of the command line; they replace what definitions set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overrides {
     /// Of a loop, its maximum; of a pipeline, the most that any stage may run.
     pub max: Option<u32>,
-    /// The most iterations that a budget profile allows any stage; where `max` is said, it says nothing.
+    /// The most iterations that a budget profile allows any stage. Ignored if `max` is set.
     pub turns: Option<u32>,
     pub agent: Option<AgentKind>,
     pub model: Option<String>,
     pub effort: Option<String>,
     pub user_hooks: Option<bool>,
-    /// Has to pass before a loop, or a pipeline's last stage, is over. Instead of the definition's own.
+    /// Commands that must pass before a loop, or a pipeline's last stage, ends. They replace the definition's own.
     pub verify: Vec<String>,
     pub items: Vec<String>,
     pub timeout_ms: Option<Millis>,
@@ -127,20 +118,20 @@ pub struct Overrides {
     pub parallel: Option<u32>,
 }
 
-/// A plan, and what the user should know about it.
+/// A plan, and what it was made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Planned {
     pub plan: Plan,
     pub warnings: Vec<Fault>,
     /// Where it was read from.
     pub file: String,
-    /// The definitions it was made of, its own first.
+    /// The definitions, the plan's own first.
     pub used: Vec<Used>,
     /// A pipeline's own text, for the copy among the public files.
     pub definition: Option<String>,
 }
 
-/// Plans a loop. Without a name it has its type's.
+/// Plans a loop. The default name is that of its type.
 pub fn plan_loop(
     catalogue: &Catalogue,
     loop_type: &str,
@@ -149,14 +140,14 @@ pub fn plan_loop(
 ) -> Result<Planned, PlanError> {
     let source = catalogue.find_loop(loop_type)?;
     let run: RunName = name.unwrap_or(&source.name).parse()?;
-    let mut faults = Faults::default();
-    let def = loop_type::read(&source, &mut faults);
+    let faults = Faults::default();
+    let def = loop_type::read(&source, &faults);
     let mut used = Used::of(RunKind::Loop, &source, catalogue);
     let plan = def.map(|mut def| {
-        if let Some(prompt) = def.stage.prompt.as_on() {
-            variables::check(prompt, None, &mut faults);
+        if let Some(prompt) = &def.stage.prompt {
+            variables::check(prompt, None);
         }
-        def.stage.runs = flags.max.or(def.stage.runs);
+        def.stage.runs = flags.max.map(Runs::Count).or(def.stage.runs);
         let context = StageContext {
             run: run.as_str(),
             name: source.name.clone(),
@@ -165,9 +156,9 @@ pub fn plan_loop(
             default_runs: DefaultRuns::Limit(LOOP_RUNS),
             takes_model: true,
             verified: true,
-            at: def.at,
+            at: faults.file(&source.file),
         };
-        let stage = plan_stage(def.stage, context, flags, &mut faults);
+        let stage = plan_stage(def.stage, context, flags);
         used.add_commands(commands_of_definitions(&stage, flags));
         Plan {
             name: run.to_string(),
@@ -175,13 +166,13 @@ pub fn plan_loop(
             title: source.name.clone(),
             pipeline_file: None,
             stages: vec![stage],
-            limits: def.limits.into_limits(flags),
+            limits: def.limits.on().unwrap_or_default().into_limits(flags),
         }
     });
-    finish(plan, faults, vec![used], None, flags)
+    finish(plan, &faults, vec![used], None, flags)
 }
 
-/// Plans a pipeline. Without a name it has its own with date and time.
+/// Plans a pipeline. The default name is its own with date and time.
 pub fn plan_pipeline(
     catalogue: &Catalogue,
     file: &str,
@@ -190,8 +181,8 @@ pub fn plan_pipeline(
     now: Millis,
 ) -> Result<Planned, PlanError> {
     let source = catalogue.find_pipeline(file)?;
-    let mut faults = Faults::default();
-    let def = pipeline::read(&source, catalogue, &mut faults);
+    let faults = Faults::default();
+    let def = pipeline::read(&source, catalogue, &faults);
     let title = def.as_ref().and_then(|def| def.title.clone()).unwrap_or_else(|| source.name.clone());
     let run: RunName = match name {
         Some(name) => name.parse()?,
@@ -200,45 +191,38 @@ pub fn plan_pipeline(
     let own = Used::of(RunKind::Pipeline, &source, catalogue);
     let planned = def.map(|mut def| {
         let limits = std::mem::take(&mut def.limits).into_limits(flags);
-        let (stages, used) = def.plan(run.as_str(), flags, own, &mut faults);
+        let (stages, used) = def.plan(run.as_str(), flags, own);
         let pipeline_file = Some(file_name(&source.file));
         (Plan { name: run.to_string(), kind: RunKind::Pipeline, title, pipeline_file, stages, limits }, used)
     });
     let (plan, used) = planned.unzip();
     let definition = String::from_utf8(source.bytes).ok();
-    finish(plan, faults, used.unwrap_or_default(), definition, flags)
+    finish(plan, &faults, used.unwrap_or_default(), definition, flags)
 }
 
 fn finish(
     plan: Option<Plan>,
-    faults: Faults,
+    faults: &Faults,
     used: Vec<Used>,
     definition: Option<String>,
     flags: &Overrides,
 ) -> Result<Planned, PlanError> {
-    let failed = faults.has_errors();
-    let list = faults.into_list();
-    match plan.filter(|_| !failed) {
-        Some(plan) => match plan.stages.last() {
-            Some(final_stage) if final_stage.parallel && !flags.verify.is_empty() => {
-                Err(PlanError::VerifiesParallel { stage: final_stage.name.clone() })
-            }
-            _ => {
-                let file = used.first().map(|own| own.file.clone()).unwrap_or_default();
-                Ok(Planned { plan, warnings: list, file, used, definition })
-            }
-        },
-        None => Err(PlanError::Faults(list)),
+    let warnings = faults.list();
+    let Some(plan) = plan.filter(|_| !faults.has_errors()) else { return Err(PlanError::Faults(warnings)) };
+    if let Some(last) = plan.stages.last().filter(|last| last.parallel && !flags.verify.is_empty()) {
+        return Err(PlanError::VerifiesParallel { stage: last.name.clone() });
     }
+    let file = used.first().map(|own| own.file.clone()).unwrap_or_default();
+    Ok(Planned { plan, warnings, file, used, definition })
 }
 
-/// Everything that is wrong or doubtful in a loop type.
+/// The errors and warnings of a loop type.
 pub fn validate_loop(catalogue: &Catalogue, loop_type: &str) -> Result<Vec<Fault>, PlanError> {
-    // Folders may have names that no run could have.
+    // A folder may have a name that no run can have.
     faults_of(plan_loop(catalogue, loop_type, Some("name"), &Overrides::default()))
 }
 
-/// Everything that is wrong or doubtful in a pipeline and in the loop types that it uses.
+/// The errors and warnings of a pipeline and of the loop types that it uses.
 pub fn validate_pipeline(catalogue: &Catalogue, file: &str) -> Result<Vec<Fault>, PlanError> {
     faults_of(plan_pipeline(catalogue, file, Some("name"), &Overrides::default(), 0))
 }

@@ -4,17 +4,15 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, Stopping};
-use steadfast_store::{RunRow, Store, StoreError};
 use steadfast_system::log;
+use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunReason, RunStatus, Stopping};
+use steadfast_store::{RunRow, Store, StoreError};
 
 use crate::attempt::{Attempt, run_directory};
 use crate::dispatcher::{self, KeptOutput, Observer, Places, Saved};
 use crate::durable;
 use crate::files::{FilesError, OutputOf, PublicFiles, View};
 
-/// The reason of a run whose entry in the registry was marked as killed.
-pub const KILLED_IN_REGISTRY: &str = "killed_in_registry";
 /// More iterations of a pipeline than these are not looked through for outputs that are missing.
 const MOST_REPAIRED: usize = 10_000;
 
@@ -207,7 +205,7 @@ impl Observer for Publisher<'_> {
         }
         match self.files.is_marked_killed() {
             Ok(is_marked) => {
-                is_marked.then(|| Stopping { status: RunStatus::Killed, reason: KILLED_IN_REGISTRY.to_owned() })
+                is_marked.then(|| Stopping { status: RunStatus::Killed, reason: RunReason::KilledInRegistry.into() })
             }
             Err(error) => {
                 self.trouble(&format!("the registry cannot be read: {error}"));

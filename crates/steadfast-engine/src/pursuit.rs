@@ -4,16 +4,17 @@
 
 use std::path::{Path, PathBuf};
 
+use steadfast_app::action;
+use steadfast_system::bounded;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::{Actor, GoalStatus, change};
 use steadfast_model::host::Host;
-use steadfast_model::run::name;
-use steadfast_model::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunStatus, Stopping};
-use steadfast_model::text;
-use steadfast_store::{Origin, RunRow, Session, Store, StoreError, Verification};
-use steadfast_system::bounded;
 use steadfast_system::process;
 use steadfast_system::process::ProcessId;
+use steadfast_model::run::name;
+use steadfast_model::run::{AgentKind, AttemptId, Plan, Rule, Run, RunKind, RunReason, RunStatus, Stopping};
+use steadfast_store::{Origin, RunRow, Session, Store, StoreError, Verification};
+use steadfast_model::text;
 
 use crate::attempt::Attempt;
 use crate::crash;
@@ -161,10 +162,12 @@ impl Pursuit {
         let goal = self.store.read().goal(&self.session_id).ok().flatten()?;
         let (status, reason) = match goal.status {
             GoalStatus::Active => return None,
-            GoalStatus::Complete => (RunStatus::Completed, "goal_completed"),
-            GoalStatus::Abandoned => (RunStatus::Killed, "goal_abandoned"),
-            GoalStatus::Paused | GoalStatus::Blocked | GoalStatus::BudgetLimited => (RunStatus::Killed, "goal_paused"),
+            GoalStatus::Complete => (RunStatus::Completed, RunReason::GoalCompleted),
+            GoalStatus::Abandoned => (RunStatus::Killed, RunReason::GoalAbandoned),
+            GoalStatus::Paused | GoalStatus::Blocked | GoalStatus::BudgetLimited => {
+                (RunStatus::Killed, RunReason::GoalPaused)
+            }
         };
-        Some(Stopping { status, reason: reason.to_owned() })
+        Some(Stopping { status, reason: reason.into() })
     }
 }

@@ -7,6 +7,7 @@ pub mod machine;
 pub mod name;
 mod outcome;
 mod plan;
+mod reason;
 pub mod rule;
 pub mod template;
 
@@ -17,6 +18,7 @@ use crate::clock::Millis;
 
 pub use outcome::{AgentDecision, AgentResult, AttemptUsage, Failure, FailureKind, Outcome, Success};
 pub use plan::{AgentKind, AgentPlan, Plan, Rule, RunLimits, StagePlan};
+pub use reason::RunReason;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
@@ -58,7 +60,8 @@ pub struct Run {
     pub stage: u32,
     pub stages: Vec<StageState>,
     /// What is under way.
-    pub flights: Vec<Flight>,
+    #[serde(rename = "flights")]
+    pub active: Vec<ActiveAttempt>,
     /// Why the run is to end as soon as nothing is under way any more.
     pub stopping: Option<Stopping>,
     /// Whether that end was asked for from outside: what runs is stopped then, and otherwise waited for.
@@ -122,7 +125,7 @@ pub enum StageStatus {
 
 /// One iteration under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Flight {
+pub struct ActiveAttempt {
     /// While the rule is tested before the start, `attempt` is the last one made: 0 for none.
     pub id: AttemptId,
     pub phase: Phase,
@@ -140,7 +143,7 @@ pub struct Flight {
     pub lost: bool,
 }
 
-impl Flight {
+impl ActiveAttempt {
     pub fn new(id: AttemptId, phase: Phase) -> Self {
         Self { id, phase, wait: None, errors: 0, usage_waits: 0, lost: false }
     }
@@ -203,7 +206,7 @@ pub struct Checked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
-    /// The engine has the run in hand: begin, or go on where the state says. `Flight`s that are `Running` get an
+    /// The engine has the run in hand: begin, or go on where the state says. `ActiveAttempt`s that are `Running` get an
     /// [`RunEvent::Ended`] from the engine, which knows what became of them.
     Started,
     Ended {

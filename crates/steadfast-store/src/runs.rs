@@ -235,8 +235,8 @@ impl Db<'_> {
 
     /// Marks a run whose engine is gone as ended unseen; the caller has made sure that it is. A run that is over stays
     /// as it is.
-    pub fn mark_orphan(self, row: &RunRow, reason: &str, now: Millis) -> Result<RunRow, StoreError> {
-        let step = machine::orphaned(&row.plan, row.run.clone(), reason, now);
+    pub fn mark_orphan(self, row: &RunRow, now: Millis) -> Result<RunRow, StoreError> {
+        let step = machine::orphaned(&row.plan, row.run.clone(), now);
         if !step.records.is_empty() {
             self.save_step(&row.run_id, row.version, &step, now)?;
             self.set_engine(&row.run_id, None)?;

@@ -3,14 +3,14 @@
 
 use std::time::Instant;
 
-use steadfast_model::clock;
 use steadfast_model::goal::limit::SharedSpend;
-use steadfast_model::goal::limit::Spend;
-use steadfast_model::run::{AttemptUsage, RunEvent, RunStatus, Stopping};
+use steadfast_model::run::{AttemptUsage, RunEvent, RunReason, RunStatus, Stopping};
 use steadfast_store::spend;
+use steadfast_model::goal::limit::Spend;
+use steadfast_model::clock;
 use steadfast_system::log;
 
-use super::{Dispatcher, DriveError, INTERRUPTED};
+use super::{Dispatcher, DriveError};
 
 impl Dispatcher<'_> {
     /// What all goals and runs spend together counts before the next agent starts, with what this attempt used.
@@ -61,7 +61,7 @@ impl Dispatcher<'_> {
             }
             return Ok(());
         }
-        let stopping = Stopping { status: RunStatus::Killed, reason: INTERRUPTED.to_owned() };
+        let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::Interrupted.into() };
         self.apply(RunEvent::StopRequested(stopping))
     }
 }

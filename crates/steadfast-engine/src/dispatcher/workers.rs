@@ -7,8 +7,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use steadfast_model::clock;
-use steadfast_model::run::{AgentPlan, AttemptId, Check, Flight, Outcome, Phase, StagePlan};
 use steadfast_system::log;
+use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, StagePlan};
 
 use super::starting::{Launch, Place, limit_of};
 use super::{Dispatcher, DriveError, Flying, News, cannot_start};
@@ -91,9 +91,9 @@ impl Dispatcher<'_> {
 
     /// Ends the tests of an engine that was killed: nobody wants to know any more.
     pub(super) fn stop_tests(&self) -> std::io::Result<()> {
-        let is_tested = |flight: &&Flight| matches!(flight.phase, Phase::Checking(_) | Phase::CheckingBefore);
-        for flight in self.run.flights.iter().filter(is_tested) {
-            checks::stop(&self.attempt(flight.id), self.engine.grace)?;
+        let is_tested = |attempt: &&ActiveAttempt| matches!(attempt.phase, Phase::Checking(_) | Phase::CheckingBefore);
+        for attempt in self.run.active.iter().filter(is_tested) {
+            checks::stop(&self.attempt(attempt.id), self.engine.grace)?;
         }
         Ok(())
     }

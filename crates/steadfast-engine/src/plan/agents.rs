@@ -1,16 +1,25 @@
-//! Which program works: `agent: claude`, `codex` or any command, with its model and effort. The words of older
-//! definitions (`provider`, `model: NAME:EFFORT`) are understood.
+//! Agents: `agent: claude`, `codex` or any command, with its model and effort. The words of other tools (`provider`,
+//! `model: NAME:EFFORT`) work too.
 
 use steadfast_model::run::{AgentKind, AgentPlan};
 
-use super::fault::{At, Faults, nearest};
-use super::fields::{Fields, Setting, Value};
+use super::fault::{Location, did_you_mean, nearest};
+use super::keys::{Field, FromYaml, Keys, Setting, Value, keys};
 use super::yaml::Yaml;
 
 const EFFORTS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// What a definition says about its agent; what it leaves out is found elsewhere.
-#[derive(Debug, Clone, Default, PartialEq)]
+keys! {
+    AgentKeys {
+        agent: Option<AgentDef> = "agent" | "provider",
+        model: Setting<String>,
+        effort: Setting<String>,
+        user_hooks: Option<bool>,
+    }
+}
+
+/// An agent as far as a definition sets it.
+#[derive(Debug, Clone, Default)]
 pub(super) struct AgentDef {
     pub(super) kind: Option<AgentKind>,
     pub(super) model: Setting<String>,
@@ -18,66 +27,22 @@ pub(super) struct AgentDef {
     pub(super) user_hooks: Option<bool>,
 }
 
-impl AgentDef {
-    /// Reads the keys of an agent among those of a loop type, a stage or `defaults`.
-    pub(super) fn read(fields: &mut Fields<'_>, faults: &mut Faults) -> Self {
-        let agent = fields.take(&["agent", "provider"], faults);
-        let mut def = agent.map(|value| Self::of_value(&value, faults)).unwrap_or_default();
-        def.read_details(fields, faults);
-        def
-    }
-
-    fn read_details(&mut self, fields: &mut Fields<'_>, faults: &mut Faults) {
-        let mut take = |name: &'static str| {
-            let value = fields.take(&[name], faults);
-            value.map_or(Setting::Absent, |value| value.setting(|value| value.text(faults)))
-        };
-        self.model = take("model").or(std::mem::take(&mut self.model));
-        self.effort = take("effort").or(std::mem::take(&mut self.effort));
-        self.user_hooks = fields.truth("user_hooks", faults).or(self.user_hooks);
-    }
-
-    /// `claude`, `codex`, a command line, its words, or keys of their own.
-    pub(super) fn of_value(value: &Value<'_>, faults: &mut Faults) -> Self {
-        if value.is_off() {
-            return Self::default();
-        }
-        match &value.node.value {
-            Yaml::Map(_) => {
-                let Some(mut fields) = Fields::of(value.node, &value.at, "an agent", faults) else {
-                    return Self::default();
-                };
-                let def = Self::read(&mut fields, faults);
-                fields.finish("an agent", faults);
-                def
-            }
-            Yaml::List(_) => {
-                let words = value.texts(faults).unwrap_or_default();
-                if words.is_empty() {
-                    faults.error(&value.at, "the agent's command is empty", "write its program and arguments");
-                }
-                Self { kind: (!words.is_empty()).then_some(AgentKind::Command(words)), ..Self::default() }
-            }
-            _ => {
-                let text = value.text(faults);
-                let kind = text.and_then(|text| match agent_kind(&text) {
-                    Ok(kind) => Some(kind),
-                    Err((what, fix)) => {
-                        faults.error(&value.at, what, fix);
-                        None
-                    }
-                });
-                Self { kind, ..Self::default() }
-            }
+impl Field for AgentDef {
+    fn read(keys: &mut Keys<'_>, names: &[&'static str]) -> Self {
+        let AgentKeys { agent, model, effort, user_hooks } = Field::read(keys, names);
+        let inner = agent.unwrap_or_default();
+        Self {
+            kind: inner.kind,
+            model: model.or(inner.model),
+            effort: effort.or(inner.effort),
+            user_hooks: user_hooks.or(inner.user_hooks),
         }
     }
 
-    /// This, and where it is silent, the other.
-    pub(super) fn or(self, other: Self) -> Self {
-        // A model belongs to its program: another program does not know it.
-        let others = other.kind.as_ref().unwrap_or(&AgentKind::Claude);
-        let same = self.kind.as_ref().is_none_or(|kind| kind == others);
-        let (model, effort) = if same { (other.model, other.effort) } else { (Setting::Absent, Setting::Absent) };
+    fn or(self, other: Self) -> Self {
+        // A model belongs to its program, so another program does not inherit it.
+        let is_same = self.kind.as_ref().is_none_or(|kind| *kind == other.program());
+        let (model, effort) = if is_same { (other.model, other.effort) } else { Default::default() };
         Self {
             model: self.model.or(model),
             effort: self.effort.or(effort),
@@ -85,14 +50,38 @@ impl AgentDef {
             kind: self.kind.or(other.kind),
         }
     }
+}
 
-    /// Who works, if nobody says more.
+/// `claude`, `codex`, a command line, a list of its words, or a mapping of its own.
+impl FromYaml for AgentDef {
+    fn from_yaml(value: &Value<'_>) -> Option<Self> {
+        let kind = match &value.node.value {
+            Yaml::Null | Yaml::Bool(false) => None,
+            Yaml::Map(_) => return value.table("an agent"),
+            Yaml::List(_) => match Vec::from_yaml(value)? {
+                words if words.is_empty() => {
+                    value.at.refuse("the agent's command is empty", "write its program and arguments")
+                }
+                words => Some(AgentKind::Command(words)),
+            },
+            _ => agent_kind(&String::from_yaml(value)?).map_err(|(what, fix)| value.at.error(what, fix)).ok(),
+        };
+        Some(Self { kind, ..Self::default() })
+    }
+}
+
+impl AgentDef {
     pub(super) fn program(&self) -> AgentKind {
         self.kind.clone().unwrap_or(AgentKind::Claude)
     }
 
-    pub(super) fn into_plan(self, at: &At, faults: &mut Faults) -> AgentPlan {
-        let kind = self.kind.unwrap_or(AgentKind::Claude);
+    /// The command line, if the agent is one.
+    pub(super) fn command(&self) -> Option<String> {
+        self.kind.as_ref().and_then(command_line)
+    }
+
+    pub(super) fn into_plan(self, at: &Location) -> AgentPlan {
+        let kind = self.program();
         let mut effort = self.effort.on();
         let mut model = self.model.on().map(|model| model.trim().to_owned());
         if let Some((name, suffix)) = model.as_deref().and_then(|model| model.rsplit_once(':'))
@@ -105,15 +94,21 @@ impl AgentDef {
             model = model.map(|model| claude_model(&model).to_owned());
         }
         if let Some(effort) = effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
-            let meant = nearest(effort, EFFORTS).map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();
-            let fix = format!("{meant}Known are {}", EFFORTS.join(", "));
-            faults.warning(at, format!("the effort `{effort}` is not known; it is passed on as it is"), fix);
+            let fix = format!("{}Known are {}", did_you_mean(effort, EFFORTS), EFFORTS.join(", "));
+            at.warning(format!("the effort `{effort}` is not known; it is passed on as it is"), fix);
         }
         AgentPlan { kind, model, effort, user_hooks: self.user_hooks.unwrap_or(false) }
     }
 }
 
-/// The names that older definitions use for the same models.
+pub(super) fn command_line(kind: &AgentKind) -> Option<String> {
+    match kind {
+        AgentKind::Command(words) => Some(words.join(" ")),
+        AgentKind::Claude | AgentKind::Codex => None,
+    }
+}
+
+/// Models by the names that older definitions use.
 fn claude_model(model: &str) -> &str {
     match model {
         "claude-opus" | "opus-4" | "opus-4.5" => "opus",
@@ -123,7 +118,7 @@ fn claude_model(model: &str) -> &str {
     }
 }
 
-/// Reads `claude`, `codex` or a command line; an error is what is wrong and how to mend it.
+/// Reads `claude`, `codex` or a command line. An error has what is wrong and how to fix it.
 pub fn agent_kind(text: &str) -> Result<AgentKind, (String, String)> {
     let text = text.trim();
     match text {
@@ -135,20 +130,19 @@ pub fn agent_kind(text: &str) -> Result<AgentKind, (String, String)> {
         return Err((format!("there is no agent `{text}`"), format!("did you mean `{meant}`?")));
     }
     if needs_shell(text) {
-        let what = format!("the agent's command `{text}` is one for a shell, and none reads it");
+        let what = format!("the agent's command `{text}` needs a shell");
         return Err((what, "write `sh -c '…'` around it, or put it into a script".to_owned()));
     }
-    let words = split_words(text).ok_or_else(|| {
-        (format!("the agent's command `{text}` has a quote without end"), "close the quote".to_owned())
-    })?;
+    let words = shlex::split(text)
+        .ok_or_else(|| (format!("the agent's command `{text}` has an unclosed quote"), "close the quote".to_owned()))?;
     if words.is_empty() {
         return Err(("the agent is empty".into(), "use `claude`, `codex` or a command".into()));
     }
     Ok(AgentKind::Command(words))
 }
 
-/// Whether a command begins with an assignment, or has a word that joins or redirects commands. Inside of a word such
-/// characters may well be meant.
+/// Whether a command begins with an assignment, or has a word that starts a comment or joins or redirects commands.
+/// Inside of a word these characters are plain text.
 fn needs_shell(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
     let is_name = |name: &str| {
@@ -165,51 +159,13 @@ fn needs_shell(text: &str) -> bool {
             (None | Some('"'), '\\') => {
                 characters.next();
             }
-            (None, ';' | '|' | '&' | '<' | '>') if before.is_whitespace() => return true,
+            (None, '#' | ';' | '|' | '&' | '<' | '>') if before.is_whitespace() => return true,
             (None, ';') if characters.peek().is_none_or(|next| next.is_whitespace()) => return true,
             _ => {}
         }
         before = character;
     }
     assigns
-}
-
-/// Words as a shell would split them, without expanding anything.
-fn split_words(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            ' ' | '\t' | '\n' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match characters.next()? {
-                        '\'' => break,
-                        inside => word.push(inside),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match characters.next()? {
-                        '"' => break,
-                        '\\' => match characters.next()? {
-                            escaped @ ('"' | '\\' | '$' | '`') => word.push(escaped),
-                            other => word.extend(['\\', other]),
-                        },
-                        inside => word.push(inside),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().push(characters.next()?),
-            other => word.get_or_insert_default().push(other),
-        }
-    }
-    words.extend(word);
-    Some(words)
 }
 
 #[cfg(test)]
@@ -229,7 +185,7 @@ mod tests {
         ] {
             assert_eq!(agent_kind(text), kind, "{text}");
         }
-        for text in ["cat >/dev/null; echo hi", "FOO=1 ./a.sh", "a | b", "a && b", "echo hi;"] {
+        for text in ["cat >/dev/null; echo hi", "FOO=1 ./a.sh", "a | b", "a && b", "echo hi;", "./a #1"] {
             assert!(agent_kind(text).is_err_and(|(_, fix)| fix.contains("sh -c '…'")), "{text}");
         }
         for text in ["curl http://x/?a=b&c=d", "grep '>' x", "a \"; b\" \\; c", "./a=b.sh x"] {

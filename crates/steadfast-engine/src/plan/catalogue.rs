@@ -1,18 +1,21 @@
-//! Where loop types and pipelines come from: the project's `.claude`, the user's home, and what is built in, in that
-//! order. Files are read bounded, and a prompt never from outside of its loop type's folder, since it is sent to a model.
+//! Where loop types and pipelines come from: the project's `.claude`, the user's home, and built in, in that order. Reads
+//! are bounded, and a prompt is never read from outside of its loop type's folder, because it is sent to a model.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use steadfast_model::run::RunKind;
 use steadfast_model::run::name::RunName;
 use steadfast_system::bounded;
+use steadfast_model::text;
 
+use super::PlanError;
 use super::builtin;
-use super::{PlanError, yaml};
+use super::yaml::{self, Yaml};
 
-const MOST_PROMPT: u64 = 1 << 20;
-/// A folder with more entries is not one of definitions.
-const MOST_ENTRIES: usize = 1_000;
+const MAX_PROMPT: u64 = 1 << 20;
+/// A folder with more entries does not hold definitions.
+const MAX_ENTRIES: usize = 1_000;
 const LOOP_FILES: [&str; 2] = ["loop.yaml", "stage.yaml"];
 const PIPELINE_ENDS: [&str; 2] = [".yaml", ".yml"];
 
@@ -36,7 +39,7 @@ pub enum Origin {
 
 /// One line of `loop types` or `pipeline types`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedDefinition {
     pub name: String,
     pub description: Option<String>,
     pub origin: Origin,
@@ -47,7 +50,7 @@ pub struct Listed {
 /// A definition before it is read.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
-    /// Its name among definitions, however it was asked for.
+    /// The name of the folder or file, without its extension.
     pub(super) name: String,
     pub(super) origin: Origin,
     pub(super) file: String,
@@ -64,82 +67,56 @@ pub(super) enum Prompts {
 }
 
 impl Catalogue {
-    fn folders(&self, what: &str) -> [(Origin, PathBuf); 2] {
-        [(Origin::Project, self.project.join(".claude").join(what)), (Origin::User, self.home.join(what))]
-    }
-
     /// Finds a loop type by its name, or by the path of its folder.
     pub(super) fn find_loop(&self, name: &str) -> Result<Source, PlanError> {
         if name.contains('/') {
             let path = self.project.join(name);
-            let is_there = path.exists();
-            return loop_in(&path, Origin::Path)?.ok_or(if is_there {
-                PlanError::NoDefinition { path }
-            } else {
-                PlanError::Missing { path }
-            });
+            return match loop_file(&path) {
+                Some(file) => read(RunKind::Loop, &file, Origin::Path),
+                None if path.exists() => Err(PlanError::NoDefinition { path }),
+                None => Err(PlanError::Missing { path }),
+            };
         }
-        if name.parse::<RunName>().is_ok() {
-            for (origin, folder) in self.folders("loops") {
-                if let Some(source) = loop_in(&folder.join(name), origin)? {
-                    return Ok(source);
-                }
-            }
-            if let Some(found) = builtin::LOOPS.iter().find(|found| found.name == name) {
-                return Ok(Source {
-                    name: name.to_owned(),
-                    origin: Origin::BuiltIn,
-                    file: format!("<built in>/loops/{name}/loop.yaml"),
-                    bytes: found.yaml.as_bytes().to_vec(),
-                    prompts: Prompts::BuiltIn(found.prompts),
-                });
-            }
-        }
-        Err(self.no_loop(name))
+        self.find(RunKind::Loop, name)?.ok_or_else(|| self.unknown(RunKind::Loop, name))
     }
 
-    fn no_loop(&self, name: &str) -> PlanError {
-        PlanError::NoLoopType { name: name.to_owned(), known: names(self.loop_types()), above: self.project_above() }
-    }
-
-    /// Finds a pipeline: a path, then its name in the project, the home, and what is built in.
+    /// Finds a pipeline by its path or name.
     pub(super) fn find_pipeline(&self, file: &str) -> Result<Source, PlanError> {
-        let ends = || std::iter::once("").chain(PIPELINE_ENDS);
-        let as_given = self.project.join(file);
-        if !file.is_empty() && as_given.is_file() {
-            return pipeline_at(&as_given, Origin::Path);
+        let path = self.project.join(file);
+        if !file.is_empty() && path.is_file() {
+            return read(RunKind::Pipeline, &path, Origin::Path);
         }
-        if file.parse::<RunName>().is_ok() {
-            for (origin, folder) in self.folders("pipelines") {
-                for end in ends() {
-                    let path = folder.join(format!("{file}{end}"));
-                    if path.is_file() {
-                        return pipeline_at(&path, origin);
-                    }
-                }
-            }
-            let stem = PIPELINE_ENDS.iter().find_map(|end| file.strip_suffix(end)).unwrap_or(file);
-            if let Some((name, yaml)) = builtin::PIPELINES.iter().find(|(name, _)| *name == stem) {
-                return Ok(Source {
-                    name: (*name).to_owned(),
-                    origin: Origin::BuiltIn,
-                    file: format!("<built in>/pipelines/{name}.yaml"),
-                    bytes: yaml.as_bytes().to_vec(),
-                    prompts: Prompts::None,
-                });
-            }
+        match self.find(RunKind::Pipeline, file)? {
+            Some(source) => Ok(source),
+            None if !file.is_empty() && path.is_dir() => Err(PlanError::IsDirectory { path }),
+            None if file.contains('/') => Err(PlanError::Missing { path }),
+            None => Err(self.unknown(RunKind::Pipeline, file)),
         }
-        if !file.is_empty() && as_given.is_dir() {
-            return Err(PlanError::IsDirectory { path: as_given });
-        }
-        if file.contains('/') {
-            return Err(PlanError::Missing { path: as_given });
-        }
-        let (known, above) = (names(self.pipelines()), self.project_above());
-        Err(PlanError::NoPipeline { name: file.to_owned(), known, above })
     }
 
-    /// The nearest directory above this one with runs or definitions, if this one has none: somebody went down into it.
+    fn folders(&self, kind: RunKind) -> [(Origin, PathBuf); 2] {
+        let folder = format!("{kind}s");
+        [(Origin::Project, self.project.join(".claude").join(&folder)), (Origin::User, self.home.join(folder))]
+    }
+
+    fn find(&self, kind: RunKind, name: &str) -> Result<Option<Source>, PlanError> {
+        if name.parse::<RunName>().is_err() {
+            return Ok(None);
+        }
+        let found =
+            self.folders(kind).into_iter().find_map(|(origin, folder)| Some((origin, file_in(kind, &folder, name)?)));
+        match found {
+            Some((origin, file)) => read(kind, &file, origin).map(Some),
+            None => Ok(built_in(kind, name)),
+        }
+    }
+
+    fn unknown(&self, kind: RunKind, name: &str) -> PlanError {
+        let known = self.list(kind).into_iter().map(|listed| listed.name).collect();
+        PlanError::NoDefinitionNamed { kind, name: name.to_owned(), known, above: self.project_above() }
+    }
+
+    /// The nearest directory above this one with runs or definitions, if this one has none.
     pub fn project_above(&self) -> Option<PathBuf> {
         let is_project = |directory: &&Path| {
             let own = directory.join(".claude");
@@ -152,101 +129,113 @@ impl Catalogue {
         places.find(is_project).map(Path::to_owned)
     }
 
-    /// Whether a loop type of the project would take the place of the user's or of a built-in one.
-    pub(super) fn shadows_loop(&self, name: &str) -> bool {
-        let own = self.home.join("loops").join(name);
-        LOOP_FILES.iter().any(|file| own.join(file).is_file()) || builtin::LOOPS.iter().any(|found| found.name == name)
+    /// Whether a definition of the project would replace the user's or a built-in one.
+    pub(super) fn shadows(&self, kind: RunKind, name: &str) -> bool {
+        let [_, (_, home)] = self.folders(kind);
+        file_in(kind, &home, name).is_some() || built_in(kind, name).is_some()
     }
 
-    /// Whether a pipeline of the project would take the place of the user's or of a built-in one.
-    pub(super) fn shadows_pipeline(&self, name: &str) -> bool {
-        let own = self.home.join("pipelines");
-        let ends = || std::iter::once("").chain(PIPELINE_ENDS);
-        ends().any(|end| own.join(format!("{name}{end}")).is_file())
-            || builtin::PIPELINES.iter().any(|(found, _)| *found == name)
+    pub fn loop_types(&self) -> Vec<ListedDefinition> {
+        self.list(RunKind::Loop)
     }
 
-    /// All loop types; of several with one name, the one that is used.
-    pub fn loop_types(&self) -> Vec<Listed> {
-        let mut listed = Vec::new();
-        for (origin, folder) in self.folders("loops") {
-            for name in entries(&folder) {
-                let Ok(Some(source)) = loop_in(&folder.join(&name), origin) else { continue };
-                add(&mut listed, name, &source);
+    pub fn pipelines(&self) -> Vec<ListedDefinition> {
+        self.list(RunKind::Pipeline)
+    }
+
+    /// All definitions; of several with one name, the one that is used.
+    fn list(&self, kind: RunKind) -> Vec<ListedDefinition> {
+        let mut sources = Vec::new();
+        for (origin, folder) in self.folders(kind) {
+            for entry in entries(&folder) {
+                let file = match kind {
+                    RunKind::Loop => loop_file(&folder.join(entry)),
+                    RunKind::Pipeline => {
+                        PIPELINE_ENDS.iter().any(|end| entry.ends_with(end)).then(|| folder.join(entry))
+                    }
+                };
+                sources.extend(file.and_then(|file| read(kind, &file, origin).ok()));
             }
         }
-        for found in builtin::LOOPS {
-            let Ok(source) = self.find_loop(found.name) else { continue };
-            add(&mut listed, found.name.to_owned(), &source);
-        }
-        listed
-    }
-
-    /// All pipelines; of several with one name, the one that is used.
-    pub fn pipelines(&self) -> Vec<Listed> {
-        let mut listed = Vec::new();
-        for (origin, folder) in self.folders("pipelines") {
-            for file in entries(&folder) {
-                let Some(name) = PIPELINE_ENDS.iter().find_map(|end| file.strip_suffix(end)) else { continue };
-                let Ok(source) = pipeline_at(&folder.join(&file), origin) else { continue };
-                add(&mut listed, name.to_owned(), &source);
+        sources.extend(built_in_names(kind).filter_map(|name| self.find(kind, name).ok().flatten()));
+        let mut listed: Vec<ListedDefinition> = Vec::new();
+        for Source { name, origin, file, bytes, .. } in sources {
+            if listed.iter().all(|other| other.name != name) {
+                let description = yaml::parse(&bytes).ok().and_then(|node| describe(&node));
+                listed.push(ListedDefinition { name, description, origin, file });
             }
         }
-        for (name, _) in builtin::PIPELINES {
-            let Ok(source) = self.find_pipeline(name) else { continue };
-            add(&mut listed, (*name).to_owned(), &source);
-        }
         listed
-    }
-}
-
-fn names(listed: Vec<Listed>) -> Vec<String> {
-    listed.into_iter().map(|listed| listed.name).collect()
-}
-
-fn add(listed: &mut Vec<Listed>, name: String, source: &Source) {
-    if listed.iter().all(|other| other.name != name) {
-        let description = yaml::parse(&source.bytes).ok().and_then(|node| describe(&node));
-        listed.push(Listed { name, description, origin: source.origin, file: source.file.clone() });
     }
 }
 
 fn describe(node: &yaml::Node) -> Option<String> {
-    let yaml::Yaml::Map(entries) = &node.value else { return None };
-    let entry = entries.iter().find(|entry| entry.key == "description")?;
-    match &entry.node.value {
-        yaml::Yaml::Text(text) => Some(steadfast_model::text::headline(text.trim(), 200)),
+    let Yaml::Map(entries) = &node.value else { return None };
+    match &entries.iter().find(|entry| entry.key == "description")?.node.value {
+        Yaml::Text(description) => Some(text::headline(description.trim(), 200)),
         _ => None,
     }
 }
 
+fn built_in_names(kind: RunKind) -> Box<dyn Iterator<Item = &'static str>> {
+    match kind {
+        RunKind::Loop => Box::new(builtin::LOOPS.iter().map(|found| found.name)),
+        RunKind::Pipeline => Box::new(builtin::PIPELINES.iter().map(|(name, _)| *name)),
+    }
+}
+
+fn built_in(kind: RunKind, name: &str) -> Option<Source> {
+    let (name, path, yaml, prompts) = match kind {
+        RunKind::Loop => {
+            let found = builtin::LOOPS.iter().find(|found| found.name == name)?;
+            (found.name, format!("{name}/loop.yaml"), found.yaml, Prompts::BuiltIn(found.prompts))
+        }
+        RunKind::Pipeline => {
+            let stem = PIPELINE_ENDS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+            let (name, yaml) = builtin::PIPELINES.iter().find(|(name, _)| *name == stem)?;
+            (*name, format!("{name}.yaml"), *yaml, Prompts::None)
+        }
+    };
+    let file = format!("<built in>/{kind}s/{path}");
+    Some(Source { name: name.to_owned(), origin: Origin::BuiltIn, file, bytes: yaml.as_bytes().to_vec(), prompts })
+}
+
 fn entries(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let names = entries.take(MOST_ENTRIES).flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let names = entries.take(MAX_ENTRIES).flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = names.filter(|name| name.parse::<RunName>().is_ok()).collect();
     names.sort();
     names
 }
 
-fn loop_in(folder: &Path, origin: Origin) -> Result<Option<Source>, PlanError> {
-    let Some(path) = LOOP_FILES.iter().map(|file| folder.join(file)).find(|path| path.is_file()) else {
-        return Ok(None);
+/// The file of a definition in a folder of them.
+fn file_in(kind: RunKind, folder: &Path, name: &str) -> Option<PathBuf> {
+    match kind {
+        RunKind::Loop => loop_file(&folder.join(name)),
+        RunKind::Pipeline => {
+            let mut files = ["", ".yaml", ".yml"].iter().map(|end| folder.join(format!("{name}{end}")));
+            files.find(|path| path.is_file())
+        }
+    }
+}
+
+fn loop_file(folder: &Path) -> Option<PathBuf> {
+    LOOP_FILES.iter().map(|file| folder.join(file)).find(|path| path.is_file())
+}
+
+fn read(kind: RunKind, file: &Path, origin: Origin) -> Result<Source, PlanError> {
+    let (name, prompts) = match (kind, file.parent()) {
+        (RunKind::Loop, Some(folder)) => (folder.file_name(), Prompts::Folder(folder.to_owned())),
+        _ => (file.file_stem(), Prompts::None),
     };
-    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let bytes = read_bounded(&path, yaml::MOST_BYTES as u64)?;
-    let prompts = Prompts::Folder(folder.to_owned());
-    Ok(Some(Source { name, origin, file: path.display().to_string(), bytes, prompts }))
+    let name = name.unwrap_or_default().to_string_lossy().into_owned();
+    let bytes = read_bounded(file, yaml::MAX_BYTES as u64)?;
+    Ok(Source { name, origin, file: file.display().to_string(), bytes, prompts })
 }
 
-fn pipeline_at(path: &Path, origin: Origin) -> Result<Source, PlanError> {
-    let bytes = read_bounded(path, yaml::MOST_BYTES as u64)?;
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Source { name, origin, file: path.display().to_string(), bytes, prompts: Prompts::None })
-}
-
-/// Reads at most one byte more than allowed, so that the reader can tell; only regular files.
-fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PlanError> {
-    match bounded::start_of(path, most + 1) {
+/// Reads one byte more than `max` at most, so that the caller sees that the file is too large; only regular files.
+fn read_bounded(path: &Path, max: u64) -> Result<Vec<u8>, PlanError> {
+    match bounded::start_of(path, max + 1) {
         Ok(part) => Ok(part.bytes),
         Err(error) if error.kind() == ErrorKind::InvalidInput => Err(PlanError::NotAFile { path: path.to_owned() }),
         Err(error) => Err(error.into()),
@@ -254,7 +243,7 @@ fn read_bounded(path: &Path, most: u64) -> Result<Vec<u8>, PlanError> {
 }
 
 impl Prompts {
-    /// The text of a prompt and its file; an error is what is wrong and how to mend it. `name` is what `prompt:` says.
+    /// The text of a prompt and its file. `name` is the value of `prompt:`. An error has what is wrong and how to fix it.
     pub(super) fn read(&self, name: Option<&str>) -> Result<(String, String), (String, String)> {
         let wanted = name.unwrap_or("prompt");
         let plain = Path::new(wanted).components().all(|part| matches!(part, std::path::Component::Normal(_)));
@@ -291,9 +280,9 @@ fn read_prompt(folder: &Path, path: &Path) -> Result<String, (String, String)> {
     if !inside {
         return Err((format!("`{shown}` is a link that leaves its folder"), "put the prompt into the folder".into()));
     }
-    let bytes = read_bounded(path, MOST_PROMPT).map_err(|error| (error.to_string(), "make it readable".to_owned()))?;
-    if bytes.len() as u64 > MOST_PROMPT {
-        return Err((format!("`{shown}` is larger than {MOST_PROMPT} bytes"), "shorten it".into()));
+    let bytes = read_bounded(path, MAX_PROMPT).map_err(|error| (error.to_string(), "make it readable".to_owned()))?;
+    if bytes.len() as u64 > MAX_PROMPT {
+        return Err((format!("`{shown}` is larger than {MAX_PROMPT} bytes"), "shorten it".into()));
     }
     String::from_utf8(bytes).map_err(|_| (format!("`{shown}` is not UTF-8 text"), "save it as UTF-8".into()))
 }

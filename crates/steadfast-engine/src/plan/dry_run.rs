@@ -8,7 +8,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::prompt::PromptError;
 use steadfast_model::run::template;
 use steadfast_model::run::template::Variables;
-use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan};
+use steadfast_model::run::{AgentKind, AgentPlan, Plan, StagePlan};
 use steadfast_model::text;
 
 use crate::{agent, files};
@@ -53,7 +53,7 @@ pub fn dry_run(plan: &Plan, inputs: &str) -> Result<String, PromptError> {
         row(&mut out, "loop type", stage.loop_type.as_deref().unwrap_or("-"));
         row(&mut out, "agent", &program(&stage.agent));
         row(&mut out, "at most", &format!("{}{}", stage.runs, if stage.parallel { ", all at once" } else { "" }));
-        row(&mut out, "over when", &rule(&stage.completion, stage));
+        row(&mut out, "over when", &stage.completion.describe(stage.runs, stage.items.len()));
         row(&mut out, "timing", &timing(stage));
         if let Some(judge) = &stage.judge {
             row(&mut out, "judge", &program(judge));
@@ -98,25 +98,6 @@ fn program(agent: &AgentPlan) -> String {
         }
     }
     words
-}
-
-fn rule(rule: &Rule, stage: &StagePlan) -> String {
-    match rule {
-        Rule::FixedN => format!("{} iterations are done", stage.runs),
-        Rule::AllItems => format!("each of {} items had its iteration", stage.items.len()),
-        Rule::Plateau(count) => format!("{count} iterations in a row find nothing left to improve"),
-        Rule::BeadsEmpty(label) => format!("no bead labelled {label} is left"),
-        Rule::Command(command) => format!("`{command}` exits with 0"),
-        Rule::Promise(promise) => format!("the answer contains <promise>{promise}</promise>"),
-        Rule::Verify(commands) => format!("`{}` exits with 0", commands.join(" && ")),
-        Rule::Checklist(file) => format!("no box is left in {file}"),
-        Rule::Any(rules) => joined(rules, " or ", stage),
-        Rule::All(rules) => joined(rules, " and ", stage),
-    }
-}
-
-fn joined(rules: &[Rule], between: &str, stage: &StagePlan) -> String {
-    rules.iter().map(|part| format!("({})", rule(part, stage))).collect::<Vec<_>>().join(between)
 }
 
 fn timing(stage: &StagePlan) -> String {

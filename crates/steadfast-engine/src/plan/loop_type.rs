@@ -1,59 +1,53 @@
 //! Loop types: a folder with `loop.yaml` and a prompt.
 
 use super::catalogue::Source;
-use super::fault::{At, Faults};
-use super::fields::{Fields, Setting, Value};
+use super::fault::{Faults, Location};
+use super::keys::{Located, Setting, Value, keys};
+use super::limits::LimitsDef;
 use super::stage::{Prompt, StageDef};
 use super::yaml;
 
-#[derive(Debug, Clone)]
-pub(super) struct LoopDef {
-    pub(super) at: At,
-    pub(super) limits: super::limits::LimitsDef,
-    pub(super) stage: StageDef,
+keys! {
+    LoopDef {
+        name: Option<Located<String>> = "name" | "id",
+        description: Option<String>,
+        limits: Setting<LimitsDef>,
+        stage: StageDef,
+    }
 }
 
 /// Reads a loop type with its prompt.
-pub(super) fn read(source: &Source, faults: &mut Faults) -> Option<LoopDef> {
-    let at = At::new(&source.file, 1);
-    let node = yaml::open(&source.bytes, &at, faults)?;
-    let mut fields = Fields::of(&node, &at, "a loop type", faults)?;
-    if let Some(name) = fields.take(&["name", "id"], faults)
-        && let Some(text) = name.text(faults)
-        && text != source.name
-    {
-        let what = format!("the name is `{text}`, but the folder is `{}`: the folder counts", source.name);
-        faults.warning(&name.at, what, format!("write `name: {}`", source.name));
+pub(super) fn read(source: &Source, faults: &Faults) -> Option<LoopDef> {
+    let at = faults.file(&source.file);
+    let node = yaml::open(&source.bytes, &at)?;
+    let mut def: LoopDef = Value::document(&node, &at).table("a loop type")?;
+    if let Some(name) = def.name.as_ref().filter(|name| name.value != source.name) {
+        let what = format!("the name is `{}`, but the folder is `{}`: the folder counts", name.value, source.name);
+        name.at.warning(what, format!("write `name: {}`", source.name));
     }
-    fields.text(&["description"], faults);
-    let prompt = fields.take(&["prompt"], faults);
-    let mut stage = StageDef::read(&mut fields, faults);
-    stage.prompt = read_prompt(prompt.as_ref(), source, &at, faults).map_or(Setting::Off, Setting::On);
-    let limits = super::limits::LimitsDef::read(&mut fields, faults);
-    fields.finish("a loop type", faults);
-    Some(LoopDef { at, limits, stage })
+    def.stage = def.stage.without_termination();
+    def.stage.prompt = Some(read_prompt(def.stage.prompt, source, &at));
+    Some(def)
 }
 
 /// `prompt:` names a file beside `loop.yaml`; a text of several lines is the prompt itself.
-fn read_prompt(value: Option<&Value<'_>>, source: &Source, at: &At, faults: &mut Faults) -> Option<Prompt> {
-    let name = match value {
-        Some(value) if !value.is_off() => Some(value.text(faults)?),
-        _ => None,
+fn read_prompt(stated: Option<Prompt>, source: &Source, at: &Location) -> Prompt {
+    let name = match &stated {
+        Some(prompt) if prompt.text.is_empty() || prompt.text.trim().contains('\n') => return prompt.clone(),
+        Some(prompt) => Some(prompt.text.as_str()),
+        None => None,
     };
-    if let (Some(text), Some(value)) = (&name, value)
-        && text.trim().contains('\n')
-    {
-        return Some(Prompt::inside(value, text.clone()));
-    }
-    match source.prompts.read(name.as_deref()) {
-        Ok((text, file)) if text.trim().is_empty() => {
-            faults.error(&At::new(&file, 1), "the prompt is empty", "say what the agent is to do");
-            None
+    match source.prompts.read(name) {
+        Ok((text, file)) => {
+            let file = at.file(&file);
+            if text.trim().is_empty() {
+                file.error("the prompt is empty", Prompt::EMPTY_FIX);
+            }
+            Prompt::of_file(&file, text)
         }
-        Ok((text, file)) => Some(Prompt::of_file(&file, text)),
         Err((what, fix)) => {
-            faults.error(value.map_or(at, |value| &value.at), what, fix);
-            None
+            stated.as_ref().map_or(at, |prompt| &prompt.at).error(what, fix);
+            Prompt::of_file(at, String::new())
         }
     }
 }

@@ -1,49 +1,48 @@
-//! From the definition of a stage to its plan: flags come over it, what nobody says has a default here, and what does
-//! not go together is told.
+//! From the definition of a stage to its plan: applies flags and defaults, and reports settings that contradict.
 
 use steadfast_model::clock::Millis;
 use steadfast_model::run::{AgentPlan, Rule, StagePlan};
 
 use super::Overrides;
 use super::agents::AgentDef;
-use super::fault::{At, Faults};
-use super::fields::Setting;
+use super::fault::Location;
+use super::keys::{Count, Delay, Field as _, Setting, Timeout};
 use super::rules::Resolver;
-use super::stage::StageDef;
+use super::stage::{Items, Judge, Markers, Parallel, Runs, StageDef};
 
 pub const LOOP_RUNS: u32 = 25;
 const DELAY_MS: Millis = 3_000;
-const MOST_PARALLEL: u32 = 64;
+const MAX_PARALLEL: u32 = 64;
 
-/// What to do about a verification that parallel runs cannot have: each works on a branch of its own.
+/// Each parallel iteration works on a branch of its own, so no command can verify them together.
 pub(super) const VERIFY_AFTER: &str = "put verify on a stage of its own after it";
 
-/// What a stage is called, and what it stands in.
+/// What a stage gets from its run.
 pub(super) struct StageContext<'a> {
     pub(super) run: &'a str,
     pub(super) name: String,
     pub(super) loop_type: Option<String>,
     pub(super) inputs: Vec<String>,
     pub(super) default_runs: DefaultRuns,
-    /// The user's own model is one of this stage's program.
+    /// `--model` is meant for this stage's program.
     pub(super) takes_model: bool,
-    /// The user's own verification belongs to this stage.
+    /// `--verify` is meant for this stage.
     pub(super) verified: bool,
-    pub(super) at: At,
+    pub(super) at: Location,
 }
 
-/// What `runs` is if nobody says.
+/// The maximum of a stage whose definition has no `runs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DefaultRuns {
-    /// Only a guard against running for ever: a budget profile says better.
+    /// A guard against running for ever, which a budget profile may raise.
     Limit(u32),
     Exactly(u32),
 }
 
-/// How many iterations there are at most. A profile's turns are a limit: they never add to what a definition says.
-fn most_runs(said: Option<u32>, default: DefaultRuns, only_counts: bool, flags: &Overrides) -> u32 {
+/// A profile's turns limit what a definition says and never add to it.
+fn max_runs(stated: Option<u32>, default: DefaultRuns, only_counts: bool, flags: &Overrides) -> u32 {
     let turns = flags.turns.filter(|_| flags.max.is_none());
-    match (said, default) {
+    match (stated, default) {
         (None, DefaultRuns::Limit(limit)) if !only_counts => turns.unwrap_or(limit),
         (None, DefaultRuns::Limit(runs) | DefaultRuns::Exactly(runs)) | (Some(runs), _) => {
             runs.min(turns.unwrap_or(u32::MAX))
@@ -51,95 +50,90 @@ fn most_runs(said: Option<u32>, default: DefaultRuns, only_counts: bool, flags: 
     }
 }
 
-/// Makes a plan of a definition; faults tell what could not be.
-pub(super) fn plan_stage(
-    mut def: StageDef,
-    context: StageContext<'_>,
-    flags: &Overrides,
-    faults: &mut Faults,
-) -> StagePlan {
+pub(super) fn plan_stage(mut def: StageDef, context: StageContext<'_>, flags: &Overrides) -> StagePlan {
     let at = &context.at;
-    if !flags.items.is_empty() {
-        def.items = Some(flags.items.clone());
-    }
-    let parallel = def.parallel.unwrap_or(false);
-    // Of a parallel stage that is refused as a whole, when all faults are known.
+    let parallel = def.parallel.is_some_and(|Parallel(parallel)| parallel);
+    // `finish` in plan.rs refuses --verify of a parallel stage, after all faults are known.
     if context.verified && !flags.verify.is_empty() && !parallel {
         def.arguments.verify = Setting::On(flags.verify.clone());
     }
-    if matches!(def.prompt, Setting::Absent) {
-        let fix = "add `prompt:`, or name a loop type with `loop:`";
-        faults.error(at, format!("`{}` has no prompt", context.name), fix);
+    if def.prompt.is_none() {
+        at.error(format!("`{}` has no prompt", context.name), "add `prompt:`, or name a loop type with `loop:`");
     }
-    let items = def.items.unwrap_or_default();
+    let items = match def.items {
+        _ if !flags.items.is_empty() => flags.items.clone(),
+        Some(Items(items)) => items,
+        None => Vec::new(),
+    };
     let perspectives = def.perspectives.unwrap_or_default();
     let resolver = Resolver { arguments: &def.arguments, run: context.run, items: items.len(), at: at.clone() };
-    let completion = resolver.rule(&def.completion, faults);
+    let completion = resolver.rule(&def.completion);
     let one_each = if completion == Rule::AllItems { items.len() } else { perspectives.len() };
-    let one_each = u32::try_from(one_each).ok().filter(|count| *count > 0);
-    let runs = most_runs(def.runs.or(one_each), context.default_runs, completion.only_counts(), flags);
-    // The documented rest is a loop type's; a prompt written into a pipeline goes on at once.
+    let runs = match def.runs {
+        Some(Runs::Count(runs)) => Some(runs),
+        _ => u32::try_from(one_each).ok().filter(|count| *count > 0),
+    };
+    let runs = max_runs(runs, context.default_runs, completion.only_counts(), flags);
+    // The documented delay is that of loop types.
     let delay_ms = if context.loop_type.is_some() { DELAY_MS } else { 0 };
     let stage = StagePlan {
         loop_type: context.loop_type,
-        prompt: def.prompt.on().map(|prompt| prompt.text).unwrap_or_default(),
-        min_iterations: def.min_iterations.unwrap_or(1),
+        prompt: def.prompt.map(|prompt| prompt.text).unwrap_or_default(),
+        min_iterations: def.min_iterations.map_or(1, |Count(least)| least),
         check_before: def.check_before.unwrap_or(false),
-        delay_ms: flags.delay_ms.or(def.delay_ms).unwrap_or(delay_ms),
-        agent: plan_agent(def.agent, context.takes_model, flags, at, faults),
-        timeout_ms: flags.timeout_ms.or(def.timeout_ms).unwrap_or(StagePlan::TIMEOUT_MS),
+        delay_ms: flags.delay_ms.or(def.delay.map(|Delay(ms)| ms)).unwrap_or(delay_ms),
+        agent: plan_agent(def.agent, context.takes_model, flags, at),
+        timeout_ms: flags.timeout_ms.or(def.timeout.map(|Timeout(ms)| ms)).unwrap_or(StagePlan::TIMEOUT_MS),
         perspectives,
         items,
         parallel,
-        output_parse: def.output_parse.unwrap_or_default(),
+        output_parse: def.output_parse.map(|Markers(pairs)| pairs).unwrap_or_default(),
         inputs: context.inputs,
-        judge: def.judge.on().map(|judge| judge.into_plan(at, faults)),
+        judge: def.judge.on().map(|Judge(judge)| judge.into_plan(at)),
         ..StagePlan::new(context.name, completion, runs)
     };
-    let stage = check_parallel(stage, at, faults);
-    check_effect(&stage, at, faults);
+    let stage = check_parallel(stage, at);
+    check_effect(&stage, at);
     stage
 }
 
-/// All iterations of a parallel stage are always done, at once and each on its own: no rule is asked.
-fn check_parallel(mut stage: StagePlan, at: &At, faults: &mut Faults) -> StagePlan {
+/// All iterations of a parallel stage run, each on its own, so its rule is never tested.
+fn check_parallel(mut stage: StagePlan, at: &Location) -> StagePlan {
     if !stage.parallel {
         return stage;
     }
-    if stage.completion.leaves().any(|leaf| matches!(leaf, Rule::Verify(_))) {
+    if stage.completion.is_verified() {
         let what = format!("the stage `{}` is parallel, and nothing verifies parallel runs", stage.name);
-        faults.error(at, what, VERIFY_AFTER);
+        at.error(what, VERIFY_AFTER);
     } else if !matches!(stage.completion, Rule::FixedN | Rule::AllItems) {
         let fix = "remove `parallel`, or the rule: all runs of a parallel stage are always done";
-        faults.warning(at, "the completion rule of a parallel stage is never asked", fix);
+        at.warning("the completion rule of a parallel stage is never tested", fix);
         stage.completion = Rule::FixedN;
     }
-    if stage.runs > MOST_PARALLEL {
-        let what = format!("{} agents in one parallel stage", stage.runs);
-        faults.error(at, what, format!("use at most {MOST_PARALLEL}"));
+    if stage.runs > MAX_PARALLEL {
+        at.error(format!("{} agents in one parallel stage", stage.runs), format!("use at most {MAX_PARALLEL}"));
     }
     stage
 }
 
-/// What is said and can have no effect.
-fn check_effect(stage: &StagePlan, at: &At, faults: &mut Faults) {
+/// Warns of settings that have no effect.
+fn check_effect(stage: &StagePlan, at: &Location) {
     let StagePlan { runs, min_iterations, .. } = *stage;
     if min_iterations > runs {
         let fix = format!("raise `runs` to {min_iterations}, or lower `min_iterations`");
-        faults.warning(at, format!("at least {min_iterations} iterations of at most {runs}"), fix);
+        at.warning(format!("`min_iterations` is {min_iterations}, but `runs` is {runs}"), fix);
     }
     if stage.judge.is_some() && !stage.completion.needs_vote() {
-        faults.warning(at, "nobody asks the judge", "use `completion: plateau`, or remove `judge`");
+        at.warning("`judge` is unused: no `plateau` rule", "use `completion: plateau`, or remove `judge`");
     }
 }
 
-/// A model belongs to its program: a stage with another one keeps what it has.
-fn plan_agent(def: AgentDef, takes_model: bool, flags: &Overrides, at: &At, faults: &mut Faults) -> AgentPlan {
+fn plan_agent(def: AgentDef, takes_model: bool, flags: &Overrides, at: &Location) -> AgentPlan {
     let flagged = AgentDef {
         kind: flags.agent.clone(),
         model: flags.model.clone().filter(|_| takes_model).into(),
         effort: flags.effort.clone().filter(|_| takes_model).into(),
         user_hooks: flags.user_hooks,
     };
-    flagged.or(def).into_plan(at, faults)
+    flagged.or(def).into_plan(at)
 }

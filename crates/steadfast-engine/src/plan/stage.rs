@@ -1,235 +1,275 @@
-//! A stage as definitions describe it. Loop types and stages of pipelines have the same keys; a stage that names a
-//! loop type says only what differs. What nobody says is decided in `plan/planning.rs`.
+//! The keys of a stage. Loop types and stages of pipelines have the same ones; a stage that names a loop type sets only
+//! what differs. `plan/planning.rs` adds the defaults.
 
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
 use steadfast_model::run::AgentKind;
 
 use super::agents::AgentDef;
-use super::fault::{At, Faults};
-use super::fields::{Fields, Setting, Value};
-use super::rules::{Arguments, RuleDef};
+use super::fault::Location;
+use super::keys::{Count, Delay, Field as _, FromYaml, NoEffect, Setting, Timeout, Value, keys};
+use super::rules::{Arguments, BareRule, RuleDef};
 use super::yaml::Yaml;
 use crate::files;
 
-/// What «no time limit» means: longer than anything runs, and far from overflowing.
-const NO_TIMEOUT_MS: Millis = 365 * clock::DAY;
+keys! {
+    StageDef {
+        /// In a loop type, a file or the text itself; in a pipeline, the text.
+        prompt: Option<Prompt>,
+        agent: AgentDef,
+        runs: Option<Runs> = "runs" | "max" | "max_iterations" | "iterations",
+        termination: Option<Termination>,
+        min_iterations: Option<Count<0>>,
+        completion: Setting<RuleDef>,
+        arguments: Arguments,
+        check_before: Option<bool>,
+        delay: Option<Delay>,
+        timeout: Option<Timeout>,
+        perspectives: Option<Vec<String>>,
+        items: Option<Items>,
+        parallel: Option<Parallel>,
+        output_parse: Option<Markers>,
+        judge: Setting<Judge>,
+        context: NoEffect,
+        commands: NoEffect,
+        guardrails: NoEffect,
+        output_path: NoEffect,
+        version: NoEffect,
+    }
+}
 
-/// The template of a prompt and where it begins.
-#[derive(Debug, Clone, PartialEq)]
+keys! {
+    /// `termination: {type: …}`, which newer tools write instead of `completion` and `runs`.
+    Termination {
+        rule: Option<BareRule> = "type",
+        max: Option<Count<1>> = "max" | "iterations",
+        min_iterations: Option<Count<0>>,
+        arguments: Arguments,
+        judge: Setting<Judge>,
+    }
+}
+
+impl FromYaml for Termination {
+    fn from_yaml(value: &Value<'_>) -> Option<Self> {
+        value.table("`termination`")
+    }
+}
+
+impl StageDef {
+    /// Moves what `termination` sets to the keys that mean the same.
+    pub(super) fn without_termination(mut self) -> Self {
+        let in_runs = match self.runs.take() {
+            Some(Runs::Termination(termination)) => Some(*termination),
+            count => {
+                self.runs = count;
+                None
+            }
+        };
+        for old in [in_runs, self.termination.take()].into_iter().flatten() {
+            self.completion = match (self.completion, old.rule) {
+                (Setting::On(rule), Some(_)) => {
+                    rule.at.error("`completion` and `termination` are the same key", "remove one of them");
+                    Setting::On(rule)
+                }
+                (completion, rule) => completion.or(rule.map(|BareRule(rule)| rule).into()),
+            };
+            self.runs = self.runs.or(old.max.map(|Count(max)| Runs::Count(max)));
+            self.min_iterations = self.min_iterations.or(old.min_iterations);
+            self.arguments = self.arguments.or(old.arguments);
+            self.judge = self.judge.or(old.judge);
+        }
+        self
+    }
+
+    /// This stage, with what it does not set from the loop type that it names.
+    pub(super) fn based_on(self, mut base: Self) -> Self {
+        if !self.completion.is_absent() {
+            base.arguments = base.arguments.used_by(&self.completion);
+        }
+        self.or(base)
+    }
+
+    /// Every command that the definition names.
+    pub(super) fn commands(&self) -> Vec<String> {
+        let completion = self.completion.as_on().map(RuleDef::commands).unwrap_or_default();
+        let beside =
+            self.arguments.command.as_on().into_iter().chain(self.arguments.verify.as_on().into_iter().flatten());
+        let agents = [self.agent.command(), self.judge.as_on().and_then(|Judge(judge)| judge.command())];
+        completion.into_iter().chain(beside.cloned()).chain(agents.into_iter().flatten()).collect()
+    }
+}
+
+/// The template of a prompt.
+#[derive(Debug, Clone)]
 pub(super) struct Prompt {
+    /// Empty after a fault.
     pub(super) text: String,
-    pub(super) at: At,
-    /// The lines of its variables where it stands inside of YAML; in a file of its own they are those of the text.
-    pub(super) places: Option<Vec<(String, u32)>>,
+    /// The line of its key, or of its first line in a file of its own.
+    pub(super) at: Location,
+    /// In a definition: the text as it stands there, and its first line.
+    written: Option<(String, u32)>,
+}
+
+impl FromYaml for Prompt {
+    fn from_yaml(value: &Value<'_>) -> Option<Self> {
+        if value.is_off() {
+            return None;
+        }
+        let written = Some((value.node.written.clone(), value.node.written_line));
+        let text = match &value.node.value {
+            Yaml::Text(text) if text.trim().is_empty() => value.at.refuse("the prompt is empty", Self::EMPTY_FIX),
+            Yaml::Text(text) => Some(text.clone()),
+            _ => {
+                let fix = "write `prompt: |` and the text below it, indented";
+                value.at.refuse("the prompt has to be a text", fix)
+            }
+        };
+        Some(Self { text: text.unwrap_or_default(), at: value.at.clone(), written })
+    }
 }
 
 impl Prompt {
-    /// A text in a definition.
-    pub(super) fn inside(value: &Value<'_>, text: String) -> Self {
-        Self { text, at: value.at.line(value.node.line), places: Some(value.node.variables.clone()) }
-    }
+    pub(super) const EMPTY_FIX: &str = "write what the agent should do";
 
-    /// A file of its own.
-    pub(super) fn of_file(file: &str, text: String) -> Self {
-        Self { text, at: At::new(file, 1), places: None }
+    pub(super) fn of_file(at: &Location, text: String) -> Self {
+        Self { text, at: at.clone(), written: None }
     }
 
     /// Where a variable stands.
-    pub(super) fn place_of(&self, name: &str) -> At {
-        let line = if let Some(places) = &self.places {
-            places.iter().find(|(known, _)| known == name).map_or(self.at.line, |(_, line)| *line)
-        } else {
-            let before = self.text.find(&format!("${{{name}}}")).and_then(|at| self.text.get(..at));
-            let lines = u32::try_from(before.unwrap_or_default().matches('\n').count()).unwrap_or(0);
-            self.at.line.saturating_add(lines)
-        };
-        self.at.line(line)
+    pub(super) fn location_of(&self, name: &str) -> Location {
+        let (text, first) = self.written.as_ref().map_or((&self.text, 1), |(text, line)| (text, *line));
+        let variable = format!("${{{name}}}");
+        let mut found = text.match_indices(&variable).filter_map(|(at, _)| text.get(..at));
+        // `$${NAME}` is not a variable.
+        let before = found.find(|before| !before.ends_with('$')).unwrap_or_default();
+        self.at.line(first.saturating_add(u32::try_from(before.matches('\n').count()).unwrap_or(0)))
     }
 }
 
-#[derive(Debug, Clone, Default)]
-pub(super) struct StageDef {
-    /// `Off` if there is one that cannot be used, which has been told.
-    pub(super) prompt: Setting<Prompt>,
-    pub(super) runs: Option<u32>,
-    pub(super) min_iterations: Option<u32>,
-    pub(super) completion: Setting<RuleDef>,
-    pub(super) arguments: Arguments,
-    pub(super) check_before: Option<bool>,
-    pub(super) delay_ms: Option<Millis>,
-    pub(super) timeout_ms: Option<Millis>,
-    pub(super) agent: AgentDef,
-    pub(super) perspectives: Option<Vec<String>>,
-    pub(super) items: Option<Vec<String>>,
-    pub(super) parallel: Option<bool>,
-    pub(super) output_parse: Option<Vec<(String, String)>>,
-    pub(super) judge: Setting<AgentDef>,
+#[derive(Debug, Clone)]
+pub(super) enum Runs {
+    Count(u32),
+    Termination(Box<Termination>),
 }
 
-/// Keys that older versions knew and that have no effect here.
-const WITHOUT_EFFECT: [&str; 5] = ["context", "commands", "guardrails", "output_path", "version"];
+impl FromYaml for Runs {
+    fn from_yaml(value: &Value<'_>) -> Option<Self> {
+        if value.is_map() {
+            return Termination::from_yaml(value).map(|termination| Self::Termination(Box::new(termination)));
+        }
+        Count::<1>::from_yaml(value).map(|Count(count)| Self::Count(count))
+    }
+}
 
-impl StageDef {
-    /// Reads all keys but names, prompts and inputs.
-    pub(super) fn read(fields: &mut Fields<'_>, faults: &mut Faults) -> Self {
-        let mut def = Self { agent: AgentDef::read(fields, faults), ..Self::default() };
-        if let Some(runs) = fields.take(&["runs", "max", "max_iterations", "iterations"], faults) {
-            if matches!(runs.node.value, Yaml::Map(_)) {
-                def.read_termination(&runs, faults);
-            } else {
-                def.runs = runs.whole(1, faults);
+/// A list, or words separated by spaces.
+#[derive(Debug, Clone)]
+pub(super) struct Items(pub(super) Vec<String>);
+
+impl FromYaml for Items {
+    fn from_yaml(value: &Value<'_>) -> Option<Self> {
+        if let Yaml::Text(text) = &value.node.value {
+            return Some(Self(text.split_whitespace().map(str::to_owned).collect()));
+        }
+        Vec::from_yaml(value).map(Self)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Parallel(pub(super) bool);
+
+impl FromYaml for Parallel {
+    fn from_yaml(value: &Value<'_>) -> Option<Self> {
+        if value.is_map() {
+            let fix = "write one stage for each agent, with `parallel: true` and `runs` or `perspectives` for several \
+                       at once";
+            return value.at.refuse("parallel blocks of other stages are not supported", fix);
+        }
+        bool::from_yaml(value).map(Self)
+    }
+}
+
+/// Fields and their markers: `key:MARKER key:MARKER`, a list of those, or a mapping.
+#[derive(Debug, Clone)]
+pub(super) struct Markers(pub(super) Vec<(String, String)>);
+
+impl FromYaml for Markers {
+    fn from_yaml(value: &Value<'_>) -> Option<Self> {
+        let mut pairs = Vec::new();
+        if let Yaml::Map(entries) = &value.node.value {
+            for entry in entries {
+                let marker = Value::of_entry(entry, &value.at);
+                pairs.extend(String::from_yaml(&marker).map(|text| (entry.key.clone(), text, marker.at)));
+            }
+        } else if !value.is_off() {
+            for part in value.elements() {
+                for word in String::from_yaml(&part)?.split_whitespace() {
+                    match word.split_once(':') {
+                        Some((key, marker)) => pairs.push((key.to_owned(), marker.to_owned(), part.at.clone())),
+                        None => part.at.error(format!("`{word}` is not `key:MARKER`"), "write for example `risk:RISK`"),
+                    }
+                }
             }
         }
-        if let Some(termination) = fields.take(&["termination"], faults) {
-            def.read_termination(&termination, faults);
+        for (key, marker, at) in &pairs {
+            check_marker(key, marker, at);
         }
-        def.min_iterations = fields.whole(&["min_iterations"], 0, faults).or(def.min_iterations);
-        if let Some(completion) = fields.take(&["completion"], faults) {
-            if !matches!(def.completion, Setting::Absent) {
-                let fix = "remove `termination`, or this";
-                faults.error(&completion.at, "`completion` and `termination` say the same thing", fix);
-            }
-            def.completion = completion.setting(|value| RuleDef::read(&value, faults));
-        }
-        def.arguments = Self::read_arguments(fields, faults).or(std::mem::take(&mut def.arguments));
-        def.check_before = fields.truth("check_before", faults);
-        def.delay_ms = read_span(fields, "delay", 0, faults);
-        def.timeout_ms =
-            read_span(fields, "timeout", NO_TIMEOUT_MS, faults).map(|ms| if ms == 0 { NO_TIMEOUT_MS } else { ms });
-        def.perspectives = fields.take(&["perspectives"], faults).and_then(|value| value.texts(faults));
-        def.items = fields.take(&["items"], faults).and_then(|value| read_items(&value, faults));
-        def.parallel = fields.take(&["parallel"], faults).and_then(|value| read_parallel(&value, faults));
-        def.output_parse = fields.take(&["output_parse"], faults).and_then(|value| read_markers(&value, faults));
-        if let Some(judge) = fields.take(&["judge"], faults) {
-            def.judge = read_judge(judge, faults);
-        }
-        for name in WITHOUT_EFFECT {
-            if let Some(value) = fields.take(&[name], faults) {
-                faults.warning(&value.at, format!("`{name}` has no effect"), "remove it");
-            }
-        }
-        def
-    }
-
-    fn read_arguments(fields: &mut Fields<'_>, faults: &mut Faults) -> Arguments {
-        let verify = fields.take(&["verify"], faults);
-        let verify = verify.map_or(Setting::Absent, |value| value.setting(|value| value.texts(faults)));
-        let mut text = |name: &'static str| {
-            let value = fields.take(&[name], faults);
-            value.map_or(Setting::Absent, |value| value.setting(|value| value.text(faults)))
-        };
-        let (command, promise) = (text("command"), text("promise"));
-        let (checklist, label) = (text("checklist"), text("label"));
-        Arguments { verify, command, promise, checklist, label, consensus: fields.whole(&["consensus"], 1, faults) }
-    }
-
-    /// `termination: {type: …}`, the way of later versions of these files.
-    fn read_termination(&mut self, value: &Value<'_>, faults: &mut Faults) {
-        let Some(mut fields) = Fields::of(value.node, &value.at, "`termination`", faults) else { return };
-        if let Some(kind) = fields.take(&["type"], faults) {
-            let word = kind.text(faults);
-            self.completion = word.and_then(|word| RuleDef::of_word(&word, &kind.at, faults)).into();
-        }
-        self.runs = fields.whole(&["max", "iterations"], 1, faults).or(self.runs);
-        self.min_iterations = fields.whole(&["min_iterations"], 0, faults);
-        self.arguments = Self::read_arguments(&mut fields, faults);
-        if let Some(judge) = fields.take(&["judge"], faults) {
-            self.judge = read_judge(judge, faults);
-        }
-        fields.finish("`termination`", faults);
-    }
-
-    /// This, and where it is silent, the loop type it names.
-    pub(super) fn or(self, mut other: Self) -> Self {
-        // Arguments of a rule that this one replaces are not this one's.
-        if !matches!(self.completion, Setting::Absent) {
-            other.arguments = other.arguments.used_by(&self.completion);
-        }
-        Self {
-            prompt: self.prompt.or(other.prompt),
-            runs: self.runs.or(other.runs),
-            min_iterations: self.min_iterations.or(other.min_iterations),
-            completion: self.completion.or(other.completion),
-            arguments: self.arguments.or(other.arguments),
-            check_before: self.check_before.or(other.check_before),
-            delay_ms: self.delay_ms.or(other.delay_ms),
-            timeout_ms: self.timeout_ms.or(other.timeout_ms),
-            agent: self.agent.or(other.agent),
-            perspectives: self.perspectives.or(other.perspectives),
-            items: self.items.or(other.items),
-            parallel: self.parallel.or(other.parallel),
-            output_parse: self.output_parse.or(other.output_parse),
-            judge: self.judge.or(other.judge),
-        }
+        Some(Self(pairs.into_iter().map(|(key, marker, _)| (key, marker)).collect()))
     }
 }
 
-fn read_span(fields: &mut Fields<'_>, name: &'static str, off: Millis, faults: &mut Faults) -> Option<Millis> {
-    let value = fields.take(&[name], faults)?;
-    if value.is_off() { Some(off) } else { value.span(faults) }
+fn check_marker(key: &str, marker: &str, at: &Location) {
+    let is_plain = |text: &str| {
+        (1..=64).contains(&text.len()) && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' '))
+    };
+    if files::OWN_FIELDS.contains(&key) {
+        let what = format!("`{key}` is a field that every iteration has: the marker `{marker}` does not change it");
+        at.warning(what, "choose another name for the field");
+    }
+    if !is_plain(key) || !is_plain(marker) {
+        at.error(format!("`{key}:{marker}` is not a field and its marker"), "use letters, digits, `_` and `-`");
+    }
 }
 
-/// A list, or words with blanks between them.
-fn read_items(value: &Value<'_>, faults: &mut Faults) -> Option<Vec<String>> {
-    if let Yaml::Text(text) = &value.node.value {
-        return Some(text.split_whitespace().map(str::to_owned).collect());
+/// An agent; `true` is the small model of Claude.
+#[derive(Debug, Clone)]
+pub(super) struct Judge(pub(super) AgentDef);
+
+impl FromYaml for Judge {
+    fn from_yaml(value: &Value<'_>) -> Option<Self> {
+        if value.node.value == Yaml::Bool(true) {
+            let model = Setting::On("haiku".to_owned());
+            return Some(Self(AgentDef { kind: Some(AgentKind::Claude), model, ..AgentDef::default() }));
+        }
+        AgentDef::from_yaml(value).map(Self)
     }
-    value.texts(faults)
 }
 
-fn read_parallel(value: &Value<'_>, faults: &mut Faults) -> Option<bool> {
-    if matches!(value.node.value, Yaml::Map(_)) {
-        let fix =
-            "write one stage for each agent, with `parallel: true` and `runs` or `perspectives` for several at once";
-        faults.error(&value.at, "parallel blocks of other stages are not supported", fix);
-        return None;
-    }
-    value.truth(faults)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::fault::Faults;
+    use crate::plan::yaml;
 
-/// `key:MARKER key:MARKER`, a list of those, or a map.
-fn read_markers(value: &Value<'_>, faults: &mut Faults) -> Option<Vec<(String, String)>> {
-    let mut pairs: Vec<(String, String, At)> = Vec::new();
-    if let Yaml::Map(entries) = &value.node.value {
-        for entry in entries {
-            let marker = Value { key: &entry.key, node: &entry.node, at: value.at.line(entry.line) };
-            pairs.extend(marker.text(faults).map(|text| (entry.key.clone(), text, marker.at.clone())));
-        }
-    } else if !value.is_off() {
-        for part in value.nodes() {
-            for word in part.text(faults)?.split_whitespace() {
-                let Some((key, marker)) = word.split_once(':') else {
-                    faults.error(&part.at, format!("`{word}` is not `key:MARKER`"), "write for example `risk:RISK`");
-                    continue;
-                };
-                pairs.push((key.to_owned(), marker.to_owned(), part.at.clone()));
-            }
-        }
-    }
-    let plain =
-        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' '));
-    for (key, marker, at) in &pairs {
-        if files::OWN_FIELDS.contains(&key.as_str()) {
-            let what = format!("`{key}` is a field that every iteration has: the marker `{marker}` does not change it");
-            faults.warning(at, what, "choose another name for the field");
-        }
-        if !plain(key) || !plain(marker) || key.len().max(marker.len()) > 64 {
-            faults.error(
-                at,
-                format!("`{key}:{marker}` is not a field and its marker"),
-                "use letters, digits, `_` and `-`",
-            );
+    #[test]
+    fn variables_have_the_line_on_which_they_are_written() {
+        let source = "a: >\n  one\n  two\n\n  three ${FOLDED} $${KEPT} ${KEPT}\nb: \"x\\n\\ny ${ESCAPED}\"\nc: |\n  one\n\n  \
+                      two ${BLOCK} ${SAME}\nd: plain\n  over lines ${PLAIN}\ne: &here 'ü ${QUOTED}\n\n  ${AGAIN}'\nf: *here\n";
+        let root = yaml::parse(source.as_bytes()).unwrap();
+        let Yaml::Map(entries) = &root.value else { panic!("{source}") };
+        let at = Faults::default().file("x.yaml");
+        for (key, name, line) in [
+            ("a", "FOLDED", 5),
+            ("a", "KEPT", 5),
+            ("b", "ESCAPED", 6),
+            ("c", "BLOCK", 10),
+            ("c", "SAME", 10),
+            ("d", "PLAIN", 12),
+            ("e", "QUOTED", 13),
+            ("e", "AGAIN", 15),
+            ("f", "QUOTED", 13),
+            ("f", "AGAIN", 15),
+        ] {
+            let entry = entries.iter().find(|entry| entry.key == key).unwrap();
+            let prompt = Prompt::from_yaml(&Value::of_entry(entry, &at)).unwrap();
+            assert_eq!(prompt.location_of(name).line, line, "{key} {name}");
         }
     }
-    Some(pairs.into_iter().map(|(key, marker, _)| (key, marker)).collect())
-}
-
-/// `judge: true` is the quick model of Claude; otherwise an agent like any other.
-fn read_judge(value: Value<'_>, faults: &mut Faults) -> Setting<AgentDef> {
-    if value.node.value == Yaml::Bool(true) {
-        let model = Setting::On("haiku".to_owned());
-        return Setting::On(AgentDef { kind: Some(AgentKind::Claude), model, ..AgentDef::default() });
-    }
-    value.setting(|value| Some(AgentDef::of_value(&value, faults)))
 }

@@ -134,7 +134,7 @@ fn every_key_of_a_loop_type_is_read() {
         limits,
     };
     assert_eq!(planned.plan, plan);
-    assert_eq!(planned.warnings.len(), 1, "a judge that nobody asks: {:?}", planned.warnings);
+    assert_eq!(planned.warnings.len(), 1, "the judge is unused: {:?}", planned.warnings);
 }
 
 #[test]

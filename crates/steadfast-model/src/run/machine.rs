@@ -2,9 +2,9 @@
 //! done. Pure and total: the same arguments give the same step, and an event that does not fit changes nothing. The
 //! rest is in `machine/`: how attempts end, commits and decisions, what starts next, going on after an end.
 //!
-//! What holds between two steps: an iteration is a flight, committed, left behind (with or without an agent that came
+//! What holds between two steps: an iteration is a attempt, committed, left behind (with or without an agent that came
 //! through), or not begun; a run that is over
-//! has no flight, unless nobody saw its end; at most one flight in a sequential stage and `limits.parallel` in a
+//! has no attempt, unless nobody saw its end; at most one attempt in a sequential stage and `limits.parallel` in a
 //! parallel one. Whatever is lost between saving a step and acting on it, [`RunEvent::Started`] asks for again.
 
 mod advance;
@@ -13,24 +13,12 @@ mod decide;
 mod reopen;
 
 use super::{
-    Act, AttemptId, Flight, Phase, Plan, Record, Run, RunEvent, RunStatus, StagePlan, StageState, Step, Stopping, Wait,
-    WaitReason,
+    Act, ActiveAttempt, AttemptId, Phase, Plan, Record, Run, RunEvent, RunReason, RunStatus, StagePlan, StageState,
+    Step, Stopping, Wait, WaitReason,
 };
 use crate::clock::Millis;
 
-pub use reopen::{Refusal, orphaned, reopen};
-
-/// The reason of a stage or loop that came to its maximum before its rule held.
-pub const MAX_ITERATIONS: &str = "max_iterations";
-/// The reason of a pipeline that went through all its stages.
-pub const COMPLETED: &str = "completed";
-/// The reason of a stage whose iterations stopped moving anything.
-pub const NO_PROGRESS: &str = "no_progress";
-pub const BUDGET_TOKENS: &str = "budget_tokens";
-pub const BUDGET_USD: &str = "budget_usd";
-pub const MAX_HOURS: &str = "max_hours";
-/// The reason of a run that a cap over all goals and runs ended.
-pub const COST_CAP: &str = "cost_cap";
+pub use reopen::{ReopenError, orphaned, reopen};
 
 /// A run that has not begun; [`RunEvent::Started`] begins it.
 pub fn begin(plan: &Plan, now: Millis) -> Run {
@@ -41,7 +29,7 @@ pub fn begin(plan: &Plan, now: Millis) -> Run {
         completed_at_ms: None,
         stage: 1,
         stages: plan.stages.iter().map(|_| StageState::default()).collect(),
-        flights: Vec::new(),
+        active: Vec::new(),
         stopping: None,
         cut_short: false,
         capped: false,
@@ -78,18 +66,18 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
 }
 
 /// Which limit of the run is reached: its reason.
-pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<&'static str> {
+pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<RunReason> {
     let limits = &plan.limits;
     if limits.tokens.is_some_and(|most| run.tokens >= most) {
-        return Some(BUDGET_TOKENS);
+        return Some(RunReason::BudgetTokens);
     }
     if limits.cost_micros.is_some_and(|most| run.cost_micros >= most) {
-        return Some(BUDGET_USD);
+        return Some(RunReason::BudgetUsd);
     }
     if run.capped {
-        return Some(COST_CAP);
+        return Some(RunReason::CostCap);
     }
-    limits.wall_ms.is_some_and(|most| open_for(run, now) >= most).then_some(MAX_HOURS)
+    limits.wall_ms.is_some_and(|most| open_for(run, now) >= most).then_some(RunReason::MaxHours)
 }
 
 /// How long the run may still take, if that is limited. An attempt gets no more than that.
@@ -151,22 +139,22 @@ impl<'a> Machine<'a> {
         self.run.stages.get_mut(index(self.run.stage)?)
     }
 
-    fn flight_mut(&mut self, id: AttemptId) -> Option<&mut Flight> {
-        self.run.flights.iter_mut().find(|flight| flight.id == id)
+    fn active_mut(&mut self, id: AttemptId) -> Option<&mut ActiveAttempt> {
+        self.run.active.iter_mut().find(|attempt| attempt.id == id)
     }
 
     fn running(&self) -> Vec<AttemptId> {
-        let running = self.run.flights.iter().filter(|flight| flight.phase == Phase::Running);
-        running.map(|flight| flight.id).collect()
+        let running = self.run.active.iter().filter(|attempt| attempt.phase == Phase::Running);
+        running.map(|attempt| attempt.id).collect()
     }
 
     /// Somebody took the run in hand: what the last one may not have got to is asked for again.
     fn started(&mut self) {
-        let unanswered: Vec<AttemptId> = self.run.flights.iter().map(|flight| flight.id).collect();
+        let unanswered: Vec<AttemptId> = self.run.active.iter().map(|attempt| attempt.id).collect();
         self.advance();
         for id in unanswered {
-            let Some(flight) = self.run.flights.iter().find(|flight| flight.id == id) else { continue };
-            let checks = match &flight.phase {
+            let Some(attempt) = self.run.active.iter().find(|attempt| attempt.id == id) else { continue };
+            let checks = match &attempt.phase {
                 Phase::CheckingBefore => self.checks_before(),
                 Phase::Checking(success) => self.checks_after(success),
                 Phase::Running | Phase::Resting => continue,
@@ -185,8 +173,8 @@ impl<'a> Machine<'a> {
             self.run.stopping = Some(stopping);
             self.run.cut_short = true;
         }
-        let checking = self.run.flights.iter().filter_map(|flight| match &flight.phase {
-            Phase::Checking(success) => Some((flight.id, success.clone())),
+        let checking = self.run.active.iter().filter_map(|attempt| match &attempt.phase {
+            Phase::Checking(success) => Some((attempt.id, success.clone())),
             _ => None,
         });
         for (id, success) in checking.collect::<Vec<_>>() {
@@ -204,8 +192,8 @@ impl<'a> Machine<'a> {
     }
 
     /// The run is to end once nothing is under way any more. The first reason is the one.
-    fn wind_down(&mut self, status: RunStatus, reason: String) {
-        self.run.stopping.get_or_insert(Stopping { status, reason });
+    fn wind_down(&mut self, status: RunStatus, reason: impl Into<String>) {
+        self.run.stopping.get_or_insert_with(|| Stopping { status, reason: reason.into() });
     }
 
     /// What goes on by itself first. A rest between iterations is the run's own, all others are those of flights.
@@ -213,10 +201,10 @@ impl<'a> Machine<'a> {
         if self.run.status != RunStatus::Running {
             return None;
         }
-        let rests = self.run.flights.iter().filter_map(|flight| flight.wait.as_ref());
+        let rests = self.run.active.iter().filter_map(|attempt| attempt.wait.as_ref());
         let soonest = rests.min_by_key(|wait| wait.until_ms).cloned();
         let delay = || self.run.wait.clone().filter(|wait| wait.why == WaitReason::Delay);
-        soonest.or_else(|| delay().filter(|_| self.run.flights.is_empty()))
+        soonest.or_else(|| delay().filter(|_| self.run.active.is_empty()))
     }
 
     fn wall_deadline(&self) -> Option<Millis> {

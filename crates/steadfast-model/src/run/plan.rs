@@ -2,6 +2,7 @@
 //! crate; here they are only words, kept with the run as JSON.
 
 use serde::{Deserialize, Serialize};
+use strum::{Display, EnumDiscriminants, EnumString, IntoStaticStr, VariantNames};
 
 use super::RunKind;
 use crate::clock::{HOUR, Millis};
@@ -111,9 +112,11 @@ pub enum AgentKind {
     Command(Vec<String>),
 }
 
-/// When a stage is over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// When a stage is over. To add a rule, add a variant here and its answers in `run/rule.rs`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, EnumDiscriminants)]
 #[serde(rename_all = "kebab-case")]
+#[strum_discriminants(name(RuleKind), derive(Display, EnumString, IntoStaticStr, VariantNames))]
+#[strum_discriminants(strum(serialize_all = "kebab-case"), doc = "The name of a rule, as in definitions.")]
 pub enum Rule {
     /// After `runs` iterations.
     FixedN,

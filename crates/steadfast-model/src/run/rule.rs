@@ -1,7 +1,33 @@
 //! Completion rules: what has to be looked up for one, and whether it holds. Nothing is asked that cannot change
 //! the answer: `all: [promise, verify]` runs no command before the promise is there.
 
+use strum::VariantNames as _;
+
 use super::{AgentPlan, Check, Checked, Rule, Success};
+
+pub use super::plan::RuleKind;
+
+impl RuleKind {
+    /// All names, in the order of the variants.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::VARIANTS.iter().copied()
+    }
+}
+
+/// What a rule needs, part by part.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RuleNeeds<'a> {
+    /// Shell commands that test it.
+    pub commands: Vec<&'a str>,
+    /// Programs that have to be on PATH.
+    pub programs: Vec<&'static str>,
+    /// Files of the project.
+    pub files: Vec<&'a str>,
+    /// Texts that the agent can promise.
+    pub promises: Vec<&'a str>,
+    /// A vote of the worker or of a judge.
+    pub vote: bool,
+}
 
 /// What is known when a rule is tested.
 #[derive(Debug, Clone, Copy)]
@@ -31,18 +57,7 @@ pub enum Holding {
 impl Rule {
     /// The name, as in plans and as the reason of a stage's end.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::FixedN => "fixed-n",
-            Self::AllItems => "all-items",
-            Self::Plateau(_) => "plateau",
-            Self::BeadsEmpty(_) => "beads-empty",
-            Self::Command(_) => "command",
-            Self::Promise(_) => "promise",
-            Self::Verify(_) => "verify",
-            Self::Checklist(_) => "checklist",
-            Self::Any(_) => "any",
-            Self::All(_) => "all",
-        }
+        RuleKind::from(self).into()
     }
 
     /// The rules that this one combines, in their order; itself, if it combines none.
@@ -58,20 +73,62 @@ impl Rule {
         })
     }
 
-    /// What an agent may promise for the rule to hold.
-    pub fn promises(&self) -> impl Iterator<Item = &str> {
-        self.leaves().filter_map(|leaf| if let Self::Promise(promise) = leaf { Some(promise.as_str()) } else { None })
+    /// What its parts need outside of the run's own state.
+    pub fn needs(&self) -> RuleNeeds<'_> {
+        let mut needs = RuleNeeds::default();
+        for leaf in self.leaves() {
+            match leaf {
+                Self::Plateau(_) => needs.vote = true,
+                Self::BeadsEmpty(_) => needs.programs.push("bd"),
+                Self::Command(command) => needs.commands.push(command),
+                Self::Promise(promise) => needs.promises.push(promise),
+                Self::Verify(commands) => needs.commands.extend(commands.iter().map(String::as_str)),
+                Self::Checklist(file) => needs.files.push(file),
+                Self::FixedN | Self::AllItems | Self::Any(_) | Self::All(_) => {}
+            }
+        }
+        needs
     }
 
-    /// Whether only counting ends the stage. Such a stage does what it was told to, progress or not.
+    /// The rule in words, for a stage with this maximum and this number of items.
+    pub fn describe(&self, max: u32, items: usize) -> String {
+        let join = |rules: &[Self], between: &str| {
+            let parts = rules.iter().map(|rule| format!("({})", rule.describe(max, items)));
+            parts.collect::<Vec<_>>().join(between)
+        };
+        match self {
+            Self::FixedN => format!("{max} iterations are done"),
+            Self::AllItems => format!("each of {items} items had its iteration"),
+            Self::Plateau(count) => format!("{count} iterations in a row find nothing left to improve"),
+            Self::BeadsEmpty(label) => format!("no bead labelled {label} is left"),
+            Self::Command(command) => format!("`{command}` exits with 0"),
+            Self::Promise(promise) => format!("the answer contains <promise>{promise}</promise>"),
+            Self::Verify(commands) => format!("`{}` exits with 0", commands.join(" && ")),
+            Self::Checklist(file) => format!("no box is left in {file}"),
+            Self::Any(rules) => join(rules, " or "),
+            Self::All(rules) => join(rules, " and "),
+        }
+    }
+
+    /// The texts that an agent can promise for the rule to hold.
+    pub fn promises(&self) -> impl Iterator<Item = &str> {
+        self.needs().promises.into_iter()
+    }
+
+    /// Whether verification commands are part of it.
+    pub fn is_verified(&self) -> bool {
+        self.leaves().any(|leaf| matches!(leaf, Self::Verify(_)))
+    }
+
+    /// Whether only counting ends the stage, so that iterations without progress do not stop it.
     pub fn only_counts(&self) -> bool {
         let mut leaves = self.leaves().peekable();
         leaves.peek().is_some() && leaves.all(|leaf| matches!(leaf, Self::FixedN | Self::AllItems))
     }
 
-    /// Whether somebody has to say if anything is left to improve.
+    /// Whether the worker or a judge has to vote on whether anything is left to improve.
     pub fn needs_vote(&self) -> bool {
-        self.leaves().any(|leaf| matches!(leaf, Self::Plateau(_)))
+        self.needs().vote
     }
 
     /// Whether a judge votes instead of the worker.

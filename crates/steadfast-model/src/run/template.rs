@@ -11,7 +11,24 @@ const MOST_UNKNOWN: usize = 50;
 /// The run's name.
 const SESSION: [&str; 2] = ["SESSION", "SESSION_NAME"];
 
-/// What one iteration is told. What does not apply is empty.
+/// All names but `INPUTS.name`.
+pub const NAMES: [&str; 13] = [
+    "SESSION",
+    "SESSION_NAME",
+    "ITERATION",
+    "INDEX",
+    "PERSPECTIVE",
+    "OUTPUT",
+    "PROGRESS",
+    "PROGRESS_FILE",
+    "INPUTS",
+    "ITEM",
+    "CURRENT_ITEM",
+    "RESULT",
+    "OBJECTIVE",
+];
+
+/// The values for one iteration; those that do not apply are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variables {
     /// `${SESSION}`, `${SESSION_NAME}`: the run's name.
@@ -181,6 +198,13 @@ mod tests {
         ] {
             let expected = Rendered { text: expected.to_owned(), unknown: Vec::new() };
             assert_eq!(render(template, &variables()), expected, "{template}");
+        }
+    }
+
+    #[test]
+    fn every_listed_name_has_a_value() {
+        for name in NAMES {
+            assert_eq!(render(&format!("${{{name}}}"), &variables()).unknown, [""; 0], "{name}");
         }
     }
 

@@ -118,7 +118,7 @@ impl Drive {
 
     /// How often the iteration under way that failed most has failed in a row.
     pub fn errors(&self) -> u32 {
-        self.run.flights.iter().map(|flight| flight.errors).max().unwrap_or(0)
+        self.run.active.iter().map(|attempt| attempt.errors).max().unwrap_or(0)
     }
 
     fn take(&mut self, step: &Step) -> Vec<String> {

@@ -391,13 +391,13 @@ fn a_run_without_an_engine_is_marked_once() {
     engine.send(RunEvent::Started);
     engine.world.store.write(|db| db.set_engine("run-1", Some(ENGINE))).unwrap();
     let row = engine.row();
-    let marked = engine.world.store.write(|db| db.mark_orphan(&row, "engine gone", START + 9)).unwrap();
-    let run = machine::orphaned(&row.plan, row.run.clone(), "engine gone", START + 9).run;
+    let marked = engine.world.store.write(|db| db.mark_orphan(&row, START + 9)).unwrap();
+    let run = machine::orphaned(&row.plan, row.run.clone(), START + 9).run;
     assert_eq!(run.status, RunStatus::UnknownTermination);
     assert_eq!(marked, RunRow { run, version: 2, engine: None, updated_at_ms: START + 9, ..row.clone() });
-    let again = engine.world.store.write(|db| db.mark_orphan(&marked, "engine gone", START + 99)).unwrap();
+    let again = engine.world.store.write(|db| db.mark_orphan(&marked, START + 99)).unwrap();
     assert_eq!(again, marked);
-    let stale = engine.world.store.write(|db| db.mark_orphan(&row, "engine gone", START + 99));
+    let stale = engine.world.store.write(|db| db.mark_orphan(&row, START + 99));
     assert!(matches!(stale, Err(StoreError::Stale)), "another process was first");
 }
 

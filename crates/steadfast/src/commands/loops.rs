@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use steadfast_model::run::RunKind;
 use steadfast_model::text;
-use steadfast_engine::plan::{Fault, Level, Listed, Origin, PlanError, Planned, plan_loop, scaffold, validate_loop};
+use steadfast_engine::plan::{Fault, Level, ListedDefinition, Origin, PlanError, plan_loop, scaffold, validate_loop};
 
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};

@@ -8,9 +8,7 @@ use crate::clock::Millis;
 use crate::goal::event::{Event, EventKind};
 use crate::goal::proof::Proof;
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
-use crate::limit::Axis;
-use crate::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
-use crate::run::{Plan, Run, RunStatus};
+use crate::run::{Plan, Run, RunReason, RunStatus};
 
 /// Whether somebody may set a goal going again by going on with its run. An agent may try again what broke; whatever
 /// else stopped the goal was a person's will or a limit.
@@ -67,8 +65,8 @@ fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
 /// The end of the run is an end of the goal, or a pause that says why.
 fn end(change: &mut Change, run: &Run, now: Millis) {
     let reason = run.reason.as_deref().unwrap_or_default();
-    let why = match (run.status, reason) {
-        (RunStatus::Completed, BUDGET_TOKENS | BUDGET_USD) => {
+    let why = match (run.status, run.end_reason()) {
+        (RunStatus::Completed, Some(RunReason::BudgetTokens | RunReason::BudgetUsd)) => {
             if change.goal.status != GoalStatus::BudgetLimited {
                 change.goal.leave_active(GoalStatus::BudgetLimited, None, now);
                 change.goal.budget_limit_reported = true;
@@ -77,9 +75,9 @@ fn end(change: &mut Change, run: &Run, now: Millis) {
             }
             return;
         }
-        (RunStatus::Completed, MAX_ITERATIONS) => PausedReason::ContinuationCap,
-        (RunStatus::Completed, MAX_HOURS) => PausedReason::WallClockCap,
-        (RunStatus::Completed, COST_CAP) => PausedReason::CostCap,
+        (RunStatus::Completed, Some(RunReason::MaxIterations)) => PausedReason::ContinuationCap,
+        (RunStatus::Completed, Some(RunReason::MaxHours)) => PausedReason::WallClockCap,
+        (RunStatus::Completed, Some(RunReason::CostCap)) => PausedReason::CostCap,
         (RunStatus::Completed, _) => {
             let proof = Proof::from_run(&change.goal);
             change.goal.leave_active(GoalStatus::Complete, None, now);
@@ -89,7 +87,7 @@ fn end(change: &mut Change, run: &Run, now: Millis) {
             change.span = Span::Close;
             return;
         }
-        (RunStatus::Failed, NO_PROGRESS) => PausedReason::NoProgress,
+        (RunStatus::Failed, Some(RunReason::NoProgress)) => PausedReason::NoProgress,
         (RunStatus::Killed, _) => PausedReason::User,
         _ => PausedReason::Degraded,
     };

@@ -1,22 +1,22 @@
 //! What starts next. Every event ends here, so there is one place that starts agents, and one that ends a run which
 //! is to stop: limits first, then rests that are over, then new iterations as far as there is room.
 
-use super::{COMPLETED, Machine, RunStatus, limit_reached};
-use crate::run::{Act, AttemptId, Flight, Phase, Record, StagePlan, StageStatus, Undecided, WaitReason};
+use super::{Machine, RunReason, RunStatus, limit_reached};
+use crate::run::{Act, ActiveAttempt, AttemptId, Phase, Record, StagePlan, StageStatus, Undecided, WaitReason};
 
 impl Machine<'_> {
     pub(super) fn advance(&mut self) {
         // Each turn but the last ends a stage, or commits what an earlier stop left undecided.
         while self.run.status == RunStatus::Running {
             if let Some(reason) = limit_reached(self.plan, &self.run, self.now) {
-                self.wind_down(RunStatus::Completed, reason.to_owned());
+                self.wind_down(RunStatus::Completed, reason);
             }
             if self.run.stopping.is_some() {
                 self.end_when_quiet();
                 return;
             }
             let Some(plan) = self.stage_plan() else {
-                self.finish(RunStatus::Completed, COMPLETED.to_owned());
+                self.finish(RunStatus::Completed, RunReason::Completed.into());
                 return;
             };
             self.begin_stage();
@@ -28,13 +28,13 @@ impl Machine<'_> {
 
     /// Nothing new starts. What runs or is being tested may end; what rests is left for another time.
     fn end_when_quiet(&mut self) {
-        let rests = |flight: &&Flight| matches!(flight.phase, Phase::Resting | Phase::CheckingBefore);
-        let resting: Vec<AttemptId> = self.run.flights.iter().filter(rests).map(|flight| flight.id).collect();
+        let rests = |attempt: &&ActiveAttempt| matches!(attempt.phase, Phase::Resting | Phase::CheckingBefore);
+        let resting: Vec<AttemptId> = self.run.active.iter().filter(rests).map(|attempt| attempt.id).collect();
         for id in resting {
             self.leave(id);
         }
         self.run.wait = None;
-        if !self.run.flights.is_empty() {
+        if !self.run.active.is_empty() {
             return;
         }
         let Some(stopping) = self.run.stopping.clone() else { return };
@@ -59,7 +59,7 @@ impl Machine<'_> {
     /// Whether everything is to be looked at once more, since the stage may have ended.
     fn go_on(&mut self, plan: &StagePlan) -> bool {
         let delay = self.run.wait.as_ref().filter(|wait| wait.why == WaitReason::Delay);
-        if self.run.flights.is_empty() && delay.is_some_and(|wait| wait.until_ms > self.now) {
+        if self.run.active.is_empty() && delay.is_some_and(|wait| wait.until_ms > self.now) {
             return false;
         }
         self.run.wait = None;
@@ -67,17 +67,17 @@ impl Machine<'_> {
             return true;
         }
         self.try_again();
-        if self.run.flights.is_empty() && self.end_if_settled(plan, &[], &[]) {
+        if self.run.active.is_empty() && self.end_if_settled(plan, &[], &[]) {
             return true;
         }
         let room = if plan.parallel { self.plan.limits.parallel.max(1) } else { 1 };
-        while self.flying() < room {
+        while self.active_count() < room {
             let Some(last) = self.next_iteration(plan) else { break };
             let checks = if plan.check_before && !plan.parallel { self.checks_before() } else { Vec::new() };
             if checks.is_empty() {
-                self.start_after(&Flight::new(last, Phase::Running));
+                self.start_after(&ActiveAttempt::new(last, Phase::Running));
             } else {
-                self.run.flights.push(Flight::new(last, Phase::CheckingBefore));
+                self.run.active.push(ActiveAttempt::new(last, Phase::CheckingBefore));
                 self.acts.push(Act::Check { id: last, checks });
             }
         }
@@ -95,7 +95,7 @@ impl Machine<'_> {
                 self.commit(id, success, &[]);
                 committed = true;
             } else {
-                self.run.flights.push(Flight::new(id, Phase::Checking(success)));
+                self.run.active.push(ActiveAttempt::new(id, Phase::Checking(success)));
                 self.acts.push(Act::Check { id, checks });
             }
         }
@@ -104,30 +104,30 @@ impl Machine<'_> {
 
     fn try_again(&mut self) {
         let now = self.now;
-        let is_due = |flight: &Flight| {
-            flight.phase == Phase::Resting && flight.wait.as_ref().is_none_or(|wait| wait.until_ms <= now)
+        let is_due = |attempt: &ActiveAttempt| {
+            attempt.phase == Phase::Resting && attempt.wait.as_ref().is_none_or(|wait| wait.until_ms <= now)
         };
-        let (due, others): (Vec<Flight>, Vec<Flight>) =
-            std::mem::take(&mut self.run.flights).into_iter().partition(is_due);
-        self.run.flights = others;
-        for flight in &due {
-            self.start_after(flight);
+        let (due, others): (Vec<ActiveAttempt>, Vec<ActiveAttempt>) =
+            std::mem::take(&mut self.run.active).into_iter().partition(is_due);
+        self.run.active = others;
+        for attempt in &due {
+            self.start_after(attempt);
         }
     }
 
     /// The iteration to begin next, with its last attempt; one that was left behind comes first.
     fn next_iteration(&mut self, plan: &StagePlan) -> Option<AttemptId> {
-        let (stage, flying, width) = (self.run.stage, self.flying(), self.width(plan));
+        let (stage, active, width) = (self.run.stage, self.active_count(), self.width(plan));
         let begun = self.stage_state_mut()?;
         if !begun.left.is_empty() {
             return Some(begun.left.remove(0));
         }
-        let iteration = begun.iterations.saturating_add(flying).saturating_add(1);
+        let iteration = begun.iterations.saturating_add(active).saturating_add(1);
         (!plan.parallel || iteration <= width).then_some(AttemptId { stage, iteration, attempt: 0 })
     }
 
-    fn flying(&self) -> u32 {
-        u32::try_from(self.run.flights.len()).unwrap_or(u32::MAX)
+    fn active_count(&self) -> u32 {
+        u32::try_from(self.run.active.len()).unwrap_or(u32::MAX)
     }
 
     /// The rule was tested and does not hold yet; a limit is still looked at before the agent starts.
@@ -135,14 +135,14 @@ impl Machine<'_> {
         if self.run.stopping.is_some() || limit_reached(self.plan, &self.run, self.now).is_some() {
             self.leave(last);
         } else {
-            self.start_after(&Flight::new(last, Phase::Running));
+            self.start_after(&ActiveAttempt::new(last, Phase::Running));
         }
     }
 
-    /// Starts the attempt after the one that the flight names. It is written down before anything starts.
-    fn start_after(&mut self, flight: &Flight) {
-        let id = AttemptId { attempt: flight.id.attempt.saturating_add(1), ..flight.id };
-        self.run.flights.push(Flight { id, phase: Phase::Running, wait: None, ..flight.clone() });
+    /// Starts the attempt after the one that the attempt names. It is written down before anything starts.
+    fn start_after(&mut self, attempt: &ActiveAttempt) {
+        let id = AttemptId { attempt: attempt.id.attempt.saturating_add(1), ..attempt.id };
+        self.run.active.push(ActiveAttempt { id, phase: Phase::Running, wait: None, ..attempt.clone() });
         self.records.push(Record::AttemptStarted { id });
         self.acts.push(Act::Start(id));
     }

@@ -4,20 +4,18 @@ use super::{Machine, RunStatus, time_left};
 use crate::clock::Millis;
 use crate::reading::FARTHEST_RESET;
 use crate::run::{
-    Act, AgentDecision, AttemptId, AttemptUsage, Failure, FailureKind, Flight, Outcome, Phase, Record, Success,
-    Undecided, Wait, WaitReason,
+    Act, ActiveAttempt, AgentDecision, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Record,
+    RunReason, Success, Undecided, Wait, WaitReason,
 };
-use crate::text;
 
 const MINUTE: Millis = 60_000;
 /// How long to wait for a reset that the agent does not name, the first time and after that.
 const UNKNOWN_RESETS: [Millis; 4] = [5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE];
 const LONGEST_BACK_OFF: Millis = 5 * MINUTE;
-const LONGEST_REASON: usize = 200;
 
 impl Machine<'_> {
     pub(super) fn ended(&mut self, id: AttemptId, outcome: Outcome) {
-        if !self.run.flights.iter().any(|flight| flight.id == id && flight.phase == Phase::Running) {
+        if !self.run.active.iter().any(|attempt| attempt.id == id && attempt.phase == Phase::Running) {
             return;
         }
         let outcome = self.looked_into(outcome);
@@ -72,15 +70,15 @@ impl Machine<'_> {
             self.leave_undecided(id, success);
         } else if checks.is_empty() {
             self.commit(id, success, &[]);
-        } else if let Some(flight) = self.flight_mut(id) {
-            flight.phase = Phase::Checking(success);
+        } else if let Some(attempt) = self.active_mut(id) {
+            attempt.phase = Phase::Checking(success);
             self.acts.push(Act::Check { id, checks });
         }
     }
 
     /// The run is being stopped before anything was decided about this iteration. Its agent's work stays.
     pub(super) fn leave_undecided(&mut self, id: AttemptId, success: Box<Success>) {
-        self.run.flights.retain(|flight| flight.id != id);
+        self.run.active.retain(|attempt| attempt.id != id);
         if let Some(stage) = self.stage_state_mut() {
             stage.undecided.push(Undecided { id, success });
         }
@@ -94,33 +92,33 @@ impl Machine<'_> {
         let (now, limits) = (self.now, &self.plan.limits);
         let (most_errors, back_off) = (limits.errors.max(1), limits.back_off_ms);
         let is_time_over = time_left(self.plan, &self.run, now) == Some(0);
-        let Some(flight) = self.flight_mut(id) else { return };
-        let was_lost = std::mem::replace(&mut flight.lost, false);
+        let Some(attempt) = self.active_mut(id) else { return };
+        let was_lost = std::mem::replace(&mut attempt.lost, false);
         match failure.kind {
             FailureKind::CannotStart => {
                 self.leave(id);
-                self.wind_down(RunStatus::Failed, reason("cannot_start", &failure.message));
+                self.wind_down(RunStatus::Failed, RunReason::CannotStart.with_detail(&failure.message));
             }
             FailureKind::UsageLimit { until_ms } => {
-                let until = reset_at(until_ms, flight.usage_waits, now);
-                flight.usage_waits = flight.usage_waits.saturating_add(1);
-                flight.rest(until, WaitReason::UsageLimit);
+                let until = reset_at(until_ms, attempt.usage_waits, now);
+                attempt.usage_waits = attempt.usage_waits.saturating_add(1);
+                attempt.rest(until, WaitReason::UsageLimit);
             }
             // The run's time was over, which is no fault of the agent's.
-            FailureKind::TimedOut if is_time_over => flight.rest(now, WaitReason::BackOff),
+            FailureKind::TimedOut if is_time_over => attempt.rest(now, WaitReason::BackOff),
             // Nobody asked us to stop it, so somebody else did: that is as good as lost.
             FailureKind::Lost | FailureKind::Stopped if !was_lost => {
-                flight.lost = true;
-                flight.rest(now, WaitReason::BackOff);
+                attempt.lost = true;
+                attempt.rest(now, WaitReason::BackOff);
             }
             kind => {
-                flight.lost = matches!(kind, FailureKind::Lost | FailureKind::Stopped);
-                flight.errors = flight.errors.saturating_add(1);
-                let errors = flight.errors;
-                flight.rest(now.saturating_add(rest_after(errors, back_off)), WaitReason::BackOff);
+                attempt.lost = matches!(kind, FailureKind::Lost | FailureKind::Stopped);
+                attempt.errors = attempt.errors.saturating_add(1);
+                let errors = attempt.errors;
+                attempt.rest(now.saturating_add(rest_after(errors, back_off)), WaitReason::BackOff);
                 if errors >= most_errors {
                     self.leave(id);
-                    self.wind_down(RunStatus::Failed, reason("errors", &failure.message));
+                    self.wind_down(RunStatus::Failed, RunReason::Errors.with_detail(&failure.message));
                 }
             }
         }
@@ -128,7 +126,7 @@ impl Machine<'_> {
 
     /// The iteration is not under way any more; going on later begins with its next attempt.
     pub(super) fn leave(&mut self, id: AttemptId) {
-        self.run.flights.retain(|flight| flight.id != id);
+        self.run.active.retain(|attempt| attempt.id != id);
         if id.attempt > 0
             && let Some(stage) = self.stage_state_mut()
         {
@@ -138,7 +136,7 @@ impl Machine<'_> {
     }
 }
 
-impl Flight {
+impl ActiveAttempt {
     fn rest(&mut self, until_ms: Millis, why: WaitReason) {
         self.phase = Phase::Resting;
         self.wait = Some(Wait { until_ms, why });
@@ -154,11 +152,6 @@ fn as_failure(success: &Success, kind: FailureKind, message: String) -> Failure 
         started_at_ms: Some(success.started_at_ms),
         ended_at_ms: success.ended_at_ms,
     }
-}
-
-fn reason(kind: &str, message: &str) -> String {
-    let message = text::headline(message.trim(), LONGEST_REASON);
-    if message.is_empty() { kind.to_owned() } else { format!("{kind}: {message}") }
 }
 
 /// A moment that has passed already is as good as none: believing it would mean to ask again and again.

@@ -6,9 +6,8 @@
 //! worker. Only where the plan says so is it a promise, too (`run/machine/attempt.rs`). Rules that only count know no minimum and no breaker. A parallel stage ends when all its iterations are
 //! committed, whatever its rule.
 
-use super::{COMPLETED, MAX_ITERATIONS, Machine, NO_PROGRESS, RunStatus};
-use crate::run::rule;
-use crate::run::rule::{Holding, Known};
+use super::{Machine, RunReason, RunStatus};
+use crate::run::rule::{self, Holding, Known};
 use crate::run::{
     Act, AttemptId, Check, Checked, Phase, Record, Rule, RunKind, StagePlan, StageStatus, Success, Wait, WaitReason,
 };
@@ -76,15 +75,15 @@ impl Machine<'_> {
     }
 
     pub(super) fn checked(&mut self, id: AttemptId, facts: &[Checked]) {
-        let Some(flight) = self.run.flights.iter().find(|flight| flight.id == id) else { return };
-        match &flight.phase {
+        let Some(attempt) = self.run.active.iter().find(|attempt| attempt.id == id) else { return };
+        match &attempt.phase {
             Phase::Checking(success) => {
                 let success = success.clone();
                 self.commit(id, success, facts);
             }
             Phase::CheckingBefore => {
                 let Some(stage) = self.stage_plan() else { return };
-                self.run.flights.retain(|flight| flight.id != id);
+                self.run.active.retain(|attempt| attempt.id != id);
                 match stage.completion.holds(&self.known_before(Some(facts))) {
                     Holding::Yes(names) => self.end_stage(StageStatus::Completed, names.join("+")),
                     // A limit that was reached meanwhile is looked at before the start, too.
@@ -99,7 +98,7 @@ impl Machine<'_> {
     /// The iteration counts from here on. In one step with what it decides, so that no crash can come between.
     pub(super) fn commit(&mut self, id: AttemptId, success: Box<Success>, facts: &[Checked]) {
         let Some(plan) = self.stage_plan() else { return };
-        self.run.flights.retain(|flight| flight.id != id);
+        self.run.active.retain(|attempt| attempt.id != id);
         let judged_but_unheard = facts.is_empty() && plan.completion.is_judged(plan.judge.as_ref());
         let agrees = !judged_but_unheard && rule::vote(&success, facts) == Some(true);
         let Some(stage) = self.stage_state_mut() else { return };
@@ -128,7 +127,7 @@ impl Machine<'_> {
         let idle = self.run.stage_state(self.run.stage).map_or(0, |stage| stage.idle);
         let most_idle = self.plan.limits.idle;
         if most_idle > 0 && idle >= most_idle && !plan.completion.only_counts() {
-            self.wind_down(RunStatus::Failed, NO_PROGRESS.to_owned());
+            self.wind_down(RunStatus::Failed, RunReason::NoProgress);
         } else if plan.delay_ms > 0 {
             let until_ms = self.now.saturating_add(plan.delay_ms);
             self.run.wait = Some(Wait { until_ms, why: WaitReason::Delay });
@@ -140,7 +139,7 @@ impl Machine<'_> {
     pub(super) fn end_if_settled(&mut self, plan: &StagePlan, promises: &[String], facts: &[Checked]) -> bool {
         let known = Known { promises, ..self.known_so_far(Some(facts)) };
         if plan.parallel {
-            let is_done = known.iterations >= self.width(plan) && self.run.flights.is_empty();
+            let is_done = known.iterations >= self.width(plan) && self.run.active.is_empty();
             if is_done {
                 let rule = if plan.completion == Rule::AllItems { Rule::AllItems } else { Rule::FixedN };
                 self.end_stage(StageStatus::Completed, rule.name().to_owned());
@@ -151,7 +150,9 @@ impl Machine<'_> {
             Holding::Yes(names) if self.is_past_minimum(plan, known.iterations) => {
                 self.end_stage(StageStatus::Completed, names.join("+"));
             }
-            _ if known.iterations >= known.max => self.end_stage(StageStatus::Completed, MAX_ITERATIONS.to_owned()),
+            _ if known.iterations >= known.max => {
+                self.end_stage(StageStatus::Completed, RunReason::MaxIterations.into())
+            }
             _ => return false,
         }
         true
@@ -176,7 +177,7 @@ impl Machine<'_> {
             return;
         }
         let reason = match self.plan.kind {
-            RunKind::Pipeline if reason != MAX_ITERATIONS => COMPLETED.to_owned(),
+            RunKind::Pipeline if reason != RunReason::MaxIterations.to_string() => RunReason::Completed.into(),
             RunKind::Loop | RunKind::Pipeline => reason,
         };
         self.finish(RunStatus::Completed, reason);

@@ -1,13 +1,13 @@
 //! Going on after an end, and the end that nobody saw. What is committed stays committed; errors and idle iterations
 //! are forgiven, since somebody looked and wants to go on.
 
-use super::{MAX_ITERATIONS, Machine, limit_reached};
+use super::{Machine, limit_reached};
 use crate::clock::Millis;
-use crate::run::{Flight, Plan, Record, Rule, Run, RunKind, RunStatus, StageStatus, Step};
+use crate::run::{ActiveAttempt, Plan, Record, Rule, Run, RunKind, RunReason, RunStatus, StageStatus, Step};
 
 /// Why a run cannot go on.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ReopenError {
     #[error("the run is running")]
     Running,
     #[error("the run is completed ({reason})")]
@@ -15,10 +15,10 @@ pub enum Refusal {
     #[error("the stage has {iterations} iterations and its maximum is {max}")]
     NotEnough { iterations: u32, max: u32 },
     #[error("a limit of the run is still reached ({limit})")]
-    LimitReached { limit: &'static str },
+    LimitReached { limit: RunReason },
 }
 
-impl Refusal {
+impl ReopenError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Running => "look at it with `status`, or end it with `kill`",
@@ -31,13 +31,13 @@ impl Refusal {
 
 /// Opens a run that is over: one that was killed, failed or ended unseen, one that came to its maximum (with a larger
 /// one) or to a limit (once the plan's limit is larger). Nothing starts before [`crate::run::RunEvent::Started`].
-pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<Step, Refusal> {
+pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<Step, ReopenError> {
     let reason = run.reason.as_deref().unwrap_or_default();
     let has_reached_maximum = has_reached_maximum(plan, run);
     match run.status {
-        RunStatus::Running => return Err(Refusal::Running),
-        RunStatus::Completed if !has_reached_maximum && !is_limit(reason) => {
-            return Err(Refusal::Completed { reason: reason.to_owned() });
+        RunStatus::Running => return Err(ReopenError::Running),
+        RunStatus::Completed if !has_reached_maximum && !run.end_reason().is_some_and(RunReason::is_limit) => {
+            return Err(ReopenError::Completed { reason: reason.to_owned() });
         }
         RunStatus::Completed | RunStatus::Failed | RunStatus::Killed | RunStatus::UnknownTermination => {}
     }
@@ -52,7 +52,7 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
         let wanted = max.unwrap_or(planned);
         let is_too_small = max.is_some() && (wanted <= stage.iterations || (is_parallel && wanted < planned));
         if is_too_small || (has_reached_maximum && wanted <= stage.iterations) {
-            return Err(Refusal::NotEnough { iterations: stage.iterations, max: wanted });
+            return Err(ReopenError::NotEnough { iterations: stage.iterations, max: wanted });
         }
         stage.max = max.or(stage.max);
         stage.idle = 0;
@@ -65,7 +65,7 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
     // Who drives it looks anew.
     machine.run.capped = false;
     if let Some(limit) = limit_reached(plan, &machine.run, now) {
-        return Err(Refusal::LimitReached { limit });
+        return Err(ReopenError::LimitReached { limit });
     }
     let run = &mut machine.run;
     run.status = RunStatus::Running;
@@ -73,8 +73,8 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
     run.completed_at_ms = None;
     run.stopping = None;
     run.cut_short = false;
-    for flight in &mut run.flights {
-        *flight = Flight { errors: 0, usage_waits: 0, lost: false, ..flight.clone() };
+    for attempt in &mut run.active {
+        *attempt = ActiveAttempt { errors: 0, usage_waits: 0, lost: false, ..attempt.clone() };
     }
     machine.records.push(Record::Reopened);
     Ok(machine.into_step())
@@ -83,19 +83,15 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
 /// The maximum is also what ends a loop of `fixed-n`, under the rule's own name.
 fn has_reached_maximum(plan: &Plan, run: &Run) -> bool {
     let is_fixed = plan.kind == RunKind::Loop && run.reason.as_deref() == Some(Rule::FixedN.name());
-    run.status == RunStatus::Completed && (is_fixed || run.reason.as_deref() == Some(MAX_ITERATIONS))
-}
-
-fn is_limit(reason: &str) -> bool {
-    [super::BUDGET_TOKENS, super::BUDGET_USD, super::MAX_HOURS, super::COST_CAP].contains(&reason)
+    run.status == RunStatus::Completed && (is_fixed || run.end_reason() == Some(RunReason::MaxIterations))
 }
 
 /// Whoever drove the run is gone. Its flights stay: one of them may still be alive, and who reopens the run finds out.
-pub fn orphaned(plan: &Plan, run: Run, reason: &str, now: Millis) -> Step {
+pub fn orphaned(plan: &Plan, run: Run, now: Millis) -> Step {
     let mut machine = Machine::new(plan, run, now);
     if machine.run.status == RunStatus::Running {
         let stopping = (machine.run.stopping.take(), machine.run.cut_short);
-        machine.finish(RunStatus::UnknownTermination, reason.to_owned());
+        machine.finish(RunStatus::UnknownTermination, RunReason::EngineGone.into());
         (machine.run.stopping, machine.run.cut_short) = stopping;
         machine.run.wait = None;
         machine.acts.clear();

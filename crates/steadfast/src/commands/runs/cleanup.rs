@@ -25,8 +25,8 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::{Phase, RunKind, RunStatus};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 
-use super::finding::{ENGINE_GONE, called};
-use super::{RunContext, logs};
+use super::finding::{called, is_starting};
+use super::{Here, logs};
 use crate::cli::RunCleanupArgs;
 use crate::error::CliError;
 use crate::output::{self, CommandOutput};

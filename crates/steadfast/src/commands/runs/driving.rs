@@ -3,6 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use steadfast_system::paths::Paths;
+use steadfast_model::run::{Run, RunKind, RunReason, RunStatus, Stopping};
+use steadfast_store::{RunRow, Store};
+use steadfast_model::text;
 use steadfast_engine::dispatcher::{self, DriveError, Engine, Saved};
 use steadfast_engine::files::{self, Address, Holder};
 use steadfast_engine::publish::{Publisher, Watch};

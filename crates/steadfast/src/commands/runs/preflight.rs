@@ -95,17 +95,20 @@ fn exists(program: &str, project: &Path) -> bool {
 }
 
 fn require_rule(leaf: &Rule, project: &Path, is_first: bool) -> Result<(), CliError> {
-    match leaf {
-        Rule::BeadsEmpty(_) if !exists("bd", project) => Err(CliError::new(
+    let needs = leaf.needs();
+    if let Some(program) = needs.programs.into_iter().find(|program| !exists(program, project)) {
+        return Err(CliError::new(
             code::ENVIRONMENT,
-            "no `bd` on PATH, which the rule `beads-empty` needs",
+            format!("no `{program}` on PATH, which the rule `{}` needs", leaf.name()),
             "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule",
-        )),
-        Rule::Checklist(file) if is_first && !project.join(file).is_file() => Err(CliError::new(
+        ));
+    }
+    if let Some(file) = needs.files.into_iter().find(|file| is_first && !project.join(file).is_file()) {
+        return Err(CliError::new(
             code::ENVIRONMENT,
             format!("checklist `{}` does not exist", text::headline(file, 100)),
             "create it with a line `- [ ] …` for each task, or correct `file` in the rule",
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(())
 }

@@ -117,8 +117,8 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
             format!("{} started{again}", place(plan, run, *id))
         }
         Record::AttemptEnded { id, outcome: Outcome::Failed(failure) } => {
-            let then = run.flights.iter().find(|flight| flight.id.iteration == id.iteration);
-            let then = then.and_then(|flight| flight.wait.as_ref()).map_or_else(String::new, |wait| {
+            let then = run.active.iter().find(|attempt| attempt.id.iteration == id.iteration);
+            let then = then.and_then(|attempt| attempt.wait.as_ref()).map_or_else(String::new, |wait| {
                 format!("; tries again {}", again(wait.until_ms, failure.ended_at_ms))
             });
             let message = text::headline(&failure.message, 200);
@@ -171,7 +171,7 @@ fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_model::run::{Flight, Rule, RunKind, RunLimits, StagePlan, Wait, WaitReason, machine};
+    use steadfast_model::run::{ActiveAttempt, Rule, RunKind, RunLimits, StagePlan, Wait, WaitReason, machine};
 
     use super::*;
 
@@ -191,7 +191,7 @@ mod tests {
         run.tokens = 120_000;
         run.cost_micros = 1_200_000;
         let id = AttemptId { stage: 2, iteration: 3, attempt: 1 };
-        run.flights = vec![Flight::new(id, Phase::Running)];
+        run.active = vec![ActiveAttempt::new(id, Phase::Running)];
         let line = "◎ auth · stage 2/2 review · iteration 3/5 · 120k tokens · $1.20 · 4m 05s";
         assert_eq!(live_line(&plan, &run, 245_000), line);
         run.wait = Some(Wait { until_ms: 300_000, why: WaitReason::UsageLimit });

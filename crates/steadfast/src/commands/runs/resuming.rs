@@ -5,7 +5,7 @@ use steadfast_model::clock;
 use steadfast_model::run::RunStatus;
 use steadfast_store::{RunRow, Store, StoreError};
 
-use super::finding::{ENGINE_GONE, stored};
+use super::finding::stored;
 use super::starting::{How, launch};
 use super::{RunContext, driving, ending, fence, limits, preflight};
 use crate::cli::ResumeArgs;
@@ -54,7 +54,7 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> Result<Com
         store.write(|db| db.request_stop(&row.run_id, None))?;
     } else {
         if row.run.status == RunStatus::Running {
-            store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
+            store.write(|db| db.mark_orphan(&row, clock::now()))?;
         }
         let engine = driving::engine_of(&context.paths)?;
         dispatcher::reopen(&mut store, &engine, &row.run_id, arguments.max).map_err(|error| match error {

@@ -41,7 +41,7 @@ fn without_a_terminal_progress_is_one_line_per_event() {
 fn new_types_run_unedited_and_are_never_overwritten() {
     let world = World::new();
     world.run(&["loop", "new", "mine"]).succeeds();
-    world.run(&["loop", "new", "mine"]).fails_with(1, "is there already");
+    world.run(&["loop", "new", "mine"]).fails_with(1, "already exists");
     world.run(&["loop", "validate", "mine"]).succeeds();
     world.run(&["loop", "new", "ours", "--user"]).succeeds();
     world.run(&["pipeline", "new", "ours", "--user"]).succeeds();

@@ -73,7 +73,7 @@ fn a_refused_extension_shows_the_amounts_as_people_read_them() {
     for (before, add, shown) in [
         (tokens, add_tokens(100), "1,200 of 1,100 tokens"),
         (money, add_usd(500_000), "$2.00 of $1.50"),
-        (hours, add_seconds(1_800), "2h00m of 1h30m"),
+        (hours, add_seconds(1_800), "2h 00m of 1h 30m"),
     ] {
         let refusal = extend(&before, add, NOW).unwrap_err();
         assert_eq!(refusal.to_string(), format!("not enough, even then: {shown}"));

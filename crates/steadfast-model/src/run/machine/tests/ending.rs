@@ -109,7 +109,7 @@ fn a_stop_commits_no_unchecked_iteration_and_resume_checks_it_first() {
     for stop in [in_the_test as fn(&mut Drive), in_the_attempt] {
         let mut drive = Drive::started(loop_of(stage(beads_rule(), 1)));
         stop(&mut drive);
-        assert_eq!((drive.run.stages[0].iterations, drive.run.flights.len()), (0, 0));
+        assert_eq!((drive.run.stages[0].iterations, drive.run.active.len()), (0, 0));
         drive.reopen(None);
         assert_eq!(drive.send(RunEvent::Started), ["check 1.1.1 beads loop/auth"]);
         assert_eq!(drive.send(RunEvent::Started), ["check 1.1.1 beads loop/auth"], "asked for again after a crash");
@@ -233,7 +233,7 @@ fn a_run_at_its_maximum_resumes_only_with_a_larger_one() {
         drive.ok("1.1.1");
         for (max, shown) in [(None, 1), (Some(0), 0), (Some(1), 1)] {
             let refused = reopen(&drive.plan, &drive.run, max, drive.now);
-            assert_eq!(refused, Err(Refusal::NotEnough { iterations: 1, max: shown }));
+            assert_eq!(refused, Err(ReopenError::NotEnough { iterations: 1, max: shown }));
         }
         assert_eq!(drive.reopen(Some(2)), ["reopened"]);
         assert_eq!(drive.run.max_iterations(&drive.plan, 1), 2);
@@ -246,10 +246,10 @@ fn a_run_at_its_maximum_resumes_only_with_a_larger_one() {
 #[test]
 fn a_run_that_is_done_or_running_is_not_reopened() {
     let mut drive = Drive::started(pipeline_of(vec![stage(Rule::FixedN, 1)]));
-    assert_eq!(reopen(&drive.plan, &drive.run, Some(5), START), Err(Refusal::Running));
+    assert_eq!(reopen(&drive.plan, &drive.run, Some(5), START), Err(ReopenError::Running));
     drive.ok("1.1.1");
     let refused = reopen(&drive.plan, &drive.run, Some(5), START);
-    assert_eq!(refused, Err(Refusal::Completed { reason: "completed".into() }));
+    assert_eq!(refused, Err(ReopenError::Completed { reason: "completed".into() }));
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn a_run_at_a_limit_resumes_once_the_limit_is_larger() {
         "the second stage has not begun"
     );
     let refused = reopen(&drive.plan, &drive.run, None, drive.now);
-    assert_eq!(refused, Err(Refusal::LimitReached { limit: "budget_tokens" }));
+    assert_eq!(refused, Err(ReopenError::LimitReached { limit: RunReason::BudgetTokens }));
     drive.plan.limits.tokens = Some(1_000);
     drive.reopen(None);
     assert_eq!(drive.send(RunEvent::Started), ["stage 2 begins", "attempt 2.1.1", "start 2.1.1"]);
@@ -289,10 +289,10 @@ fn time_between_end_and_resume_is_not_counted() {
 #[test]
 fn a_run_marked_as_orphaned_keeps_its_active_attempts() {
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 3)));
-    let step = orphaned(&drive.plan, drive.run.clone(), "engine gone", START + HOUR);
-    assert_eq!(drive.words(&step), ["run unknown_termination: engine gone"]);
+    let step = orphaned(&drive.plan, drive.run.clone(), START + HOUR);
+    assert_eq!(drive.words(&step), ["run unknown_termination: engine_gone"]);
     drive.run = step.run;
-    assert_eq!(drive.run.flights, [Flight::new(id("1.1.1"), Phase::Running)]);
+    assert_eq!(drive.run.active, [ActiveAttempt::new(id("1.1.1"), Phase::Running)]);
     assert_eq!(drive.ok("1.1.1"), Vec::<String>::new(), "no engine drives it");
     assert_eq!(drive.reopen(None), ["reopened"]);
     assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "its agent may still be alive");
@@ -301,6 +301,6 @@ fn a_run_marked_as_orphaned_keeps_its_active_attempts() {
     drive.ok("1.2.1");
     drive.ok("1.3.1");
     let over = drive.run.clone();
-    let step = orphaned(&drive.plan, over.clone(), "engine gone", START + HOUR);
+    let step = orphaned(&drive.plan, over.clone(), START + HOUR);
     assert_eq!((step.run, step.records), (over, Vec::new()), "a run that is over was seen to end");
 }

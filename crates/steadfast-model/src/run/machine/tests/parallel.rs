@@ -76,7 +76,11 @@ fn a_stop_ends_all_iterations_and_resume_runs_the_missing_ones() {
     drive.fails("1.1.1", FailureKind::Stopped);
     assert_eq!(drive.run.status, RunStatus::Killed);
     let refused = reopen(&drive.plan, &drive.run, Some(3), drive.now);
-    assert_eq!(refused, Err(Refusal::NotEnough { iterations: 1, max: 3 }), "agents with a number cannot be taken back");
+    assert_eq!(
+        refused,
+        Err(ReopenError::NotEnough { iterations: 1, max: 3 }),
+        "agents with a number cannot be taken back"
+    );
     drive.reopen(Some(5));
     assert_eq!(drive.send(RunEvent::Started)[..2], ["attempt 1.1.2", "attempt 1.3.2"]);
     for attempt in ["1.1.2", "1.3.2", "1.4.1", "1.5.1"] {

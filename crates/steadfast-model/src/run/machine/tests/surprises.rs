@@ -79,7 +79,7 @@ fn extreme_numbers_do_not_overflow() {
     for attempt in 1..80 {
         drive.fails(&format!("1.1.{attempt}"), FailureKind::Exit);
         drive.send(RunEvent::Woke);
-        drive.run.flights[0].wait = None;
+        drive.run.active[0].wait = None;
         drive.send(RunEvent::Woke);
     }
     let mut greedy = success("1");

@@ -8,12 +8,20 @@ use steadfast_store::{Db, RunRow};
 use steadfast_model::text;
 use steadfast_engine::worktree;
 
-use super::{answer, manual_entry, show_entry};
+use serde_json::{Map, Value, json};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::{ActiveAttempt, AttemptId, Phase, Plan, Run, RunReason, RunStatus};
+use steadfast_store::{Db, IterationRow, RunLine, RunRow, StoreError};
+use steadfast_model::text;
+use steadfast_engine::worktree::{self, Kept};
+
+use super::{dollars, entry_by_hand, entry_page, line_json, status_words};
+use crate::commands::runs::Here;
 use crate::commands::runs::finding::called;
-use crate::commands::runs::progress::open_checks;
-use crate::commands::runs::{RunContext, driving};
-use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::commands::runs::progress::doubts;
+use crate::failure::{Failure, code};
+use crate::output::Done;
 
 /// Iterations on the page; JSON has all of them.
 const ITERATIONS_SHOWN: usize = 15;

@@ -150,7 +150,7 @@ impl World {
                 self.disturbance.orphans -= 1;
                 self.checks.clear();
                 self.wake_at = None;
-                let step = orphaned(&self.plan, self.run.clone(), "gone", self.now);
+                let step = orphaned(&self.plan, self.run.clone(), self.now);
                 self.save(&step);
             }
         }
@@ -163,8 +163,8 @@ impl World {
             return false;
         }
         self.disturbance.reopenings -= 1;
-        let max = match self.run.reason.as_deref() {
-            Some(MAX_ITERATIONS) => Some(self.run.max_iterations(&self.plan, self.run.stage) + 1),
+        let max = match self.run.end_reason() {
+            Some(RunReason::MaxIterations) => Some(self.run.max_iterations(&self.plan, self.run.stage) + 1),
             _ => None,
         };
         match reopen(&self.plan, &self.run, max, self.now) {
@@ -182,7 +182,8 @@ impl World {
         self.checks.clear();
         self.wake_at = None;
         self.take_step(RunEvent::Started);
-        let running = self.run.flights.iter().filter(|flight| flight.phase == Phase::Running).map(|flight| flight.id);
+        let running =
+            self.run.active.iter().filter(|attempt| attempt.phase == Phase::Running).map(|attempt| attempt.id);
         let missing: Vec<AttemptId> = running.filter(|id| !self.agents.contains(id)).collect();
         for id in missing {
             self.take_step(RunEvent::Ended { id, outcome: lost() });
@@ -193,8 +194,8 @@ impl World {
         let so_far = self.reported.get(&(id.stage, id.iteration)).copied().unwrap_or(0);
         let outcome = self.outcome(id, so_far);
         self.take_step(RunEvent::Ended { id, outcome });
-        // If an engine dies before it saves, the next one reads the exit.
-        if !self.run.flights.iter().any(|flight| flight.id == id && flight.phase == Phase::Running) {
+        // An engine that died before it saved leaves the exit behind, and the next one reads it.
+        if !self.run.active.iter().any(|attempt| attempt.id == id && attempt.phase == Phase::Running) {
             self.agents.remove(&id);
             self.reported.insert((id.stage, id.iteration), so_far + 1);
         }
@@ -291,11 +292,11 @@ impl World {
         let run = &self.run;
         let is_parallel = self.plan.stage(run.stage).is_some_and(|stage| stage.parallel);
         let room = if is_parallel { self.plan.limits.parallel.max(1) } else { 1 };
-        assert!(run.flights.len() <= usize::try_from(room).unwrap(), "too many at once: {run:?}");
-        let iterations: BTreeSet<u32> = run.flights.iter().map(|flight| flight.id.iteration).collect();
-        assert_eq!(iterations.len(), run.flights.len(), "two flights of one iteration: {run:?}");
-        for flight in &run.flights {
-            let iteration = (flight.id.stage, flight.id.iteration);
+        assert!(run.active.len() <= usize::try_from(room).unwrap(), "too many at once: {run:?}");
+        let iterations: BTreeSet<u32> = run.active.iter().map(|attempt| attempt.id.iteration).collect();
+        assert_eq!(iterations.len(), run.active.len(), "two active attempts of one iteration: {run:?}");
+        for attempt in &run.active {
+            let iteration = (attempt.id.stage, attempt.id.iteration);
             assert!(!self.commits.contains(&iteration), "{iteration:?} again");
         }
         for (state, stage) in run.stages.iter().zip(1..) {
@@ -303,15 +304,16 @@ impl World {
             assert_eq!(usize::try_from(state.iterations).unwrap(), commits, "stage {stage}");
         }
         if !matches!(run.status, RunStatus::Running | RunStatus::UnknownTermination) {
-            assert!(run.flights.is_empty() && self.running_agents() == 0, "something runs after the end: {run:?}");
+            assert!(run.active.is_empty() && self.running_agents() == 0, "something runs after the end: {run:?}");
             assert!(run.reason.is_some() && run.completed_at_ms.is_some() && run.wait.is_none());
         }
     }
 
     /// Agents whose end is not in the saved state.
     fn running_agents(&self) -> usize {
-        let is_running =
-            |id: &&AttemptId| self.run.flights.iter().any(|flight| flight.id == **id && flight.phase == Phase::Running);
+        let is_running = |id: &&AttemptId| {
+            self.run.active.iter().any(|attempt| attempt.id == **id && attempt.phase == Phase::Running)
+        };
         self.agents.iter().filter(is_running).count()
     }
 
@@ -353,7 +355,8 @@ impl World {
             Check::Checklist(_) => 4,
             Check::Judge => 5,
         };
-        let is_before = self.run.flights.iter().any(|flight| flight.id == id && flight.phase == Phase::CheckingBefore);
+        let is_before =
+            self.run.active.iter().any(|attempt| attempt.id == id && attempt.phase == Phase::CheckingBefore);
         let holds = match self.chance(id, 20 + kind + 100 * u64::from(is_before)) % 8 {
             0 | 1 => Some(true),
             2 => None,
