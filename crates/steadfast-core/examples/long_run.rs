@@ -6,7 +6,8 @@ use std::path::Path;
 use steadfast_core::clock;
 use steadfast_core::run::machine::{begin, step};
 use steadfast_core::run::{
-    AgentKind, AgentPlan, AgentResult, AttemptId, Outcome, Plan, Rule, RunEvent, RunKind, RunLimits, StagePlan, Success,
+    AgentKind, AgentPlan, AgentResult, AttemptId, Outcome, Plan, Rule, RunEvent, RunKind, RunLimits, RunPurpose,
+    StagePlan, Success,
 };
 use steadfast_core::store::{Store, StoreError};
 
@@ -23,6 +24,7 @@ fn plan(name: &str, iterations: u32) -> Plan {
         pipeline_file: None,
         stages: vec![stage],
         limits: RunLimits::default(),
+        purpose: RunPurpose::Definition,
     }
 }
 

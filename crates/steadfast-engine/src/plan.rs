@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::run::name::{NameError, RunName};
-use steadfast_core::run::{AgentKind, Plan, RunKind};
+use steadfast_core::run::{AgentKind, Plan, RunKind, RunPurpose};
 
 mod agents;
 mod builtin;
@@ -175,6 +175,7 @@ pub fn plan_loop(
             pipeline_file: None,
             stages: vec![stage],
             limits: def.limits.into_limits(flags),
+            purpose: RunPurpose::Definition,
         }
     });
     finish(plan, faults, vec![used], None, flags)
@@ -201,7 +202,8 @@ pub fn plan_pipeline(
         let limits = std::mem::take(&mut def.limits).into_limits(flags);
         let (stages, used) = def.plan(run.as_str(), flags, own, &mut faults);
         let pipeline_file = Some(file_name(&source.file));
-        (Plan { name: run.to_string(), kind: RunKind::Pipeline, title, pipeline_file, stages, limits }, used)
+        let purpose = RunPurpose::Definition;
+        (Plan { name: run.to_string(), kind: RunKind::Pipeline, title, pipeline_file, stages, limits, purpose }, used)
     });
     let (plan, used) = planned.unzip();
     let definition = String::from_utf8(source.bytes).ok();

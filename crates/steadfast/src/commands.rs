@@ -42,7 +42,7 @@ pub(crate) fn mcp(db: Option<&Path>) -> Result<Done, Failure> {
 
 /// Runs one attempt to its end; what goes wrong is read by the engine from the attempt's directory.
 pub(crate) fn keep_attempt(directory: &Path) -> Result<Done, Failure> {
-    steadfast_engine::shim::exec(directory).map_err(|error| {
+    steadfast_engine::supervisor::exec(directory).map_err(|error| {
         Failure::new(crate::failure::code::USAGE, error.to_string(), "the engine calls this itself")
     })?;
     Ok(Done::default())

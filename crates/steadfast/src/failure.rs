@@ -11,8 +11,8 @@ use steadfast_core::prompt::PromptError;
 use steadfast_core::run::name::NameError;
 use steadfast_core::session::SessionError;
 use steadfast_core::store::StoreError;
-use steadfast_engine::dispatcher::LOCK_HINT;
 use steadfast_engine::files::FilesError;
+use steadfast_engine::lock::LOCK_HINT;
 use steadfast_engine::plan::PlanError;
 use steadfast_engine::publish::PublishError;
 

@@ -12,7 +12,7 @@ use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 
 pub use extend::{Extension, extend, reconcile};
-pub use run::{follow_run, may_take_up};
+pub use run::{can_resume, follow_run};
 pub use session::{prompted, session_ended, session_resumed};
 
 /// A line of the event log, before the store adds who, when and the versions.

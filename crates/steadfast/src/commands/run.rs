@@ -7,10 +7,10 @@ use steadfast_core::action::{self, Place};
 use steadfast_core::goal::{self, NewGoal};
 use steadfast_core::prompt;
 use steadfast_core::run::name;
-use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
+use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, RunPurpose, StagePlan};
 use steadfast_core::store::Origin;
+use steadfast_engine::goal_link;
 use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
-use steadfast_engine::pursuit;
 
 use super::runs::{self, Here, How, NewRun};
 use crate::cli::RunArgs;
@@ -33,7 +33,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
     let plan = plan(&run_id, &arguments.verify, &overrides)?;
     budget.turns = plan.stages.first().map(|stage| i64::from(stage.runs));
     let host =
-        plan.stages.first().map_or(steadfast_core::host::Host::Claude, |stage| pursuit::host_of(&stage.agent.kind));
+        plan.stages.first().map_or(steadfast_core::host::Host::Claude, |stage| goal_link::host_of(&stage.agent.kind));
     let place =
         Place { session_id: name::of_goal(&run_id), host, project_dir: Some(here.project_dir()), transcript: None };
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
@@ -66,12 +66,12 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         // With checks of the user's, only those decide.
         stop_is_promise: verify.is_empty(),
         timeout_ms: overrides.timeout_ms.unwrap_or(StagePlan::TIMEOUT_MS),
-        ..StagePlan::new(pursuit::TITLE, completion, overrides.max.or(overrides.turns).unwrap_or(LOOP_RUNS))
+        ..StagePlan::new(Plan::GOAL_TITLE, completion, overrides.max.or(overrides.turns).unwrap_or(LOOP_RUNS))
     };
     Ok(Plan {
         name: name::of_goal(run_id),
         kind: RunKind::Loop,
-        title: pursuit::TITLE.to_owned(),
+        title: Plan::GOAL_TITLE.to_owned(),
         pipeline_file: None,
         stages: vec![stage],
         limits: RunLimits {
@@ -80,5 +80,6 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
             wall_ms: overrides.wall_ms,
             ..RunLimits::default()
         },
+        purpose: RunPurpose::Goal,
     })
 }

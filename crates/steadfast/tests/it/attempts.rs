@@ -5,8 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use steadfast_core::run::AttemptId;
-use steadfast_engine::attempt::{Attempt, Sighting};
-use steadfast_engine::shim::{Exit, Spec};
+use steadfast_engine::attempt::{Attempt, AttemptExit, AttemptSpec, AttemptState};
 use tempfile::TempDir;
 
 const LONG: Duration = Duration::from_mins(2);
@@ -29,7 +28,7 @@ impl World {
     }
 
     fn prepare(&self, argv: &[&str], limit: Duration) {
-        let spec = Spec {
+        let spec = AttemptSpec {
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             directory: self.home.path().to_owned(),
             env: vec![("STEADFAST_RUN".into(), "r".into())],
@@ -45,11 +44,11 @@ impl World {
         self.attempt.start(env!("CARGO_BIN_EXE_steadfast").as_ref()).unwrap()
     }
 
-    /// Prepares a shell script, starts its keeper and lets somebody else wait for that, as `init` would.
+    /// Prepares a shell script, starts its supervisor and lets somebody else wait for that, as `init` would.
     fn run(&self, script: &str, limit: Duration) {
         self.prepare(&["sh", "-c", script], limit);
-        let mut keeper = self.start();
-        std::thread::spawn(move || keeper.wait());
+        let mut supervisor = self.start();
+        std::thread::spawn(move || supervisor.wait());
     }
 
     fn appears(&self, name: &str) -> String {
@@ -57,12 +56,12 @@ impl World {
         eventually(|| std::fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n')))
     }
 
-    fn exit(&self) -> Exit {
+    fn exit(&self) -> AttemptExit {
         self.attempt.wait(LONG, GRACE).unwrap().unwrap()
     }
 
-    fn keeper_pid(&self) -> i32 {
-        eventually(|| self.attempt.keeper().unwrap()).identity.pid
+    fn supervisor_pid(&self) -> i32 {
+        eventually(|| self.attempt.supervisor().unwrap()).identity.pid
     }
 }
 
@@ -89,11 +88,11 @@ pub(crate) fn is_alive(pid: &str) -> bool {
 fn the_agent_gets_prompt_and_environment_and_its_end_is_kept() {
     let world = World::new();
     world.run("cat; echo $STEADFAST_RUN $STEADFAST_ATTEMPT; echo oops >&2; exit 7", LONG);
-    world.keeper_pid();
+    world.supervisor_pid();
     let exit = world.exit();
     assert_eq!(
         exit,
-        Exit {
+        AttemptExit {
             exit_code: Some(7),
             signal: None,
             timed_out: false,
@@ -114,7 +113,7 @@ fn only_the_owner_can_read_an_attempt() {
     use std::os::unix::fs::PermissionsExt as _;
     let world = World::new();
     world.run("true", LONG);
-    world.keeper_pid();
+    world.supervisor_pid();
     world.exit();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(world.attempt.directory()), 0o700);
@@ -143,7 +142,7 @@ fn a_pipe_in_place_of_the_result_keeps_nobody_waiting() {
 }
 
 #[test]
-fn a_second_keeper_starts_nothing() {
+fn a_second_supervisor_starts_nothing() {
     let world = World::new();
     world.run("echo once >> count; sleep 0.3", LONG);
     world.appears("count");
@@ -154,17 +153,17 @@ fn a_second_keeper_starts_nothing() {
 }
 
 #[test]
-fn a_keeper_that_comes_late_starts_nothing() {
+fn a_supervisor_that_comes_late_starts_nothing() {
     let world = World::new();
     world.prepare(&["sh", "-c", "touch started"], LONG);
-    assert_eq!(world.attempt.look().unwrap(), Sighting::NeverBegan);
+    assert_eq!(world.attempt.inspect().unwrap(), AttemptState::NeverStarted);
     assert!(!world.start().wait().unwrap().success());
     assert!(!world.path("started").exists());
     assert_eq!(world.attempt.wait(LONG, GRACE).unwrap(), None);
 }
 
 #[test]
-fn the_keeper_ends_an_agent_that_ignores_term_when_its_time_is_over() {
+fn the_supervisor_ends_an_agent_that_ignores_term_when_its_time_is_over() {
     let world = World::new();
     world.run(
         "trap '' TERM; (trap '' TERM; echo $$ > /dev/null; sleep 60 & echo $! > child; wait) & sleep 60",
@@ -185,7 +184,7 @@ fn stopping_ends_the_agent_and_what_it_put_into_sessions_of_their_own() {
     );
     let (agent, stray) = (world.appears("agent"), world.appears("stray"));
     world.attempt.stop(GRACE).unwrap();
-    let Sighting::Ended(exit) = world.attempt.look().unwrap() else { panic!("{:?}", world.attempt.look()) };
+    let AttemptState::Ended(exit) = world.attempt.inspect().unwrap() else { panic!("{:?}", world.attempt.inspect()) };
     assert_eq!((exit.stopped, exit.timed_out), (true, false));
     assert!(!is_alive(&agent) && !is_alive(&stray));
 }
@@ -213,23 +212,23 @@ fn what_an_agent_leaves_running_when_it_ends_by_itself_is_left_alone() {
 fn ten_megabytes_of_output_are_streamed_to_the_file() {
     let world = World::new();
     world.run("head -c 10000000 /dev/zero; echo END", LONG);
-    world.keeper_pid();
+    world.supervisor_pid();
     assert_eq!(world.exit().exit_code, Some(0));
     assert_eq!(std::fs::metadata(world.attempt.output()).unwrap().len(), 10_000_004);
 }
 
 #[test]
-fn an_agent_whose_keeper_was_killed_is_found_and_waited_for() {
+fn an_agent_whose_supervisor_was_killed_is_found_and_waited_for() {
     let world = World::new();
     world.run("echo $$ > agent; while [ ! -e go ]; do sleep 0.05; done; echo done > done", LONG);
     let agent = world.appears("agent");
-    kill(world.keeper_pid());
-    let family = eventually(|| match world.attempt.look().unwrap() {
-        Sighting::Orphaned { family, .. } => Some(family),
-        Sighting::Kept => None,
+    kill(world.supervisor_pid());
+    let descendants = eventually(|| match world.attempt.inspect().unwrap() {
+        AttemptState::Orphaned { descendants, .. } => Some(descendants),
+        AttemptState::Supervised => None,
         other => panic!("{other:?}"),
     });
-    assert!(family.session.contains(&agent.trim().parse().unwrap()), "{family:?} {agent}");
+    assert!(descendants.session.contains(&agent.trim().parse().unwrap()), "{descendants:?} {agent}");
     let waiting = std::thread::spawn({
         let attempt = world.attempt.clone();
         move || attempt.wait(LONG, GRACE).unwrap()
@@ -237,36 +236,36 @@ fn an_agent_whose_keeper_was_killed_is_found_and_waited_for() {
     std::fs::write(world.path("go"), "").unwrap();
     assert_eq!(waiting.join().unwrap(), None);
     assert_eq!(world.appears("done"), "done\n");
-    assert_eq!(world.attempt.look().unwrap(), Sighting::Gone);
+    assert_eq!(world.attempt.inspect().unwrap(), AttemptState::Gone);
 }
 
 #[test]
-fn an_agent_whose_keeper_was_killed_still_has_its_time_limit() {
+fn an_agent_whose_supervisor_was_killed_still_has_its_time_limit() {
     let world = World::new();
     world.run("trap '' TERM; echo $$ > agent; while :; do sleep 0.05; done", LONG);
     let agent = world.appears("agent");
-    kill(world.keeper_pid());
+    kill(world.supervisor_pid());
     assert_eq!(world.attempt.wait(Duration::ZERO, GRACE).unwrap(), None);
     assert!(!is_alive(&agent));
 }
 
 #[test]
-fn an_agent_whose_keeper_was_killed_can_be_stopped() {
+fn an_agent_whose_supervisor_was_killed_can_be_stopped() {
     let world = World::new();
     world.run("trap '' TERM; echo $$ > agent; while :; do sleep 0.05; done", LONG);
     let agent = world.appears("agent");
-    kill(world.keeper_pid());
-    eventually(|| (world.attempt.look().unwrap() != Sighting::Kept).then_some(()));
+    kill(world.supervisor_pid());
+    eventually(|| (world.attempt.inspect().unwrap() != AttemptState::Supervised).then_some(()));
     world.attempt.stop(GRACE).unwrap();
     assert!(!is_alive(&agent));
-    assert_eq!(world.attempt.look().unwrap(), Sighting::Gone);
+    assert_eq!(world.attempt.inspect().unwrap(), AttemptState::Gone);
 }
 
 #[test]
 fn an_attempt_outlives_who_started_it_and_a_hang_up() {
     let world = World::new();
     world.prepare(&["sh", "-c", "echo $$ > agent; while [ ! -e go ]; do sleep 0.05; done; exit 5"], LONG);
-    // The engine is this shell: it starts the keeper, hangs up on its group and dies.
+    // The engine is this shell: it starts the supervisor, hangs up on its group and dies.
     let engine = format!(
         "'{}' __exec '{}' & while [ ! -e '{}' ]; do sleep 0.05; done; kill -HUP 0; kill -9 $$",
         env!("CARGO_BIN_EXE_steadfast"),
@@ -274,7 +273,7 @@ fn an_attempt_outlives_who_started_it_and_a_hang_up() {
         world.path("agent").display()
     );
     std::process::Command::new("setsid").args(["--wait", "sh", "-c", &engine]).status().unwrap();
-    assert_eq!(world.attempt.look().unwrap(), Sighting::Kept);
+    assert_eq!(world.attempt.inspect().unwrap(), AttemptState::Supervised);
     std::fs::write(world.path("go"), "").unwrap();
     assert_eq!(world.exit().exit_code, Some(5));
 }
@@ -291,7 +290,7 @@ fn an_attempt_runs_where_its_session_has_no_number() {
     }
     let world = World::new();
     world.prepare(&["sh", "-c", "exit 5"], LONG);
-    // A shell between, so that the keeper is not the first process of the namespace.
+    // A shell between, so that the supervisor is not the first process of the namespace.
     let keep = ["sh", "-c", "\"$0\" __exec \"$1\"; true", env!("CARGO_BIN_EXE_steadfast")];
     assert!(unshare().args(apart).args(keep).arg(world.attempt.directory()).status().unwrap().success());
     assert_eq!(world.exit().exit_code, Some(5));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use steadfast_core::clock;
 use steadfast_core::config::{AgentConfig, AgentsConfig, Config};
 use steadfast_core::run::{
-    AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, machine,
+    AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, machine,
 };
 use steadfast_core::store::{IterationRow, Store};
 use steadfast_engine::dispatcher::{self, Engine};
@@ -34,6 +34,7 @@ fn plan(kind: AgentKind, user_hooks: bool) -> Plan {
         pipeline_file: None,
         stages: vec![stage],
         limits,
+        purpose: RunPurpose::Definition,
     }
 }
 
@@ -92,7 +93,7 @@ fn drives_in_the_environment_of_a_client() {
         config: Config { agents, ..Config::default() },
         grace: Duration::from_secs(2),
     };
-    dispatcher::drive(&mut store(&root), &engine, RUN, &mut ()).expect("driven");
+    dispatcher::drive(&mut store(&root), &engine, RUN, &mut []).expect("driven");
 }
 
 fn hook_that_touches(file: &Path) -> serde_json::Value {

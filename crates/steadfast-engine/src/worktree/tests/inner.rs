@@ -25,7 +25,7 @@ fn stays(world: &World, before: &[&str], why: &str) {
     assert_eq!(world.leaves(), told, "as after a crash");
 }
 
-const NOWHERE_ELSE: &str = "in it is a repository of its own, whose work is nowhere else";
+const NOWHERE_ELSE: &str = "is another repository, whose work exists nowhere else";
 
 #[test]
 fn a_submodule_with_nothing_new_keeps_nobody() {
@@ -66,7 +66,7 @@ fn a_repository_that_an_agent_made_is_not_removed() {
     // One without a commit keeps git from adding anything at once.
     let world = World::new();
     world.does("echo f > f; mkdir lib; cd lib; git init -q; echo c > c");
-    let why = "not everything is committed: git add failed: error: 'lib/' does not have a commit checked out";
+    let why = "some files are not committed: git add failed: error: 'lib/' does not have a commit checked out";
     stays(&world, &[why], "git does not commit `lib/`");
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
     // Commits in ignored directories are work as well.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_core::host::codex;
 use steadfast_core::host::install::{self, CodexHooks, HookTrust};
-use steadfast_engine::process;
+use steadfast_engine::process::LimitedCommand;
 
 use super::{Check, fail, ok, warn};
 use crate::programs;
@@ -103,10 +103,11 @@ fn program_is_gone(command: &str) -> bool {
 fn version(program: &Path) -> Check {
     let shown = program.display();
     let directory = program.parent().unwrap_or(Path::new("/"));
-    let outcome = match process::run(&[&program.to_string_lossy(), "--version"], directory, VERSION_LIMIT) {
-        Ok(outcome) => outcome,
-        Err(error) => return warn(VERSION, format!("{shown} does not start: {error}"), "install Codex again"),
-    };
+    let outcome =
+        match LimitedCommand::new(&program.to_string_lossy(), directory, VERSION_LIMIT).args(["--version"]).run() {
+            Ok(outcome) => outcome,
+            Err(error) => return warn(VERSION, format!("{shown} does not start: {error}"), "install Codex again"),
+        };
     let found = outcome.output_tail.lines().find_map(parse);
     match found {
         Some((version, text)) if version < OLDEST => warn(

@@ -7,16 +7,17 @@ use std::time::Duration;
 
 use serde_json::json;
 use steadfast_core::clock::{self, Millis};
+use steadfast_core::host::process;
 use steadfast_core::run::{Phase, RunKind, RunStatus};
 use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
-use steadfast_engine::attempt::{Attempt, Sighting, run_directory};
+use steadfast_engine::attempt::{Attempt, AttemptState};
 use steadfast_engine::checks;
-use steadfast_engine::dispatcher;
 use steadfast_engine::files::import::{self, Imported};
 use steadfast_engine::files::{self, Behind, Ending, RegistryEntry, Tidy};
-use steadfast_engine::process;
-use steadfast_engine::processes;
+use steadfast_engine::lock::RunLock;
+use steadfast_engine::process::LimitedCommand;
 use steadfast_engine::publish::Publisher;
+use steadfast_engine::run_folder::RunFolder;
 use steadfast_engine::worktree;
 
 use super::finding::{ENGINE_GONE, called, is_starting};
@@ -102,11 +103,11 @@ fn remove_what_is_over(
     report: &mut Report,
 ) -> Result<(), Failure> {
     let home = &here.paths.home;
-    if !run_directory(home, &line.run_id).is_dir() {
+    if !RunFolder::at(home, &line.run_id).path().is_dir() {
         return Ok(());
     }
     // As long as it is held, no engine goes on with what is being removed here.
-    let Some(_lock) = dispatcher::hold(home, &line.run_id)? else { return Ok(()) };
+    let Some(_lock) = RunLock::try_take(home, &line.run_id)? else { return Ok(()) };
     // Somebody may have gone on with it before the lock was ours.
     if store.read().run(&line.run_id)?.is_none_or(|row| row.updated_at_ms != line.updated_at_ms) {
         return Ok(());
@@ -131,7 +132,7 @@ fn clean_orphan(
     report: &mut Report,
 ) -> Result<(), Failure> {
     // As long as it is held, no engine begins with what is being stopped and marked here.
-    let Some(_lock) = dispatcher::hold(&here.paths.home, &line.run_id)? else { return Ok(()) };
+    let Some(_lock) = RunLock::try_take(&here.paths.home, &line.run_id)? else { return Ok(()) };
     // Much may have happened before the lock was ours.
     let Some(row) = store.read().run(&line.run_id)? else { return Ok(()) };
     if row.run.status != line.status || is_starting(row.run.status, row.engine, row.updated_at_ms, clock::now()) {
@@ -168,7 +169,7 @@ fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) ->
         if !attempt.directory().is_dir() {
             continue;
         }
-        if matches!(attempt.look()?, Sighting::Kept | Sighting::Orphaned { .. }) {
+        if matches!(attempt.inspect()?, AttemptState::Supervised | AttemptState::Orphaned { .. }) {
             let iteration = flight.id.iteration;
             report.stopped.push(format!("{}, iteration {iteration}", called(row.plan.kind, &row.plan.name)));
             if !dry_run {
@@ -180,7 +181,7 @@ fn stop_agents(here: &Here, row: &RunRow, dry_run: bool, report: &mut Report) ->
 }
 
 fn show(here: &Here, row: &RunRow) -> Result<(), Failure> {
-    Publisher::open(&here.paths.home, &here.paths.store, row, &mut ())?.show(row)?;
+    Publisher::open(&here.paths.home, &here.paths.store, row)?.show(row)?;
     Ok(())
 }
 
@@ -207,11 +208,12 @@ fn is_alive(here: &Here, store: Option<&Store>, entry: &RegistryEntry) -> bool {
             Some(Ok(Some(row))) => return here.is_live(&row).unwrap_or(true),
             Some(Ok(None)) | None => {}
         }
-    } else if entry.pid.is_some_and(processes::is_there) {
+    } else if entry.pid.is_some_and(process::exists) {
         return true;
     }
     let session = format!("={}", entry.key);
-    let found = process::run(&["tmux", "has-session", "-t", &session], Path::new("/"), TMUX_LIMIT);
+    let tmux = LimitedCommand::new("tmux", Path::new("/"), TMUX_LIMIT).args(["has-session", "-t", &session]);
+    let found = tmux.run();
     found.is_ok_and(|outcome| outcome.exit_code == Some(0))
 }
 
@@ -241,7 +243,7 @@ fn remove_attempts(home: &Path, run_id: &str, dry_run: bool, report: &mut Report
             fs_err::remove_dir_all(directory)?;
         }
     }
-    report.removed.push(run_directory(home, run_id));
+    report.removed.push(RunFolder::at(home, run_id).path().to_owned());
     Ok(())
 }
 

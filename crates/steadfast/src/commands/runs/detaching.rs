@@ -10,8 +10,8 @@ use steadfast_core::paths::create_private_dir;
 use steadfast_core::run::{RunKind, RunStatus};
 use steadfast_core::store::{RunRow, Store};
 use steadfast_core::text;
-use steadfast_engine::attempt::run_directory;
-use steadfast_engine::process;
+use steadfast_engine::process::{Captured, LimitedCommand};
+use steadfast_engine::run_folder::RunFolder;
 
 use super::finding::{called, stored};
 use super::{Here, driving, view};
@@ -24,9 +24,9 @@ const TMUX_LIMIT: Duration = Duration::from_secs(10);
 
 /// Starts the engine in the background and returns once it has the run in hand.
 pub(super) fn detach(here: &Here, row: &RunRow) -> Result<Done, Failure> {
-    let directory = run_directory(&here.paths.home, &row.run_id);
-    create_private_dir(&directory)?;
-    let log_path = directory.join("engine.log");
+    let folder = RunFolder::at(&here.paths.home, &row.run_id);
+    create_private_dir(folder.path())?;
+    let log_path = folder.engine_log();
     let log = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?.into_parts().0;
     let child = Command::new(std::env::current_exe()?)
         .args(engine_arguments(here, row)?)
@@ -103,9 +103,9 @@ fn tmux_session(kind: RunKind, name: &str) -> String {
     format!("{kind}-{}", name.replace('.', "_"))
 }
 
-fn tmux(arguments: &[&str], directory: &Path) -> Result<process::Captured, Failure> {
-    let argv: Vec<&str> = ["tmux"].into_iter().chain(arguments.iter().copied()).collect();
-    process::capture(&argv, directory, TMUX_LIMIT, 64 * 1024).map_err(|_| {
+fn tmux(arguments: &[&str], directory: &Path) -> Result<Captured, Failure> {
+    let tmux = LimitedCommand::new("tmux", directory, TMUX_LIMIT).args(arguments.iter().copied());
+    tmux.capture(64 * 1024).map_err(|_| {
         let hint = "install tmux, or use --detach, which needs none";
         Failure::new(code::ENVIRONMENT, "tmux cannot be run", hint)
     })
@@ -137,6 +137,6 @@ pub(super) fn in_tmux(here: &Here, row: &RunRow) -> Result<Done, Failure> {
         let hint = format!("`steadfast {} resume {} --detach` starts it without tmux", row.plan.kind, row.plan.name);
         return Err(Failure::new(code::ENVIRONMENT, format!("tmux did not start it: {said}"), hint));
     }
-    wait_for_engine(here, row, None, &run_directory(&here.paths.home, &row.run_id).join("engine.log"))?;
+    wait_for_engine(here, row, None, &RunFolder::at(&here.paths.home, &row.run_id).engine_log())?;
     started(here, row, &format!("in the tmux session {session}"))
 }

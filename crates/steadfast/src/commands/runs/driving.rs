@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use steadfast_core::paths::Paths;
 use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
-use steadfast_core::run::{Run, RunKind, RunStatus, Stopping};
+use steadfast_core::run::{Run, RunKind, RunStatus};
 use steadfast_core::store::{RunRow, Store};
 use steadfast_core::text;
-use steadfast_engine::dispatcher::{self, DriveError, Engine, Saved};
+use steadfast_engine::dispatcher::{self, DriveError, Engine};
 use steadfast_engine::files::{self, Address, Holder};
-use steadfast_engine::publish::{Publisher, Watch};
-use steadfast_engine::pursuit::Pursuit;
-use steadfast_engine::{notify, processes};
+use steadfast_engine::goal_link::{self, GoalLink};
+use steadfast_engine::observer::Observer;
+use steadfast_engine::publish::Publisher;
+use steadfast_engine::{notify, process};
 
 use super::finding::{called, stored};
 use super::progress::Progress;
@@ -30,51 +31,22 @@ pub(super) fn engine_of(paths: &Paths) -> Result<Engine, Failure> {
         program: std::env::current_exe()?,
         grace: Duration::from_millis(paths.config.runs.grace_ms),
         config: paths.config.clone(),
-        // Kept with the run when it was made.
     })
 }
 
-/// Who looks on: a person's terminal, and the goal that the run pursues, if it does.
-struct Onlookers {
-    progress: Progress,
-    pursuit: Option<Pursuit>,
-}
-
-impl Watch for Onlookers {
-    fn stepped(&mut self, saved: &Saved<'_>) {
-        if let Some(trouble) = self.pursuit.as_mut().and_then(|pursuit| pursuit.stepped(saved).err()) {
-            self.progress.line(&format!("the goal cannot be kept up to date: {trouble}"));
-        }
-        self.progress.stepped(saved);
-    }
-
-    fn idle(&mut self) {
-        self.progress.draw();
-    }
-
-    fn note(&mut self, message: &str) {
-        self.progress.line(&text::printable(message));
-    }
-
-    fn stop_requested(&mut self) -> Option<Stopping> {
-        self.pursuit.as_mut().and_then(Pursuit::stop_requested)
-    }
-
-    fn objective(&self) -> String {
-        self.pursuit.as_ref().map(Pursuit::objective).unwrap_or_default()
-    }
-}
-
-/// Drives a run to its end in this process.
+/// Drives a run to its end in this process. Each step is saved, then shown by the public files, the goal and the
+/// terminal, in this order.
 pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, Failure> {
-    let pursuit = Pursuit::of_run(&paths.home, &paths.store, row)?;
-    let mut onlookers = Onlookers { progress: Progress::new(), pursuit };
     let mut store = Store::open_existing(&paths.store)?;
-    let engine = engine_of(paths)?;
-    let mut publisher = Publisher::open(&paths.home, &paths.store, row, &mut onlookers)?;
-    // Until this process is gone, however it goes.
+    let mut publisher = Publisher::open(&paths.home, &paths.store, row)?;
+    let mut goal = GoalLink::of_run(&paths.home, &paths.store, row)?;
+    let mut progress = Progress::new();
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut publisher];
+    observers.extend(goal.as_mut().map(|goal| goal as &mut dyn Observer));
+    observers.push(&mut progress);
+    // Held until this process is gone.
     let _address = hold_name(row)?;
-    dispatcher::drive(&mut store, &engine, &row.run_id, &mut publisher).map_err(|error| refused(row, error))
+    dispatcher::drive(&mut store, &engine_of(paths)?, &row.run_id, &mut observers).map_err(|error| refused(row, error))
 }
 
 /// Takes the name of a run in its project: an engine with another store or home knows nothing of the run's own lock.
@@ -146,7 +118,7 @@ pub(super) fn ended(here: &Here, run_id: &str) -> Result<Done, Failure> {
 }
 
 pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<Done, Failure> {
-    processes::begin_session();
+    process::begin_session();
     let mut store = Store::open_existing(&paths.store)?;
     let missing = || Failure::new(code::NOT_FOUND, format!("there is no run {run_id}"), "run `steadfast doctor`");
     let row = store.read().run(run_id)?.ok_or_else(missing)?;
@@ -171,7 +143,7 @@ fn exit_code(row: &RunRow) -> u8 {
         RunStatus::Completed => 0,
         RunStatus::Killed => code::INTERRUPTED,
         // A goal that got nowhere although its checks were still failing.
-        RunStatus::Failed if run.reason.as_deref() == Some(NO_PROGRESS) && Pursuit::is_verified_goal(&row.plan) => {
+        RunStatus::Failed if run.reason.as_deref() == Some(NO_PROGRESS) && goal_link::is_verified_goal(&row.plan) => {
             code::VERIFICATION
         }
         RunStatus::Failed | RunStatus::UnknownTermination | RunStatus::Running => code::USAGE,

@@ -8,9 +8,9 @@ use steadfast_core::run::name::RunName;
 use steadfast_core::run::{RunKind, RunStatus};
 use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_core::text;
-use steadfast_engine::dispatcher;
+use steadfast_engine::goal_link::GoalLink;
+use steadfast_engine::lock::RunLock;
 use steadfast_engine::publish::{PublishError, Publisher};
-use steadfast_engine::pursuit::Pursuit;
 
 use super::{Here, view};
 use crate::failure::{Failure, code};
@@ -59,15 +59,14 @@ impl Here {
         if let Err(error) = self.catch_up_files(row) {
             output::note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
         }
-        if let Some(mut pursuit) = Pursuit::of_run(&self.paths.home, &self.paths.store, row)? {
-            pursuit.show(row, self.now)?;
+        if let Some(mut goal) = GoalLink::of_run(&self.paths.home, &self.paths.store, row)? {
+            goal.show(row, self.now)?;
         }
         Ok(())
     }
 
     fn catch_up_files(&self, row: &RunRow) -> Result<(), PublishError> {
-        let mut nobody = ();
-        let mut publisher = Publisher::open(&self.paths.home, &self.paths.store, row, &mut nobody)?;
+        let mut publisher = Publisher::open(&self.paths.home, &self.paths.store, row)?;
         if publisher.is_behind(row)? { publisher.show(row) } else { Ok(()) }
     }
 
@@ -104,7 +103,7 @@ impl Here {
 
     /// Whether somebody drives the run now.
     pub(super) fn is_driven(&self, run_id: &str) -> Result<bool, Failure> {
-        Ok(dispatcher::is_driven(&self.paths.home, run_id)?)
+        Ok(RunLock::is_held(&self.paths.home, run_id)?)
     }
 
     /// Whether somebody drives the run now, or is about to.

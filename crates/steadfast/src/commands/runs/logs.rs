@@ -11,7 +11,8 @@ use steadfast_core::host::stream;
 use steadfast_core::run::{AgentKind, AttemptId, Plan, RunStatus};
 use steadfast_core::store::RunRow;
 use steadfast_core::{host::Host, text};
-use steadfast_engine::attempt::{Attempt, run_directory};
+use steadfast_engine::attempt::Attempt;
+use steadfast_engine::run_folder::RunFolder;
 
 use super::Here;
 use super::finding::called;
@@ -30,7 +31,7 @@ const LONGEST_LINE: usize = 64 * 1024;
 pub(super) fn logs(here: &Here, arguments: &LogsArgs) -> Result<Done, Failure> {
     let (_, row) = here.find(&arguments.name)?;
     if arguments.engine {
-        let path = run_directory(&here.paths.home, &row.run_id).join("engine.log");
+        let path = RunFolder::at(&here.paths.home, &row.run_id).engine_log();
         let lines = told_lines(&path, arguments.lines);
         return Ok(Done { text: lines.join("\n"), json: json!({"lines": lines}), code: 0 });
     }
@@ -120,7 +121,7 @@ fn printed(here: &Here, id: AttemptId, line: &str) -> String {
 
 /// All attempts of a run that have a directory, in order.
 pub(super) fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
-    let Ok(entries) = fs_err::read_dir(run_directory(home, run_id)) else { return Vec::new() };
+    let Ok(entries) = fs_err::read_dir(RunFolder::at(home, run_id).path()) else { return Vec::new() };
     let mut ids: Vec<AttemptId> = entries
         .flatten()
         .filter_map(|entry| attempt_id(entry.file_name().to_str()?))
@@ -132,7 +133,7 @@ pub(super) fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
 
 /// The directories of all attempts of a run, and of those who judged them.
 pub(super) fn directories(home: &Path, run_id: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs_err::read_dir(run_directory(home, run_id)) else { return Vec::new() };
+    let Ok(entries) = fs_err::read_dir(RunFolder::at(home, run_id).path()) else { return Vec::new() };
     let is_of_attempt = |name: &str| {
         let end = name.match_indices('-').nth(2).map_or(name.len(), |(end, _)| end);
         name.get(..end).and_then(attempt_id).is_some()

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::run::{AttemptId, Checked, Outcome, Phase, Plan, Record, Run, RunStatus};
 use steadfast_core::text;
-use steadfast_engine::dispatcher::Saved;
+use steadfast_engine::observer::{Observer, SavedStep};
 
 use crate::output;
 
@@ -19,16 +19,26 @@ pub(super) struct Progress {
     shown: Option<(Plan, Run)>,
 }
 
+impl Observer for Progress {
+    fn saved(&mut self, step: &SavedStep<'_>, _notes: &mut Vec<String>) {
+        for line in step.records.iter().filter_map(|record| event_line(step.plan, step.run, record)) {
+            self.line(&line);
+        }
+        self.show(step.plan, step.run);
+    }
+
+    fn idle(&mut self) {
+        self.draw();
+    }
+
+    fn note(&mut self, message: &str) {
+        self.line(&text::printable(message));
+    }
+}
+
 impl Progress {
     pub(super) fn new() -> Self {
         Self { on_terminal: std::io::stderr().is_terminal(), is_drawn: false, shown: None }
-    }
-
-    pub(super) fn stepped(&mut self, saved: &Saved<'_>) {
-        for line in saved.records.iter().filter_map(|record| event_line(saved.plan, saved.run, record)) {
-            self.line(&line);
-        }
-        self.show(saved.plan, saved.run);
     }
 
     /// Shows where a run stands now.
@@ -178,6 +188,7 @@ mod tests {
             pipeline_file: None,
             stages,
             limits: RunLimits::default(),
+            purpose: steadfast_core::run::RunPurpose::Definition,
         };
         let mut run = machine::begin(&plan, 0);
         run.stage = 2;

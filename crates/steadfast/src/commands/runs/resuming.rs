@@ -3,7 +3,7 @@
 use steadfast_core::clock;
 use steadfast_core::run::RunStatus;
 use steadfast_core::store::{RunRow, Store, StoreError};
-use steadfast_engine::{dispatcher, pursuit};
+use steadfast_engine::{dispatcher, goal_link};
 
 use super::finding::{ENGINE_GONE, stored};
 use super::starting::{How, launch};
@@ -32,7 +32,7 @@ pub(super) fn resume(here: &Here, arguments: &ResumeArgs) -> Result<Done, Failur
         let message = format!("{kind} {name} was brought in from an older tool, and only its history is known");
         return Err(Failure::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
     }
-    if let Some(session) = pursuit::session_of(&row)
+    if let Some(session) = goal_link::session_of(&row)
         && store.read().goal(&session)?.is_none()
     {
         let message = format!("{kind} {name} cannot go on: its goal is gone");

@@ -9,10 +9,9 @@ use steadfast_core::run::machine;
 use steadfast_core::run::{Plan, RunStatus};
 use steadfast_core::store::{Db, RunRow, Store, StoreError};
 use steadfast_core::{log, text};
-use steadfast_engine::attempt::run_directory;
 use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::{Planned, dry_run};
-use steadfast_engine::publish;
+use steadfast_engine::run_folder::RunFolder;
 
 use super::finding::called;
 use super::{Here, detaching, driving, ending, preflight, view};
@@ -64,7 +63,7 @@ pub(in crate::commands) fn start(
     let mut store = Store::open(&here.paths.store)?;
     refuse_held(here, &store, &plan.name)?;
     let home = &here.paths.home;
-    publish::keep_sources(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
+    RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     let project = here.project_dir();
     let run = machine::begin(&plan, here.now);
     let made = store.write(|db| {
@@ -76,7 +75,7 @@ pub(in crate::commands) fn start(
         Ok(row) => row,
         Err(error) => {
             // It was made a moment ago, and nobody knows of it.
-            let _ = fs_err::remove_dir_all(run_directory(home, &new.run_id));
+            let _ = fs_err::remove_dir_all(RunFolder::at(home, &new.run_id).path());
             return Err(match error {
                 ActionError::Store(StoreError::RunIsLive { .. }) => is_live(here, &store, &plan.name),
                 other => other.into(),
@@ -85,7 +84,7 @@ pub(in crate::commands) fn start(
     };
     drop(store);
     if let Some(message) = preflight::not_in_worktrees(here, &plan, new.worktree) {
-        log::line(&run_directory(home, &new.run_id).join("engine.log"), &message);
+        log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
         output::note(&message);
     }
     launch(here, &row, new.how)

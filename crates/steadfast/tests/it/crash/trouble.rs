@@ -1,5 +1,5 @@
 //! Other ways for a run to get into trouble: no room, no right to write, two engines at once, process numbers that mean
-//! somebody else by now, and a keeper that is held until its agent's time is over.
+//! somebody else by now, and a supervisor that is held until its agent's time is over.
 
 use std::process::{Child, Command, Stdio};
 
@@ -42,14 +42,14 @@ fn of_many_starts_at_once_exactly_one_makes_the_run() {
     assert_eq!(doubled, "");
 }
 
-/// Lets an engine die before its first keeper started, and puts somebody else's number where the keeper's would be.
-fn resumed_with_keeper(pid: u32, started: &str) -> (World, Truth) {
+/// Lets an engine die before its first supervisor started, and puts somebody else's number where the supervisor's would be.
+fn resumed_with_supervisor(pid: u32, started: &str) -> (World, Truth) {
     let world = World::new(Scenario::Fixed);
     world.start("engine.prepared").wait().unwrap();
     let run = std::fs::read_dir(world.path("home/runs")).unwrap().flatten().next().unwrap().path();
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let keeper = json!({"identity": {"pid": pid, "started": started, "boot": boot.trim()}, "started_at_ms": 1});
-    std::fs::write(run.join("1-1-1/pid"), keeper.to_string()).unwrap();
+    let supervisor = json!({"identity": {"pid": pid, "started": started, "boot": boot.trim()}, "started_at_ms": 1});
+    std::fs::write(run.join("1-1-1/pid"), supervisor.to_string()).unwrap();
     let found = world.to_its_end();
     (world, found)
 }
@@ -62,9 +62,9 @@ fn started(pid: u32) -> String {
 #[test]
 fn a_number_that_means_another_process_now_is_not_waited_for() {
     let truth = undisturbed(Scenario::Fixed);
-    // A leader of its own session, as a keeper is, but not the one that was written down.
+    // A leader of its own session, as a supervisor is, but not the one that was written down.
     let mut other = Command::new("setsid").args(["sleep", "60"]).stdout(Stdio::null()).spawn().unwrap();
-    let (world, found) = resumed_with_keeper(other.id(), "17");
+    let (world, found) = resumed_with_supervisor(other.id(), "17");
     assert_same(&truth, &found, &world, "a recycled number");
     assert!(other.try_wait().unwrap().is_none(), "a stranger is left alone");
     other.kill().unwrap();
@@ -80,13 +80,13 @@ fn a_zombie_is_not_waited_for() {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", dead.id())).unwrap();
         stat.contains(") Z").then_some(())
     });
-    let (world, found) = resumed_with_keeper(dead.id(), &started);
+    let (world, found) = resumed_with_supervisor(dead.id(), &started);
     assert_same(&truth, &found, &world, "a zombie");
     dead.wait().unwrap();
 }
 
 #[test]
-fn a_keeper_that_is_held_past_the_time_limit_is_not_waited_for() {
+fn a_supervisor_that_is_held_past_the_time_limit_is_not_waited_for() {
     let world = World::new(Scenario::Fixed);
     let script = format!(
         "echo $$ >>{0}/book/agents; while [ $(wc -l <{0}/book/agents) -lt 2 ]; do sleep 0.1; done",
@@ -97,8 +97,8 @@ fn a_keeper_that_is_held_past_the_time_limit_is_not_waited_for() {
     let mut engine = world.command(&arguments, "").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let agents = || std::fs::read_to_string(world.path("book/agents")).unwrap_or_default();
     eventually(|| (agents().lines().count() == 1).then_some(()));
-    let keeper = world.processes(&engine).into_iter().find(|(_, part)| *part == Part::Keeper).unwrap().0;
-    kill_process(Pid::from_raw(keeper).unwrap(), Signal::STOP).unwrap();
+    let supervisor = world.processes(&engine).into_iter().find(|(_, part)| *part == Part::Supervisor).unwrap().0;
+    kill_process(Pid::from_raw(supervisor).unwrap(), Signal::STOP).unwrap();
     assert!(engine.wait().unwrap().success(), "{}", world.story());
     assert_eq!(agents().lines().count(), 2, "the second one came after the first was ended");
     let failures = world.sql("SELECT coalesce(failure, 'none') FROM run_attempts ORDER BY attempt");

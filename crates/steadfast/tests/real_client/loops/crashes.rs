@@ -99,7 +99,7 @@ fn kill_while_asleep(lab: &Lab, agent: &str, sleep: &str) {
     assert_eq!(wait(run, "the engine"), Some(130), "{}", lab.printed("run"));
     assert!(!is_running(sleep), "the tool sleeps on");
     let directory = lab.attempt_directory("walk", "1-1-1");
-    assert!(!is_running(&directory.to_string_lossy()), "the client or its keeper is left");
+    assert!(!is_running(&directory.to_string_lossy()), "the client or its supervisor is left");
     let status = lab.json(&["loop", "status", "walk"]);
     assert_eq!(json!([status["status"], status["history"]]), json!(["killed", []]), "{status:#}");
 }

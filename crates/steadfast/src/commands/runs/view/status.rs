@@ -8,7 +8,7 @@ use steadfast_core::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOUR
 use steadfast_core::run::{AttemptId, Flight, Phase, Plan, Run, RunStatus};
 use steadfast_core::store::{Db, IterationRow, RunLine, RunRow, StoreError};
 use steadfast_core::text;
-use steadfast_engine::worktree::{self, Kept};
+use steadfast_engine::worktree::{self, KeptWork};
 
 use super::{dollars, entry_by_hand, entry_page, line_json, status_words};
 use crate::commands::runs::finding::called;
@@ -135,7 +135,7 @@ fn home_of_worktrees<'a>(here: &'a Here, row: &RunRow) -> Option<&'a Path> {
     worktree::are_there(home, &row.run_id).then_some(home)
 }
 
-fn kept(home: Option<&Path>, row: &RunRow, id: AttemptId) -> Option<Kept> {
+fn kept(home: Option<&Path>, row: &RunRow, id: AttemptId) -> Option<KeptWork> {
     let is_parallel = row.plan.stage(id.stage).is_some_and(|stage| stage.parallel);
     worktree::kept(home?, &row.run_id, id, is_parallel)
 }
