@@ -151,7 +151,7 @@ fn a_second_engine_on_a_name_is_refused_with_what_to_do_about_the_first() {
     let again = world.loop_run(&["open", "one"], ENDLESS, &[]);
     let hint = again.fails_with(3, "loop one is running already (pid ").stderr.clone();
     assert!(hint.contains("loop attach one") && hint.contains("kill one") && hint.contains("another name"), "{hint}");
-    world.run(&["loop", "resume", "one"]).fails_with(3, "is driven by another process");
+    world.run(&["loop", "resume", "one"]).fails_with(3, "is already driven by another process");
     world.run(&["loop", "kill", "one"]).succeeds();
 }
 
