@@ -1,6 +1,6 @@
-//! The agents of runs: how each kind is called (`agent/command.rs`, `claude.rs`, `codex.rs`), and what came out of an
-//! attempt. Only an agent's own error channel says what went wrong: its structured errors, or, when it ended badly, the
-//! last words of its complaints. Words it repeats in its work mean nothing.
+//! The agents of runs: how each kind is called (`agent/command.rs`, `claude.rs`, `codex.rs`), and the outcome of an
+//! attempt. Only an agent's own error channel counts as an error: its structured errors, or, when it failed, the last
+//! lines of its stderr. Error messages inside its work are ignored.
 
 mod answer;
 mod claude;
@@ -12,6 +12,7 @@ pub use command::beside;
 
 use std::borrow::Cow;
 use std::path::Path;
+use std::time::Duration;
 
 use steadfast_hosts::trouble::Trouble;
 use steadfast_model::clock::Millis;
@@ -23,14 +24,13 @@ use steadfast_model::text;
 use steadfast_system::config::AgentsConfig;
 use steadfast_system::env_vars;
 
-use self::answer::{Answer, ERROR_BYTES, newest_line, of_stream};
-use crate::attempt::Attempt;
-use crate::footprint::{self, Tree};
-use crate::shim::Exit;
+use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_stream};
+use crate::attempt::{Attempt, AttemptExit, AttemptSpec};
+use crate::footprint::{self, ProgressTree};
 
-/// Files of an invocation that hold what should not lie around once the agent has ended.
+/// Files of an invocation that hold secrets; they are removed when the agent has ended.
 pub(crate) const PRIVATE_FILES: [&str; 1] = [claude::SETTINGS];
-const LONGEST_MESSAGE: usize = 500;
+const MESSAGE_CHARS: usize = 500;
 
 /// How an agent is called for one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,31 +38,46 @@ pub struct Invocation {
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
     pub env_remove: Vec<String>,
-    /// Files that the agent needs, by name; they are in the attempt's directory while it runs.
+    /// Files for the attempt's directory while the agent runs, by name.
     pub files: Vec<(&'static str, String)>,
     pub prompt: String,
 }
 
-/// What an agent is called for.
+impl Invocation {
+    pub(crate) fn spec(&self, directory: &Path, limit: Duration, grace: Duration, ordinal: u32) -> AttemptSpec {
+        let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        AttemptSpec {
+            argv: self.argv.clone(),
+            directory: directory.to_owned(),
+            env: self.env.clone(),
+            env_remove: self.env_remove.clone(),
+            limit_ms: milliseconds(limit),
+            grace_ms: milliseconds(grace),
+            ordinal,
+        }
+    }
+}
+
+/// What an agent is called with.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
+pub struct AgentCall<'a> {
     pub agent: &'a AgentPlan,
     pub run: &'a str,
     pub stage: &'a str,
     pub iteration: u32,
     pub prompt: &'a str,
-    /// Whether the agent is told where its result goes; a prompt may say that itself.
+    /// Whether to add to the prompt where the result goes. Some prompts say it themselves.
     pub asks_for_result: bool,
     pub wants_vote: bool,
     pub promises: &'a [String],
-    /// Where it works.
+    /// Where the agent works.
     pub directory: &'a Path,
     pub attempt: &'a Attempt,
     pub config: &'a AgentsConfig,
 }
 
-/// Says how the agent of a call is started.
-pub fn invocation(call: &Call<'_>) -> Result<Invocation, PromptError> {
+/// How the agent of a call is started.
+pub fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
     let mut prompt = call.prompt.to_owned();
     let (argv, files) = match &call.agent.kind {
         AgentKind::Command(words) => (command::argv(words, call.directory), Vec::new()),
@@ -91,7 +106,7 @@ pub fn invocation(call: &Call<'_>) -> Result<Invocation, PromptError> {
     })
 }
 
-fn append_result(prompt: &mut String, call: &Call<'_>) -> Result<(), PromptError> {
+fn append_result(prompt: &mut String, call: &AgentCall<'_>) -> Result<(), PromptError> {
     if !call.asks_for_result {
         return Ok(());
     }
@@ -99,7 +114,7 @@ fn append_result(prompt: &mut String, call: &Call<'_>) -> Result<(), PromptError
     add_result(prompt, &file, call.wants_vote, call.promises)
 }
 
-/// Says after a prompt how the result is given.
+/// Adds to a prompt how to write the result.
 pub(crate) fn add_result(
     prompt: &mut String,
     file: &str,
@@ -114,17 +129,17 @@ pub(crate) fn add_result(
     Ok(())
 }
 
-/// What came of an attempt, and the agent's last words.
+/// The outcome of an attempt, and the agent's last message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct AttemptReport {
     pub outcome: Outcome,
     pub text: String,
-    /// How many bytes before the text were left out.
+    /// How many bytes before the text were dropped.
     pub left_out: u64,
 }
 
-impl Report {
-    /// The last words as they are kept, with a word about what is missing and where it is.
+impl AttemptReport {
+    /// The last message as it is kept, with a note about the bytes that were dropped.
     pub fn to_keep(&self, attempt: &Attempt) -> Cow<'_, str> {
         if self.left_out == 0 {
             return Cow::Borrowed(&self.text);
@@ -139,28 +154,28 @@ impl Report {
     }
 }
 
-/// What an attempt is judged by.
+/// An attempt that has ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Ended<'a> {
+pub struct EndedAttempt<'a> {
     pub agent: &'a AgentPlan,
     /// Marker lines to read: name of the field, marker.
     pub markers: &'a [(String, String)],
     pub attempt: &'a Attempt,
-    /// How its keeper saw it end; `None` if nobody did.
-    pub exit: Option<&'a Exit>,
-    /// Whether the run is being stopped, so that an end by our hand is none of the agent's doing.
+    /// What its supervisor recorded, if it did.
+    pub exit: Option<&'a AttemptExit>,
+    /// Whether the run is being stopped, so that a stopped agent did not fail.
     pub stopping: bool,
-    /// Whether it had to be ended because its keeper let it run past its time limit.
+    /// Whether the engine ended it because its supervisor did not enforce the time limit.
     pub overdue: bool,
-    /// What to take a fingerprint of, if anybody wants to know whether it moves.
-    pub tree: Option<&'a Tree<'a>>,
+    /// The files to take a fingerprint of, if progress is watched.
+    pub tree: Option<&'a ProgressTree<'a>>,
     pub now: Millis,
 }
 
-/// Reads what came of an attempt.
-pub fn report(ended: &Ended<'_>) -> Report {
-    let keeper = ended.attempt.keeper().ok().flatten();
-    let started_at_ms = ended.exit.map(|exit| exit.started_at_ms).or(keeper.map(|keeper| keeper.started_at_ms));
+/// Reads the outcome of an attempt.
+pub fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
+    let supervisor = ended.attempt.supervisor().ok().flatten();
+    let started_at_ms = ended.exit.map(|exit| exit.started_at_ms).or(supervisor.map(|record| record.started_at_ms));
     let ended_at_ms = ended.exit.map_or(ended.now, |exit| exit.ended_at_ms);
     let began = started_at_ms.unwrap_or(ended_at_ms);
     let answer = match &ended.agent.kind {
@@ -172,22 +187,22 @@ pub fn report(ended: &Ended<'_>) -> Report {
     let outcome = succeeded(ended, &answer, &text, began, ended_at_ms).unwrap_or_else(|(kind, message)| {
         Outcome::Failed(Failure {
             kind,
-            message: text::cut(text::printable(&message).trim(), LONGEST_MESSAGE),
+            message: text::cut(text::printable(&message).trim(), MESSAGE_CHARS),
             exit_code: ended.exit.and_then(|exit| exit.exit_code),
             usage: answer.usage,
             started_at_ms,
             ended_at_ms,
         })
     });
-    Report { outcome, text, left_out: answer.left_out }
+    AttemptReport { outcome, text, left_out: answer.left_out }
 }
 
 /// Why an attempt failed.
 type Why = (FailureKind, String);
 
 fn succeeded(
-    ended: &Ended<'_>,
-    answer: &Answer,
+    ended: &EndedAttempt<'_>,
+    answer: &AgentAnswer,
     text: &str,
     started_at_ms: Millis,
     ended_at_ms: Millis,
@@ -196,12 +211,12 @@ fn succeeded(
         return Err(why);
     }
     let is_command = matches!(ended.agent.kind, AgentKind::Command(_));
-    // A program's word about itself is its result file; what is in it may have been that it failed.
+    // A result file that cannot be read may have reported a failure.
     if is_command && result::is_broken(&ended.attempt.result()) {
-        return Err((FailureKind::NoResult, "the agent's result file cannot be understood".to_owned()));
+        return Err((FailureKind::NoResult, "the agent's result file is not a JSON object".to_owned()));
     }
     let result = result::read(&ended.attempt.result(), answer.structured.as_deref(), text, ended.markers);
-    // A client that says nothing at all has not done what it was asked.
+    // A client that prints nothing at all has not done its work.
     if result.is_none() && !is_command {
         return Err((FailureKind::NoResult, "the agent ended without a result".to_owned()));
     }
@@ -222,15 +237,15 @@ fn succeeded(
 }
 
 /// Why the attempt failed, if it did.
-fn failure(ended: &Ended<'_>, answer: &Answer) -> Option<Why> {
+fn failure(ended: &EndedAttempt<'_>, answer: &AgentAnswer) -> Option<Why> {
     let Some(exit) = ended.exit else {
         return Some(if ended.stopping {
             (FailureKind::Stopped, "stopped".to_owned())
         } else if ended.overdue {
-            (FailureKind::TimedOut, "the time limit was reached, and its keeper did not answer".to_owned())
+            (FailureKind::TimedOut, "time limit reached, and the supervisor did not respond".to_owned())
         } else {
-            let why = result::tail_of(&ended.attempt.keeper_log(), ERROR_BYTES).unwrap_or_default();
-            (FailureKind::Lost, format!("nobody saw how it ended {}", newest_line(&why)))
+            let log = result::tail_of(&ended.attempt.supervisor_log(), ERROR_BYTES).unwrap_or_default();
+            (FailureKind::Lost, format!("its supervisor recorded no exit {}", newest_line(&log)))
         });
     };
     if let Some(reason) = &exit.cannot_start {
@@ -238,10 +253,10 @@ fn failure(ended: &Ended<'_>, answer: &Answer) -> Option<Why> {
     }
     if exit.stopped {
         let kind = if ended.stopping { FailureKind::Stopped } else { FailureKind::Lost };
-        return Some((kind, "stopped from outside".to_owned()));
+        return Some((kind, "stopped by a signal to its supervisor".to_owned()));
     }
     if exit.timed_out {
-        return Some((FailureKind::TimedOut, "the time limit of the attempt was reached".to_owned()));
+        return Some((FailureKind::TimedOut, "time limit reached".to_owned()));
     }
     if let Some((trouble, message)) = &answer.error {
         let kind = match trouble {
@@ -255,10 +270,10 @@ fn failure(ended: &Ended<'_>, answer: &Answer) -> Option<Why> {
     match (exit.exit_code, exit.signal) {
         (Some(0), _) if answer.is_complete => None,
         (Some(0), _) => Some((FailureKind::NoResult, "the agent's output ends without its final event".to_owned())),
-        (Some(code), _) => Some((FailureKind::Exit, format!("the agent ended with exit code {code}"))),
+        (Some(code), _) => Some((FailureKind::Exit, format!("the agent exited with code {code}"))),
         (None, signal) => {
             let by = signal.map_or_else(|| "a signal".to_owned(), |signal| format!("signal {signal}"));
-            Some((FailureKind::Exit, format!("the agent was ended by {by}")))
+            Some((FailureKind::Exit, format!("the agent was killed by {by}")))
         }
     }
 }

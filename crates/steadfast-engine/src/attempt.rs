@@ -1,5 +1,7 @@
-//! One attempt from the engine's side: its directory, starting its keeper, what became of it, and ending it. All of
-//! this works for attempts of an engine that is long dead, too: the directory, a lock and the process table tell.
+//! One attempt from the engine's side: its directory, starting its supervisor, its state, and ending it. Everything here
+//! also works for attempts of an engine that is gone: the directory, its lock and the process table are enough.
+
+mod record;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,47 +13,54 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::AttemptId;
 use steadfast_system::{bounded, env_vars, paths};
 
-use crate::processes::Family;
-use crate::shim::{ABANDONED, ERRORS, EXIT, Exit, IDENTITY, Keeper, LOCK, OUTPUT, PROMPT, RESULT, SPEC, Spec};
-use crate::{crash, durable, processes, shim};
+use self::record::{ANSWER, EVIDENCE, SUPERVISOR_LOG};
+use crate::descendants::{self, Descendants};
+use crate::lock::AttemptLock;
+use crate::run_folder::RunFolder;
+use crate::{crash, durable};
 
-/// How often processes that nobody can wait for are looked at.
-const POLL: Duration = Duration::from_millis(200);
-/// How long a keeper may take to end itself after its agent is gone.
-const KEEPER_GRACE: Duration = Duration::from_secs(3);
+pub(crate) use self::record::{ABANDONED, ERRORS, EXIT, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR};
+pub use self::record::{AttemptExit, AttemptSpec, SupervisorRecord};
 
-/// More of an answer is never kept; what is asked is kept whole, with the inputs it was filled in with.
+/// How often orphaned processes are looked at. They are not our children, so there is nothing to wait for.
+const ORPHAN_POLL: Duration = Duration::from_millis(200);
+const SUPERVISOR_POLL: Duration = Duration::from_millis(50);
+/// How long a supervisor may take to end after its agent is gone.
+const SUPERVISOR_GRACE: Duration = Duration::from_secs(3);
+
 const ANSWER_BYTES: u64 = 4 << 20;
+/// Prompts contain the outputs of earlier stages.
 const PROMPT_BYTES: u64 = 16 << 20;
-/// What a keeper writes is far shorter.
-const OWN_BYTES: u64 = 1 << 20;
+/// The records of a supervisor are far shorter.
+const RECORD_BYTES: u64 = 1 << 20;
 
-/// The directory of an attempt and everything in it.
+/// The directory of an attempt and the files in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     directory: PathBuf,
 }
 
-/// What became of an attempt, as far as one can see now.
+/// The state of an attempt, as its directory and the process table show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sighting {
-    /// It ended, and this is how.
-    Ended(Exit),
-    /// Its keeper lives; wait for it.
-    Kept,
-    /// Its keeper is gone without a word, but processes of it live.
-    Orphaned { keeper: Keeper, family: Family },
-    /// Its keeper is gone without a word, and so is everything else.
+pub enum AttemptState {
+    Ended(AttemptExit),
+    /// Its supervisor lives.
+    Supervised,
+    /// Its supervisor died without recording an exit, but processes of the attempt live.
+    Orphaned {
+        supervisor: SupervisorRecord,
+        descendants: Descendants,
+    },
+    /// Its supervisor died without recording an exit, and no process of the attempt lives.
     Gone,
-    /// It never began; from now on it never will.
-    NeverBegan,
+    /// It never started, and from now on it cannot.
+    NeverStarted,
 }
 
 impl Attempt {
-    /// Where an attempt of a run lives. The run's id is one of ours, so it is a plain file name.
+    /// The attempt of a run.
     pub fn at(home: &Path, run_id: &str, id: AttemptId) -> Self {
-        let name = format!("{}-{}-{}", id.stage, id.iteration, id.attempt);
-        Self { directory: run_directory(home, run_id).join(name) }
+        Self { directory: RunFolder::at(home, run_id).attempt(id) }
     }
 
     pub fn in_directory(directory: PathBuf) -> Self {
@@ -70,77 +79,75 @@ impl Attempt {
         self.directory.join(ERRORS)
     }
 
-    /// Where the agent may leave its result.
+    /// Where the agent may write its result.
     pub fn result(&self) -> PathBuf {
         self.directory.join(RESULT)
     }
 
-    /// What the keeper itself complains of.
-    pub(crate) fn keeper_log(&self) -> PathBuf {
-        self.directory.join("keeper.log")
+    /// The stderr of the supervisor.
+    pub(crate) fn supervisor_log(&self) -> PathBuf {
+        self.directory.join(SUPERVISOR_LOG)
     }
 
     pub fn prompt(&self) -> PathBuf {
         self.directory.join(PROMPT)
     }
 
-    /// The agent's last words, kept for later stages.
+    /// The agent's last message, kept for later stages.
     pub fn answer(&self) -> PathBuf {
-        self.directory.join("answer.md")
+        self.directory.join(ANSWER)
     }
 
-    /// The last words as they were kept, if they were.
     pub(crate) fn read_answer(&self) -> Option<String> {
-        text_of(&self.answer(), ANSWER_BYTES)
+        read_text(&self.answer(), ANSWER_BYTES)
     }
 
-    /// What the agent was asked.
     pub(crate) fn read_prompt(&self) -> Option<String> {
-        text_of(&self.prompt(), PROMPT_BYTES)
+        read_text(&self.prompt(), PROMPT_BYTES)
     }
 
-    /// How the user's verify commands went after it.
+    /// The results of the user's verify commands after this attempt.
     pub fn evidence(&self) -> PathBuf {
-        self.directory.join("evidence.json")
+        self.directory.join(EVIDENCE)
     }
 
     pub(crate) fn keep_answer(&self, text: &str) -> std::io::Result<()> {
         durable::replace(&self.answer(), text.as_bytes())
     }
 
-    /// Removes what only the running agent needed.
-    pub(crate) fn tidy(&self, files: &[&str]) {
-        for name in files {
+    /// Removes files that only the running agent needed.
+    pub(crate) fn remove_files(&self, names: &[&str]) {
+        for name in names {
             // Usually there is none.
             let _ = fs_err::remove_file(self.directory.join(name));
         }
     }
 
-    /// The entry in the environment of everything that this attempt starts.
+    /// The entry in the environment of every process of this attempt.
     pub(crate) fn mark(&self) -> String {
         format!("{}={}", env_vars::ATTEMPT, self.directory.display())
     }
 
-    /// Writes down what is to be run. An attempt that began already keeps what it began with.
-    pub fn prepare(&self, spec: &Spec, prompt: &str, files: &[(&str, String)]) -> std::io::Result<()> {
+    /// Writes what the supervisor is to run. An attempt that has started keeps what it started with.
+    pub fn prepare(&self, spec: &AttemptSpec, prompt: &str, files: &[(&str, String)]) -> std::io::Result<()> {
         paths::create_private_dir(&self.directory)?;
-        if self.directory.join(IDENTITY).exists() {
+        if self.directory.join(SUPERVISOR).exists() {
             return Ok(());
         }
         let mut spec = spec.clone();
         spec.env.push((env_vars::ATTEMPT.to_owned(), self.directory.display().to_string()));
-        // Whoever starts after a power cut starts another attempt, so nothing of this has to outlive one.
+        // Not synced: after a power cut another attempt is started.
         durable::hand_over(&self.prompt(), prompt.as_bytes())?;
         for (name, content) in files {
             durable::hand_over(&self.directory.join(name), content.as_bytes())?;
         }
         crash::point(crash::Point::PromptWritten);
-        durable::hand_over(&self.directory.join(SPEC), shim::json(&spec).as_bytes())
+        durable::hand_over(&self.directory.join(SPEC), durable::json(&spec).as_bytes())
     }
 
-    /// Starts the keeper: `program __exec DIR`. It outlives us.
+    /// Starts the supervisor, `program __exec DIR`. It outlives this process.
     pub fn start(&self, program: &Path) -> std::io::Result<Child> {
-        let log = durable::open_to_append(&self.keeper_log())?.into_parts().0;
+        let log = durable::open_to_append(&self.supervisor_log())?.into_parts().0;
         Command::new(program)
             .arg("__exec")
             .arg(&self.directory)
@@ -150,142 +157,125 @@ impl Attempt {
             .spawn()
     }
 
-    /// Looks what became of the attempt. If it never began, it is given up first, under the lock: a keeper that comes
-    /// late starts nothing.
-    pub fn look(&self) -> std::io::Result<Sighting> {
+    /// Finds out the state of the attempt. One that never started is abandoned first, under its lock, so that a
+    /// supervisor that comes late starts nothing.
+    pub fn inspect(&self) -> std::io::Result<AttemptState> {
         paths::create_private_dir(&self.directory)?;
-        let lock = durable::open_lock(&self.directory.join(LOCK))?;
-        if !durable::try_lock(&lock)? {
-            return Ok(Sighting::Kept);
+        let Some(_lock) = AttemptLock::try_take(&self.directory)? else { return Ok(AttemptState::Supervised) };
+        if let Some(exit) = read_record::<AttemptExit>(&self.directory.join(EXIT))? {
+            return Ok(AttemptState::Ended(exit));
         }
-        if let Some(exit) = read::<Exit>(&self.directory.join(EXIT))? {
-            return Ok(Sighting::Ended(exit));
-        }
-        let Some(keeper) = read::<Keeper>(&self.directory.join(IDENTITY))? else {
+        let Some(supervisor) = self.supervisor()? else {
             durable::mark(&self.directory.join(ABANDONED))?;
             crash::point(crash::Point::Abandoned);
-            return Ok(Sighting::NeverBegan);
+            return Ok(AttemptState::NeverStarted);
         };
-        let family = keeper.identity.family(&self.mark());
-        Ok(if family.is_empty() { Sighting::Gone } else { Sighting::Orphaned { keeper, family } })
+        let descendants = Descendants::of(&supervisor.identity, &self.mark());
+        Ok(if descendants.is_empty() { AttemptState::Gone } else { AttemptState::Orphaned { supervisor, descendants } })
     }
 
-    /// Waits until the keeper is gone. Only for a keeper that holds its lock already: a new one would find it taken.
-    fn wait_for_keeper(&self) -> std::io::Result<()> {
-        durable::open_lock(&self.directory.join(LOCK))?.lock()
+    /// Waits for the attempt to end, whichever process started it; returns the exit if its supervisor recorded it.
+    /// Orphaned processes are waited for until the time limit, then ended.
+    pub fn wait(&self, limit: Duration, grace: Duration) -> std::io::Result<Option<AttemptExit>> {
+        self.wait_with(limit, grace, |_| {})
     }
 
-    /// Waits for the attempt to end, whoever started it; the exit if its keeper saw it. Processes whose keeper was
-    /// killed are waited for until the time limit, then ended.
-    pub fn wait(&self, limit: Duration, grace: Duration) -> std::io::Result<Option<Exit>> {
-        self.wait_and_tell(limit, grace, |_| {})
-    }
-
-    /// Like [`Attempt::wait`], and tells each time it looks whose end is waited for without a keeper.
-    pub(crate) fn wait_and_tell(
+    /// Like [`Attempt::wait`]; calls `on_orphans` each time it finds orphaned processes to wait for.
+    pub(crate) fn wait_with(
         &self,
         limit: Duration,
         grace: Duration,
-        mut tell: impl FnMut(&Family),
-    ) -> std::io::Result<Option<Exit>> {
+        mut on_orphans: impl FnMut(&Descendants),
+    ) -> std::io::Result<Option<AttemptExit>> {
         loop {
-            match self.look()? {
-                Sighting::Ended(exit) => return Ok(Some(exit)),
-                Sighting::Gone | Sighting::NeverBegan => return Ok(None),
-                Sighting::Kept => self.wait_for_keeper()?,
-                Sighting::Orphaned { keeper, family } => {
-                    // Strays alone are what the agent left behind, not the agent.
-                    if family.session.is_empty() || is_over(&keeper, limit, clock::now()) {
-                        self.end_all(&family, grace);
+            match self.inspect()? {
+                AttemptState::Ended(exit) => return Ok(Some(exit)),
+                AttemptState::Gone | AttemptState::NeverStarted => return Ok(None),
+                AttemptState::Supervised => AttemptLock::wait_until_free(&self.directory)?,
+                AttemptState::Orphaned { supervisor, descendants } => {
+                    // Escaped processes alone are what the agent left behind, not the agent.
+                    if descendants.session.is_empty() || is_past_limit(&supervisor, limit, clock::now()) {
+                        self.end_orphans(&descendants, grace);
                     } else {
-                        tell(&family);
+                        on_orphans(&descendants);
                     }
-                    std::thread::sleep(POLL);
+                    std::thread::sleep(ORPHAN_POLL);
                 }
             }
         }
     }
 
-    /// Ends the attempt and everything it started. The keeper does it in order; where there is none, or it does not
-    /// come to an end, all processes get TERM and after the grace KILL.
+    /// Ends the attempt and everything it started. The supervisor does it in order; if there is none, or it does not
+    /// end, all processes get TERM and after the grace KILL.
     pub fn stop(&self, grace: Duration) -> std::io::Result<()> {
-        match self.look()? {
-            Sighting::Ended(_) | Sighting::Gone | Sighting::NeverBegan => {}
-            Sighting::Orphaned { family, .. } => self.end_all(&family, grace),
-            Sighting::Kept => self.ask_keeper(grace)?,
+        match self.inspect()? {
+            AttemptState::Ended(_) | AttemptState::Gone | AttemptState::NeverStarted => {}
+            AttemptState::Orphaned { descendants, .. } => self.end_orphans(&descendants, grace),
+            AttemptState::Supervised => self.ask_supervisor(grace)?,
         }
-        // What runs in sessions of its own went unnoticed by the keeper.
+        // The supervisor may have missed processes in sessions of their own.
         self.kill()
     }
 
-    /// Asks the keeper to end its agent and waits for that; a keeper that is only just beginning is asked once it has
-    /// written down who it is.
-    fn ask_keeper(&self, grace: Duration) -> std::io::Result<()> {
-        let patience = Instant::now() + grace + KEEPER_GRACE;
+    /// Asks the supervisor to end its agent and waits for that. A supervisor that is just starting is asked once it has
+    /// written its record.
+    fn ask_supervisor(&self, grace: Duration) -> std::io::Result<()> {
+        let deadline = Instant::now() + grace + SUPERVISOR_GRACE;
         let mut is_asked = false;
-        while Instant::now() < patience && self.is_kept()? {
-            if let Some(keeper) = self.keeper()?.filter(|keeper| !is_asked && keeper.identity.is_alive()) {
-                processes::signal_all(&[keeper.identity.pid], Signal::TERM);
+        while Instant::now() < deadline && AttemptLock::is_held(&self.directory)? {
+            if !is_asked && let Some(supervisor) = self.supervisor()?.filter(|found| found.identity.is_alive()) {
+                descendants::signal_all(&[supervisor.identity.pid], Signal::TERM);
                 is_asked = true;
             }
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(SUPERVISOR_POLL);
         }
         Ok(())
     }
 
-    /// Ends everything at once, the keeper too.
+    /// Kills everything at once, the supervisor included.
     pub fn kill(&self) -> std::io::Result<()> {
-        if let Some(keeper) = self.keeper()? {
-            keeper.identity.kill_family(&self.mark());
+        if let Some(supervisor) = self.supervisor()? {
+            Descendants::kill(&supervisor.identity, &self.mark());
         }
         Ok(())
     }
 
-    fn end_all(&self, family: &Family, grace: Duration) {
-        family.signal(Signal::TERM);
-        let patience = Instant::now() + grace;
-        while Instant::now() < patience && matches!(self.look(), Ok(Sighting::Orphaned { .. })) {
-            std::thread::sleep(Duration::from_millis(50));
+    fn end_orphans(&self, descendants: &Descendants, grace: Duration) {
+        descendants.signal(Signal::TERM);
+        let deadline = Instant::now() + grace;
+        while Instant::now() < deadline && matches!(self.inspect(), Ok(AttemptState::Orphaned { .. })) {
+            std::thread::sleep(SUPERVISOR_POLL);
         }
-        // The lists above already say that they could be read.
+        // The record was read a moment ago.
         let _ = self.kill();
     }
 
-    fn is_kept(&self) -> std::io::Result<bool> {
-        Ok(!durable::try_lock(&durable::open_lock(&self.directory.join(LOCK))?)?)
-    }
-
-    /// Who keeps or kept the attempt, if it began.
-    pub fn keeper(&self) -> std::io::Result<Option<Keeper>> {
-        read(&self.directory.join(IDENTITY))
+    /// The record of the supervisor, if the attempt has started.
+    pub fn supervisor(&self) -> std::io::Result<Option<SupervisorRecord>> {
+        read_record(&self.directory.join(SUPERVISOR))
     }
 }
 
-/// The directory of a run.
-pub fn run_directory(home: &Path, run_id: &str) -> PathBuf {
-    home.join("runs").join(run_id)
-}
-
-/// Until when to believe in a keeper that began now: one that was stopped or hangs cannot hold its agent to the limit.
-/// Measured on the keeper's own clock, which stands still while the machine sleeps.
-pub(crate) fn patience(limit: Duration, grace: Duration) -> Option<Instant> {
-    let longest = limit.checked_add(grace.checked_mul(2)?)?.checked_add(KEEPER_GRACE)?;
+/// The deadline of a supervisor that starts now: one that was stopped or hangs cannot enforce the limit of its agent.
+/// Measured on the supervisor's own clock, which stands still while the machine sleeps.
+pub(crate) fn supervisor_deadline(limit: Duration, grace: Duration) -> Option<Instant> {
+    let longest = limit.checked_add(grace.checked_mul(2)?)?.checked_add(SUPERVISOR_GRACE)?;
     Instant::now().checked_add(longest)
 }
 
-fn is_over(keeper: &Keeper, limit: Duration, now: Millis) -> bool {
+fn is_past_limit(supervisor: &SupervisorRecord, limit: Duration, now: Millis) -> bool {
     let limit = Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
-    now.saturating_sub(keeper.started_at_ms) >= limit
+    now.saturating_sub(supervisor.started_at_ms) >= limit
 }
 
-/// The agent knows its directory, and may have put anything in the place of a file.
-fn text_of(path: &Path, most: u64) -> Option<String> {
+/// Reads the beginning of a file. The agent knows its directory, and may have replaced a file by anything.
+fn read_text(path: &Path, most: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bounded::start_of(path, most).ok()?.bytes).into_owned())
 }
 
-/// Reads one of our own files; absent means that it was not written yet.
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> std::io::Result<Option<T>> {
-    match bounded::whole(path, OWN_BYTES) {
+/// Reads one of our records; `None` if it was not written yet.
+fn read_record<T: serde::de::DeserializeOwned>(path: &Path) -> std::io::Result<Option<T>> {
+    match bounded::whole(path, RECORD_BYTES) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
             .map_err(|error| std::io::Error::other(format!("{} is damaged: {error}", path.display()))),

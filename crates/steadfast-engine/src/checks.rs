@@ -1,10 +1,10 @@
-//! Looking up what a rule needs to know about the world: the user's own commands, a checklist, the beads tracker, or
-//! another agent's verdict. What cannot be told is `None`, with a detail for people, and never counts as yes.
+//! The checks of completion rules: the user's own commands, a checklist, the beads tracker, or another agent's verdict.
+//! A check that could not be made is `None` with a detail for people, and never counts as passed.
 
 mod beads;
 mod checklist;
 pub(crate) mod judge;
-mod left;
+mod leftover;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,53 +13,66 @@ use steadfast_model::run::{Check, Checked};
 use steadfast_model::text;
 use steadfast_store::Verification;
 
-use crate::process::{self, Watch};
-use crate::{durable, shim, verify};
+use crate::process::{Cancel, LimitedCommand};
+use crate::{durable, verify};
 
-pub use self::left::{are_under_way, stop};
-pub(crate) use self::left::{end_commands, mark_of};
+pub use self::leftover::{are_under_way, stop};
+pub(crate) use self::leftover::{end_commands, mark_of};
 
-const LONGEST_DETAIL: usize = 300;
+const DETAIL_CHARS: usize = 300;
 
 /// Where and how checks are made.
 #[derive(Debug, Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct CheckContext {
     pub(crate) directory: PathBuf,
     /// For each command.
     pub(crate) limit: Duration,
-    pub(crate) watch: Watch,
-    pub(crate) judge: Option<judge::Request>,
-    /// Where it is kept how verify commands went.
+    pub(crate) cancel: Cancel,
+    /// An entry for the environment of commands, by which those of a killed engine are found.
+    pub(crate) mark: Option<(&'static str, String)>,
+    pub(crate) judge: Option<judge::JudgeRequest>,
+    /// The file for the results of verify commands.
     pub(crate) evidence: PathBuf,
 }
 
-/// Whether it holds, and a word about it.
-type Finding = (Option<bool>, String);
+impl CheckContext {
+    fn command(&self, program: &str) -> LimitedCommand {
+        let command = LimitedCommand::new(program, &self.directory, self.limit).cancelled_by(&self.cancel);
+        self.mark.iter().fold(command, |command, (name, value)| command.env(name, value))
+    }
 
-pub(crate) fn carry_out(check: &Check, here: &Surroundings) -> Checked {
+    /// A command of the user's, from their command line or plan.
+    fn shell(&self, text: &str) -> LimitedCommand {
+        self.command("sh").args(["-c", text])
+    }
+}
+
+/// Whether the check passed, and a detail for people.
+type CheckResult = (Option<bool>, String);
+
+pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
     let (holds, detail) = match check {
-        Check::Command(command) => command_holds(command, here),
-        Check::Verify(commands) => commands_hold(commands, here),
-        Check::Checklist(file) => checklist::is_ticked(&here.directory.join(file)),
-        Check::BeadsEmpty(label) => beads::are_empty(label, here),
-        Check::Judge => match &here.judge {
-            Some(request) => judge::ask(request, here),
-            None => (None, "no judge is named".to_owned()),
+        Check::Command(command) => command_holds(command, context),
+        Check::Verify(commands) => commands_hold(commands, context),
+        Check::Checklist(file) => checklist::is_ticked(&context.directory.join(file)),
+        Check::BeadsEmpty(label) => beads::are_empty(label, context),
+        Check::Judge => match &context.judge {
+            Some(request) => judge::ask(request, context),
+            None => (None, "the stage has no judge".to_owned()),
         },
     };
-    Checked { check: check.clone(), holds, detail: text::cut(text::printable(&detail).trim(), LONGEST_DETAIL) }
+    Checked { check: check.clone(), holds, detail: text::cut(text::printable(&detail).trim(), DETAIL_CHARS) }
 }
 
-/// A check that could not be made.
+/// The result of a check that could not be made.
 pub(crate) fn not_known(check: &Check, why: &str) -> Checked {
-    Checked { check: check.clone(), holds: None, detail: text::cut(text::printable(why).trim(), LONGEST_DETAIL) }
+    Checked { check: check.clone(), holds: None, detail: text::cut(text::printable(why).trim(), DETAIL_CHARS) }
 }
 
-/// The text is the user's own, from their command line or plan.
-fn command_holds(command: &str, here: &Surroundings) -> Finding {
-    match process::run_watched(&here.watch, &["sh", "-c", command], &here.directory, here.limit) {
-        Err(error) => (None, format!("cannot be run: {error}")),
-        Ok(outcome) if outcome.timed_out => (None, "its time limit was reached".to_owned()),
+fn command_holds(command: &str, context: &CheckContext) -> CheckResult {
+    match context.shell(command).run() {
+        Err(error) => (None, format!("cannot run: {error}")),
+        Ok(outcome) if outcome.timed_out => (None, "time limit reached".to_owned()),
         Ok(outcome) => {
             let last = outcome.output_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
             let code = outcome.exit_code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
@@ -68,15 +81,15 @@ fn command_holds(command: &str, here: &Surroundings) -> Finding {
     }
 }
 
-/// What happened and the last thing that was printed, if anything was.
+/// What happened and the last printed line, if there is one.
 fn with_last_line(what: &str, last: &str) -> String {
     if last.trim().is_empty() { what.to_owned() } else { format!("{what}: {last}") }
 }
 
-fn commands_hold(commands: &[String], here: &Surroundings) -> Finding {
-    match verify::run_watched(&here.watch, commands, &here.directory, here.limit) {
-        Err(error) => (None, format!("cannot be run: {error}")),
-        Ok(runs) if keep(&runs, here).is_err() => (None, "the evidence cannot be kept".to_owned()),
+fn commands_hold(commands: &[String], context: &CheckContext) -> CheckResult {
+    match verify::run(commands, &context.directory, |command| context.shell(command)) {
+        Err(error) => (None, format!("cannot run: {error}")),
+        Ok(runs) if save_evidence(&runs, context).is_err() => (None, "cannot save the evidence".to_owned()),
         Ok(runs) => match runs.iter().find(|run| !run.passed()) {
             Some(failed) => {
                 let last = failed.output_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -87,12 +100,12 @@ fn commands_hold(commands: &[String], here: &Surroundings) -> Finding {
     }
 }
 
-/// Before an iteration there is no attempt yet, and so nothing that the evidence could be about.
-fn keep(runs: &[Verification], here: &Surroundings) -> std::io::Result<()> {
-    if !here.evidence.parent().is_some_and(std::path::Path::is_dir) {
+/// Saves the results beside the attempt they are about. A check before an iteration has no attempt yet.
+fn save_evidence(runs: &[Verification], context: &CheckContext) -> std::io::Result<()> {
+    if !context.evidence.parent().is_some_and(std::path::Path::is_dir) {
         return Ok(());
     }
-    durable::replace(&here.evidence, shim::json(&runs).as_bytes())
+    durable::replace(&context.evidence, durable::json(&runs).as_bytes())
 }
 
 #[cfg(test)]

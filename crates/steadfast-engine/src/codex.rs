@@ -1,10 +1,10 @@
-//! Codex from outside: one more turn of a closed session.
+//! Resumes a closed Codex session for one more turn.
 
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Goes on with a thread in the foreground and waits for the turn to end; the hooks of that run drive the goal. What
-/// Codex prints goes to stderr. Ctrl-C reaches both.
+/// Resumes a thread in the foreground and waits for the turn to end; its hooks drive the goal. The output of Codex goes
+/// to stderr. Ctrl-C reaches both processes.
 pub fn resume(
     program: &Path,
     flags: &[String],
@@ -14,11 +14,11 @@ pub fn resume(
 ) -> std::io::Result<ExitStatus> {
     let mut command = Command::new(program);
     command.arg("exec");
-    // The session was opened in this directory by the user, with a repository or without one.
+    // The user chose this directory for the session, with or without a repository.
     if !directory.ancestors().any(|ancestor| ancestor.join(".git").exists()) {
         command.arg("--skip-git-repo-check");
     }
-    // A piped stdin would be read to its end and added to the prompt.
+    // Codex would read a piped stdin to its end and add it to the prompt.
     command.args(flags).args(["resume", thread_id, prompt]).stdin(Stdio::null()).stdout(Stdio::from(std::io::stderr()));
     if directory.is_dir() {
         command.current_dir(directory);

@@ -1,13 +1,13 @@
-//! Places at which a test can let the process die as if by `kill -9`, or hold it so that the test may kill whom it likes:
-//! `STEADFAST_CRASH_AT=point[:nth[:hold]]`. Every place is listed here, so that tests which go through all of them find
-//! new ones by themselves. In release builds nothing happens at any of them.
+//! Points at which a test can kill the process as if by `kill -9`, or hold it and kill another one:
+//! `STEADFAST_CRASH_AT=point[:nth[:hold]]`. All points are listed here, so that a test over all of them includes new
+//! ones. In release builds they do nothing.
 
-/// A process that is held writes its number into this file of the home.
+/// A process that is held writes its number to this file in the home.
 pub const HELD: &str = "held";
 
 macro_rules! points {
     ($($(#[doc = $why:literal])* $point:ident = $name:literal,)+) => {
-        /// A moment at which everything may end.
+        /// A moment at which a process may die.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Point {
             $($(#[doc = $why])* $point,)+
@@ -16,7 +16,7 @@ macro_rules! points {
         impl Point {
             pub const ALL: &[Self] = &[$(Self::$point,)+];
 
-            /// How the environment names it.
+            /// Its name in `STEADFAST_CRASH_AT`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$point => $name,)+
@@ -27,40 +27,40 @@ macro_rules! points {
 }
 
 points! {
-    /// The engine has the run's lock and is in the store as its driver.
+    /// The engine has the run's lock and is recorded in the store.
     Locked = "engine.locked",
     BeforeSave = "engine.before_save",
     Saved = "engine.saved",
-    /// The public files are up to date.
+    /// All observers have seen the step.
     Shown = "engine.shown",
     PromptWritten = "engine.prompt_written",
     Prepared = "engine.prepared",
-    /// The keeper was started.
+    /// The supervisor was started.
     Started = "engine.started",
-    /// An attempt that never began was given up for good.
+    /// An attempt that never started was abandoned.
     Abandoned = "engine.abandoned",
-    /// It is known how an attempt ended, and not yet written down.
+    /// The end of an attempt is known, and not yet saved.
     AttemptEnded = "engine.attempt_ended",
-    /// The rule was tested, and not yet written down.
+    /// The results of checks are known, and not yet saved.
     Checked = "engine.checked",
-    /// The evidence of an iteration is with its goal, and not yet what the goal counts.
+    /// The evidence of an iteration is saved with its goal, and its numbers are not.
     EvidenceKept = "engine.evidence_kept",
-    /// It is written down which branch a worktree gets.
+    /// The branch name of a worktree is recorded.
     WorktreeChosen = "engine.worktree_chosen",
-    /// Git has made the worktree, and nobody has worked in it.
+    /// Git has created the worktree, and it is not marked as ready.
     WorktreeMade = "engine.worktree_made",
-    /// Everything in it is committed, and it is about to go.
+    /// Everything in the worktree is committed, and it is about to be removed.
     WorktreeKept = "engine.worktree_kept",
     WorktreeRemoved = "engine.worktree_removed",
-    KeeperStarted = "shim.started",
-    KeeperLocked = "shim.locked",
-    IdentityWritten = "shim.identity_written",
-    Spawned = "shim.spawned",
-    AgentEnded = "shim.agent_ended",
-    ExitWritten = "shim.exit_written",
+    SupervisorStarted = "supervisor.started",
+    SupervisorLocked = "supervisor.locked",
+    RecordWritten = "supervisor.record_written",
+    Spawned = "supervisor.spawned",
+    AgentEnded = "supervisor.agent_ended",
+    ExitWritten = "supervisor.exit_written",
 }
 
-/// Dies here if the environment names this point and it is reached for the nth time (1 if not said).
+/// Kills or holds this process if the environment names this point and it is reached for the nth time (default 1).
 #[cfg(debug_assertions)]
 pub(crate) fn point(point: Point) {
     use std::collections::HashMap;
@@ -73,13 +73,13 @@ pub(crate) fn point(point: Point) {
     die_at(point, *count);
 }
 
-/// The same in a process that reaches its points once: `ordinal` says which of its kind it is.
+/// The same in a process that reaches each point once; `ordinal` counts processes of its kind.
 #[cfg(debug_assertions)]
 pub(crate) fn point_of(point: Point, ordinal: u32) {
     die_at(point, ordinal);
 }
 
-/// Which attempt of its run the one in this directory is, for tests that let the keeper of a certain one die.
+/// Which attempt of its run the one in this directory is, for tests that kill the supervisor of a certain one.
 #[cfg(debug_assertions)]
 pub(crate) fn ordinal(attempt: &std::path::Path) -> u32 {
     use steadfast_system::env_vars;
@@ -102,7 +102,7 @@ fn die_at(point: Point, count: u32) {
     if !is_here {
         return;
     }
-    // Nothing else ends a process without running a single line more of it.
+    // Only SIGKILL ends a process without running one more line of it.
     if words.next() != Some("hold") {
         let _ = kill_process(getpid(), Signal::KILL);
     }
@@ -110,7 +110,7 @@ fn die_at(point: Point, count: u32) {
         let _ = fs_err::write(home.join(HELD), getpid().as_raw_nonzero().to_string());
     }
     let _ = kill_process(getpid(), Signal::STOP);
-    // All threads stop, but not in the same instant.
+    // Other threads may run for a moment before the signal stops them.
     std::thread::sleep(std::time::Duration::from_millis(20));
 }
 

@@ -1,14 +1,13 @@
-//! Drives a run: the only writer of its state while it holds the run's lock. Everything that happens — an attempt
-//! ended, a check came back, the clock, a request to stop, a signal — becomes an event in one order; the machine says
-//! what follows; that is saved in one transaction, shown to the observer, and only then acted upon.
+//! Drives a run: the only writer of its state while it holds the run's lock. Everything that happens (an attempt ended,
+//! a check finished, a timer, a request to stop, a signal) becomes an event, one after the other. The state machine
+//! decides what follows; that is saved in one transaction, shown to the observers, and only then carried out.
 
-mod attention;
-mod hold;
 mod inputs;
-mod observer;
+mod interruptions;
+mod reopening;
 mod signals;
 mod starting;
-mod workers;
+mod threads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -20,36 +19,31 @@ use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_system::config::Config;
 use steadfast_system::process::ProcessId;
-use steadfast_system::log;
 use steadfast_model::run::machine;
-use steadfast_model::run::machine::ReopenError;
+use steadfast_model::run::machine::Refusal;
 use steadfast_model::run::{Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus};
 use steadfast_store::{Store, StoreError};
-use steadfast_system::config::Config;
-use steadfast_system::log;
-use steadfast_system::process::ProcessId;
 
-use crate::attempt::{Attempt, run_directory};
+use crate::attempt::Attempt;
 use crate::crash;
+use crate::lock::{LOCK_HINT, RunLock};
+use crate::observer::{Observer, Observers, SavedStep};
 use crate::process::Cancel;
-use crate::processes::Identity;
+use crate::run_folder::RunFolder;
 
-pub use crate::durable::LOCK_HINT;
+pub use self::reopening::reopen;
 
-pub use self::hold::{hold, is_driven, reopen};
-pub(crate) use self::inputs::MOST_READ;
-pub use self::observer::{KeptOutput, Observer, Places, Saved};
-pub(crate) use self::starting::choose_worktree;
+/// How often requests to stop are checked.
+const CHECK_EVERY: Duration = Duration::from_millis(300);
+/// The reason of a run that a signal ended.
+pub const INTERRUPTED: &str = "interrupted";
 
-/// How often requests to stop are looked for.
-const LOOK_AROUND: Duration = Duration::from_millis(300);
-
-/// What the engine needs to know about this machine.
+/// The installation that an engine works for.
 #[derive(Debug, Clone)]
 pub struct Engine {
     /// `$STEADFAST_HOME`.
     pub home: PathBuf,
-    /// Ourselves, to be started as the keepers of attempts.
+    /// This program, to be started as the supervisor of attempts.
     pub program: PathBuf,
     pub config: Config,
     /// Between TERM and KILL.
@@ -60,7 +54,7 @@ pub struct Engine {
 pub enum DriveError {
     #[error("there is no run {0}")]
     NoRun(String),
-    #[error("the run {name} is driven by another process{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    #[error("run {name} is already driven by another process{}", pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Driven { name: String, pid: Option<i64> },
     #[error("{0}")]
     Refused(#[from] ReopenError),
@@ -82,10 +76,10 @@ impl DriveError {
     }
 }
 
-/// What comes in.
-enum News {
-    /// The keeper of an attempt was started.
-    Began(AttemptId),
+/// What threads report to the dispatcher.
+enum EngineMessage {
+    /// The supervisor of an attempt was started.
+    Started(AttemptId),
     Ended {
         id: AttemptId,
         outcome: Box<Outcome>,
@@ -94,44 +88,49 @@ enum News {
         id: AttemptId,
         facts: Vec<steadfast_model::run::Checked>,
     },
-    /// Something that people should know.
+    /// A message for the user.
     Note(String),
     Signal,
 }
 
-/// Drives a run until it is over, and says how it stands then. A second engine is refused.
-pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dyn Observer) -> Result<Run, DriveError> {
-    // Until this process is gone, however it goes.
-    let _lock = hold::take_lock(store, engine, run_id)?;
+/// Drives a run until it ends, and returns its last state. Observers see each step in the order of the list. A second
+/// engine is refused.
+pub fn drive(
+    store: &mut Store,
+    engine: &Engine,
+    run_id: &str,
+    observers: &mut [&mut dyn Observer],
+) -> Result<Run, DriveError> {
+    let _lock = lock_run(store, engine, run_id)?;
     let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
-    let own = Identity::own();
-    let own = ProcessId { pid: i64::from(own.pid), started: own.started.parse().unwrap_or(0) };
-    store.write(|db| db.set_engine(run_id, Some(own)))?;
+    store.write(|db| db.set_engine(run_id, Some(ProcessId::own())))?;
     crash::point(crash::Point::Locked);
-    let (sender, news) = mpsc::channel();
+    let folder = RunFolder::at(&engine.home, run_id);
+    let (sender, messages) = mpsc::channel();
     let listening = signals::listen(sender.clone())?;
     let mut dispatcher = Dispatcher {
         store,
         engine,
-        observer,
+        observers: Observers::new(observers, folder.clone()),
         run_id: run_id.to_owned(),
         project: PathBuf::from(&row.project_dir),
         plan: Arc::new(row.plan),
         run: row.run,
         version: row.version,
-        in_worktree: starting::in_worktree(&run_directory(&engine.home, run_id))?,
+        in_worktree: folder.is_in_worktree()?,
+        folder,
         sender,
-        flying: BTreeMap::new(),
+        active: BTreeMap::new(),
         stopping: Cancel::default(),
         cancel: Cancel::default(),
         threads: Vec::new(),
-        told: BTreeSet::new(),
+        noted: BTreeSet::new(),
         git: Arc::new(Mutex::new(())),
         wake: None,
         signals: 0,
         is_over: false,
     };
-    let driven = dispatcher.run_to_its_end(&news);
+    let driven = dispatcher.run_to_end(&messages);
     dispatcher.wait_for_threads();
     let run = dispatcher.run.clone();
     listening.close();
@@ -141,11 +140,18 @@ pub fn drive(store: &mut Store, engine: &Engine, run_id: &str, observer: &mut dy
     Ok(run)
 }
 
+/// Takes the lock of a run; an error if an engine has it.
+fn lock_run(store: &Store, engine: &Engine, run_id: &str) -> Result<RunLock, DriveError> {
+    let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
+    let driven = || DriveError::Driven { name: row.plan.name, pid: row.engine.map(|engine| engine.pid) };
+    RunLock::take(&engine.home, run_id)?.ok_or_else(driven)
+}
+
 fn cannot_start(message: String) -> Outcome {
     without_agent(FailureKind::CannotStart, message)
 }
 
-/// How an attempt ended whose agent did not begin.
+/// The outcome of an attempt whose agent did not start.
 fn without_agent(kind: FailureKind, message: String) -> Outcome {
     Outcome::Failed(Failure {
         kind,
@@ -157,74 +163,71 @@ fn without_agent(kind: FailureKind, message: String) -> Outcome {
     })
 }
 
-/// An attempt that somebody waits for.
-struct Flying {
+/// An attempt that a thread waits for.
+struct WaitedAttempt {
     attempt: Attempt,
-    /// Until when its keeper is believed in, once there is one.
-    patience: Option<Instant>,
-    /// Set once it is not any more.
+    /// When its supervisor counts as hanging, once it was started.
+    deadline: Option<Instant>,
+    /// Set once the deadline has passed.
     overdue: Cancel,
 }
 
-struct Dispatcher<'a> {
+struct Dispatcher<'a, 'b> {
     store: &'a mut Store,
     engine: &'a Engine,
-    observer: &'a mut dyn Observer,
+    observers: Observers<'a, 'b>,
     run_id: String,
+    folder: RunFolder,
     project: PathBuf,
     plan: Arc<Plan>,
     run: Run,
     version: i64,
     in_worktree: bool,
-    sender: mpsc::Sender<News>,
-    /// Attempts that somebody waits for.
-    flying: BTreeMap<AttemptId, Flying>,
-    /// Set once what runs is being stopped.
+    sender: mpsc::Sender<EngineMessage>,
+    /// Attempts that threads wait for.
+    active: BTreeMap<AttemptId, WaitedAttempt>,
+    /// Set once running attempts are being stopped.
     stopping: Cancel,
-    /// For checks, when nobody wants to know any more.
+    /// Ends running checks.
     cancel: Cancel,
-    /// Those that stop or look up something. They end soon once they are asked to; who waits for an attempt does not.
+    /// Threads that stop attempts or make checks; they end soon once they are cancelled. Threads that wait for attempts
+    /// are not in this list.
     threads: Vec<JoinHandle<()>>,
-    /// What threads wanted people to know: each of it is told once.
-    told: BTreeSet<String>,
-    /// Held while git is called for any of the run's worktrees.
+    /// Notes of threads that were passed on, so that each is shown once.
+    noted: BTreeSet<String>,
+    /// Held by a thread that calls git for any of the run's worktrees.
     git: Arc<Mutex<()>>,
     wake: Option<Millis>,
     signals: u32,
     is_over: bool,
 }
 
-impl Dispatcher<'_> {
-    fn run_to_its_end(&mut self, news: &mpsc::Receiver<News>) -> Result<(), DriveError> {
+impl Dispatcher<'_, '_> {
+    fn run_to_end(&mut self, messages: &mpsc::Receiver<EngineMessage>) -> Result<(), DriveError> {
         self.show(&[]);
-        // Who asked while nobody drove the run must not see it start one more agent.
+        // Honour stop requests made while no engine was running before starting another agent.
         if let Some(stopping) = self.store.read().stop_request(&self.run_id)?
             && self.run.status == RunStatus::Running
         {
-            self.stop_tests()?;
+            self.stop_checks()?;
             self.apply(RunEvent::StopRequested(stopping))?;
         }
-        let unfinished: Vec<AttemptId> = self
-            .run
-            .active
-            .iter()
-            .filter(|attempt| attempt.phase == Phase::Running)
-            .map(|attempt| attempt.id)
-            .collect();
-        self.look_at_caps(&AttemptUsage::default())?;
+        let unfinished: Vec<AttemptId> =
+            self.run.active.iter().filter(|flight| flight.phase == Phase::Running).map(|flight| flight.id).collect();
+        self.check_caps(&AttemptUsage::default())?;
         self.apply(RunEvent::Started)?;
         if !self.is_over {
             for id in unfinished {
-                self.follow(id, None);
+                self.wait_for(id, None);
             }
         }
-        let mut looked = Instant::now();
+        let mut checked = Instant::now();
         while !self.is_over {
-            // Also while there is news all the time.
-            let until_look = LOOK_AROUND.saturating_sub(looked.elapsed());
-            if until_look.is_zero() {
-                looked = Instant::now();
-                self.look_around()?;
+            // Also while messages arrive all the time.
+            let until_check = CHECK_EVERY.saturating_sub(checked.elapsed());
+            if until_check.is_zero() {
+                checked = Instant::now();
+                self.check_interruptions()?;
                 continue;
             }
             let now = clock::now();
@@ -234,32 +237,32 @@ impl Dispatcher<'_> {
                 continue;
             }
             let until_wake = self.wake.map(|wake| Duration::from_millis(u64::try_from(wake - now).unwrap_or(0)));
-            match news.recv_timeout(until_wake.map_or(until_look, |wait| wait.min(until_look))) {
-                Ok(News::Began(id)) => self.began(id),
-                Ok(News::Note(message)) => {
-                    if self.told.insert(message.clone()) {
+            match messages.recv_timeout(until_wake.map_or(until_check, |wait| wait.min(until_check))) {
+                Ok(EngineMessage::Started(id)) => self.set_deadline(id),
+                Ok(EngineMessage::Note(message)) => {
+                    if self.noted.insert(message.clone()) {
                         self.note(&message);
                     }
                 }
-                Ok(News::Ended { id, outcome }) => {
+                Ok(EngineMessage::Ended { id, outcome }) => {
                     crash::point(crash::Point::AttemptEnded);
-                    self.flying.remove(&id);
-                    self.look_at_caps(outcome.usage())?;
+                    self.active.remove(&id);
+                    self.check_caps(outcome.usage())?;
                     self.apply(RunEvent::Ended { id, outcome: *outcome })?;
                 }
-                Ok(News::Checked { id, facts }) => {
+                Ok(EngineMessage::Checked { id, facts }) => {
                     crash::point(crash::Point::Checked);
                     self.apply(RunEvent::Checked { id, facts })?;
                 }
-                Ok(News::Signal) => self.signalled()?,
-                // We hold a sender ourselves, so this is only ever the time.
+                Ok(EngineMessage::Signal) => self.signalled()?,
+                // A time-out: the dispatcher holds a sender itself, so the channel is never closed.
                 Err(_) => {}
             }
         }
         Ok(())
     }
 
-    /// One step: decided, saved, shown, acted upon.
+    /// One step: decide, save, show, carry out.
     fn apply(&mut self, event: RunEvent) -> Result<(), DriveError> {
         let now = clock::now();
         let step = machine::step(&self.plan, self.run.clone(), event, now);
@@ -285,7 +288,7 @@ impl Dispatcher<'_> {
     }
 
     fn show(&mut self, records: &[Record]) {
-        self.observer.saved(&Saved {
+        self.observers.saved(&SavedStep {
             store: self.store,
             run_id: &self.run_id,
             project: &self.project,
@@ -297,25 +300,24 @@ impl Dispatcher<'_> {
         });
     }
 
-    /// Everything that a start needs may fail; the run is told then that its agent cannot be started.
+    /// Starts an attempt. A failure becomes the outcome of the attempt.
     fn start(&mut self, id: AttemptId) {
         if let Err(message) = self.try_start(id) {
-            // The receiver is there as long as the loop runs.
-            let _ = self.sender.send(News::Ended { id, outcome: Box::new(cannot_start(message)) });
+            // The receiver lives as long as the dispatcher.
+            let _ = self.sender.send(EngineMessage::Ended { id, outcome: Box::new(cannot_start(message)) });
         }
     }
 
     fn note(&mut self, message: &str) {
-        log::line(&run_directory(&self.engine.home, &self.run_id).join("engine.log"), message);
-        self.observer.note(message);
+        self.observers.note(message);
     }
 
     fn wait_for_threads(&mut self) {
         self.cancel.cancel();
-        // Nothing may begin any more, either.
+        // Nothing may be started any more.
         self.stopping.cancel();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has ended, too.
+            // A thread that panicked has ended as well.
             let _ = thread.join();
         }
     }

@@ -1,45 +1,44 @@
-//! Files that are there whole or not at all, also after a crash. Unless they are for the project, only their owner can
-//! read them.
+//! Files that are written whole or not at all, also across a crash. Only their owner can read them, except files of
+//! the project.
 
 use std::fs::{File, Metadata, Permissions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
-/// What to do where files cannot be locked.
-pub const LOCK_HINT: &str = "put `STEADFAST_HOME` and the project on local file systems";
-/// How a file that is not whole yet is called, beside the one that it will replace.
+/// Prefix and suffix of a temporary file, beside the file it will replace.
 pub(crate) const UNFINISHED: [&str; 2] = [".steadfast-", ".tmp"];
 
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
     Owner,
-    /// Whoever could read the file that is replaced; of a new one, everybody whom the umask lets.
+    /// Those who could read the file that is replaced; a new file follows the umask.
     Project,
 }
 
-/// Replaces a file that only its owner can read: written beside it, brought to the disk, renamed.
+/// Replaces a file that only its owner can read: write a temporary file, sync it, rename it.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     replace_for(Readers::Owner, path, content).map(|_| ())
 }
 
-/// Replaces a file, and tells what it is now.
+/// Replaces a file and returns the metadata of the new one.
 pub(crate) fn replace_for(readers: Readers, path: &Path, content: &[u8]) -> io::Result<Metadata> {
     let file = put_in_place(write_beside(readers, path, content)?, path)?;
     sync_beside(path)?;
     file.metadata()
 }
 
-/// Replaces a file that only processes of this run of the machine need: after a power cut nobody asks for it.
+/// Replaces a file without syncing it, for files that are not needed after a power cut.
 pub(crate) fn hand_over(path: &Path, content: &[u8]) -> io::Result<()> {
     put_in_place(unforced_beside(Readers::Owner, path, content)?, path).map(|_| ())
 }
 
-/// Writes what is to replace a file, whole and on the disk. It goes again unless somebody puts it in its place.
+/// Writes and syncs the file that is to replace another. It is removed on drop unless the caller renames it.
 pub(crate) fn write_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     let file = unforced_beside(readers, path, content)?;
     file.as_file().sync_all()?;
@@ -56,7 +55,7 @@ fn unforced_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<
     let mut builder = tempfile::Builder::new();
     builder.prefix(prefix).suffix(suffix);
     if readers == Readers::Project {
-        // Without this it is private.
+        // A temporary file is private by default.
         builder.permissions(Permissions::from_mode(0o666));
     }
     let mut file = builder.tempfile_in(directory).map_err(|error| at(directory, "cannot create a file in", &error))?;
@@ -69,7 +68,7 @@ fn unforced_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<
     Ok(file)
 }
 
-/// Brings it to the disk that a file took the place of another.
+/// Syncs the directory of a file that was renamed.
 pub(crate) fn sync_beside(path: &Path) -> io::Result<()> {
     sync_directory(directory_of(path))
 }
@@ -82,37 +81,25 @@ fn at(path: &Path, what: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what} `{}`: {error}", path.display()))
 }
 
-/// Creates an empty file that says something by being there.
+/// A value as the JSON text of one of our files.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    // Plain structs with string keys always have a JSON form.
+    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+}
+
+/// Creates an empty file whose existence is the message.
 pub(crate) fn mark(path: &Path) -> io::Result<()> {
     let mut options = fs_err::OpenOptions::new();
     options.create(true).append(true).mode(0o600).open(path)?.sync_all()?;
     sync_directory(directory_of(path))
 }
 
-/// Opens a file to add to it, creating it if need be.
+/// Opens a file to append to it, creating it if it is missing.
 pub(crate) fn open_to_append(path: &Path) -> io::Result<fs_err::File> {
     fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
-/// Opens a lock file, creating it if need be. What is in it means nothing.
-pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
-    let file = fs_err::OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(path)?;
-    Ok(file.into_parts().0)
-}
-
-/// Takes the lock of a file if nobody has it; tells whether it did. A file system that knows no locks is an error: as
-/// somebody else's lock it would never go away.
-pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
-    match file.try_lock() {
-        Ok(()) => Ok(true),
-        Err(std::fs::TryLockError::WouldBlock) => Ok(false),
-        Err(std::fs::TryLockError::Error(error)) => {
-            Err(io::Error::new(ErrorKind::Unsupported, format!("files cannot be locked here: {error}")))
-        }
-    }
-}
-
-/// A rename is on the disk once its directory is.
+/// A rename is durable once its directory is synced.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     fs_err::File::open(directory)?.sync_all()
 }
@@ -122,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_for_those_who_may_read_it() {
+    fn a_file_is_replaced_whole_and_keeps_its_readers() {
         let directory = tempfile::tempdir().unwrap();
         let mode = |path: &Path| fs_err::metadata(path).unwrap().permissions().mode() & 0o777;
         let [ours, theirs] = ["ours", "theirs"].map(|name| directory.path().join(name));
@@ -138,22 +125,7 @@ mod tests {
         assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), 2, "nothing is left beside them");
 
         let nowhere = directory.path().join("no/such/file");
-        let told = replace(&nowhere, b"").unwrap_err().to_string();
-        assert!(told.starts_with("cannot create a file in `"), "{told}");
-    }
-
-    #[test]
-    fn a_lock_is_taken_held_by_somebody_or_not_to_be_had_at_all() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("lock");
-        let mine = open_lock(&path).unwrap();
-        assert!(try_lock(&mine).unwrap());
-        assert!(!try_lock(&open_lock(&path).unwrap()).unwrap());
-        // Such a handle is good for nothing but its path, as files are for locks where there are none.
-        let flags = rustix::fs::OFlags::PATH.bits().cast_signed();
-        let bare = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(&path).unwrap();
-        let error = try_lock(bare.file()).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported);
-        assert!(error.to_string().starts_with("files cannot be locked here: "), "{error}");
+        let message = replace(&nowhere, b"").unwrap_err().to_string();
+        assert!(message.starts_with("cannot create a file in `"), "{message}");
     }
 }

@@ -1,63 +1,64 @@
-//! What an iteration left behind, as one fingerprint: its words, its summary, the progress file, and the names, sizes
-//! and times of the files it works on. Two that are equal mean that nothing moved.
+//! One fingerprint of an iteration: the agent's answer, its summary, the progress file, and the names, sizes and times
+//! of the files it works on. Two equal fingerprints mean that nothing changed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
+use steadfast_system::bounded;
 use steadfast_model::text::Fingerprint;
 
-use crate::agent::result::tail_of;
-use crate::process;
+use crate::process::LimitedCommand;
 
-/// More files than this are not looked at; a change beyond them still shows in the words.
+/// More files are not looked at; the answer is part of the fingerprint all the same.
 const MOST_FILES: usize = 50_000;
 const DEEPEST: usize = 24;
 const PROGRESS_BYTES: u64 = 1 << 20;
 const GIT_LIMIT: Duration = Duration::from_secs(20);
-/// Left by tools, not by anybody's work.
-const NOISE: [&str; 6] = [".git", "node_modules", "target", "__pycache__", ".venv", ".pytest_cache"];
+const GIT_BYTES: u64 = 16 << 20;
+/// Directories that tools write to.
+const TOOL_DIRECTORIES: [&str; 6] = [".git", "node_modules", "target", "__pycache__", ".venv", ".pytest_cache"];
 
-/// Where to look.
+/// The files whose changes count as progress.
 #[derive(Debug, Clone, Copy)]
-pub struct Tree<'a> {
+pub struct ProgressTree<'a> {
     pub directory: &'a Path,
     pub progress: Option<&'a Path>,
-    /// What [`of_tree`] said before the stage's first attempt, if that is known.
+    /// The fingerprint before the first attempt of the stage, if it is known.
     pub before: Option<&'a str>,
 }
 
-/// What the words and the tree come to. Equal words over an equal tree are an iteration that moved nothing.
-pub(crate) fn of(said: &str, summary: Option<&str>, tree: &str) -> String {
+/// The fingerprint of an answer over a tree.
+pub(crate) fn of(answer: &str, summary: Option<&str>, tree: &str) -> String {
     let mut print = Fingerprint::default();
-    for part in [&even(said), &even(summary.unwrap_or_default()), tree] {
+    for part in [&normalized(answer), &normalized(summary.unwrap_or_default()), tree] {
         print.add(part.as_bytes());
         print.add(&[0]);
     }
     format!("{:032x}", print.value())
 }
 
-/// The tree alone, with the progress file.
-pub(crate) fn of_tree(tree: &Tree<'_>) -> String {
+/// The fingerprint of the files and the progress file.
+pub(crate) fn of_tree(tree: &ProgressTree<'_>) -> String {
     let mut print = Fingerprint::default();
     let mut add = |bytes: &[u8]| {
         print.add(bytes);
         print.add(&[0]);
     };
-    let progress = tree.progress.and_then(|path| tail_of(path, PROGRESS_BYTES));
-    add(progress.unwrap_or_default().as_bytes());
-    // Asking git costs a process, even for the answer that there is nothing to tell.
+    let progress = tree.progress.and_then(|path| bounded::end_of(path, PROGRESS_BYTES).ok());
+    add(String::from_utf8_lossy(&progress.map(|part| part.bytes).unwrap_or_default()).as_bytes());
+    // Do not start git processes only to learn that there is no repository.
     let is_in_repository = tree.directory.ancestors().any(|place| place.join(".git").exists());
-    let ask = |argv: &[&str]| if is_in_repository { git(argv, tree.directory) } else { None };
-    add(ask(&["git", "rev-parse", "HEAD"]).as_deref().unwrap_or_default());
+    let ask = |arguments: &[&str]| if is_in_repository { git(arguments, tree.directory) } else { None };
+    add(ask(&["rev-parse", "HEAD"]).as_deref().unwrap_or_default());
     let mut files = Vec::new();
-    if let Some(names) = ask(&["git", "ls-files", "-co", "--exclude-standard", "-z"]) {
+    if let Some(names) = ask(&["ls-files", "-co", "--exclude-standard", "-z"]) {
         let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).take(MOST_FILES);
         files.extend(names.map(|name| PathBuf::from(String::from_utf8_lossy(name).into_owned())));
     } else {
         walk(tree.directory, Path::new(""), 0, &mut files);
     }
     files.sort_unstable();
-    for file in files.iter().filter(|file| !is_ours(file) && !is_noise(file)) {
+    for file in files.iter().filter(|file| !is_ours(file) && !is_of_tool(file)) {
         let Ok(metadata) = fs_err::symlink_metadata(tree.directory.join(file)) else { continue };
         let modified = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
         add(file.as_os_str().as_encoded_bytes());
@@ -67,35 +68,36 @@ pub(crate) fn of_tree(tree: &Tree<'_>) -> String {
     format!("{:032x}", print.value())
 }
 
-/// Without case, numbers and spacing: a new date or counter is nothing new.
-fn even(said: &str) -> String {
-    let mut even = String::with_capacity(said.len());
-    for character in said.chars().flat_map(char::to_lowercase) {
+/// A text without case, numbers and spacing: a new date or counter is no progress.
+fn normalized(text: &str) -> String {
+    let mut normalized = String::with_capacity(text.len());
+    for character in text.chars().flat_map(char::to_lowercase) {
         let kept = match character {
             digit if digit.is_numeric() => '#',
             space if space.is_whitespace() => ' ',
             other => other,
         };
-        if !(matches!(kept, '#' | ' ') && even.ends_with(kept)) {
-            even.push(kept);
+        if !(matches!(kept, '#' | ' ') && normalized.ends_with(kept)) {
+            normalized.push(kept);
         }
     }
-    even
+    normalized
 }
 
-/// What the run itself keeps in the project changes with every iteration.
+/// Whether a file is one of the public state files, which change with every iteration.
 pub(crate) fn is_ours(file: &Path) -> bool {
     let Ok(inside) = file.strip_prefix(".claude") else { return false };
     let first = inside.iter().next().and_then(|name| name.to_str()).unwrap_or_default();
     first.starts_with("loop-") || first.starts_with("pipeline-runs") || first.starts_with(".steadfast")
 }
 
-fn is_noise(file: &Path) -> bool {
-    file.iter().any(|name| name.to_str().is_some_and(|name| NOISE.contains(&name)))
+fn is_of_tool(file: &Path) -> bool {
+    file.iter().any(|name| name.to_str().is_some_and(|name| TOOL_DIRECTORIES.contains(&name)))
 }
 
-fn git(argv: &[&str], directory: &Path) -> Option<Vec<u8>> {
-    let captured = process::capture(argv, directory, GIT_LIMIT, 16 << 20).ok()?;
+fn git(arguments: &[&str], directory: &Path) -> Option<Vec<u8>> {
+    let git = LimitedCommand::new("git", directory, GIT_LIMIT).args(arguments.iter().copied());
+    let captured = git.capture(GIT_BYTES).ok()?;
     (captured.exit_code == Some(0)).then_some(captured.stdout)
 }
 
@@ -109,7 +111,7 @@ fn walk(root: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) {
         }
         let path = below.join(entry.file_name());
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() && !is_noise(&path) && depth < DEEPEST => walk(root, &path, depth + 1, files),
+            Ok(kind) if kind.is_dir() && !is_of_tool(&path) && depth < DEEPEST => walk(root, &path, depth + 1, files),
             Ok(kind) if kind.is_dir() => {}
             _ => files.push(path),
         }
@@ -121,14 +123,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_footprint_moves_with_words_files_and_progress_only() {
+    fn a_footprint_changes_with_answer_files_and_progress_only() {
         let directory = tempfile::tempdir().unwrap();
         let progress = directory.path().join(".claude/loop-progress/progress-x.txt");
         fs_err::create_dir_all(progress.parent().unwrap()).unwrap();
         fs_err::create_dir_all(directory.path().join("target")).unwrap();
         fs_err::write(directory.path().join("a.txt"), "one").unwrap();
-        let tree = Tree { directory: directory.path(), progress: Some(&progress), before: None };
-        let of = |said: &str, summary: Option<&str>, tree: &Tree<'_>| of(said, summary, &of_tree(tree));
+        let tree = ProgressTree { directory: directory.path(), progress: Some(&progress), before: None };
+        let of = |answer: &str, summary: Option<&str>, tree: &ProgressTree<'_>| of(answer, summary, &of_tree(tree));
         let first = of("Done in 3 steps", None, &tree);
         assert_eq!(of("done  in 14 steps", None, &tree), first);
         fs_err::write(directory.path().join(".claude/loop-state-x.json"), "{}").unwrap();

@@ -1,11 +1,11 @@
-//! Ctrl-C for those who only look on: it is noticed instead of ending the process in the middle of a line.
+//! Ctrl-C for commands that only watch a run: it sets a flag instead of ending the process in the middle of a line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::SIGINT;
 
-/// Set once somebody pressed Ctrl-C.
+/// Set once the user pressed Ctrl-C.
 #[derive(Debug, Clone)]
 pub struct Interrupted(Arc<AtomicBool>);
 
@@ -15,7 +15,7 @@ impl Interrupted {
     }
 }
 
-/// Notices Ctrl-C from now on.
+/// Catches Ctrl-C from now on.
 pub fn flag() -> std::io::Result<Interrupted> {
     let flag = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, flag.clone())?;

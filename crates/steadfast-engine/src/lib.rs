@@ -1,22 +1,25 @@
-//! Runs other programs: Codex once more, the verification commands of a goal, and the agents of loops and pipelines.
-//! Every program has a group of its own and a time limit. Knows nothing of terminals.
+//! Runs other programs: the agents of loops and pipelines, the verify commands of goals, and one more turn of Codex.
+//! Every program has a process group of its own and a time limit. Nothing here writes to a terminal.
 
 pub mod agent;
 pub mod attempt;
 pub mod checks;
 pub mod codex;
 pub mod crash;
+pub mod descendants;
 pub mod dispatcher;
 pub mod durable;
 pub mod files;
 pub mod footprint;
+pub mod goal_link;
 pub mod interrupt;
+pub mod lock;
 pub mod notify;
+pub mod observer;
 pub mod plan;
 pub mod process;
-pub mod processes;
 pub mod publish;
-pub mod pursuit;
-pub mod shim;
+pub mod run_folder;
+pub mod supervisor;
 pub mod verify;
 pub mod worktree;

@@ -1,30 +1,25 @@
-//! A word on the desktop when a run ended while nobody was looking. The texts are arguments, never parts of a script,
-//! and a desktop that is not there is no failure.
+//! Desktop notifications. The texts are arguments, never parts of a script, and a missing desktop is no error.
 
 use std::path::Path;
 use std::time::Duration;
 
-use crate::process;
+use crate::process::LimitedCommand;
 
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Shows a notification, if the system has a way to.
+/// Shows a notification with the first program that can.
 pub fn desktop(title: &str, body: &str) {
-    for argv in commands(title, body) {
-        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-        // Not there, or no desktop to show it on.
-        if process::run(&argv, Path::new("/"), LIMIT).is_ok_and(|outcome| outcome.exit_code == Some(0)) {
+    for (program, arguments) in commands(title, body) {
+        let shown = LimitedCommand::new(program, Path::new("/"), LIMIT).args(arguments).run();
+        if shown.is_ok_and(|outcome| outcome.exit_code == Some(0)) {
             return;
         }
     }
 }
 
-fn commands(title: &str, body: &str) -> [Vec<String>; 2] {
+fn commands<'a>(title: &'a str, body: &'a str) -> [(&'static str, Vec<&'a str>); 2] {
     let show = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run";
-    [
-        ["notify-send", "--app-name=Steadfast", "--", title, body].map(str::to_owned).to_vec(),
-        ["osascript", "-e", show, title, body].map(str::to_owned).to_vec(),
-    ]
+    [("notify-send", vec!["--app-name=Steadfast", "--", title, body]), ("osascript", vec!["-e", show, title, body])]
 }
 
 #[cfg(test)]
@@ -34,9 +29,9 @@ mod tests {
     #[test]
     fn texts_are_arguments_and_never_parts_of_a_script() {
         let hostile = "\" & do shell script \"id";
-        for argv in commands("-t $(id)", hostile) {
-            assert_eq!(argv[argv.len() - 2..], ["-t $(id)".to_owned(), hostile.to_owned()]);
-            assert!(argv[..argv.len() - 2].iter().all(|word| !word.contains("do shell script")));
+        for (_, arguments) in commands("-t $(id)", hostile) {
+            assert_eq!(arguments[arguments.len() - 2..], ["-t $(id)", hostile]);
+            assert!(arguments[..arguments.len() - 2].iter().all(|word| !word.contains("do shell script")));
         }
     }
 }

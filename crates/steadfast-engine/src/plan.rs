@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::run::name::{NameError, RunName};
-use steadfast_model::run::{AgentKind, Plan, RunKind};
+use steadfast_model::run::{AgentKind, Plan, RunKind, RunPurpose};
 
 mod agents;
 mod builtin;
@@ -167,6 +167,7 @@ pub fn plan_loop(
             pipeline_file: None,
             stages: vec![stage],
             limits: def.limits.on().unwrap_or_default().into_limits(flags),
+            purpose: RunPurpose::Definition,
         }
     });
     finish(plan, &faults, vec![used], None, flags)
@@ -193,7 +194,8 @@ pub fn plan_pipeline(
         let limits = std::mem::take(&mut def.limits).into_limits(flags);
         let (stages, used) = def.plan(run.as_str(), flags, own);
         let pipeline_file = Some(file_name(&source.file));
-        (Plan { name: run.to_string(), kind: RunKind::Pipeline, title, pipeline_file, stages, limits }, used)
+        let purpose = RunPurpose::Definition;
+        (Plan { name: run.to_string(), kind: RunKind::Pipeline, title, pipeline_file, stages, limits, purpose }, used)
     });
     let (plan, used) = planned.unzip();
     let definition = String::from_utf8(source.bytes).ok();

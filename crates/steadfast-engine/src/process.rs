@@ -1,9 +1,11 @@
-//! One child process: its own group, output to a file, a time limit, and nothing left behind.
+//! Running one command to its end: in its own process group, with a time limit, output to a file, and nothing left
+//! running in its group afterwards.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -17,12 +19,12 @@ use steadfast_system::env_vars;
 const TAIL_BYTES: u64 = 4_096;
 /// Between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often limits and cancellation are looked at.
-const LOOK_AROUND: Duration = Duration::from_millis(20);
+/// How often the time limit and cancellation are checked.
+const CHECK_EVERY: Duration = Duration::from_millis(20);
 
-/// How a child ended.
+/// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct CommandOutcome {
     /// `None` when a signal ended it.
     pub exit_code: Option<i32>,
     pub timed_out: bool,
@@ -31,21 +33,21 @@ pub struct Outcome {
     pub output_tail: String,
 }
 
-/// What a program printed and how it ended.
+/// What a command printed and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
     /// `None` when a signal ended it.
     pub exit_code: Option<i32>,
     pub timed_out: bool,
-    /// The beginning, as much as was asked for.
+    /// The first bytes, up to the maximum that the caller gave.
     pub stdout: Vec<u8>,
-    /// The end.
+    /// The last bytes.
     pub stderr_tail: String,
 }
 
-/// Says to a program that runs on another thread that nobody waits for it any more.
+/// A flag that ends work on another thread.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(std::sync::Arc<AtomicBool>);
+pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
     pub fn cancel(&self) {
@@ -57,111 +59,125 @@ impl Cancel {
     }
 }
 
-/// How a program is watched over.
-#[derive(Debug, Clone, Default)]
-pub struct Watch {
-    pub cancel: Cancel,
-    /// An entry for its environment, by which what is left of it is found once we are gone.
-    pub mark: Option<(&'static str, String)>,
-}
-
-/// Runs a program with its arguments in a directory; stdout and stderr go to one file, stdin is empty.
-pub fn run(argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
-    run_watched(&Watch::default(), argv, directory, limit)
-}
-
-/// Like [`run`], and ended as by its limit when it is cancelled.
-pub fn run_watched(watch: &Watch, argv: &[&str], directory: &Path, limit: Duration) -> std::io::Result<Outcome> {
-    let mut output = tempfile::tempfile()?;
-    let started = Instant::now();
-    let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
-    let mut command = command(argv, directory)?;
-    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
-    let (exit_code, timed_out) = wait(command, limit, watch)?;
-    let duration = started.elapsed();
-    let (output_sha256, output_tail) = digest(&mut output)?;
-    Ok(Outcome { exit_code, timed_out, duration, output_sha256, output_tail })
-}
-
-/// Runs a program for what it prints: at most `most` bytes of stdout are kept.
-pub fn capture(argv: &[&str], directory: &Path, limit: Duration, most: u64) -> std::io::Result<Captured> {
-    capture_with(&Watch::default(), Stdio::null(), &[], argv, directory, limit, most)
-}
-
-/// Like [`capture`], with something for its stdin (a file whose lock it is to share, even if we are killed) and its
-/// environment, and ended as by its limit when it is cancelled.
-pub(crate) fn capture_with(
-    watch: &Watch,
-    stdin: Stdio,
-    env: &[(&str, &str)],
-    argv: &[&str],
-    directory: &Path,
+/// A command with a time limit. It runs in a group of its own, with an empty stdin, and without variables that would
+/// point git at another repository than that of its directory.
+#[derive(Debug)]
+pub struct LimitedCommand {
+    command: Command,
     limit: Duration,
-    most: u64,
-) -> std::io::Result<Captured> {
-    let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    let mut command = command(argv, directory)?;
-    command.stdin(stdin).stdout(output.try_clone()?).stderr(errors.try_clone()?).envs(env.iter().copied());
-    let (exit_code, timed_out) = wait(command, limit, watch)?;
-    output.seek(SeekFrom::Start(0))?;
-    let mut stdout = Vec::new();
-    output.take(most).read_to_end(&mut stdout)?;
-    let (_, stderr_tail) = digest(&mut errors)?;
-    Ok(Captured { exit_code, timed_out, stdout, stderr_tail })
+    cancel: Cancel,
 }
 
-/// A program in a group and a directory of its own, which also says which repository it is in.
-fn command(argv: &[&str], directory: &Path) -> std::io::Result<Command> {
-    let Some((program, arguments)) = argv.split_first() else {
-        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "no program to run"));
-    };
-    let mut command = Command::new(program);
-    for name in env_vars::OF_ONE_REPOSITORY {
-        command.env_remove(name);
+impl LimitedCommand {
+    pub fn new(program: &str, directory: &Path, limit: Duration) -> Self {
+        let mut command = Command::new(program);
+        for name in env_vars::OF_ONE_REPOSITORY {
+            command.env_remove(name);
+        }
+        command.current_dir(directory).process_group(0).stdin(Stdio::null());
+        Self { command, limit, cancel: Cancel::default() }
     }
-    command.args(arguments).current_dir(directory).process_group(0);
-    Ok(command)
+
+    /// A text for `sh -c`.
+    pub fn shell(text: &str, directory: &Path, limit: Duration) -> Self {
+        Self::new("sh", directory, limit).args(["-c", text])
+    }
+
+    #[must_use]
+    pub fn args<'a>(mut self, arguments: impl IntoIterator<Item = &'a str>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn stdin(mut self, stdin: Stdio) -> Self {
+        self.command.stdin(stdin);
+        self
+    }
+
+    /// Ends the command as if its limit was reached once the flag is set.
+    #[must_use]
+    pub(crate) fn cancelled_by(mut self, cancel: &Cancel) -> Self {
+        self.cancel = cancel.clone();
+        self
+    }
+
+    /// Runs the command; stdout and stderr go to one file.
+    pub fn run(mut self) -> std::io::Result<CommandOutcome> {
+        let mut output = tempfile::tempfile()?;
+        let started = Instant::now();
+        self.command.stdout(output.try_clone()?).stderr(output.try_clone()?);
+        let (exit_code, timed_out) = self.wait()?;
+        let duration = started.elapsed();
+        let (output_sha256, output_tail) = digest(&mut output)?;
+        Ok(CommandOutcome { exit_code, timed_out, duration, output_sha256, output_tail })
+    }
+
+    /// Runs the command for what it prints: at most `most` bytes of stdout are returned.
+    pub fn capture(mut self, most: u64) -> std::io::Result<Captured> {
+        let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+        self.command.stdout(output.try_clone()?).stderr(errors.try_clone()?);
+        let (exit_code, timed_out) = self.wait()?;
+        output.seek(SeekFrom::Start(0))?;
+        let mut stdout = Vec::new();
+        output.take(most).read_to_end(&mut stdout)?;
+        let (_, stderr_tail) = digest(&mut errors)?;
+        Ok(Captured { exit_code, timed_out, stdout, stderr_tail })
+    }
+
+    /// Waits for the end or the limit: the exit code, if there is one, and whether the limit was reached.
+    fn wait(self) -> std::io::Result<(Option<i32>, bool)> {
+        let Self { mut command, mut limit, cancel } = self;
+        let started = Instant::now();
+        let mut child = command.spawn()?;
+        // Close our copies of its files: one of them may be a lock.
+        drop(command);
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let signal = |signal: Signal| {
+            if let Some(group) = group {
+                // The group may be gone already.
+                let _ = kill_process_group(group, signal);
+            }
+        };
+        let mut timed_out = false;
+        let (sender, ended) = mpsc::channel();
+        std::thread::spawn(move || sender.send(child.wait()));
+        let status = loop {
+            match ended.recv_timeout(CHECK_EVERY) {
+                Ok(status) => break status?,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(error) => return Err(std::io::Error::other(error)),
+            }
+            let elapsed = started.elapsed();
+            if cancel.is_cancelled() {
+                limit = limit.min(elapsed);
+            }
+            if elapsed >= limit.saturating_add(GRACE) {
+                signal(Signal::KILL);
+            } else if elapsed >= limit && !timed_out {
+                timed_out = true;
+                signal(Signal::TERM);
+            }
+        };
+        // Kill what the command left running in its group.
+        signal(Signal::KILL);
+        Ok((if timed_out { None } else { status.code() }, timed_out))
+    }
 }
 
-/// Runs a program to its end or its limit: its exit code, if it has one, and whether the limit was reached.
-fn wait(mut command: Command, mut limit: Duration, watch: &Watch) -> std::io::Result<(Option<i32>, bool)> {
-    let started = Instant::now();
-    command.envs(watch.mark.iter().map(|(name, value)| (name, value)));
-    let mut child = command.spawn()?;
-    // It has what it needs, and our copies of its files would stay open.
-    drop(command);
-    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let signal = |signal: Signal| {
-        if let Some(group) = group {
-            // The group may be gone already, which is what we want.
-            let _ = kill_process_group(group, signal);
-        }
-    };
-    let mut timed_out = false;
-    let (sender, ended) = mpsc::channel();
-    std::thread::spawn(move || sender.send(child.wait()));
-    let status = loop {
-        match ended.recv_timeout(LOOK_AROUND) {
-            Ok(status) => break status?,
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(error) => return Err(std::io::Error::other(error)),
-        }
-        let elapsed = started.elapsed();
-        if watch.cancel.is_cancelled() {
-            limit = limit.min(elapsed);
-        }
-        if elapsed >= limit + GRACE {
-            signal(Signal::KILL);
-        } else if elapsed >= limit && !timed_out {
-            timed_out = true;
-            signal(Signal::TERM);
-        }
-    };
-    // Whatever the command left running in its group goes with it.
-    signal(Signal::KILL);
-    Ok((if timed_out { None } else { status.code() }, timed_out))
+/// Begins a new session, so that no terminal can hang up on this process. The leader of a process group keeps its
+/// session: the kernel refuses it another. The current session is not checked: in a container it may have no number.
+pub fn begin_session() {
+    let _ = rustix::process::setsid();
 }
 
+/// The SHA-256 of a file and its last bytes as text.
 fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {
     let size = file.seek(SeekFrom::End(0))?;
     file.seek(SeekFrom::Start(0))?;
@@ -169,10 +185,10 @@ fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let read = file.read(&mut buffer)?;
-        if read == 0 {
-            break;
+        match buffer.get(..read) {
+            None | Some([]) => break,
+            Some(bytes) => hash.update(bytes),
         }
-        hash.update(&buffer[..read]);
     }
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();
@@ -184,8 +200,8 @@ fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {
 mod tests {
     use super::*;
 
-    fn shell(script: &str, limit: Duration) -> Outcome {
-        run(&["sh", "-c", script], Path::new("/"), limit).unwrap()
+    fn shell(script: &str, limit: Duration) -> CommandOutcome {
+        LimitedCommand::shell(script, Path::new("/"), limit).run().unwrap()
     }
 
     #[test]
@@ -207,24 +223,25 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_nobody_waits_for_is_ended() {
-        let watch = Watch::default();
-        watch.cancel.cancel();
-        let outcome = run_watched(&watch, &["sleep", "60"], Path::new("/"), Duration::from_mins(1)).unwrap();
+    fn a_cancelled_command_is_ended() {
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let sleep = LimitedCommand::new("sleep", Path::new("/"), Duration::from_mins(1)).args(["60"]);
+        let outcome = sleep.cancelled_by(&cancel).run().unwrap();
         assert_eq!((outcome.exit_code, outcome.timed_out), (None, true));
     }
 
     #[test]
-    fn what_a_program_prints_is_kept_apart_from_its_complaints() {
+    fn stdout_and_stderr_are_captured_separately() {
         let script = "echo out; echo err >&2; exit 3";
-        let captured = capture(&["sh", "-c", script], Path::new("/"), Duration::from_secs(20), 2).unwrap();
+        let captured = LimitedCommand::shell(script, Path::new("/"), Duration::from_secs(20)).capture(2).unwrap();
         let expected =
             Captured { exit_code: Some(3), timed_out: false, stdout: b"ou".to_vec(), stderr_tail: "err\n".into() };
         assert_eq!(captured, expected);
     }
 
     #[test]
-    fn only_the_tail_of_a_flood_is_kept() {
+    fn only_the_tail_of_a_long_output_is_kept() {
         let outcome = shell("head -c 10000000 /dev/zero | tr '\\0' x; echo END", Duration::from_mins(1));
         assert_eq!(outcome.exit_code, Some(0));
         assert!(outcome.output_tail.len() <= 4_096 && outcome.output_tail.ends_with("END\n"));

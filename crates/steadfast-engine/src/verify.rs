@@ -1,4 +1,4 @@
-//! Verification of a goal: the user's own commands, run where the goal lives, with evidence of how they went.
+//! Verification of a goal: the user's own commands, run in the goal's directory, with their results as evidence.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,33 +8,40 @@ use steadfast_model::clock::Millis;
 use steadfast_model::text;
 use steadfast_store::Verification;
 
-use crate::process::{self, Watch};
+use crate::process::LimitedCommand;
 
-/// Git answers at once, or something is wrong with the repository.
+/// Git answers at once unless something is wrong with the repository.
 const GIT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs the commands one after the other and stops at the first that fails. The text comes from the user's
-/// own command line or slash command, never from a model, and is given to the shell as they wrote it.
-pub fn run(commands: &[String], directory: &Path, limit: Duration) -> std::io::Result<Vec<Verification>> {
-    run_watched(&Watch::default(), commands, directory, limit)
+/// Runs the commands of a goal and stores the evidence; an error if one of them failed.
+pub fn verify_goal(
+    store: &mut Store,
+    goal: &Goal,
+    config: &GoalConfig,
+    origin: Origin,
+) -> Result<Vec<Verification>, ActionError> {
+    let directory = goal.project_dir.as_deref().map_or_else(|| Path::new("."), Path::new);
+    let limit = Duration::from_secs(config.verify_timeout_seconds);
+    let runs = run(&goal.verify, directory, |command| LimitedCommand::shell(command, directory, limit));
+    let runs = runs.map_err(StoreError::Io)?;
+    action::add_evidence(store, goal, &runs, origin, clock::now())?;
+    Ok(runs)
 }
 
-/// Like [`run`], for commands that may be cancelled.
-pub(crate) fn run_watched(
-    watch: &Watch,
+/// Runs the commands one after the other and stops at the first that fails. The text comes from the user's own command
+/// line or slash command, never from a model, and goes to the shell unchanged.
+pub(crate) fn run(
     commands: &[String],
     directory: &Path,
-    limit: Duration,
+    shell: impl Fn(&str) -> LimitedCommand,
 ) -> std::io::Result<Vec<Verification>> {
-    let git_commit = git(&["git", "rev-parse", "HEAD"], directory);
-    let git_dirty = git_commit
-        .as_ref()
-        .and_then(|_| git(&["git", "status", "--porcelain"], directory))
-        .map(|changes| !changes.is_empty());
+    let git_commit = git(&["rev-parse", "HEAD"], directory);
+    let git_dirty =
+        git_commit.as_ref().and_then(|_| git(&["status", "--porcelain"], directory)).map(|changes| !changes.is_empty());
     let mut runs = Vec::new();
     for command in commands {
         let created_at_ms: Millis = clock::now();
-        let outcome = process::run_watched(watch, &["sh", "-c", command], directory, limit)?;
+        let outcome = shell(command).run()?;
         let run = Verification {
             command: command.clone(),
             exit_code: outcome.exit_code,
@@ -55,7 +62,8 @@ pub(crate) fn run_watched(
     Ok(runs)
 }
 
-fn git(argv: &[&str], directory: &Path) -> Option<String> {
-    let outcome = process::run(argv, directory, GIT_LIMIT).ok()?;
+fn git(arguments: &[&str], directory: &Path) -> Option<String> {
+    let git = LimitedCommand::new("git", directory, GIT_LIMIT).args(arguments.iter().copied());
+    let outcome = git.run().ok()?;
     (outcome.exit_code == Some(0)).then(|| outcome.output_tail.trim().to_owned())
 }

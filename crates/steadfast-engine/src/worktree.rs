@@ -1,7 +1,7 @@
-//! Git worktrees for agents that must not get in each other's way. A worktree belongs to one iteration of a run (or to
-//! a whole run), lives below our home, and has a branch of its own that stays; what an agent forgot to commit is
-//! committed there before the worktree goes. Beside each worktree it is written down how far it is, so that one which
-//! was half made or half removed when everything died is never taken for somebody's work.
+//! Git worktrees that keep agents apart. A worktree belongs to one iteration or to a whole run, is below
+//! `$STEADFAST_HOME`, and has a branch of its own, which stays. What an agent did not commit is committed before the
+//! worktree is removed. Files beside each worktree record its progress, so that one that was half created or half
+//! removed in a crash is never taken for an agent's work.
 
 mod branch;
 mod commit;
@@ -10,42 +10,41 @@ mod kept;
 mod unsaved;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use steadfast_model::text;
 
-use self::git::{GIT_LIMIT, Guard, git, git_with_hooks};
+use self::git::{GIT_LIMIT, Git, Guard};
 use crate::crash::{self, Point};
+use crate::lock::WorktreeLock;
 use crate::process::Cancel;
 use crate::{durable, footprint};
 
 pub use self::git::WorktreeError;
-pub use self::kept::{Kept, are_there, kept, remove_clean};
+pub use self::kept::{KeptWork, are_there, kept, remove_clean};
 
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-/// So many of the files that are in no worktree are named.
+/// How many uncommitted files a warning names.
 const MOST_NAMED: usize = 3;
 
-/// Which branch it has.
+/// Contains the branch name.
 const BRANCH: &str = "branch";
-/// Whoever works in it may begin.
+/// The agent may start in it.
 const READY: &str = "ready";
-/// All that was worked in it is committed.
+/// All work in it is committed.
 const KEPT: &str = "kept";
-/// Its work is done, and why it is still there.
+/// The iteration has ended; contains why the worktree is not removed.
 const STAYS: &str = "stays";
 
-/// Whether worktrees can be made of a project at all.
+/// Fails if no worktrees can be created of a project.
 pub fn require_repository(project: &Path) -> Result<(), WorktreeError> {
-    let asked = git(None, project, "rev-parse", &["rev-parse", "--verify", "HEAD"]);
+    let asked = Git::reading(project).text(&["rev-parse", "--verify", "HEAD"]);
     asked.map(drop).map_err(|error| error.of_project(project))
 }
 
-/// What people have to know before agents work in worktrees: what they did not commit is not in them.
+/// A warning about uncommitted changes, which worktrees do not contain.
 pub fn not_in_worktrees(project: &Path) -> Option<String> {
     let status = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=normal"];
-    let changes = git(None, project, "status", &status).ok()?;
-    let prefix = git(None, project, "rev-parse", &["rev-parse", "--show-prefix"]).ok()?;
+    let changes = Git::reading(project).text(&status).ok()?;
+    let prefix = Git::reading(project).text(&["rev-parse", "--show-prefix"]).ok()?;
     let is_ours = |name: &str| {
         let inside = name.strip_prefix(&prefix).unwrap_or(name);
         inside == ".claude/" || footprint::is_ours(Path::new(inside))
@@ -63,21 +62,20 @@ pub fn not_in_worktrees(project: &Path) -> Option<String> {
     })
 }
 
-/// Which part of a run a worktree is for.
+/// The worktree of an iteration or of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Worktree {
-    /// Where it is.
     path: PathBuf,
     project: PathBuf,
     run_id: String,
     name: String,
     part: String,
-    /// The worktree that it starts from, where that is not the project.
+    /// The worktree whose branch it starts from, if not from the project.
     from: Option<Box<Self>>,
 }
 
 impl Worktree {
-    /// `part` is `<stage>-<iteration>`, or a word for the whole run.
+    /// `part` is `<stage>-<iteration>`, or `run` for the whole run.
     pub(crate) fn new(home: &Path, project: &Path, run_id: &str, name: &str, part: &str) -> Self {
         Self {
             path: home.join("worktrees").join(run_id).join(part),
@@ -89,7 +87,7 @@ impl Worktree {
         }
     }
 
-    /// It starts with the work in another one of the same run.
+    /// Starts it from another worktree of the same run.
     pub(crate) fn starting_from(self, other: Self) -> Self {
         Self { from: Some(Box::new(other)), ..self }
     }
@@ -98,16 +96,17 @@ impl Worktree {
         &self.path
     }
 
-    /// The place in the worktree that the project has in its repository, whether it is there or not.
+    /// The project's directory inside the worktree, whether it exists or not.
     pub(crate) fn inside(&self) -> Result<PathBuf, WorktreeError> {
-        let answer = git(None, &self.project, "rev-parse", &["rev-parse", "HEAD", "--show-prefix"])
+        let answer = Git::reading(&self.project)
+            .text(&["rev-parse", "HEAD", "--show-prefix"])
             .map_err(|error| error.of_project(&self.project))?;
         let prefix = answer.lines().nth(1).unwrap_or_default();
         Ok(self.path.join(prefix.trim_end_matches('/')))
     }
 
-    /// Makes the worktree if it is not there, and says where to work in it. Given up half-way when it is cancelled, as
-    /// if everything had died there.
+    /// Creates the worktree if it does not exist, and returns the directory to work in. Cancelling it has the effect of a
+    /// crash at that point.
     pub(crate) fn enter(&self, cancel: &Cancel) -> Result<PathBuf, WorktreeError> {
         let inside = self.inside()?;
         let guard = self.lock(cancel)?;
@@ -115,54 +114,54 @@ impl Worktree {
             if self.path.join(".git").exists() {
                 return Ok(inside);
             }
-            // Somebody worked in what is left of it.
+            // An agent may have worked in it, so it is not removed.
             if self.path.exists() {
                 return Err(WorktreeError::Broken(self.path.clone()));
             }
         }
-        // Once more if git was killed, met the remains of one that was, or a hook of the project did not like it: the
-        // second time begins by removing what is there.
-        let made = self.make(&guard, true).or_else(|error| match error {
+        // Try again without hooks if git was killed, found the remains of a killed git, or a hook of the project failed.
+        // The second time removes what exists first.
+        let created = self.create(&guard, true).or_else(|error| match error {
             error if cancel.is_cancelled() => Err(error),
             _ => {
-                self.forget_half_made(&guard)?;
-                self.make(&guard, false)
+                self.remove_half_created(&guard)?;
+                self.create(&guard, false)
             }
         });
         if cancel.is_cancelled() {
             return Err(WorktreeError::Ending);
         }
-        made.map(|()| inside)
+        created.map(|()| inside)
     }
 
-    fn make(&self, guard: &Guard, with_hooks: bool) -> Result<(), WorktreeError> {
-        let (branch, is_there) = match self.chosen()? {
+    fn create(&self, guard: &Guard, with_hooks: bool) -> Result<(), WorktreeError> {
+        let (branch, exists) = match self.chosen()? {
             Some(branch) => {
-                // Nobody has worked in what is there, or all of it is committed.
+                // What exists is unused, or all of it is committed.
                 self.clear(guard)?;
-                let is_there = self.has_branch(guard, &branch);
-                (branch, is_there)
+                let exists = self.has_branch(guard, &branch);
+                (branch, exists)
             }
             None => (self.choose(guard)?, false),
         };
         crash::point(Point::WorktreeChosen);
         let path = self.path.display().to_string();
-        let start = if is_there { branch.clone() } else { self.start(guard)? };
-        let arguments: &[&str] = if is_there {
+        let start = if exists { branch.clone() } else { self.start(guard)? };
+        let arguments: &[&str] = if exists {
             &["worktree", "add", &path, &start]
         } else {
             &["worktree", "add", "--no-track", "-b", &branch, &path, &start]
         };
         if with_hooks {
-            git_with_hooks(guard, &self.project, "worktree add", arguments)?;
+            Git::locked(guard, &self.project).with_hooks().text(arguments)?;
         } else {
-            self.git_despite_locks(guard, &self.project, "worktree add", arguments)?;
+            self.git_despite_locks(guard, &self.project, arguments)?;
         }
         crash::point(Point::WorktreeMade);
         Ok(durable::mark(&self.beside(READY))?)
     }
 
-    /// The commit that it begins with.
+    /// The commit that it starts from.
     fn start(&self, guard: &Guard) -> Result<String, WorktreeError> {
         if let Some(from) = &self.from
             && let Some(branch) = from.chosen()?
@@ -176,53 +175,53 @@ impl Worktree {
         Ok("HEAD".to_owned())
     }
 
-    /// Commits what is left uncommitted, then removes the worktree; its branch stays. So does the worktree if anything
-    /// would be lost with it. Where there is none any more, nothing is done. Returns what people should know.
+    /// Commits what is uncommitted, then removes the worktree, unless work would be lost with it. Its branch stays.
+    /// Returns notes for the user.
     pub(crate) fn leave(&self, message: &str) -> Result<Vec<String>, WorktreeError> {
         if !self.is(READY) && !self.is(KEPT) {
             return Ok(Vec::new());
         }
         let guard = self.lock(&Cancel::default())?;
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         if !self.is(KEPT) {
             self.require_own(&guard)?;
             self.detach(&guard)?;
-            told = self.keep(&guard, message)?;
+            notes = self.keep(&guard, message)?;
             if let Some(reason) = self.unsaved(&guard)? {
                 durable::replace(&self.beside(STAYS), reason.as_bytes())?;
-                told.push(format!("the worktree {} stays: {reason}", self.path.display()));
-                return Ok(told);
+                notes.push(format!("the worktree {} stays: {reason}", self.path.display()));
+                return Ok(notes);
             }
             durable::mark(&self.beside(KEPT))?;
         }
         crash::point(Point::WorktreeKept);
         self.clear(&guard)?;
         crash::point(Point::WorktreeRemoved);
-        Ok(told)
+        Ok(notes)
     }
 
-    /// Commits everything that is not ignored. Returns what people should know.
+    /// Commits everything that is not ignored. Returns notes for the user.
     pub(crate) fn commit(&self, message: &str) -> Result<Vec<String>, WorktreeError> {
         self.keep(&self.lock(&Cancel::default())?, message)
     }
 
-    /// Removes the worktree, whole or in parts, from the disk and from git's books.
+    /// Removes the worktree, whole or half removed, from the disk and from git's list.
     fn clear(&self, guard: &Guard) -> Result<(), WorktreeError> {
         forget(&self.beside(READY))?;
         let path = self.path.display().to_string();
         let remove = ["worktree", "remove", "--force", "--force", &path];
         let is_removed = self.path.join(".git").exists()
-            && git(Some(guard), &self.project, "worktree remove", &remove).is_ok()
+            && Git::locked(guard, &self.project).text(&remove).is_ok()
             && !self.path.exists();
         if !is_removed {
             match fs_err::remove_dir_all(&self.path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
             }
-            // If git has none in its books, that is what we want. To prune them would take those of others as well, whose
-            // disk is not there at the moment.
-            let removed = git(Some(guard), &self.project, "worktree remove", &remove);
-            if self.is_in_books(guard)? {
+            // An error is fine if git does not list it. `git worktree prune` would also remove worktrees whose disk is not
+            // mounted now.
+            let removed = Git::locked(guard, &self.project).text(&remove);
+            if self.is_listed(guard)? {
                 removed?;
             }
         }
@@ -230,23 +229,23 @@ impl Worktree {
         Ok(forget(&self.beside(KEPT))?)
     }
 
-    fn is_in_books(&self, guard: &Guard) -> Result<bool, WorktreeError> {
-        let listed = git(Some(guard), &self.project, "worktree list", &["worktree", "list", "--porcelain"])?;
-        // Git has resolved the links on the way.
+    fn is_listed(&self, guard: &Guard) -> Result<bool, WorktreeError> {
+        let listed = Git::locked(guard, &self.project).text(&["worktree", "list", "--porcelain"])?;
+        // Git lists paths with resolved symbolic links.
         let end = format!("/{}/{}", self.run_id, self.part);
         Ok(listed.lines().any(|line| line.starts_with("worktree ") && line.ends_with(&end)))
     }
 
-    /// Git refuses everything about worktrees while its books have one of which it wrote only the beginning. Those of
-    /// this run are nobody's: we hold its lock, and so would a git that still writes.
-    fn forget_half_made(&self, guard: &Guard) -> Result<(), WorktreeError> {
-        let books = git(Some(guard), &self.project, "rev-parse", &["rev-parse", "--git-common-dir"])?;
+    /// Removes half written entries of this run from git's list: with one of them, git refuses all worktree commands. This
+    /// process holds the lock that a writing git would hold, so they are stale.
+    fn remove_half_created(&self, guard: &Guard) -> Result<(), WorktreeError> {
+        let common = Git::locked(guard, &self.project).text(&["rev-parse", "--git-common-dir"])?;
         let Some(ours) = self.path.parent().and_then(|parent| parent.canonicalize().ok()) else { return Ok(()) };
-        let Ok(entries) = fs_err::read_dir(self.project.join(books).join("worktrees")) else { return Ok(()) };
+        let Ok(entries) = fs_err::read_dir(self.project.join(common).join("worktrees")) else { return Ok(()) };
         for entry in entries.flatten().map(|entry| entry.path()) {
             let read = |name: &str| fs_err::read_to_string(entry.join(name)).unwrap_or_default();
-            let is_half_made = read("commondir").is_empty();
-            if is_half_made && Path::new(read("gitdir").trim()).starts_with(&ours) {
+            let is_half_created = read("commondir").is_empty();
+            if is_half_created && Path::new(read("gitdir").trim()).starts_with(&ours) {
                 fs_err::remove_dir_all(&entry)?;
             }
         }
@@ -263,23 +262,14 @@ impl Worktree {
         self.beside(what).exists()
     }
 
+    /// Waits for the lock of the run's worktrees: a git process of a killed engine may hold it.
     fn lock(&self, cancel: &Cancel) -> Result<Guard, WorktreeError> {
-        let path = self.path.with_file_name("lock");
-        if let Some(parent) = path.parent() {
-            steadfast_system::paths::create_private_dir(parent)?;
+        let worktrees = self.path.parent().unwrap_or(&self.path);
+        match WorktreeLock::take(worktrees, GIT_LIMIT, || cancel.is_cancelled())? {
+            Some(lock) => Ok(Guard { lock, cancel: cancel.clone() }),
+            None if cancel.is_cancelled() => Err(WorktreeError::Ending),
+            None => Err(WorktreeError::Busy(self.path.clone())),
         }
-        let file = durable::open_lock(&path)?;
-        let patience = Instant::now() + GIT_LIMIT;
-        while !durable::try_lock(&file)? {
-            if cancel.is_cancelled() {
-                return Err(WorktreeError::Ending);
-            }
-            if Instant::now() >= patience {
-                return Err(WorktreeError::Busy(self.path.clone()));
-            }
-            std::thread::sleep(LOCK_PAUSE);
-        }
-        Ok(Guard { file, cancel: cancel.clone() })
     }
 }
 

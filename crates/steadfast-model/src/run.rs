@@ -17,8 +17,7 @@ use strum::{Display, EnumString, IntoStaticStr};
 use crate::clock::Millis;
 
 pub use outcome::{AgentDecision, AgentResult, AttemptUsage, Failure, FailureKind, Outcome, Success};
-pub use plan::{AgentKind, AgentPlan, Plan, Rule, RunLimits, StagePlan};
-pub use reason::RunReason;
+pub use plan::{AgentKind, AgentPlan, Plan, Rule, RunLimits, RunPurpose, StagePlan};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]

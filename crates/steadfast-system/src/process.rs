@@ -1,24 +1,48 @@
-//! Which processes we run under: to find the client that started a hook, to tell a live session from a dead
-//! one, and to notice that a command was typed by an agent and not by a person.
+//! Processes: which exist, which one is which, and which ones run above this one. Used to find the client that started
+//! a hook, to see whether a session or an engine is alive, and to notice that an agent typed a command, not a person.
+
+use serde::{Deserialize, Serialize};
 
 use crate::env_vars;
 use steadfast_model::host::Host;
 
-/// A process, told apart from a later one with the same number by its start time.
+/// A process in a row of the store. Its start time distinguishes it from a later process with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessId {
     pub pid: i64,
     pub started: i64,
 }
 
-/// The name and parent of a process. On systems without `/proc` nothing is known.
+/// A process in a file that may outlive the machine's uptime: number, start time and boot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    pub pid: i32,
+    /// In the system's own unit, only good for comparing.
+    pub started: String,
+    /// Changes with every boot; empty where the system does not report it.
+    pub boot: String,
+}
+
+/// One entry of the process table. Zombies are not listed: they have ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveProcess {
+    pub pid: i32,
+    pub session: i32,
+    pub started: String,
+}
+
+/// What `/proc/PID/stat` says about a process.
+#[derive(Debug)]
 struct Stat {
     name: String,
     parent: i64,
-    is_zombie: bool,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux lists processes from `/proc`"))]
+    session: i32,
+    has_ended: bool,
     started: i64,
 }
 
+/// Reads `/proc/PID/stat`; `None` on systems without `/proc`.
 fn stat(pid: i64) -> Option<Stat> {
     let text = fs_err::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name is in parentheses and may itself contain some.
@@ -27,26 +51,126 @@ fn stat(pid: i64) -> Option<Stat> {
     let fields: Vec<&str> = after.split(' ').collect();
     Some(Stat {
         name,
-        is_zombie: *fields.first()? == "Z",
+        has_ended: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
     })
 }
 
 impl ProcessId {
-    /// Whether this very process still runs; `None` where that cannot be told.
+    pub fn own() -> Self {
+        let ProcessIdentity { pid, started, .. } = ProcessIdentity::own();
+        Self { pid: i64::from(pid), started: started.parse().unwrap_or(0) }
+    }
+
+    /// Whether this process still runs; `None` on systems where that is unknown.
     pub fn is_alive(self) -> Option<bool> {
         if !cfg!(target_os = "linux") {
             return None;
         }
-        Some(stat(self.pid).is_some_and(|stat| !stat.is_zombie && stat.started == self.started))
+        Some(stat(self.pid).is_some_and(|stat| !stat.has_ended && stat.started == self.started))
     }
+}
+
+impl ProcessIdentity {
+    pub fn own() -> Self {
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        Self { pid, started: started(pid).unwrap_or_default(), boot: boot() }
+    }
+
+    pub fn is_alive(&self) -> bool {
+        self.is_of_this_boot() && started(self.pid).is_some_and(|started| started == self.started)
+    }
+
+    pub fn is_of_this_boot(&self) -> bool {
+        self.boot == boot()
+    }
+}
+
+/// Whether a process with this number runs. It may be a later one than the one the number was written down for.
+pub fn exists(pid: i64) -> bool {
+    i32::try_from(pid).is_ok_and(|pid| pid > 0 && started(pid).is_some())
+}
+
+#[cfg(target_os = "linux")]
+fn boot() -> String {
+    fs_err::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn boot() -> String {
+    String::new()
+}
+
+/// The start time of a live process.
+#[cfg(target_os = "linux")]
+fn started(pid: i32) -> Option<String> {
+    live(pid).map(|process| process.started)
+}
+
+#[cfg(target_os = "linux")]
+fn live(pid: i32) -> Option<LiveProcess> {
+    let stat = stat(i64::from(pid)).filter(|stat| !stat.has_ended)?;
+    Some(LiveProcess { pid, session: stat.session, started: stat.started.to_string() })
+}
+
+/// All live processes.
+#[cfg(target_os = "linux")]
+pub fn list() -> Vec<LiveProcess> {
+    let Ok(entries) = fs_err::read_dir("/proc") else { return Vec::new() };
+    entries.flatten().filter_map(|entry| live(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// Whether a process was started with this `NAME=value` in its environment; `false` on systems that hide environments.
+#[cfg(target_os = "linux")]
+pub fn has_environment_entry(pid: i32, entry: &str) -> bool {
+    fs_err::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn started(pid: i32) -> Option<String> {
+    ps(&["-p", &pid.to_string()]).pop().map(|process| process.started)
+}
+
+/// All live processes.
+#[cfg(not(target_os = "linux"))]
+pub fn list() -> Vec<LiveProcess> {
+    ps(&["-A"])
+}
+
+/// Asks `ps`, which every Unix has. Sessions come from the kernel, because not every `ps` prints them.
+#[cfg(not(target_os = "linux"))]
+fn ps(which: &[&str]) -> Vec<LiveProcess> {
+    let mut command = std::process::Command::new("ps");
+    let Ok(output) = command.env("LC_ALL", "C").args(which).args(["-o", "pid=,stat=,lstart="]).output() else {
+        return Vec::new();
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            let pid: i32 = words.next()?.parse().ok()?;
+            if words.next()?.starts_with('Z') {
+                return None;
+            }
+            let session = rustix::process::getsid(rustix::process::Pid::from_raw(pid)).ok()?.as_raw_nonzero().get();
+            Some(LiveProcess { pid, session, started: words.collect::<Vec<_>>().join(" ") })
+        })
+        .collect()
+}
+
+/// Whether a process was started with this `NAME=value` in its environment; `false` on systems that hide environments.
+#[cfg(not(target_os = "linux"))]
+pub fn has_environment_entry(_pid: i32, _entry: &str) -> bool {
+    false
 }
 
 const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
 
-/// The word by which this program is called to keep one attempt of a run.
-const KEEPER: &[u8] = b"__exec";
+/// The hidden command that supervises one attempt of a run.
+const SUPERVISOR: &[u8] = b"__exec";
 
 /// The client that started this hook: the nearest ancestor that is not a shell.
 pub fn client_of_hook() -> Option<ProcessId> {
@@ -62,8 +186,8 @@ pub fn client_of_hook() -> Option<ProcessId> {
 }
 
 /// Whether a hook inside an agent was started by its client and not by the agent's own shell, which could pipe a
-/// forged event into it: between us and the client stands at most one shell, and that runs the hook and nothing
-/// else. Where this cannot be told, the client is believed.
+/// forged event into it: at most one shell is between this process and the client, and it runs only the hook. Returns
+/// `true` where the system does not show this.
 pub fn is_started_by_client() -> bool {
     if !cfg!(target_os = "linux") {
         return true;
@@ -83,20 +207,20 @@ pub fn is_started_by_client() -> bool {
     runs_the_hook && client_above
 }
 
-/// Whether this command was started by an agent's shell: its environment says so, or one of its ancestors is
-/// an agent, or keeps the agent of a run. A person in a terminal of their own has neither.
+/// Whether an agent's shell started this command: its environment says so, or one of its ancestors is an agent or the
+/// supervisor of one. A person's own terminal has neither.
 pub fn is_inside_agent() -> bool {
     let marked = [env_vars::CLAUDECODE, env_vars::CODEX_SANDBOX, env_vars::CODEX_THREAD_ID, env_vars::ATTEMPT];
     if marked.iter().any(|name| env_vars::text(name).is_some()) {
         return true;
     }
-    ancestors().any(|(pid, stat)| stat.name.parse::<Host>().is_ok() || is_keeper(pid))
+    ancestors().any(|(pid, stat)| stat.name.parse::<Host>().is_ok() || is_supervisor(pid))
 }
 
-/// Whether a process is `steadfast __exec DIR`: an agent of a run may be any command, and is known by who keeps it.
-fn is_keeper(pid: i64) -> bool {
+/// Whether a process is `steadfast __exec DIR`. The agent of a run may be any command, so its supervisor identifies it.
+fn is_supervisor(pid: i64) -> bool {
     let line = fs_err::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    line.split(|byte| *byte == 0).nth(1) == Some(KEEPER)
+    line.split(|byte| *byte == 0).nth(1) == Some(SUPERVISOR)
 }
 
 /// The processes above this one, the nearest first, with their numbers.
@@ -106,8 +230,8 @@ fn ancestors() -> impl Iterator<Item = (i64, Stat)> {
     std::iter::successors(first, |(_, child)| stat(child.parent).map(|found| (child.parent, found))).take(32)
 }
 
-/// Whether a run's agent started this: hooks and tools are then the run's to leave alone, since it drives that agent,
-/// counts its tokens and knows its end.
+/// Whether the agent of a run started this. Hooks and tools then do nothing: the run drives that agent and counts its
+/// tokens.
 pub fn is_inside_run() -> bool {
     env_vars::text(env_vars::ATTEMPT).is_some()
 }
@@ -117,8 +241,8 @@ fn nearest_agent() -> Option<Host> {
     ancestors().find_map(|(_, stat)| stat.name.parse().ok())
 }
 
-/// The session whose agent's shell we run in, as its environment says. An agent that runs another one leaves its
-/// own variables there too; then the nearest ancestor decides.
+/// The session of the agent whose shell this runs in, from the environment. When one agent runs another, the variables
+/// of both are set, and the nearest ancestor decides.
 pub fn session_of_shell() -> Option<(Host, String)> {
     let claude = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID).map(|id| (Host::Claude, id));
     let codex = env_vars::text(env_vars::CODEX_SESSION_ID)

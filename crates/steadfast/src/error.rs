@@ -2,9 +2,17 @@
 
 use serde_json::Value;
 use steadfast_app::action::ActionError;
+use steadfast_model::goal::ObjectiveError;
+use steadfast_model::goal::budget::BudgetError;
+use steadfast_model::goal::change::Refusal;
+use steadfast_hosts::install::InstallError;
+use steadfast_system::paths::PathError;
+use steadfast_model::prompt::PromptError;
+use steadfast_model::run::name::NameError;
 use steadfast_app::session::SessionError;
-use steadfast_engine::dispatcher::LOCK_HINT;
+use steadfast_store::StoreError;
 use steadfast_engine::files::FilesError;
+use steadfast_engine::lock::LOCK_HINT;
 use steadfast_engine::plan::PlanError;
 use steadfast_engine::publish::PublishError;
 use steadfast_hosts::install::InstallError;

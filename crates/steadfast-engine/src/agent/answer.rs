@@ -1,5 +1,5 @@
-//! What an agent left behind: its last words, what it used, and why it failed in its own words. Clients tell it in
-//! their event streams, and where these break off, what they printed last is all there is.
+//! What an agent left behind: its last message, what it used, and its own error message. Clients report these in their
+//! event streams; if a stream breaks off, the last printed lines are used.
 
 use std::path::Path;
 
@@ -14,46 +14,45 @@ use steadfast_model::reading::Response;
 use steadfast_model::run::{AgentPlan, AttemptUsage};
 use steadfast_model::text;
 
-use super::{Ended, result};
-use crate::attempt::Attempt;
-use crate::shim::Exit;
+use super::{EndedAttempt, result};
+use crate::attempt::{Attempt, AttemptExit};
 
 /// The most of an agent's answer that is kept, from its end.
 pub(super) const ANSWER_BYTES: usize = 1 << 20;
-/// The last lines of an agent that ended badly.
+/// How much is read of the output of an agent that failed.
 pub(super) const ERROR_BYTES: u64 = 4 * 1024;
 const LAST_LINES: usize = 4;
 
 /// What an agent left behind, read once.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Answer {
-    /// The last thing it said.
+pub(super) struct AgentAnswer {
+    /// Its last message.
     pub(super) text: Option<String>,
-    /// How many bytes before that were too many.
+    /// How many bytes before that were dropped.
     pub(super) left_out: u64,
     pub(super) structured: Option<String>,
     pub(super) usage: AttemptUsage,
-    /// Why it failed, in its own words.
+    /// Its own error message.
     pub(super) error: Option<(Trouble, String)>,
-    /// It came to an end that it announced itself. True for agents that announce nothing.
+    /// Whether its final event arrived. True for agents without events.
     pub(super) is_complete: bool,
 }
 
-/// What a client with an event stream left behind.
-pub(super) fn of_stream(host: Host, ended: &Ended<'_>, began: Millis, ended_at_ms: Millis) -> Answer {
+/// Reads the event stream of a client.
+pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, ended_at_ms: Millis) -> AgentAnswer {
     let stream = stream::read(host, &ended.attempt.output()).unwrap_or_default();
     let own = stream::session_usage(host, &stream, began, ended_at_ms);
-    let usage = own.or(stream.usage.map(|told| priced(told, ended.agent))).unwrap_or_default();
+    let usage = own.or(stream.usage.map(|reported| priced(reported, ended.agent))).unwrap_or_default();
     let exact = || stream::session_reset(host, &stream, began, ended_at_ms);
     let error = stream_error(&stream, ended_at_ms, exact).or_else(|| {
         let ended_well = ended.exit.is_some_and(|exit| exit.exit_code == Some(0));
-        (!ended_well && !stream.is_complete).then(|| last_words(ended.attempt, ended.exit, ended_at_ms)).flatten()
+        (!ended_well && !stream.is_complete).then(|| client_error(ended.attempt, ended.exit, ended_at_ms)).flatten()
     });
-    let said = stream.final_text.map(|text| text::printable(&text));
-    let text = said.as_deref().map(|said| text::tail(said, ANSWER_BYTES).to_owned());
+    let whole = stream.final_text.map(|text| text::printable(&text));
+    let text = whole.as_deref().map(|whole| text::tail(whole, ANSWER_BYTES).to_owned());
     let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
-    Answer {
-        left_out: length(&said) - length(&text),
+    AgentAnswer {
+        left_out: length(&whole).saturating_sub(length(&text)),
         text,
         structured: stream.structured,
         usage,
@@ -62,25 +61,26 @@ pub(super) fn of_stream(host: Host, ended: &Ended<'_>, began: Millis, ended_at_m
     }
 }
 
-/// Codex tells tokens and no money; with the model's name the table of prices knows it.
-fn priced(told: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
-    let Some(model) = agent.model.clone().filter(|_| told.cost_micros == 0) else { return told };
+/// Codex reports tokens and no cost; the price table has the cost of its model.
+fn priced(reported: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
+    let Some(model) = agent.model.clone().filter(|_| reported.cost_micros == 0) else { return reported };
     let response = Response {
         model,
-        input: told.input_tokens,
-        output: told.output_tokens,
-        cache_creation: told.cache_creation_tokens,
-        cache_read: told.cache_read_tokens,
+        input: reported.input_tokens,
+        output: reported.output_tokens,
+        cache_creation: reported.cache_creation_tokens,
+        cache_read: reported.cache_read_tokens,
         ..Response::default()
     };
-    AttemptUsage { cost_micros: Table::shipped().cost_micros(&response).unwrap_or(0), ..told }
+    AttemptUsage { cost_micros: Table::shipped().cost_micros(&response).unwrap_or(0), ..reported }
 }
 
-/// `exact` knows the reset of a used-up plan to the second. Messages name the minute it is in, so they come last.
+/// The error of a stream. `exact` returns the reset time of a used-up plan to the second; error messages name only the
+/// minute, so they come last.
 fn stream_error(stream: &AgentStream, at: Millis, exact: impl FnOnce() -> Option<Millis>) -> Option<(Trouble, String)> {
     let error = stream.error.as_ref()?;
     if error.message.is_empty() {
-        // A limit that was announced, and then the stream broke off.
+        // A limit was reported, and then the stream broke off.
         return error.limit.map(|until_ms| (Trouble::UsageLimit { until_ms }, "the usage limit is reached".to_owned()));
     }
     let trouble = match (trouble::judge(&error.message, error.status, at), error.limit) {
@@ -93,10 +93,10 @@ fn stream_error(stream: &AgentStream, at: Millis, exact: impl FnOnce() -> Option
     Some((trouble, error.message.clone()))
 }
 
-/// What a program that ended badly said last. What it prints is its work, which may speak of anything: on stdout only a
-/// last line that is a client's notice of a used-up plan counts, and of the words on stderr only the last line, or such a
-/// notice shortly before it. A login that fails somewhere in its work is an error like any other.
-pub(super) fn last_words_of_program(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Option<(Trouble, String)> {
+/// The error of a program that failed. Its output is its work and may mention anything: on stdout only a last line that
+/// is a client's notice of a used-up plan counts, on stderr only the last line or such a notice shortly before it. A
+/// failed login inside its work is an error like any other.
+pub(super) fn program_error(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> Option<(Trouble, String)> {
     let (errors, output) = (last_lines(&attempt.errors()), last_lines(&attempt.output()));
     let notice = |line: &String| Some((trouble::judge_notice(line, at)?, line.clone()));
     let judged = errors
@@ -106,40 +106,40 @@ pub(super) fn last_words_of_program(attempt: &Attempt, exit: Option<&Exit>, at: 
         .or_else(|| errors.iter().rev().find_map(notice))
         .or_else(|| output.last().and_then(notice));
     judged.or_else(|| {
-        let words = errors.last().or(output.last())?;
-        Some((Trouble::Other, with_code(exit, words)))
+        let line = errors.last().or(output.last())?;
+        Some((Trouble::Other, with_code(exit, line)))
     })
 }
 
-/// The last lines of a file that are words, and no events.
+/// The last lines of a file that are no events.
 fn last_lines(path: &Path) -> Vec<String> {
     let text = result::tail_of(path, ERROR_BYTES).unwrap_or_default();
-    let is_word = |line: &&str| !line.is_empty() && !line.starts_with('{') && !line.ends_with('}');
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(is_word).collect();
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with('{') && !line.ends_with('}');
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(is_text).collect();
     lines.iter().skip(lines.len().saturating_sub(LAST_LINES)).map(|line| (*line).to_owned()).collect()
 }
 
-fn with_code(exit: Option<&Exit>, words: &str) -> String {
+fn with_code(exit: Option<&AttemptExit>, line: &str) -> String {
     let code = exit.and_then(|exit| exit.exit_code);
-    code.map_or_else(|| words.to_owned(), |code| format!("exit code {code}: {words}"))
+    code.map_or_else(|| line.to_owned(), |code| format!("exit code {code}: {line}"))
 }
 
-/// What a client that ended badly said last: on stderr, else on stdout. Events are not what it said: they repeat what
-/// it read.
-pub(super) fn last_words(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Option<(Trouble, String)> {
-    let said = |path: &Path| Some(last_lines(path)).filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n"));
-    let (errors, output) = (said(&attempt.errors()), said(&attempt.output()));
+/// The error of a client that failed: the last lines of stderr, else of stdout. Events do not count: they repeat what
+/// the client read.
+fn client_error(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> Option<(Trouble, String)> {
+    let printed = |path: &Path| Some(last_lines(path)).filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n"));
+    let (errors, output) = (printed(&attempt.errors()), printed(&attempt.output()));
     let judged = [&errors, &output]
         .into_iter()
         .flatten()
-        .map(|words| (trouble::judge(words, None, at), words.clone()))
+        .map(|lines| (trouble::judge(lines, None, at), lines.clone()))
         .find(|(trouble, _)| *trouble != Trouble::Other);
-    judged.map(|(trouble, words)| (trouble, newest_line(&words))).or_else(|| {
-        let words = newest_line(&errors.or(output)?);
-        Some((Trouble::Other, with_code(exit, &words)))
+    judged.map(|(trouble, lines)| (trouble, newest_line(&lines))).or_else(|| {
+        let line = newest_line(&errors.or(output)?);
+        Some((Trouble::Other, with_code(exit, &line)))
     })
 }
 
-pub(super) fn newest_line(words: &str) -> String {
-    words.lines().next_back().unwrap_or_default().to_owned()
+pub(super) fn newest_line(text: &str) -> String {
+    text.lines().next_back().unwrap_or_default().to_owned()
 }

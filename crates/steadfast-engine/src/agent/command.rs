@@ -1,4 +1,4 @@
-//! Any program as an agent: the prompt on stdin, what it prints is its answer, its exit code says how it went.
+//! Any program as an agent: the prompt on stdin, the answer on stdout, success by exit code.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,14 @@ use steadfast_hosts::trouble::Trouble;
 use steadfast_model::clock::Millis;
 use steadfast_model::text;
 
-use super::answer::{ANSWER_BYTES, Answer, last_words_of_program};
+use super::answer::{ANSWER_BYTES, AgentAnswer, program_error};
 use super::result;
-use crate::attempt::Attempt;
-use crate::shim::Exit;
+use crate::attempt::{Attempt, AttemptExit};
 
-/// Shells say by these codes that what they were given cannot be run or found.
+/// The exit codes of a shell whose command cannot be run or found.
 const SHELL_CANNOT_RUN: [i32; 2] = [126, 127];
 
-/// The words as they are; a program given by a relative path is looked for where the agent works.
+/// The words unchanged, except that a relative path of a program is resolved in the directory of the agent.
 pub(super) fn argv(words: &[String], directory: &Path) -> Vec<String> {
     let mut argv = words.to_vec();
     if let Some(program) = argv.first_mut()
@@ -25,23 +24,23 @@ pub(super) fn argv(words: &[String], directory: &Path) -> Vec<String> {
     argv
 }
 
-/// Where a program given by a relative path is looked for; `None` for one on PATH and for one that needs no looking.
+/// Resolves the relative path of a program; `None` for an absolute path and for a name to be found on PATH.
 pub fn beside(program: &str, directory: &Path) -> Option<PathBuf> {
     let is_relative_path = program.contains('/') && Path::new(program).is_relative();
     is_relative_path.then(|| directory.join(program))
 }
 
-pub(super) fn answer(attempt: &Attempt, exit: Option<&Exit>, at: Millis) -> Answer {
+pub(super) fn answer(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> AgentAnswer {
     let most = ANSWER_BYTES as u64;
     let text = result::tail_of(&attempt.output(), most).map(|text| text::printable(&text));
     let left_out = fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(most));
     let failed = exit.is_some_and(|exit| exit.exit_code != Some(0));
-    let mut error = if failed { last_words_of_program(attempt, exit, at) } else { None };
+    let mut error = if failed { program_error(attempt, exit, at) } else { None };
     if let (Some((trouble, _)), Some(code)) = (&mut error, exit.and_then(|exit| exit.exit_code))
         && *trouble == Trouble::Other
         && SHELL_CANNOT_RUN.contains(&code)
     {
         *trouble = Trouble::Hopeless;
     }
-    Answer { text, left_out, error, is_complete: true, ..Answer::default() }
+    AgentAnswer { text, left_out, error, is_complete: true, ..AgentAnswer::default() }
 }

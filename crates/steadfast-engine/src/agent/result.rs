@@ -1,6 +1,6 @@
-//! What an agent says about its iteration: from the result file, else a structured last message, else marker lines in
-//! its last words, else those words themselves. Everything here comes from a model: bounded, printable, and a value of
-//! the wrong type is as good as none.
+//! An agent's report about its iteration: from the result file, else a structured last message, else marker lines in
+//! its last message, else that message itself. All of it comes from a model: it is bounded and made printable, and a
+//! value of the wrong type is ignored.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use steadfast_model::run::AgentResult;
 use steadfast_model::text;
 use steadfast_system::bounded;
 
-/// A larger result file is no result.
-const LARGEST_FILE: u64 = 1 << 20;
-const LONGEST_TEXT: usize = 10_000;
-const LONGEST_SUMMARY: usize = 600;
+/// A larger result file is ignored.
+const FILE_BYTES: u64 = 1 << 20;
+const TEXT_CHARS: usize = 10_000;
+const SUMMARY_CHARS: usize = 600;
 const MOST_PROMISES: usize = 20;
 
 /// Reads the result of an iteration; `None` if the agent left nothing at all.
-pub fn read(file: &Path, structured: Option<&str>, said: &str, markers: &[(String, String)]) -> Option<AgentResult> {
-    let mut result = from_file(file).or_else(|| structured.and_then(from_json)).or_else(|| from_json(said));
-    let marked = from_markers(said, markers);
+pub fn read(file: &Path, structured: Option<&str>, answer: &str, markers: &[(String, String)]) -> Option<AgentResult> {
+    let mut result = from_file(file).or_else(|| structured.and_then(from_json)).or_else(|| from_json(answer));
+    let marked = from_markers(answer, markers);
     if let Some(marked) = marked {
         let result = result.get_or_insert_default();
         result.plateau = result.plateau.or(marked.plateau);
@@ -26,7 +26,7 @@ pub fn read(file: &Path, structured: Option<&str>, said: &str, markers: &[(Strin
         result.fields = marked.fields;
     }
     if result.as_ref().is_none_or(|result| result.summary.is_none())
-        && let Some(summary) = last_lines(said)
+        && let Some(summary) = last_lines(answer)
     {
         result.get_or_insert_default().summary = Some(summary);
     }
@@ -34,80 +34,80 @@ pub fn read(file: &Path, structured: Option<&str>, said: &str, markers: &[(Strin
 }
 
 fn from_file(file: &Path) -> Option<AgentResult> {
-    from_json(&String::from_utf8_lossy(&bounded::whole(file, LARGEST_FILE).ok()?))
+    from_json(&String::from_utf8_lossy(&bounded::whole(file, FILE_BYTES).ok()?))
 }
 
-/// Whether there is a result file that nobody can understand: cut off, too long, or no JSON object.
+/// Whether there is a result file without a JSON object: cut off, too long, or something else.
 pub(super) fn is_broken(file: &Path) -> bool {
-    match bounded::whole(file, LARGEST_FILE) {
+    match bounded::whole(file, FILE_BYTES) {
         Ok(bytes) => object(&String::from_utf8_lossy(&bytes)).is_none(),
-        // What is no file at all is no result file either.
+        // A directory or a pipe is no result file.
         Err(_) => fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file()),
     }
 }
 
-/// A judge's answer as other tools ask for it: `{"stop": …, "reason": …, "confidence": …}`. Their judges' confidence
-/// decides nothing, and neither does it here.
-pub(crate) fn verdict(file: &Path, said: &str) -> Option<(Option<bool>, Option<String>)> {
-    let from_file = bounded::whole(file, LARGEST_FILE).ok().and_then(|bytes| object(&String::from_utf8_lossy(&bytes)));
-    let object = from_file.filter(|object| object.contains_key("stop")).or_else(|| object(said))?;
+/// A judge's answer in the format of other tools: `{"stop": …, "reason": …, "confidence": …}`. The confidence is
+/// ignored, as those tools do.
+pub(crate) fn verdict(file: &Path, answer: &str) -> Option<(Option<bool>, Option<String>)> {
+    let from_file = bounded::whole(file, FILE_BYTES).ok().and_then(|bytes| object(&String::from_utf8_lossy(&bytes)));
+    let object = from_file.filter(|object| object.contains_key("stop")).or_else(|| object(answer))?;
     let reason =
-        object.get("reason").and_then(Value::as_str).map(|text| text::cut(text::printable(text).trim(), LONGEST_TEXT));
+        object.get("reason").and_then(Value::as_str).map(|text| text::cut(text::printable(text).trim(), TEXT_CHARS));
     Some((object.get("stop").and_then(Value::as_bool), reason))
 }
 
-fn object(said: &str) -> Option<Map<String, Value>> {
-    serde_json::from_str(without_fences(said)).ok()
+fn object(text: &str) -> Option<Map<String, Value>> {
+    serde_json::from_str(without_fences(text)).ok()
 }
 
 /// A JSON object with at least one of our fields, perhaps between code fences.
-fn from_json(said: &str) -> Option<AgentResult> {
-    let object = object(said)?;
-    let words = |name: &str| {
+fn from_json(text: &str) -> Option<AgentResult> {
+    let object = object(text)?;
+    let string = |name: &str| {
         let text = text::printable(object.get(name)?.as_str()?);
-        Some(text::cut(text.trim(), LONGEST_TEXT)).filter(|text| !text.is_empty())
+        Some(text::cut(text.trim(), TEXT_CHARS)).filter(|text| !text.is_empty())
     };
     let result = AgentResult {
-        summary: words("summary"),
-        plateau: object.get("plateau").and_then(truth),
-        reasoning: words("reasoning"),
-        decision: words("decision").and_then(|word| word.to_lowercase().parse().ok()),
+        summary: string("summary"),
+        plateau: object.get("plateau").and_then(boolean),
+        reasoning: string("reasoning"),
+        decision: string("decision").and_then(|word| word.to_lowercase().parse().ok()),
         fields: Vec::new(),
     };
     (result != AgentResult::default()).then_some(result)
 }
 
-/// Agents write truths as words, too.
-fn truth(value: &Value) -> Option<bool> {
+/// Agents also write booleans as words.
+fn boolean(value: &Value) -> Option<bool> {
     value.as_bool().or_else(|| value.as_str().map(str::trim).and_then(vote))
 }
 
-fn without_fences(said: &str) -> &str {
-    let trimmed = said.trim().trim_start_matches('\u{feff}');
+fn without_fences(text: &str) -> &str {
+    let trimmed = text.trim().trim_start_matches('\u{feff}');
     let Some(rest) = trimmed.strip_prefix("```") else { return trimmed };
     let inside = rest.split_once('\n').map_or("", |(_, inside)| inside);
     inside.trim_end().strip_suffix("```").unwrap_or(inside).trim()
 }
 
-/// Lines such as `PLATEAU: true`, `**PLATEAU:** yes` or `- Reasoning: …`; of several the last one counts.
-fn from_markers(said: &str, markers: &[(String, String)]) -> Option<AgentResult> {
+/// Lines such as `PLATEAU: true`, `**PLATEAU:** yes` or `- Reasoning: …`; the last of several counts.
+fn from_markers(answer: &str, markers: &[(String, String)]) -> Option<AgentResult> {
     let mut result = AgentResult::default();
-    for line in said.lines() {
-        let line = plain(line);
+    for line in answer.lines() {
+        let line = without_markdown(line);
         let value = |marker: &str| marked(line, marker).filter(|value| !value.is_empty());
         if let Some(vote) = value("PLATEAU").and_then(vote) {
             result.plateau = Some(vote);
         }
         if let Some(reasoning) = value("REASONING") {
-            result.reasoning = Some(text::cut(reasoning, LONGEST_TEXT));
+            result.reasoning = Some(text::cut(reasoning, TEXT_CHARS));
         }
         for (field, marker) in markers {
             let Some(value) = value(marker) else { continue };
             match field.as_str() {
                 "plateau" => result.plateau = vote(value).or(result.plateau),
-                "reasoning" => result.reasoning = Some(text::cut(value, LONGEST_TEXT)),
+                "reasoning" => result.reasoning = Some(text::cut(value, TEXT_CHARS)),
                 _ => {
-                    let value = text::cut(value, LONGEST_TEXT);
+                    let value = text::cut(value, TEXT_CHARS);
                     match result.fields.iter_mut().find(|(known, _)| known == field) {
                         Some((_, known)) => *known = value,
                         None => result.fields.push((field.clone(), value)),
@@ -119,8 +119,8 @@ fn from_markers(said: &str, markers: &[(String, String)]) -> Option<AgentResult>
     (result != AgentResult::default()).then_some(result)
 }
 
-/// A line without what Markdown puts before its words.
-fn plain(line: &str) -> &str {
+/// A line without the Markdown signs at its start.
+fn without_markdown(line: &str) -> &str {
     let line = line.trim().trim_start_matches(['-', '*', '+', '>', '#', '_', '`', ' ']);
     let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
     match numbered.strip_prefix(['.', ')']) {
@@ -129,14 +129,14 @@ fn plain(line: &str) -> &str {
     }
 }
 
-/// What follows `MARKER:`, without emphasis.
+/// The text after `MARKER:`, without emphasis.
 fn marked<'a>(line: &'a str, marker: &str) -> Option<&'a str> {
     let head = line.get(..marker.len()).filter(|head| head.eq_ignore_ascii_case(marker) && !marker.is_empty())?;
     let rest = line.get(head.len()..)?.trim_start_matches(['*', '_', '`', ' ']);
     Some(rest.strip_prefix(':')?.trim_matches(|c: char| matches!(c, '*' | '_' | '`') || c.is_whitespace()))
 }
 
-/// `true (ready)` is a vote, `true or false` is an instruction that somebody repeats.
+/// `true (ready)` is a vote; `true or false` repeats the instruction.
 fn vote(value: &str) -> Option<bool> {
     let end = value.find(|c: char| !c.is_alphanumeric()).unwrap_or(value.len());
     let (word, rest) = value.split_at(end);
@@ -152,12 +152,12 @@ fn vote(value: &str) -> Option<bool> {
 }
 
 /// The last lines of an answer, as many as fit into a summary.
-fn last_lines(said: &str) -> Option<String> {
+fn last_lines(answer: &str) -> Option<String> {
     let mut kept: Vec<&str> = Vec::new();
     let mut length = 0;
-    for line in said.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in answer.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
         length += line.chars().count() + 1;
-        if !kept.is_empty() && length > LONGEST_SUMMARY {
+        if !kept.is_empty() && length > SUMMARY_CHARS {
             break;
         }
         kept.push(line);
@@ -166,12 +166,12 @@ fn last_lines(said: &str) -> Option<String> {
         }
     }
     kept.reverse();
-    (!kept.is_empty()).then(|| text::cut(&kept.join("\n"), LONGEST_SUMMARY))
+    (!kept.is_empty()).then(|| text::cut(&kept.join("\n"), SUMMARY_CHARS))
 }
 
-/// What was said without lines of the prompt that tell what to promise: who repeats them has promised nothing. A line
-/// that is the promise and nothing else counts unless the line before it is repeated, too.
-pub fn without_echo(said: &str, prompt: &str) -> String {
+/// An answer without repeated lines of the prompt that explain what to promise: repeating them is no promise. A line
+/// with the promise alone counts, unless the line before it is repeated as well.
+pub fn without_echo(answer: &str, prompt: &str) -> String {
     let is_bare = |line: &str| line.starts_with("<promise>") && line.ends_with("</promise>");
     let lines = |text| -> Vec<(String, String)> {
         let mut before = String::new();
@@ -183,17 +183,17 @@ pub fn without_echo(said: &str, prompt: &str) -> String {
     let is_echo = |(before, line): &(String, String)| {
         asked.iter().any(|(context, asked)| asked == line && (!is_bare(line) || context == before))
     };
-    let kept: Vec<String> = lines(said).into_iter().filter(|it| !is_echo(it)).map(|(_, line)| line).collect();
+    let kept: Vec<String> = lines(answer).into_iter().filter(|it| !is_echo(it)).map(|(_, line)| line).collect();
     kept.join("\n")
 }
 
-/// What stands between `<promise>` and `</promise>`, with spaces and line breaks made even.
-pub fn promises(said: &str) -> Vec<String> {
+/// The texts between `<promise>` and `</promise>`, with normalized white space.
+pub fn promises(answer: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
-    for part in said.split("<promise>").skip(1).take(MOST_PROMISES * 10) {
+    for part in answer.split("<promise>").skip(1).take(MOST_PROMISES * 10) {
         let Some((inside, _)) = part.split_once("</promise>") else { continue };
         let promise = inside.split_whitespace().collect::<Vec<_>>().join(" ");
-        if promise.chars().count() <= LONGEST_TEXT && !promise.is_empty() && !found.contains(&promise) {
+        if promise.chars().count() <= TEXT_CHARS && !promise.is_empty() && !found.contains(&promise) {
             found.push(promise);
         }
         if found.len() >= MOST_PROMISES {
@@ -203,7 +203,7 @@ pub fn promises(said: &str) -> Vec<String> {
     found
 }
 
-/// The end of a file as text; `None` if there is nothing.
+/// The end of a file as text; `None` if it is missing or empty.
 pub(crate) fn tail_of(path: &Path, most: u64) -> Option<String> {
     let bytes = bounded::end_of(path, most).ok()?.bytes;
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(&bytes).into_owned())

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use serde_json::json;
+use steadfast_system::process::ProcessIdentity;
 use steadfast_model::run::AgentResult;
 use tempfile::TempDir;
 
 use super::*;
-use crate::shim::{ERRORS, IDENTITY, Keeper, OUTPUT, RESULT};
+use crate::attempt::{ERRORS, OUTPUT, RESULT, SUPERVISOR, SupervisorRecord};
 
 const NOON: Millis = 1_794_744_000_000; // 2026-11-15T12:00:00Z
 
@@ -15,7 +16,7 @@ struct Left {
     directory: TempDir,
     attempt: Attempt,
     kind: AgentKind,
-    exit: Option<Exit>,
+    exit: Option<AttemptExit>,
     stopping: bool,
 }
 
@@ -35,14 +36,14 @@ impl Left {
         self
     }
 
-    fn ended(self, exit: Option<Exit>) -> Self {
+    fn ended(self, exit: Option<AttemptExit>) -> Self {
         Self { exit, ..self }
     }
 
     fn outcome(&self) -> Outcome {
         let agent = AgentPlan { kind: self.kind.clone(), model: None, effort: None, user_hooks: false };
-        let tree = Tree { directory: Path::new("/nonexistent"), progress: None, before: None };
-        report(&Ended {
+        let tree = ProgressTree { directory: Path::new("/nonexistent"), progress: None, before: None };
+        report(&EndedAttempt {
             agent: &agent,
             markers: &[],
             attempt: &self.attempt,
@@ -70,8 +71,8 @@ impl Left {
     }
 }
 
-fn exit(code: Option<i32>) -> Exit {
-    Exit {
+fn exit(code: Option<i32>) -> AttemptExit {
+    AttemptExit {
         exit_code: code,
         signal: None,
         timed_out: false,
@@ -109,7 +110,7 @@ fn a_successful_command_has_a_result_without_output() {
 }
 
 #[test]
-fn an_unreadable_result_file_is_a_missing_result() {
+fn a_result_file_without_an_object_is_a_missing_result() {
     let with = |file: &str, output: &str| Left::command().file(RESULT, file).file(OUTPUT, output);
     for broken in ["{\"summary\": \"cut o", "done", "[]", ""] {
         for output in ["", "all fine\n"] {
@@ -154,8 +155,8 @@ fn the_last_lines_of_a_failed_command_are_its_error() {
 }
 
 #[test]
-fn the_exit_recorded_by_the_supervisor_comes_first() {
-    let with = |change: fn(&mut Exit), stopping: bool| {
+fn the_record_of_the_supervisor_comes_first() {
+    let with = |change: fn(&mut AttemptExit), stopping: bool| {
         let mut exit = exit(None);
         change(&mut exit);
         let mut left = Left::command().ended(Some(exit));
@@ -174,12 +175,12 @@ fn the_exit_recorded_by_the_supervisor_comes_first() {
 }
 
 #[test]
-fn a_lost_attempt_reports_its_start_time() {
-    let keeper = Keeper {
-        identity: crate::processes::Identity { pid: 1, started: String::new(), boot: String::new() },
+fn a_lost_attempt_tells_when_it_began() {
+    let supervisor = SupervisorRecord {
+        identity: ProcessIdentity { pid: 1, started: String::new(), boot: String::new() },
         started_at_ms: NOON - 9_000,
     };
-    let lost = Left::command().ended(None).file(IDENTITY, &crate::shim::json(&keeper));
+    let lost = Left::command().ended(None).file(SUPERVISOR, &crate::durable::json(&supervisor));
     let Outcome::Failed(failure) = lost.outcome() else { panic!() };
     assert_eq!((failure.started_at_ms, failure.ended_at_ms), (Some(NOON - 9_000), NOON));
 }
@@ -228,8 +229,8 @@ fn codex_is_judged_by_its_final_event() {
     assert_eq!(limited.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });
 }
 
-fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig) -> Call<'a> {
-    Call {
+fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig) -> AgentCall<'a> {
+    AgentCall {
         agent,
         run: "tests",
         stage: "work",

@@ -1,59 +1,55 @@
-//! The beads tracker: whether a label has no work left. `bd` is asked for what is ready and for everything that is not
-//! closed, since an issue in another agent's hands is not done.
-
-use std::process::Stdio;
+//! The beads tracker: whether a label has no open issues. `bd` is asked for ready issues and for all that are not
+//! closed, because another agent may be working on one.
 
 use serde_json::Value;
 
-use super::{Finding, Surroundings};
-use crate::process;
+use super::{CheckContext, CheckResult};
 
 const MOST_OUTPUT: u64 = 16 << 20;
-/// Statuses of issues that nobody has to work on any more.
-const OVER: [&str; 4] = ["closed", "tombstone", "done", "resolved"];
+/// The statuses of issues that need no work.
+const CLOSED: [&str; 4] = ["closed", "tombstone", "done", "resolved"];
 
-pub(super) fn are_empty(label: &str, here: &Surroundings) -> Finding {
-    are_empty_by("bd", label, here)
+pub(super) fn are_empty(label: &str, context: &CheckContext) -> CheckResult {
+    are_empty_by("bd", label, context)
 }
 
-pub(super) fn are_empty_by(bd: &str, label: &str, here: &Surroundings) -> Finding {
-    let ready = match list(&[bd, "ready", "--json", "--label", label], here) {
+pub(super) fn are_empty_by(bd: &str, label: &str, context: &CheckContext) -> CheckResult {
+    let ready = match list(bd, &["ready", "--json", "--label", label], context) {
         Ok(issues) => issues.len(),
         Err(why) => return (None, why),
     };
     if ready > 0 {
         return (Some(false), format!("{ready} beads are ready"));
     }
-    let open = match list(&[bd, "list", "--json", "--label", label], here) {
-        Ok(issues) => issues.iter().filter(|issue| !is_over(issue)).count(),
+    let open = match list(bd, &["list", "--json", "--label", label], context) {
+        Ok(issues) => issues.iter().filter(|issue| !is_closed(issue)).count(),
         Err(why) => return (None, why),
     };
     (Some(open == 0), format!("no bead is ready, {open} are in progress or blocked"))
 }
 
-fn list(argv: &[&str], here: &Surroundings) -> Result<Vec<Value>, String> {
-    let captured =
-        process::capture_with(&here.watch, Stdio::null(), &[], argv, &here.directory, here.limit, MOST_OUTPUT);
-    let captured = match captured {
+fn list(bd: &str, arguments: &[&str], context: &CheckContext) -> Result<Vec<Value>, String> {
+    let line = || format!("{bd} {}", arguments.join(" "));
+    let captured = match context.command(bd).args(arguments.iter().copied()).capture(MOST_OUTPUT) {
         Ok(captured) => captured,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err("`bd` is not installed: beads cannot be counted".to_owned());
+            return Err("cannot count beads: `bd` is not installed".to_owned());
         }
-        Err(error) => return Err(format!("`bd` cannot be run: {error}")),
+        Err(error) => return Err(format!("cannot run `bd`: {error}")),
     };
     if captured.exit_code != Some(0) {
         let last = captured.stderr_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        return Err(format!("`{}` failed: {last}", argv.join(" ")));
+        return Err(format!("`{}` failed: {last}", line()));
     }
-    // Nothing and `null` are how an empty list is told, too.
+    // `bd` prints an empty list also as nothing or as `null`.
     let text = captured.stdout.trim_ascii();
     match serde_json::from_slice::<Value>(if text.is_empty() { b"null" } else { text }) {
         Ok(Value::Null) => Ok(Vec::new()),
         Ok(Value::Array(issues)) => Ok(issues),
-        _ => Err(format!("`{}` did not print a list", argv.join(" "))),
+        _ => Err(format!("`{}` did not print a JSON list", line())),
     }
 }
 
-fn is_over(issue: &Value) -> bool {
-    issue.get("status").and_then(Value::as_str).is_some_and(|status| OVER.contains(&status))
+fn is_closed(issue: &Value) -> bool {
+    issue.get("status").and_then(Value::as_str).is_some_and(|status| CLOSED.contains(&status))
 }

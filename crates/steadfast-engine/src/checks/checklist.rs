@@ -1,12 +1,12 @@
-//! Boxes in a Markdown file: `- [ ]`, `* [x]`, `1. [ ]`. What stands between code fences is an example, not a task.
+//! Boxes in a Markdown file: `- [ ]`, `* [x]`, `1. [ ]`. Lines between code fences are examples, not tasks.
 
 use std::path::Path;
 
 use steadfast_system::bounded;
 
-use super::Finding;
+use super::CheckResult;
 
-const LARGEST: u64 = 8 << 20;
+const MOST_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Boxes {
@@ -14,10 +14,10 @@ pub(super) struct Boxes {
     pub(super) open: usize,
 }
 
-/// Whether no box is open. A file without any box tells nothing.
-pub(super) fn is_ticked(file: &Path) -> Finding {
-    match bounded::whole(file, LARGEST) {
-        Err(error) => (None, format!("the checklist cannot be read: {error}")),
+/// Whether no box is open; unknown for a file without boxes.
+pub(super) fn is_ticked(file: &Path) -> CheckResult {
+    match bounded::whole(file, MOST_BYTES) {
+        Err(error) => (None, format!("cannot read the checklist: {error}")),
         Ok(bytes) => match count(&String::from_utf8_lossy(&bytes)) {
             Boxes { ticked: 0, open: 0 } => (None, "the checklist has no boxes".to_owned()),
             Boxes { ticked, open } => (Some(open == 0), format!("{ticked} of {} boxes are ticked", ticked + open)),
@@ -34,7 +34,7 @@ pub(super) fn count(markdown: &str) -> Boxes {
         let length = mark.map_or(0, |mark| line.chars().take_while(|c| *c == mark).count());
         match (fence, mark) {
             (None, Some(mark)) if length >= 3 => fence = Some((mark, length)),
-            // A fence ends with at least as many of the same marks, and nothing behind them.
+            // A fence ends with at least as many of the same marks, and nothing after them.
             (Some((open, least)), Some(mark)) if mark == open && length >= least => {
                 if line.trim_end().chars().all(|c| c == mark) {
                     fence = None;

@@ -1,5 +1,5 @@
-//! Asking another agent whether the work has levelled off. It is an attempt like any other, so that it outlives the
-//! engine and is never asked twice at the same time; what it said is collected after a crash.
+//! Asking another agent, the judge, whether the work has reached a plateau. A judge is an attempt like any other: it
+//! outlives the engine, never runs twice at the same time, and its verdict is collected after a crash.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,93 +9,93 @@ use steadfast_model::prompt;
 use steadfast_model::run::{AgentPlan, Outcome};
 use steadfast_system::config::AgentsConfig;
 
-use super::{Finding, Surroundings};
-use crate::agent::{self, Call, Ended, result};
-use crate::attempt::{Attempt, Sighting, patience};
-use crate::shim::Spec;
+use super::{CheckContext, CheckResult};
+use crate::agent::{self, AgentCall, EndedAttempt, result};
+use crate::attempt::{ABANDONED, Attempt, AttemptState, supervisor_deadline};
 
-/// Judges that are lost until nobody is asked any more.
-const MOST_TRIES: u32 = 3;
+/// How many judges may be lost before the check fails.
+const MOST_LOST: u32 = 3;
 
-/// Everything that a judge is asked with.
+/// What a judge is asked with.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct JudgeRequest {
     pub(crate) agent: AgentPlan,
     pub(crate) config: AgentsConfig,
     pub(crate) run: String,
     pub(crate) stage: String,
     pub(crate) iteration: u32,
-    /// What the worker was asked, what it answered, and what earlier iterations said.
+    /// The worker's prompt and answer, and the summaries of earlier iterations.
     pub(crate) asked: String,
     pub(crate) answer: String,
     pub(crate) earlier: String,
-    /// The directory of the attempt that is judged; the judge's is beside it.
+    /// The directory of the attempt that is judged; that of the judge is beside it.
     pub(crate) judged: PathBuf,
     pub(crate) program: PathBuf,
     pub(crate) limit: Duration,
     pub(crate) grace: Duration,
 }
 
-/// The judge of this number of an attempt; they are asked one after the other.
+/// The attempt of the nth judge; judges are asked one after the other.
 pub(super) fn beside(judged: &Path, number: u32) -> Attempt {
     let mut directory = judged.as_os_str().to_owned();
     directory.push(format!("-judge-{number}"));
     Attempt::in_directory(directory.into())
 }
 
-/// What came of one judge.
-enum Told {
-    Finding(Finding),
-    /// It was lost under our eyes, so another one may be asked.
+enum JudgeOutcome {
+    Verdict(CheckResult),
+    /// This engine started it, and it ended without a verdict.
     Lost,
-    /// An earlier engine lost or stopped it. That is over and says nothing about the next one.
-    Earlier,
+    /// An earlier engine started it, and it ended without a verdict. It does not count against the maximum.
+    LostEarlier,
 }
 
-pub(super) fn ask(request: &Request, here: &Surroundings) -> Finding {
-    let mut tries = 0;
+pub(super) fn ask(request: &JudgeRequest, context: &CheckContext) -> CheckResult {
+    let mut lost = 0;
     for number in 1.. {
-        match try_once(request, here, &beside(&request.judged, number)) {
-            Ok(Told::Finding(finding)) => return finding,
-            Ok(Told::Lost) => tries += 1,
-            Ok(Told::Earlier) => {}
-            Err(error) => return (None, format!("the judge cannot be asked: {error}")),
+        match ask_one(request, context, &beside(&request.judged, number)) {
+            Ok(JudgeOutcome::Verdict(verdict)) => return verdict,
+            Ok(JudgeOutcome::Lost) => lost += 1,
+            Ok(JudgeOutcome::LostEarlier) => {}
+            Err(error) => return (None, format!("cannot ask the judge: {error}")),
         }
-        if tries >= MOST_TRIES || here.watch.cancel.is_cancelled() {
+        if lost >= MOST_LOST || context.cancel.is_cancelled() {
             break;
         }
     }
-    (None, "the judge did not come to a verdict".to_owned())
+    (None, "the judge gave no verdict".to_owned())
 }
 
-fn try_once(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::io::Result<Told> {
-    let is_new = attempt.keeper()?.is_none();
+fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<JudgeOutcome> {
+    let is_new = attempt.supervisor()?.is_none();
     if is_new {
-        if attempt.directory().join(crate::shim::ABANDONED).exists() {
-            return Ok(Told::Earlier);
+        if attempt.directory().join(ABANDONED).exists() {
+            return Ok(JudgeOutcome::LostEarlier);
         }
-        start(request, here, attempt)?;
+        start(request, context, attempt)?;
     }
-    let without_verdict = || if is_new { Told::Lost } else { Told::Earlier };
-    let patience = patience(request.limit, request.grace);
+    let without_verdict = || if is_new { JudgeOutcome::Lost } else { JudgeOutcome::LostEarlier };
+    let deadline = supervisor_deadline(request.limit, request.grace);
     let exit = loop {
-        match attempt.look()? {
-            Sighting::Ended(exit) if exit.stopped => return Ok(without_verdict()),
-            Sighting::Ended(exit) => break exit,
-            Sighting::Gone | Sighting::NeverBegan => return Ok(without_verdict()),
-            Sighting::Kept | Sighting::Orphaned { .. } if here.watch.cancel.is_cancelled() => {
+        match attempt.inspect()? {
+            AttemptState::Ended(exit) if exit.stopped => return Ok(without_verdict()),
+            AttemptState::Ended(exit) => break exit,
+            AttemptState::Gone | AttemptState::NeverStarted => return Ok(without_verdict()),
+            AttemptState::Supervised | AttemptState::Orphaned { .. } if context.cancel.is_cancelled() => {
                 attempt.stop(request.grace)?;
-                return Ok(Told::Finding((None, "the judge was stopped".to_owned())));
+                return Ok(JudgeOutcome::Verdict((None, "the judge was stopped".to_owned())));
             }
-            Sighting::Orphaned { .. } => {
+            AttemptState::Orphaned { .. } => {
                 attempt.stop(request.grace)?;
                 return Ok(without_verdict());
             }
-            Sighting::Kept if patience.is_some_and(|until| Instant::now() >= until) => attempt.kill()?,
-            Sighting::Kept => std::thread::sleep(Duration::from_millis(50)),
+            AttemptState::Supervised if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                attempt.kill()?
+            }
+            AttemptState::Supervised => std::thread::sleep(Duration::from_millis(50)),
         }
     };
-    let report = agent::report(&Ended {
+    let report = agent::report(&EndedAttempt {
         agent: &request.agent,
         markers: &[],
         attempt,
@@ -105,8 +105,8 @@ fn try_once(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::i
         tree: None,
         now: clock::now(),
     });
-    attempt.tidy(&agent::PRIVATE_FILES);
-    Ok(Told::Finding(match report.outcome {
+    attempt.remove_files(&agent::PRIVATE_FILES);
+    Ok(JudgeOutcome::Verdict(match report.outcome {
         Outcome::Failed(failure) => (None, format!("the judge failed: {}", failure.message)),
         Outcome::Succeeded(success) => {
             let verdict = result::verdict(&attempt.result(), &report.text);
@@ -117,11 +117,11 @@ fn try_once(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::i
     }))
 }
 
-fn start(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::io::Result<()> {
+fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<()> {
     let file = attempt.result().display().to_string();
     let text =
         prompt::judge(&request.asked, &request.answer, &request.earlier, &file).map_err(std::io::Error::other)?;
-    let call = Call {
+    let call = AgentCall {
         agent: &request.agent,
         run: &request.run,
         stage: &request.stage,
@@ -130,24 +130,21 @@ fn start(request: &Request, here: &Surroundings, attempt: &Attempt) -> std::io::
         asks_for_result: false,
         wants_vote: false,
         promises: &[],
-        directory: &here.directory,
+        directory: &context.directory,
         attempt,
         config: &request.config,
     };
     let invoked = agent::invocation(&call).map_err(std::io::Error::other)?;
-    let spec = Spec::of(&invoked, &here.directory, request.limit, request.grace, 0);
+    let spec = invoked.spec(&context.directory, request.limit, request.grace, 0);
     attempt.prepare(&spec, &invoked.prompt, &invoked.files)?;
-    let mut keeper = attempt.start(&request.program)?;
-    // It holds its lock before it writes who it is; only then it is safe to look.
-    loop {
-        if attempt.keeper()?.is_some() {
-            break;
-        }
-        if keeper.try_wait()?.is_some() {
+    let mut supervisor = attempt.start(&request.program)?;
+    // To inspect the attempt before its supervisor holds the lock would abandon it.
+    while attempt.supervisor()?.is_none() {
+        if supervisor.try_wait()?.is_some() {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    std::thread::spawn(move || keeper.wait());
+    std::thread::spawn(move || supervisor.wait());
     Ok(())
 }

@@ -6,11 +6,12 @@ use std::path::Path;
 use super::checklist::{Boxes, count};
 use super::*;
 
-fn here(directory: &Path) -> Surroundings {
-    Surroundings {
+fn here(directory: &Path) -> CheckContext {
+    CheckContext {
         directory: directory.to_owned(),
         limit: Duration::from_mins(1),
-        watch: Watch::default(),
+        cancel: Cancel::default(),
+        mark: None,
         judge: None,
         evidence: directory.join("evidence.json"),
     }
@@ -31,7 +32,7 @@ fn commands_hold_when_they_exit_with_0() {
     assert!(!directory.path().join("never").exists());
     assert_eq!(verify(&[]).holds, Some(false));
     assert_eq!(look(Check::Judge).holds, None);
-    let slow = Surroundings { limit: Duration::from_millis(50), ..here(directory.path()) };
+    let slow = CheckContext { limit: Duration::from_millis(50), ..here(directory.path()) };
     assert_eq!(carry_out(&Check::Command("sleep 60".into()), &slow).holds, None);
     let gone = here(&directory.path().join("gone"));
     assert_eq!(carry_out(&Check::Command("true".into()), &gone).holds, None);
@@ -58,7 +59,7 @@ fn a_checklist_holds_when_no_box_is_open() {
 }
 
 #[test]
-fn a_checklist_that_is_not_a_regular_file_is_unknown() {
+fn a_checklist_that_is_no_plain_file_is_unknown_at_once() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe.md");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
@@ -67,13 +68,13 @@ fn a_checklist_that_is_not_a_regular_file_is_unknown() {
     for (file, about) in [("pipe.md", "is not a file"), ("endless.md", "is not a file"), ("huge.md", "is too large")] {
         let found = carry_out(&Check::Checklist(file.into()), &here(directory.path()));
         let path = directory.path().join(file);
-        let detail = format!("the checklist cannot be read: `{}` {about}", path.display());
+        let detail = format!("cannot read the checklist: `{}` {about}", path.display());
         assert_eq!((found.holds, found.detail), (None, detail));
     }
 }
 
-/// A `bd` that answers from two files; called by path, because tests share their environment.
-fn asked(ready: &str, list: &str, code: i32) -> Finding {
+/// A `bd` that answers from two files; it is found by its path, since tests share their environment.
+fn asked(ready: &str, list: &str, code: i32) -> CheckResult {
     let directory = tempfile::tempdir().unwrap();
     let script = format!(
         "#!/bin/sh\n[ \"$2 $3 $4\" = '--json --label loop/x' ] || exit 9\ncase $1 in ready) echo '{ready}';; list) echo '{list}';; esac\necho oops >&2\nexit {code}\n"
@@ -96,5 +97,5 @@ fn beads_are_empty_when_none_is_ready_or_in_progress() {
     assert!(holds.is_none() && detail.ends_with("failed: oops"), "{detail}");
     assert_eq!(asked("not json", "[]", 0).0, None);
     let missing = beads::are_empty_by("steadfast-no-bd", "x", &here(Path::new("/")));
-    assert_eq!(missing, (None, "`bd` is not installed: beads cannot be counted".into()));
+    assert_eq!(missing, (None, "cannot count beads: `bd` is not installed".into()));
 }

@@ -1,4 +1,4 @@
-//! What the prompt of an iteration is filled in with: its number, its files, its item, and what earlier stages left.
+//! The variables of an iteration's prompt: its number, its files, its item, and the outputs of earlier stages.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,28 +7,27 @@ use steadfast_model::run::template::Variables;
 use steadfast_model::run::{AttemptId, StagePlan};
 use steadfast_model::text;
 
-use super::{Dispatcher, KeptOutput};
+use super::Dispatcher;
 use crate::attempt::Attempt;
+use crate::observer::{KEPT_OUTPUT_BYTES, KeptOutput};
 use crate::worktree;
 
 /// The most text of one output, and of all outputs of a stage together.
-const LONGEST_OUTPUT: usize = 100_000;
-const LONGEST_INPUT: usize = 400_000;
-/// The most bytes of an output that are read: as many characters as prompts show, however wide.
-pub(crate) const MOST_READ: u64 = 400_000;
-/// The most iterations of a stage whose outputs are looked at.
+const OUTPUT_CHARS: usize = 100_000;
+const INPUT_CHARS: usize = 400_000;
+/// How many iterations of a stage are shown, the newest.
 const MOST_ITERATIONS: usize = 200;
 
-impl Dispatcher<'_> {
+impl Dispatcher<'_, '_> {
     pub(super) fn variables(&mut self, stage: &StagePlan, id: AttemptId, attempt: &Attempt) -> Variables {
-        let places = self.observer.places(&self.plan, &self.run, id);
+        let values = self.observers.prompt_values(&self.plan, &self.run, id);
         let shown = |path: Option<&Path>| path.map(|path| path.display().to_string()).unwrap_or_default();
-        let at = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
+        let index = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
         let kept = self.outputs_before(stage, id.stage);
         let named_inputs: BTreeMap<String, String> =
-            kept.iter().map(|(name, outputs)| (name.clone(), together(outputs, LONGEST_INPUT))).collect();
+            kept.iter().map(|(name, outputs)| (name.clone(), together(outputs, INPUT_CHARS))).collect();
         let inputs = if id.stage <= 1 {
-            text::cut(places.inputs.trim_end(), LONGEST_INPUT)
+            text::cut(values.inputs.trim_end(), INPUT_CHARS)
         } else if stage.inputs.is_empty() {
             let before = id.stage.checked_sub(1).and_then(|before| self.plan.stage(before));
             let before: Vec<String> = before.map(|before| before.name.clone()).into_iter().collect();
@@ -39,14 +38,14 @@ impl Dispatcher<'_> {
         Variables {
             session: self.plan.name.clone(),
             iteration: id.iteration,
-            perspective: stage.perspectives.get(at).cloned().unwrap_or_default(),
-            output: shown(places.output.as_deref()),
-            progress: shown(places.progress.as_deref()),
+            perspective: stage.perspectives.get(index).cloned().unwrap_or_default(),
+            output: shown(values.output.as_deref()),
+            progress: shown(values.progress.as_deref()),
             inputs,
             named_inputs,
-            item: stage.items.get(at).cloned().unwrap_or_default(),
+            item: stage.items.get(index).cloned().unwrap_or_default(),
             result: attempt.result().display().to_string(),
-            objective: places.objective,
+            objective: values.objective,
         }
     }
 
@@ -62,23 +61,23 @@ impl Dispatcher<'_> {
             let rows = match rows {
                 Ok(rows) => rows,
                 Err(error) => {
-                    self.note(&format!("the outputs of stage {} cannot be read: {error}", earlier.name));
+                    self.note(&format!("cannot read the outputs of stage {}: {error}", earlier.name));
                     continue;
                 }
             };
             let left_out = rows.first().map_or(0, |row| row.id.iteration.saturating_sub(1));
-            // Of who worked on a branch and said nothing, the branch is told all the same.
-            let nothing = || earlier.parallel.then(KeptOutput::nothing);
+            // Report the branch even when its agent printed nothing.
+            let missing = || earlier.parallel.then(KeptOutput::missing);
             let outputs = rows
                 .iter()
-                .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(nothing)?)))
+                .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(missing)?)))
                 .collect();
             inputs.insert(earlier.name.clone(), Outputs { left_out, outputs });
         }
         inputs
     }
 
-    /// What an output is called where there are several: also on which branch the work of that iteration is.
+    /// The heading of an output among several; it names the branch of the iteration.
     fn heading(&self, stage: &StagePlan, id: AttemptId) -> String {
         let name = format!("{} {}", stage.name, id.iteration);
         let kept = worktree::kept(&self.engine.home, &self.run_id, id, true).filter(|_| stage.parallel);
@@ -86,26 +85,26 @@ impl Dispatcher<'_> {
     }
 
     fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {
-        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer(), MOST_READ);
-        self.observer.output(&self.plan, &self.run, id).or_else(own)
+        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer(), KEPT_OUTPUT_BYTES);
+        self.observers.output(&self.plan, &self.run, id).or_else(own)
     }
 }
 
-/// Whether a prompt is filled in with the outputs of an earlier stage; `inputs` are those that its stage names.
+/// Whether a prompt shows the outputs of an earlier stage; `inputs` are the stages that its own stage names.
 fn asks_for(prompt: &str, inputs: &[String], earlier: &str, is_last_before: bool) -> bool {
     let is_input = if inputs.is_empty() { is_last_before } else { inputs.iter().any(|name| name == earlier) };
     (is_input && prompt.contains("${INPUTS}")) || prompt.contains(&format!("${{INPUTS.{earlier}}}"))
 }
 
-/// An output and what it is called where there are several.
-type Named = (String, KeptOutput);
+/// An output and its heading.
+type NamedOutput = (String, KeptOutput);
 
 /// The outputs of one stage, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Outputs {
-    /// How many older iterations there are.
+    /// How many older iterations are not included.
     left_out: u32,
-    outputs: Vec<Named>,
+    outputs: Vec<NamedOutput>,
 }
 
 impl Outputs {
@@ -115,7 +114,7 @@ impl Outputs {
     }
 }
 
-/// The outputs of the stages that a stage asks for.
+/// The outputs of the stages that a stage asks for, in one text.
 fn chosen(names: &[String], kept: &BTreeMap<String, Outputs>, latest: bool) -> String {
     let select = |outputs: &Outputs| if latest { outputs.latest() } else { outputs.clone() };
     let found: Vec<(&str, Outputs)> =
@@ -123,20 +122,20 @@ fn chosen(names: &[String], kept: &BTreeMap<String, Outputs>, latest: bool) -> S
     let each = |most: usize| -> Vec<(&str, String)> {
         found.iter().map(|(name, outputs)| (*name, together(outputs, most))).collect()
     };
-    let mut parts = each(LONGEST_INPUT);
-    if parts.iter().map(|(_, text)| text.chars().count()).sum::<usize>() > LONGEST_INPUT {
-        parts = each(LONGEST_INPUT / found.len().max(1));
+    let mut parts = each(INPUT_CHARS);
+    if parts.iter().map(|(_, text)| text.chars().count()).sum::<usize>() > INPUT_CHARS {
+        parts = each(INPUT_CHARS / found.len().max(1));
     }
     under_names(&parts)
 }
 
-/// The outputs of one stage in at most about `most` characters. If that is not enough for all, each gets its share.
+/// The outputs of one stage in about `most` characters. If they do not fit, each gets an equal share.
 fn together(stage: &Outputs, most: usize) -> String {
     let Outputs { left_out, outputs } = stage;
-    let wanted = outputs.iter().map(|(_, output)| output.text.chars().count().min(LONGEST_OUTPUT)).sum::<usize>();
-    let share = if wanted <= most { LONGEST_OUTPUT } else { most / outputs.len().max(1) };
+    let wanted = outputs.iter().map(|(_, output)| output.text.chars().count().min(OUTPUT_CHARS)).sum::<usize>();
+    let share = if wanted <= most { OUTPUT_CHARS } else { most / outputs.len().max(1) };
     let parts: Vec<(&str, String)> =
-        outputs.iter().map(|(name, output)| (name.as_str(), shortened(output, share.min(LONGEST_OUTPUT)))).collect();
+        outputs.iter().map(|(name, output)| (name.as_str(), shortened(output, share.min(OUTPUT_CHARS)))).collect();
     let text = under_names(&parts);
     if *left_out == 0 {
         return text;
@@ -144,13 +143,13 @@ fn together(stage: &Outputs, most: usize) -> String {
     let beside = outputs.first().and_then(|(_, output)| output.file.parent());
     let place = beside.map(|folder| format!("; the others are in {}", folder.display())).unwrap_or_default();
     format!(
-        "[left out: the outputs of iterations 1 to {left_out}, for only the newest {MOST_ITERATIONS} are given{place}]\n\n{text}"
+        "[left out: the outputs of iterations 1 to {left_out}; only the newest {MOST_ITERATIONS} are shown{place}]\n\n{text}"
     )
 }
 
-/// An output with at most `most` characters. One that is cut says so, and where the whole of it is.
+/// An output with at most `most` characters. One that is cut ends with a note that names its file.
 fn shortened(output: &KeptOutput, most: usize) -> String {
-    let is_whole = output.text.chars().count() <= most && output.bytes <= MOST_READ;
+    let is_whole = output.text.chars().count() <= most && output.bytes <= KEPT_OUTPUT_BYTES;
     if is_whole {
         return output.text.clone();
     }
@@ -172,11 +171,11 @@ fn under_names(parts: &[(&str, String)]) -> String {
 mod tests {
     use super::*;
 
-    fn named(name: &str, text: &str, bytes: u64) -> Named {
+    fn named(name: &str, text: &str, bytes: u64) -> NamedOutput {
         (name.into(), KeptOutput { text: text.into(), file: format!("/p/{name}.md").into(), bytes })
     }
 
-    fn all(outputs: &[Named]) -> Outputs {
+    fn all(outputs: &[NamedOutput]) -> Outputs {
         Outputs { left_out: 0, outputs: outputs.to_vec() }
     }
 
@@ -195,9 +194,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_told() {
+    fn outputs_that_are_left_out_are_mentioned() {
         let some = Outputs { left_out: 5, outputs: vec![named("plan 6", "a", 1), named("plan 7", "b", 1)] };
-        let expected = "[left out: the outputs of iterations 1 to 5, for only the newest 200 are given; the others are in \
+        let expected = "[left out: the outputs of iterations 1 to 5; only the newest 200 are shown; the others are in \
                         /p]\n\n## plan 6\n\na\n\n## plan 7\n\nb";
         assert_eq!(together(&some, 100), expected);
         assert_eq!(together(&some.latest(), 100), "b");
@@ -207,8 +206,8 @@ mod tests {
     fn only_outputs_that_a_prompt_asks_for_are_read() {
         let earlier = ["plan", "build", "test"];
         for (prompt, inputs, expected) in [
-            ("Go on.", &[][..], &[][..]),
-            ("Go on.", &["plan"], &[]),
+            ("Continue.", &[][..], &[][..]),
+            ("Continue.", &["plan"], &[]),
             ("With ${INPUTS}", &[], &["test"]),
             ("With ${INPUTS}", &["plan", "build"], &["plan", "build"]),
             ("With ${INPUTS.plan}", &[], &["plan"]),
@@ -224,18 +223,18 @@ mod tests {
 
     #[test]
     fn an_output_that_is_cut_names_its_file_and_size() {
-        let long = "ü".repeat(LONGEST_OUTPUT + 1);
-        let cut = together(&all(&[named("a", &long, 200_002)]), LONGEST_INPUT);
+        let long = "ü".repeat(OUTPUT_CHARS + 1);
+        let cut = together(&all(&[named("a", &long, 200_002)]), INPUT_CHARS);
         assert!(cut.ends_with("ü…\n\n[cut here: the whole output is in /p/a.md (200,002 bytes)]"));
-        assert_eq!(cut.chars().filter(|c| *c == 'ü').count(), LONGEST_OUTPUT - 1);
-        // Where all of them do not fit, each has its share and its word.
+        assert_eq!(cut.chars().filter(|c| *c == 'ü').count(), OUTPUT_CHARS - 1);
+        // Outputs that do not fit together each get a share and a note.
         let two = all(&[named("a", "aaaaa", 5), named("b", "bbbbb", 5)]);
         let whole = |name: &str| format!("[cut here: the whole output is in /p/{name}.md (5 bytes)]");
         assert_eq!(together(&two, 8), format!("## a\n\naaa…\n\n{}\n\n## b\n\nbbb…\n\n{}", whole("a"), whole("b")));
-        let many: Vec<Named> = (0..9).map(|_| named("c", &"c".repeat(LONGEST_OUTPUT), 100_000)).collect();
+        let many: Vec<NamedOutput> = (0..9).map(|_| named("c", &"c".repeat(OUTPUT_CHARS), 100_000)).collect();
         let kept = BTreeMap::from([("x".to_owned(), all(&many)), ("y".to_owned(), all(&many))]);
         let text = chosen(&["x".to_owned(), "y".to_owned()], &kept, false);
         assert_eq!(text.matches("[cut here: the whole output is in /p/c.md (100,000 bytes)]").count(), 18);
-        assert!(text.chars().filter(|c| *c == 'c').count() < LONGEST_INPUT + 1_000);
+        assert!(text.chars().filter(|c| *c == 'c').count() < INPUT_CHARS + 1_000);
     }
 }

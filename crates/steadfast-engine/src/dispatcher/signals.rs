@@ -1,20 +1,20 @@
-//! Signals as news. What whoever started us wants to be ignored (`nohup`, a shell's background job) stays ignored.
+//! Signals as messages. Signals that the parent set to be ignored (`nohup`, a background job) stay ignored.
 
 use std::sync::mpsc;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use super::News;
+use super::EngineMessage;
 
-pub(super) fn listen(sender: mpsc::Sender<News>) -> std::io::Result<Handle> {
+pub(super) fn listen(sender: mpsc::Sender<EngineMessage>) -> std::io::Result<Handle> {
     let ignored = ignored();
     let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0);
     let mut signals = Signals::new(wanted)?;
     let handle = signals.handle();
     std::thread::spawn(move || {
         for _ in signals.forever() {
-            if sender.send(News::Signal).is_err() {
+            if sender.send(EngineMessage::Signal).is_err() {
                 break;
             }
         }
@@ -22,7 +22,7 @@ pub(super) fn listen(sender: mpsc::Sender<News>) -> std::io::Result<Handle> {
     Ok(handle)
 }
 
-/// The signals that this process ignores, as the kernel's bits; where it does not tell, none.
+/// The signals that this process ignores, as a bit mask; 0 where the system does not report them.
 fn ignored() -> u64 {
     let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
     let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,9 +1,8 @@
-//! Starting an attempt. What the prompt is made of is collected where the run's state is; the rest (making the worktree,
-//! which may take git minutes, and starting the keeper) happens on the attempt's own thread, so that requests to stop
-//! and limits are seen meanwhile. The attempt is in the store long before: whoever finds it never begun gives it up, and
-//! a keeper that comes late starts nothing.
+//! Starting an attempt. The dispatcher's thread renders the prompt; the attempt's own thread creates the worktree, which
+//! may take git minutes, and starts the supervisor, so that requests to stop and limits are seen meanwhile. The attempt
+//! is saved before: an engine that finds it not started abandons it, and a supervisor that comes late starts nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,53 +13,36 @@ use steadfast_model::run::{AttemptId, FailureKind, Outcome, StagePlan, template}
 use steadfast_system::config::AgentsConfig;
 use steadfast_system::paths;
 
-use super::workers::Follower;
+use super::threads::AttemptThread;
 use super::{Dispatcher, cannot_start, without_agent};
-use crate::agent::{self, Call};
+use crate::agent::{self, AgentCall};
+use crate::crash;
 use crate::process::Cancel;
-use crate::shim::Spec;
 use crate::worktree::{Worktree, WorktreeError};
-use crate::{crash, durable};
-
-/// Where the run works, in its directory.
-const PLACE: &str = "place";
-
-/// Says before the first start that all iterations of the run work in one worktree. Nobody changes that half-way.
-pub(crate) fn choose_worktree(run: &Path) -> std::io::Result<()> {
-    durable::replace(&run.join(PLACE), b"worktree\n")
-}
-
-pub(super) fn in_worktree(run: &Path) -> std::io::Result<bool> {
-    match fs_err::read_to_string(run.join(PLACE)) {
-        Ok(text) => Ok(text.trim() == "worktree"),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
 
 /// Where an iteration works.
-pub(super) struct Place {
+pub(super) struct Workplace {
     project: PathBuf,
     worktree: Option<Worktree>,
-    /// Git does not like to be called twice at the same time in one repository.
+    /// Two git processes at the same time fail on each other's locks.
     git: Arc<Mutex<()>>,
 }
 
-impl Place {
-    /// The directory to work in, made if it is not there.
+impl Workplace {
+    /// The directory to work in, created if it does not exist.
     pub(super) fn enter(&self, cancel: &Cancel) -> Result<PathBuf, WorktreeError> {
         let Some(worktree) = &self.worktree else { return Ok(self.project.clone()) };
         let _one_at_a_time = self.git.lock();
         worktree.enter(cancel)
     }
 
-    /// The directory that was worked in, whether or not it is still there.
+    /// The directory that was worked in, whether or not it still exists.
     pub(super) fn inside(&self) -> Result<PathBuf, WorktreeError> {
         self.worktree.as_ref().map_or_else(|| Ok(self.project.clone()), Worktree::inside)
     }
 
-    /// Commits what the agent left uncommitted, where that is ours to do; a worktree of its own goes then, unless anything
-    /// would be lost with it. Returns what people should know.
+    /// Commits what the agent left uncommitted in a worktree. A worktree of its own is removed then, unless work would be
+    /// lost with it. Returns notes for the user.
     pub(super) fn keep(&self, message: &str, is_own: bool) -> Result<Vec<String>, (PathBuf, WorktreeError)> {
         let Some(worktree) = &self.worktree else { return Ok(Vec::new()) };
         let _one_at_a_time = self.git.lock();
@@ -69,45 +51,45 @@ impl Place {
     }
 }
 
-/// An attempt that is to be started once its place is there.
+/// What an attempt is started with once its workplace exists.
 pub(super) struct Launch {
     prompt: String,
     config: AgentsConfig,
     program: PathBuf,
-    /// What is left of the run's time, and since when it runs out.
+    /// What is left of the run's time at `prepared_at`.
     left: Option<Duration>,
-    asked: Instant,
+    prepared_at: Instant,
     ordinal: u32,
 }
 
-impl Dispatcher<'_> {
-    pub(super) fn place(&self, stage: &StagePlan, id: AttemptId) -> Place {
+impl Dispatcher<'_, '_> {
+    pub(super) fn workplace(&self, stage: &StagePlan, id: AttemptId) -> Workplace {
         let of_part = |part: &str| Worktree::new(&self.engine.home, &self.project, &self.run_id, &self.plan.name, part);
         let of_iteration = || of_part(&format!("{}-{}", id.stage, id.iteration));
         let worktree = match (stage.parallel, self.in_worktree) {
-            // What earlier stages did is there, and not in the project.
+            // The work of earlier stages is in the worktree of the run, not in the project.
             (true, true) => Some(of_iteration().starting_from(of_part("run"))),
             (true, false) => Some(of_iteration()),
             (false, true) => Some(of_part("run")),
             (false, false) => None,
         };
-        Place { project: self.project.clone(), worktree, git: self.git.clone() }
+        Workplace { project: self.project.clone(), worktree, git: self.git.clone() }
     }
 
     pub(super) fn try_start(&mut self, id: AttemptId) -> Result<(), String> {
         let plan = self.plan.clone();
         let stage = plan.stage(id.stage).ok_or("the plan has no such stage")?;
         let attempt = self.attempt(id);
-        // One that began already may have left its output.
-        if attempt.keeper().map_err(|error| error.to_string())?.is_none() {
-            self.observer.starting(&plan, &self.run, id)?;
+        // One that has started may have written its output.
+        if attempt.supervisor().map_err(|error| error.to_string())?.is_none() {
+            self.observers.starting(&plan, &self.run, id)?;
         }
         let variables = self.variables(stage, id, &attempt);
         let rendered = template::render(&stage.prompt, &variables);
         if !rendered.unknown.is_empty() {
             self.note(&format!("stage {}: unknown variables: {}", stage.name, rendered.unknown.join(", ")));
         }
-        // Attempts that begin at the same time are told apart by their directories.
+        // Before counting: attempts that start at the same time are counted by their directories.
         paths::create_private_dir(attempt.directory()).map_err(|error| error.to_string())?;
         let left = machine::time_left(&plan, &self.run, clock::now()).and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
@@ -115,20 +97,20 @@ impl Dispatcher<'_> {
             config: self.engine.config.agents.clone(),
             program: self.engine.program.clone(),
             left: left.map(Duration::from_millis),
-            asked: Instant::now(),
+            prepared_at: Instant::now(),
             ordinal: crash::ordinal(attempt.directory()),
         };
-        self.follow(id, Some(launch));
+        self.wait_for(id, Some(launch));
         Ok(())
     }
 }
 
-impl Follower {
-    /// Starts the keeper of the attempt; otherwise how it ended.
+impl AttemptThread {
+    /// Starts the supervisor of the attempt; otherwise returns the outcome.
     pub(super) fn start(&self, launch: &Launch) -> Result<Child, Outcome> {
-        let failed = |message: String| cannot_start(format!("the attempt cannot be started: {message}"));
-        let stopped = || without_agent(FailureKind::Stopped, "stopped before it began".to_owned());
-        let directory = match self.place.enter(&self.stopping) {
+        let failed = |message: String| cannot_start(format!("cannot start the attempt: {message}"));
+        let stopped = || without_agent(FailureKind::Stopped, "stopped before it started".to_owned());
+        let directory = match self.workplace.enter(&self.stopping) {
             Ok(directory) => directory,
             Err(WorktreeError::Ending) => return Err(stopped()),
             Err(error) => return Err(cannot_start(error.to_string())),
@@ -136,9 +118,9 @@ impl Follower {
         if self.stopping.is_cancelled() {
             return Err(stopped());
         }
-        self.keep_tree_before(&directory);
+        self.save_tree_before(&directory);
         let promises: Vec<String> = self.stage.completion.promises().map(str::to_owned).collect();
-        let invoked = agent::invocation(&Call {
+        let invoked = agent::invocation(&AgentCall {
             agent: &self.stage.agent,
             run: &self.run,
             stage: &self.stage.name,
@@ -152,18 +134,18 @@ impl Follower {
             config: &launch.config,
         })
         .map_err(|error| cannot_start(error.to_string()))?;
-        let left = launch.left.map_or(Duration::MAX, |left| left.saturating_sub(launch.asked.elapsed()));
-        let spec = Spec::of(&invoked, &directory, left.min(limit_of(&self.stage)), self.grace, launch.ordinal);
+        let left = launch.left.map_or(Duration::MAX, |left| left.saturating_sub(launch.prepared_at.elapsed()));
+        let spec = invoked.spec(&directory, left.min(limit_of(&self.stage)), self.grace, launch.ordinal);
         let prepared = self.attempt.prepare(&spec, &invoked.prompt, &invoked.files);
         prepared.map_err(|error| failed(error.to_string()))?;
         crash::point(crash::Point::Prepared);
-        let keeper = self.attempt.start(&launch.program).map_err(|error| failed(error.to_string()))?;
+        let supervisor = self.attempt.start(&launch.program).map_err(|error| failed(error.to_string()))?;
         crash::point(crash::Point::Started);
-        Ok(keeper)
+        Ok(supervisor)
     }
 }
 
-/// The time limit of an attempt; 0 stands for none.
+/// The time limit of an attempt; 0 means none.
 pub(super) fn limit_of(stage: &StagePlan) -> Duration {
     match u64::try_from(stage.timeout_ms) {
         Ok(0) | Err(_) => Duration::MAX,

@@ -16,6 +16,7 @@ use super::exchange::{self, Stamp};
 use super::layout::Layout;
 use super::place::Place;
 use crate::durable::{self, Readers, UNFINISHED};
+use crate::lock;
 
 pub(super) const CLAUDE: &str = ".claude";
 const LOCK: &str = ".steadfast.lock";
@@ -42,7 +43,7 @@ impl Lock {
         let file =
             fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?.into_parts().0;
         for _ in 0..LOCK_TRIES {
-            if durable::try_lock(&file)? {
+            if lock::try_lock(&file)? {
                 return Ok(Self { file });
             }
             std::thread::sleep(LOCK_PAUSE);

@@ -43,7 +43,8 @@ impl World {
         begun[0] = StageState { status: StageStatus::Running, started_at_ms: Some(START), ..StageState::default() };
         let pipeline_file = (kind == RunKind::Pipeline).then(|| format!("{title}.yaml"));
         let limits = RunLimits::default();
-        let plan = Plan { name: name.into(), kind, title: title.into(), pipeline_file, stages, limits };
+        let purpose = steadfast_model::run::RunPurpose::Definition;
+        let plan = Plan { name: name.into(), kind, title: title.into(), pipeline_file, stages, limits, purpose };
         let run = Run { stages: begun, ..machine::begin(&plan, START) };
         let (directory, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut store = Store::open(&home.path().join("goals.db")).unwrap();

@@ -132,6 +132,7 @@ fn every_key_of_a_loop_type_is_read() {
         pipeline_file: None,
         stages: vec![stage],
         limits,
+        purpose: RunPurpose::Definition,
     };
     assert_eq!(planned.plan, plan);
     assert_eq!(planned.warnings.len(), 1, "the judge is unused: {:?}", planned.warnings);

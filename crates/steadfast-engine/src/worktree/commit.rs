@@ -1,47 +1,49 @@
-//! Bringing what an agent left in its worktree to the branch. Everything that is not ignored is committed; what git
-//! cannot commit keeps nothing else out.
+//! Commits what an agent left in its worktree. Everything that is not ignored is committed; a file that git cannot add
+//! does not prevent the rest.
 
 use std::path::{Path, PathBuf};
 
 use super::Worktree;
-use super::git::{Guard, WorktreeError, git};
+use super::git::{Git, Guard, WorktreeError};
 
-/// What a commit brings back into the worktree (git puts changes aside for a merge) is committed as well.
+/// A commit can bring changes back that git had put aside for a merge; these are committed as well.
 const MOST_COMMITS: usize = 3;
 
 impl Worktree {
-    /// Brings everything that git commits to the branch.
+    /// Commits everything to the branch. Returns notes for the user.
     pub(super) fn keep(&self, guard: &Guard, message: &str) -> Result<Vec<String>, WorktreeError> {
         self.require_own(guard)?;
         let left_out = self.commit_all(guard, message)?;
         let former = self.follow_head(guard)?;
         let branch = self.chosen()?.unwrap_or_default();
-        let left_out = left_out.map(|error| format!("not everything is committed: {error}"));
+        let left_out = left_out.map(|error| format!("some files are not committed: {error}"));
         let former = former.map(|former| {
-            format!("the agent ended beside its branch {branch}: that is its work now, {former} was it before")
+            format!(
+                "the agent left its branch {branch}, which was moved to its last commit; the former one is on {former}"
+            )
         });
         Ok([left_out, former].into_iter().flatten().collect())
     }
 
-    /// Git would look further up, and find a repository that is none of our business.
+    /// Fails unless this is a worktree of the project. Git would look further up and find another repository.
     pub(super) fn require_own(&self, guard: &Guard) -> Result<(), WorktreeError> {
         let broken = || WorktreeError::Broken(self.path.clone());
         if !self.path.is_dir() {
             return Err(broken());
         }
         if !self.path.join(".git").exists() {
-            // It fails on others that it cannot mend. Whether ours has its file again is what counts.
-            let _ = git(Some(guard), &self.project, "worktree repair", &["worktree", "repair"]);
+            // It also fails for other worktrees that it cannot repair, so only the result for ours counts.
+            let _ = Git::locked(guard, &self.project).text(&["worktree", "repair"]);
         }
         let shared = |place: &Path| -> Result<PathBuf, WorktreeError> {
-            let directory = git(Some(guard), place, "rev-parse", &["rev-parse", "--git-common-dir"])?;
+            let directory = Git::locked(guard, place).text(&["rev-parse", "--git-common-dir"])?;
             Ok(fs_err::canonicalize(place.join(directory))?)
         };
         let is_own = self.path.join(".git").is_file() && shared(&self.path).ok() == Some(shared(&self.project)?);
         if is_own { Ok(()) } else { Err(broken()) }
     }
 
-    /// Commits what can be, and says why anything is left out.
+    /// Commits what git can add; returns the error for the rest.
     pub(super) fn commit_all(&self, guard: &Guard, message: &str) -> Result<Option<WorktreeError>, WorktreeError> {
         let mut left_out = None;
         for _ in 0..MOST_COMMITS {
@@ -49,29 +51,29 @@ impl Worktree {
                 break;
             }
             let add = ["-c", "core.safecrlf=false", "add", "--all"];
-            left_out = self.git_despite_locks(guard, &self.path, "add", &add).err();
+            left_out = self.git_despite_locks(guard, &self.path, &add).err();
             if left_out.is_some() {
-                // What cannot be read keeps nothing else out.
-                let _ = git(Some(guard), &self.path, "add", &[&add[..], &["--ignore-errors"]].concat());
+                // Add the files that can be read.
+                let _ = Git::locked(guard, &self.path).text(&[&add[..], &["--ignore-errors"]].concat());
             }
             let staged = ["diff", "--cached", "--quiet", "--ignore-submodules=none"];
-            if git(Some(guard), &self.path, "diff", &staged).is_ok() {
+            if Git::locked(guard, &self.path).text(&staged).is_ok() {
                 break;
             }
-            // The commit keeps work safe; whether it is good is not for the project's hooks to say here.
+            // The commit keeps work safe, so the project's hooks must not reject it.
             let commit = ["commit", "--no-verify", "--quiet", "-m", message];
-            self.git_despite_locks(guard, &self.path, "commit", &commit).or_else(|_| {
-                let nobody =
+            self.git_despite_locks(guard, &self.path, &commit).or_else(|_| {
+                let identity =
                     ["-c", "user.name=Steadfast", "-c", "user.email=steadfast@localhost", "-c", "commit.gpgsign=false"];
-                self.git_despite_locks(guard, &self.path, "commit", &[&nobody[..], &commit].concat())
+                self.git_despite_locks(guard, &self.path, &[&identity[..], &commit].concat())
             })?;
         }
         Ok(left_out)
     }
 
-    /// Everything that is not committed and not ignored, whatever the user's settings hide.
+    /// Everything that is not committed and not ignored, whatever the user's settings say.
     pub(super) fn status(&self, guard: &Guard) -> Result<String, WorktreeError> {
         let status = ["status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none"];
-        git(Some(guard), &self.path, "status", &status)
+        Git::locked(guard, &self.path).text(&status)
     }
 }

@@ -1,34 +1,36 @@
-//! Calls of git for worktrees: which settings they have, whose lock they hold, and what is told of those that fail.
-//! The project's hooks have no say in what keeps work safe, and nothing goes on in the background.
+//! Calls of git for worktrees: their settings, the lock they hold, and their error messages. The project's hooks cannot
+//! prevent a commit that keeps work safe, and git leaves nothing running in the background.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use steadfast_system::env_vars;
 
 use super::Worktree;
-use crate::process::{self, Cancel, Watch};
+use crate::lock::WorktreeLock;
+use crate::process::{Cancel, LimitedCommand};
 
 pub(super) const GIT_LIMIT: Duration = Duration::from_mins(2);
-/// Of what git prints.
 const MOST_OUTPUT: u64 = 1 << 20;
+/// Nothing runs in the background, and repositories in the worktree cannot name a program to run.
+const SETTINGS: [&str; 6] = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsmonitor=false"];
+const WITHOUT_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
-    #[error("{0} is not in a git repository with a commit, so no worktree can be made of it")]
+    #[error("{0} is not in a git repository with a commit, which worktrees need")]
     NoRepository(PathBuf),
-    #[error("git cannot be run, and worktrees need it: {0}")]
+    #[error("cannot run git, which worktrees need: {0}")]
     NoGit(std::io::Error),
     #[error("git {what} failed: {message}")]
-    Git { what: &'static str, message: String },
-    #[error("no name is free for the branch {0}")]
+    Git { what: String, message: String },
+    #[error("no free name for the branch {0}")]
     Taken(String),
-    #[error("a git of an earlier engine still works on {0}")]
+    #[error("a git process from an earlier run is still using {0}")]
     Busy(PathBuf),
-    #[error("{0} is not a worktree of git any more")]
+    #[error("{0} is no longer a git worktree")]
     Broken(PathBuf),
-    #[error("the run is being ended")]
+    #[error("the run is stopping")]
     Ending,
     #[error(transparent)]
     Io(#[from] std::io::Error),
@@ -38,104 +40,109 @@ impl WorktreeError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoRepository(_) => {
-                "run `git init` and make a first commit, or do without --worktree and parallel stages"
+                "run `git init` and make a first commit, or use no --worktree and no parallel stages"
             }
             Self::NoGit(_) => "install git, or add its directory to PATH",
             Self::Git { message, .. } if message.contains("dubious ownership") => {
-                "`git config --global --add safe.directory DIR` with that directory, or change its owner"
+                "run `git config --global --add safe.directory DIR` with that directory, or change its owner"
             }
-            Self::Git { .. } => "look at `git worktree list` and `git branch --list 'steadfast*'`",
-            Self::Taken(_) => "rename or delete branches that begin with `steadfast`, or give the run another name",
-            Self::Busy(_) => "wait for it to end, then go on with `resume`",
-            Self::Broken(_) => "save what you need of it, remove it, then go on with `resume`",
-            Self::Ending => "go on with `resume`",
-            Self::Io(_) => "check the rights on the directory",
+            Self::Git { .. } => "check `git worktree list` and `git branch --list 'steadfast*'`",
+            Self::Taken(_) => "rename or delete branches that start with `steadfast`, or choose another run name",
+            Self::Busy(_) => "wait for it to end, then run `resume`",
+            Self::Broken(_) => "save what you need from it, remove it, then run `resume`",
+            Self::Ending => "continue it with `resume`",
+            Self::Io(_) => "check the permissions of the directory",
         }
     }
 
-    /// What it means when the project itself cannot be asked.
+    /// Names the reason why git failed in the project itself.
     pub(super) fn of_project(self, project: &Path) -> Self {
-        let is_none = |message: &str| {
+        let has_no_commit = |message: &str| {
             ["not a git repository (or any", "ambiguous argument 'HEAD'", "Needed a single revision"]
                 .iter()
-                .any(|words| message.contains(words))
+                .any(|text| message.contains(text))
         };
         match self {
-            Self::Git { message, .. } if is_none(&message) => Self::NoRepository(project.to_owned()),
+            Self::Git { message, .. } if has_no_commit(&message) => Self::NoRepository(project.to_owned()),
             Self::Io(error) if error.kind() == std::io::ErrorKind::NotFound && project.is_dir() => Self::NoGit(error),
             other => other,
         }
     }
 }
 
-/// Held while git works on the worktrees of a run. Git holds it too, as its stdin: when we are killed and git is not,
-/// whoever comes next waits for it.
+/// The right to run git on the worktrees of a run.
+#[derive(Debug)]
 pub(super) struct Guard {
-    pub(super) file: std::fs::File,
-    /// Ends git when it is set: nobody needs what it makes any more.
+    pub(super) lock: WorktreeLock,
+    /// Ends git when it is set.
     pub(super) cancel: Cancel,
 }
 
-/// Runs git without the project's hooks, and says what it printed.
-pub(super) fn git(
-    guard: Option<&Guard>,
-    directory: &Path,
-    what: &'static str,
-    arguments: &[&str],
-) -> Result<String, WorktreeError> {
-    let printed = git_for(guard, directory, what, arguments, MOST_OUTPUT)?;
-    Ok(String::from_utf8_lossy(&printed).trim_end().to_owned())
+/// A call of git in a directory, without the project's hooks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Git<'a> {
+    directory: &'a Path,
+    guard: Option<&'a Guard>,
+    with_hooks: bool,
 }
 
-/// The same, for names that may be anything and for more of it.
-pub(super) fn git_for(
-    guard: Option<&Guard>,
-    directory: &Path,
-    what: &'static str,
-    arguments: &[&str],
-    most: u64,
-) -> Result<Vec<u8>, WorktreeError> {
-    let arguments = [&["-c", "core.hooksPath=/dev/null"], arguments].concat();
-    call(guard, directory, what, &arguments, most)
-}
-
-/// Runs git with the project's hooks: some prepare new worktrees.
-pub(super) fn git_with_hooks(
-    guard: &Guard,
-    directory: &Path,
-    what: &'static str,
-    arguments: &[&str],
-) -> Result<(), WorktreeError> {
-    call(Some(guard), directory, what, arguments, MOST_OUTPUT).map(drop)
-}
-
-fn call(
-    guard: Option<&Guard>,
-    directory: &Path,
-    what: &'static str,
-    arguments: &[&str],
-    most: u64,
-) -> Result<Vec<u8>, WorktreeError> {
-    // Nothing of it goes on in the background once it has ended, and repositories in the worktree name no program.
-    let settings = ["-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsmonitor=false"];
-    let argv = [&["git"], &settings[..], arguments].concat();
-    let (stdin, cancel) = match guard {
-        Some(guard) => (Stdio::from(guard.file.try_clone()?), guard.cancel.clone()),
-        None => (Stdio::null(), Cancel::default()),
-    };
-    let watch = Watch { cancel, mark: None };
-    // We read its messages.
-    let env = [(env_vars::LC_ALL, "C")];
-    let captured = process::capture_with(&watch, stdin, &env, &argv, directory, GIT_LIMIT, most)?;
-    if captured.exit_code == Some(0) {
-        return Ok(captured.stdout);
+impl<'a> Git<'a> {
+    /// A call that only reads.
+    pub(super) fn reading(directory: &'a Path) -> Self {
+        Self { directory, guard: None, with_hooks: false }
     }
-    let message = if captured.timed_out { "it took too long" } else { telling_line(&captured.stderr_tail) };
-    Err(WorktreeError::Git { what, message: message.to_owned() })
+
+    /// A call that holds the lock of the run's worktrees, even if this process is killed.
+    pub(super) fn locked(guard: &'a Guard, directory: &'a Path) -> Self {
+        Self { directory, guard: Some(guard), with_hooks: false }
+    }
+
+    /// Runs the project's hooks: some prepare new worktrees.
+    pub(super) fn with_hooks(self) -> Self {
+        Self { with_hooks: true, ..self }
+    }
+
+    /// What git prints, as text.
+    pub(super) fn text(self, arguments: &[&str]) -> Result<String, WorktreeError> {
+        let printed = self.bytes(arguments, MOST_OUTPUT)?;
+        Ok(String::from_utf8_lossy(&printed).trim_end().to_owned())
+    }
+
+    /// What git prints, up to `most` bytes, for names that may be no text.
+    pub(super) fn bytes(self, arguments: &[&str], most: u64) -> Result<Vec<u8>, WorktreeError> {
+        let mut command = LimitedCommand::new("git", self.directory, GIT_LIMIT).args(SETTINGS);
+        if !self.with_hooks {
+            command = command.args(WITHOUT_HOOKS);
+        }
+        if let Some(guard) = self.guard {
+            command = command.stdin(guard.lock.as_stdin()?).cancelled_by(&guard.cancel);
+        }
+        // The messages of git are read below, so they must be English.
+        let captured = command.args(arguments.iter().copied()).env(env_vars::LC_ALL, "C").capture(most)?;
+        if captured.exit_code == Some(0) {
+            return Ok(captured.stdout);
+        }
+        let message = if captured.timed_out { "time limit reached" } else { reason(&captured.stderr_tail) };
+        Err(WorktreeError::Git { what: subcommand(arguments), message: message.to_owned() })
+    }
 }
 
-/// The line that says why. Others around it are progress and advice.
-fn telling_line(errors: &str) -> &str {
+/// The name of a git command for error messages, such as `status` or `worktree add`.
+fn subcommand(arguments: &[&str]) -> String {
+    let mut words = arguments.iter().copied();
+    let mut name = words.next().unwrap_or_default();
+    // Skip settings: `-c NAME=VALUE`.
+    while name == "-c" {
+        name = words.nth(1).unwrap_or_default();
+    }
+    match words.next() {
+        Some(verb) if name == "worktree" => format!("{name} {verb}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// The line with the reason. Other lines are progress and advice.
+fn reason(errors: &str) -> &str {
     let lines = || errors.lines().map(str::trim).filter(|line| !line.is_empty());
     let is_lock = |line: &&str| line.contains(".lock'");
     let is_reason = |line: &&str| line.starts_with("error:") || line.starts_with("fatal:");
@@ -144,32 +151,31 @@ fn telling_line(errors: &str) -> &str {
 }
 
 impl Worktree {
-    /// A git that was killed leaves its locks. We hold the run's own, and no agent works here now: those of this
-    /// worktree and of its branch are nobody's.
+    /// Removes stale lock files of git and tries again. A killed git leaves them behind. This process holds the lock of
+    /// the run's worktrees and no agent works here now, so those of this worktree and of its branch are stale.
     pub(super) fn git_despite_locks(
         &self,
         guard: &Guard,
         directory: &Path,
-        what: &'static str,
         arguments: &[&str],
     ) -> Result<String, WorktreeError> {
-        let done = git(Some(guard), directory, what, arguments);
+        let done = Git::locked(guard, directory).text(arguments);
         if !matches!(&done, Err(WorktreeError::Git { message, .. }) if message.contains(".lock")) {
             return done;
         }
         let of_branch = format!("refs/heads/{}.lock", self.chosen()?.unwrap_or_default());
         let mut stale = vec![(&self.project, of_branch.as_str())];
-        // Elsewhere they would be those of a repository that is not ours.
+        // Without `.git`, they would be those of a repository further up.
         if self.path.join(".git").exists() {
             stale.extend([(&self.path, "index.lock"), (&self.path, "HEAD.lock")]);
         }
         for (place, name) in stale {
-            if let Ok(path) = git(Some(guard), place, "rev-parse", &["rev-parse", "--git-path", name]) {
-                // Usually only one of them is there.
+            if let Ok(path) = Git::locked(guard, place).text(&["rev-parse", "--git-path", name]) {
+                // Usually only one of them exists.
                 let _ = fs_err::remove_file(place.join(path));
             }
         }
-        git(Some(guard), directory, what, arguments)
+        Git::locked(guard, directory).text(arguments)
     }
 }
 
@@ -178,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_what_git_says_the_reason_is_told() {
+    fn an_error_message_has_the_reason_that_git_printed() {
         for (errors, expected) in [
             (
                 "Preparing worktree (new branch 'a')\nfatal: detected dubious ownership in repository at '/r'\n\
@@ -193,7 +199,20 @@ mod tests {
             ("the hook says no\n\n", "the hook says no"),
             ("", "no message"),
         ] {
-            assert_eq!(telling_line(errors), expected);
+            assert_eq!(reason(errors), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_message_names_the_git_command() {
+        for (arguments, expected) in [
+            (&["status", "--porcelain"][..], "status"),
+            (&["worktree", "add", "x"], "worktree add"),
+            (&["-c", "core.safecrlf=false", "add", "--all"], "add"),
+            (&["-c", "a=1", "-c", "b=2", "commit"], "commit"),
+            (&[], ""),
+        ] {
+            assert_eq!(subcommand(arguments), expected);
         }
     }
 }

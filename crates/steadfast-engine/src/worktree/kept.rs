@@ -1,5 +1,4 @@
-//! What is there of the worktrees of a run: the branches that hold its work, and those worktrees that nobody needs any
-//! more.
+//! The branches and worktrees that a run left behind, and the removal of those without unsaved work.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +9,11 @@ use crate::process::Cancel;
 
 /// Where the work of an iteration is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptWork {
     pub branch: String,
-    /// While it is there.
+    /// While it exists.
     pub worktree: Option<PathBuf>,
-    /// Why it is still there, if its work is done.
+    /// Why it was not removed when the iteration ended.
     pub stays: Option<String>,
 }
 
@@ -23,17 +22,17 @@ pub fn are_there(home: &Path, run_id: &str) -> bool {
     home.join("worktrees").join(run_id).is_dir()
 }
 
-/// The branch that an iteration worked on, if it was not in the project itself.
-pub fn kept(home: &Path, run_id: &str, id: AttemptId, is_parallel: bool) -> Option<Kept> {
+/// The branch that an iteration worked on, unless it worked in the project itself.
+pub fn kept(home: &Path, run_id: &str, id: AttemptId, is_parallel: bool) -> Option<KeptWork> {
     let part = if is_parallel { format!("{}-{}", id.stage, id.iteration) } else { "run".to_owned() };
     let worktree = Worktree::new(home, Path::new(""), run_id, "", &part);
     let branch = worktree.chosen().ok()??;
     let stays = fs_err::read_to_string(worktree.beside(STAYS)).ok();
-    Some(Kept { branch, worktree: worktree.path.is_dir().then_some(worktree.path), stays })
+    Some(KeptWork { branch, worktree: worktree.path.is_dir().then_some(worktree.path), stays })
 }
 
-/// Removes the worktrees of a run that is over and that lost nothing by it: all of their work is on branches, which
-/// stay. Returns them.
+/// Removes the worktrees of a run that has ended, if all of their work is on branches. The branches stay. Returns the
+/// removed worktrees.
 pub fn remove_clean(
     home: &Path,
     project: &Path,

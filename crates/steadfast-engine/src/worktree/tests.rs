@@ -4,9 +4,12 @@ mod heads;
 mod inner;
 mod names;
 
+use std::time::Duration;
+
 use steadfast_model::run::AttemptId;
 
 use super::*;
+use crate::process::LimitedCommand;
 
 /// A repository and a worktree of it.
 struct World {
@@ -38,7 +41,7 @@ impl World {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        git(None, &self.project(), "test", arguments).unwrap()
+        Git::reading(&self.project()).text(arguments).unwrap()
     }
 
     /// Our branches, each with the files that `main` does not have.
@@ -62,8 +65,7 @@ fn shell(directory: &Path, script: &str) {
     let script = format!(
         "set -e; export GIT_AUTHOR_NAME=A GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=A GIT_COMMITTER_EMAIL=a@b\n{script}"
     );
-    let limit = Duration::from_mins(1);
-    let outcome = crate::process::run(&["sh", "-c", &script], directory, limit).unwrap();
+    let outcome = LimitedCommand::shell(&script, directory, Duration::from_mins(1)).run().unwrap();
     assert_eq!(outcome.exit_code, Some(0), "{}", outcome.output_tail);
 }
 
@@ -80,7 +82,7 @@ fn repository() -> tempfile::TempDir {
         &["add", "-A"],
         &["commit", "-q", "-m", "first"],
     ] {
-        git(None, &project, "set up", arguments).unwrap();
+        Git::reading(&project).text(arguments).unwrap();
     }
     directory
 }
@@ -100,9 +102,9 @@ fn an_iteration_works_on_a_branch_that_stays() {
     worktree.leave("Work of iteration 1").unwrap();
     assert!(!inside.exists());
     assert_eq!(fs_err::read_to_string(project.join("part/a.txt")).unwrap(), "one\n");
-    let show = |what: &str| git(None, &project, "show", &["show", &format!("steadfast/fix/2-1:part/{what}")]).unwrap();
+    let show = |what: &str| Git::reading(&project).text(&["show", &format!("steadfast/fix/2-1:part/{what}")]).unwrap();
     assert_eq!((show("a.txt").as_str(), show("new.txt").as_str()), ("two", "new"));
-    let subject = git(None, &project, "log", &["log", "-1", "--format=%s", "steadfast/fix/2-1"]).unwrap();
+    let subject = Git::reading(&project).text(&["log", "-1", "--format=%s", "steadfast/fix/2-1"]).unwrap();
     assert_eq!(subject, "Work of iteration 1");
 }
 
@@ -116,7 +118,7 @@ fn a_later_run_of_the_same_name_gets_another_branch() {
         worktree.leave("nothing to commit").unwrap();
     }
     let branches =
-        git(None, &project, "branch", &["branch", "--list", "steadfast/*", "--format=%(refname:short)"]).unwrap();
+        Git::reading(&project).text(&["branch", "--list", "steadfast/*", "--format=%(refname:short)"]).unwrap();
     assert_eq!(branches.lines().collect::<Vec<_>>(), ["steadfast/fix/1-1", "steadfast/fix/1-1-bbbbbbbb"]);
 }
 
@@ -131,7 +133,7 @@ fn an_entry_half_written_by_a_killed_git_is_removed() {
     let gitdir = home.canonicalize().unwrap_or(home.clone()).join("worktrees/run-1/1-2/.git");
     fs_err::write(books.join("gitdir"), format!("{}\n", gitdir.display())).unwrap();
     fs_err::write(books.join("commondir"), "").unwrap();
-    let list = || git(None, &project, "list", &["worktree", "list"]);
+    let list = || Git::reading(&project).text(&["worktree", "list"]);
     list().unwrap_err();
     // Another worktree of the same run is created first.
     Worktree::new(&home, &project, "run-1", "fix", "1-1").enter(&Cancel::default()).unwrap();
@@ -164,10 +166,10 @@ fn a_half_created_or_half_removed_worktree_is_created_again() {
     forget(&worktree.beside(READY)).unwrap();
     fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
     worktree.leave("Work").unwrap();
-    let log = git(None, &project, "log", &["log", "--format=%s", "--name-status", "main..steadfast/fix/1-1"]).unwrap();
+    let log = Git::reading(&project).text(&["log", "--format=%s", "--name-status", "main..steadfast/fix/1-1"]).unwrap();
     assert_eq!(log, "Work\n\nA\tnew.txt");
-    assert_eq!(git(None, &project, "worktree list", &["worktree", "list"]).unwrap().lines().count(), 1);
-    // Entering it again continues the work.
+    assert_eq!(Git::reading(&project).text(&["worktree", "list"]).unwrap().lines().count(), 1);
+    // Going on is going on with the work.
     assert!(worktree.enter(&Cancel::default()).unwrap().join("new.txt").exists());
 }
 
@@ -185,7 +187,7 @@ fn locks_of_a_killed_git_are_removed() {
         fs_err::write(project.join(".git/worktrees/1-1").join(name), "").unwrap();
     }
     worktree.leave("Work").unwrap();
-    assert_eq!(git(None, &project, "show", &["show", "steadfast/fix/1-1:new.txt"]).unwrap(), "new");
+    assert_eq!(Git::reading(&project).text(&["show", "steadfast/fix/1-1:new.txt"]).unwrap(), "new");
     assert!(project.join(".git/index.lock").exists(), "it is the user's");
 }
 

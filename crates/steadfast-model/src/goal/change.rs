@@ -14,7 +14,7 @@ use crate::clock::Millis;
 use crate::limit::Axis;
 
 pub use extend::{extend, reconcile};
-pub use run::{follow_run, may_take_up};
+pub use run::{can_resume, follow_run};
 pub use session::{prompted, session_ended, session_resumed};
 
 /// What happens to the goal's claim on the tokens of its session.

@@ -19,6 +19,35 @@ pub struct Plan {
     pub pipeline_file: Option<String>,
     pub stages: Vec<StagePlan>,
     pub limits: RunLimits,
+    #[serde(default)]
+    pub purpose: RunPurpose,
+}
+
+/// What a run was started for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunPurpose {
+    /// A loop type or a pipeline file.
+    #[default]
+    Definition,
+    /// The goal of `steadfast run`.
+    Goal,
+}
+
+impl Plan {
+    /// The title of runs that pursue a goal.
+    pub const GOAL_TITLE: &str = "goal";
+
+    pub fn pursues_goal(&self) -> bool {
+        self.purpose == RunPurpose::Goal || self.is_goal_of_earlier_version()
+    }
+
+    /// Plans stored by earlier versions have no purpose. A loop of a type names it in its stage.
+    fn is_goal_of_earlier_version(&self) -> bool {
+        self.kind == RunKind::Loop
+            && self.title == Self::GOAL_TITLE
+            && self.stages.iter().all(|stage| stage.loop_type.is_none())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use crate::clock::Millis;
 use crate::run::machine::{begin, reopen, step};
 use crate::run::{
     Act, AgentKind, AgentPlan, AgentResult, AttemptId, AttemptUsage, Check, Checked, Failure, FailureKind, Outcome,
-    Plan, Record, Rule, Run, RunEvent, RunKind, RunLimits, RunStatus, StagePlan, Step, Stopping, Success,
+    Plan, Record, Rule, Run, RunEvent, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, Step, Stopping, Success,
 };
 use crate::testing::START;
 
@@ -32,6 +32,7 @@ pub fn loop_of(stage: StagePlan) -> Plan {
         pipeline_file: None,
         stages: vec![stage],
         limits,
+        purpose: RunPurpose::Definition,
     }
 }
 
@@ -43,6 +44,7 @@ pub fn pipeline_of(stages: Vec<StagePlan>) -> Plan {
         pipeline_file: Some("full-refine.yaml".into()),
         stages,
         limits: RunLimits::default(),
+        purpose: RunPurpose::Definition,
     }
 }
 

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use steadfast_app::action;
 use steadfast_app::action::Place;
-use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
-use steadfast_engine::pursuit;
 use steadfast_model::goal;
 use steadfast_model::goal::NewGoal;
 use steadfast_model::prompt;
 use steadfast_model::run::name;
-use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
+use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, RunPurpose, StagePlan};
 use steadfast_store::Origin;
+use steadfast_engine::goal_link;
+use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
 
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::RunArgs;
@@ -68,12 +68,12 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         // The user's checks decide if there are any.
         stop_is_promise: verify.is_empty(),
         timeout_ms: overrides.timeout_ms.unwrap_or(StagePlan::TIMEOUT_MS),
-        ..StagePlan::new(pursuit::TITLE, completion, overrides.max.or(overrides.turns).unwrap_or(LOOP_RUNS))
+        ..StagePlan::new(Plan::GOAL_TITLE, completion, overrides.max.or(overrides.turns).unwrap_or(LOOP_RUNS))
     };
     Ok(Plan {
         name: name::of_goal(run_id),
         kind: RunKind::Loop,
-        title: pursuit::TITLE.to_owned(),
+        title: Plan::GOAL_TITLE.to_owned(),
         pipeline_file: None,
         stages: vec![stage],
         limits: RunLimits {
@@ -82,5 +82,6 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
             wall_ms: overrides.wall_ms,
             ..RunLimits::default()
         },
+        purpose: RunPurpose::Goal,
     })
 }

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_engine::attempt::{Attempt, Sighting};
-use steadfast_engine::shim::{Exit, Spec};
 use steadfast_model::run::AttemptId;
+use steadfast_engine::attempt::{Attempt, AttemptExit, AttemptSpec, AttemptState};
 use tempfile::TempDir;
 
 const LONG: Duration = Duration::from_mins(2);
@@ -29,7 +28,7 @@ impl World {
     }
 
     fn prepare(&self, argv: &[&str], limit: Duration) {
-        let spec = Spec {
+        let spec = AttemptSpec {
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             directory: self.home.path().to_owned(),
             env: vec![("STEADFAST_RUN".into(), "r".into())],
@@ -45,7 +44,7 @@ impl World {
         self.attempt.start(env!("CARGO_BIN_EXE_steadfast").as_ref()).unwrap()
     }
 
-    /// Prepares a shell script, starts its supervisor and reaps it on another thread, as `init` would.
+    /// Prepares a shell script, starts its supervisor and lets somebody else wait for that, as `init` would.
     fn run(&self, script: &str, limit: Duration) {
         self.prepare(&["sh", "-c", script], limit);
         let mut supervisor = self.start();
@@ -57,12 +56,12 @@ impl World {
         eventually(|| std::fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n')))
     }
 
-    fn exit(&self) -> Exit {
+    fn exit(&self) -> AttemptExit {
         self.attempt.wait(LONG, GRACE).unwrap().unwrap()
     }
 
     fn supervisor_pid(&self) -> i32 {
-        eventually(|| self.attempt.keeper().unwrap()).identity.pid
+        eventually(|| self.attempt.supervisor().unwrap()).identity.pid
     }
 }
 
@@ -93,7 +92,7 @@ fn the_agent_gets_prompt_and_environment_and_its_exit_is_recorded() {
     let exit = world.exit();
     assert_eq!(
         exit,
-        Exit {
+        AttemptExit {
             exit_code: Some(7),
             signal: None,
             timed_out: false,
@@ -154,17 +153,17 @@ fn a_second_supervisor_starts_nothing() {
 }
 
 #[test]
-fn a_late_supervisor_starts_nothing() {
+fn a_supervisor_that_comes_late_starts_nothing() {
     let world = World::new();
     world.prepare(&["sh", "-c", "touch started"], LONG);
-    assert_eq!(world.attempt.look().unwrap(), Sighting::NeverBegan);
+    assert_eq!(world.attempt.inspect().unwrap(), AttemptState::NeverStarted);
     assert!(!world.start().wait().unwrap().success());
     assert!(!world.path("started").exists());
     assert_eq!(world.attempt.wait(LONG, GRACE).unwrap(), None);
 }
 
 #[test]
-fn the_supervisor_kills_an_agent_that_ignores_sigterm_at_its_time_limit() {
+fn the_supervisor_ends_an_agent_that_ignores_term_when_its_time_is_over() {
     let world = World::new();
     world.run(
         "trap '' TERM; (trap '' TERM; echo $$ > /dev/null; sleep 60 & echo $! > child; wait) & sleep 60",
@@ -185,7 +184,7 @@ fn stopping_ends_the_agent_and_processes_in_their_own_sessions() {
     );
     let (agent, stray) = (world.appears("agent"), world.appears("stray"));
     world.attempt.stop(GRACE).unwrap();
-    let Sighting::Ended(exit) = world.attempt.look().unwrap() else { panic!("{:?}", world.attempt.look()) };
+    let AttemptState::Ended(exit) = world.attempt.inspect().unwrap() else { panic!("{:?}", world.attempt.inspect()) };
     assert_eq!((exit.stopped, exit.timed_out), (true, false));
     assert!(!is_alive(&agent) && !is_alive(&stray));
 }
@@ -224,12 +223,12 @@ fn an_agent_whose_supervisor_was_killed_is_found_and_waited_for() {
     world.run("echo $$ > agent; while [ ! -e go ]; do sleep 0.05; done; echo done > done", LONG);
     let agent = world.appears("agent");
     kill(world.supervisor_pid());
-    let family = eventually(|| match world.attempt.look().unwrap() {
-        Sighting::Orphaned { family, .. } => Some(family),
-        Sighting::Kept => None,
+    let descendants = eventually(|| match world.attempt.inspect().unwrap() {
+        AttemptState::Orphaned { descendants, .. } => Some(descendants),
+        AttemptState::Supervised => None,
         other => panic!("{other:?}"),
     });
-    assert!(family.session.contains(&agent.trim().parse().unwrap()), "{family:?} {agent}");
+    assert!(descendants.session.contains(&agent.trim().parse().unwrap()), "{descendants:?} {agent}");
     let waiting = std::thread::spawn({
         let attempt = world.attempt.clone();
         move || attempt.wait(LONG, GRACE).unwrap()
@@ -237,11 +236,11 @@ fn an_agent_whose_supervisor_was_killed_is_found_and_waited_for() {
     std::fs::write(world.path("go"), "").unwrap();
     assert_eq!(waiting.join().unwrap(), None);
     assert_eq!(world.appears("done"), "done\n");
-    assert_eq!(world.attempt.look().unwrap(), Sighting::Gone);
+    assert_eq!(world.attempt.inspect().unwrap(), AttemptState::Gone);
 }
 
 #[test]
-fn an_agent_whose_supervisor_was_killed_keeps_its_time_limit() {
+fn an_agent_whose_supervisor_was_killed_still_has_its_time_limit() {
     let world = World::new();
     world.run("trap '' TERM; echo $$ > agent; while :; do sleep 0.05; done", LONG);
     let agent = world.appears("agent");
@@ -256,17 +255,17 @@ fn an_agent_whose_supervisor_was_killed_can_be_stopped() {
     world.run("trap '' TERM; echo $$ > agent; while :; do sleep 0.05; done", LONG);
     let agent = world.appears("agent");
     kill(world.supervisor_pid());
-    eventually(|| (world.attempt.look().unwrap() != Sighting::Kept).then_some(()));
+    eventually(|| (world.attempt.inspect().unwrap() != AttemptState::Supervised).then_some(()));
     world.attempt.stop(GRACE).unwrap();
     assert!(!is_alive(&agent));
-    assert_eq!(world.attempt.look().unwrap(), Sighting::Gone);
+    assert_eq!(world.attempt.inspect().unwrap(), AttemptState::Gone);
 }
 
 #[test]
 fn an_attempt_survives_its_parent_and_a_hangup() {
     let world = World::new();
     world.prepare(&["sh", "-c", "echo $$ > agent; while [ ! -e go ]; do sleep 0.05; done; exit 5"], LONG);
-    // This shell plays the engine: it starts the supervisor, sends SIGHUP to its group and dies.
+    // The engine is this shell: it starts the supervisor, hangs up on its group and dies.
     let engine = format!(
         "'{}' __exec '{}' & while [ ! -e '{}' ]; do sleep 0.05; done; kill -HUP 0; kill -9 $$",
         env!("CARGO_BIN_EXE_steadfast"),
@@ -274,7 +273,7 @@ fn an_attempt_survives_its_parent_and_a_hangup() {
         world.path("agent").display()
     );
     std::process::Command::new("setsid").args(["--wait", "sh", "-c", &engine]).status().unwrap();
-    assert_eq!(world.attempt.look().unwrap(), Sighting::Kept);
+    assert_eq!(world.attempt.inspect().unwrap(), AttemptState::Supervised);
     std::fs::write(world.path("go"), "").unwrap();
     assert_eq!(world.exit().exit_code, Some(5));
 }
@@ -291,7 +290,7 @@ fn an_attempt_runs_in_a_pid_namespace() {
     }
     let world = World::new();
     world.prepare(&["sh", "-c", "exit 5"], LONG);
-    // A shell in between, so that the supervisor is not the first process of the namespace.
+    // A shell between, so that the supervisor is not the first process of the namespace.
     let keep = ["sh", "-c", "\"$0\" __exec \"$1\"; true", env!("CARGO_BIN_EXE_steadfast")];
     assert!(unshare().args(apart).args(keep).arg(world.attempt.directory()).status().unwrap().success());
     assert_eq!(world.exit().exit_code, Some(5));

@@ -7,15 +7,15 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_engine::attempt::Attempt;
-use steadfast_engine::dispatcher::{self, DriveError, Engine, Observer, Places, Saved};
 use steadfast_model::clock;
-use steadfast_model::run::machine;
-use steadfast_model::run::{
-    AgentKind, AgentPlan, AttemptId, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, Stopping,
-};
-use steadfast_store::Store;
 use steadfast_system::config::Config;
+use steadfast_model::run::machine;
+use steadfast_model::run::{AgentKind, AgentPlan, AttemptId, Plan, Record, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, Stopping};
+use steadfast_store::Store;
+use steadfast_engine::attempt::Attempt;
+use steadfast_engine::dispatcher::{self, DriveError, Engine};
+use steadfast_engine::lock::RunLock;
+use steadfast_engine::observer::{Observer, PromptValues, SavedStep};
 use tempfile::TempDir;
 
 use crate::attempts::{eventually, is_alive};
@@ -58,8 +58,8 @@ impl World {
         self.resume()
     }
 
-    fn resume(&self) -> Run {
-        dispatcher::drive(&mut self.store(), &engine(self.root.path()), RUN, &mut ()).unwrap()
+    fn go_on(&self) -> Run {
+        dispatcher::drive(&mut self.store(), &engine(self.root.path()), RUN, &mut []).unwrap()
     }
 
     /// An engine in a separate process that can be killed.
@@ -112,7 +112,7 @@ fn engine(root: &Path) -> Engine {
 fn drive_in_a_separate_process() {
     let Some(root) = std::env::var_os("STEADFAST_TEST_ROOT").map(PathBuf::from) else { return };
     let mut store = Store::open(&root.join("home/goals.db")).unwrap();
-    dispatcher::drive(&mut store, &engine(&root), RUN, &mut ()).unwrap();
+    dispatcher::drive(&mut store, &engine(&root), RUN, &mut []).unwrap();
 }
 
 fn shell(script: &str) -> AgentPlan {
@@ -132,7 +132,15 @@ fn stage(name: &str, script: &str, runs: u32, completion: Rule) -> StagePlan {
 fn plan(stages: Vec<StagePlan>) -> Plan {
     let kind = if stages.len() == 1 { RunKind::Loop } else { RunKind::Pipeline };
     let limits = RunLimits { back_off_ms: 20, idle: 0, ..RunLimits::default() };
-    Plan { name: "test".into(), kind, title: "test".into(), pipeline_file: None, stages, limits }
+    Plan {
+        name: "test".into(),
+        kind,
+        title: "test".into(),
+        pipeline_file: None,
+        stages,
+        limits,
+        purpose: RunPurpose::Definition,
+    }
 }
 
 fn ended(run: &Run) -> (RunStatus, &str) {
@@ -229,7 +237,7 @@ struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn saved(&mut self, saved: &Saved<'_>) {
+    fn saved(&mut self, saved: &SavedStep<'_>, _notes: &mut Vec<String>) {
         let kept = saved.store.read().run(saved.run_id).unwrap().unwrap();
         assert_eq!(&kept.run, saved.run, "what is shown was saved before");
         for record in saved.records {
@@ -240,12 +248,12 @@ impl Observer for Watcher {
         }
     }
 
-    fn stop_requested(&mut self) -> Option<Stopping> {
+    fn stop_requested(&mut self, _notes: &mut Vec<String>) -> Option<Stopping> {
         (self.committed >= 2).then(|| Stopping { status: RunStatus::Killed, reason: "enough".into() })
     }
 
-    fn places(&self, _plan: &Plan, _run: &Run, id: AttemptId) -> Places {
-        Places { output: Some(format!("/out/{}", id.iteration).into()), ..Places::default() }
+    fn add_prompt_values(&self, _plan: &Plan, _run: &Run, id: AttemptId, values: &mut PromptValues) {
+        values.output = Some(format!("/out/{}", id.iteration).into());
     }
 }
 
@@ -256,7 +264,7 @@ fn an_observer_sees_saved_steps_names_files_and_may_end_the_run() {
     work.prompt = "to ${OUTPUT}\n".into();
     world.create(&plan(vec![work]));
     let mut watcher = Watcher::default();
-    let run = dispatcher::drive(&mut world.store(), &engine(world.root.path()), RUN, &mut watcher).unwrap();
+    let run = dispatcher::drive(&mut world.store(), &engine(world.root.path()), RUN, &mut [&mut watcher]).unwrap();
     assert_eq!(ended(&run), (RunStatus::Killed, "enough"));
     assert_eq!(watcher.seen, ["1: to /out/1", "2: to /out/2"]);
 }
@@ -325,12 +333,12 @@ fn a_second_engine_is_refused() {
     std::thread::scope(|scope| {
         let driving = scope.spawn(|| world.resume());
         eventually(|| world.in_project("began").exists().then_some(()));
-        let refused = dispatcher::drive(&mut world.store(), &engine(world.root.path()), RUN, &mut ());
+        let refused = dispatcher::drive(&mut world.store(), &engine(world.root.path()), RUN, &mut []);
         assert!(matches!(refused, Err(DriveError::Driven { pid: Some(_), .. })), "{refused:?}");
         std::fs::write(world.in_project("go"), "").unwrap();
         assert_eq!(ended(&driving.join().unwrap()), (RunStatus::Completed, "fixed-n"));
     });
-    assert!(!dispatcher::is_driven(&world.path("home"), RUN).unwrap());
+    assert!(!RunLock::is_held(&world.path("home"), RUN).unwrap());
 }
 
 /// Starts an agent that records its start and waits for `go`; three iterations, each writing a line.
@@ -362,7 +370,7 @@ fn three() -> Vec<String> {
 }
 
 #[test]
-fn an_agent_whose_engine_and_supervisor_were_killed_is_not_started_twice() {
+fn an_agent_whose_engine_and_supervisor_were_killed_is_not_doubled() {
     let world = World::new();
     world.create(&slow());
     let mut killed = world.engine_process("");
@@ -371,7 +379,7 @@ fn an_agent_whose_engine_and_supervisor_were_killed_is_not_started_twice() {
     killed.wait().unwrap();
     let id = AttemptId { stage: 1, iteration: 1, attempt: 1 };
     let attempt = Attempt::at(&world.path("home"), RUN, id);
-    let supervisor = attempt.keeper().unwrap().unwrap().identity.pid;
+    let supervisor = attempt.supervisor().unwrap().unwrap().identity.pid;
     kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
     std::thread::scope(|scope| {
         let driving = scope.spawn(|| world.resume());
@@ -417,12 +425,12 @@ fn wherever_the_engine_dies_every_iteration_is_committed_once() {
 #[test]
 fn wherever_the_supervisor_dies_every_iteration_is_committed_once() {
     for point in [
-        "shim.started:2",
-        "shim.locked:2",
-        "shim.identity_written:2",
-        "shim.spawned:2",
-        "shim.agent_ended:2",
-        "shim.exit_written:2",
+        "supervisor.started:2",
+        "supervisor.locked:2",
+        "supervisor.record_written:2",
+        "supervisor.spawned:2",
+        "supervisor.agent_ended:2",
+        "supervisor.exit_written:2",
     ] {
         let world = World::new();
         world.create(&slow());
@@ -431,7 +439,7 @@ fn wherever_the_supervisor_dies_every_iteration_is_committed_once() {
         assert!(status.success(), "{point}");
         assert_eq!(ended(&world.state()), (RunStatus::Completed, "fixed-n"), "{point}");
         assert_eq!(world.summaries(), ["did 1", "did 2", "did 3"], "{point}");
-        let again = ["shim.spawned:2", "shim.agent_ended:2"].contains(&point);
+        let again = ["supervisor.spawned:2", "supervisor.agent_ended:2"].contains(&point);
         assert_eq!(world.lines("done").len(), if again { 4 } else { 3 }, "{point}");
     }
 }

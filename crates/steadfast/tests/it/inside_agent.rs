@@ -167,7 +167,7 @@ fn an_agent_may_not_choose_the_checks_of_a_headless_goal() {
     assert!(!world.env.store().exists());
 }
 
-/// Agents of runs are not known clients, but the supervisor of their attempt is one of their parent processes.
+/// The agents of runs are no known clients, but the supervisor of their attempt is among their ancestors.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_agent_of_a_run_is_recognised_without_its_environment() {

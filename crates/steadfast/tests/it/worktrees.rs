@@ -67,7 +67,7 @@ fn a_worktree_with_an_inner_repository_is_kept_and_reported() {
         .agent("git init -q lib; cd lib; echo c > c; git add -A; git -c user.name=A -c user.email=a@b commit -qm c");
     let output = world.run(&["pipeline", "run", "p.yaml", "n", "--agent", &agent]);
     let worktree = world.status("pipeline", "n")["history"][0]["worktree"].as_str().unwrap().to_owned();
-    let why = "`lib` in it is a repository of its own, whose work is nowhere else";
+    let why = "`lib` is another repository, whose work exists nowhere else";
     let told = format!("p 1: the worktree {worktree} stays: {why}");
     assert!(output.succeeds().stderr.contains(&told), "{output:?}");
     assert!(std::path::Path::new(&worktree).join("lib/c").exists());
@@ -129,7 +129,7 @@ fn a_git_failure_is_reported_with_its_reason() {
     let agent = world.agent("true");
     let mut command = world.env.command(&["pipeline", "run", "p.yaml", "g", "--agent", &agent]);
     let output = finish(command.env("PATH", &tools), b"");
-    let told = output.fails_with(4, "git cannot be run, and worktrees need it").stderr.clone();
+    let told = output.fails_with(4, "cannot run git, which worktrees need").stderr.clone();
     assert!(told.contains("install git"), "{told}");
     // As in a container where the project belongs to another user.
     let mut command = world.env.command(&["pipeline", "run", "p.yaml", "g", "--agent", &agent]);

@@ -9,11 +9,9 @@ use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use steadfast_engine::dispatcher::{self, Engine};
 use steadfast_model::clock;
-use steadfast_model::run::{
-    AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, machine,
-};
+use steadfast_system::config::{AgentConfig, AgentsConfig, Config};
+use steadfast_model::run::{AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, machine};
 use steadfast_store::{IterationRow, Store};
 use steadfast_system::config::{AgentConfig, AgentsConfig, Config};
 
@@ -34,6 +32,7 @@ fn plan(kind: AgentKind, user_hooks: bool) -> Plan {
         pipeline_file: None,
         stages: vec![stage],
         limits,
+        purpose: RunPurpose::Definition,
     }
 }
 
@@ -92,7 +91,7 @@ fn drive_in_the_environment_of_a_client() {
         config: Config { agents, ..Config::default() },
         grace: Duration::from_secs(2),
     };
-    dispatcher::drive(&mut store(&root), &engine, RUN, &mut ()).expect("driven");
+    dispatcher::drive(&mut store(&root), &engine, RUN, &mut []).expect("driven");
 }
 
 fn hook_that_touches(file: &Path) -> serde_json::Value {

@@ -38,8 +38,9 @@ fn diverged_work_is_kept_on_two_branches() {
          echo 2 > second; git add -A; git commit -qm second",
     );
     let former = "steadfast/fix/1-1-former-1";
-    let told =
-        format!("the agent ended beside its branch {BRANCH_OF_OURS}: that is its work now, {former} was it before");
+    let told = format!(
+        "the agent left its branch {BRANCH_OF_OURS}, which was moved to its last commit; the former one is on {former}"
+    );
     assert_eq!(world.leaves(), [told]);
     assert_eq!(world.branches(), of(&[(BRANCH_OF_OURS, "second"), (former, "first")]));
     assert!(world.is_gone());
@@ -73,7 +74,7 @@ fn in_the_middle_of_a_rebase_the_worktree_stays_and_everything_is_on_branches() 
     );
     for _ in 0..2 {
         let told = world.leaves();
-        let stays = format!("the worktree {} stays: a rebase is under way in it", world.worktree.path.display());
+        let stays = format!("the worktree {} stays: a rebase is in progress", world.worktree.path.display());
         assert_eq!(told.last(), Some(&stays));
     }
     let expected = [(BRANCH_OF_OURS, "part/a.txt"), ("steadfast/fix/1-1-former-1", "more part/a.txt")];
@@ -81,7 +82,7 @@ fn in_the_middle_of_a_rebase_the_worktree_stays_and_everything_is_on_branches() 
     let home = world.directory.path().join("home");
     let id = AttemptId { stage: 1, iteration: 1, attempt: 1 };
     let kept = kept(&home, "11111111-run", id, true).unwrap();
-    assert_eq!(kept.stays.as_deref(), Some("a rebase is under way in it"));
+    assert_eq!(kept.stays.as_deref(), Some("a rebase is in progress"));
     let clean = || remove_clean(&home, &world.project(), "11111111-run", "fix", false).unwrap();
     assert_eq!(clean(), Vec::<PathBuf>::new());
     world.does("git rebase --quit");

@@ -25,7 +25,7 @@ fn stays(world: &World, before: &[&str], why: &str) {
     assert_eq!(world.leaves(), told, "as after a crash");
 }
 
-const NOWHERE_ELSE: &str = "in it is a repository of its own, whose work is nowhere else";
+const NOWHERE_ELSE: &str = "is another repository, whose work exists nowhere else";
 
 #[test]
 fn an_unchanged_submodule_does_not_keep_the_worktree() {
@@ -66,7 +66,7 @@ fn a_repository_created_by_an_agent_is_not_removed() {
     // With a repository without a commit, `git add --all` adds nothing.
     let world = World::new();
     world.does("echo f > f; mkdir lib; cd lib; git init -q; echo c > c");
-    let why = "not everything is committed: git add failed: error: 'lib/' does not have a commit checked out";
+    let why = "some files are not committed: git add failed: error: 'lib/' does not have a commit checked out";
     stays(&world, &[why], "git does not commit `lib/`");
     assert_eq!(world.branches(), of(&[("steadfast/fix/1-1", "f")]));
     // Commits in ignored directories count as work.

@@ -6,14 +6,14 @@ fn branch_of(existing: &[&str], name: &str) -> String {
     let directory = repository();
     let (home, project) = (directory.path().join("home"), directory.path().join("project"));
     for branch in existing {
-        git(None, &project, "branch", &["branch", branch]).unwrap();
+        Git::reading(&project).text(&["branch", branch]).unwrap();
     }
     let worktree = Worktree::new(&home, &project, "11111111-run", name, "1-1");
     let inside = worktree.enter(&Cancel::default()).unwrap();
     fs_err::write(inside.join("new.txt"), "new\n").unwrap();
     worktree.leave("Work").unwrap();
     let branch = worktree.chosen().unwrap().unwrap();
-    assert_eq!(git(None, &project, "show", &["show", &format!("{branch}:new.txt")]).unwrap(), "new");
+    assert_eq!(Git::reading(&project).text(&["show", &format!("{branch}:new.txt")]).unwrap(), "new");
     branch
 }
 
@@ -59,7 +59,7 @@ fn the_post_checkout_hook_runs() {
 }
 
 #[test]
-fn the_reason_why_a_worktree_cannot_be_created_is_reported() {
+fn the_reason_why_no_worktree_can_be_created_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let told = |path: &Path| require_repository(path).unwrap_err();
     assert!(matches!(told(directory.path()), WorktreeError::NoRepository(_)));
@@ -69,11 +69,11 @@ fn the_reason_why_a_worktree_cannot_be_created_is_reported() {
     let error = told(directory.path());
     assert!(error.to_string().starts_with("git rev-parse failed: fatal: bad config line 1 in file"), "{error}");
     let message = "fatal: detected dubious ownership in repository at '/r'".to_owned();
-    let error = WorktreeError::Git { what: "rev-parse", message }.of_project(directory.path());
+    let error = WorktreeError::Git { what: "rev-parse".into(), message }.of_project(directory.path());
     assert!(error.hint().contains("safe.directory"), "{error:?}");
     let error = std::io::Error::from(std::io::ErrorKind::NotFound);
     let error = WorktreeError::from(error).of_project(directory.path());
-    assert_eq!(error.to_string(), "git cannot be run, and worktrees need it: entity not found");
+    assert_eq!(error.to_string(), "cannot run git, which worktrees need: entity not found");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A goal that a run pursues: its numbers are the run's, and so is its end. Derived from the run alone, so that doing
-//! it again, or after a crash, changes nothing.
+//! A goal that a run pursues: its numbers and its end come from the run. Derived from the run alone, so that doing it
+//! again, also after a crash, changes nothing.
 
 use serde_json::json;
 
@@ -10,23 +10,23 @@ use crate::goal::proof::Proof;
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
 use crate::run::{Plan, Run, RunReason, RunStatus};
 
-/// Whether somebody may set a goal going again by going on with its run. An agent may try again what broke; whatever
-/// else stopped the goal was a person's will or a limit.
-pub fn may_take_up(goal: &Goal, actor: Actor) -> bool {
+/// Whether an actor may reactivate a goal by resuming its run. An agent may retry after a failure, but not override a
+/// person or a limit.
+pub fn can_resume(goal: &Goal, actor: Actor) -> bool {
     let is_broken = goal.status == GoalStatus::Paused && goal.paused_reason == Some(PausedReason::Degraded);
     !actor.is_agent() || goal.status == GoalStatus::Active || !goal.status.is_live() || is_broken
 }
 
-/// Brings the goal up to date with its run. `taken_up_by` says whose engine takes the run in hand just now, which is
-/// their wish that the goal goes on.
-pub fn follow_run(goal: &Goal, plan: &Plan, run: &Run, taken_up_by: Option<Actor>, now: Millis) -> Option<Change> {
+/// Updates the goal from its run. `resumed_by` is the actor who starts or resumes the run in this step, and with it the
+/// goal.
+pub fn follow_run(goal: &Goal, plan: &Plan, run: &Run, resumed_by: Option<Actor>, now: Millis) -> Option<Change> {
     if !goal.status.is_live() {
         return None;
     }
     let mut change = count(goal, plan, run, now);
     if run.status == RunStatus::Running {
-        let is_taken_up = taken_up_by.is_some_and(|actor| may_take_up(goal, actor));
-        if is_taken_up && change.goal.status != GoalStatus::Active {
+        let is_resumed = resumed_by.is_some_and(|actor| can_resume(goal, actor));
+        if is_resumed && change.goal.status != GoalStatus::Active {
             change.goal.enter_active(now);
             change.goal.budget_limit_reported = false;
             change.events.push(Event::new(EventKind::GoalResumed, json!({"from": goal.state(), "by": "run"})));
@@ -40,7 +40,7 @@ pub fn follow_run(goal: &Goal, plan: &Plan, run: &Run, taken_up_by: Option<Actor
     is_new.then_some(change)
 }
 
-/// The numbers. Limits may have been raised when the run went on.
+/// The numbers. Limits may have been raised when the run was resumed.
 fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
     let iterations = i64::from(run.stages.iter().map(|stage| stage.iterations).sum::<u32>());
     let most = i64::from(run.max_iterations(plan, run.stage));
@@ -62,7 +62,7 @@ fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
     Change { goal: after, events, span: Span::Keep }
 }
 
-/// The end of the run is an end of the goal, or a pause that says why.
+/// The end of the run ends the goal or pauses it with a reason.
 fn end(change: &mut Change, run: &Run, now: Millis) {
     let reason = run.reason.as_deref().unwrap_or_default();
     let why = match (run.status, run.end_reason()) {
@@ -91,7 +91,7 @@ fn end(change: &mut Change, run: &Run, now: Millis) {
         (RunStatus::Killed, _) => PausedReason::User,
         _ => PausedReason::Degraded,
     };
-    // A person may have paused or blocked it before, for a reason of their own.
+    // A person may have paused or blocked it before for another reason.
     if change.goal.status == GoalStatus::Active {
         let kind = if why == PausedReason::Degraded { EventKind::PausedDegraded } else { EventKind::GoalPaused };
         let event = Event::new(kind, json!({"reason": why, "cause": reason, "run": run.status}));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_of_a_run_says_what_became_of_its_goal() {
+    fn every_end_of_a_run_ends_or_pauses_its_goal() {
         for (status, reason, expected) in [
             (RunStatus::Completed, "verify", "complete"),
             (RunStatus::Completed, "max_iterations", "paused (continuation_cap)"),
@@ -148,16 +148,16 @@ mod tests {
             let (plan, run) = ended(status, reason);
             let change = follow_run(&goal(&["true"]), &plan, &run, None, 5_000).unwrap();
             assert_eq!(change.goal.state(), expected, "{reason}");
-            assert_eq!(change.goal.resume_at_ms, None, "its clock stands: {reason}");
+            assert_eq!(change.goal.resume_at_ms, None, "its clock is stopped: {reason}");
             assert_eq!((change.goal.tokens_used, change.goal.continuations_used), (70, 2));
             assert_eq!(change.events[0].tokens_delta, Some(70));
-            // Once more, and nothing is new.
+            // Doing it again changes nothing.
             assert_eq!(follow_run(&change.goal, &plan, &run, None, 6_000), None, "{reason}");
         }
     }
 
     #[test]
-    fn a_run_that_is_taken_up_again_takes_its_goal_along_and_a_running_one_does_not_undo_a_pause() {
+    fn resuming_a_run_resumes_its_goal_and_a_running_one_does_not_undo_a_pause() {
         let (plan, mut run) = ended(RunStatus::Completed, "max_iterations");
         let paused = follow_run(&goal(&[]), &plan, &run, None, 5_000).unwrap().goal;
         run.status = RunStatus::Running;
@@ -172,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_takes_up_what_broke_and_nothing_that_was_stopped() {
-        for (status, reason, is_taken) in [
+    fn an_agent_resumes_after_a_failure_but_nothing_that_was_stopped() {
+        for (status, reason, is_resumed) in [
             (RunStatus::UnknownTermination, "engine_gone", true),
             (RunStatus::Failed, "errors: exit code 1", true),
             (RunStatus::Killed, "killed", false),
@@ -186,9 +186,9 @@ mod tests {
             let (plan, mut run) = ended(status, reason);
             let stopped = follow_run(&goal(&[]), &plan, &run, None, 5_000).unwrap().goal;
             run.status = RunStatus::Running;
-            let taken = follow_run(&stopped, &plan, &run, Some(Actor::Worker), 6_000);
-            let state = taken.map_or(stopped.status, |change| change.goal.status);
-            assert_eq!(state == GoalStatus::Active, is_taken, "{reason}");
+            let resumed = follow_run(&stopped, &plan, &run, Some(Actor::Worker), 6_000);
+            let state = resumed.map_or(stopped.status, |change| change.goal.status);
+            assert_eq!(state == GoalStatus::Active, is_resumed, "{reason}");
             let by_user = follow_run(&stopped, &plan, &run, Some(Actor::User), 6_000).unwrap();
             assert_eq!(by_user.goal.status, GoalStatus::Active, "{reason}");
         }

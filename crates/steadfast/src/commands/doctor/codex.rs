@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use steadfast_engine::process;
 use steadfast_hosts::codex;
 use steadfast_hosts::install;
 use steadfast_hosts::install::{CodexHooks, HookTrust};
+use steadfast_engine::process::LimitedCommand;
 
 use super::{DoctorCheck, fail, ok, warn};
 use crate::programs;
@@ -104,10 +104,11 @@ fn is_program_missing(command: &str) -> bool {
 fn version(program: &Path) -> DoctorCheck {
     let shown = program.display();
     let directory = program.parent().unwrap_or(Path::new("/"));
-    let outcome = match process::run(&[&program.to_string_lossy(), "--version"], directory, VERSION_LIMIT) {
-        Ok(outcome) => outcome,
-        Err(error) => return warn(VERSION, format!("{shown} does not start: {error}"), "install Codex again"),
-    };
+    let outcome =
+        match LimitedCommand::new(&program.to_string_lossy(), directory, VERSION_LIMIT).args(["--version"]).run() {
+            Ok(outcome) => outcome,
+            Err(error) => return warn(VERSION, format!("{shown} does not start: {error}"), "install Codex again"),
+        };
     let found = outcome.output_tail.lines().find_map(parse);
     match found {
         Some((version, text)) if version < OLDEST => warn(

@@ -165,6 +165,7 @@ fn plan_of(here: &RunContext, imported: &Imported) -> Plan {
         pipeline_file: (imported.kind == RunKind::Pipeline).then(|| format!("{}.yaml", imported.title)),
         stages,
         limits: RunLimits::default(),
+        purpose: steadfast_model::run::RunPurpose::Definition,
     }
 }
 

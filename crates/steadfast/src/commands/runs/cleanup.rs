@@ -8,17 +8,17 @@ use std::time::Duration;
 use serde_json::json;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
-use steadfast_app::overview::runs::is_starting;
+use steadfast_system::process;
 use steadfast_model::run::{Phase, RunKind, RunStatus};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
-use steadfast_engine::attempt::{Attempt, Sighting, run_directory};
+use steadfast_engine::attempt::{Attempt, AttemptState};
 use steadfast_engine::checks;
-use steadfast_engine::dispatcher;
 use steadfast_engine::files::import::{self, Imported};
 use steadfast_engine::files::{self, Behind, Ending, RegistryEntry, Tidy};
-use steadfast_engine::process;
-use steadfast_engine::processes;
+use steadfast_engine::lock::RunLock;
+use steadfast_engine::process::LimitedCommand;
 use steadfast_engine::publish::Publisher;
+use steadfast_engine::run_folder::RunFolder;
 use steadfast_engine::worktree;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
@@ -230,11 +230,12 @@ fn is_alive(context: &RunContext, store: Option<&Store>, entry: &RegistryEntry) 
             Some(Ok(Some(row))) => return context.is_live(&row).unwrap_or(true),
             Some(Ok(None)) | None => {}
         }
-    } else if entry.pid.is_some_and(processes::is_there) {
+    } else if entry.pid.is_some_and(process::exists) {
         return true;
     }
     let session = format!("={}", entry.key);
-    let found = process::run(&["tmux", "has-session", "-t", &session], Path::new("/"), TMUX_LIMIT);
+    let tmux = LimitedCommand::new("tmux", Path::new("/"), TMUX_LIMIT).args(["has-session", "-t", &session]);
+    let found = tmux.run();
     found.is_ok_and(|outcome| outcome.exit_code == Some(0))
 }
 

@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use steadfast_engine::attempt::run_directory;
-use steadfast_engine::process;
-use steadfast_model::run::{RunKind, RunStatus};
-use steadfast_model::text;
-use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::create_private_dir;
+use steadfast_model::run::{RunKind, RunStatus};
+use steadfast_store::{RunRow, Store};
+use steadfast_model::text;
+use steadfast_engine::process::{Captured, LimitedCommand};
+use steadfast_engine::run_folder::RunFolder;
 
 use super::finding::{called, stored};
 use super::{RunContext, driving, view};

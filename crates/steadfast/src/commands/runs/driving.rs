@@ -4,19 +4,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use steadfast_system::paths::Paths;
-use steadfast_model::run::{Run, RunKind, RunReason, RunStatus, Stopping};
-use steadfast_store::{RunRow, Store};
-use steadfast_model::text;
-use steadfast_engine::dispatcher::{self, DriveError, Engine, Saved};
-use steadfast_engine::files::{self, Address, Holder};
-use steadfast_engine::publish::{Publisher, Watch};
-use steadfast_engine::pursuit::Pursuit;
-use steadfast_engine::{notify, processes};
 use steadfast_model::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
-use steadfast_model::run::{Run, RunKind, RunStatus, Stopping};
-use steadfast_model::text;
+use steadfast_model::run::{Run, RunKind, RunStatus};
 use steadfast_store::{RunRow, Store};
-use steadfast_system::paths::Paths;
+use steadfast_model::text;
+use steadfast_engine::dispatcher::{self, DriveError, Engine};
+use steadfast_engine::files::{self, Address, Holder};
+use steadfast_engine::goal_link::{self, GoalLink};
+use steadfast_engine::observer::Observer;
+use steadfast_engine::publish::Publisher;
+use steadfast_engine::{notify, process};
 
 use super::finding::{called, stored};
 use super::progress::Progress;
@@ -76,7 +73,7 @@ pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, CliError> {
     let mut publisher = Publisher::open(&paths.home, &paths.store, row, &mut observers)?;
     // Held until this process ends.
     let _address = hold_name(row)?;
-    dispatcher::drive(&mut store, &engine, &row.run_id, &mut publisher).map_err(|error| refused(row, error))
+    dispatcher::drive(&mut store, &engine_of(paths)?, &row.run_id, &mut observers).map_err(|error| refused(row, error))
 }
 
 /// Locks the name of a run in its project: an engine with another store or home does not see the run's own lock. An I/O

@@ -3,11 +3,11 @@
 
 use steadfast_app::action;
 use steadfast_app::action::ActionError;
-use steadfast_engine::pursuit;
 use steadfast_model::clock;
 use steadfast_model::goal::change;
 use steadfast_model::run::RunStatus;
 use steadfast_store::{Origin, RunRow, Store};
+use steadfast_engine::goal_link;
 
 use crate::commands;
 use crate::error::CliError;
@@ -19,13 +19,13 @@ pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -
     if !actor.is_agent() {
         return Ok(());
     }
-    let session = pursuit::session_of(row);
+    let session = goal_link::session_of(row);
     let goal = match &session {
         Some(session) => store.read().goal(session)?,
         None => None,
     };
     let is_to_end = row.stop_requested.as_ref().is_some_and(|stop| stop.status == RunStatus::Killed);
-    let is_stopped = goal.is_some_and(|goal| is_to_end || !change::may_take_up(&goal, actor));
+    let is_stopped = goal.is_some_and(|goal| is_to_end || !change::can_resume(&goal, actor));
     let verb = match (with_limits, is_stopped) {
         (true, _) => "resume with other limits",
         (false, true) => "resume",

@@ -3,21 +3,15 @@
 use std::collections::BTreeSet;
 
 use steadfast_model::clock;
-use steadfast_app::overview::runs::is_starting;
-use steadfast_model::run::name::RunName;
-use steadfast_model::run::{RunKind, RunStatus};
-use steadfast_store::{RunFilter, RunLine, RunRow, Store};
-use steadfast_model::text;
-use steadfast_engine::dispatcher;
-use steadfast_engine::publish::{PublishError, Publisher};
-use steadfast_engine::pursuit::Pursuit;
-use steadfast_model::clock;
 use steadfast_model::clock::Millis;
+use steadfast_system::process::ProcessId;
 use steadfast_model::run::name::RunName;
 use steadfast_model::run::{RunKind, RunStatus};
-use steadfast_model::text;
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
-use steadfast_system::process::ProcessId;
+use steadfast_model::text;
+use steadfast_engine::goal_link::GoalLink;
+use steadfast_engine::lock::RunLock;
+use steadfast_engine::publish::{PublishError, Publisher};
 
 use super::{RunContext, view};
 use crate::error::{CliError, code};
@@ -61,8 +55,8 @@ impl RunContext {
         if let Err(error) = self.publish_files(row) {
             output::note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
         }
-        if let Some(mut pursuit) = Pursuit::of_run(&self.paths.home, &self.paths.store, row)? {
-            pursuit.show(row, self.now)?;
+        if let Some(mut goal) = GoalLink::of_run(&self.paths.home, &self.paths.store, row)? {
+            goal.show(row, self.now)?;
         }
         Ok(())
     }

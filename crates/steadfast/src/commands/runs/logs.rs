@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use steadfast_engine::attempt::{Attempt, run_directory};
-use steadfast_hosts::stream;
-use steadfast_model::host::Host;
-use steadfast_model::run::{AgentKind, AttemptId, Plan, RunStatus};
-use steadfast_model::text;
-use steadfast_store::RunRow;
 use steadfast_system::bounded;
 use steadfast_system::bounded::Part;
+use steadfast_hosts::stream;
+use steadfast_model::run::{AgentKind, AttemptId, Plan, RunStatus};
+use steadfast_store::RunRow;
+use steadfast_model::host::Host;
+use steadfast_model::text;
+use steadfast_engine::attempt::Attempt;
+use steadfast_engine::run_folder::RunFolder;
 
 use super::RunContext;
 use super::finding::called;
@@ -127,7 +128,7 @@ pub(super) fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
 
 /// The directories of a run's attempts and of their judges.
 pub(super) fn directories(home: &Path, run_id: &str) -> Vec<PathBuf> {
-    let Ok(entries) = fs_err::read_dir(run_directory(home, run_id)) else { return Vec::new() };
+    let Ok(entries) = fs_err::read_dir(RunFolder::at(home, run_id).path()) else { return Vec::new() };
     let is_of_attempt = |name: &str| {
         let end = name.match_indices('-').nth(2).map_or(name.len(), |(end, _)| end);
         name.get(..end).and_then(attempt_id).is_some()

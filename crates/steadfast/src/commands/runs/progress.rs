@@ -4,13 +4,9 @@ use std::io::{IsTerminal as _, Write as _};
 
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
-use steadfast_model::run::{AttemptId, Outcome, Phase, Plan, Record, Run, RunStatus};
-use steadfast_model::text;
-use steadfast_engine::dispatcher::Saved;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
 use steadfast_model::run::{AttemptId, Checked, Outcome, Phase, Plan, Record, Run, RunStatus};
 use steadfast_model::text;
+use steadfast_engine::observer::{Observer, SavedStep};
 
 use crate::output;
 
@@ -22,6 +18,23 @@ pub(super) struct Progress {
     /// Whether the live line is on the screen.
     is_drawn: bool,
     shown: Option<(Plan, Run)>,
+}
+
+impl Observer for Progress {
+    fn saved(&mut self, step: &SavedStep<'_>, _notes: &mut Vec<String>) {
+        for line in step.records.iter().filter_map(|record| event_line(step.plan, step.run, record)) {
+            self.line(&line);
+        }
+        self.show(step.plan, step.run);
+    }
+
+    fn idle(&mut self) {
+        self.draw();
+    }
+
+    fn note(&mut self, message: &str) {
+        self.line(&text::printable(message));
+    }
 }
 
 impl Progress {
@@ -185,6 +198,7 @@ mod tests {
             pipeline_file: None,
             stages,
             limits: RunLimits::default(),
+            purpose: steadfast_model::run::RunPurpose::Definition,
         };
         let mut run = machine::begin(&plan, 0);
         run.stage = 2;

@@ -1,9 +1,9 @@
 //! `resume`: continues a run that was killed, failed, lost its engine, or reached a limit that is raised now.
 
-use steadfast_engine::{dispatcher, pursuit};
 use steadfast_model::clock;
 use steadfast_model::run::RunStatus;
 use steadfast_store::{RunRow, Store, StoreError};
+use steadfast_engine::{dispatcher, goal_link};
 
 use super::finding::stored;
 use super::starting::{How, launch};
@@ -32,7 +32,7 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> Result<Com
         let message = format!("{kind} {name} was imported from an older tool, with its history only");
         return Err(CliError::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
     }
-    if let Some(session) = pursuit::session_of(&row)
+    if let Some(session) = goal_link::session_of(&row)
         && store.read().goal(&session)?.is_none()
     {
         let message = format!("cannot resume {kind} {name}: its goal no longer exists");

@@ -5,19 +5,14 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use steadfast_app::action::ActionError;
-use steadfast_system::log;
 use steadfast_model::run::machine;
 use steadfast_model::run::{Plan, RunStatus};
 use steadfast_store::{Db, RunRow, Store, StoreError};
-use steadfast_engine::attempt::run_directory;
+use steadfast_system::log;
+use steadfast_model::text;
 use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::{Planned, dry_run};
-use steadfast_engine::publish;
-use steadfast_model::run::machine;
-use steadfast_model::run::{Plan, RunStatus};
-use steadfast_model::text;
-use steadfast_store::{Db, RunRow, Store, StoreError};
-use steadfast_system::log;
+use steadfast_engine::run_folder::RunFolder;
 
 use super::finding::called;
 use super::{RunContext, detaching, driving, ending, permissions, preflight, view};

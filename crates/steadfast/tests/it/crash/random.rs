@@ -68,7 +68,7 @@ fn disturb(world: &World, dice: &mut Dice, usual: u64) -> Vec<(Duration, Vec<Par
         if engine.try_wait().unwrap().is_some() {
             return killed;
         }
-        let parts = [Part::Engine, Part::Keeper, Part::Agent];
+        let parts = [Part::Engine, Part::Supervisor, Part::Agent];
         let chosen = 1 + dice.roll(7);
         let mut victims: Vec<Part> =
             parts.into_iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1).map(|(_, part)| part).collect();

@@ -1,5 +1,5 @@
-//! Other failures of a run: a full disk, missing permissions, two engines at once, reused process ids, and a supervisor
-//! that is stuck past its agent's time limit.
+//! Other ways for a run to get into trouble: no room, no right to write, two engines at once, process numbers that mean
+//! somebody else by now, and a supervisor that is held until its agent's time is over.
 
 use std::process::{Child, Command, Stdio};
 
@@ -42,7 +42,7 @@ fn only_one_of_many_concurrent_starts_creates_the_run() {
     assert_eq!(doubled, "");
 }
 
-/// Kills an engine before its first supervisor starts, and records the pid of another process as the supervisor's.
+/// Lets an engine die before its first supervisor started, and puts somebody else's number where the supervisor's would be.
 fn resumed_with_supervisor(pid: u32, started: &str) -> (World, Truth) {
     let world = World::new(Scenario::Fixed);
     world.start("engine.prepared").wait().unwrap();
@@ -62,7 +62,7 @@ fn started(pid: u32) -> String {
 #[test]
 fn a_reused_pid_is_not_waited_for() {
     let truth = undisturbed(Scenario::Fixed);
-    // A session leader, like a supervisor, but not the recorded one.
+    // A leader of its own session, as a supervisor is, but not the one that was written down.
     let mut other = Command::new("setsid").args(["sleep", "60"]).stdout(Stdio::null()).spawn().unwrap();
     let (world, found) = resumed_with_supervisor(other.id(), "17");
     assert_same(&truth, &found, &world, "a recycled number");
@@ -86,7 +86,7 @@ fn a_zombie_is_not_waited_for() {
 }
 
 #[test]
-fn a_supervisor_stuck_past_the_time_limit_is_not_waited_for() {
+fn a_supervisor_that_is_held_past_the_time_limit_is_not_waited_for() {
     let world = World::new(Scenario::Fixed);
     let script = format!(
         "echo $$ >>{0}/book/agents; while [ $(wc -l <{0}/book/agents) -lt 2 ]; do sleep 0.1; done",
@@ -97,7 +97,7 @@ fn a_supervisor_stuck_past_the_time_limit_is_not_waited_for() {
     let mut engine = world.command(&arguments, "").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let agents = || std::fs::read_to_string(world.path("book/agents")).unwrap_or_default();
     eventually(|| (agents().lines().count() == 1).then_some(()));
-    let supervisor = world.processes(&engine).into_iter().find(|(_, part)| *part == Part::Keeper).unwrap().0;
+    let supervisor = world.processes(&engine).into_iter().find(|(_, part)| *part == Part::Supervisor).unwrap().0;
     kill_process(Pid::from_raw(supervisor).unwrap(), Signal::STOP).unwrap();
     assert!(engine.wait().unwrap().success(), "{}", world.story());
     assert_eq!(agents().lines().count(), 2, "the second one came after the first was ended");

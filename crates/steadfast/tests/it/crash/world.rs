@@ -64,7 +64,7 @@ impl Scenario {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Engine,
-    Keeper,
+    Supervisor,
     Agent,
     /// Git, and the processes started by the agent.
     Other,
@@ -73,19 +73,19 @@ pub(super) enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Victims {
     Engine,
-    Keeper,
+    Supervisor,
     Agent,
     All,
 }
 
 impl Victims {
-    pub(super) const EACH: [Self; 4] = [Self::Engine, Self::Keeper, Self::Agent, Self::All];
+    pub(super) const EACH: [Self; 4] = [Self::Engine, Self::Supervisor, Self::Agent, Self::All];
 
     fn include(self, part: Part) -> bool {
         match self {
             Self::All => true,
             Self::Engine => part == Part::Engine,
-            Self::Keeper => part == Part::Keeper,
+            Self::Supervisor => part == Part::Supervisor,
             Self::Agent => part == Part::Agent,
         }
     }
@@ -280,7 +280,7 @@ impl World {
             let has = |word: &str| words.split(|byte| *byte == 0).any(|part| part == word.as_bytes());
             let part = match () {
                 () if pid == own => Part::Engine,
-                () if has("__exec") => Part::Keeper,
+                () if has("__exec") => Part::Supervisor,
                 () if has(&agent) && !has("run") => Part::Agent,
                 () => Part::Other,
             };

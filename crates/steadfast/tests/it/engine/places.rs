@@ -1,7 +1,7 @@
 //! Worktrees of iterations, separate or shared, and the reports when one is lost.
 
-use steadfast_engine::publish;
 use steadfast_model::run::{Check, Checked};
+use steadfast_engine::run_folder::RunFolder;
 
 use super::*;
 
@@ -15,21 +15,21 @@ impl World {
     fn create_apart(&self, plan: &Plan) {
         self.repository();
         self.create(plan);
-        publish::keep_sources(&self.path("home"), RUN, None, None, true).unwrap();
+        RunFolder::create(&self.path("home"), RUN, None, None, true).unwrap();
     }
 
     fn noted(&self) -> (Run, Vec<String>) {
-        let mut notes = Notes::default();
-        let run = dispatcher::drive(&mut self.store(), &engine(self.root.path()), RUN, &mut notes).unwrap();
+        let mut notes = KeptNotes::default();
+        let run = dispatcher::drive(&mut self.store(), &engine(self.root.path()), RUN, &mut [&mut notes]).unwrap();
         (run, notes.0)
     }
 }
 
 /// Keeps the notes for the user.
 #[derive(Default)]
-struct Notes(Vec<String>);
+struct KeptNotes(Vec<String>);
 
-impl Observer for Notes {
+impl Observer for KeptNotes {
     fn note(&mut self, message: &str) {
         self.0.push(message.to_owned());
     }
@@ -69,13 +69,13 @@ fn a_rule_is_not_checked_if_its_worktree_is_lost() {
     world.create_apart(&plan(vec![stage("work", &script, 1, rule)]));
     let (run, notes) = world.noted();
     assert_eq!(ended(&run), (RunStatus::Completed, "max_iterations"));
-    let why = format!("{project} is not in a git repository with a commit, so no worktree can be made of it");
-    let detail = format!("its place cannot be entered: {why}");
+    let why = format!("{project} is not in a git repository with a commit, which worktrees need");
+    let detail = format!("cannot enter the worktree: {why}");
     let fact = Checked { check: Check::Command("test -e ok".into()), holds: None, detail };
     assert_eq!(world.store().read().run_history(RUN, None, 9).unwrap()[0].facts, [fact]);
     let [uncommitted, untested] = notes.as_slice() else { panic!("{notes:?}") };
     assert!(uncommitted.starts_with("the work in ") && uncommitted.contains(" is not committed: "), "{uncommitted}");
-    assert!(untested.starts_with(&format!("the rule cannot be tested: {why} (")), "{untested}");
+    assert!(untested.starts_with(&format!("cannot check the rule: {why} (")), "{untested}");
 }
 
 #[test]

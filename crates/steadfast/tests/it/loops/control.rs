@@ -151,7 +151,7 @@ fn a_second_engine_for_a_name_is_refused_with_a_hint() {
     let again = world.loop_run(&["open", "one"], ENDLESS, &[]);
     let hint = again.fails_with(3, "loop one is already running (pid ").stderr.clone();
     assert!(hint.contains("loop attach one") && hint.contains("kill one") && hint.contains("another name"), "{hint}");
-    world.run(&["loop", "resume", "one"]).fails_with(3, "is driven by another process");
+    world.run(&["loop", "resume", "one"]).fails_with(3, "is already driven by another process");
     world.run(&["loop", "kill", "one"]).succeeds();
 }
 

@@ -95,21 +95,21 @@ fn processes_in_their_own_session_end_before_the_next_agent_starts() {
 }
 
 #[test]
-fn waiting_for_an_agent_of_a_killed_supervisor_is_reported() {
+fn waiting_for_the_orphans_of_a_killed_supervisor_is_reported() {
     let world = World::new();
     world.loop_type("once", "completion: fixed-n\nruns: 1");
     let script = "echo $$ >> agents; while [ ! -e go ]; do sleep 0.05; done";
     world.loop_run(&["once"], script, &["-d"]).succeeds();
     let agent = eventually(|| world.lines("agents").pop());
     let run_id = world.status("loop", "once")["run_id"].as_str().unwrap().to_owned();
-    let identity = std::fs::read(world.env.home().join("runs").join(run_id).join("1-1-1/pid")).unwrap();
-    let identity: Value = serde_json::from_slice(&identity).unwrap();
+    let supervisor = std::fs::read(world.env.home().join("runs").join(run_id).join("1-1-1/pid")).unwrap();
+    let supervisor: Value = serde_json::from_slice(&supervisor).unwrap();
     kill_process(world.engine("loop", "once"), Signal::KILL).unwrap();
-    let supervisor = i32::try_from(identity["identity"]["pid"].as_i64().unwrap()).unwrap();
+    let supervisor = i32::try_from(supervisor["identity"]["pid"].as_i64().unwrap()).unwrap();
     kill_process(Pid::from_raw(supervisor).unwrap(), Signal::KILL).unwrap();
     eventually(|| Some(()).filter(|()| world.status("loop", "once")["live"] == json!(false)));
     let resumed = world.spawn(&["loop", "resume", "once"]);
-    let waits = format!("waiting for process {agent} of iteration 1, whose keeper is gone; `kill once` ends it");
+    let waits = format!("waiting for process {agent} of iteration 1, whose supervisor is gone; `kill once` ends it");
     let log = || world.run(&["loop", "logs", "once", "--engine"]).stdout;
     eventually(|| log().contains(&waits).then_some(()));
     std::fs::write(world.in_project("go"), "").unwrap();

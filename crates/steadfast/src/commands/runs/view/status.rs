@@ -11,10 +11,11 @@ use steadfast_engine::worktree;
 use serde_json::{Map, Value, json};
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
-use steadfast_model::run::{ActiveAttempt, AttemptId, Phase, Plan, Run, RunReason, RunStatus};
+use steadfast_model::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS};
+use steadfast_model::run::{AttemptId, Flight, Phase, Plan, Run, RunStatus};
 use steadfast_store::{Db, IterationRow, RunLine, RunRow, StoreError};
 use steadfast_model::text;
-use steadfast_engine::worktree::{self, Kept};
+use steadfast_engine::worktree::{self, KeptWork};
 
 use super::{dollars, entry_by_hand, entry_page, line_json, status_words};
 use crate::commands::runs::Here;

@@ -1,0 +1,60 @@
+//! The files of an attempt that the engine and the supervisor exchange. Their names and their JSON are stable: an engine
+//! resumes runs that an earlier version started.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use steadfast_model::clock::Millis;
+use steadfast_system::process::ProcessIdentity;
+
+pub(crate) const SPEC: &str = "spec.json";
+pub(crate) const PROMPT: &str = "prompt.md";
+pub(crate) const OUTPUT: &str = "out.log";
+pub(crate) const ERRORS: &str = "err.log";
+pub(crate) const RESULT: &str = "result.json";
+/// A [`SupervisorRecord`].
+pub(crate) const SUPERVISOR: &str = "pid";
+pub(crate) const EXIT: &str = "exit.json";
+/// Marks an attempt in which nothing may be started any more.
+pub(crate) const ABANDONED: &str = "abandoned";
+/// What the supervisor prints on stderr.
+pub(super) const SUPERVISOR_LOG: &str = "keeper.log";
+pub(super) const ANSWER: &str = "answer.md";
+pub(super) const EVIDENCE: &str = "evidence.json";
+
+/// What the supervisor is to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptSpec {
+    /// The program and its arguments; no shell is involved.
+    pub argv: Vec<String>,
+    pub directory: PathBuf,
+    /// Added to the environment of the supervisor.
+    pub env: Vec<(String, String)>,
+    pub env_remove: Vec<String>,
+    pub limit_ms: u64,
+    /// Between TERM and KILL.
+    pub grace_ms: u64,
+    /// Which attempt of its run this is, for tests that crash a certain one.
+    pub ordinal: u32,
+}
+
+/// How the agent ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptExit {
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub timed_out: bool,
+    /// The supervisor was asked to end it.
+    pub stopped: bool,
+    /// Why it did not start.
+    pub cannot_start: Option<String>,
+    pub started_at_ms: Millis,
+    pub ended_at_ms: Millis,
+}
+
+/// What the supervisor writes about itself before the agent starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SupervisorRecord {
+    pub identity: ProcessIdentity,
+    pub started_at_ms: Millis,
+}

@@ -1,0 +1,66 @@
+//! What can interrupt running agents: requests to end the run, signals, caps on the spending of all goals and runs, and
+//! supervisors that hang.
+
+use std::time::Instant;
+
+use steadfast_model::clock;
+use steadfast_model::goal::limit::SharedSpend;
+use steadfast_model::run::{AttemptUsage, RunEvent, RunStatus, Stopping};
+use steadfast_store::spend;
+use steadfast_model::goal::limit::Spend;
+
+use super::{Dispatcher, DriveError};
+
+impl Dispatcher<'_, '_> {
+    /// Applies the caps on the spending of all goals and runs before the next agent starts; `usage` is not saved yet.
+    pub(super) fn check_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
+        let more = Spend { tokens: usage.charged_tokens(), cost_micros: usage.cost_micros };
+        let shared = spend::shared_with(self.store.read(), &self.engine.config.limits, more, clock::now())?;
+        if shared == SharedSpend::Reached && !self.run.capped {
+            self.apply(RunEvent::CapReached)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_interruptions(&mut self) -> Result<(), DriveError> {
+        self.observers.idle();
+        self.end_overdue();
+        if self.run.cut_short {
+            return Ok(());
+        }
+        let requested = self.store.read().stop_request(&self.run_id)?.or_else(|| self.observers.stop_requested());
+        match requested {
+            Some(stopping) => self.apply(RunEvent::StopRequested(stopping)),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends attempts whose supervisors did not end them in time.
+    fn end_overdue(&mut self) {
+        let now = Instant::now();
+        for active in self.active.values_mut() {
+            if active.deadline.take_if(|deadline| *deadline <= now).is_some() {
+                active.overdue.cancel();
+                let (attempt, folder) = (active.attempt.clone(), self.folder.clone());
+                self.threads.push(std::thread::spawn(move || {
+                    let done = attempt.kill().map_or_else(|error| error.to_string(), |()| "killed".to_owned());
+                    folder.log(&format!("the supervisor of {} hangs: {done}", attempt.directory().display()));
+                }));
+            }
+        }
+    }
+
+    /// The first signal ends the run in order, the next one kills everything at once.
+    pub(super) fn signalled(&mut self) -> Result<(), DriveError> {
+        self.signals += 1;
+        if self.signals > 1 {
+            self.stopping.cancel();
+            for active in self.active.values() {
+                active.attempt.kill()?;
+            }
+            return Ok(());
+        }
+        let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::Interrupted.into() };
+        self.apply(RunEvent::StopRequested(stopping))
+    }
+}

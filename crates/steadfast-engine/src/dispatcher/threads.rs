@@ -1,0 +1,275 @@
+//! The threads of the dispatcher: they start attempts, wait for them and read their outcomes, make checks, and stop
+//! attempts. Each thread for an attempt or a check sends its result once, as a message.
+
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use steadfast_model::clock;
+use steadfast_model::run::{AgentPlan, AttemptId, Check, Flight, Outcome, Phase, StagePlan};
+
+use super::starting::{Launch, Workplace, limit_of};
+use super::{Dispatcher, DriveError, EngineMessage, WaitedAttempt, cannot_start};
+use crate::agent::{self, EndedAttempt};
+use crate::attempt::{self, Attempt};
+use crate::checks::judge::JudgeRequest;
+use crate::checks::{self, CheckContext};
+use crate::descendants::Descendants;
+use crate::durable;
+use crate::footprint::{self, ProgressTree};
+use crate::process::Cancel;
+use crate::run_folder::RunFolder;
+
+/// The time limit of a judge, unless that of its stage is shorter.
+const JUDGE_LIMIT: Duration = Duration::from_mins(15);
+/// How many earlier iterations a judge sees.
+const EARLIER: usize = 5;
+
+impl Dispatcher<'_, '_> {
+    pub(super) fn attempt(&self, id: AttemptId) -> Attempt {
+        Attempt::at(&self.engine.home, &self.run_id, id)
+    }
+
+    /// Starts an attempt, or waits for one of an earlier engine, and reads its outcome.
+    pub(super) fn wait_for(&mut self, id: AttemptId, launch: Option<Launch>) {
+        let plan = self.plan.clone();
+        let Some(stage) = plan.stage(id.stage) else { return };
+        let attempt = self.attempt(id);
+        let overdue = Cancel::default();
+        self.active.insert(id, WaitedAttempt { attempt: attempt.clone(), deadline: None, overdue: overdue.clone() });
+        if launch.is_none() {
+            self.set_deadline(id);
+        }
+        let thread = AttemptThread {
+            id,
+            run: plan.name.clone(),
+            stage: stage.clone(),
+            tree_before: self.folder.tree_before(id.stage),
+            folder: self.folder.clone(),
+            attempt,
+            workplace: self.workplace(stage, id),
+            progress: self.observers.prompt_values(&plan, &self.run, id).progress,
+            counts_idle: plan.limits.idle > 0 && !stage.parallel && !stage.completion.only_counts(),
+            stopping: self.stopping.clone(),
+            overdue,
+            grace: self.engine.grace,
+            sender: self.sender.clone(),
+        };
+        std::thread::spawn(move || {
+            let outcome = match launch.map(|launch| thread.start(&launch)) {
+                Some(Err(outcome)) => outcome,
+                Some(Ok(supervisor)) => {
+                    thread.send(EngineMessage::Started(id));
+                    thread.outcome(Some(supervisor))
+                }
+                None => thread.outcome(None),
+            };
+            thread.send(EngineMessage::Ended { id, outcome: Box::new(outcome) });
+        });
+    }
+
+    /// Sets when the supervisor of an attempt, which runs now, counts as hanging.
+    pub(super) fn set_deadline(&mut self, id: AttemptId) {
+        if let (Some(active), Some(stage)) = (self.active.get_mut(&id), self.plan.stage(id.stage)) {
+            active.deadline = attempt::supervisor_deadline(limit_of(stage), self.engine.grace);
+        }
+    }
+
+    pub(super) fn stop(&mut self, ids: &[AttemptId]) {
+        self.stopping.cancel();
+        for id in ids {
+            let (attempt, grace) = (self.attempt(*id), self.engine.grace);
+            let folder = self.folder.clone();
+            self.threads.push(std::thread::spawn(move || {
+                if let Err(error) = attempt.stop(grace) {
+                    folder.log(&format!("stopping {}: {error}", attempt.directory().display()));
+                }
+            }));
+        }
+    }
+
+    /// Ends the checks that a killed engine left running.
+    pub(super) fn stop_checks(&self) -> std::io::Result<()> {
+        let is_checked = |flight: &&Flight| matches!(flight.phase, Phase::Checking(_) | Phase::CheckingBefore);
+        for flight in self.run.active.iter().filter(is_checked) {
+            checks::stop(&self.attempt(flight.id), self.engine.grace)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn check(&mut self, id: AttemptId, wanted: Vec<Check>) -> Result<(), DriveError> {
+        let plan = self.plan.clone();
+        let Some(stage) = plan.stage(id.stage) else { return Ok(()) };
+        let workplace = self.workplace(stage, id);
+        let judge = match &stage.judge {
+            Some(agent) if wanted.contains(&Check::Judge) => Some(self.judge(stage, agent, id)?),
+            _ => None,
+        };
+        let limit = Duration::from_secs(self.engine.config.goal.verify_timeout_seconds);
+        let (attempt, grace) = (self.attempt(id), self.engine.grace);
+        let (cancel, sender) = (self.cancel.clone(), self.sender.clone());
+        self.threads.retain(|thread| !thread.is_finished());
+        self.threads.push(std::thread::spawn(move || {
+            // A killed engine may have left the same check running.
+            checks::end_commands(&attempt, grace);
+            let facts = match workplace.enter(&cancel) {
+                Ok(directory) => {
+                    let (mark, evidence) = (Some(checks::mark_of(&attempt)), attempt.evidence());
+                    let context = CheckContext { directory, limit, cancel, mark, judge, evidence };
+                    wanted.iter().map(|check| checks::carry_out(check, &context)).collect()
+                }
+                // The result in another directory would be wrong for this one.
+                Err(error) => {
+                    let why = format!("cannot enter the worktree: {error}");
+                    let _ =
+                        sender.send(EngineMessage::Note(format!("cannot check the rule: {error} ({})", error.hint())));
+                    wanted.iter().map(|check| checks::not_known(check, &why)).collect()
+                }
+            };
+            // The receiver is gone once the run has ended.
+            let _ = sender.send(EngineMessage::Checked { id, facts });
+        }));
+        Ok(())
+    }
+
+    fn judge(&self, stage: &StagePlan, agent: &AgentPlan, id: AttemptId) -> Result<JudgeRequest, DriveError> {
+        let attempt = self.attempt(id);
+        let mut earlier = self.store.read().last_iterations(&self.run_id, EARLIER)?;
+        earlier.reverse();
+        let earlier: Vec<String> = earlier
+            .iter()
+            .filter(|row| row.id.stage == id.stage)
+            .map(|row| format!("Iteration {}: {}", row.id.iteration, row.summary.as_deref().unwrap_or("(no summary)")))
+            .collect();
+        Ok(JudgeRequest {
+            agent: agent.clone(),
+            config: self.engine.config.agents.clone(),
+            run: self.plan.name.clone(),
+            stage: stage.name.clone(),
+            iteration: id.iteration,
+            asked: attempt.read_prompt().unwrap_or_default(),
+            answer: attempt.read_answer().unwrap_or_default(),
+            earlier: earlier.join("\n"),
+            judged: attempt.directory().to_owned(),
+            program: self.engine.program.clone(),
+            limit: limit_of(stage).min(JUDGE_LIMIT),
+            grace: self.engine.grace,
+        })
+    }
+}
+
+/// The thread of one attempt: starts it, unless an earlier engine did, and waits for it.
+pub(super) struct AttemptThread {
+    pub(super) id: AttemptId,
+    pub(super) run: String,
+    pub(super) stage: StagePlan,
+    pub(super) attempt: Attempt,
+    pub(super) workplace: Workplace,
+    progress: Option<PathBuf>,
+    /// Whether iterations without progress end the stage.
+    counts_idle: bool,
+    pub(super) stopping: Cancel,
+    overdue: Cancel,
+    pub(super) grace: Duration,
+    sender: mpsc::Sender<EngineMessage>,
+    folder: RunFolder,
+    /// The file with the fingerprint of the tree before the first attempt of the stage.
+    tree_before: PathBuf,
+}
+
+impl AttemptThread {
+    fn outcome(&self, supervisor: Option<Child>) -> Outcome {
+        if let Some(mut supervisor) = supervisor {
+            // The directory of the attempt says more than its exit code.
+            let _ = supervisor.wait();
+        }
+        let on_orphans = |orphans: &Descendants| self.note_orphans(orphans);
+        let exit = match self.attempt.wait_with(limit_of(&self.stage), self.grace, on_orphans) {
+            Ok(exit) => exit,
+            // Its agent may be alive, so no other one may be started: end the run.
+            Err(error) => return cannot_start(format!("cannot read the state of the attempt: {error}")),
+        };
+        let directory = if self.counts_idle { self.progress_directory() } else { None };
+        let before = self.read_tree_before();
+        let (progress, before) = (self.progress.as_deref(), before.as_deref());
+        let tree = directory.as_deref().map(|directory| ProgressTree { directory, progress, before });
+        let report = agent::report(&EndedAttempt {
+            agent: &self.stage.agent,
+            markers: &self.stage.output_parse,
+            attempt: &self.attempt,
+            exit: exit.as_ref(),
+            stopping: self.stopping.is_cancelled(),
+            overdue: self.overdue.is_cancelled(),
+            tree: tree.as_ref(),
+            now: clock::now(),
+        });
+        self.attempt.remove_files(&agent::PRIVATE_FILES);
+        if let Err(error) = self.attempt.keep_answer(&report.to_keep(&self.attempt)) {
+            self.log(&format!("cannot keep the answer: {error}"));
+        }
+        if let Outcome::Succeeded(_) = &report.outcome {
+            let message = format!("{}: {} iteration {}", self.run, self.stage.name, self.id.iteration);
+            match self.workplace.keep(&message, self.stage.parallel) {
+                Ok(notes) => {
+                    for note in notes {
+                        self.note(format!("{} {}: {note}", self.stage.name, self.id.iteration));
+                    }
+                }
+                // A shared worktree fails for every iteration. Without their numbers, the note is shown once.
+                Err((worktree, error)) => {
+                    let (worktree, hint) = (worktree.display(), error.hint());
+                    self.note(format!("the work in {worktree} is not committed: {error} ({hint})"));
+                }
+            }
+        }
+        report.outcome
+    }
+
+    /// Saves the fingerprint of the tree before the first attempt of a stage, once.
+    pub(super) fn save_tree_before(&self, directory: &Path) {
+        if !self.counts_idle || self.id.iteration != 1 || self.tree_before.exists() {
+            return;
+        }
+        let tree = footprint::of_tree(&ProgressTree { directory, progress: self.progress.as_deref(), before: None });
+        if let Err(error) = durable::replace(&self.tree_before, tree.as_bytes()) {
+            self.log(&format!("cannot save the fingerprint of the files: {error}"));
+        }
+    }
+
+    fn read_tree_before(&self) -> Option<String> {
+        if self.id.iteration == 1 { fs_err::read_to_string(&self.tree_before).ok() } else { None }
+    }
+
+    fn note_orphans(&self, orphans: &Descendants) {
+        let Some(pid) = orphans.session.first() else { return };
+        let (run, iteration) = (&self.run, self.id.iteration);
+        self.note(format!(
+            "waiting for process {pid} of iteration {iteration}, whose supervisor is gone; `kill {run}` ends it"
+        ));
+    }
+
+    /// The directory whose changes count as progress.
+    fn progress_directory(&self) -> Option<PathBuf> {
+        match self.workplace.inside() {
+            Ok(directory) => Some(directory),
+            Err(error) => {
+                self.note(format!("cannot check for progress: {error} ({})", error.hint()));
+                None
+            }
+        }
+    }
+
+    fn note(&self, message: String) {
+        self.send(EngineMessage::Note(message));
+    }
+
+    fn send(&self, message: EngineMessage) {
+        // The receiver is gone once the engine has given up.
+        let _ = self.sender.send(message);
+    }
+
+    fn log(&self, message: &str) {
+        self.folder.log(&format!("{}: {message}", self.attempt.directory().display()));
+    }
+}

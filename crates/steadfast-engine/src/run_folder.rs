@@ -1,0 +1,91 @@
+//! The folder of a run, `$STEADFAST_HOME/runs/ID`: what it needs besides its row in the store, its log and its attempts.
+//! The id is one of ours, so it is a plain file name.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use steadfast_model::run::AttemptId;
+use steadfast_system::{log, paths};
+
+use crate::durable;
+
+/// Written when the run is created, read by every engine that drives it.
+const DEFINITION: &str = "pipeline.yaml";
+const INPUTS: &str = "inputs.md";
+/// Where the run works, if not in the project.
+const WORKPLACE: &str = "place";
+const IN_WORKTREE: &str = "worktree";
+
+/// The folder of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    pub fn at(home: &Path, run_id: &str) -> Self {
+        Self { path: home.join("runs").join(run_id) }
+    }
+
+    /// Creates the folder with what the run needs besides its plan: the text of a pipeline, the input of its first
+    /// stage, and whether all iterations work in one worktree.
+    pub fn create(
+        home: &Path,
+        run_id: &str,
+        definition: Option<&str>,
+        inputs: Option<&str>,
+        in_worktree: bool,
+    ) -> io::Result<()> {
+        let folder = Self::at(home, run_id);
+        for private in [home, &home.join("runs"), &folder.path] {
+            paths::create_private_dir(private)?;
+        }
+        let place = in_worktree.then(|| format!("{IN_WORKTREE}\n"));
+        for (name, text) in [(DEFINITION, definition), (INPUTS, inputs), (WORKPLACE, place.as_deref())] {
+            if let Some(text) = text {
+                durable::replace(&folder.path.join(name), text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn engine_log(&self) -> PathBuf {
+        self.path.join("engine.log")
+    }
+
+    /// Adds a line to the engine's log.
+    pub(crate) fn log(&self, message: &str) {
+        log::line(&self.engine_log(), message);
+    }
+
+    pub(crate) fn attempt(&self, id: AttemptId) -> PathBuf {
+        self.path.join(format!("{}-{}-{}", id.stage, id.iteration, id.attempt))
+    }
+
+    /// The fingerprint of the files before the first attempt of a stage.
+    pub(crate) fn tree_before(&self, stage: u32) -> PathBuf {
+        self.path.join(format!("before-{stage}"))
+    }
+
+    /// The text of the pipeline that the run was started with.
+    pub(crate) fn definition(&self) -> Option<String> {
+        fs_err::read_to_string(self.path.join(DEFINITION)).ok()
+    }
+
+    /// The input of the first stage.
+    pub(crate) fn inputs(&self) -> Option<String> {
+        fs_err::read_to_string(self.path.join(INPUTS)).ok()
+    }
+
+    pub(crate) fn is_in_worktree(&self) -> io::Result<bool> {
+        match fs_err::read_to_string(self.path.join(WORKPLACE)) {
+            Ok(text) => Ok(text.trim() == IN_WORKTREE),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
