@@ -49,12 +49,6 @@ Exit codes: 0 the rule holds, 5 a limit was reached, 1 failed, 3 one of that nam
         #[arg(value_name = "TYPE")]
         name: String,
     },
-    /// Bring in runs that older tools left in .claude; their files are only read
-    Import {
-        /// Show what would be brought in
-        #[arg(long)]
-        dry_run: bool,
-    },
 }
 
 #[derive(Debug, Args)]

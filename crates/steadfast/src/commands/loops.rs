@@ -1,7 +1,4 @@
-//! `steadfast loop`: making loops, their types, and bringing in those of older tools. What is done with a loop that
-//! exists is in `runs.rs`.
-
-mod importing;
+//! `steadfast loop`: start loops and manage loop types. Commands on an existing loop are in `runs.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +27,6 @@ pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<Done, Failur
             let faults = validate_loop(&here.catalogue(), &name)?;
             Ok(judged(&faults, &name))
         }
-        LoopVerb::Import { dry_run } => importing::import(&here, dry_run),
     }
 }
 

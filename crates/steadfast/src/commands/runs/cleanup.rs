@@ -1,7 +1,6 @@
 //! `cleanup`: runs that died unseen are marked and what they left running is stopped; entries and outputs that nobody
 //! needs any more go. Says what it did, and only that with `--dry-run`.
 
-use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,8 +11,7 @@ use steadfast_core::store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_engine::attempt::{Attempt, Sighting, run_directory};
 use steadfast_engine::checks;
 use steadfast_engine::dispatcher;
-use steadfast_engine::files::import::{self, Imported};
-use steadfast_engine::files::{self, Behind, Ending, RegistryEntry, Tidy};
+use steadfast_engine::files::{self, RegistryEntry, Tidy};
 use steadfast_engine::process;
 use steadfast_engine::processes;
 use steadfast_engine::publish::Publisher;
@@ -34,7 +32,6 @@ struct Report {
     zombies: Vec<String>,
     stopped: Vec<String>,
     marked: Vec<String>,
-    settled: Vec<(String, String)>,
     pruned: Vec<String>,
     removed: Vec<PathBuf>,
     worktrees: Vec<PathBuf>,
@@ -50,22 +47,14 @@ pub(super) fn cleanup(here: &Here, arguments: &RunCleanupArgs) -> Result<Done, F
             clean_run(here, store, line, arguments, &mut report)?;
         }
     }
-    let old = LazyCell::new(|| import::import(&here.project).map(|import| import.runs).unwrap_or_default());
-    let behind = |entry: &RegistryEntry| {
-        if entry.kind != Some(here.kind) || is_alive(here, store.as_ref(), entry) {
-            return Behind::Alive;
-        }
-        ending(here, store.as_ref(), entry, &old).map_or(Behind::Nothing, Behind::Ended)
-    };
     let how = Tidy {
-        behind: &behind,
+        is_alive: &|entry| entry.kind != Some(here.kind) || is_alive(here, store.as_ref(), entry),
         before_ms: here.now - REGISTRY_DAYS * clock::DAY,
         now: here.now,
         dry_run: arguments.dry_run,
     };
     let tidied = files::tidy(&here.project, how)?;
     report.marked = tidied.marked.into_iter().filter(|key| !report.zombies.iter().any(|name| key == name)).collect();
-    report.settled = tidied.settled;
     report.pruned = tidied.pruned;
     Ok(told(&report, arguments.dry_run))
 }
@@ -215,18 +204,6 @@ fn is_alive(here: &Here, store: Option<&Store>, entry: &RegistryEntry) -> bool {
     found.is_ok_and(|outcome| outcome.exit_code == Some(0))
 }
 
-/// How the run of an entry ended that older tools left at `running`: as the store has it once it was brought in, else
-/// as its state says.
-fn ending(here: &Here, store: Option<&Store>, entry: &RegistryEntry, old: &[Imported]) -> Option<Ending> {
-    let name = name_of(here, entry).filter(|_| entry.run_id.is_none())?;
-    let stored = store.and_then(|store| store.read().newest_run(&here.project_dir(), here.kind, name).ok().flatten());
-    let stored = stored.map(|row| (row.run.status, row.run.completed_at_ms));
-    let read = || old.iter().find(|run| run.kind == here.kind && run.name == name);
-    let (status, completed_at_ms) = stored.or_else(|| read().map(|run| (run.status, run.completed_at_ms)))?;
-    let is_known = matches!(status, RunStatus::Completed | RunStatus::Failed | RunStatus::Killed);
-    is_known.then_some(Ending { status, completed_at_ms })
-}
-
 fn name_of<'a>(here: &Here, entry: &'a RegistryEntry) -> Option<&'a str> {
     entry.key.strip_prefix(here.kind.to_string().as_str())?.strip_prefix('-')
 }
@@ -251,9 +228,6 @@ fn told(report: &Report, dry_run: bool) -> Done {
     for key in report.zombies.iter().chain(&report.marked) {
         lines.push(format!("{key}: {would}marked unknown_termination (nothing runs behind it)"));
     }
-    lines.extend(
-        report.settled.iter().map(|(key, status)| format!("{key}: {would}marked {status} (as its state says)")),
-    );
     lines.extend(report.stopped.iter().map(|what| format!("{what}: orphan agent {would}stopped")));
     lines.extend(report.pruned.iter().map(|key| format!("{key}: {would}removed from the registry (ended long ago)")));
     lines.extend(report.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
@@ -265,7 +239,7 @@ fn told(report: &Report, dry_run: bool) -> Done {
     let zombies: Vec<&String> = report.zombies.iter().chain(&report.marked).collect();
     let json = json!({
         "dry_run": dry_run, "zombies": zombies, "stopped": report.stopped, "pruned": report.pruned,
-        "settled": report.settled.iter().map(|(key, _)| key).collect::<Vec<_>>(), "removed": report.removed, "worktrees": report.worktrees,
+        "removed": report.removed, "worktrees": report.worktrees,
     });
     if dry_run {
         output::note("nothing was changed (--dry-run)");
