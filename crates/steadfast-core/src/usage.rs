@@ -10,6 +10,8 @@ pub mod summary;
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::Millis;
 
 pub use lines::{end_of_file, read_blocks, read_file};
@@ -90,7 +92,7 @@ pub struct Reading {
 }
 
 /// How far a file was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     pub offset: u64,
     pub anchor: Vec<u8>,
