@@ -19,7 +19,6 @@ mod address;
 mod completions;
 mod document;
 mod exchange;
-pub mod import;
 mod layout;
 mod listing;
 mod loop_state;
@@ -39,7 +38,7 @@ pub(crate) use loop_state::OWN_FIELDS;
 pub use outputs::OutputOf;
 pub(crate) use outputs::first_files;
 pub use registry::{RegistryEntry, registry_key};
-pub use tidy::{Behind, Ending, Tidied, Tidy, mark_killed, tidy};
+pub use tidy::{Tidied, Tidy, mark_killed, tidy};
 
 use document::{CLAUDE, Document};
 use place::Place;

@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::clock::Millis;
 
 /// One response of the model, however many lines told of it.
@@ -86,7 +88,7 @@ pub struct Reading {
 }
 
 /// How far a file was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     pub offset: u64,
     pub anchor: Vec<u8>,

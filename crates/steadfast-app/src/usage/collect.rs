@@ -2,9 +2,12 @@
 //! ones are read from where they ended, and the sums are kept ready for the next time (`cache.rs`).
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::cache;
+use serde::{Deserialize, Serialize};
+
+use super::cache::{self, Cache};
 use super::summary::{Summary, Tokens, sum_up};
 use steadfast_hosts::tree;
 use steadfast_hosts::tree::TranscriptFile;
@@ -37,11 +40,12 @@ impl UsageError {
     }
 }
 
-/// One response as one file tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One response as one file has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// A 128-bit hash of the response's id. Two of a billion ids collide with a chance of about 10^-21, and
-    /// ids come from the model's vendor, not from somebody who wants them to collide.
+    /// ids come from the model's vendor, not from an attacker.
+    #[serde(with = "postcard::fixint::le")]
     pub(super) id: u128,
     pub(super) at_ms: Millis,
     /// Index into `Details::models`.
@@ -49,10 +53,11 @@ pub(super) struct Record {
     pub(super) tokens: Tokens,
 }
 
-/// What one file says, and how far it was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The responses of one file, and how far it was read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileRecords {
-    pub(super) path: PathBuf,
+    /// Not a `PathBuf`: serde refuses one that is not UTF-8.
+    pub(super) path: OsString,
     pub(super) size: u64,
     pub(super) modified: i64,
     pub(super) project: String,
@@ -63,7 +68,7 @@ pub(super) struct FileRecords {
 }
 
 /// Everything that was read, file by file: needed only when a file changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Details {
     pub(super) models: Vec<String>,
     pub(super) files: Vec<FileRecords>,
@@ -87,13 +92,13 @@ pub fn collect(
         return Ok(Summary::default());
     }
     let listing = listing_of(&files);
-    let mut kept = cache::open(cache);
-    if let Some(summary) = kept.as_mut().and_then(cache::Kept::summary)
+    let mut cached = Cache::open(cache);
+    if let Some(summary) = cached.as_mut().and_then(Cache::summary)
         && (summary.listing, summary.prices) == (listing, prices.fingerprint())
     {
         return Ok(summary);
     }
-    let known = kept.and_then(cache::Kept::details).unwrap_or_default();
+    let known = cached.and_then(Cache::details).unwrap_or_default();
     let details = read_changes(host, &files, known, progress).map_err(fail)?;
     let mut summary = sum_up(&files, &details, prices);
     summary.listing = listing;
@@ -120,10 +125,10 @@ fn read_changes(
     progress: Progress<'_>,
 ) -> std::io::Result<Details> {
     let mut models = Models::new(known.models);
-    let mut known: HashMap<PathBuf, FileRecords> =
+    let mut known: HashMap<OsString, FileRecords> =
         known.files.into_iter().map(|file| (file.path.clone(), file)).collect();
     let unchanged = |file: &TranscriptFile, old: &FileRecords| (old.size, old.modified) == (file.size, file.modified);
-    let unread = |file: &TranscriptFile| match known.get(&file.path) {
+    let unread = |file: &TranscriptFile| match known.get(file.path.as_os_str()) {
         Some(old) if unchanged(file, old) => 0,
         Some(old) => file.size.saturating_sub(old.position.offset),
         None => file.size,
@@ -132,8 +137,8 @@ fn read_changes(
     let mut read = 0;
     let mut details = Details::default();
     for file in files {
-        let mut records = known.remove(&file.path).unwrap_or_default();
-        if records.path.as_os_str().is_empty() || !unchanged(file, &records) {
+        let mut records = known.remove(file.path.as_os_str()).unwrap_or_default();
+        if records.path.is_empty() || !unchanged(file, &records) {
             progress(read, total);
             let from = records.position.offset;
             let reading = steadfast_hosts::read_counts(host, &file.path, &records.position)?;
@@ -151,7 +156,7 @@ impl FileRecords {
         if reading.rewritten {
             *self = Self::default();
         }
-        self.path.clone_from(&file.path);
+        self.path = file.path.clone().into();
         self.size = file.size;
         self.modified = file.modified;
         if let Some(cwd) = reading.cwd.filter(|_| self.project.is_empty()) {

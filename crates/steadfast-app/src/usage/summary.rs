@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
+use super::Response;
 use super::collect::{Details, Record};
 use steadfast_hosts::tree::TranscriptFile;
 use steadfast_model::clock::Millis;
@@ -13,7 +16,7 @@ pub const SLOT_MS: Millis = 15 * 60 * 1000;
 /// The slot of responses whose time is not known.
 pub const UNDATED: i64 = i64::MIN;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
     pub input: i64,
     pub output: i64,
@@ -37,14 +40,14 @@ impl Tokens {
 }
 
 /// A session and the directory it worked in.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionOf {
     pub id: String,
     pub project: String,
 }
 
 /// The sum over the responses of one session and model in one slot, those without a known price apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
     pub slot: i64,
     pub session: u32,
@@ -56,7 +59,7 @@ pub struct Sum {
 }
 
 /// All responses of a host, summed up as finely as any view needs it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Which files, of which sizes and times, this is about.
     pub(super) listing: u128,

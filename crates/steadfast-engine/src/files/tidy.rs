@@ -6,7 +6,6 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
-use steadfast_model::run::RunStatus;
 
 use super::document::{Found, Lock, MOST_TRIES, Put, set};
 use super::{CLAUDE, Document, FilesError, Place, RegistryEntry, address, registry};
@@ -16,32 +15,15 @@ use super::{CLAUDE, Document, FilesError, Place, RegistryEntry, address, registr
 pub struct Tidied {
     /// Said `running` although nothing runs.
     pub marked: Vec<String>,
-    /// Said `running` although their runs are known to be over: with the status that they have now.
-    pub settled: Vec<(String, String)>,
     /// Ended long ago.
     pub pruned: Vec<String>,
-}
-
-/// What is behind an entry that says `running`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Behind {
-    Alive,
-    /// A run that is known to be over.
-    Ended(Ending),
-    Nothing,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
-    pub status: RunStatus,
-    pub completed_at_ms: Option<Millis>,
 }
 
 /// What to look for.
 #[derive(Clone, Copy)]
 pub struct Tidy<'a> {
-    pub behind: &'a dyn Fn(&RegistryEntry) -> Behind,
+    /// Whether anything still runs behind an entry that says `running`.
+    pub is_alive: &'a dyn Fn(&RegistryEntry) -> bool,
     /// Finished entries that ended before this are forgotten.
     pub before_ms: Millis,
     pub now: Millis,
@@ -105,17 +87,10 @@ fn tidy_value(value: &mut Value, how: Tidy<'_>) -> Tidied {
     for entry in entries {
         let Some(object) = sessions.get_mut(&entry.key).and_then(Value::as_object_mut) else { continue };
         if entry.status == "running" {
-            match (how.behind)(&entry) {
-                Behind::Alive => {}
-                Behind::Ended(ending) => {
-                    settle(object, &ending, how.now);
-                    tidied.settled.push((entry.key, ending.status.to_string()));
-                }
-                Behind::Nothing => {
-                    set(object, "status", "unknown_termination");
-                    set(object, "cleaned_at", clock::to_rfc3339(how.now));
-                    tidied.marked.push(entry.key);
-                }
+            if !(how.is_alive)(&entry) {
+                set(object, "status", "unknown_termination");
+                set(object, "cleaned_at", clock::to_rfc3339(how.now));
+                tidied.marked.push(entry.key);
             }
         } else if ended_at(object).is_some_and(|ended| ended < how.before_ms) {
             sessions.shift_remove(&entry.key);
@@ -123,17 +98,6 @@ fn tidy_value(value: &mut Value, how: Tidy<'_>) -> Tidied {
         }
     }
     tidied
-}
-
-fn settle(entry: &mut Map<String, Value>, ending: &Ending, now: Millis) {
-    let ended = clock::to_rfc3339(ending.completed_at_ms.unwrap_or(now));
-    let when = match ending.status {
-        RunStatus::Killed => "killed_at",
-        RunStatus::Completed | RunStatus::Failed => "completed_at",
-        RunStatus::Running | RunStatus::UnknownTermination => "cleaned_at",
-    };
-    set(entry, "status", ending.status.to_string());
-    set(entry, when, ended);
 }
 
 /// As the documented recipe has it: `.completed_at // .killed_at // .started_at`. Of an entry that we marked, nobody
@@ -154,7 +118,6 @@ mod tests {
         let mut value = json!({"sessions": {
             "loop-alive": {"status": "running", "started_at": "2025-01-01T00:00:00Z"},
             "loop-dead": {"status": "running", "started_at": "2025-01-01T00:00:00Z", "mine": 1},
-            "loop-over": {"status": "running", "started_at": "2025-01-01T00:00:00Z", "completed_at": null},
             "loop-old": {"status": "completed", "started_at": "2025-01-01T00:00:00Z", "completed_at": "2025-01-02T00:00:00Z"},
             "loop-killed": {"status": "killed", "completed_at": null, "killed_at": "2025-01-02T00:00:00Z"},
             "loop-new": {"status": "completed", "completed_at": "2025-02-01T00:00:00Z"},
@@ -163,30 +126,20 @@ mod tests {
         }, "more": true});
         let at = |text| clock::parse_rfc3339(text).unwrap();
         let how = Tidy {
-            behind: &|entry| match entry.key.as_str() {
-                "loop-alive" => Behind::Alive,
-                "loop-over" => Behind::Ended(Ending {
-                    status: RunStatus::Completed,
-                    completed_at_ms: clock::parse_rfc3339("2025-01-30T00:00:00Z"),
-                }),
-                _ => Behind::Nothing,
-            },
+            is_alive: &|entry| entry.key == "loop-alive",
             before_ms: at("2025-01-20T00:00:00Z"),
             now: at("2025-02-02T00:00:00Z"),
             dry_run: false,
         };
         let tidied = tidy_value(&mut value, how);
         let marked = vec!["loop-dead".to_owned()];
-        let settled = vec![("loop-over".to_owned(), "completed".to_owned())];
-        assert_eq!(tidied, Tidied { marked, settled, pruned: vec!["loop-old".into(), "loop-killed".into()] });
+        assert_eq!(tidied, Tidied { marked, pruned: vec!["loop-old".into(), "loop-killed".into()] });
         assert_eq!(
             value,
             json!({"sessions": {
                 "loop-alive": {"status": "running", "started_at": "2025-01-01T00:00:00Z"},
                 "loop-dead": {"status": "unknown_termination", "started_at": "2025-01-01T00:00:00Z", "mine": 1,
                               "cleaned_at": "2025-02-02T00:00:00Z"},
-                "loop-over": {"status": "completed", "started_at": "2025-01-01T00:00:00Z",
-                              "completed_at": "2025-01-30T00:00:00Z"},
                 "loop-new": {"status": "completed", "completed_at": "2025-02-01T00:00:00Z"},
                 "loop-odd": {"status": "completed", "completed_at": "yesterday"},
                 "loop-bare": 7,

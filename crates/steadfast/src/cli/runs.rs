@@ -58,12 +58,6 @@ Exit codes: 0 the rule holds, 5 a limit was reached, 1 failed, 3 a run of that n
         #[arg(value_name = "TYPE")]
         name: String,
     },
-    /// Import runs of older tools from .claude (read-only)
-    Import {
-        /// Show what would be imported
-        #[arg(long)]
-        dry_run: bool,
-    },
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,4 @@
-//! `steadfast loop`: starts loops, lists, creates and checks loop types, and imports runs of older tools. Verbs about
-//! existing loops are in `runs.rs`.
-
-mod importing;
+//! `steadfast loop`: start loops and manage loop types. Commands on an existing loop are in `runs.rs`.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +27,6 @@ pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<CommandOutpu
             let faults = validate_loop(&context.catalogue(), &name)?;
             Ok(validated(&faults, &name))
         }
-        LoopVerb::Import { dry_run } => importing::import(&context, dry_run),
     }
 }
 

@@ -1,7 +1,6 @@
 //! `cleanup`: marks runs whose engine died, stops processes they left running, and removes old registry entries, outputs
 //! and worktrees. `--dry-run` only lists what would be done.
 
-use std::cell::LazyCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,10 +12,10 @@ use steadfast_model::run::{Phase, RunKind, RunStatus};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_engine::attempt::{Attempt, AttemptState};
 use steadfast_engine::checks;
-use steadfast_engine::files::import::{self, Imported};
-use steadfast_engine::files::{self, Behind, Ending, RegistryEntry, Tidy};
-use steadfast_engine::lock::RunLock;
-use steadfast_engine::process::LimitedCommand;
+use steadfast_engine::dispatcher;
+use steadfast_engine::files::{self, RegistryEntry, Tidy};
+use steadfast_engine::process;
+use steadfast_engine::processes;
 use steadfast_engine::publish::Publisher;
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_engine::worktree;
@@ -63,15 +62,8 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Resul
             cleanup.clean_run(store, line)?;
         }
     }
-    let imported = LazyCell::new(|| import::import(&context.project).map(|import| import.runs).unwrap_or_default());
-    let behind = |entry: &RegistryEntry| {
-        if entry.kind != Some(context.kind) || is_alive(context, store.as_ref(), entry) {
-            return Behind::Alive;
-        }
-        ending(context, store.as_ref(), entry, &imported).map_or(Behind::Nothing, Behind::Ended)
-    };
     let how = Tidy {
-        behind: &behind,
+        is_alive: &|entry| entry.kind != Some(context.kind) || is_alive(context, store.as_ref(), entry),
         before_ms: context.now - REGISTRY_DAYS * clock::DAY,
         now: context.now,
         dry_run: arguments.dry_run,

@@ -133,26 +133,6 @@ fn help_has_examples() {
 }
 
 #[test]
-fn runs_of_older_tools_are_brought_in_once_and_shown() {
-    let world = World::new();
-    let old = json!({"session": "old", "loop_type": "work", "started_at": "2025-01-10T10:00:00Z", "status": "complete",
-        "completed_at": "2025-01-10T11:00:00Z", "completion_reason": "beads-empty",
-        "history": [{"iteration": 1, "timestamp": "2025-01-10T10:30:00Z", "plateau": "false"},
-                    {"iteration": 2, "timestamp": "2025-01-10T10:40:00Z", "plateau": "true", "reasoning": "fine"}]});
-    world.write(&world.claude("loop-state-old.json"), &old.to_string());
-    let dry = world.run(&["loop", "import", "--dry-run"]);
-    assert!(dry.succeeds().stdout.contains("would be brought in"), "{dry:?}");
-    assert_eq!(world.run(&["loop", "import", "--json"]).succeeds().json()["runs"][0]["imported"], json!(true));
-    assert_eq!(world.run(&["loop", "import", "--json"]).succeeds().json()["runs"][0]["imported"], json!(false));
-    let status = world.status("loop", "old");
-    assert_eq!((&status["status"], &status["reason"]), (&json!("completed"), &json!("beads-empty")));
-    let votes: Vec<&Value> = status["history"].as_array().unwrap().iter().map(|entry| &entry["plateau"]).collect();
-    assert_eq!(votes, [&json!(false), &json!(true)]);
-    assert_eq!(status["started_at"], json!("2025-01-10T10:00:00Z"));
-    assert_eq!(world.json("loop-state-old.json"), old);
-}
-
-#[test]
 fn list_and_status_match_their_schemas() {
     let world = World::new();
     let listed = |kind: &str| check("run-list.schema.json", &world.run(&[kind, "list", "--json"]).succeeds().json());
