@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::plain::{is_certainly_code, is_ordinary, is_reference, is_sentence};
+use super::super::words::{is_certainly_code, is_ordinary, is_reference, is_sentence};
 use super::*;
 
 #[test]
