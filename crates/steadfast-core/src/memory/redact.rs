@@ -1,5 +1,5 @@
-//! Removes secrets from text before it is stored: known key shapes ([`shapes`]), values behind a telling name
-//! ([`names`], [`values`]), headers, URLs and sentences ([`context`]), arguments of programs ([`commands`]), and
+//! Removes secrets from text before it is stored: known key shapes ([`shapes`]), values whose name
+//! announces a secret ([`names`], [`values`]), headers, URLs and sentences ([`context`]), arguments of programs ([`commands`]), and
 //! `<private>` blocks. What counts as a secret is in the tables of these modules; a new one is one line there.
 //!
 //! Written by hand: a hook has no time to compile regular expressions. One pass from left to right, linear in the length

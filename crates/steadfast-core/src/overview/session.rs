@@ -12,7 +12,7 @@ use crate::clock::{self, Millis};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::Host;
 use crate::memory::stated::{StatedGoal, StatedStatus};
-use crate::memory::{Category, KeptGoal, Remembered, Task};
+use crate::memory::{Category, GoalSummary, MemoryEvent, Task};
 use crate::store::{Db, ParentLink, Session, SessionActivity, Snapshot, StoreError};
 use crate::text;
 
@@ -158,7 +158,7 @@ pub fn session_line(db: Db<'_>, known: &SessionActivity) -> Result<SessionLine, 
 }
 
 /// An event of a session's memory as scripts see it.
-pub fn remembered_view(event: &Remembered) -> Value {
+pub fn remembered_view(event: &MemoryEvent) -> Value {
     json!({
         "id": event.id, "ts": clock::to_rfc3339(event.created_at_ms), "session_id": event.session_id,
         "category": event.category, "kind": event.kind, "importance": event.importance, "subject": event.subject,
@@ -173,7 +173,7 @@ pub fn category_names() -> Vec<&'static str> {
 
 /// A live goal as far as memory needs it; one that is over is not for a model to go on with.
 /// Nothing in its line moves with the clock: the same state is told in the same words.
-pub fn kept_goal(goal: &Goal) -> Option<KeptGoal> {
+pub fn kept_goal(goal: &Goal) -> Option<GoalSummary> {
     if !goal.status.is_live() {
         return None;
     }
@@ -184,7 +184,7 @@ pub fn kept_goal(goal: &Goal) -> Option<KeptGoal> {
         text::short_number(goal.total_tokens()),
         goal.continuations_used,
     );
-    Some(KeptGoal {
+    Some(GoalSummary {
         objective: goal.objective.clone(),
         standing,
         active: goal.status == GoalStatus::Active,

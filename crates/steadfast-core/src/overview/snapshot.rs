@@ -8,7 +8,7 @@ use minijinja::context;
 use crate::goal::Goal;
 use crate::host::{self, Host, Since};
 use crate::memory::snapshot::{self, After, Framing};
-use crate::memory::{KeptGoal, Recollection};
+use crate::memory::{GoalSummary, SessionMemory};
 use crate::native;
 use crate::overview::session::kept_goal;
 use crate::prompt;
@@ -37,7 +37,7 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
         None if occasion.after == After::Compaction => native_goal(db, writer, session_id)?,
         None => None,
     };
-    let recollection = Recollection { host: occasion.host, ..db.recollect(session_id, occasion.host, goal)? };
+    let memory = SessionMemory { host: occasion.host, ..db.session_memory(session_id, occasion.host, goal)? };
     let since = match occasion.after {
         After::Compaction => {
             let noted = db.snapshot(session_id)?.and_then(|told| told.compacting_bytes);
@@ -50,9 +50,9 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
         file.is_some_and(|file| host::holds_text(writer, file, objective, since))
     };
     // The user's own words are still theirs where the client kept them. What only we said is said again.
-    let stated_in_context = recollection.stated.as_ref().is_some_and(|stated| in_context(&stated.objective));
-    let same = |goal: &KeptGoal| recollection.stated.as_ref().is_some_and(|stated| stated.says(&goal.objective));
-    let goal_in_context = stated_in_context && recollection.goal.as_ref().is_some_and(same);
+    let stated_in_context = memory.stated.as_ref().is_some_and(|stated| in_context(&stated.objective));
+    let same = |goal: &GoalSummary| memory.stated.as_ref().is_some_and(|stated| stated.says(&goal.objective));
+    let goal_in_context = stated_in_context && memory.goal.as_ref().is_some_and(same);
     let own = live.as_ref().filter(|_| !occasion.elsewhere);
     let framing = Framing {
         after: occasion.after,
@@ -61,7 +61,7 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
         adopt: live.as_ref().filter(|_| occasion.elsewhere).map(|goal| goal.goal_id.clone()),
         note: own.and_then(|goal| note(occasion.host, goal)),
     };
-    Ok(snapshot::render(&recollection, occasion.host.start_cap(), &framing))
+    Ok(snapshot::render(&memory, occasion.host.start_cap(), &framing))
 }
 
 /// What is left to say about the goal: how completion is checked, and that its accounting is in doubt.
@@ -74,11 +74,11 @@ fn note(host: Host, goal: &Goal) -> Option<String> {
 }
 
 /// Codex's own goal loses its text when a turn is compacted in the middle; it is put back.
-fn native_goal(db: Db<'_>, host: Host, session_id: &str) -> Result<Option<KeptGoal>, StoreError> {
+fn native_goal(db: Db<'_>, host: Host, session_id: &str) -> Result<Option<GoalSummary>, StoreError> {
     if host != Host::Codex {
         return Ok(None);
     }
     let objective = native::of_session(db, session_id)?;
     let standing = format!("pursued by {}'s own goal feature", host.product());
-    Ok(objective.map(|objective| KeptGoal { objective, standing, active: true, set_at_ms: 0 }))
+    Ok(objective.map(|objective| GoalSummary { objective, standing, active: true, set_at_ms: 0 }))
 }

@@ -106,7 +106,7 @@ fn memory_is_told_of_a_live_goal_in_one_line() {
     };
     let kept = |objective: &str, standing: &str, active| {
         let (objective, standing) = (objective.to_owned(), standing.to_owned());
-        Some(crate::memory::KeptGoal { objective, standing, active, set_at_ms: goal().created_at_ms })
+        Some(crate::memory::GoalSummary { objective, standing, active, set_at_ms: goal().created_at_ms })
     };
     let line = "active · 1.2M of 10M tokens · 14 turns";
     assert_eq!(session::kept_goal(&running), kept("Make every test pass", line, true));

@@ -5,7 +5,7 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use steadfast_core::memory::{Category, Remembered};
+use steadfast_core::memory::{Category, MemoryEvent};
 use steadfast_core::overview::session::{category_names, remembered_view};
 use steadfast_core::store::{Hit, Scope};
 use steadfast_core::text;
@@ -73,7 +73,7 @@ pub(super) fn recall(desk: &Desk, arguments: &JsonObject, call: &CallMeta) -> An
     })?;
     let result = |hit: Hit| {
         let text = text::cut(&text::printable(&hit.event.text), TOLD_MOST);
-        remembered_view(&Remembered { text, ..hit.event })
+        remembered_view(&MemoryEvent { text, ..hit.event })
     };
     let results: Vec<Value> = hits.unwrap_or_default().into_iter().map(result).collect();
     Ok(json!({"results": results}))

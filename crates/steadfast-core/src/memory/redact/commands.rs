@@ -130,7 +130,7 @@ pub(super) fn begins(text: &str, run: &str, end: usize) -> bool {
 /// Adds the secrets of the command at `at` and returns where it ends.
 pub(super) fn find(text: &str, at: usize, found: &mut Vec<Range<usize>>) -> usize {
     let (words, end) = words(text, at);
-    let command = Command { text, words: &words };
+    let command = CommandWords { text, words: &words };
     let mut program = 0;
     let mut active = Vec::new();
     for at in 0..words.len() {
@@ -148,12 +148,12 @@ pub(super) fn find(text: &str, at: usize, found: &mut Vec<Range<usize>>) -> usiz
     end
 }
 
-struct Command<'t> {
+struct CommandWords<'t> {
     text: &'t str,
     words: &'t [Range<usize>],
 }
 
-impl<'t> Command<'t> {
+impl<'t> CommandWords<'t> {
     fn word(&self, at: usize) -> &'t str {
         self.words.get(at).and_then(|word| self.text.get(word.clone())).unwrap_or_default()
     }
