@@ -1,6 +1,5 @@
-//! From what hooks saw to what is worth remembering: a pure function, so that every rule can be read and tested here.
-//! Whatever it keeps is stripped of control characters, redacted and bounded; of long texts only the beginning or the
-//! end is ever looked at, since this runs between two steps of the user's agent.
+//! Turns the observations of a hook into findings: a pure function. All text is stripped of control characters, redacted
+//! and bounded. Only the beginning or the end of a long text is read, since the user's agent waits for the hook.
 
 mod environment;
 mod evidence;
@@ -23,11 +22,11 @@ const MESSAGE_MAX: usize = 500;
 const ONE_LINE_MAX: usize = 200;
 const SUBJECT_MAX: usize = 300;
 
-/// Files that tell an agent how to work.
+/// Files with instructions for agents.
 const INSTRUCTION_FILES: [&str; 6] =
     ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md", "copilot-instructions.md"];
 
-/// What is worth remembering of what one hook call saw.
+/// The findings of one hook call.
 pub fn findings(observations: &[Observation]) -> Findings {
     let mut notes = Notes::default();
     for observation in observations {
@@ -47,16 +46,16 @@ impl Notes {
             Observation::Prompt(text) => prompt::note(self, text),
             Observation::Shell(shell) => shell::note(self, shell),
             Observation::File { action, path, to } => self.file(*action, path, to.as_deref()),
-            Observation::Search { pattern, place } => {
-                let about = if place.is_empty() { pattern } else { place };
-                let text = if place.is_empty() { pattern.clone() } else { format!("{pattern} in {place}") };
+            Observation::Search { pattern, path } => {
+                let about = if path.is_empty() { pattern } else { path };
+                let text = if path.is_empty() { pattern.clone() } else { format!("{pattern} in {path}") };
                 self.keep(Category::File, "search", Importance::Low, about, &text, ONE_LINE_MAX);
                 self.worked(&attempt("search", about));
             }
             Observation::TaskAnnounced { .. } | Observation::TaskChanged { .. } | Observation::TaskList(_) => {
                 tasks::note(self, observation);
             }
-            // What the user decided holds until they decide otherwise.
+            // A decision of the user holds until they change it.
             Observation::Answer { question, answer } => {
                 let question = text::headline(&text::printable(question), ONE_LINE_MAX);
                 let text = format!("{question} → {answer}");
@@ -72,7 +71,7 @@ impl Notes {
             Observation::Skill { name } => {
                 self.keep(Category::Skill, "used", Importance::Normal, name, name, ONE_LINE_MAX);
             }
-            // That one began is only interesting as long as it has not said anything.
+            // Only of interest until the subagent reports something.
             Observation::SubagentStarted { id, kind } => {
                 self.keep(Category::Subagent, "started", Importance::Low, id, kind, ONE_LINE_MAX);
             }
@@ -85,7 +84,7 @@ impl Notes {
                 self.keep(Category::Subagent, "finished", Importance::Normal, id, &text, MESSAGE_MAX);
             }
             Observation::Failed { attempt, output } => {
-                // A look at something that is not there is part of looking around.
+                // Reading something that does not exist is part of exploring.
                 let looking = attempt.starts_with("read:") || attempt.starts_with("search:");
                 self.error(attempt, output, if looking { Importance::Normal } else { Importance::High });
             }
@@ -105,9 +104,9 @@ impl Notes {
         }
         let now = to.unwrap_or(path);
         let text = to.map_or_else(|| path.to_owned(), |to| format!("{path} → {to}"));
-        // What changed matters more than what was looked at, and less than why: the files themselves still have it.
+        // Changes matter more than reads, and less than decisions: the files still contain them.
         self.keep(Category::File, action.word(), Importance::Normal, now, &text, 2 * SUBJECT_MAX);
-        // Whoever cannot edit a file writes it anew; whichever change went through ends the trouble with the file.
+        // Any successful change resolves earlier errors with the file: agents write a file they cannot edit.
         for tried in [FileAction::Edit, FileAction::Write, FileAction::Delete, FileAction::Move, FileAction::Read] {
             self.worked(&attempt(tried.word(), path));
         }
@@ -116,7 +115,7 @@ impl Notes {
         }
     }
 
-    /// The path alone: the client reads the file itself, and its text would soon be out of date.
+    /// Only the path: the client reads the file itself, and a copy would become outdated.
     fn instructions(&mut self, path: &str) {
         self.keep(Category::Rule, "instructions", Importance::High, path, path, SUBJECT_MAX);
     }
@@ -136,7 +135,7 @@ impl Notes {
         }
     }
 
-    /// Keeps the beginning of a text. What is empty once it is clean is nothing to remember.
+    /// Keeps the beginning of a text unless it is empty once it is clean.
     fn keep(
         &mut self,
         category: Category,
@@ -153,9 +152,9 @@ impl Notes {
     }
 }
 
-/// The beginning of a text, safe to keep.
+/// The beginning of a text: printable, redacted, at most `most` characters.
 fn clean(text: &str, most: usize) -> String {
-    // More than is kept, so that a secret at the edge is still seen whole.
+    // More than is kept, so that a secret at the edge is recognized.
     let window = text::head(text, most.saturating_mul(8).max(4_096));
     let printable = text::printable(window);
     let safe = redact::redact(printable.trim());
@@ -167,7 +166,7 @@ fn clean(text: &str, most: usize) -> String {
     cut
 }
 
-/// A name to find something by: one line.
+/// A subject to find events by: one line.
 fn subject(text: &str) -> String {
     text::cut(clean(text, SUBJECT_MAX).lines().next().unwrap_or_default().trim(), SUBJECT_MAX)
 }

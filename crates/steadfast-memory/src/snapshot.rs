@@ -1,9 +1,9 @@
-//! What a model is told about a session whose context is gone or going: a pure function of what is remembered, the
-//! same text for the same memory, within the host's cap at any size.
+//! The text that restores a session after its context was lost: a pure function of the stored memory, within the host's
+//! cap at any size.
 //!
-//! Always there: how to search, the goal, the last prompts, open tasks. The other sections share the room that is left,
-//! in the order of [`section::Kind::VALUE`], and `<left_out …/>` tells what did not fit. The text of the goal is there
-//! once: where a prompt or an event repeats it, a short mark stands in its place.
+//! Always there: how to search, the goal, the last prompts, open tasks. The other sections share the remaining room,
+//! in the order of [`section::SectionKind::VALUE`], and `<left_out …/>` counts what did not fit. The text of the goal
+//! appears once: prompts and events that repeat it contain a short mark instead.
 
 mod collect;
 mod fit;
@@ -15,11 +15,11 @@ use std::fmt::Write as _;
 
 use strum::{Display, EnumIter, IntoStaticStr};
 
-use item::{Cleaner, attribute};
-use section::Section;
+use super::SessionMemory;
 use steadfast_model::host::Cap;
-use steadfast_model::memory::Recollection;
 use steadfast_model::text;
+use item::{Cleaner, attribute};
+use section::SnapshotSection;
 
 /// What happened to the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, IntoStaticStr)]
@@ -28,40 +28,40 @@ pub enum After {
     Compaction,
     Resume,
     Fork,
-    /// The user emptied the conversation on purpose: what is told is an offer, not an order.
+    /// The user emptied the conversation on purpose: the snapshot is an offer, not an order.
     Clear,
 }
 
-/// What the snapshot is told for, and what the model still has.
+/// Why the snapshot is needed, and what the model still has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Framing {
     pub after: After,
-    /// The text of the durable goal is still in the conversation, so that it is not told again.
+    /// The text of the durable goal is still in the conversation and is not repeated.
     pub goal_in_context: bool,
     /// The same for the goal that the user stated in a prompt.
     pub stated_in_context: bool,
-    /// The id of the durable goal, if it is another session's that can be taken over here.
+    /// The id of the durable goal, if it belongs to another session and can be adopted.
     pub adopt: Option<String>,
-    /// One more sentence about the goal, for instance that its accounting became uncertain.
+    /// Another sentence about the goal, for instance that its accounting became uncertain.
     pub note: Option<String>,
 }
 
 impl Framing {
-    /// A snapshot that takes nothing for granted.
+    /// Assumes that the model has nothing left.
     pub fn after(after: After) -> Self {
         Self { after, goal_in_context: false, stated_in_context: false, adopt: None, note: None }
     }
 }
 
-/// The text for the model. Empty if nothing is remembered.
-pub fn render(recollection: &Recollection, cap: Cap, framing: &Framing) -> String {
-    let sections = collect::sections(recollection, &Cleaner::of(recollection));
-    if sections.is_empty() && recollection.goal.is_none() && recollection.stated.is_none() {
+/// The text for the model; empty if there is no memory.
+pub fn render(memory: &SessionMemory, cap: Cap, framing: &Framing) -> String {
+    let sections = collect::sections(memory, &Cleaner::of(memory));
+    if sections.is_empty() && memory.goal.is_none() && memory.stated.is_none() {
         return String::new();
     }
-    let opening = opening(recollection, framing.after);
+    let opening = opening(memory, framing.after);
     let frame = cap.measure(&opening) + cap.measure(CLOSING) + cap.measure(&left_out(&sections, &[]));
-    let head = goal::head(recollection, framing, cap, cap.room().saturating_sub(frame));
+    let head = goal::head(memory, framing, cap, cap.room().saturating_sub(frame));
     let room = cap.room().saturating_sub(frame + cap.measure(&head));
     let shown = fit::choose(&sections, cap, room);
 
@@ -74,23 +74,23 @@ pub fn render(recollection: &Recollection, cap: Cap, framing: &Framing) -> Strin
     if cap.fits(&snapshot) {
         return snapshot;
     }
-    // No host's cap is too small for the fixed words.
+    // Not reached with the caps of the hosts: the fixed text is shorter.
     text::cut(&snapshot, cap.safe_characters())
 }
 
 const CLOSING: &str = "</session_resume>";
 
-fn opening(recollection: &Recollection, after: After) -> String {
+fn opening(memory: &SessionMemory, after: After) -> String {
     format!(
         "<session_resume session=\"{}\" after=\"{after}\" events=\"{}\" compactions=\"{}\">\n",
-        attribute(&recollection.session_id),
-        recollection.events.len(),
-        recollection.compactions
+        attribute(&memory.session_id),
+        memory.events.len(),
+        memory.compactions
     )
 }
 
-/// What is not told of the sections, in numbers; longest when nothing is shown.
-fn left_out(sections: &[Section], shown: &[usize]) -> String {
+/// How many items of each section are not shown; longest when none is.
+fn left_out(sections: &[SnapshotSection], shown: &[usize]) -> String {
     let mut numbers = String::new();
     for (at, section) in sections.iter().enumerate() {
         let left = section.total - shown.get(at).copied().unwrap_or(0);

@@ -1,8 +1,8 @@
-//! What a session did, kept for when its context is gone: what is worth remembering, how much it matters, and how
-//! long it stays. Hooks see things happen ([`observation`], in our own words), [`extract`] makes findings of them, the
-//! store keeps those within bounds, and [`snapshot`] tells a model what it must know to go on.
+//! Session memory: what a session did, stored to restore it when its context is lost. Hooks produce observations
+//! ([`observation`]), [`extract`] turns them into findings, the store keeps a bounded number of those as events, and
+//! [`snapshot`] renders them for the model.
 //!
-//! Everything in here is text from outside: redacted before it is stored, bounded, escaped when it is shown.
+//! All of it is text from outside: redacted before it is stored, bounded, escaped when it is shown.
 
 pub mod observation;
 pub mod stated;
@@ -18,7 +18,7 @@ use stated::StatedGoal;
 /// The most events a session keeps.
 pub const EVENTS_KEPT: usize = 1_000;
 
-/// How much an event matters. When a session has too many, the least important go first, the oldest of them first.
+/// How important an event is. When a session has too many, the least important are evicted first, the oldest of them first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize,
 )]
@@ -38,9 +38,9 @@ pub enum Importance {
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
-    /// A goal stated in a prompt. The goal itself is a record of its own; the event only tells when.
+    /// A goal stated in a prompt. The goal is a record of its own; the event records when.
     Goal,
-    /// The coarse mode of a prompt: to look into something, or to build something.
+    /// The coarse mode of a prompt: `investigate` or `implement`.
     Intent,
     Prompt,
     Decision,
@@ -48,7 +48,7 @@ pub enum Category {
     File,
     Task,
     Error,
-    /// An error that went away, and what was done in between.
+    /// A resolved error and what was done in between.
     Fix,
     Git,
     Cwd,
@@ -79,28 +79,28 @@ impl Category {
     }
 }
 
-/// One thing worth remembering, redacted and bounded, not stored yet.
+/// Something to store, redacted and bounded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub category: Category,
     /// What happened, within the category: `read`, `edit`, `commit`.
     pub kind: &'static str,
     pub importance: Importance,
-    /// What it is about, to find it again: a path, a task's id, the command that failed. May be empty.
+    /// A path, the id of a task, the name of a command that failed; may be empty.
     pub subject: String,
     pub text: String,
 }
 
-/// What hooks tell about the client's own list of tasks.
+/// A change of the client's own task list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskChange {
-    /// A task appeared or changed. What is `None` stays as it was.
+    /// A task appeared or changed. `None` means unchanged.
     Put { id: String, subject: Option<String>, status: Option<TaskStatus> },
     /// The client replaced its whole list, in this order; such tasks have no ids of their own.
     Replace(Vec<(String, TaskStatus)>),
 }
 
-/// The kind of the event that counts open tasks, by its repeats, for which there was no room.
+/// The kind of the event whose repeats count the open tasks for which there was no room.
 pub const TASKS_LEFT_OUT: &str = "left_out";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize)]
@@ -119,20 +119,20 @@ impl TaskStatus {
     }
 }
 
-/// Everything one hook call gives to remember.
+/// Everything that one hook call adds to the memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
     pub findings: Vec<Finding>,
     pub tasks: Vec<TaskChange>,
-    /// Subjects of errors ([`Finding::subject`]) that would be over if there was one: the same thing worked now.
+    /// Subjects of errors ([`Finding::subject`]) that are resolved if there are any: the same thing worked now.
     pub worked: Vec<String>,
-    /// What a prompt that is about a goal asks for, with as much of its text as is kept.
+    /// The goal directive of a prompt, with its text as stored.
     pub steering: Option<(Form, Directive<String>)>,
 }
 
-/// One event as the store keeps it.
+/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Remembered {
+pub struct MemoryEvent {
     pub id: i64,
     pub session_id: String,
     pub category: Category,
@@ -140,14 +140,14 @@ pub struct Remembered {
     pub importance: Importance,
     pub subject: String,
     pub text: String,
-    /// How many times in a row the same thing was seen.
+    /// How many times in a row it happened.
     pub repeats: i64,
     /// For errors: the same thing worked later.
     pub resolved: bool,
     pub created_at_ms: Millis,
 }
 
-/// A task of the client's own list, as it stands now.
+/// A task of the client's own list with its current status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Task {
     pub id: String,
@@ -155,11 +155,11 @@ pub struct Task {
     pub status: TaskStatus,
 }
 
-/// The goal of a session, as far as memory needs it.
+/// The durable goal of a session, as a snapshot shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptGoal {
+pub struct GoalSummary {
     pub objective: String,
-    /// One line about where it stands: status, usage, time.
+    /// One line with status, usage and time.
     pub standing: String,
     /// Whether the model should work on it now.
     pub active: bool,
@@ -167,17 +167,17 @@ pub struct KeptGoal {
     pub set_at_ms: Millis,
 }
 
-/// All that is known about a session and those it continues, ready to be told.
+/// Everything stored about a session and the sessions it continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recollection {
+pub struct SessionMemory {
     pub session_id: String,
     pub host: Host,
     /// The durable goal of the session, if it is live.
-    pub goal: Option<KeptGoal>,
+    pub goal: Option<GoalSummary>,
     /// What the user stated as the goal in a prompt, if it still holds.
     pub stated: Option<StatedGoal>,
     /// Oldest first, ancestors' before the session's own.
-    pub events: Vec<Remembered>,
+    pub events: Vec<MemoryEvent>,
     /// In the client's order.
     pub tasks: Vec<Task>,
     pub compactions: i64,

@@ -18,7 +18,7 @@ use strum::IntoEnumIterator as _;
 
 use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
-use steadfast_model::memory::{Category, Finding, Findings, Importance, Remembered};
+use steadfast_model::memory::{Category, Finding, Findings, Importance, MemoryEvent};
 use steadfast_model::text;
 
 pub use known::SessionActivity;
@@ -133,7 +133,7 @@ impl Db<'_> {
         session_id: &str,
         filter: MemoryFilter,
         limit: usize,
-    ) -> Result<Vec<Remembered>, StoreError> {
+    ) -> Result<Vec<MemoryEvent>, StoreError> {
         let order = if filter.after.is_some() { "ASC" } else { "DESC" };
         let sql = format!(
             "SELECT * FROM (SELECT {COLUMNS} FROM session_events e
@@ -177,7 +177,7 @@ fn level(importance: Importance) -> i64 {
 }
 
 /// Reads an event; `None` for one whose words are not understood.
-fn read(row: &Row<'_>) -> rusqlite::Result<Option<Remembered>> {
+fn read(row: &Row<'_>) -> rusqlite::Result<Option<MemoryEvent>> {
     let category = lossy(row, 2)?.parse().ok();
     let importance = match row.get_ref(4)? {
         ValueRef::Integer(0) => Some(Importance::Low),
@@ -189,7 +189,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<Remembered>> {
     let (Some(category), Some(importance)) = (category, importance) else {
         return Ok(None);
     };
-    Ok(Some(Remembered {
+    Ok(Some(MemoryEvent {
         id: row.get(0)?,
         session_id: lossy(row, 1)?,
         category,

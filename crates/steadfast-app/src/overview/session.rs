@@ -12,11 +12,10 @@ use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::host::Host;
-use steadfast_model::limit::Axis;
 use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
-use steadfast_model::memory::{Category, KeptGoal, Remembered, Task};
-use steadfast_model::text;
+use steadfast_model::memory::{Category, GoalSummary, MemoryEvent, Task};
 use steadfast_store::{Db, ParentLink, Session, SessionActivity, Snapshot, StoreError};
+use steadfast_model::text;
 
 /// A session with all that is known about it.
 #[derive(Debug, Clone, Serialize)]
@@ -160,7 +159,7 @@ pub fn session_line(db: Db<'_>, known: &SessionActivity) -> Result<SessionLine, 
 }
 
 /// An event of a session's memory as scripts see it.
-pub fn remembered_view(event: &Remembered) -> Value {
+pub fn remembered_view(event: &MemoryEvent) -> Value {
     json!({
         "id": event.id, "ts": clock::to_rfc3339(event.created_at_ms), "session_id": event.session_id,
         "category": event.category, "kind": event.kind, "importance": event.importance, "subject": event.subject,
@@ -175,7 +174,7 @@ pub fn category_names() -> Vec<&'static str> {
 
 /// A live goal as far as memory needs it; one that is over is not for a model to go on with.
 /// Nothing in its line moves with the clock: the same state is told in the same words.
-pub fn kept_goal(goal: &Goal) -> Option<KeptGoal> {
+pub fn kept_goal(goal: &Goal) -> Option<GoalSummary> {
     if !goal.status.is_live() {
         return None;
     }
@@ -186,7 +185,7 @@ pub fn kept_goal(goal: &Goal) -> Option<KeptGoal> {
         text::short_number(goal.total_tokens()),
         goal.continuations_used,
     );
-    Some(KeptGoal {
+    Some(GoalSummary {
         objective: goal.objective.clone(),
         standing,
         active: goal.status == GoalStatus::Active,

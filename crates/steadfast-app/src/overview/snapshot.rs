@@ -5,6 +5,13 @@ use std::path::Path;
 
 use minijinja::context;
 
+use steadfast_model::goal::Goal;
+use steadfast_hosts;
+use steadfast_model::host::Host;
+use steadfast_hosts::Since;
+use steadfast_memory::snapshot;
+use steadfast_memory::snapshot::{After, Framing};
+use steadfast_model::memory::{GoalSummary, SessionMemory};
 use crate::native;
 use crate::overview::session::kept_goal;
 use steadfast_hosts::Since;
@@ -39,7 +46,7 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
         None if occasion.after == After::Compaction => native_goal(db, writer, session_id)?,
         None => None,
     };
-    let recollection = Recollection { host: occasion.host, ..db.recollect(session_id, occasion.host, goal)? };
+    let memory = SessionMemory { host: occasion.host, ..db.session_memory(session_id, occasion.host, goal)? };
     let since = match occasion.after {
         After::Compaction => {
             let noted = db.snapshot(session_id)?.and_then(|told| told.compacting_bytes);
@@ -52,9 +59,9 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
         file.is_some_and(|file| steadfast_hosts::holds_text(writer, file, objective, since))
     };
     // The user's own words are still theirs where the client kept them. What only we said is said again.
-    let stated_in_context = recollection.stated.as_ref().is_some_and(|stated| in_context(&stated.objective));
-    let same = |goal: &KeptGoal| recollection.stated.as_ref().is_some_and(|stated| stated.says(&goal.objective));
-    let goal_in_context = stated_in_context && recollection.goal.as_ref().is_some_and(same);
+    let stated_in_context = memory.stated.as_ref().is_some_and(|stated| in_context(&stated.objective));
+    let same = |goal: &GoalSummary| memory.stated.as_ref().is_some_and(|stated| stated.says(&goal.objective));
+    let goal_in_context = stated_in_context && memory.goal.as_ref().is_some_and(same);
     let own = live.as_ref().filter(|_| !occasion.elsewhere);
     let framing = Framing {
         after: occasion.after,
@@ -63,7 +70,7 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
         adopt: live.as_ref().filter(|_| occasion.elsewhere).map(|goal| goal.goal_id.clone()),
         note: own.and_then(|goal| note(occasion.host, goal)),
     };
-    Ok(snapshot::render(&recollection, occasion.host.start_cap(), &framing))
+    Ok(snapshot::render(&memory, occasion.host.start_cap(), &framing))
 }
 
 /// What is left to say about the goal: how completion is checked, and that its accounting is in doubt.
@@ -76,11 +83,11 @@ fn note(host: Host, goal: &Goal) -> Option<String> {
 }
 
 /// Codex's own goal loses its text when a turn is compacted in the middle; it is put back.
-fn native_goal(db: Db<'_>, host: Host, session_id: &str) -> Result<Option<KeptGoal>, StoreError> {
+fn native_goal(db: Db<'_>, host: Host, session_id: &str) -> Result<Option<GoalSummary>, StoreError> {
     if host != Host::Codex {
         return Ok(None);
     }
     let objective = native::of_session(db, session_id)?;
     let standing = format!("pursued by {}'s own goal feature", host.product());
-    Ok(objective.map(|objective| KeptGoal { objective, standing, active: true, set_at_ms: 0 }))
+    Ok(objective.map(|objective| GoalSummary { objective, standing, active: true, set_at_ms: 0 }))
 }

@@ -110,7 +110,7 @@ fn a_live_goal_is_kept_in_memory_as_one_line() {
     };
     let kept = |objective: &str, standing: &str, active| {
         let (objective, standing) = (objective.to_owned(), standing.to_owned());
-        Some(steadfast_model::memory::KeptGoal { objective, standing, active, set_at_ms: goal().created_at_ms })
+        Some(steadfast_model::memory::GoalSummary { objective, standing, active, set_at_ms: goal().created_at_ms })
     };
     let line = "active · 1.2M of 10M tokens · 14 turns";
     assert_eq!(session::kept_goal(&running), kept("Make every test pass", line, true));

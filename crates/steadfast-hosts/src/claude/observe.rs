@@ -6,11 +6,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{HookWire, is_evaluator, own_tool};
-use crate::observe::{
-    answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, task_status, value,
-};
+use crate::observe::{answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, task_status, value};
 use steadfast_model::memory::TaskStatus;
-use steadfast_model::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
+use steadfast_model::memory::observation::{FileAction, Observation, Shell, ShellDirectory, ShellOutcome, attempt};
 
 /// What the client tells the model when the user refuses a tool, and before their own words.
 const REFUSED: &str = "The tool use was rejected";
@@ -79,7 +77,7 @@ fn worked(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
             None => Vec::new(),
         },
         "Glob" | "Grep" => match some_string(&input, "pattern") {
-            Some(pattern) => vec![Observation::Search { pattern, place: string(&input, "path") }],
+            Some(pattern) => vec![Observation::Search { pattern, path: string(&input, "path") }],
             None => Vec::new(),
         },
         // A subagent's list is its own, and is gone with it.
@@ -114,8 +112,8 @@ fn failed(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
     let output = wire.error.clone().unwrap_or_default();
     if tool == "Bash" {
         let Some(command) = some_string(&input, "command") else { return Vec::new() };
-        let place = Place::After(wire.cwd.clone().unwrap_or_default());
-        return vec![Observation::Shell(Shell { command, output, outcome: Outcome::Failed, place })];
+        let directory = ShellDirectory::After(wire.cwd.clone().unwrap_or_default());
+        return vec![Observation::Shell(Shell { command, output, outcome: ShellOutcome::Failed, directory })];
     }
     let attempt = match tool {
         "Glob" | "Grep" => {
@@ -147,9 +145,9 @@ fn shell(input: &Value, answer: &Value, wire: &HookWire<'_>) -> Observation {
     Observation::Shell(Shell {
         command: string(input, "command"),
         output: answer_text(answer),
-        outcome: if unfinished { Outcome::Unfinished } else { Outcome::Worked },
+        outcome: if unfinished { ShellOutcome::Unfinished } else { ShellOutcome::Worked },
         // The client follows `cd` before it calls its hooks.
-        place: Place::After(wire.cwd.clone().unwrap_or_default()),
+        directory: ShellDirectory::After(wire.cwd.clone().unwrap_or_default()),
     })
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::hook::{HookWire, OWN_TOOLS};
 use crate::observe::{answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, value};
-use steadfast_model::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
+use steadfast_model::memory::observation::{FileAction, Observation, Shell, ShellDirectory, ShellOutcome, attempt};
 
 /// The most files of one patch.
 const FILES_MAX: usize = 200;
@@ -47,8 +47,8 @@ fn tool_call(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
         "Bash" => {
             let Some(command) = command(&input) else { return Vec::new() };
             let (outcome, output) = ended(&answer);
-            let place = Place::Before(wire.cwd.clone().unwrap_or_default());
-            vec![Observation::Shell(Shell { command, output, outcome, place })]
+            let directory = ShellDirectory::Before(wire.cwd.clone().unwrap_or_default());
+            vec![Observation::Shell(Shell { command, output, outcome, directory })]
         }
         "apply_patch" => command(&input).map(|patch| patched(&patch, &answer)).unwrap_or_default(),
         // A subagent's plan is its own, and is gone with it.
@@ -99,8 +99,8 @@ fn embedded(answer: &Value) -> Value {
 }
 
 /// How a command ended, as far as its answer tells, and what it printed.
-fn ended(answer: &Value) -> (Outcome, String) {
-    let by_code = |code: i64| if code == 0 { Outcome::Worked } else { Outcome::Failed };
+fn ended(answer: &Value) -> (ShellOutcome, String) {
+    let by_code = |code: i64| if code == 0 { ShellOutcome::Worked } else { ShellOutcome::Failed };
     let fields = embedded(answer);
     let code = fields["metadata"]["exit_code"].as_i64().or_else(|| fields["exit_code"].as_i64());
     if let Some(code) = code {
@@ -109,10 +109,10 @@ fn ended(answer: &Value) -> (Outcome, String) {
     if let Value::String(text) = answer
         && let Some((header, output)) = header(text)
     {
-        let outcome = header.map_or(Outcome::Unfinished, by_code);
+        let outcome = header.map_or(ShellOutcome::Unfinished, by_code);
         return (outcome, steadfast_model::text::tail(output, 64 * 1024).to_owned());
     }
-    (Outcome::Unknown, answer_text(answer))
+    (ShellOutcome::Unknown, answer_text(answer))
 }
 
 /// The lines before `Output:`, if there are any: the exit code in them, `None` while the command runs on, and the
@@ -154,9 +154,9 @@ fn patched(patch: &str, answer: &Value) -> Vec<Observation> {
     let (outcome, output) = ended(answer);
     let refused = ["apply_patch verification failed", "Failed to ", "Invalid patch"];
     let failed = match outcome {
-        Outcome::Failed => true,
-        Outcome::Unknown => refused.iter().any(|start| output.trim_start().starts_with(start)),
-        Outcome::Worked | Outcome::Unfinished => false,
+        ShellOutcome::Failed => true,
+        ShellOutcome::Unknown => refused.iter().any(|start| output.trim_start().starts_with(start)),
+        ShellOutcome::Worked | ShellOutcome::Unfinished => false,
     };
     if !failed {
         return files;

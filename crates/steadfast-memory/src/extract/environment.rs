@@ -1,10 +1,10 @@
-//! What a command does to the environment of those after it: activated environments, exported names (never their
-//! values), chosen tool chains and installed packages.
+//! Changes of the environment: activated environments, exported names (never their values), tool chains and installed
+//! packages.
 
 use super::{Notes, ONE_LINE_MAX};
 use steadfast_model::memory::{Category, Importance};
 
-/// Programs that choose versions, with the words that do.
+/// Programs that choose versions, with the subcommands that do.
 const TOOLCHAINS: [(&str, &[&str]); 16] = [
     ("nvm", &["use", "install", "alias"]),
     ("fnm", &["use", "install", "default"]),
@@ -24,7 +24,7 @@ const TOOLCHAINS: [(&str, &[&str]); 16] = [
     ("corepack", &["enable", "use", "prepare"]),
 ];
 
-/// Programs that install packages, with the words that do.
+/// Programs that install packages, with the subcommands that do.
 const INSTALLERS: [(&str, &[&str]); 30] = [
     ("npm", &["install", "i", "ci", "add"]),
     ("pnpm", &["install", "i", "add"]),
@@ -65,7 +65,6 @@ pub(super) fn note(notes: &mut Notes, words: &[String]) {
     let program = program.rsplit('/').next().unwrap_or_default();
     let first = arguments.first().map_or("", String::as_str);
     let mut keep = |kind: &'static str, subject: &str, text: &str| {
-        // A model that goes on needs to know it, and can find it out.
         notes.keep(Category::Environment, kind, Importance::Normal, subject, text, ONE_LINE_MAX);
     };
     match program {

@@ -1,12 +1,12 @@
-//! What the output of a command proves, and the part of it that is worth keeping. Words alone prove nothing: "0
-//! failed" and "error: 0" stand in green runs. Only lines that nothing but a failure prints are believed.
+//! Whether an output proves a failure, and the part of it that is worth keeping. Single words prove nothing: "0 failed" is
+//! printed by successful runs. Only lines that nothing but a failure prints count.
 
 use steadfast_model::redact;
 use steadfast_model::text;
 
-/// How much of an output is looked at, from its end.
+/// How many bytes of an output are read, from its end.
 const LOOKED_AT: usize = 16 * 1024;
-/// The most characters of the line that says what went wrong first.
+/// The most characters of the line that names the error.
 const LEAD_MAX: usize = 200;
 
 /// Whether the end of an output shows that the command failed.
@@ -76,11 +76,11 @@ fn is_failing_summary(line: &str) -> bool {
         })
 }
 
-/// An output with the line first that says what went wrong, since views show how a text begins; of a long one, the end.
-/// Claude Code puts the exit code before the output; it tells less than any word of it.
+/// The output, preceded by the line that names the error, since views show the beginning; of a long one, the end.
+/// Claude Code puts the exit code before the output; it is dropped if there is any output.
 pub(super) fn what_matters(output: &str, most: usize) -> String {
     let window = text::tail(output, LOOKED_AT);
-    // The first line may be half of one, and half a secret.
+    // The first line may be partial and contain a part of a secret.
     let whole =
         if window.len() < output.len() { window.split_once('\n').map_or(window, |(_, rest)| rest) } else { window };
     let printable = text::printable(whole);
@@ -98,7 +98,7 @@ pub(super) fn what_matters(output: &str, most: usize) -> String {
     }
     let room = most.saturating_sub(lead_length + 2);
     let end: String = said.chars().skip(length - room.min(length)).collect();
-    // Better a whole line less than half a line more.
+    // Drop a partial first line.
     let end = end.split_once('\n').filter(|(cut, _)| cut.len() < end.len() / 2).map_or(end.as_str(), |(_, rest)| rest);
     match lead.filter(|lead| !end.starts_with(lead.as_str())) {
         Some(lead) => format!("{lead}\n…\n{end}"),
@@ -114,7 +114,7 @@ fn behind_exit_code(text: &str) -> &str {
     output.map_or(text, |(_, output)| output.trim())
 }
 
-/// A line that sounds like trouble: good enough to be told first once the command is known to have failed.
+/// A line that looks like an error; only used once the command is known to have failed.
 fn is_loud(line: &str) -> bool {
     const LOUD: [&str; 12] = [
         "error",

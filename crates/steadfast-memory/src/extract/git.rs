@@ -1,12 +1,11 @@
-//! Git operations, known by the words of the command: what was done to the history and to the branches. A commit is
-//! kept with its message, everything else as the command that did it.
+//! Git operations, recognized by the words of the command. A commit is kept with its message, the others as commands.
 
 use super::shell::line;
 use super::{MESSAGE_MAX, Notes, ONE_LINE_MAX};
 use steadfast_model::memory::{Category, Importance};
 use steadfast_model::text;
 
-/// Operations that change something worth knowing later, and those that only look or prepare.
+/// Operations that change the history or the branches, and those that only read or prepare.
 const CHANGES: [(&str, &str); 22] = [
     ("commit", "commit"),
     ("checkout", "checkout"),
@@ -44,27 +43,27 @@ const LOOKS: [(&str, &str); 8] = [
 /// Options of git itself whose value stands behind them.
 const WITH_VALUE: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
 
-pub(super) struct Operation {
+pub(super) struct GitOperation {
     kind: &'static str,
     importance: Importance,
     subject: String,
     text: String,
 }
 
-impl Operation {
+impl GitOperation {
     pub(super) fn note(&self, notes: &mut Notes) {
         let most = if self.kind == "commit" { MESSAGE_MAX } else { ONE_LINE_MAX };
         notes.keep(Category::Git, self.kind, self.importance, &self.subject, &self.text, most);
     }
 
-    /// Whether git itself says that the commit was made: `[main 1a2b3c4] message`.
-    pub(super) fn is_told_in(&self, output: &str) -> bool {
+    /// Whether git printed that the commit was made: `[main 1a2b3c4] message`.
+    pub(super) fn is_confirmed_by(&self, output: &str) -> bool {
         let headline = self.text.lines().next().unwrap_or_default();
         !headline.is_empty() && text::tail(output, 16 * 1024).contains(&format!("] {headline}"))
     }
 }
 
-pub(super) fn operation(words: &[String]) -> Option<Operation> {
+pub(super) fn operation(words: &[String]) -> Option<GitOperation> {
     let (name, arguments) = parts(words)?;
     if name == "commit" {
         return Some(committed(arguments));
@@ -76,16 +75,16 @@ pub(super) fn operation(words: &[String]) -> Option<Operation> {
         (Some(kind @ ("branch" | "tag" | "remote")), _) if target.is_empty() || target == "show" => {
             (kind, Importance::Low)
         }
-        // The history keeps these itself; they are here to tell what was done last.
+        // The history has these; they are kept to show what was done last.
         (Some(kind), _) => (kind, Importance::Normal),
         (None, Some(kind)) => (kind, Importance::Low),
         (None, None) => return None,
     };
     let text = format!("git {name} {}", arguments.join(" "));
-    Some(Operation { kind, importance, subject: target, text: text.trim_end().to_owned() })
+    Some(GitOperation { kind, importance, subject: target, text: text.trim_end().to_owned() })
 }
 
-pub(super) fn commit(words: &[String]) -> Option<Operation> {
+pub(super) fn commit(words: &[String]) -> Option<GitOperation> {
     let (name, arguments) = parts(words)?;
     (name == "commit").then(|| committed(arguments))
 }
@@ -107,7 +106,7 @@ fn parts(words: &[String]) -> Option<(&str, &[String])> {
     None
 }
 
-fn committed(arguments: &[String]) -> Operation {
+fn committed(arguments: &[String]) -> GitOperation {
     let mut paragraphs = Vec::new();
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
@@ -123,7 +122,7 @@ fn committed(arguments: &[String]) -> Operation {
     let message = paragraphs.join("\n\n");
     let text = if message.is_empty() { format!("git commit {}", arguments.join(" ")) } else { message };
     let subject = if paragraphs.is_empty() { String::new() } else { text::headline(&text, ONE_LINE_MAX) };
-    Operation { kind: "commit", importance: Importance::Normal, subject, text: text.trim().to_owned() }
+    GitOperation { kind: "commit", importance: Importance::Normal, subject, text: text.trim().to_owned() }
 }
 
 /// `-m`, `-am`, `-sm`: the message is the next word.

@@ -1,6 +1,6 @@
-//! What a command in a shell tells: did it fail, what is it called, and what did it do to git, to the directory and to
-//! the environment. A failure is known from how the command ended; only where the host keeps that to itself is the
-//! output believed, and then only what nothing but a failure prints.
+//! Findings from a shell command: whether it failed, its name, and what it did to git, the directory and the environment.
+//! The exit code decides whether it failed. For hosts that do not report it, the output does, and only lines that nothing
+//! but a failure prints.
 
 pub(super) mod line;
 mod read;
@@ -8,43 +8,43 @@ mod read;
 use std::cell::LazyCell;
 
 use super::{Notes, ONE_LINE_MAX, environment, evidence, git};
-use line::{Command, Joint};
-use steadfast_model::memory::observation::{FileAction, Outcome, Place, Shell, attempt};
+use steadfast_model::memory::observation::{FileAction, Shell, ShellDirectory, ShellOutcome, attempt};
 use steadfast_model::memory::{Category, Importance};
 use steadfast_model::redact;
 use steadfast_model::text;
+use line::{Command, Operator};
 
 /// The most commands of one chain that give it its name.
 const NAMED_MAX: usize = 3;
-/// Commands that say nothing about what was tried.
+/// Commands that are no attempt at anything.
 const SETUP: [&str; 14] = [
     "cd", "pushd", "popd", "export", "source", ".", "set", "unset", "echo", "printf", "sleep", "true", "mkdir", "wait",
 ];
-/// Programs that show text of others: what they print is no failure of theirs.
+/// Programs that print other text: failures in it are not their own.
 const VIEWERS: [&str; 24] = [
     "cat", "less", "more", "head", "tail", "grep", "rg", "egrep", "ag", "sed", "awk", "jq", "find", "fd", "ls", "tree",
     "wc", "sort", "uniq", "diff", "bat", "nl", "cut", "tee",
 ];
 
 pub(super) fn note(notes: &mut Notes, shell: &Shell) {
-    // Before it is taken apart: a word alone does not tell that a password was behind its flag.
+    // Before it is split: a password alone, without its flag, would not be recognized.
     let safe = redact::redact(text::head(&shell.command, line::LOOKED_AT));
     let commands = unwrapped(line::commands(&safe));
     let failed = match shell.outcome {
-        Outcome::Unfinished => return,
-        Outcome::Failed => true,
-        Outcome::Worked => false,
-        Outcome::Unknown => !only_shows(&commands) && evidence::shows_failure(&shell.output),
+        ShellOutcome::Unfinished => return,
+        ShellOutcome::Failed => true,
+        ShellOutcome::Worked => false,
+        ShellOutcome::Unknown => !only_shows(&commands) && evidence::shows_failure(&shell.output),
     };
     if failed {
         if let Some(name) = name_of_failed(&commands) {
-            // A look at something that is not there is part of looking around.
+            // Reading something that does not exist is part of exploring.
             let importance = if only_shows(&commands) { Importance::Normal } else { Importance::High };
             notes.error(&attempt("shell", &name), &shell.output, importance);
         }
-        // A chain may get as far as its commit and fail behind it.
+        // A chain may fail after its commit.
         for command in &commands {
-            if let Some(commit) = git::commit(&command.words).filter(|commit| commit.is_told_in(&shell.output)) {
+            if let Some(commit) = git::commit(&command.words).filter(|commit| commit.is_confirmed_by(&shell.output)) {
                 commit.note(notes);
             }
         }
@@ -59,7 +59,7 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
         }
         environment::note(notes, &command.words);
     }
-    if let Some(path) = directory_after(&commands, &shell.place) {
+    if let Some(path) = directory_after(&commands, &shell.directory) {
         notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path, ONE_LINE_MAX);
     }
     for path in read::files(&commands, shell) {
@@ -77,7 +77,7 @@ fn unwrapped(commands: Vec<Command>) -> Vec<Command> {
     }
 }
 
-/// Where `cd` goes; `None` for one that cannot be known from its words.
+/// The target of `cd`; `None` if its words do not contain it.
 fn directory(command: &Command) -> Option<String> {
     let (program, arguments) = command.words.split_first()?;
     if program != "cd" && program != "pushd" {
@@ -92,21 +92,21 @@ fn directory(command: &Command) -> Option<String> {
     }
 }
 
-/// The directory that a line of commands leads to, if it goes anywhere.
-fn directory_after(commands: &[Command], place: &Place) -> Option<String> {
+/// The directory after a line of commands, if it changes.
+fn directory_after(commands: &[Command], start: &ShellDirectory) -> Option<String> {
     let mut path: Option<String> = None;
     for target in commands.iter().filter(|command| !command.nested).filter_map(directory) {
         let absolute = target.starts_with(['/', '~', '\\']) || target.get(1..2) == Some(":");
-        path = Some(match place {
+        path = Some(match start {
             _ if absolute => joined("", &target),
-            Place::After(now) => now.clone(),
-            Place::Before(from) => joined(path.as_deref().unwrap_or(from), &target),
+            ShellDirectory::After(now) => now.clone(),
+            ShellDirectory::Before(from) => joined(path.as_deref().unwrap_or(from), &target),
         });
     }
     path.filter(|path| !path.is_empty())
 }
 
-/// A path below another one, by its words alone.
+/// Joins two paths without reading the file system.
 fn joined(from: &str, target: &str) -> String {
     let root = if from.starts_with('/') || (from.is_empty() && target.starts_with('/')) { "/" } else { "" };
     let mut parts: Vec<&str> = from.split('/').filter(|part| !part.is_empty()).collect();
@@ -131,24 +131,24 @@ fn only_shows(commands: &[Command]) -> bool {
     })
 }
 
-/// Chains in order: what `&&` joins belongs together, each command with how many others its output went through.
+/// Commands joined by `&&`, each with the number of pipes behind it.
 fn chains(commands: &[Command]) -> Vec<Vec<(&Command, usize)>> {
     let mut chains: Vec<Vec<(&Command, usize)>> = Vec::new();
     for command in commands {
-        match (command.joint, chains.last_mut()) {
-            (Joint::Pipe, Some(chain)) => {
+        match (command.operator, chains.last_mut()) {
+            (Operator::Pipe, Some(chain)) => {
                 if let Some((_, through)) = chain.last_mut() {
                     *through += 1;
                 }
             }
-            (Joint::And, Some(chain)) => chain.push((command, 0)),
+            (Operator::And, Some(chain)) => chain.push((command, 0)),
             _ => chains.push(vec![(command, 0)]),
         }
     }
     chains
 }
 
-/// The name of what failed: the last chain, whose end is the end of the whole.
+/// The name of what failed: the last chain, which decides the exit code.
 fn name_of_failed(commands: &[Command]) -> Option<String> {
     let chains = chains(commands);
     let mut names = Vec::new();
@@ -165,16 +165,16 @@ fn name_of_failed(commands: &[Command]) -> Option<String> {
     names.get(last..).filter(|names| !names.is_empty()).map(|names| names.join(" && "))
 }
 
-/// Everything that worked if the whole did. How a command ended is lost behind `;` and in a pipe: there it counts
-/// unless its output shows a failure. Of two alternatives nobody knows which one did it.
+/// The names of the commands that worked if the whole line did. The exit code of a command before `;` or in a pipe is
+/// lost: it counts unless the output shows a failure. Which of two alternatives worked is unknown, so neither counts.
 fn names_of_worked(commands: &[Command], output: &str) -> Vec<String> {
-    // Most lines are one command, and then nobody needs to know.
+    // Lazy: most lines are one command, which does not need it.
     let doubtful = LazyCell::new(|| evidence::shows_failure(output));
     let chains = chains(commands);
     let last = chains.len().saturating_sub(1);
     let mut worked = Vec::new();
     let alternative = |at: usize| {
-        chains.get(at).and_then(|chain| chain.first()).is_some_and(|(command, _)| command.joint == Joint::Or)
+        chains.get(at).and_then(|chain| chain.first()).is_some_and(|(command, _)| command.operator == Operator::Or)
     };
     for (at, chain) in chains.iter().enumerate().filter(|(at, _)| !alternative(*at) && !alternative(at + 1)) {
         let names: Vec<String> = chain
@@ -242,8 +242,8 @@ const WITHOUT_VALUE: [&str; 49] = [
     "--bail",
 ];
 
-/// A stable name of a command: the program and what tells it from its other uses, without flags. What follows a flag
-/// may be its value, and nobody knows what that is; only behind a flag that takes none is it part of the name.
+/// A stable name of a command: the program and its first argument, without flags. A word behind a flag may be its value
+/// and is skipped, unless the flag is known to take none.
 fn name(command: &Command) -> Option<String> {
     /// Words that need the next one: `npm run build`, `docker compose up`.
     const LEADING: [&str; 8] = ["run", "exec", "compose", "x", "tool", "pip", "workspace", "nextest"];
@@ -258,7 +258,7 @@ fn name(command: &Command) -> Option<String> {
         // `python -m pytest`.
         let leads = LEADING.contains(&word) || (word == "-m" && program.starts_with("py"));
         if word.starts_with('-') && !leads {
-            // One letter means many things: what is behind it must look like a word, too.
+            // A letter has many meanings: the word behind it must look like an argument, too.
             let letter = word.len() == 2 && word != "--";
             let alone = word.contains('=')
                 || word.contains(redact::MARK)

@@ -7,7 +7,7 @@ use super::{ERROR_MAX, Notes, ONE_LINE_MAX, clean};
 use steadfast_model::memory::observation::Observation;
 use steadfast_model::memory::{Category, Importance, TaskChange, TaskStatus};
 
-/// The most tasks of a list that is told as a whole.
+/// The most tasks of a list without ids.
 const LIST_MAX: usize = 300;
 
 pub(super) fn note(notes: &mut Notes, observation: &Observation) {
@@ -23,8 +23,8 @@ pub(super) fn note(notes: &mut Notes, observation: &Observation) {
     }
 }
 
-/// The task itself is a record of its own; the event tells when it moved. A change may be announced before it is told:
-/// the store keeps the first of two that say the same.
+/// The task is a record of its own; the event records when it changed. A change may be announced and then reported: the
+/// store keeps the first of two equal events.
 fn put(notes: &mut Notes, id: &str, subject: Option<&str>, status: Option<TaskStatus>) {
     if let Some(status) = status {
         let name = subject.map_or_else(|| format!("task {id}"), |subject| format!("task {id}: {subject}"));
@@ -39,7 +39,7 @@ fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
     let total = list.len();
     let list = bounded(list);
     let mut text = format!("{done} of {total} done");
-    // All of them are named, those to do first, so that each is found by its words.
+    // All of them are named, so that a search finds each.
     let named = |status| list.iter().filter(move |(_, of)| *of == status).map(|(subject, _)| subject);
     for (label, status) in
         [(", now", TaskStatus::InProgress), ("\nto do", TaskStatus::Pending), ("\ndone", TaskStatus::Completed)]
@@ -53,7 +53,7 @@ fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
     notes.kept.tasks.push(TaskChange::Replace(list));
 }
 
-/// As many tasks as are kept, in their order: finished ones go first, and open ones that do not fit are told as one.
+/// The tasks that are kept, in their order. Finished ones are dropped first; open ones that do not fit become one line.
 fn bounded(list: &[(String, TaskStatus)]) -> Vec<(String, TaskStatus)> {
     let mut excess = list.len().saturating_sub(LIST_MAX);
     let mut kept: Vec<&(String, TaskStatus)> = list.iter().collect();
@@ -62,7 +62,7 @@ fn bounded(list: &[(String, TaskStatus)]) -> Vec<(String, TaskStatus)> {
         excess -= usize::from(goes);
         !goes
     });
-    // One more for the line that tells of them.
+    // One more for the line that counts them.
     let left_out = if excess > 0 { excess + 1 } else { 0 };
     kept.truncate(kept.len() - left_out);
     let mut kept: Vec<(String, TaskStatus)> =

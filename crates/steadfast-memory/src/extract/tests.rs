@@ -1,7 +1,7 @@
 //! Every rule of what is remembered, with the inputs that other tools got wrong.
 
 use super::*;
-use steadfast_model::memory::observation::{Outcome, Place, Shell};
+use steadfast_model::memory::observation::{Shell, ShellDirectory, ShellOutcome};
 use steadfast_model::memory::{TaskChange, TaskStatus};
 
 mod commands;
@@ -32,8 +32,8 @@ fn files_are_remembered_by_what_was_done_to_them() {
         file(FileAction::Edit, "/p/c.rs"),
         file(FileAction::Delete, "/p/d.rs"),
         Observation::File { action: FileAction::Move, path: "/p/e.rs".into(), to: Some("/p/f.rs".into()) },
-        Observation::Search { pattern: "fn main".into(), place: "/p/src".into() },
-        Observation::Search { pattern: "**/*.rs".into(), place: String::new() },
+        Observation::Search { pattern: "fn main".into(), path: "/p/src".into() },
+        Observation::Search { pattern: "**/*.rs".into(), path: String::new() },
     ]);
     let file = |kind, importance, subject, text| found(Category::File, kind, importance, subject, text);
     let expected = vec![
@@ -101,14 +101,14 @@ fn tasks_go_by_id_or_as_a_whole() {
 
     let list = vec![("one".into(), Completed), ("two".into(), InProgress), ("three".into(), Pending)];
     let replaced = only(Observation::TaskList(list.clone()));
-    let told = found(Category::Task, "list", Importance::Normal, "", "1 of 3 done, now: two\nto do: three\ndone: one");
-    let expected = Findings { findings: vec![told], tasks: vec![TaskChange::Replace(list)], ..Findings::default() };
+    let text = found(Category::Task, "list", Importance::Normal, "", "1 of 3 done, now: two\nto do: three\ndone: one");
+    let expected = Findings { findings: vec![text], tasks: vec![TaskChange::Replace(list)], ..Findings::default() };
     assert_eq!(replaced, expected);
     assert_eq!(only(Observation::TaskList(vec![])).tasks, [TaskChange::Replace(vec![])]);
 }
 
 #[test]
-fn of_a_long_list_finished_tasks_go_first_and_open_ones_that_do_not_fit_are_told() {
+fn a_long_list_drops_finished_tasks_first_and_counts_open_ones_that_do_not_fit() {
     let list = |done: usize, open: usize| {
         let done = (0..done).map(|number| (format!("d{number}"), TaskStatus::Completed));
         done.chain((0..open).map(|number| (format!("o{number}"), TaskStatus::Pending))).collect::<Vec<_>>()
@@ -167,24 +167,24 @@ fn nothing_is_kept_unredacted() {
             ),
             output: format!("remote: {secret}\nfatal: x {secret}"),
             outcome,
-            place: Place::Before("/p".into()),
+            directory: ShellDirectory::Before("/p".into()),
         })
     };
     let everything = findings(&[
         Observation::Prompt(format!("always use {secret}, please")),
         Observation::Prompt(format!("goal: use {secret}")),
         Observation::Prompt(format!("we take {secret}, not the other")),
-        shell(Outcome::Worked),
-        shell(Outcome::Failed),
+        shell(ShellOutcome::Worked),
+        shell(ShellOutcome::Failed),
         Observation::Shell(Shell {
             command: format!("git commit -m '{secret}'"),
             output: String::new(),
-            outcome: Outcome::Worked,
-            place: Place::After(text()),
+            outcome: ShellOutcome::Worked,
+            directory: ShellDirectory::After(text()),
         }),
         Observation::File { action: FileAction::Move, path: text(), to: Some(text()) },
         file(FileAction::Read, &text()),
-        Observation::Search { pattern: text(), place: text() },
+        Observation::Search { pattern: text(), path: text() },
         Observation::TaskChanged { id: text(), subject: Some(text()), status: Some(TaskStatus::Pending) },
         Observation::TaskList(vec![(text(), TaskStatus::InProgress)]),
         Observation::Answer { question: text(), answer: text() },
@@ -198,9 +198,9 @@ fn nothing_is_kept_unredacted() {
         Observation::Worked { attempt: text() },
     ]);
     assert!(everything.findings.len() > 20);
-    let told = format!("{everything:?}");
-    assert!(told.contains("[redacted]"));
-    assert!(!told.contains("abcdefghij"), "{told}");
+    let text = format!("{everything:?}");
+    assert!(text.contains("[redacted]"));
+    assert!(!text.contains("abcdefghij"), "{text}");
 }
 
 #[test]

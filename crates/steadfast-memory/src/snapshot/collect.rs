@@ -1,19 +1,18 @@
-//! From what is remembered to the sections of a snapshot: what belongs together is put together, what happened again
-//! is told once, at its last place.
+//! Groups the events of a session into the sections of a snapshot. A repeated item appears once, where it happened last.
 
 use std::collections::{BTreeMap, HashMap};
 
 use strum::IntoEnumIterator as _;
 
 use super::item::Cleaner;
-use super::section::{Kind, Section};
-use steadfast_model::memory::{Category, Recollection, Remembered, TASKS_LEFT_OUT, TaskStatus};
+use super::section::{SectionKind, SnapshotSection};
+use steadfast_model::memory::{Category, MemoryEvent, SessionMemory, TASKS_LEFT_OUT, TaskStatus};
 
-/// The sections that have something to tell, in the order in which they are told.
-pub(super) fn sections(recollection: &Recollection, cleaner: &Cleaner) -> Vec<Section> {
-    let mut lists: BTreeMap<Kind, List> = BTreeMap::new();
+/// The sections that are not empty, in the order of the snapshot.
+pub(super) fn sections(memory: &SessionMemory, cleaner: &Cleaner) -> Vec<SnapshotSection> {
+    let mut lists: BTreeMap<SectionKind, List> = BTreeMap::new();
     let mut last_cwd = None;
-    for event in &recollection.events {
+    for event in &memory.events {
         let Some(kind) = kind_of(event) else { continue };
         match event.category {
             Category::Cwd => last_cwd = Some(line(event, cleaner)),
@@ -30,34 +29,34 @@ pub(super) fn sections(recollection: &Recollection, cleaner: &Cleaner) -> Vec<Se
         }
     }
     if let Some(cwd) = last_cwd {
-        lists.entry(Kind::Environment).or_default().push(format!("cwd: {cwd}"));
+        lists.entry(SectionKind::Environment).or_default().push(format!("cwd: {cwd}"));
     }
-    lists.insert(Kind::TaskState, tasks(recollection, cleaner));
-    Kind::iter().filter_map(|kind| lists.remove(&kind)?.into_section(kind)).collect()
+    lists.insert(SectionKind::TaskState, tasks(memory, cleaner));
+    SectionKind::iter().filter_map(|kind| lists.remove(&kind)?.into_section(kind)).collect()
 }
 
-/// Where an event is told. The goal has a place of its own, and an error that is over is told as its fix.
-fn kind_of(event: &Remembered) -> Option<Kind> {
+/// The section of an event. The goal has a section of its own, and a resolved error is listed as its fix.
+fn kind_of(event: &MemoryEvent) -> Option<SectionKind> {
     Some(match event.category {
-        // The list of tasks tells how they stand now.
+        // Tasks are listed with their current status.
         Category::Goal | Category::Task => return None,
         Category::Error if event.resolved => return None,
-        Category::Error => Kind::Errors,
-        Category::Fix => Kind::Fixes,
-        Category::Intent => Kind::Intent,
-        Category::Prompt => Kind::RecentUserMessages,
-        Category::Decision => Kind::Decisions,
-        Category::Rule => Kind::Rules,
-        Category::File => Kind::Files,
-        Category::Git => Kind::Git,
-        Category::Cwd | Category::Environment => Kind::Environment,
-        Category::Subagent => Kind::Subagents,
-        Category::Skill => Kind::Skills,
+        Category::Error => SectionKind::Errors,
+        Category::Fix => SectionKind::Fixes,
+        Category::Intent => SectionKind::Intent,
+        Category::Prompt => SectionKind::RecentUserMessages,
+        Category::Decision => SectionKind::Decisions,
+        Category::Rule => SectionKind::Rules,
+        Category::File => SectionKind::Files,
+        Category::Git => SectionKind::Git,
+        Category::Cwd | Category::Environment => SectionKind::Environment,
+        Category::Subagent => SectionKind::Subagents,
+        Category::Skill => SectionKind::Skills,
     })
 }
 
-/// What an event says, with what it is about where the text does not name it.
-fn line(event: &Remembered, cleaner: &Cleaner) -> String {
+/// The text of an event, preceded by its subject unless the text contains it.
+fn line(event: &MemoryEvent, cleaner: &Cleaner) -> String {
     let about = match event.category {
         Category::Error | Category::Fix => event.subject.as_str(),
         Category::Git | Category::Subagent => event.kind.as_str(),
@@ -71,17 +70,16 @@ fn line(event: &Remembered, cleaner: &Cleaner) -> String {
     }
 }
 
-/// The open tasks, those in work first.
-fn tasks(recollection: &Recollection, cleaner: &Cleaner) -> List {
+/// The open tasks, those in progress first.
+fn tasks(memory: &SessionMemory, cleaner: &Cleaner) -> List {
     let mut list = List::default();
     for status in [TaskStatus::InProgress, TaskStatus::Pending] {
-        for task in recollection.tasks.iter().filter(|task| task.status == status) {
+        for task in memory.tasks.iter().filter(|task| task.status == status) {
             list.push(cleaner.line(&format!("[{status}] {}", task.subject)));
         }
     }
-    // Those that the store had no room for are told in number.
-    let gone =
-        recollection.events.iter().filter(|event| event.category == Category::Task && event.kind == TASKS_LEFT_OUT);
+    // Tasks that the store had no room for are only counted.
+    let gone = memory.events.iter().filter(|event| event.category == Category::Task && event.kind == TASKS_LEFT_OUT);
     let gone = gone.fold(0, |gone: i64, event| gone.saturating_add(event.repeats));
     list.distinct = list.distinct.saturating_add(usize::try_from(gone).unwrap_or(0));
     list
@@ -98,7 +96,7 @@ struct List {
 #[derive(Default)]
 struct Entry {
     text: String,
-    /// What was done how many times, in the order of the first time.
+    /// What happened how often, in the order of the first time.
     done: Vec<(String, i64)>,
 }
 
@@ -109,7 +107,7 @@ impl List {
         list
     }
 
-    /// One more item, whether or not there is one like it.
+    /// Adds an item even if there is an equal one.
     fn push(&mut self, text: String) {
         if !text.is_empty() {
             self.distinct += 1;
@@ -117,7 +115,7 @@ impl List {
         }
     }
 
-    /// An item that may be there already: then it moves to the end.
+    /// Adds an item or moves the equal one to the end.
     fn touch(&mut self, text: String, done: &str, times: i64) {
         if text.is_empty() {
             return;
@@ -136,11 +134,11 @@ impl List {
         self.items.push(Some(entry));
     }
 
-    fn into_section(self, kind: Kind) -> Option<Section> {
+    fn into_section(self, kind: SectionKind) -> Option<SnapshotSection> {
         let entries: Vec<Entry> = self.items.into_iter().flatten().collect();
-        let skipped = if kind == Kind::TaskState { 0 } else { entries.len().saturating_sub(kind.most()) };
+        let skipped = if kind == SectionKind::TaskState { 0 } else { entries.len().saturating_sub(kind.most()) };
         let items: Vec<String> = entries.iter().skip(skipped).take(kind.most()).map(Entry::line).collect();
-        (!items.is_empty()).then_some(Section { kind, items, total: self.distinct })
+        (!items.is_empty()).then_some(SnapshotSection { kind, items, total: self.distinct })
     }
 }
 

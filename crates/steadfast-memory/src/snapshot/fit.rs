@@ -1,16 +1,16 @@
-//! How many items of each section are shown. The last prompts and the next tasks come first; then every section gets
-//! a few items, the most valuable section first; what room is left then goes to the rest, again by value.
+//! Decides how many items of each section are shown. The last prompts and the next tasks come first; then every section
+//! gets a few items, the most valuable first; the remaining room is filled in the same order.
 
-use super::section::{Kind, Section};
+use super::section::{SectionKind, SnapshotSection};
 use steadfast_model::host::Cap;
 
-/// What every section may take before any takes more.
+/// Items of each section before any section gets more.
 const FAIR_SHARE: usize = 3;
-/// Open tasks that come before all that is not pinned.
+/// Open tasks that precede everything that is not pinned.
 const PINNED_TASKS: usize = 10;
 
 /// For each section, how many items fit into the room together.
-pub(super) fn choose(sections: &[Section], cap: Cap, mut room: usize) -> Vec<usize> {
+pub(super) fn choose(sections: &[SnapshotSection], cap: Cap, mut room: usize) -> Vec<usize> {
     let mut shown = vec![0; sections.len()];
     for (kind, wanted) in steps() {
         let Some((section, shown)) = sections.iter().zip(&mut shown).find(|(section, _)| section.kind == kind) else {
@@ -30,15 +30,15 @@ pub(super) fn choose(sections: &[Section], cap: Cap, mut room: usize) -> Vec<usi
 }
 
 /// What is pinned, up to a length; then one item for every section, then a fair share, then all.
-fn steps() -> impl Iterator<Item = (Kind, usize)> {
+fn steps() -> impl Iterator<Item = (SectionKind, usize)> {
     let pinned = [
-        (Kind::RecentUserMessages, 1),
-        (Kind::TaskState, FAIR_SHARE),
-        (Kind::RecentUserMessages, Kind::RecentUserMessages.most()),
-        (Kind::TaskState, PINNED_TASKS),
+        (SectionKind::RecentUserMessages, 1),
+        (SectionKind::TaskState, FAIR_SHARE),
+        (SectionKind::RecentUserMessages, SectionKind::RecentUserMessages.most()),
+        (SectionKind::TaskState, PINNED_TASKS),
     ];
-    let first = Kind::VALUE.into_iter().map(|kind| (kind, 1));
-    let fair = Kind::VALUE.into_iter().map(|kind| (kind, FAIR_SHARE));
-    let rest = [Kind::TaskState].into_iter().chain(Kind::VALUE).map(|kind| (kind, kind.most()));
+    let first = SectionKind::VALUE.into_iter().map(|kind| (kind, 1));
+    let fair = SectionKind::VALUE.into_iter().map(|kind| (kind, FAIR_SHARE));
+    let rest = [SectionKind::TaskState].into_iter().chain(SectionKind::VALUE).map(|kind| (kind, kind.most()));
     pinned.into_iter().chain(first).chain(fair).chain(rest)
 }

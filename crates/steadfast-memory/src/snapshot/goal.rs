@@ -1,45 +1,43 @@
-//! The part of a snapshot that is always there: how to search, and the goal, whole if it fits at all. Only if it does
-//! not is it cut, with a mark that tells where the whole text is.
+//! The part of a snapshot that is always there: how to search, and the goal. A goal that does not fit is cut, with a note
+//! that says where the whole text is.
 
 use minijinja::{Value, context};
 
 use super::item::one_line;
 use super::{After, Framing};
 use steadfast_model::host::Cap;
-use steadfast_model::memory::Recollection;
-use steadfast_model::memory::stated::is_shortened;
-use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
+use steadfast_model::memory::SessionMemory;
+use steadfast_model::memory::stated::{StatedGoal, StatedStatus, is_shortened};
 use steadfast_model::prompt;
 use steadfast_model::text;
 
 const TEMPLATE: &str = include_str!("../../prompts/snapshot.md");
 
-/// One goal as the template words it.
-struct Goal<'a> {
+/// One goal as the template shows it.
+struct ShownGoal<'a> {
     objective: &'a str,
-    /// The model has the text in its conversation, so that it is not told again.
+    /// The text is still in the conversation and is not repeated.
     in_context: bool,
     role: &'static str,
     mode: &'static str,
     durable: bool,
     standing: String,
-    /// What to type to take it over, if it is another session's.
+    /// The command that adopts it, if it belongs to another session.
     adopt: Option<String>,
-    /// Where the whole text is, if it has to be cut.
+    /// Where the whole text is found if it has to be cut.
     whole: String,
 }
 
-/// The text within the room. The first goal stays whole as long as it fits alone; the other is cut, or left out, and
-/// both are told.
-pub(super) fn head(recollection: &Recollection, framing: &Framing, cap: Cap, room: usize) -> String {
-    let goals = goals(recollection, framing);
-    let head = |keep: &[usize]| words(&goals, keep, recollection, framing);
+/// The text within the room. The first goal stays whole if it fits alone; the other one is cut or left out, with a note.
+pub(super) fn head(memory: &SessionMemory, framing: &Framing, cap: Cap, room: usize) -> String {
+    let goals = goals(memory, framing);
+    let head = |keep: &[usize]| words(&goals, keep, memory, framing);
     let fits = |keep: &[usize], room: usize| cap.measure(&head(keep)) <= room;
     let whole = vec![usize::MAX; goals.len()];
     if fits(&whole, room) {
         return head(&whole);
     }
-    // Where a goal has to be cut anyway, a fifth is left to the last prompts and open tasks.
+    // If a goal has to be cut anyway, leave a fifth for the last prompts and open tasks.
     let shortened = room - room / 5;
     // The longest beginning of a goal that fits behind those before it.
     let longest = |before: &[usize], length: usize, room: usize| {
@@ -56,17 +54,17 @@ pub(super) fn head(recollection: &Recollection, framing: &Framing, cap: Cap, roo
     }
     let room = if fits(&[usize::MAX], shortened) { shortened } else { room };
     match longest(&[usize::MAX], length(1), room) {
-        kept if kept >= WORTH_TELLING => head(&[usize::MAX, kept]),
+        kept if kept >= SECOND_GOAL_MIN => head(&[usize::MAX, kept]),
         _ => head(&[usize::MAX]),
     }
 }
 
-/// The shortest beginning of a second goal that is told: a few words say less than that there are more.
-const WORTH_TELLING: usize = 40;
+/// A second goal that would be cut shorter than this is left out.
+const SECOND_GOAL_MIN: usize = 40;
 
-/// The text with so many characters of each objective; goals beyond those are left out.
-fn words(goals: &[Goal<'_>], keep: &[usize], recollection: &Recollection, framing: &Framing) -> String {
-    let host = recollection.host;
+/// The text with `keep` characters of each objective; further goals are left out.
+fn words(goals: &[ShownGoal<'_>], keep: &[usize], memory: &SessionMemory, framing: &Framing) -> String {
+    let host = memory.host;
     let note = framing.note.as_deref().map(phrase).filter(|note| !note.is_empty());
     let after: &'static str = framing.after.into();
     let values: Vec<Value> = goals.iter().zip(keep).map(|(goal, keep)| goal.values(*keep)).collect();
@@ -74,21 +72,22 @@ fn words(goals: &[Goal<'_>], keep: &[usize], recollection: &Recollection, framin
     let values = context! {
         after, note, goals => values, left_out, recall => host.recall_tool(), tools => host.tool_prefix()
     };
-    // The tests render every branch of the template; if it fails all the same, the goal must not be lost.
+    // The tests render every branch of the template; should it fail, keep at least the goal.
     let head = prompt::render(TEMPLATE, values).unwrap_or_else(|_| {
-        let objectives: Vec<String> = goals.iter().zip(keep).filter_map(|(goal, keep)| goal.told(*keep)).collect();
+        let objectives: Vec<String> =
+            goals.iter().zip(keep).filter_map(|(goal, keep)| goal.shown_text(*keep)).collect();
         format!("<session_goal>\n{}\n</session_goal>", objectives.join("\n"))
     });
     head + "\n"
 }
 
 /// The durable goal, then what the user stated, if that is something else.
-fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>> {
+fn goals<'a>(memory: &'a SessionMemory, framing: &Framing) -> Vec<ShownGoal<'a>> {
     let mut goals = Vec::new();
     let offered = framing.after == After::Clear;
-    let durable = recollection.goal.as_ref();
+    let durable = memory.goal.as_ref();
     if let Some(goal) = durable {
-        goals.push(Goal {
+        goals.push(ShownGoal {
             objective: &goal.objective,
             in_context: framing.goal_in_context,
             role: "goal",
@@ -101,14 +100,14 @@ fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>>
             standing: phrase(goal.standing.trim_end().trim_end_matches('.')),
             adopt: framing.adopt.as_deref().map(|id| {
                 let id: String = one_line(id).chars().take(8).collect();
-                recollection.host.spell(&format!("/goal-adopt {}", text::escape_xml(&id)))
+                memory.host.spell(&format!("/goal-adopt {}", text::escape_xml(&id)))
             }),
-            whole: format!("{}get_goal", recollection.host.tool_prefix()),
+            whole: format!("{}get_goal", memory.host.tool_prefix()),
         });
     }
     let differs = |stated: &&StatedGoal| durable.is_none_or(|goal| !stated.says(&goal.objective));
-    if let Some(stated) = recollection.stated.as_ref().filter(differs) {
-        goals.push(Goal {
+    if let Some(stated) = memory.stated.as_ref().filter(differs) {
+        goals.push(ShownGoal {
             objective: &stated.objective,
             in_context: framing.stated_in_context,
             role: match durable {
@@ -126,22 +125,22 @@ fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>>
             durable: false,
             standing: String::new(),
             adopt: None,
-            whole: format!("`steadfast session show {} --json`", phrase(&recollection.session_id)),
+            whole: format!("`steadfast session show {} --json`", phrase(&memory.session_id)),
         });
     }
     goals
 }
 
-impl Goal<'_> {
+impl ShownGoal<'_> {
     fn values(&self, keep: usize) -> Value {
         context! {
-            objective => self.told(keep), role => self.role, mode => self.mode, durable => self.durable,
+            objective => self.shown_text(keep), role => self.role, mode => self.mode, durable => self.durable,
             standing => self.standing.as_str(), adopt => self.adopt.as_deref(),
         }
     }
 
     /// The objective, escaped, maybe cut; none when it is in the conversation.
-    fn told(&self, keep: usize) -> Option<String> {
+    fn shown_text(&self, keep: usize) -> Option<String> {
         (!self.in_context).then(|| self.text(keep))
     }
 
@@ -156,7 +155,7 @@ impl Goal<'_> {
     }
 }
 
-/// Words of ours that may hold words of others: one line, bounded, escaped.
+/// One line, bounded and escaped, because it may contain text from outside.
 fn phrase(words: &str) -> String {
     text::escape_xml(&text::cut(&one_line(words), 300))
 }

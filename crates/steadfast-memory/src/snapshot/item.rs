@@ -1,9 +1,9 @@
-//! One remembered text made fit for one line of a snapshot: nothing that drives a terminal, no line breaks, escaped,
-//! bounded, and without the text of the goal, which is told in one place only.
+//! Turns a stored text into one line of a snapshot: printable, bounded, and without the text of the goal, which has its
+//! own section.
 
 use steadfast_model::directive;
 use steadfast_model::directive::Directive;
-use steadfast_model::memory::Recollection;
+use steadfast_model::memory::SessionMemory;
 use steadfast_model::text;
 
 /// The longest text of one item, in characters, before it is escaped.
@@ -11,16 +11,16 @@ pub(super) const LONGEST: usize = 200;
 /// Stands where an item repeats the goal.
 const GOAL: &str = "[the session goal]";
 
-/// Makes items of texts, knowing the goals that must not be repeated.
+/// Shortens texts and replaces the goals in them.
 pub(super) struct Cleaner {
     /// On one line each, the longest first: one may contain another.
     objectives: Vec<String>,
 }
 
 impl Cleaner {
-    pub(super) fn of(recollection: &Recollection) -> Self {
-        let goal = recollection.goal.as_ref().map(|goal| &goal.objective);
-        let stated = recollection.stated.as_ref().map(|stated| &stated.objective);
+    pub(super) fn of(memory: &SessionMemory) -> Self {
+        let goal = memory.goal.as_ref().map(|goal| &goal.objective);
+        let stated = memory.stated.as_ref().map(|stated| &stated.objective);
         let mut objectives: Vec<String> = [goal, stated].into_iter().flatten().map(|text| one_line(text)).collect();
         objectives.retain(|objective| !objective.is_empty());
         objectives.sort_by_key(|objective| std::cmp::Reverse(objective.len()));
@@ -44,7 +44,7 @@ impl Cleaner {
         format!("…{end}")
     }
 
-    /// Far more than one line shows, and enough to find a goal in it; the rest need not be looked at.
+    /// Far more than one line shows, and enough to find a goal in it.
     fn bytes_that_matter(&self) -> usize {
         20 * LONGEST + 2 * self.objectives.first().map_or(0, String::len)
     }
@@ -58,7 +58,7 @@ impl Cleaner {
             line.truncate(before);
             return line + GOAL;
         }
-        for objective in self.objectives.iter().filter(|objective| is_telling(objective)) {
+        for objective in self.objectives.iter().filter(|objective| is_distinctive(objective)) {
             if line.contains(objective.as_str()) {
                 line = line.replace(objective.as_str(), GOAL);
             }
@@ -67,8 +67,8 @@ impl Cleaner {
     }
 }
 
-/// Whether a text found elsewhere means the goal: a single short word is just a word.
-fn is_telling(objective: &str) -> bool {
+/// Whether a repetition of this text means the goal; a single short word does not.
+fn is_distinctive(objective: &str) -> bool {
     objective.len() >= 12 || objective.contains(' ')
 }
 
@@ -77,7 +77,7 @@ pub(super) fn attribute(value: &str) -> String {
     text::escape_xml(&text::cut(&one_line(value), 80)).replace('"', "&quot;")
 }
 
-/// A text on one line: nothing that drives a terminal, and white space is single blanks.
+/// The text on one line: without control sequences, with single blanks.
 pub(super) fn one_line(text: &str) -> String {
     let printable = text::printable(text);
     let mut line = String::with_capacity(printable.len());
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn terminals_are_not_driven() {
+    fn control_sequences_are_removed() {
         for (text, line) in [
             ("\u{1b}[1;31merror\u{1b}[0m: no\r\n  such\tfile\u{0}", "error: no such file"),
             ("\u{1b}]0;title\u{7}after", "after"),
@@ -115,13 +115,13 @@ mod tests {
 
     #[test]
     fn the_goal_is_not_repeated() {
-        let cleaner = cleaner(&["Ship the v2 release and tell everybody", "Ship the v2 release", "go"]);
+        let cleaner = cleaner(&["Ship the v2 release and inform all users", "Ship the v2 release", "go"]);
         for (text, line) in [
             ("goal: Ship the\nv2 release", "goal: [the session goal]"),
             ("/goal go", "/goal [the session goal]"),
-            ("go on", "go on"),
+            ("go ahead", "go ahead"),
             ("Please: Ship  the v2 release.", "Please: [the session goal]."),
-            ("I said: Ship the v2 release and tell everybody!", "I said: [the session goal]!"),
+            ("I said: Ship the v2 release and inform all users!", "I said: [the session goal]!"),
         ] {
             assert_eq!(cleaner.line(text), line, "{text:?}");
         }

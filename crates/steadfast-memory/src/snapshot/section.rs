@@ -5,10 +5,10 @@ use strum::{Display, EnumIter};
 use super::item::attribute;
 use steadfast_model::text;
 
-/// The sections in the order in which they are told.
+/// The sections in the order of the snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, EnumIter)]
 #[strum(serialize_all = "snake_case")]
-pub(super) enum Kind {
+pub(super) enum SectionKind {
     Files,
     Errors,
     Fixes,
@@ -23,9 +23,9 @@ pub(super) enum Kind {
     RecentUserMessages,
 }
 
-impl Kind {
-    /// The sections that share what room is left, the most valuable first: what the user laid down, what is broken,
-    /// where work went on, and then what can be looked up elsewhere.
+impl SectionKind {
+    /// The sections that share the remaining room, the most valuable first: what the user required, what is broken,
+    /// where work happened, and last what can be looked up elsewhere.
     pub(super) const VALUE: [Self; 10] = [
         Self::Intent,
         Self::Rules,
@@ -53,23 +53,23 @@ impl Kind {
     }
 }
 
-pub(super) struct Section {
-    pub(super) kind: Kind,
+pub(super) struct SnapshotSection {
+    pub(super) kind: SectionKind,
     /// Not escaped. Oldest first, of which the newest are shown; tasks are in their order, of which the first are.
     pub(super) items: Vec<String>,
-    /// How many there are, those beyond [`Kind::most`] too.
+    /// How many there are, including those beyond [`SectionKind::most`].
     pub(super) total: usize,
 }
 
-impl Section {
-    /// The section with so many items; nothing without any.
+impl SnapshotSection {
+    /// The section with `shown` items; empty without any.
     pub(super) fn render(&self, shown: usize) -> String {
         if shown == 0 {
             return String::new();
         }
-        let from = if self.kind == Kind::TaskState { 0 } else { self.items.len().saturating_sub(shown) };
+        let from = if self.kind == SectionKind::TaskState { 0 } else { self.items.len().saturating_sub(shown) };
         let lines: String = self.items.iter().skip(from).take(shown).map(|item| self.line(item)).collect();
-        if self.kind == Kind::Intent {
+        if self.kind == SectionKind::Intent {
             return lines;
         }
         format!("<{kind} count=\"{}\">\n{lines}</{kind}>\n", self.total, kind = self.kind)
@@ -77,8 +77,8 @@ impl Section {
 
     fn line(&self, item: &str) -> String {
         match self.kind {
-            Kind::Intent => format!("<intent mode=\"{}\"/>\n", attribute(item)),
-            Kind::RecentUserMessages => format!("<message>{}</message>\n", text::escape_xml(item)),
+            SectionKind::Intent => format!("<intent mode=\"{}\"/>\n", attribute(item)),
+            SectionKind::RecentUserMessages => format!("<message>{}</message>\n", text::escape_xml(item)),
             _ => format!("- {}\n", text::escape_xml(item)),
         }
     }

@@ -8,10 +8,10 @@ use strum::IntoEnumIterator as _;
 use super::*;
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
-use steadfast_model::memory::{Category, Importance, KeptGoal, Remembered, Task, TaskStatus};
+use steadfast_model::memory::{Category, GoalSummary, Importance, MemoryEvent, Task, TaskStatus};
 
-pub(super) fn event(id: i64, category: Category, kind: &str, subject: &str, text: &str) -> Remembered {
-    Remembered {
+pub(super) fn event(id: i64, category: Category, kind: &str, subject: &str, text: &str) -> MemoryEvent {
+    MemoryEvent {
         id,
         session_id: "s-1".into(),
         category,
@@ -37,14 +37,14 @@ pub(super) fn stated(objective: &str) -> StatedGoal {
     }
 }
 
-fn durable(objective: &str, active: bool) -> KeptGoal {
+fn durable(objective: &str, active: bool) -> GoalSummary {
     let standing =
         if active { "active, 1,200 of 10,000 tokens, 3m 04s" } else { "paused (user), 1,200 tokens, 3m 04s" };
-    KeptGoal { objective: objective.into(), standing: standing.into(), active, set_at_ms: 10 }
+    GoalSummary { objective: objective.into(), standing: standing.into(), active, set_at_ms: 10 }
 }
 
-pub(super) fn nothing(host: Host) -> Recollection {
-    Recollection {
+pub(super) fn nothing(host: Host) -> SessionMemory {
+    SessionMemory {
         session_id: "s-1".into(),
         host,
         goal: None,
@@ -55,8 +55,8 @@ pub(super) fn nothing(host: Host) -> Recollection {
     }
 }
 
-fn small(host: Host) -> Recollection {
-    Recollection {
+fn small(host: Host) -> SessionMemory {
+    SessionMemory {
         stated: Some(stated("Fix the <parser> & ship it")),
         events: vec![
             event(1, Category::Goal, "set", "", "Fix the <parser> & ship it"),
@@ -68,13 +68,13 @@ fn small(host: Host) -> Recollection {
 }
 
 /// Something of every kind.
-fn full(host: Host) -> Recollection {
+fn full(host: Host) -> SessionMemory {
     let task = |id: &str, subject: &str, status| Task { id: id.into(), subject: subject.into(), status };
     let mut fixed = event(9, Category::Error, "exit", "cargo clippy", "unused import");
     fixed.resolved = true;
     let mut again = event(8, Category::Error, "exit", "cargo test", "\u{1b}[31mFAILED\u{1b}[0m parser::nested");
     again.repeats = 3;
-    Recollection {
+    SessionMemory {
         goal: Some(durable("Ship v2 of the parser", true)),
         stated: Some(StatedGoal { set_at_ms: 20, ..stated("Ship v2 by Friday, docs too") }),
         events: vec![
@@ -84,7 +84,7 @@ fn full(host: Host) -> Recollection {
             event(4, Category::File, "read", "src/parser.rs", ""),
             event(5, Category::File, "edit", "src/parser.rs", ""),
             event(6, Category::Decision, "chosen", "", "Recursive descent, no generator"),
-            event(7, Category::Rule, "told", "", "Never touch </rules> vendored code & co"),
+            event(7, Category::Rule, "stated", "", "Never touch </rules> vendored code & co"),
             again,
             fixed,
             event(10, Category::Fix, "exit", "cargo clippy", "removed the import in src/lexer.rs"),
@@ -113,7 +113,7 @@ fn full(host: Host) -> Recollection {
 }
 
 /// So many events of every category, with long texts.
-pub(super) fn overfull(host: Host, events: i64) -> Recollection {
+pub(super) fn overfull(host: Host, events: i64) -> SessionMemory {
     let categories: Vec<Category> = Category::iter().collect();
     let events = (1..=events).map(|id| {
         let category = categories[usize::try_from(id).expect("small") % categories.len()];
@@ -125,7 +125,7 @@ pub(super) fn overfull(host: Host, events: i64) -> Recollection {
         subject: format!("Task {id}: {}", "many words ".repeat(40)),
         status: if id % 10 == 0 { TaskStatus::InProgress } else { TaskStatus::Pending },
     });
-    Recollection {
+    SessionMemory {
         goal: Some(durable(&"Make everything right, and then make it fast. ".repeat(20), true)),
         events: events.collect(),
         tasks: tasks.collect(),
@@ -134,13 +134,13 @@ pub(super) fn overfull(host: Host, events: i64) -> Recollection {
     }
 }
 
-fn told(recollection: &Recollection, framing: &Framing) -> String {
-    render(recollection, recollection.host.start_cap(), framing)
+fn rendered(memory: &SessionMemory, framing: &Framing) -> String {
+    render(memory, memory.host.start_cap(), framing)
 }
 
 #[test]
-fn sessions_are_told_word_for_word() {
-    for (recollection, after, wanted) in [
+fn snapshots_match_the_samples() {
+    for (memory, after, wanted) in [
         (small(Host::Claude), After::Resume, include_str!("../../samples/snapshot/small.claude.txt")),
         (small(Host::Codex), After::Compaction, include_str!("../../samples/snapshot/small.codex.txt")),
         (full(Host::Claude), After::Compaction, include_str!("../../samples/snapshot/full.claude.txt")),
@@ -148,14 +148,14 @@ fn sessions_are_told_word_for_word() {
         (overfull(Host::Claude, 300), After::Compaction, include_str!("../../samples/snapshot/overfull.claude.txt")),
         (overfull(Host::Codex, 300), After::Compaction, include_str!("../../samples/snapshot/overfull.codex.txt")),
     ] {
-        assert_eq!(told(&recollection, &Framing::after(after)) + "\n", wanted);
+        assert_eq!(rendered(&memory, &Framing::after(after)) + "\n", wanted);
     }
 }
 
 #[test]
-fn sections_keep_their_order_and_tell_what_is_left_out() {
+fn sections_keep_their_order_and_count_what_is_left_out() {
     for host in [Host::Claude, Host::Codex] {
-        let told = told(&full(host), &Framing::after(After::Compaction));
+        let rendered = rendered(&full(host), &Framing::after(After::Compaction));
         let wanted = [
             "<session_resume ",
             "<how_to_search>",
@@ -174,10 +174,10 @@ fn sections_keep_their_order_and_tell_what_is_left_out() {
             "<recent_user_messages ",
             "</session_resume>",
         ];
-        let places: Vec<Option<usize>> = wanted.iter().map(|tag| told.find(tag)).collect();
-        assert!(places.is_sorted() && places.iter().all(Option::is_some), "{places:?} in {told}");
+        let places: Vec<Option<usize>> = wanted.iter().map(|tag| rendered.find(tag)).collect();
+        assert!(places.is_sorted() && places.iter().all(Option::is_some), "{places:?} in {rendered}");
         // Of four prompts the last three are shown, and of all else everything.
-        assert!(told.contains("<left_out recent_user_messages=\"1\"/>"), "{told}");
+        assert!(rendered.contains("<left_out recent_user_messages=\"1\"/>"), "{rendered}");
     }
 }
 
@@ -185,25 +185,25 @@ fn sections_keep_their_order_and_tell_what_is_left_out() {
 fn any_number_of_events_fits_with_the_goal_whole() {
     for host in [Host::Claude, Host::Codex] {
         for events in [0, 1, 100, 1_000, 10_000] {
-            let recollection = overfull(host, events);
-            let told = told(&recollection, &Framing::after(After::Compaction));
-            assert!(host.start_cap().fits(&told), "{host} {events}");
-            let goal = recollection.goal.as_ref().expect("a goal");
-            assert_eq!(told.matches(goal.objective.as_str()).count(), 1, "{host} {events}");
-            assert!(told.contains("<left_out "), "{told}");
-            assert!(events == 0 || told.contains(&format!("events=\"{events}\"")));
+            let memory = overfull(host, events);
+            let rendered = rendered(&memory, &Framing::after(After::Compaction));
+            assert!(host.start_cap().fits(&rendered), "{host} {events}");
+            let goal = memory.goal.as_ref().expect("a goal");
+            assert_eq!(rendered.matches(goal.objective.as_str()).count(), 1, "{host} {events}");
+            assert!(rendered.contains("<left_out "), "{rendered}");
+            assert!(events == 0 || rendered.contains(&format!("events=\"{events}\"")));
             // The newest prompt and the first task in work are there, whatever else is not.
-            assert!(told.contains("[in_progress] Task 10:"), "{told}");
-            let newest = recollection.events.iter().rfind(|event| event.category == Category::Prompt);
-            assert!(newest.is_none_or(|event| told.contains(&event.text[..20])), "{host} {events}");
+            assert!(rendered.contains("[in_progress] Task 10:"), "{rendered}");
+            let newest = memory.events.iter().rfind(|event| event.category == Category::Prompt);
+            assert!(newest.is_none_or(|event| rendered.contains(&event.text[..20])), "{host} {events}");
         }
     }
 }
 
 #[test]
-fn nothing_remembered_is_nothing_told() {
+fn an_empty_memory_renders_nothing() {
     for after in After::iter() {
-        assert_eq!(told(&nothing(Host::Claude), &Framing::after(after)), "");
+        assert_eq!(rendered(&nothing(Host::Claude), &Framing::after(after)), "");
     }
 }
 
@@ -216,44 +216,47 @@ fn a_goal_that_does_not_fit_is_cut_and_says_where_the_rest_is() {
         (Host::Claude, "<", false, "`steadfast session show s-1 --json` has the whole text]"),
     ] {
         let objective = text.repeat(4_000);
-        let mut recollection = overfull(host, 200);
-        recollection.goal = goal.then(|| durable(&objective, true));
-        recollection.stated = (!goal).then(|| stated(&objective));
-        let told = told(&recollection, &Framing::after(After::Compaction));
-        assert!(host.start_cap().fits(&told));
-        assert!(told.contains(rest) && told.contains(" of 4000 characters; "), "{told}");
-        let kept = told.matches(&text::escape_xml(text)).count();
+        let mut memory = overfull(host, 200);
+        memory.goal = goal.then(|| durable(&objective, true));
+        memory.stated = (!goal).then(|| stated(&objective));
+        let rendered = rendered(&memory, &Framing::after(After::Compaction));
+        assert!(host.start_cap().fits(&rendered));
+        assert!(rendered.contains(rest) && rendered.contains(" of 4000 characters; "), "{rendered}");
+        let kept = rendered.matches(&text::escape_xml(text)).count();
         assert!(kept > 1_200, "{host} keeps {kept} of {text}");
-        assert!(told.contains("<recent_user_messages") && told.contains("<task_state"), "{told}");
+        assert!(rendered.contains("<recent_user_messages") && rendered.contains("<task_state"), "{rendered}");
     }
     // 4,000 characters of plain text are whole in both.
     for host in [Host::Claude, Host::Codex] {
         let objective = "word ".repeat(800);
-        let recollection = Recollection { goal: Some(durable(&objective, true)), ..overfull(host, 200) };
-        assert!(told(&recollection, &Framing::after(After::Resume)).contains(&objective));
+        let memory = SessionMemory { goal: Some(durable(&objective, true)), ..overfull(host, 200) };
+        assert!(rendered(&memory, &Framing::after(After::Resume)).contains(&objective));
     }
 }
 
 #[test]
-fn a_goal_in_the_conversation_is_not_told_again() {
-    let recollection = full(Host::Claude);
+fn a_goal_in_the_conversation_is_not_repeated() {
+    let memory = full(Host::Claude);
     let framing = Framing { goal_in_context: true, ..Framing::after(After::Resume) };
-    let told_once = told(&recollection, &framing);
-    assert!(!told_once.contains("Ship v2 of the parser"), "{told_once}");
-    assert!(told_once.contains("The goal of this session is in the conversation above, word for word."), "{told_once}");
-    assert!(told_once.contains("Standing: active, 1,200 of 10,000 tokens, 3m 04s."), "{told_once}");
-    assert_eq!(told_once.matches("Ship v2 by Friday, docs too").count(), 1);
+    let rendered_once = rendered(&memory, &framing);
+    assert!(!rendered_once.contains("Ship v2 of the parser"), "{rendered_once}");
+    assert!(
+        rendered_once.contains("The goal of this session is in the conversation above, word for word."),
+        "{rendered_once}"
+    );
+    assert!(rendered_once.contains("Standing: active, 1,200 of 10,000 tokens, 3m 04s."), "{rendered_once}");
+    assert_eq!(rendered_once.matches("Ship v2 by Friday, docs too").count(), 1);
     let framing = Framing { stated_in_context: true, ..framing };
-    assert!(!told(&recollection, &framing).contains("<objective>"));
-    let mut earlier = recollection;
+    assert!(!rendered(&memory, &framing).contains("<objective>"));
+    let mut earlier = memory;
     earlier.stated = Some(stated("Something else"));
-    let told = told(&earlier, &framing);
-    assert!(told.contains("Stated by the user before that; it is in the conversation above"), "{told}");
+    let rendered = rendered(&earlier, &framing);
+    assert!(rendered.contains("Stated by the user before that; it is in the conversation above"), "{rendered}");
 }
 
 #[test]
 fn the_same_goal_stated_and_durable_is_one() {
-    let recollection = Recollection {
+    let memory = SessionMemory {
         goal: Some(durable("Ship it now", true)),
         stated: Some(stated("Ship it now")),
         events: vec![
@@ -264,7 +267,7 @@ fn the_same_goal_stated_and_durable_is_one() {
         tasks: vec![Task { id: "1".into(), subject: "Ship it now".into(), status: TaskStatus::Pending }],
         ..nothing(Host::Codex)
     };
-    assert_eq!(told(&recollection, &Framing::after(After::Compaction)).matches("Ship it now").count(), 1);
+    assert_eq!(rendered(&memory, &Framing::after(After::Compaction)).matches("Ship it now").count(), 1);
 }
 
 #[test]
@@ -274,31 +277,34 @@ fn a_goal_that_does_not_run_is_not_worked_on() {
         (Some(durable("Ship it", false)), None, "It is not running now: do not work on it unless asked."),
         (None, Some(paused), "It is paused: do not work on it unless asked."),
     ] {
-        let recollection = Recollection { goal, stated, ..nothing(Host::Claude) };
-        let told = told(&recollection, &Framing::after(After::Compaction));
-        assert!(told.contains(said) && !told.contains("Go on toward it"), "{told}");
+        let memory = SessionMemory { goal, stated, ..nothing(Host::Claude) };
+        let rendered = rendered(&memory, &Framing::after(After::Compaction));
+        assert!(rendered.contains(said) && !rendered.contains("Continue toward it"), "{rendered}");
     }
 }
 
 #[test]
 fn what_was_cleared_is_offered_and_not_ordered() {
     for (host, command) in [(Host::Claude, "/goal-adopt 0123abcd"), (Host::Codex, "$goal-adopt 0123abcd")] {
-        let mut recollection = full(host);
+        let mut memory = full(host);
         let adopt = Some("0123abcd-ffff".into());
-        let told_here = told(&recollection, &Framing { adopt, ..Framing::after(After::Clear) });
-        assert!(told_here.contains("an offer, not an order: do nothing about it unless the user asks"), "{told_here}");
-        assert!(told_here.contains(&format!("{command} takes it over here.")), "{told_here}");
-        recollection.goal = None;
-        let told_here = told(&recollection, &Framing::after(After::Clear));
-        assert!(told_here.contains("The goal of the session before /clear:"), "{told_here}");
-        assert!(told_here.contains("Do not work on it unless asked.") && !told_here.contains("Go on"), "{told_here}");
+        let offer = rendered(&memory, &Framing { adopt, ..Framing::after(After::Clear) });
+        assert!(offer.contains("an offer, not an order: do nothing about it unless the user asks"), "{offer}");
+        assert!(offer.contains(&format!("{command} adopts it here.")), "{offer}");
+        memory.goal = None;
+        let offer = rendered(&memory, &Framing::after(After::Clear));
+        assert!(offer.contains("The goal of the session before /clear:"), "{offer}");
+        assert!(offer.contains("Do not work on it unless asked.") && !offer.contains("Continue toward"), "{offer}");
     }
 }
 
 #[test]
 fn a_note_is_one_line_of_data() {
     let note = Some("Accounting became\nuncertain: run /goal-reconcile </session_goal>".into());
-    let told = told(&small(Host::Claude), &Framing { note, ..Framing::after(After::Fork) });
-    assert!(told.contains("\nAccounting became uncertain: run /goal-reconcile &lt;/session_goal&gt;\n"), "{told}");
-    assert!(told.contains("This session was forked from another one."), "{told}");
+    let rendered = rendered(&small(Host::Claude), &Framing { note, ..Framing::after(After::Fork) });
+    assert!(
+        rendered.contains("\nAccounting became uncertain: run /goal-reconcile &lt;/session_goal&gt;\n"),
+        "{rendered}"
+    );
+    assert!(rendered.contains("This session was forked from another one."), "{rendered}");
 }

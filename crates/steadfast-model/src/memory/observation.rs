@@ -1,6 +1,6 @@
-//! What a hook saw, in words that fit every host: prompts, commands, files, tasks, answers, subagents. Hosts make these
-//! from their own JSON ([`steadfast_hosts`]); [`super::extract`] makes findings of them. The text in here is as it came:
-//! neither cleaned nor redacted yet.
+//! What a hook observed, independent of the host: prompts, commands, files, tasks, answers, subagents. [`steadfast_hosts`]
+//! creates these from each host's JSON; [`super::extract`] turns them into findings. The text is neither cleaned nor
+//! redacted yet.
 
 use strum::IntoStaticStr;
 
@@ -17,18 +17,18 @@ pub enum Observation {
         path: String,
         to: Option<String>,
     },
-    /// Files were looked for by name or by content; `place` may be empty.
+    /// A search for files by name or by content; `path` may be empty.
     Search {
         pattern: String,
-        place: String,
+        path: String,
     },
-    /// The client is about to do this to a task, or says what it did without being certain.
+    /// The client is about to change a task, or reports a change that may have failed.
     TaskAnnounced {
         id: String,
         subject: Option<String>,
         status: TaskStatus,
     },
-    /// A task of the client's list appeared or changed. `status` is told when that is what changed.
+    /// A task of the client's list appeared or changed. `status` is `None` if it did not change.
     TaskChanged {
         id: String,
         subject: Option<String>,
@@ -41,13 +41,13 @@ pub enum Observation {
         question: String,
         answer: String,
     },
-    /// The user judged a plan; `said` is what they had to say about it.
+    /// The user accepted or declined a plan; `said` is their comment.
     Plan {
         approved: bool,
         plan: String,
         said: String,
     },
-    /// A file with instructions for the agent came into its context.
+    /// The agent read a file with instructions.
     Instructions {
         path: String,
     },
@@ -58,7 +58,7 @@ pub enum Observation {
         id: String,
         kind: String,
     },
-    /// What a subagent was sent to do; `id` may be empty.
+    /// The task of a subagent; `id` may be empty.
     SubagentTasked {
         id: String,
         kind: String,
@@ -69,12 +69,12 @@ pub enum Observation {
         kind: String,
         message: String,
     },
-    /// Something was tried in vain; see [`attempt`].
+    /// Something failed; see [`attempt`].
     Failed {
         attempt: String,
         output: String,
     },
-    /// The same worked.
+    /// The same thing worked.
     Worked {
         attempt: String,
     },
@@ -84,28 +84,28 @@ pub enum Observation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shell {
     pub command: String,
-    /// What it printed; of much, the end.
+    /// What it printed, or the end of that.
     pub output: String,
-    pub outcome: Outcome,
-    pub place: Place,
+    pub outcome: ShellOutcome,
+    pub directory: ShellDirectory,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ShellOutcome {
     Worked,
     Failed,
-    /// The host does not tell how the command ended.
+    /// The host does not report how the command ended.
     Unknown,
-    /// The user stopped it, or it runs on in the background.
+    /// The user stopped it, or it still runs in the background.
     Unfinished,
 }
 
-/// The directory that a host tells with a command.
+/// The directory that a host reports with a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// Where the command began.
+pub enum ShellDirectory {
+    /// Before the command.
     Before(String),
-    /// Where the shell is now: a `cd` in the command is in it already.
+    /// After the command, including its `cd`.
     After(String),
 }
 
@@ -125,7 +125,7 @@ impl FileAction {
     }
 }
 
-/// A stable name for something that can fail and work later: `edit: src/a.rs`, `shell: cargo test`.
+/// A stable name of something that can fail and later work: `edit: src/a.rs`, `shell: cargo test`.
 pub fn attempt(what: &str, about: &str) -> String {
     format!("{what}: {about}")
 }

@@ -1,5 +1,5 @@
-//! A goal that the user stated in a prompt: a record with a life of its own, so that no number of events can push it
-//! out of memory. It is tied to the session's durable goal if there is one.
+//! A goal that the user stated in a prompt: a record of its own, so that no number of events evicts it. It is linked to the
+//! session's durable goal if there is one.
 
 use serde::Serialize;
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
@@ -11,9 +11,9 @@ use crate::text;
 
 /// The longest text kept of a stated goal; the same as for a durable one.
 pub const LENGTH_KEPT: usize = 4_000;
-/// What is left of a longer one, so that there is room to say so.
+/// A longer one is cut here, which leaves room for the note.
 const CUT_AT: usize = 3_900;
-/// Nothing behind this many bytes is looked at: far more than is kept, so that a secret at the edge is seen whole.
+/// Only this many bytes are read: more than is kept, so that a secret at the edge is recognized.
 const LOOKED_AT: usize = 8 * LENGTH_KEPT;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize)]
@@ -22,14 +22,14 @@ const LOOKED_AT: usize = 8 * LENGTH_KEPT;
 pub enum StatedStatus {
     Active,
     Paused,
-    /// Another one was stated after it.
+    /// Another goal was stated later.
     Replaced,
     Cleared,
     Done,
 }
 
 impl StatedStatus {
-    /// Whether it is still what the session is for.
+    /// Whether it is still the goal of the session.
     pub fn holds(self) -> bool {
         matches!(self, Self::Active | Self::Paused)
     }
@@ -39,7 +39,7 @@ impl StatedStatus {
 pub struct StatedGoal {
     pub id: i64,
     pub session_id: String,
-    /// What the user wrote, whole, or its beginning with a mark where it was cut.
+    /// What the user wrote, or its beginning and a note.
     pub objective: String,
     pub status: StatedStatus,
     /// The durable goal that was live in the session when this was stated.
@@ -49,7 +49,7 @@ pub struct StatedGoal {
 }
 
 impl StatedGoal {
-    /// Whether a durable goal has this very text, and so speaks for it.
+    /// Whether a durable goal has the same text.
     pub fn says(&self, objective: &str) -> bool {
         let stated = self.objective.trim();
         stated == objective.trim() || stated == kept(objective).trim()
@@ -60,14 +60,14 @@ impl StatedGoal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StatedChange {
     Nothing,
-    /// The one that holds, if any, becomes `replaced`, and this text is the goal.
+    /// The current one, if any, becomes `replaced`, and this text is the goal.
     Set(String),
-    /// The one that holds gets this status.
+    /// The current one gets this status.
     Move(StatedStatus),
 }
 
-/// Decides what a directive changes, given the goal that holds now. Stating the same goal again changes nothing but
-/// wakes a paused one. The text of the directive is what [`kept`] made of it.
+/// Decides what a directive changes, given the current goal. Stating the same goal again only resumes a paused one. The
+/// text of the directive comes from [`kept`].
 pub fn decide<Text: AsRef<str>>(holding: Option<&StatedGoal>, directive: &Directive<Text>) -> StatedChange {
     let set = |objective: &str| match holding {
         Some(goal) if goal.objective == objective && goal.status == StatedStatus::Active => StatedChange::Nothing,
@@ -88,7 +88,7 @@ pub fn decide<Text: AsRef<str>>(holding: Option<&StatedGoal>, directive: &Direct
     }
 }
 
-/// How the mark ends that says that the user wrote more.
+/// The end of the note that the user wrote more.
 const SHORTENED: &str = " characters kept]";
 
 /// Whether the user wrote more than was kept.
@@ -96,7 +96,7 @@ pub fn is_shortened(objective: &str) -> bool {
     objective.ends_with(SHORTENED)
 }
 
-/// What is kept of an objective: printable, redacted, and with a mark where it was cut.
+/// The stored text of an objective: printable, redacted, and with a note if it was cut.
 pub fn kept(objective: &str) -> String {
     let window = text::head(objective, LOOKED_AT);
     let printable = text::printable(window);

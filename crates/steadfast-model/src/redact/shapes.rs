@@ -1,257 +1,245 @@
-//! Secrets that are known by how they look, whatever stands before them: keys of well-known services, signed tokens,
-//! private keys, and what the user put between `<private>` and `</private>`.
+//! Secrets that are recognized by their own shape, whatever stands before them.
 
 use std::ops::Range;
 
 use super::{after, window};
 
-/// A kind of key: how it begins, what follows, and how much of that there is at least.
-struct Key {
+/// A prefix, then at least `least` characters of a set.
+struct Shape {
     prefix: &'static str,
-    made_of: Alphabet,
+    chars: Chars,
     least: usize,
-    /// Words begin like this too; a key has a digit.
+    /// Words begin like this too; a key has a digit or at least 40 characters.
     needs_digit: bool,
 }
 
-#[derive(Clone, Copy)]
-enum Alphabet {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Chars {
     Alphanumeric,
+    /// Capitals and digits up to the end of the word.
     Uppercase,
-    /// With `-` and `_`.
+    /// Alphanumeric, `-` and `_`.
     Url,
-    /// With `-`, `_` and `.`.
+    /// `Url` and `.`.
     Dotted,
-    /// With `+`, `/` and `=`.
+    /// Alphanumeric, `+`, `/` and `=`.
     Base64,
-    /// Lower-case hexadecimal digits, exactly as many as there must be.
+    /// Exactly `least` lower-case hexadecimal digits up to the end of the word.
     Hex,
+    /// `Dotted` and `/`. The prefix is an address and stays.
+    Path,
 }
 
-const fn key(prefix: &'static str, made_of: Alphabet, least: usize, needs_digit: bool) -> Key {
-    Key { prefix, made_of, least, needs_digit }
+use Chars::{Alphanumeric, Base64, Dotted, Hex, Path, Uppercase, Url};
+
+const fn shape(prefix: &'static str, chars: Chars, least: usize) -> Shape {
+    Shape { prefix, chars, least, needs_digit: false }
 }
 
-const KEYS: [Key; 46] = [
-    key("sk-ant-", Alphabet::Url, 8, false),
-    key("sk-proj-", Alphabet::Url, 8, false),
-    key("sk-", Alphabet::Url, 8, true),
-    key("sk_live_", Alphabet::Alphanumeric, 8, false),
-    key("sk_test_", Alphabet::Alphanumeric, 8, false),
-    key("rk_live_", Alphabet::Alphanumeric, 8, false),
-    key("ghp_", Alphabet::Alphanumeric, 8, false),
-    key("gho_", Alphabet::Alphanumeric, 8, false),
-    key("ghs_", Alphabet::Alphanumeric, 8, false),
-    key("ghu_", Alphabet::Alphanumeric, 8, false),
-    key("ghr_", Alphabet::Alphanumeric, 8, false),
-    key("github_pat_", Alphabet::Url, 8, false),
-    key("glpat-", Alphabet::Url, 8, false),
-    key("xoxb-", Alphabet::Url, 8, true),
-    key("xoxa-", Alphabet::Url, 8, true),
-    key("xoxp-", Alphabet::Url, 8, true),
-    key("xoxe-", Alphabet::Url, 8, true),
-    key("xoxr-", Alphabet::Url, 8, true),
-    key("xoxs-", Alphabet::Url, 8, true),
-    key("xapp-", Alphabet::Url, 8, true),
-    key("AKIA", Alphabet::Uppercase, 12, false),
-    key("ASIA", Alphabet::Uppercase, 12, true),
-    key("AIza", Alphabet::Url, 20, false),
-    key("npm_", Alphabet::Alphanumeric, 20, false),
-    key("hf_", Alphabet::Alphanumeric, 16, false),
-    key("pypi-", Alphabet::Url, 30, true),
-    key("gsk_", Alphabet::Alphanumeric, 20, true),
-    key("xai-", Alphabet::Alphanumeric, 20, true),
-    key("shpat_", Alphabet::Alphanumeric, 16, true),
-    key("dop_v1_", Alphabet::Alphanumeric, 16, true),
-    key("dckr_pat_", Alphabet::Url, 16, false),
-    key("ya29.", Alphabet::Dotted, 20, false),
-    key("whsec_", Alphabet::Base64, 16, false),
-    key("hvs.", Alphabet::Url, 16, false),
-    key("hvb.", Alphabet::Url, 16, false),
-    key("AGE-SECRET-KEY-", Alphabet::Uppercase, 20, false),
-    key("lin_api_", Alphabet::Alphanumeric, 16, false),
-    key("dapi", Alphabet::Hex, 32, false),
-    key("glptt-", Alphabet::Url, 16, false),
-    key("gldt-", Alphabet::Url, 16, true),
-    key("dp.st.", Alphabet::Dotted, 16, false),
-    key("dp.pt.", Alphabet::Dotted, 16, false),
-    key("SK", Alphabet::Hex, 32, false),
-    key("rk_test_", Alphabet::Alphanumeric, 8, false),
-    key("xoxc-", Alphabet::Url, 8, true),
-    key("xoxd-", Alphabet::Url, 8, true),
+const fn with_digit(prefix: &'static str, chars: Chars, least: usize) -> Shape {
+    Shape { prefix, chars, least, needs_digit: true }
+}
+
+/// Grouped by their first character, in ASCII order.
+const SHAPES: [Shape; 57] = [
+    shape("AGE-SECRET-KEY-", Uppercase, 20),
+    shape("AIza", Url, 20),
+    shape("AKIA", Uppercase, 12),
+    with_digit("ASIA", Uppercase, 12),
+    with_digit("SG.", Dotted, 33),
+    shape("SK", Hex, 32),
+    shape("dapi", Hex, 32),
+    shape("dckr_pat_", Url, 16),
+    shape("discord.com/api/v10/webhooks/", Path, 1),
+    shape("discord.com/api/v9/webhooks/", Path, 1),
+    shape("discord.com/api/webhooks/", Path, 1),
+    shape("discordapp.com/api/v10/webhooks/", Path, 1),
+    shape("discordapp.com/api/v9/webhooks/", Path, 1),
+    shape("discordapp.com/api/webhooks/", Path, 1),
+    with_digit("dop_v1_", Alphanumeric, 16),
+    shape("dp.pt.", Dotted, 16),
+    shape("dp.st.", Dotted, 16),
+    shape("eyJ", Dotted, 13),
+    shape("gho_", Alphanumeric, 8),
+    shape("ghp_", Alphanumeric, 8),
+    shape("ghr_", Alphanumeric, 8),
+    shape("ghs_", Alphanumeric, 8),
+    shape("ghu_", Alphanumeric, 8),
+    shape("github_pat_", Url, 8),
+    with_digit("gldt-", Url, 16),
+    shape("glpat-", Url, 8),
+    shape("glptt-", Url, 16),
+    with_digit("gsk_", Alphanumeric, 20),
+    shape("hf_", Alphanumeric, 16),
+    shape("hooks.slack.com/services/", Path, 1),
+    shape("hooks.slack.com/triggers/", Path, 1),
+    shape("hooks.slack.com/workflows/", Path, 1),
+    shape("hvb.", Url, 16),
+    shape("hvs.", Url, 16),
+    shape("lin_api_", Alphanumeric, 16),
+    shape("npm_", Alphanumeric, 20),
+    with_digit("pypi-", Url, 30),
+    shape("rk_live_", Alphanumeric, 8),
+    shape("rk_test_", Alphanumeric, 8),
+    with_digit("shpat_", Alphanumeric, 16),
+    with_digit("sk-", Url, 8),
+    shape("sk-ant-", Url, 8),
+    shape("sk-proj-", Url, 8),
+    shape("sk_live_", Alphanumeric, 8),
+    shape("sk_test_", Alphanumeric, 8),
+    shape("whsec_", Base64, 16),
+    with_digit("xai-", Alphanumeric, 20),
+    with_digit("xapp-", Url, 8),
+    with_digit("xoxa-", Url, 8),
+    with_digit("xoxb-", Url, 8),
+    with_digit("xoxc-", Url, 8),
+    with_digit("xoxd-", Url, 8),
+    with_digit("xoxe-", Url, 8),
+    with_digit("xoxp-", Url, 8),
+    with_digit("xoxr-", Url, 8),
+    with_digit("xoxs-", Url, 8),
+    shape("ya29.", Dotted, 20),
 ];
 
-/// The first key in a run of characters, wherever in it a word begins.
-pub(super) fn known_key(text: &str, from: usize, to: usize) -> Option<Range<usize>> {
-    // Every shape is longer than this; most words are shorter.
-    if to - from < 12 {
+/// For each ASCII character, the shapes that begin with it.
+const BY_FIRST: [(usize, usize); 128] = {
+    let mut groups = [(0, 0); 128];
+    let mut at = 0;
+    while at < SHAPES.len() {
+        let first = SHAPES[at].prefix.as_bytes()[0] as usize;
+        let from = if groups[first].1 == 0 { at } else { groups[first].0 };
+        groups[first] = (from, at + 1);
+        at += 1;
+    }
+    groups
+};
+
+/// No run that holds a shape is shorter.
+const RUN_MIN: usize = "discord.com".len();
+
+/// The first key in a run, at its start or behind a character that is not alphanumeric.
+pub(super) fn key(text: &str, from: usize, to: usize) -> Option<Range<usize>> {
+    if to - from < RUN_MIN {
         return None;
     }
     let bytes = text.as_bytes();
-    (from..to)
-        .filter(|at| at.checked_sub(1).and_then(|at| bytes.get(at)).is_none_or(|b| !b.is_ascii_alphanumeric()))
-        .find_map(|at| {
-            let end = match bytes.get(at)? {
-                b's' | b'r' | b'g' | b'x' | b'A' | b'n' | b'h' | b'p' | b'd' | b'y' | b'w' | b'l' => key_end(text, at),
-                b'S' => key_end(text, at).or_else(|| two_parts_end(text, at)),
-                b'e' => signed_token_end(text, at),
-                _ => None,
-            };
-            end.map(|end| at..end)
-        })
-}
-
-fn key_end(text: &str, at: usize) -> Option<usize> {
-    let rest = after(text, at);
-    KEYS.iter().find_map(|key| {
-        let body = rest.strip_prefix(key.prefix)?;
-        let mut length = body.bytes().take_while(|byte| key.made_of.has(*byte)).count();
-        if matches!(key.made_of, Alphabet::Dotted) {
-            // The end of a sentence is not the key's.
-            length = body.get(..length)?.trim_end_matches('.').len();
-        }
-        let digits = body.bytes().take(length).any(|byte| byte.is_ascii_digit());
-        let key_like = digits || !key.needs_digit || length >= 40;
-        // A word of few letters that goes on in another way is a name.
-        let ended = || body.as_bytes().get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
-        let whole = match key.made_of {
-            Alphabet::Uppercase => ended(),
-            Alphabet::Hex => length == key.least && ended(),
-            _ => true,
-        };
-        (length >= key.least && key_like && whole).then_some(at + key.prefix.len() + length)
+    let begins = |at: &usize| at.checked_sub(1).and_then(|at| bytes.get(at)).is_none_or(|b| !b.is_ascii_alphanumeric());
+    (from..to).filter(begins).find_map(|at| {
+        let (first, last) = *BY_FIRST.get(usize::from(*bytes.get(at)?))?;
+        SHAPES.get(first..last)?.iter().find_map(|shape| shape.secret(text, at))
     })
 }
 
-impl Alphabet {
-    fn has(self, byte: u8) -> bool {
-        match self {
-            Self::Alphanumeric => byte.is_ascii_alphanumeric(),
-            Self::Uppercase => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-            Self::Url => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'),
-            Self::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'),
-            Self::Base64 => byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='),
-            Self::Hex => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+impl Shape {
+    fn secret(&self, text: &str, at: usize) -> Option<Range<usize>> {
+        let body = after(text, at).strip_prefix(self.prefix)?;
+        let mut length = body.bytes().take_while(|byte| self.chars.contain(*byte)).count();
+        if matches!(self.chars, Dotted | Path) {
+            // These end a sentence.
+            length = body.get(..length)?.trim_end_matches(['.', '/']).len();
         }
-    }
-}
-
-/// `SG.….…`: two parts, each of them long.
-fn two_parts_end(text: &str, at: usize) -> Option<usize> {
-    const PART_MAX: usize = 128;
-    let part = |text: &str| text.bytes().take(PART_MAX).take_while(|byte| Alphabet::Url.has(*byte)).count();
-    let body = after(text, at).strip_prefix("SG.")?;
-    let first = part(body);
-    let second = part(after(body, first).strip_prefix('.')?);
-    (first >= 16 && second >= 16).then_some(at + 3 + first + 1 + second)
-}
-
-/// `eyJ….….…`: JSON in base64, then at least one more part.
-fn signed_token_end(text: &str, at: usize) -> Option<usize> {
-    let rest = after(text, at);
-    let part = |text: &str| text.bytes().take_while(|byte| Alphabet::Url.has(*byte)).count();
-    if !rest.starts_with("eyJ") {
-        return None;
-    }
-    let mut end = part(rest);
-    let mut parts = 1;
-    while parts < 5 && rest.as_bytes().get(end) == Some(&b'.') {
-        let more = part(after(rest, end + 1));
-        if more == 0 {
-            break;
-        }
-        end += 1 + more;
-        parts += 1;
-    }
-    (end >= 16 && (parts >= 2 || end >= 40)).then_some(at + end)
-}
-
-/// A private key in its armour. One that is cut off goes to the end of the text; of one whose beginning was cut off,
-/// the body before its end goes.
-pub(super) fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
-    let rest = after(text, at);
-    let (begins, label) = match (rest.strip_prefix("-----BEGIN "), rest.strip_prefix("-----END ")) {
-        (Some(label), _) => (true, label),
-        (_, Some(label)) => (false, label),
-        _ => return None,
-    };
-    let label_end = window(label, 0, 64).find("-----")?;
-    if !label.get(..label_end)?.contains("PRIVATE KEY") {
-        return None;
-    }
-    let header_end = at + (rest.len() - label.len()) + label_end + 5;
-    if begins {
-        let body = after(text, header_end);
-        let Some(footer) = body.find("-----END ") else {
-            return Some(at..text.len());
+        let word_ends = body.as_bytes().get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+        let complete = match self.chars {
+            Uppercase => word_ends,
+            Hex => word_ends && length == self.least,
+            _ => true,
         };
-        let tail = after(body, footer + 9);
-        let end = tail.find("-----").map_or(text.len(), |end| header_end + footer + 9 + end + 5);
-        return Some(at..end);
+        let digit = length >= 40 || body.bytes().take(length).any(|byte| byte.is_ascii_digit());
+        let secret = at + self.prefix.len()..at + self.prefix.len() + length;
+        let start = if self.chars == Path { secret.start } else { at };
+        (length >= self.least && complete && (digit || !self.needs_digit)).then_some(start..secret.end)
     }
-    let body = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=\r\n\\".contains(byte);
-    let length = text.as_bytes().get(..at)?.iter().rev().take_while(|byte| body(byte)).count();
-    Some(at - length..header_end)
 }
 
-/// What the user marked as private, with the marks. A mark inside is closed by its own; of one that is never closed,
-/// everything behind it goes.
+impl Chars {
+    fn contain(self, byte: u8) -> bool {
+        let others: &[u8] = match self {
+            Uppercase => return byte.is_ascii_uppercase() || byte.is_ascii_digit(),
+            Hex => return matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+            Alphanumeric => b"",
+            Url => b"-_",
+            Dotted => b"-_.",
+            Base64 => b"+/=",
+            Path => b"-_./",
+        };
+        byte.is_ascii_alphanumeric() || others.contains(&byte)
+    }
+}
+
+/// `123456789:…`, the token of a Telegram bot; `at` is the colon.
+pub(super) fn telegram_token(text: &str, at: usize) -> Option<Range<usize>> {
+    const LENGTH: usize = 35;
+    let (id, token) = text.as_bytes().split_at_checked(at)?;
+    let length = token.iter().skip(1).take(LENGTH + 1).take_while(|byte| Url.contain(**byte)).count();
+    let digits = id.iter().rev().take(13).take_while(|byte| byte.is_ascii_digit()).count();
+    let front = id.get(..at - digits)?;
+    let begins = front.ends_with(b"bot") || front.last().is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    (length == LENGTH && (6..=12).contains(&digits) && begins).then_some(at + 1..at + 1 + LENGTH)
+}
+
+/// A PEM private key. Without its end, the rest of the text is hidden; without its beginning, the body before the end.
+pub(super) fn private_key(text: &str, at: usize) -> Option<Range<usize>> {
+    let label = after(text, at).strip_prefix("-----")?;
+    let label_end = window(label, 0, 64).find("-----").filter(|end| window(label, 0, *end).contains("PRIVATE KEY"))?;
+    let end = at + 5 + label_end + 5;
+    if label.starts_with("BEGIN ") {
+        let footer = after(text, end).find("-----END ").map(|footer| end + footer + 9);
+        let footer_end = footer.and_then(|from| after(text, from).find("-----").map(|length| from + length + 5));
+        return Some(at..footer_end.unwrap_or(text.len()));
+    }
+    let body = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/=\r\n\\".contains(byte);
+    let length = text.as_bytes().get(..at)?.iter().rev().take_while(body).count();
+    label.starts_with("END ").then_some(at - length..end)
+}
+
+/// `<private>…</private>`, which may be nested. Without its end, the rest of the text is hidden.
 pub(super) fn private_block(text: &str, at: usize) -> Option<Range<usize>> {
-    if !opens_private(text, at) && !is_closed_private(text, at) {
+    const CLOSED_MAX: usize = 4_096;
+    let behind = behind_tag(text, at, "<private")?;
+    let tags = |from: usize, most: usize| {
+        memchr::memchr_iter(b'<', window(text, from, most).as_bytes()).map(move |tag| from + tag)
+    };
+    // `<private note>` opens a block only if the next tag closes one: `<private key>` is a placeholder.
+    let closed = || {
+        let next = tags(at + 1, CLOSED_MAX).find(|tag| is_tag(text, *tag));
+        behind.starts_with(char::is_whitespace) && next.is_some_and(|tag| close_end(text, tag).is_some())
+    };
+    if !opens(behind) && !closed() {
         return None;
     }
     let mut open = 1;
-    let mut from = at + 1;
-    while let Some(found) = memchr::memchr(b'<', text.as_bytes().get(from..).unwrap_or_default()) {
-        let mark = from + found;
-        if opens_private(text, mark) {
+    for tag in tags(at + 1, text.len()) {
+        if behind_tag(text, tag, "<private").is_some_and(opens) {
             open += 1;
-        } else if let Some(end) = private_end(text, mark) {
+        } else if let Some(end) = close_end(text, tag) {
             open -= 1;
             if open == 0 {
                 return Some(at..end);
             }
         }
-        from = mark + 1;
     }
     Some(at..text.len())
 }
 
-const OPEN: &str = "<private";
-const CLOSE: &str = "</private";
-
-/// What follows the name of a mark, at most so much as matters.
-fn behind_private<'t>(text: &'t str, at: usize, name: &str) -> Option<&'t str> {
-    const BEHIND_MAX: usize = 64;
-    let named = text.get(at..at + name.len())?.eq_ignore_ascii_case(name);
-    named.then(|| window(text, at + name.len(), BEHIND_MAX))
+fn behind_tag<'t>(text: &'t str, at: usize, tag: &str) -> Option<&'t str> {
+    let named = text.get(at..at + tag.len())?.eq_ignore_ascii_case(tag);
+    named.then(|| window(text, at + tag.len(), 64))
 }
 
-/// `<private>`, also with blanks or attributes; `<private key>` is a place left for one.
-fn opens_private(text: &str, at: usize) -> bool {
-    let Some(behind) = behind_private(text, at, OPEN) else { return false };
+/// Whether `<private` with this behind it is certainly a tag: nothing but blanks, or an attribute.
+fn opens(behind: &str) -> bool {
     let attribute = behind.trim_start();
-    let name = attribute.bytes().take_while(|byte| super::is_run(*byte)).count();
-    let given = attribute.len() < behind.len() && name > 0 && after(attribute, name).trim_start().starts_with('=');
+    let rest = attribute.trim_start_matches(|c: char| c.is_ascii() && super::is_run(c as u8));
+    let given = attribute.len() < behind.len() && rest.len() < attribute.len() && rest.trim_start().starts_with('=');
     attribute.starts_with('>') || given
 }
 
-/// `<private note>`: a mark too, if it is closed before anything like it begins.
-fn is_closed_private(text: &str, at: usize) -> bool {
-    const CLOSED_MAX: usize = 4_096;
-    if !behind_private(text, at, OPEN).is_some_and(|behind| behind.starts_with(char::is_whitespace)) {
-        return false;
-    }
-    memchr::memchr_iter(b'<', window(text, at, CLOSED_MAX).as_bytes())
-        .skip(1)
-        .map(|mark| at + mark)
-        .find(|mark| private_end(text, *mark).is_some() || behind_private(text, *mark, OPEN).is_some())
-        .is_some_and(|mark| private_end(text, mark).is_some())
+fn is_tag(text: &str, at: usize) -> bool {
+    behind_tag(text, at, "<private").is_some() || close_end(text, at).is_some()
 }
 
-/// Where `</private>` ends.
-fn private_end(text: &str, at: usize) -> Option<usize> {
-    let behind = behind_private(text, at, CLOSE)?;
+fn close_end(text: &str, at: usize) -> Option<usize> {
+    let behind = behind_tag(text, at, "</private")?;
     let rest = behind.trim_start().strip_prefix('>')?;
-    Some(at + CLOSE.len() + behind.len() - rest.len())
+    Some(at + "</private".len() + behind.len() - rest.len())
 }

@@ -1,4 +1,4 @@
-//! Both sides of the line: what must never be kept, and ordinary text that must stay as it is.
+//! Secrets that must be removed, and ordinary text that must not change.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn becomes(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn keys_are_known_by_their_shape() {
+fn keys_are_recognized_by_their_shape() {
     for key in [
         "sk-abcdefgh12345678",
         "sk-ant-api03-AAAA_bbbb-CCCC",
@@ -51,7 +51,7 @@ fn keys_are_known_by_their_shape() {
 }
 
 #[test]
-fn private_keys_go_whole_even_when_cut() {
+fn private_keys_are_removed_whole_even_when_cut_off() {
     becomes(&[
         (
             "key:\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc+/=\n-----END RSA PRIVATE KEY-----\nrest",
@@ -68,7 +68,7 @@ fn private_keys_go_whole_even_when_cut() {
 }
 
 #[test]
-fn the_name_of_a_value_gives_it_away() {
+fn values_of_secret_names_are_removed() {
     becomes(&[
         ("PASSWORD=hunter2", "PASSWORD=[redacted]"),
         ("export DB_PASSWORD='correct horse battery' && run", "export DB_PASSWORD='[redacted]' && run"),
@@ -102,7 +102,7 @@ fn the_name_of_a_value_gives_it_away() {
 }
 
 #[test]
-fn flags_headers_and_urls() {
+fn secrets_in_flags_headers_and_urls_are_removed() {
     becomes(&[
         ("mysql --password hunter2 db", "mysql --password [redacted] db"),
         ("gh auth --token=abc x", "gh auth --token=[redacted] x"),
@@ -137,7 +137,7 @@ fn flags_headers_and_urls() {
 }
 
 #[test]
-fn flags_of_programs() {
+fn secrets_in_flags_of_programs_are_removed() {
     becomes(&[
         ("mysql -u root -pHunter2 db", "mysql -u root -p[redacted] db"),
         ("mysqldump -uroot -p'Hun ter2' db > x", "mysqldump -uroot -p'[redacted]' db > x"),
@@ -163,7 +163,7 @@ fn flags_of_programs() {
 }
 
 #[test]
-fn a_password_may_look_like_code() {
+fn passwords_that_look_like_code_are_removed() {
     becomes(&[
         ("Server=db;Password=swordfish;Database=x", "Server=db;Password=[redacted];Database=x"),
         ("Server=db;Uid=sa;Pwd=swordfish;", "Server=db;Uid=sa;Pwd=[redacted];"),
@@ -181,7 +181,7 @@ fn a_password_may_look_like_code() {
 }
 
 #[test]
-fn passwords_among_the_words_of_a_command() {
+fn passwords_in_operands_are_removed() {
     becomes(&[
         ("aws configure set aws_secret_access_key wJalrXUtnFEMI", "aws configure set aws_secret_access_key [redacted]"),
         (
@@ -207,7 +207,7 @@ fn passwords_among_the_words_of_a_command() {
 }
 
 #[test]
-fn cookies_webhooks_and_bots() {
+fn cookies_webhooks_and_bot_tokens_are_removed() {
     becomes(&[
         ("Cookie: a=b1; c=d2\nnext", "Cookie: [redacted]\nnext"),
         ("< Set-Cookie: sid=abc; Path=/; HttpOnly\r\nnext", "< Set-Cookie: [redacted]\r\nnext"),
@@ -226,7 +226,7 @@ fn cookies_webhooks_and_bots() {
 }
 
 #[test]
-fn sentences_and_other_languages() {
+fn passwords_in_sentences_and_other_languages_are_removed() {
     becomes(&[
         ("the password is hunter2, use it", "the password is [redacted], use it"),
         ("The token is: aB3dE5", "The token is: [redacted]"),
@@ -251,7 +251,7 @@ fn sentences_and_other_languages() {
 }
 
 #[test]
-fn what_the_user_marked_is_not_kept() {
+fn private_blocks_are_removed() {
     becomes(&[
         ("a <private>b\nc</private> d", "a [redacted] d"),
         ("a <PRIVATE>b</Private> d <private>e", "a [redacted] d [redacted]"),
@@ -261,7 +261,7 @@ fn what_the_user_marked_is_not_kept() {
 }
 
 #[test]
-fn ordinary_text_stays() {
+fn ordinary_text_is_unchanged() {
     for text in [
         "",
         "the token budget is 10M",

@@ -4,10 +4,10 @@
 use rusqlite::params;
 
 use super::{COLUMNS, Db, StoreError, read, understood};
-use crate::ParentLink;
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
-use steadfast_model::memory::{KeptGoal, Recollection, Remembered, Task};
+use steadfast_model::memory::{GoalSummary, MemoryEvent, SessionMemory, Task};
+use crate::ParentLink;
 
 const GENERATIONS: usize = 8;
 
@@ -37,9 +37,14 @@ impl Db<'_> {
 
     /// All that is known about a session and those it continues. `host` is used for a session that no hook told of;
     /// `goal` is its durable goal, which the caller has read.
-    pub fn recollect(self, session_id: &str, host: Host, goal: Option<KeptGoal>) -> Result<Recollection, StoreError> {
+    pub fn session_memory(
+        self,
+        session_id: &str,
+        host: Host,
+        goal: Option<GoalSummary>,
+    ) -> Result<SessionMemory, StoreError> {
         let lineage = self.lineage(session_id)?;
-        let (mut events, mut tasks): (Vec<Remembered>, Vec<Task>) = (Vec::new(), Vec::new());
+        let (mut events, mut tasks): (Vec<MemoryEvent>, Vec<Task>) = (Vec::new(), Vec::new());
         for kin in lineage.iter().rev() {
             events.extend(self.events_until(kin)?);
             let newer = self.tasks_until(&kin.session_id, kin.until)?;
@@ -50,7 +55,7 @@ impl Db<'_> {
             tasks.retain(|task| newer.iter().all(|other| other.id != task.id));
             tasks.extend(newer);
         }
-        Ok(Recollection {
+        Ok(SessionMemory {
             session_id: session_id.to_owned(),
             host: self.session(session_id)?.map_or(host, |session| session.host),
             goal,
@@ -61,7 +66,7 @@ impl Db<'_> {
         })
     }
 
-    fn events_until(self, kin: &Kin) -> Result<Vec<Remembered>, StoreError> {
+    fn events_until(self, kin: &Kin) -> Result<Vec<MemoryEvent>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM session_events e WHERE e.session_id = ?1 AND e.created_at_ms <= ?2 ORDER BY e.id"
         );

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{COLUMNS, Db, StoreError, read, understood};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
-use steadfast_model::memory::{Category, Remembered};
+use steadfast_model::memory::{Category, MemoryEvent};
 
 /// A longer query is cut: nobody remembers more.
 const QUERY_READ: usize = 400;
@@ -28,7 +28,7 @@ pub enum Scope<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Hit {
     #[serde(flatten)]
-    pub event: Remembered,
+    pub event: MemoryEvent,
     pub host: Option<Host>,
     pub project: Option<String>,
 }

@@ -67,7 +67,7 @@ impl World {
         self.store.write(|db| db.put_session(session)).unwrap();
     }
 
-    fn remembered(&self) -> Vec<Remembered> {
+    fn remembered(&self) -> Vec<MemoryEvent> {
         self.store.read().events_of(SESSION, MemoryFilter::default(), usize::MAX).unwrap()
     }
 
@@ -82,7 +82,7 @@ impl World {
 fn an_event_comes_back_as_it_was_found() {
     let mut world = World::new();
     world.remember(vec![finding(Category::Git, "commit", Importance::Critical, "feat: 目", "git commit -m 'x'\n目")]);
-    let expected = Remembered {
+    let expected = MemoryEvent {
         id: 1,
         session_id: SESSION.into(),
         category: Category::Git,
@@ -181,7 +181,7 @@ fn values_of_another_world_are_passed_over_and_cost_nothing_else() {
     let texts: Vec<String> = world.remembered().into_iter().map(|event| event.text).collect();
     assert_eq!(texts, ["one", "\u{fffd}(\0A"]);
     assert_eq!(world.store.read().counts_by_category(SESSION).unwrap(), [(Category::Prompt, 2)]);
-    let known = world.store.read().recollect(SESSION, Host::Claude, None).unwrap();
+    let known = world.store.read().session_memory(SESSION, Host::Claude, None).unwrap();
     assert_eq!((known.tasks.len(), known.events.len(), known.host), (1, 1, Host::Claude));
     assert_eq!(known.stated, None, "a goal of no known time is not a goal of now");
     assert_eq!(world.store.read().search("from the future", Scope::All, None, 5).unwrap(), []);
@@ -257,5 +257,5 @@ fn snapshots_are_kept_counted_and_noted() {
         ..empty
     };
     assert_eq!(world.store.read().snapshot(SESSION).unwrap(), Some(told));
-    assert_eq!(world.store.read().recollect(SESSION, Host::Claude, None).unwrap().compactions, 2);
+    assert_eq!(world.store.read().session_memory(SESSION, Host::Claude, None).unwrap().compactions, 2);
 }

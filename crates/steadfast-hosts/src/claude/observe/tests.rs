@@ -56,7 +56,10 @@ fn captured_tool_calls_show_what_was_done() {
     let calls = captured("PostToolUse");
     let [Observation::Shell(shell)] = calls[0].as_slice() else { panic!("{:?}", calls[0]) };
     assert!(shell.command.starts_with("env | grep -E") && shell.output.starts_with("AI_AGENT=claude-code"));
-    assert_eq!((shell.outcome, &shell.place), (Outcome::Worked, &Place::After("/home/user/project".into())));
+    assert_eq!(
+        (shell.outcome, &shell.directory),
+        (ShellOutcome::Worked, &ShellDirectory::After("/home/user/project".into()))
+    );
     let echo = "mcp: plugin_labplug_labmcp echo";
     assert_eq!(calls[1], [Observation::Worked { attempt: echo.into() }]);
     let tasked = |id: &str, task: &str| Observation::SubagentTasked {
@@ -71,8 +74,8 @@ fn captured_tool_calls_show_what_was_done() {
     let failed = Shell {
         command: "exit 3".into(),
         output: "Exit code 3".into(),
-        outcome: Outcome::Failed,
-        place: Place::After("/home/user/project".into()),
+        outcome: ShellOutcome::Failed,
+        directory: ShellDirectory::After("/home/user/project".into()),
     };
     assert_eq!(captured("PostToolUseFailure"), [[Observation::Shell(failed)]]);
 }
@@ -122,8 +125,7 @@ fn files_and_searches() {
     assert_eq!(call("MultiEdit", edit.clone(), Value::Null), file(FileAction::Edit, "/p/c.rs"));
     let notebook = json!({"notebook_path": "/p/n.ipynb", "new_source": "x"});
     assert_eq!(call("NotebookEdit", notebook, json!({})), file(FileAction::Edit, "/p/n.ipynb"));
-    let search =
-        |pattern: &str, place: &str| vec![Observation::Search { pattern: pattern.into(), place: place.into() }];
+    let search = |pattern: &str, place: &str| vec![Observation::Search { pattern: pattern.into(), path: place.into() }];
     assert_eq!(call("Glob", json!({"pattern": "**/*.rs"}), json!({"filenames": []})), search("**/*.rs", ""));
     assert_eq!(call("Grep", json!({"pattern": "fn", "path": "src"}), json!({"numFiles": 0})), search("fn", "src"));
 
@@ -257,11 +259,14 @@ fn commands_that_run_on_or_were_stopped_prove_nothing() {
         [Observation::Shell(shell)] => (shell.outcome, shell.output.clone()),
         other => panic!("{other:?}"),
     };
-    assert_eq!(outcome(json!({"stdout": "a", "stderr": "b", "interrupted": false})), (Outcome::Worked, "a\nb".into()));
-    assert_eq!(outcome(json!({"stdout": "", "stderr": "", "interrupted": true})).0, Outcome::Unfinished);
-    assert_eq!(outcome(json!({"stdout": "", "stderr": "", "backgroundTaskId": "b1"})).0, Outcome::Unfinished);
-    assert_eq!(outcome(json!("plain")), (Outcome::Worked, "plain".into()));
-    assert_eq!(outcome(json!([{"type": "text", "text": "block"}])), (Outcome::Worked, "block".into()));
+    assert_eq!(
+        outcome(json!({"stdout": "a", "stderr": "b", "interrupted": false})),
+        (ShellOutcome::Worked, "a\nb".into())
+    );
+    assert_eq!(outcome(json!({"stdout": "", "stderr": "", "interrupted": true})).0, ShellOutcome::Unfinished);
+    assert_eq!(outcome(json!({"stdout": "", "stderr": "", "backgroundTaskId": "b1"})).0, ShellOutcome::Unfinished);
+    assert_eq!(outcome(json!("plain")), (ShellOutcome::Worked, "plain".into()));
+    assert_eq!(outcome(json!([{"type": "text", "text": "block"}])), (ShellOutcome::Worked, "block".into()));
     let stopped = json!({
         "session_id": "s", "hook_event_name": "PostToolUseFailure", "tool_name": "Bash",
         "tool_input": {"command": "make"}, "error": "[Request interrupted by user]", "is_interrupt": true,

@@ -23,7 +23,7 @@ fn call(tool: &str, input: Value, response: Value) -> Vec<Observation> {
     input.observations
 }
 
-fn bash(response: Value) -> (Outcome, String) {
+fn bash(response: Value) -> (ShellOutcome, String) {
     match call("Bash", json!({"command": "make"}), response).as_slice() {
         [Observation::Shell(shell)] => (shell.outcome, shell.output.clone()),
         other => panic!("{other:?}"),
@@ -41,8 +41,8 @@ fn captured_calls_show_what_was_done() {
         command,
         output: "hello-from-tool\n".into(),
         // Codex keeps the exit code to itself.
-        outcome: Outcome::Unknown,
-        place: Place::Before("/home/user/project".into()),
+        outcome: ShellOutcome::Unknown,
+        directory: ShellDirectory::Before("/home/user/project".into()),
     };
     assert_eq!(captured("PostToolUse.Bash"), [Observation::Shell(shell)]);
     assert_eq!(captured("PostToolUse.apply_patch.code-mode"), [file(FileAction::Write, "hello.txt", None)]);
@@ -64,31 +64,35 @@ fn captured_calls_show_what_was_done() {
 #[test]
 fn the_exit_code_is_read_wherever_codex_puts_it() {
     let told = [
-        (json!("Exit code: 0\nWall time: 0 seconds\nOutput:\nfine\n"), Outcome::Worked, "fine\n"),
-        (json!("Exit code: 2\nWall time: 0 seconds\nTotal output lines: 9\nOutput:\nbad"), Outcome::Failed, "bad"),
+        (json!("Exit code: 0\nWall time: 0 seconds\nOutput:\nfine\n"), ShellOutcome::Worked, "fine\n"),
+        (json!("Exit code: 2\nWall time: 0 seconds\nTotal output lines: 9\nOutput:\nbad"), ShellOutcome::Failed, "bad"),
         (
             json!(
                 "Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 1\nOriginal token count: 3\nOutput:\nbad"
             ),
-            Outcome::Failed,
+            ShellOutcome::Failed,
             "bad",
         ),
         (
             json!("Chunk ID: a1\nWall time: 1 seconds\nProcess running with session ID 5\nOutput:\n..."),
-            Outcome::Unfinished,
+            ShellOutcome::Unfinished,
             "...",
         ),
-        (json!("{\"output\":\"bad\",\"metadata\":{\"exit_code\":1,\"duration_seconds\":0.1}}"), Outcome::Failed, "bad"),
-        (json!({"output": "fine", "exit_code": 0}), Outcome::Worked, "fine"),
-        (json!("Exit code: 3"), Outcome::Failed, ""),
+        (
+            json!("{\"output\":\"bad\",\"metadata\":{\"exit_code\":1,\"duration_seconds\":0.1}}"),
+            ShellOutcome::Failed,
+            "bad",
+        ),
+        (json!({"output": "fine", "exit_code": 0}), ShellOutcome::Worked, "fine"),
+        (json!("Exit code: 3"), ShellOutcome::Failed, ""),
         // What a program prints is not what Codex says.
-        (json!("starting\nExit code: 1\nOutput:\n"), Outcome::Unknown, "starting\nExit code: 1\nOutput:\n"),
-        (json!("Exit code: 1\nmore of the program"), Outcome::Unknown, "Exit code: 1\nmore of the program"),
-        (json!("Output:\nx"), Outcome::Unknown, "Output:\nx"),
-        (json!("{not json"), Outcome::Unknown, "{not json"),
-        (json!([{"type": "text", "text": "block"}]), Outcome::Unknown, "block"),
-        (json!(null), Outcome::Unknown, ""),
-        (json!(7), Outcome::Unknown, ""),
+        (json!("starting\nExit code: 1\nOutput:\n"), ShellOutcome::Unknown, "starting\nExit code: 1\nOutput:\n"),
+        (json!("Exit code: 1\nmore of the program"), ShellOutcome::Unknown, "Exit code: 1\nmore of the program"),
+        (json!("Output:\nx"), ShellOutcome::Unknown, "Output:\nx"),
+        (json!("{not json"), ShellOutcome::Unknown, "{not json"),
+        (json!([{"type": "text", "text": "block"}]), ShellOutcome::Unknown, "block"),
+        (json!(null), ShellOutcome::Unknown, ""),
+        (json!(7), ShellOutcome::Unknown, ""),
     ];
     for (response, outcome, output) in told {
         assert_eq!(bash(response.clone()), (outcome, output.to_owned()), "{response}");

@@ -14,7 +14,7 @@ const COMMANDS_MAX: usize = 64;
 
 /// How a command is joined to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::extract) enum Joint {
+pub(in crate::extract) enum Operator {
     /// The first, or behind `;`, `&` or a line's end.
     Then,
     And,
@@ -26,7 +26,7 @@ pub(in crate::extract) enum Joint {
 pub(in crate::extract) struct Command {
     /// Without quotes; a substitution stands as it was written.
     pub(in crate::extract) words: Vec<String>,
-    pub(in crate::extract) joint: Joint,
+    pub(in crate::extract) operator: Operator,
     /// In parentheses: what it does to the shell is gone with them.
     pub(in crate::extract) nested: bool,
 }
@@ -50,7 +50,7 @@ struct Reader<'a> {
     commands: Vec<Command>,
     words: Vec<String>,
     word: Option<String>,
-    joint: Joint,
+    operator: Operator,
     depth: usize,
     /// Where the text of heredocs ends, once the line does.
     heredocs: Vec<String>,
@@ -65,7 +65,7 @@ impl Default for Reader<'_> {
             commands: Vec::new(),
             words: Vec::new(),
             word: None,
-            joint: Joint::Then,
+            operator: Operator::Then,
             depth: 0,
             heredocs: Vec::new(),
             redirected: false,
@@ -93,18 +93,18 @@ impl<'a> Reader<'a> {
                     self.skip(1);
                     self.skip_heredocs();
                 }
-                '&' if self.rest.starts_with("&&") => self.operator(2, Joint::And),
+                '&' if self.rest.starts_with("&&") => self.operator(2, Operator::And),
                 '&' if self.rest.starts_with("&>") => self.redirect(2),
-                '|' if self.rest.starts_with("||") => self.operator(2, Joint::Or),
-                '|' => self.operator(if self.rest.starts_with("|&") { 2 } else { 1 }, Joint::Pipe),
-                '&' | ';' => self.operator(1, Joint::Then),
+                '|' if self.rest.starts_with("||") => self.operator(2, Operator::Or),
+                '|' => self.operator(if self.rest.starts_with("|&") { 2 } else { 1 }, Operator::Pipe),
+                '&' | ';' => self.operator(1, Operator::Then),
                 '(' if self.word.is_none() => {
                     self.end_unless_empty();
                     self.skip(1);
                     self.depth += 1;
                 }
                 ')' => {
-                    self.operator(1, Joint::Then);
+                    self.operator(1, Operator::Then);
                     self.depth = self.depth.saturating_sub(1);
                 }
                 '<' if self.rest.starts_with("<<<") => self.redirect(3),
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        self.end_command(Joint::Then);
+        self.end_command(Operator::Then);
     }
 
     fn skip(&mut self, bytes: usize) -> &'a str {
@@ -137,8 +137,8 @@ impl<'a> Reader<'a> {
         self.word.get_or_insert_default().push_str(text);
     }
 
-    fn operator(&mut self, bytes: usize, joint: Joint) {
-        self.end_command(joint);
+    fn operator(&mut self, bytes: usize, operator: Operator) {
+        self.end_command(operator);
         self.skip(bytes);
     }
 
@@ -150,21 +150,21 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn end_command(&mut self, next: Joint) {
+    fn end_command(&mut self, next: Operator) {
         self.end_word();
         self.redirected = false;
         let words = bare(std::mem::take(&mut self.words));
         if !words.is_empty() {
-            self.commands.push(Command { words, joint: self.joint, nested: self.depth > 0 });
+            self.commands.push(Command { words, operator: self.operator, nested: self.depth > 0 });
         }
-        self.joint = next;
+        self.operator = next;
     }
 
-    /// `a &&` goes on in the next line, and into parentheses.
+    /// `a &&` continues in the next line, and into parentheses.
     fn end_unless_empty(&mut self) {
         self.end_word();
         if !self.words.is_empty() {
-            self.end_command(Joint::Then);
+            self.end_command(Operator::Then);
         }
     }
 
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         self.skip(1);
         if let Some(character) = self.rest.chars().next() {
             self.skip(character.len_utf8());
-            // A line that goes on is no word.
+            // A continued line is not part of the word.
             if character != '\n' {
                 self.push(character);
             }

@@ -1,10 +1,9 @@
-//! Which files a command line showed: agents without a tool for reading read through their shell. Only plain commands
-//! that print files, and only words that can be nothing but paths: a file too few is found by looking, one too many
-//! misleads.
+//! Files that a command line printed: agents without a read tool use the shell. Only plain commands that print files, and
+//! only words that are certainly paths, since a wrong path misleads more than a missing one.
 
-use super::line::{Command, Joint};
+use super::line::{Command, Operator};
 use super::{directory, joined};
-use steadfast_model::memory::observation::{Place, Shell};
+use steadfast_model::memory::observation::{Shell, ShellDirectory};
 use steadfast_model::redact;
 
 /// The most files of one command line.
@@ -14,18 +13,18 @@ const PATH_MAX: usize = 300;
 /// The files that the commands printed, as paths that fit those of other tools.
 pub(super) fn files(commands: &[Command], shell: &Shell) -> Vec<String> {
     let mut found = Vec::new();
-    // Where a `cd` before them led; the client that tells where the shell is now has followed it already.
-    let mut from = match &shell.place {
-        Place::After(now) => Some(now.clone()),
-        Place::Before(_) => Some(String::new()),
+    // The directory after each `cd`; a host that reports the final directory has followed it already.
+    let mut from = match &shell.directory {
+        ShellDirectory::After(now) => Some(now.clone()),
+        ShellDirectory::Before(_) => Some(String::new()),
     };
     for command in commands {
-        if command.nested || matches!(command.joint, Joint::Or | Joint::Pipe) {
+        if command.nested || matches!(command.operator, Operator::Or | Operator::Pipe) {
             continue;
         }
         let Some(program) = command.program() else { continue };
         if matches!(program, "cd" | "pushd" | "popd") {
-            if matches!(shell.place, Place::Before(_)) {
+            if matches!(shell.directory, ShellDirectory::Before(_)) {
                 from = from.and_then(|from| Some(below(&from, &directory(command)?)?.into_owned()));
             }
             continue;
@@ -49,7 +48,7 @@ pub(super) fn files(commands: &[Command], shell: &Shell) -> Vec<String> {
     found
 }
 
-/// A path from a directory that may not be known as a whole; `None` if it leads out of what is known.
+/// Joins a path to a directory that may be relative; `None` if the path leads out of it.
 fn below<'a>(from: &str, path: &'a str) -> Option<std::borrow::Cow<'a, str>> {
     if path.starts_with(['/', '~']) {
         return Some(path.into());
@@ -73,7 +72,7 @@ fn paths_of<'a>(program: &str, words: &'a [String]) -> Vec<&'a str> {
         _ => return Vec::new(),
     };
     let mut paths = Vec::new();
-    // What `sed` does comes first, and only with `-n` does it print parts of files and nothing else.
+    // The first operand of `sed` is its script, and only with `-n` does it print nothing but parts of files.
     let (mut script, mut quiet) = (program != "sed", program != "sed");
     let mut words = words.iter().skip(1).map(String::as_str);
     let mut flags = true;

@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn ran(command: &str, output: &str, outcome: Outcome) -> Findings {
-    let place = Place::Before("/p".into());
-    only(Observation::Shell(Shell { command: command.into(), output: output.into(), outcome, place }))
+fn ran(command: &str, output: &str, outcome: ShellOutcome) -> Findings {
+    let directory = ShellDirectory::Before("/p".into());
+    only(Observation::Shell(Shell { command: command.into(), output: output.into(), outcome, directory }))
 }
 
 fn worked(command: &str) -> Findings {
-    ran(command, "", Outcome::Worked)
+    ran(command, "", ShellOutcome::Worked)
 }
 
 /// What a command that worked did: `git/commit subject | text`.
@@ -21,7 +21,7 @@ fn did(command: &str) -> Vec<String> {
 }
 
 fn error_of(command: &str) -> String {
-    let seen = ran(command, "Exit code 1", Outcome::Failed);
+    let seen = ran(command, "Exit code 1", ShellOutcome::Failed);
     assert_eq!(seen.findings.len(), 1, "{command}: {seen:?}");
     assert_eq!(seen.worked, Vec::<String>::new());
     seen.findings[0].subject.clone()
@@ -29,22 +29,22 @@ fn error_of(command: &str) -> String {
 
 #[test]
 fn an_error_is_known_by_how_the_command_ended() {
-    let failed = ran("cargo test", "Exit code 101\ntest result: FAILED. 1 failed", Outcome::Failed);
+    let failed = ran("cargo test", "Exit code 101\ntest result: FAILED. 1 failed", ShellOutcome::Failed);
     let text = "test result: FAILED. 1 failed";
     let expected = found(Category::Error, "failed", Importance::High, "shell: cargo test", text);
     assert_eq!(failed, Findings { findings: vec![expected], ..Findings::default() });
     // Words in the output of a command that worked are words.
     for output in ["test result: ok. 12 passed; 0 failed", "error: 0, failed: 0", "FAILED\nerror[E0001]", "Exit code 1"]
     {
-        let seen = ran("cargo test", output, Outcome::Worked);
+        let seen = ran("cargo test", output, ShellOutcome::Worked);
         assert_eq!(seen.findings, vec![], "{output}");
     }
-    assert_eq!(ran("cargo test", "error: x", Outcome::Unfinished), Findings::default());
+    assert_eq!(ran("cargo test", "error: x", ShellOutcome::Unfinished), Findings::default());
 }
 
 #[test]
-fn what_went_wrong_is_told_first() {
-    let told = |output: &str| ran("./check", output, Outcome::Failed).findings[0].text.clone();
+fn the_error_line_comes_first() {
+    let text = |output: &str| ran("./check", output, ShellOutcome::Failed).findings[0].text.clone();
     for (output, expected) in [
         ("Exit code 1", "Exit code 1"),
         ("Exit code 2\n\nno rule for x\n", "no rule for x"),
@@ -58,22 +58,22 @@ fn what_went_wrong_is_told_first() {
         ),
         ("Exit code of the child: 3\nbye", "Exit code of the child: 3\nbye"),
     ] {
-        assert_eq!(told(output), expected, "{output}");
+        assert_eq!(text(output), expected, "{output}");
     }
-    let long = told(&format!("Exit code 1\nfatal: it broke\n{}", "more\n".repeat(2_000)));
+    let long = text(&format!("Exit code 1\nfatal: it broke\n{}", "more\n".repeat(2_000)));
     assert!(long.starts_with("fatal: it broke\n…\nmore\n") && long.chars().count() <= ERROR_MAX, "{long}");
 }
 
 #[test]
 fn files_are_read_through_the_shell_too() {
-    let read = |command: &str, output: &str, place: Place| -> Vec<String> {
-        let outcome = Outcome::Unknown;
-        let shell = Shell { command: command.into(), output: output.into(), outcome, place };
+    let read = |command: &str, output: &str, directory: ShellDirectory| -> Vec<String> {
+        let outcome = ShellOutcome::Unknown;
+        let shell = Shell { command: command.into(), output: output.into(), outcome, directory };
         let seen = only(Observation::Shell(shell)).findings;
         let reads = seen.into_iter().filter(|it| (it.category, it.kind) == (Category::File, "read"));
         reads.map(|it| it.subject).collect()
     };
-    let codex = |command: &str| read(command, "text", Place::Before("/p".into()));
+    let codex = |command: &str| read(command, "text", ShellDirectory::Before("/p".into()));
     for (command, paths) in [
         ("cat src/main.rs", vec!["src/main.rs"]),
         ("sed -n '1,200p' ./src/lib.rs", vec!["src/lib.rs"]),
@@ -118,8 +118,8 @@ fn files_are_read_through_the_shell_too() {
         assert_eq!(codex(command), Vec::<String>::new(), "{command}");
     }
     let missing = "cat: b.rs: No such file or directory\n";
-    assert_eq!(read("cat a.rs b.rs", missing, Place::Before("/p".into())), ["a.rs"]);
-    assert_eq!(read("cat src/a.rs", "", Place::After("/p".into())), ["/p/src/a.rs"]);
+    assert_eq!(read("cat a.rs b.rs", missing, ShellDirectory::Before("/p".into())), ["a.rs"]);
+    assert_eq!(read("cat src/a.rs", "", ShellDirectory::After("/p".into())), ["/p/src/a.rs"]);
     let many: Vec<String> = (0..50).map(|number| format!("f{number}.rs")).collect();
     assert_eq!(codex(&format!("cat {}", many.join(" "))), many[..10]);
     let rule = worked("cat AGENTS.md").findings.pop().unwrap();
@@ -142,7 +142,7 @@ fn without_an_exit_code_only_strong_evidence_counts() {
         "\u{1b}[31mfatal: not a git repository\u{1b}[0m",
         "src/a.ts(1,1): error TS2322: Type",
     ] {
-        let seen = ran("./check", output, Outcome::Unknown);
+        let seen = ran("./check", output, ShellOutcome::Unknown);
         assert_eq!(seen.findings.len(), 1, "{output}");
         assert_eq!((seen.findings[0].subject.as_str(), seen.worked.len()), ("shell: check", 0), "{output}");
     }
@@ -156,12 +156,12 @@ fn without_an_exit_code_only_strong_evidence_counts() {
         "Tests:       4 passed, 4 total",
         "see the chapter: Permission denied",
     ] {
-        let seen = ran("./check", output, Outcome::Unknown);
+        let seen = ran("./check", output, ShellOutcome::Unknown);
         assert_eq!((seen.findings, seen.worked), (vec![], vec!["shell: check".to_owned()]), "{output}");
     }
     // Who shows a log has not failed.
     for command in ["cat build.log", "tail -50 build.log | grep error", "git log -p", "cd x && rg panicked"] {
-        let seen = ran(command, "thread 'main' panicked at src/main.rs:1:1:", Outcome::Unknown);
+        let seen = ran(command, "thread 'main' panicked at src/main.rs:1:1:", ShellOutcome::Unknown);
         assert!(seen.findings.iter().all(|it| it.category != Category::Error), "{command}");
     }
 }
@@ -201,7 +201,7 @@ fn no_password_becomes_a_name() {
         ("mysqldump --password S3cretPw1 db", "mysqldump db"),
         ("mysql -pS3cretPw1 db", "mysql db"),
         ("http -a u:S3cretPw1 https://x", "http https://x"),
-        // Nobody knows this program; what follows its flag is not told.
+        // An unknown program: what follows its flag is not part of the name.
         ("deployer -z S3cretPw1 up", "deployer up"),
         ("deployer --phrase S3cretPw1", "deployer"),
         ("deployer -s S3cretPw1", "deployer"),
@@ -223,7 +223,7 @@ fn the_word_behind_a_flag_without_a_value_is_a_name() {
 }
 
 #[test]
-fn whatever_surely_worked_is_told() {
+fn only_certain_successes_are_reported() {
     for (command, output, names) in [
         ("cargo test", "", vec!["cargo test"]),
         ("cd x && cargo fmt && cargo test", "", vec!["cargo fmt", "cargo test", "cargo fmt && cargo test"]),
@@ -234,7 +234,7 @@ fn whatever_surely_worked_is_told() {
         ("make || true; ls", "", vec!["ls"]),
     ] {
         let expected: Vec<String> = names.iter().map(|name| format!("shell: {name}")).collect();
-        assert_eq!(ran(command, output, Outcome::Worked).worked, expected, "{command}");
+        assert_eq!(ran(command, output, ShellOutcome::Worked).worked, expected, "{command}");
     }
 }
 
@@ -273,18 +273,18 @@ fn git_is_known_by_its_words() {
 #[test]
 fn a_commit_before_a_failed_push_was_made() {
     let output = "Exit code 1\n[main 1a2b3c4] Fix it\n 1 file changed\nerror: failed to push";
-    let seen = ran("git commit -m 'Fix it' && git push", output, Outcome::Failed);
+    let seen = ran("git commit -m 'Fix it' && git push", output, ShellOutcome::Failed);
     let kinds: Vec<&str> = seen.findings.iter().map(|it| it.kind).collect();
     assert_eq!(kinds, ["failed", "commit"]);
-    let nothing = ran("git commit -m 'Fix it' && git push", "Exit code 1\nnothing to commit", Outcome::Failed);
+    let nothing = ran("git commit -m 'Fix it' && git push", "Exit code 1\nnothing to commit", ShellOutcome::Failed);
     assert_eq!(nothing.findings.len(), 1);
 }
 
 #[test]
 fn directories_are_followed() {
     let cwd = |path: &str| vec![found(Category::Cwd, "cd", Importance::Normal, path, path)];
-    let from = |command: &str, place: Place| {
-        let shell = Shell { command: command.into(), output: String::new(), outcome: Outcome::Worked, place };
+    let from = |command: &str, directory: ShellDirectory| {
+        let shell = Shell { command: command.into(), output: String::new(), outcome: ShellOutcome::Worked, directory };
         only(Observation::Shell(shell)).findings
     };
     for (command, path) in [
@@ -298,13 +298,13 @@ fn directories_are_followed() {
         ("cd a; cd /q && cd r", "/q/r"),
         ("pushd -n sub", "/p/sub"),
     ] {
-        assert_eq!(from(command, Place::Before("/p".into())), cwd(path), "{command}");
+        assert_eq!(from(command, ShellDirectory::Before("/p".into())), cwd(path), "{command}");
     }
     // The client followed the command already.
-    assert_eq!(from("cd ..", Place::After("/p".into())), cwd("/p"));
-    assert_eq!(from("cd /tmp", Place::After("/p".into())), cwd("/tmp"));
+    assert_eq!(from("cd ..", ShellDirectory::After("/p".into())), cwd("/p"));
+    assert_eq!(from("cd /tmp", ShellDirectory::After("/p".into())), cwd("/tmp"));
     for command in ["cd -", "cd $DIR", "cd \"$(git rev-parse)\"", "(cd sub && ls)", "popd", "echo cd x"] {
-        assert_eq!(from(command, Place::Before("/p".into())), vec![], "{command}");
+        assert_eq!(from(command, ShellDirectory::Before("/p".into())), vec![], "{command}");
     }
 }
 
@@ -331,8 +331,8 @@ fn the_environment_is_remembered_without_its_values() {
     ] {
         assert_eq!(did(command), expected, "{command}");
     }
-    let told = format!("{:?}", worked("export PLAIN='hidden value here' && run"));
-    assert!(!told.contains("hidden") && !told.contains("value here"), "{told}");
+    let text = format!("{:?}", worked("export PLAIN='hidden value here' && run"));
+    assert!(!text.contains("hidden") && !text.contains("value here"), "{text}");
 }
 
 #[test]
@@ -341,14 +341,14 @@ fn of_a_long_output_the_lead_and_the_end_are_kept() {
     output.push_str("error[E0308]: mismatched types\n");
     output.push_str(&"note: some more lines about it\n".repeat(200));
     output.push_str("error: could not compile `a`");
-    let seen = ran("cargo build", &output, Outcome::Failed);
+    let seen = ran("cargo build", &output, ShellOutcome::Failed);
     let text = &seen.findings[0].text;
     assert!(text.starts_with("error[E0308]: mismatched types\n…\nnote: some"), "{text}");
     assert!(text.ends_with("error: could not compile `a`"));
     assert!((900..=ERROR_MAX).contains(&text.chars().count()));
     // Ten megabytes: what is far from the end is not looked at.
     let huge = format!("{}\n{}\nlast words", "fatal: first\n", "x".repeat(10 << 20));
-    let seen = ran("cargo build", &huge, Outcome::Failed);
+    let seen = ran("cargo build", &huge, ShellOutcome::Failed);
     assert_eq!(seen.findings[0].text.lines().last(), Some("last words"));
     assert!(!seen.findings[0].text.contains("fatal"));
 }

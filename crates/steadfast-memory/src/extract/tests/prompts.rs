@@ -33,8 +33,51 @@ fn a_prompt_is_kept_with_what_it_asks_for() {
 }
 
 #[test]
-fn a_prompt_that_decides_is_a_decision() {
+fn marked_lines_are_rules_and_decisions() {
+    for (prompt, category, text) in [
+        ("rule: Use tabs", Category::Rule, "Use tabs"),
+        ("Remember: use the staging database", Category::Rule, "use the staging database"),
+        ("decision: we go with SQLite", Category::Decision, "we go with SQLite"),
+        ("Fix the build.\n  RULE : never push to main", Category::Rule, "never push to main"),
+        ("Rule：タブを使う", Category::Rule, "タブを使う"),
+        ("Decision：使用方案二", Category::Decision, "使用方案二"),
+        ("goal: ship v2\nrule: no new dependencies", Category::Rule, "no new dependencies"),
+        ("rule: the token is hunter2, use it", Category::Rule, "the token is [redacted], use it"),
+    ] {
+        let seen = only(Observation::Prompt(prompt.into()));
+        let is_marked = |it: &&Finding| matches!(it.category, Category::Rule | Category::Decision);
+        let marked: Vec<&Finding> = seen.findings.iter().filter(is_marked).collect();
+        assert_eq!(marked, [&found(category, "stated", Importance::Critical, "", text)], "{prompt}");
+    }
+    let both = "Do it.\nrule: use tabs\ndecision: no spaces\nremember: 4 wide";
+    let expected = ["prompt/typed", "intent/implement", "rule/stated", "decision/stated", "rule/stated"];
+    assert_eq!(kinds(both), expected);
+}
+
+#[test]
+fn a_prompt_with_many_marked_lines_keeps_the_first() {
+    let seen = kinds(&"rule: use tabs\n".repeat(500));
+    assert_eq!(seen.iter().filter(|kind| *kind == "rule/stated").count(), 20);
+}
+
+#[test]
+fn a_marker_in_a_private_block_is_not_kept() {
+    let seen = only(Observation::Prompt("a\n<private>\nrule: the code is swordfish\n</private>".into()));
+    assert!(seen.findings.iter().all(|it| it.category != Category::Rule), "{seen:?}");
+}
+
+#[test]
+fn free_talk_is_a_prompt_and_nothing_more() {
     for prompt in [
+        "Never got this to work on my machine",
+        "Every time I push, CI breaks",
+        "It crashes, then it restarts",
+        "rule:",
+        "remember: \nwhat we said",
+        "the rule: use tabs",
+        "rules: are made to be broken",
+        "a decision: none",
+        "- rule: in a list",
         "let's use Postgres, not MySQL",
         "使用方案二，不要用方案一，因为它更简单并且更容易维护",
         "これはPostgresで行きましょう、MySQLはやめます",
@@ -44,84 +87,48 @@ fn a_prompt_that_decides_is_a_decision() {
         "ok, we go with Postgres, not MySQL",
         "gut, dann nehmen wir Postgres, nicht MySQL",
         "好的，使用方案二，不要用方案一，因为它更简单",
-    ] {
-        assert!(kinds(prompt).contains(&"decision/prompt".to_owned()), "{prompt}");
-    }
-    for prompt in [
-        "use Postgres, or what do you think?",
-        "use Postgres not MySQL for this",
-        "ok, go on",
-        "1, 2, 3, 4, 5, 6, 7, 8, 9",
-        // Manners, and a word about what was done.
-        "Thanks, looks good to me",
-        "ok, now run the tests",
-        "hm, wait a second",
-        "Great, thank you, that works",
-        "yes, looks good to me",
-        "Perfect, thanks, go ahead please",
-        "danke, das sieht gut aus",
-        "merci, c'est parfait",
-        "gracias, se ve muy bien",
-        "спасибо, теперь всё хорошо работает",
-        "好的，谢谢你，继续吧，看起来没有问题",
-        "ありがとう、いい感じです、続けてください",
-        &format!("{}, {}", "word ".repeat(80), "word ".repeat(80)),
-    ] {
-        assert!(!kinds(prompt).iter().any(|kind| kind.starts_with("decision")), "{prompt}");
-    }
-}
-
-#[test]
-fn a_prompt_may_set_a_rule() {
-    for (prompt, rule) in [
-        ("Always run the tests before you commit.", "Always run the tests before you commit"),
-        ("never use unwrap", "never use unwrap"),
-        ("From now on, use pnpm v9.1 here. Then fix the build", "From now on, use pnpm v9.1 here"),
-        ("ok, please always answer in German", "ok, please always answer in German"),
-        ("You are a senior Rust engineer\nLook at main.rs", "You are a senior Rust engineer"),
-        ("Remember to update the changelog", "Remember to update the changelog"),
-        ("ab jetzt nur noch auf Deutsch", "ab jetzt nur noch auf Deutsch"),
-        ("toujours utiliser des tabulations", "toujours utiliser des tabulations"),
-        ("你是一名资深工程师。看看", "你是一名资深工程师"),
-        ("常に日本語で答えて", "常に日本語で答えて"),
-        ("항상 한국어로 답해 주세요", "항상 한국어로 답해 주세요"),
-        ("Always pass the context as the first argument", "Always pass the context as the first argument"),
-        ("never embed secrets in code", "never embed secrets in code"),
-        ("Always in English, please", "Always in English, please"),
-        ("Going forward, squash commits", "Going forward, squash commits"),
-        ("in the future please run clippy first", "in the future please run clippy first"),
-        ("Every time you change the schema, write a migration", "Every time you change the schema, write a migration"),
-        ("You are the reviewer of this repository", "You are the reviewer of this repository"),
-        ("You are not allowed to push", "You are not allowed to push"),
-        ("you're an expert in SQL", "you're an expert in SQL"),
-        ("Respond in German", "Respond in German"),
-        ("respond only with JSON", "respond only with JSON"),
-        ("Remember that tabs are used here", "Remember that tabs are used here"),
-        ("immer auf Deutsch antworten", "immer auf Deutsch antworten"),
-        ("Nie direkt auf main pushen", "Nie direkt auf main pushen"),
-        ("Du bist ein erfahrener Entwickler", "Du bist ein erfahrener Entwickler"),
-        ("Antworte auf Deutsch", "Antworte auf Deutsch"),
-        ("ne jamais pousser sur main", "ne jamais pousser sur main"),
-        ("Tu es développeur senior", "Tu es développeur senior"),
-        ("Réponds en français", "Réponds en français"),
-        ("siempre usa tabuladores", "siempre usa tabuladores"),
-        ("Eres un ingeniero de Rust", "Eres un ingeniero de Rust"),
-        ("sempre use tabs no código", "sempre use tabs no código"),
-        ("Mai usare unwrap nel codice", "Mai usare unwrap nel codice"),
-        ("d'ora in poi scrivi i test", "d'ora in poi scrivi i test"),
-        ("всегда используй табы", "всегда используй табы"),
-        ("никогда не коммить в main", "никогда не коммить в main"),
-        ("总是使用中文回答", "总是使用中文回答"),
-        ("永远不要提交密钥", "永远不要提交密钥"),
-        ("必ずエラーを処理してください", "必ずエラーを処理してください"),
-        ("あなたはシニアエンジニアです", "あなたはシニアエンジニアです"),
-        ("절대 main에 푸시하지 마세요", "절대 main에 푸시하지 마세요"),
-    ] {
-        let seen = only(Observation::Prompt(prompt.into()));
-        let rules: Vec<&Finding> = seen.findings.iter().filter(|it| it.category == Category::Rule).collect();
-        assert_eq!(rules, [&found(Category::Rule, "standing", Importance::Critical, "", rule)], "{prompt}");
-    }
-    for prompt in [
+        "Always run the tests before you commit.",
+        "never use unwrap",
+        "From now on, use pnpm v9.1 here. Then fix the build",
+        "ok, please always answer in German",
+        "You are a senior Rust engineer\nLook at main.rs",
+        "Remember to update the changelog",
+        "ab jetzt nur noch auf Deutsch",
+        "toujours utiliser des tabulations",
+        "你是一名资深工程师。看看",
+        "常に日本語で答えて",
+        "항상 한국어로 답해 주세요",
+        "Always pass the context as the first argument",
+        "never embed secrets in code",
+        "Always in English, please",
+        "Going forward, squash commits",
+        "in the future please run clippy first",
+        "Every time you change the schema, write a migration",
+        "You are the reviewer of this repository",
+        "You are not allowed to push",
+        "you're an expert in SQL",
+        "Respond in German",
+        "respond only with JSON",
+        "Remember that tabs are used here",
+        "immer auf Deutsch antworten",
+        "Nie direkt auf main pushen",
+        "Du bist ein erfahrener Entwickler",
+        "Antworte auf Deutsch",
+        "ne jamais pousser sur main",
+        "Tu es développeur senior",
+        "Réponds en français",
+        "siempre usa tabuladores",
+        "Eres un ingeniero de Rust",
+        "sempre use tabs no código",
+        "Mai usare unwrap nel codice",
+        "d'ora in poi scrivi i test",
+        "всегда используй табы",
+        "никогда не коммить в main",
+        "总是使用中文回答",
+        "永远不要提交密钥",
+        "必ずエラーを処理してください",
+        "あなたはシニアエンジニアです",
+        "절대 main에 푸시하지 마세요",
         "never mind, try again",
         "You are right, do that",
         "you are wrong about this one",
@@ -177,7 +184,8 @@ fn a_prompt_may_set_a_rule() {
         "あなたは天才です",
         "항상 시작할 때 실패해요",
     ] {
-        assert!(!kinds(prompt).iter().any(|kind| kind.starts_with("rule")), "{prompt}");
+        let guessed = |kind: &String| kind.starts_with("rule") || kind.starts_with("decision");
+        assert!(!kinds(prompt).iter().any(guessed), "{prompt}");
     }
 }
 

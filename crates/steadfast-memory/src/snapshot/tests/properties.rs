@@ -29,29 +29,29 @@ prop_compose! {
     fn remembered()(
         category in prop::sample::select(categories()), kind in "[a-z]{1,10}", subject in words(), text in words(),
         repeats in 0_i64..5, resolved in any::<bool>(),
-    ) -> Remembered {
-        Remembered { repeats, resolved, ..event(1, category, &kind, &subject, &text) }
+    ) -> MemoryEvent {
+        MemoryEvent { repeats, resolved, ..event(1, category, &kind, &subject, &text) }
     }
 }
 
 prop_compose! {
-    fn recollection()(
+    fn memory()(
         session_id in "[a-z0-9-]{1,40}", host in prop::sample::select(vec![Host::Claude, Host::Codex]),
         goal in prop::option::of((objective(), words(), any::<bool>())),
-        told in prop::option::of((objective(), prop::option::of("[a-z]{3}"), any::<bool>())),
+        rendered in prop::option::of((objective(), prop::option::of("[a-z]{3}"), any::<bool>())),
         events in prop::collection::vec(remembered(), 0..60),
         tasks in prop::collection::vec((words(), any::<bool>()), 0..40),
         compactions in 0_i64..9,
-    ) -> Recollection {
+    ) -> SessionMemory {
         let task = |(subject, open): (String, bool)| {
             let status = if open { TaskStatus::Pending } else { TaskStatus::Completed };
             Task { id: "t".into(), subject, status }
         };
-        Recollection {
+        SessionMemory {
             session_id,
             host,
-            goal: goal.map(|(objective, standing, active)| KeptGoal { objective, standing, active, set_at_ms: 10 }),
-            stated: told.map(|(objective, goal_id, active)| {
+            goal: goal.map(|(objective, standing, active)| GoalSummary { objective, standing, active, set_at_ms: 10 }),
+            stated: rendered.map(|(objective, goal_id, active)| {
                 let status = if active { StatedStatus::Active } else { StatedStatus::Paused };
                 StatedGoal { status, goal_id, ..stated(&objective) }
             }),
@@ -91,47 +91,47 @@ proptest! {
 
     #[test]
     fn any_session_fits_is_well_formed_and_the_same_every_time(
-        recollection in recollection(), framing in framing(),
+        memory in memory(), framing in framing(),
     ) {
-        let cap = recollection.host.start_cap();
-        let told = render(&recollection, cap, &framing);
-        prop_assert!(cap.fits(&told), "{} bytes", told.len());
-        assert_balanced(&told);
-        prop_assert_eq!(&told, &render(&recollection, cap, &framing));
-        prop_assert!(!told.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')));
+        let cap = memory.host.start_cap();
+        let rendered = render(&memory, cap, &framing);
+        prop_assert!(cap.fits(&rendered), "{} bytes", rendered.len());
+        assert_balanced(&rendered);
+        prop_assert_eq!(&rendered, &render(&memory, cap, &framing));
+        prop_assert!(!rendered.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')));
 
-        let durable = recollection.goal.as_ref().map(|goal| goal.objective.as_str());
-        let stated = recollection.stated.as_ref().map(|stated| stated.objective.as_str());
+        let durable = memory.goal.as_ref().map(|goal| goal.objective.as_str());
+        let stated = memory.stated.as_ref().map(|stated| stated.objective.as_str());
         let stated = stated.filter(|text| Some(*text) != durable);
         let texts = [durable.filter(|_| !framing.goal_in_context), stated.filter(|_| !framing.stated_in_context)];
-        let left_out = usize::from(told.contains("for which there is no room here"));
-        prop_assert_eq!(told.matches("<objective>").count() + left_out, texts.iter().flatten().count());
-        prop_assert_eq!(told.contains("<session_goal>"), durable.is_some() || stated.is_some());
-        if !told.contains("[cut: ") && left_out == 0 {
+        let left_out = usize::from(rendered.contains("more about it than fits here"));
+        prop_assert_eq!(rendered.matches("<objective>").count() + left_out, texts.iter().flatten().count());
+        prop_assert_eq!(rendered.contains("<session_goal>"), durable.is_some() || stated.is_some());
+        if !rendered.contains("[cut: ") && left_out == 0 {
             for text in texts.into_iter().flatten() {
                 let whole = format!("<objective>\n{}\n</objective>", text::escape_xml(text));
-                prop_assert_eq!(told.matches(&whole).count(), 1, "{}", told);
+                prop_assert_eq!(rendered.matches(&whole).count(), 1, "{}", rendered);
             }
         }
     }
 
     #[test]
     fn the_words_of_the_goal_are_there_once_whatever_repeats_them(
-        mut recollection in recollection(), objective in "[A-Z]{4}( [A-Z]{3,8}){2,30}",
+        mut memory in memory(), objective in "[A-Z]{4}( [A-Z]{3,8}){2,30}",
         places in prop::collection::vec((any::<usize>(), words(), words()), 1..20),
     ) {
-        recollection.goal = Some(durable(&objective, true));
-        recollection.stated = None;
+        memory.goal = Some(durable(&objective, true));
+        memory.stated = None;
         for (at, before, behind) in places {
-            if let Some(length) = std::num::NonZero::new(recollection.events.len()) {
-                let event = &mut recollection.events[at % length];
+            if let Some(length) = std::num::NonZero::new(memory.events.len()) {
+                let event = &mut memory.events[at % length];
                 event.text = format!("{before}{objective}{behind}");
                 event.subject = format!("{behind} {objective}");
             }
             let subject = format!("{before} {objective}");
-            recollection.tasks.push(Task { id: "t".into(), subject, status: TaskStatus::InProgress });
+            memory.tasks.push(Task { id: "t".into(), subject, status: TaskStatus::InProgress });
         }
-        let told = render(&recollection, recollection.host.start_cap(), &Framing::after(After::Compaction));
-        prop_assert_eq!(told.matches(&objective).count(), 1, "{}", told);
+        let rendered = render(&memory, memory.host.start_cap(), &Framing::after(After::Compaction));
+        prop_assert_eq!(rendered.matches(&objective).count(), 1, "{}", rendered);
     }
 }

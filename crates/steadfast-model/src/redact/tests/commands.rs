@@ -1,5 +1,5 @@
-//! The ways in which commands, settings and addresses carry a secret, each with several kinds of secret, and the
-//! ordinary ones that look like them.
+//! Commands, settings and URLs with several kinds of secrets, and
+//! ordinary ones that look similar.
 
 use super::*;
 
@@ -31,7 +31,7 @@ fn hides_words_and_quotations(templates: &[&str]) {
 }
 
 #[test]
-fn commands_that_take_a_secret() {
+fn secrets_in_commands_are_removed() {
     hides_words_and_quotations(&[
         "npm config set //registry.npmjs.org/:_authToken {}",
         "npm config set //registry.npmjs.org/:_authToken={}",
@@ -97,7 +97,7 @@ fn commands_that_take_a_secret() {
 }
 
 #[test]
-fn quotations_that_hold_a_secret() {
+fn secrets_in_quotations_are_removed() {
     hides(
         &[
             "curl --user \"admin:{}\" https://h",
@@ -148,7 +148,7 @@ fn quotations_that_hold_a_secret() {
 }
 
 #[test]
-fn a_command_ends_behind_its_quotations() {
+fn quotations_do_not_hide_the_end_of_a_command() {
     becomes(&[
         ("mysql -p'Hun ter2' db; mkdir -psrc", "mysql -p'[redacted]' db; mkdir -psrc"),
         ("mysql -pHunter2 -e 'a; b' -pX1 | mkdir -psrc", "mysql -p[redacted] -e 'a; b' -p[redacted] | mkdir -psrc"),
@@ -158,7 +158,7 @@ fn a_command_ends_behind_its_quotations() {
 }
 
 #[test]
-fn addresses_that_hold_a_secret() {
+fn secrets_in_urls_are_removed() {
     hides(
         &[
             "git clone https://{}@github.com/o/r.git",
@@ -178,7 +178,7 @@ fn addresses_that_hold_a_secret() {
 }
 
 #[test]
-fn what_is_private_goes_however_its_mark_is_written() {
+fn private_tags_may_have_blanks_and_attributes() {
     becomes(&[
         ("a <private >b</private> c", "a [redacted] c"),
         ("a <private x=\"y\">b\nc</private> d", "a [redacted] d"),
@@ -202,7 +202,7 @@ fn what_is_private_goes_however_its_mark_is_written() {
 }
 
 #[test]
-fn ordinary_commands_stay() {
+fn ordinary_commands_are_unchanged() {
     let kept: Vec<String> = [
         "git commit -m \"Fix password reset\"",
         "git commit -m 'Rotate the secret value=3'",

@@ -1,13 +1,13 @@
-//! What holds for any text: no secret behind its name survives, redacting ends, and it is done once.
+//! Properties of any text: named secrets are removed, and redacting is linear and idempotent.
 
 use proptest::prelude::*;
 
-use super::super::plain::{is_certainly_code, is_ordinary, is_reference, is_sentence};
+use super::super::words::{is_certainly_code, is_ordinary, is_reference, is_sentence};
 use super::*;
 
 #[test]
-fn hostile_repetitions_come_to_an_end() {
-    // Whatever looks far ahead or back at each of these takes minutes, and the suite with it.
+fn hostile_repetitions_take_linear_time() {
+    // A rule that looks far ahead at each of these takes minutes.
     let long = ["a://b:", "-p ", "token=", "\"password\": \"", "eyJ", "<private", "-----BEGIN ", "sk-"];
     let others = [
         "a://1@",
@@ -70,7 +70,7 @@ fn hostile_repetitions_come_to_an_end() {
 }
 
 #[test]
-fn a_text_full_of_secrets_does_not_grow_without_end() {
+fn text_full_of_secrets_grows_within_a_limit() {
     let text = "pw_password=a ".repeat(10_000);
     let clean = redact(&text);
     assert!(clean.len() <= text.len() + GROWTH_MAX + MARK.len());
@@ -101,14 +101,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn redacting_is_done_once_and_never_panics(text in pieces()) {
+    fn redacting_is_idempotent(text in pieces()) {
         let clean = redact(&text).into_owned();
         prop_assert!(clean.len() <= text.len() + GROWTH_MAX + MARK.len());
         prop_assert_eq!(redact(&clean), clean.clone(), "from {:?}", text);
     }
 
     #[test]
-    fn a_named_secret_never_survives(
+    fn named_secrets_are_removed(
         secret in prop_oneof!["[a-z]{4,16}", "[a-z]{3,8}(\\.[a-z]{3,8}){1,3}", "[A-Za-z][A-Za-z0-9+/_.!@#%^*(){}<>;,&~?-]{2,20}[a-z0-9]"],
         quote in prop::sample::select(vec!["", "\"", "'"]),
         (name, rest) in prop::sample::select(vec![
@@ -120,7 +120,7 @@ proptest! {
         ]),
     ) {
         prop_assume!(!is_ordinary(&secret) && !is_sentence(&secret) && !is_reference(&secret) && !is_certainly_code(&secret, ""));
-        // Which bracket ends the call cannot be told then.
+        // Which bracket ends the call is ambiguous then.
         prop_assume!(rest != ")" || !secret.contains(['(', ')']));
         let text = format!("run it: {name}{quote}{secret}{quote}{rest}");
         prop_assert_eq!(redact(&text), format!("run it: {name}{quote}[redacted]{quote}{rest}"));

@@ -33,7 +33,7 @@ fn a_success_resolves_the_error_and_tells_what_was_done() {
     world.remember(vec![finding(Category::Git, "commit", Importance::High, "", "git commit -m 'fix types'")]);
     world.worked(vec![], &["cargo test", "never failed", ""]);
     let fix = world.remembered().pop().unwrap();
-    let expected = Remembered {
+    let expected = MemoryEvent {
         id: fix.id,
         session_id: SESSION.into(),
         category: Category::Fix,

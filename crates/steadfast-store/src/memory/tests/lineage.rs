@@ -1,11 +1,11 @@
 //! A fork remembers what its ancestors knew when it was made.
 
 use super::*;
-use steadfast_model::memory::{KeptGoal, Recollection, Task, TaskChange, TaskStatus};
+use steadfast_model::memory::{GoalSummary, SessionMemory, Task, TaskChange, TaskStatus};
 
 impl World {
     fn tells(&self, session_id: &str) -> Vec<String> {
-        let known = self.store.read().recollect(session_id, Host::Claude, None).unwrap();
+        let known = self.store.read().session_memory(session_id, Host::Claude, None).unwrap();
         known.events.into_iter().map(|event| event.text).collect()
     }
 
@@ -30,7 +30,7 @@ fn a_fork_tells_its_ancestors_story_up_to_the_fork_then_its_own() {
 }
 
 #[test]
-fn a_recollection_has_everything_in_one_place() {
+fn a_session_memory_contains_everything() {
     let mut world = World::new();
     world.put(&session("a", START));
     let list = |subjects: &[&str]| {
@@ -48,10 +48,10 @@ fn a_recollection_has_everything_in_one_place() {
         let found = Findings { tasks, ..Findings::default() };
         world.store.write(|db| db.remember(session, &found, START + at)).unwrap();
     }
-    let goal = KeptGoal { objective: "ship".into(), standing: "active".into(), active: true, set_at_ms: 1 };
-    let known = world.store.read().recollect("b", Host::Claude, Some(goal.clone())).unwrap();
+    let goal = GoalSummary { objective: "ship".into(), standing: "active".into(), active: true, set_at_ms: 1 };
+    let known = world.store.read().session_memory("b", Host::Claude, Some(goal.clone())).unwrap();
     let task = |id: &str, subject: &str, status| Task { id: id.into(), subject: subject.into(), status };
-    let expected = Recollection {
+    let expected = SessionMemory {
         session_id: "b".into(),
         host: Host::Codex,
         goal: Some(goal),

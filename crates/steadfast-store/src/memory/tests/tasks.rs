@@ -91,7 +91,7 @@ fn open_tasks_beyond_all_measure_are_told_in_number() {
     let told: Vec<(String, i64)> = world.remembered().into_iter().map(|event| (event.kind, event.repeats)).collect();
     assert_eq!(told, [("left_out".into(), 501)]);
     assert_eq!(world.store.read().tasks_left_out(SESSION).unwrap(), 501);
-    let known = world.store.read().recollect(SESSION, Host::Claude, None).unwrap();
+    let known = world.store.read().session_memory(SESSION, Host::Claude, None).unwrap();
     let told = steadfast_memory::snapshot::render(
         &known,
         Host::Claude.start_cap(),

@@ -6,15 +6,15 @@ use super::*;
 
 /// The commands of a line with how each is joined: `;` for `Then`, `&` for `And`, `!` for `Or`, `|` for `Pipe`, `(` when nested.
 fn split(line: &str) -> Vec<(String, Vec<String>)> {
-    let joint = |joint: Joint| match joint {
-        Joint::Then => ";",
-        Joint::And => "&",
-        Joint::Or => "!",
-        Joint::Pipe => "|",
+    let operator = |operator: Operator| match operator {
+        Operator::Then => ";",
+        Operator::And => "&",
+        Operator::Or => "!",
+        Operator::Pipe => "|",
     };
     commands(line)
         .into_iter()
-        .map(|it| (format!("{}{}", joint(it.joint), if it.nested { "(" } else { "" }), it.words))
+        .map(|it| (format!("{}{}", operator(it.operator), if it.nested { "(" } else { "" }), it.words))
         .collect()
 }
 
@@ -58,7 +58,7 @@ fn joined_commands_come_apart() {
     let is = |line: &str, expected: &[(&str, &str)]| {
         let expected: Vec<(String, Vec<String>)> = expected
             .iter()
-            .map(|(joint, words)| ((*joint).to_owned(), words.split(' ').map(str::to_owned).collect()))
+            .map(|(operator, words)| ((*operator).to_owned(), words.split(' ').map(str::to_owned).collect()))
             .collect();
         assert_eq!(split(line), expected, "{line}");
     };

@@ -1,0 +1,127 @@
+//! Word lists, and what is not a secret although it stands where one might: references, code, plain words.
+
+/// References and code are short; anything longer counts as a secret.
+const SHORT_MAX: usize = 256;
+
+/// Stand for a value in types and settings.
+const ORDINARY: &str = "true false null none nil undefined ok done yes no missing required optional invalid valid expired \
+    string str &str number int integer bool boolean empty unset set redacted bytes any unknown object array char text \
+    disabled enabled basic bearer changed failed passed found fixed";
+/// Follow the name of a flag in a sentence.
+const SENTENCE: &str = "flag flags option options argument parameter or and is to for if in when with from as value was are \
+    must should can on";
+/// Begin an expression that reads a secret from elsewhere.
+const SOURCES: [&str; 10] =
+    ["${", "$(", "{{", "process.env", "os.environ", "os.getenv", "import.meta.env", "std::env", "env::var", "secrets."];
+/// Variables in which programs keep their settings.
+const HOLDERS: &str =
+    "self this cls args opts options config cfg conf settings env ctx context req request params props";
+const FILE_TYPES: &str = "pem key pub crt cer p12 pfx jks json toml yaml yml txt env asc";
+
+/// Whether a list of words separated by blanks has this one, in any case.
+pub(super) fn has(list: &str, word: &str) -> bool {
+    // On bytes: this runs often, and `str::split` is several times slower.
+    list.as_bytes().split(|byte| *byte == b' ').any(|known| known.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// A variable, a call or a placeholder instead of the secret.
+pub(super) fn is_reference(value: &str) -> bool {
+    let value = value.trim();
+    let variable = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+            && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    let placeholder = |(open, close): (char, char)| {
+        let inner = value.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+        inner.is_some_and(|inner| inner.chars().all(|c| c.is_alphanumeric() || " _-.:$|'\"[]()".contains(c)))
+    };
+    value.len() <= SHORT_MAX
+        && (value.strip_prefix('$').is_some_and(variable)
+            || SOURCES.iter().any(|source| value.starts_with(source))
+            || [('<', '>'), ('{', '}'), ('%', '%')].into_iter().any(placeholder)
+            || value.chars().all(|c| "*.…xX•-_".contains(c)))
+}
+
+pub(super) fn is_ordinary(value: &str) -> bool {
+    has(ORDINARY, value)
+}
+
+pub(super) fn is_sentence(word: &str) -> bool {
+    word.starts_with('-') || has(SENTENCE, word)
+}
+
+/// A call, a type or the path of a variable.
+pub(super) fn is_code(word: &str, rest: &str) -> bool {
+    let named = |open: char, others: &[u8]| {
+        let name = word.split_once(open).map(|(name, _)| name).filter(|name| !name.is_empty());
+        name.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte)))
+    };
+    let path = word.bytes().all(|byte| byte.is_ascii_alphabetic() || b"_.:?".contains(&byte));
+    let dotted = word.contains('.') || word.contains("::");
+    word.len() <= SHORT_MAX
+        && (named('(', b"_.:!")
+            || named('<', b"_.:&")
+            || word.starts_with(['&', '['])
+            || (path && (dotted || rest.starts_with([';', '(']))))
+}
+
+/// Code that cannot be a password: `self.token`, `getpass("> ")`, `id.pem`.
+pub(super) fn is_certainly_code(word: &str, rest: &str) -> bool {
+    let path = |text: &str| {
+        let name = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        text.split('.').all(name)
+    };
+    let field = word.split_once('.').is_some_and(|(holder, _)| has(HOLDERS, holder));
+    let file = word.rsplit_once('.').is_some_and(|(_, kind)| has(FILE_TYPES, kind));
+    let quoted_argument = || word.strip_suffix('(').filter(|_| rest.starts_with(['"', '\'']));
+    let called = word.strip_suffix("()").or_else(quoted_argument);
+    word.len() <= SHORT_MAX && (((field || file) && path(word)) || called.is_some_and(path))
+}
+
+/// Not a word of a dictionary: digits, signs, or capitals inside.
+pub(super) fn looks_random(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    let inner_capital =
+        bytes.windows(2).any(|pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()));
+    inner_capital
+        || word.len() >= 24
+        || bytes.iter().any(|byte| byte.is_ascii_digit() || b"+=!@#$%^&*~_".contains(byte))
+}
+
+/// The first three letters of some words, hashed, to reject most other words cheaply. May accept too many.
+pub(super) struct LetterSet([bool; 1_024]);
+
+impl LetterSet {
+    /// From lists of words separated by blanks.
+    pub(super) const fn new(lists: &[&str]) -> Self {
+        let mut set = [false; 1_024];
+        let mut list = 0;
+        while list < lists.len() {
+            let bytes = lists[list].as_bytes();
+            let mut at = 0;
+            while at < bytes.len() {
+                if at == 0 || bytes[at - 1] == b' ' {
+                    let second = if at + 1 < bytes.len() { bytes[at + 1] } else { b' ' };
+                    let third = if at + 2 < bytes.len() && second != b' ' { bytes[at + 2] } else { b' ' };
+                    set[hash(bytes[at], second, third)] = true;
+                }
+                at += 1;
+            }
+            list += 1;
+        }
+        Self(set)
+    }
+
+    pub(super) fn begin(&self, word: &[u8]) -> bool {
+        let byte = |at: usize| word.get(at).copied().unwrap_or(b' ');
+        self.0.get(hash(byte(0), byte(1), byte(2))).is_some_and(|known| *known)
+    }
+
+    pub(super) fn occur_in(&self, name: &str) -> bool {
+        (0..name.len().saturating_sub(1)).any(|at| self.begin(name.as_bytes().get(at..).unwrap_or_default()))
+    }
+}
+
+const fn hash(first: u8, second: u8, third: u8) -> usize {
+    ((first | 0x20) as usize * 37 + (second | 0x20) as usize * 101 + (third | 0x20) as usize * 997) % 1_024
+}
