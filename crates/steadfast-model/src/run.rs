@@ -18,6 +18,7 @@ use crate::clock::Millis;
 
 pub use outcome::{AgentDecision, AgentResult, AttemptUsage, Failure, FailureKind, Outcome, Success};
 pub use plan::{AgentKind, AgentPlan, Plan, Rule, RunLimits, RunPurpose, StagePlan};
+pub use reason::RunReason;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]

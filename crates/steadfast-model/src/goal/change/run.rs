@@ -8,6 +8,7 @@ use crate::clock::Millis;
 use crate::goal::event::{Event, EventKind};
 use crate::goal::proof::Proof;
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
+use crate::limit::Axis;
 use crate::run::{Plan, Run, RunReason, RunStatus};
 
 /// Whether an actor may reactivate a goal by resuming its run. An agent may retry after a failure, but not override a
