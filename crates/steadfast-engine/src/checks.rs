@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use steadfast_model::run::{Check, Checked};
 use steadfast_model::text;
-use steadfast_store::Verification;
+use steadfast_model::goal::proof::Evidence;
 
 use crate::process::{Cancel, LimitedCommand};
 use crate::{durable, verify};
@@ -101,7 +101,7 @@ fn commands_hold(commands: &[String], context: &CheckContext) -> CheckResult {
 }
 
 /// Saves the results beside the attempt they are about. A check before an iteration has no attempt yet.
-fn save_evidence(runs: &[Verification], context: &CheckContext) -> std::io::Result<()> {
+fn save_evidence(runs: &[Evidence], context: &CheckContext) -> std::io::Result<()> {
     if !context.evidence.parent().is_some_and(std::path::Path::is_dir) {
         return Ok(());
     }

@@ -20,7 +20,7 @@ use steadfast_model::clock::Millis;
 use steadfast_system::config::Config;
 use steadfast_system::process::ProcessId;
 use steadfast_model::run::machine;
-use steadfast_model::run::machine::Refusal;
+use steadfast_model::run::machine::ReopenError;
 use steadfast_model::run::{Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus};
 use steadfast_store::{Store, StoreError};
 
@@ -213,7 +213,7 @@ impl Dispatcher<'_, '_> {
             self.apply(RunEvent::StopRequested(stopping))?;
         }
         let unfinished: Vec<AttemptId> =
-            self.run.active.iter().filter(|flight| flight.phase == Phase::Running).map(|flight| flight.id).collect();
+            self.run.active.iter().filter(|active| active.phase == Phase::Running).map(|active| active.id).collect();
         self.check_caps(&AttemptUsage::default())?;
         self.apply(RunEvent::Started)?;
         if !self.is_over {

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_app::action;
+use steadfast_model::goal::proof::Evidence;
 use steadfast_system::bounded;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::{Actor, GoalStatus, change};
@@ -12,8 +12,8 @@ use steadfast_model::host::Host;
 use steadfast_system::process;
 use steadfast_system::process::ProcessId;
 use steadfast_model::run::name;
-use steadfast_model::run::{AgentKind, AttemptId, Plan, Rule, Run, RunStatus, Stopping};
-use steadfast_store::{Origin, RunRow, Session, Store, StoreError, Verification};
+use steadfast_model::run::{AgentKind, AttemptId, Plan, Rule, Run, RunReason, RunStatus, Stopping};
+use steadfast_store::{Origin, RunRow, Session, Store, StoreError};
 use steadfast_model::text;
 
 use crate::attempt::Attempt;
@@ -123,7 +123,7 @@ impl GoalLink {
     }
 
     /// The evidence of iterations that the goal has not counted yet, with their numbers.
-    fn uncounted_evidence(&self, run_id: &str, run: &Run) -> Result<Vec<(u32, Vec<Verification>)>, StoreError> {
+    fn uncounted_evidence(&self, run_id: &str, run: &Run) -> Result<Vec<(u32, Vec<Evidence>)>, StoreError> {
         let Some(goal) = self.store.read().goal(&self.session_id)? else { return Ok(Vec::new()) };
         let counted = u32::try_from(goal.continuations_used).unwrap_or(u32::MAX);
         let committed = run.stages.first().map_or(0, |stage| stage.iterations);
@@ -137,7 +137,7 @@ impl GoalLink {
         Ok(kept.filter(|(_, runs)| !runs.is_empty()).collect())
     }
 
-    fn evidence(&self, run_id: &str, id: AttemptId) -> Vec<Verification> {
+    fn evidence(&self, run_id: &str, id: AttemptId) -> Vec<Evidence> {
         let kept = bounded::whole(&Attempt::at(&self.home, run_id, id).evidence(), EVIDENCE_BYTES).ok();
         kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }

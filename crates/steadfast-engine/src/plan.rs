@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use steadfast_model::limit::Limits;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::run::name::{NameError, RunName};
@@ -99,8 +100,6 @@ pub fn go_up(above: Option<&Path>) -> String {
 pub struct Overrides {
     /// Of a loop, its maximum; of a pipeline, the most that any stage may run.
     pub max: Option<u32>,
-    /// The most iterations that a budget profile allows any stage. Ignored if `max` is set.
-    pub turns: Option<u32>,
     pub agent: Option<AgentKind>,
     pub model: Option<String>,
     pub effort: Option<String>,
@@ -110,9 +109,7 @@ pub struct Overrides {
     pub items: Vec<String>,
     pub timeout_ms: Option<Millis>,
     pub delay_ms: Option<Millis>,
-    pub tokens: Option<i64>,
-    pub cost_micros: Option<i64>,
-    pub wall_ms: Option<Millis>,
+    pub limits: Limits,
     pub errors: Option<u32>,
     pub idle: Option<u32>,
     pub parallel: Option<u32>,

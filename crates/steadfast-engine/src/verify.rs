@@ -6,26 +6,18 @@ use std::time::Duration;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::text;
-use steadfast_store::Verification;
+use steadfast_model::goal::Goal;
+use steadfast_model::goal::proof::Evidence;
 
 use crate::process::LimitedCommand;
 
 /// Git answers at once unless something is wrong with the repository.
 const GIT_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs the commands of a goal and stores the evidence; an error if one of them failed.
-pub fn verify_goal(
-    store: &mut Store,
-    goal: &Goal,
-    config: &GoalConfig,
-    origin: Origin,
-) -> Result<Vec<Verification>, ActionError> {
+/// Runs the commands of a goal in its directory; the caller stores the evidence.
+pub fn run_for_goal(goal: &Goal, limit: Duration) -> std::io::Result<Vec<Evidence>> {
     let directory = goal.project_dir.as_deref().map_or_else(|| Path::new("."), Path::new);
-    let limit = Duration::from_secs(config.verify_timeout_seconds);
-    let runs = run(&goal.verify, directory, |command| LimitedCommand::shell(command, directory, limit));
-    let runs = runs.map_err(StoreError::Io)?;
-    action::add_evidence(store, goal, &runs, origin, clock::now())?;
-    Ok(runs)
+    run(&goal.verify, directory, |command| LimitedCommand::shell(command, directory, limit))
 }
 
 /// Runs the commands one after the other and stops at the first that fails. The text comes from the user's own command
@@ -34,7 +26,7 @@ pub(crate) fn run(
     commands: &[String],
     directory: &Path,
     shell: impl Fn(&str) -> LimitedCommand,
-) -> std::io::Result<Vec<Verification>> {
+) -> std::io::Result<Vec<Evidence>> {
     let git_commit = git(&["rev-parse", "HEAD"], directory);
     let git_dirty =
         git_commit.as_ref().and_then(|_| git(&["status", "--porcelain"], directory)).map(|changes| !changes.is_empty());
@@ -42,7 +34,7 @@ pub(crate) fn run(
     for command in commands {
         let created_at_ms: Millis = clock::now();
         let outcome = shell(command).run()?;
-        let run = Verification {
+        let run = Evidence {
             command: command.clone(),
             exit_code: outcome.exit_code,
             timed_out: outcome.timed_out,

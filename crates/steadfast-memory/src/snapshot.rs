@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use strum::{Display, EnumIter, IntoStaticStr};
 
-use super::SessionMemory;
+use steadfast_model::memory::SessionMemory;
 use steadfast_model::host::Cap;
 use steadfast_model::text;
 use item::{Cleaner, attribute};

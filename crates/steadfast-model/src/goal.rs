@@ -20,13 +20,13 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
 use crate::host::Host;
-use crate::limit::{Axis, Limits, SharedSpend, Standing, Used};
+use crate::limit::{Axis, Limits, SharedSpend, Standing, UNLIMITED_TURNS, Used};
 use budget::{BudgetProfile, BudgetSource};
 
 pub use crate::pause::PausedReason;
 
 /// Continuations of a goal that nobody capped.
-pub const UNLIMITED_CONTINUATIONS: i64 = 1_000_000;
+pub const UNLIMITED_CONTINUATIONS: i64 = UNLIMITED_TURNS;
 /// Seconds of a goal that nobody capped: ten years.
 pub const UNLIMITED_SECONDS: i64 = 315_360_000;
 /// Longest objective, in characters.

@@ -9,6 +9,8 @@ use crate::clock::{self, Millis};
 use crate::pause::PausedReason;
 use crate::text;
 
+/// A documented column holds this many turns for a goal without a cap on them.
+pub const UNLIMITED_TURNS: i64 = 1_000_000;
 /// At this share of a limit the model and the user are warned, once.
 const WARN_PERCENT: i128 = 80;
 
@@ -90,6 +92,18 @@ impl Axis {
         if self == Self::Deadline { Self::Hours } else { self }
     }
 
+    /// An amount as people write it in a definition, for hints.
+    pub fn example(self) -> &'static str {
+        match self {
+            Self::Tokens => "5M",
+            Self::Usd => "20",
+            Self::Turns => "200",
+            Self::Hours => "8",
+            Self::Deadline => "17:30",
+            Self::Shared => "100",
+        }
+    }
+
     /// What the limit is called in a sentence about a goal.
     pub fn noun(self) -> &'static str {
         match self {
@@ -133,7 +147,8 @@ impl Axis {
             Self::Deadline => return parse_deadline(text, now),
             Self::Usd => decimal(text.trim_start_matches('$'), 1_000_000),
             Self::Hours => decimal(text.trim_end_matches('h'), 3_600).and_then(|seconds| seconds.checked_mul(1_000)),
-            Self::Turns | Self::Shared => text.parse().ok(),
+            Self::Turns => text.parse().ok().filter(|turns| *turns < UNLIMITED_TURNS),
+            Self::Shared => text.parse().ok(),
         };
         amount.filter(|amount| *amount > 0).ok_or_else(not_positive)
     }
@@ -262,6 +277,37 @@ impl Limits {
     pub fn describe(&self) -> String {
         let parts: Vec<String> = self.iter().map(|(axis, amount)| axis.format(amount)).collect();
         if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+    }
+}
+
+/// Limits as the plans of runs store them: a map whose keys are older than [`Axis`].
+pub mod stored {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use strum::IntoEnumIterator as _;
+
+    use super::{Axis, Limits};
+
+    fn key(axis: Axis) -> &'static str {
+        match axis {
+            Axis::Usd => "cost_micros",
+            Axis::Hours => "wall_ms",
+            other => other.into(),
+        }
+    }
+
+    pub fn serialize<S: Serializer>(limits: &Limits, serializer: S) -> Result<S::Ok, S::Error> {
+        limits.iter().map(|(axis, amount)| (key(axis), amount)).collect::<BTreeMap<_, _>>().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Limits, D::Error> {
+        let amounts = BTreeMap::<String, serde_json::Value>::deserialize(deserializer)?;
+        let mut limits = Limits::default();
+        for axis in Axis::iter() {
+            limits.set(axis, amounts.get(key(axis)).and_then(serde_json::Value::as_i64));
+        }
+        Ok(limits)
     }
 }
 

@@ -193,41 +193,11 @@ pub(crate) struct StartArgs {
     /// What must be true at the end (1 to 4000 characters)
     #[arg(required = true, value_name = "OBJECTIVE")]
     pub(crate) objective: Vec<String>,
-    /// Budget profile (quick, standard, deep, overnight, auto) or tokens (500k, 10M, 1B)
-    #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
-    pub(crate) budget: Option<String>,
-    /// Maximum spend in US dollars
-    #[arg(long, value_name = "X", allow_hyphen_values = true)]
-    pub(crate) usd: Option<String>,
-    /// Maximum number of turns
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub(crate) max_turns: Option<String>,
-    /// Maximum hours of active time
-    #[arg(long, value_name = "H", allow_hyphen_values = true)]
-    pub(crate) max_hours: Option<String>,
-    /// Time at which to stop: 17:30, 2026-11-15T17:30, or 3h from now
-    #[arg(long, value_name = "TIME")]
-    pub(crate) deadline: Option<String>,
+    #[command(flatten)]
+    pub(crate) limits: GoalLimitArgs,
     /// Command that must exit 0 before the goal is complete (repeatable)
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-#[expect(clippy::struct_field_names, reason = "the fields are the flags")]
-pub(crate) struct ExtendArgs {
-    /// Turns to add
-    #[arg(long, visible_alias = "add-continuations", value_name = "N", allow_hyphen_values = true)]
-    pub(crate) add_turns: Option<String>,
-    /// Hours to add; also moves a deadline
-    #[arg(long, value_name = "H", allow_hyphen_values = true)]
-    pub(crate) add_hours: Option<String>,
-    /// Tokens to add, such as 500k or 2M
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub(crate) add_tokens: Option<String>,
-    /// US dollars to add
-    #[arg(long, value_name = "X", allow_hyphen_values = true)]
-    pub(crate) add_usd: Option<String>,
 }
 
 #[derive(Debug, Args)]

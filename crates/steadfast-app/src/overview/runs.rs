@@ -4,10 +4,12 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::clock::{self, Millis};
-use crate::host::process::ProcessId;
-use crate::run::{AgentDecision, AttemptId, Flight, Phase, Plan, RunKind, RunStatus, StageStatus, WaitReason};
-use crate::store::{Db, IterationRow, RunLine, RunRow, StoreError};
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_system::process::ProcessId;
+use steadfast_model::limit::Axis;
+use steadfast_model::run::{AgentDecision, AttemptId, ActiveAttempt, Phase, Plan, RunKind, RunStatus, StageStatus, WaitReason};
+use steadfast_store::{Db, IterationRow, RunLine, RunRow, StoreError};
 
 /// How long an engine may take to lock a run after it was created or reopened.
 const STARTING_MS: Millis = 10_000;
@@ -293,14 +295,14 @@ pub fn run_detail(
     Ok(RunDetail {
         run: RunView::of_row(row, facts.is_live),
         limits: LimitsView {
-            tokens: plan.limits.tokens,
-            usd: plan.limits.cost_micros.map(Usd),
-            hours: plan.limits.wall_ms.map(Hours),
+            tokens: plan.limits.limits.get(Axis::Tokens),
+            usd: plan.limits.limits.get(Axis::Usd).map(Usd),
+            hours: plan.limits.limits.get(Axis::Hours).map(Hours),
         },
         is_stopping: row.stop_requested.is_some() || run.stopping.is_some(),
         waiting_until: run.wait.as_ref().map(|wait| Timestamp(wait.until_ms)),
         waiting_for: run.wait.as_ref().map(|wait| wait.why),
-        under_way: run.flights.iter().map(|flight| attempt_view(plan, flight, facts)).collect(),
+        under_way: run.active.iter().map(|flight| attempt_view(plan, flight, facts)).collect(),
         stages: stage_views(row),
         history: history.into_iter().map(|iteration| iteration_view(plan, iteration, facts)).collect(),
         elapsed_seconds: (until - run.started_at_ms - run.closed_ms).max(0) / 1_000,
@@ -309,7 +311,7 @@ pub fn run_detail(
 }
 
 fn stage_views(row: &RunRow) -> Vec<StageView> {
-    let stage_view = |(number, stage): (u32, &crate::run::StagePlan)| {
+    let stage_view = |(number, stage): (u32, &steadfast_model::run::StagePlan)| {
         let state = row.run.stage_state(number).cloned().unwrap_or_default();
         StageView {
             stage: number,
@@ -331,7 +333,7 @@ fn branch_view(plan: &Plan, id: AttemptId, facts: &RunFacts<'_>) -> BranchView {
     (facts.branch_of)(id, plan.stage(id.stage).is_some_and(|stage| stage.parallel))
 }
 
-fn attempt_view(plan: &Plan, flight: &Flight, facts: &RunFacts<'_>) -> AttemptView {
+fn attempt_view(plan: &Plan, flight: &ActiveAttempt, facts: &RunFacts<'_>) -> AttemptView {
     AttemptView {
         stage: flight.id.stage,
         iteration: flight.id.iteration,

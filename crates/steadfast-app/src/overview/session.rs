@@ -12,6 +12,7 @@ use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::host::Host;
+use steadfast_model::limit::Axis;
 use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
 use steadfast_model::memory::{Category, GoalSummary, MemoryEvent, Task};
 use steadfast_store::{Db, ParentLink, Session, SessionActivity, Snapshot, StoreError};

@@ -5,23 +5,17 @@ use std::path::Path;
 
 use minijinja::context;
 
-use steadfast_model::goal::Goal;
-use steadfast_hosts;
-use steadfast_model::host::Host;
 use steadfast_hosts::Since;
 use steadfast_memory::snapshot;
 use steadfast_memory::snapshot::{After, Framing};
+use steadfast_model::goal::Goal;
+use steadfast_model::host::Host;
 use steadfast_model::memory::{GoalSummary, SessionMemory};
-use crate::native;
-use crate::overview::session::kept_goal;
-use steadfast_hosts::Since;
-use steadfast_memory::snapshot;
-use steadfast_memory::snapshot::{After, Framing};
-use steadfast_model::goal::Goal;
-use steadfast_model::host::Host;
-use steadfast_model::memory::{KeptGoal, Recollection};
 use steadfast_model::prompt;
 use steadfast_store::{Db, StoreError};
+
+use crate::native;
+use crate::overview::session::kept_goal;
 
 /// When and to whom a session is told.
 #[derive(Debug, Clone, Copy)]

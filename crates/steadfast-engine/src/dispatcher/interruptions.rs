@@ -4,10 +4,9 @@
 use std::time::Instant;
 
 use steadfast_model::clock;
-use steadfast_model::goal::limit::SharedSpend;
-use steadfast_model::run::{AttemptUsage, RunEvent, RunStatus, Stopping};
+use steadfast_model::run::{AttemptUsage, RunEvent, RunReason, RunStatus, Stopping};
 use steadfast_store::spend;
-use steadfast_model::goal::limit::Spend;
+use steadfast_model::limit::{SharedSpend, Spend};
 
 use super::{Dispatcher, DriveError};
 
@@ -15,7 +14,7 @@ impl Dispatcher<'_, '_> {
     /// Applies the caps on the spending of all goals and runs before the next agent starts; `usage` is not saved yet.
     pub(super) fn check_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
         let more = Spend { tokens: usage.charged_tokens(), cost_micros: usage.cost_micros };
-        let shared = spend::shared_with(self.store.read(), &self.engine.config.limits, more, clock::now())?;
+        let shared = spend::shared_with(self.store.read(), &self.engine.config.limits.0, more, clock::now())?;
         if shared == SharedSpend::Reached && !self.run.capped {
             self.apply(RunEvent::CapReached)?;
         }

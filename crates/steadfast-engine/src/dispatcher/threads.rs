@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use steadfast_model::clock;
-use steadfast_model::run::{AgentPlan, AttemptId, Check, Flight, Outcome, Phase, StagePlan};
+use steadfast_model::run::{AgentPlan, AttemptId, ActiveAttempt, Check, Outcome, Phase, StagePlan};
 
 use super::starting::{Launch, Workplace, limit_of};
 use super::{Dispatcher, DriveError, EngineMessage, WaitedAttempt, cannot_start};
@@ -91,9 +91,9 @@ impl Dispatcher<'_, '_> {
 
     /// Ends the checks that a killed engine left running.
     pub(super) fn stop_checks(&self) -> std::io::Result<()> {
-        let is_checked = |flight: &&Flight| matches!(flight.phase, Phase::Checking(_) | Phase::CheckingBefore);
-        for flight in self.run.active.iter().filter(is_checked) {
-            checks::stop(&self.attempt(flight.id), self.engine.grace)?;
+        let is_checked = |active: &&ActiveAttempt| matches!(active.phase, Phase::Checking(_) | Phase::CheckingBefore);
+        for active in self.run.active.iter().filter(is_checked) {
+            checks::stop(&self.attempt(active.id), self.engine.grace)?;
         }
         Ok(())
     }

@@ -75,9 +75,7 @@ fn row(out: &mut String, name: &str, value: &str) {
 fn limits(plan: &Plan) -> String {
     let limits = &plan.limits;
     let mut parts = Vec::new();
-    parts.extend(limits.tokens.map(|tokens| format!("{} tokens", text::short_number(tokens))));
-    parts.extend(limits.cost_micros.map(text::usd));
-    parts.extend(limits.wall_ms.map(|ms| text::duration(ms / 1_000)));
+    parts.extend(limits.limits.iter().map(|(axis, amount)| axis.format(amount)));
     parts.push(format!("{} errors in a row", limits.errors));
     match limits.idle {
         0 => parts.push("no progress allowed for ever".into()),

@@ -1,48 +1,35 @@
 //! The limits of a run: `limits:` in a definition, and flags that replace them.
 
-use steadfast_model::clock::Millis;
-use steadfast_model::goal::budget;
+use steadfast_model::limit::{Axis, Limits};
 use steadfast_model::run::RunLimits;
+use strum::IntoEnumIterator as _;
 
 use super::Overrides;
 use super::keys::{Count, FromYaml, Setting, Value, keys};
 
 keys! {
     LimitsDef {
-        tokens: Setting<Tokens>,
-        cost: Setting<Cost> = "usd",
-        wall: Setting<Wall> = "hours",
+        tokens: Setting<Amount<TOKENS>>,
+        usd: Setting<Amount<USD>>,
+        hours: Setting<Amount<HOURS>>,
         errors: Option<Count<1>>,
         idle: Option<Count<0>>,
         parallel: Option<Count<1>>,
     }
 }
 
+/// An amount of one axis, as its axis reads it.
 #[derive(Debug, Clone)]
-pub(super) struct Tokens(i64);
+pub(super) struct Amount<const AXIS: usize>(i64);
 
-/// In micro-dollars.
-#[derive(Debug, Clone)]
-pub(super) struct Cost(i64);
+const TOKENS: usize = Axis::Tokens as usize;
+const USD: usize = Axis::Usd as usize;
+const HOURS: usize = Axis::Hours as usize;
 
-#[derive(Debug, Clone)]
-pub(super) struct Wall(Millis);
-
-impl FromYaml for Tokens {
+impl<const AXIS: usize> FromYaml for Amount<AXIS> {
     fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        value.amount(|text| budget::parse_tokens(text).ok(), "5M").map(Self)
-    }
-}
-
-impl FromYaml for Cost {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        value.amount(|text| budget::parse_usd(text).ok(), "20").map(Self)
-    }
-}
-
-impl FromYaml for Wall {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        value.amount(|text| budget::parse_hours(text).ok()?.checked_mul(1_000), "8").map(Self)
+        let axis = Axis::iter().nth(AXIS)?;
+        value.amount(|text| axis.parse(text, 0).ok(), axis.example()).map(Self)
     }
 }
 
@@ -55,10 +42,15 @@ impl FromYaml for LimitsDef {
 impl LimitsDef {
     pub(super) fn into_limits(self, flags: &Overrides) -> RunLimits {
         let default = RunLimits::default();
+        let mut limits = Limits::default();
+        limits.set(Axis::Tokens, self.tokens.on().map(|Amount(tokens)| tokens));
+        limits.set(Axis::Usd, self.usd.on().map(|Amount(micros)| micros));
+        limits.set(Axis::Hours, self.hours.on().map(|Amount(ms)| ms));
+        let mut flag_limits = flags.limits;
+        // The turns of a profile limit the iterations of each stage, not the run.
+        flag_limits.set(Axis::Turns, None);
         RunLimits {
-            tokens: flags.tokens.or(self.tokens.on().map(|Tokens(tokens)| tokens)),
-            cost_micros: flags.cost_micros.or(self.cost.on().map(|Cost(micros)| micros)),
-            wall_ms: flags.wall_ms.or(self.wall.on().map(|Wall(ms)| ms)),
+            limits: flag_limits.or(limits),
             errors: flags.errors.or(self.errors.map(|Count(errors)| errors)).unwrap_or(default.errors),
             idle: flags.idle.or(self.idle.map(|Count(idle)| idle)).unwrap_or(default.idle),
             parallel: flags.parallel.or(self.parallel.map(|Count(agents)| agents)).unwrap_or(default.parallel),

@@ -1,5 +1,6 @@
 //! From the definition of a stage to its plan: applies flags and defaults, and reports settings that contradict.
 
+use steadfast_model::limit::Axis;
 use steadfast_model::clock::Millis;
 use steadfast_model::run::{AgentPlan, Rule, StagePlan};
 
@@ -41,7 +42,8 @@ pub(super) enum DefaultRuns {
 
 /// A profile's turns limit what a definition says and never add to it.
 fn max_runs(stated: Option<u32>, default: DefaultRuns, only_counts: bool, flags: &Overrides) -> u32 {
-    let turns = flags.turns.filter(|_| flags.max.is_none());
+    let turns = flags.limits.get(Axis::Turns).filter(|_| flags.max.is_none());
+    let turns = turns.and_then(|turns| u32::try_from(turns).ok());
     match (stated, default) {
         (None, DefaultRuns::Limit(limit)) if !only_counts => turns.unwrap_or(limit),
         (None, DefaultRuns::Limit(runs) | DefaultRuns::Exactly(runs)) | (Some(runs), _) => {

@@ -17,6 +17,7 @@ use super::{
     Step, Stopping, Wait, WaitReason,
 };
 use crate::clock::Millis;
+use crate::limit::{Axis, SharedSpend, Used};
 
 pub use reopen::{ReopenError, orphaned, reopen};
 
@@ -67,22 +68,25 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
 
 /// Which limit of the run is reached: its reason.
 pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<RunReason> {
-    let limits = &plan.limits;
-    if limits.tokens.is_some_and(|most| run.tokens >= most) {
-        return Some(RunReason::BudgetTokens);
-    }
-    if limits.cost_micros.is_some_and(|most| run.cost_micros >= most) {
-        return Some(RunReason::BudgetUsd);
-    }
-    if run.capped {
-        return Some(RunReason::CostCap);
-    }
-    limits.wall_ms.is_some_and(|most| open_for(run, now) >= most).then_some(RunReason::MaxHours)
+    plan.limits.limits.reached(&used(run, now)).map(RunReason::from)
 }
 
 /// How long the run may still take, if that is limited. An attempt gets no more than that.
 pub fn time_left(plan: &Plan, run: &Run, now: Millis) -> Option<Millis> {
-    plan.limits.wall_ms.map(|most| most.saturating_sub(open_for(run, now)).max(0))
+    plan.limits.limits.get(Axis::Hours).map(|most| most.saturating_sub(open_for(run, now)).max(0))
+}
+
+/// What a run used of its limits.
+fn used(run: &Run, now: Millis) -> Used {
+    Used {
+        tokens: run.tokens,
+        cost_micros: run.cost_micros,
+        time_ms: open_for(run, now),
+        started_at_ms: run.started_at_ms,
+        now_ms: now,
+        shared: if run.capped { SharedSpend::Reached } else { SharedSpend::Free },
+        ..Used::default()
+    }
 }
 
 fn open_for(run: &Run, now: Millis) -> Millis {
@@ -208,7 +212,7 @@ impl<'a> Machine<'a> {
     }
 
     fn wall_deadline(&self) -> Option<Millis> {
-        let wall = self.plan.limits.wall_ms?;
+        let wall = self.plan.limits.limits.get(Axis::Hours)?;
         Some(self.run.started_at_ms.saturating_add(self.run.closed_ms).saturating_add(wall))
     }
 }

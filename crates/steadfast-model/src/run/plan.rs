@@ -1,6 +1,7 @@
 //! What is to be run, with its rules and limits. Plans are made from loop types and pipeline files outside of this
 //! crate; here they are only words, kept with the run as JSON.
 
+use crate::limit::{self, Limits};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumString, IntoStaticStr, VariantNames};
 
@@ -169,10 +170,10 @@ pub enum Rule {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunLimits {
-    pub tokens: Option<i64>,
-    pub cost_micros: Option<i64>,
-    /// From the start of the run, waiting included; time between an end and going on again is not.
-    pub wall_ms: Option<Millis>,
+    /// Tokens, money and time. Time counts from the start of the run, waiting included; time between an end and a
+    /// resume does not count.
+    #[serde(flatten, with = "limit::stored")]
+    pub limits: Limits,
     /// Failed attempts in a row that stop the run; 5 unless told otherwise.
     pub errors: u32,
     /// Iterations in a row without any progress that stop an open-ended stage; 3, 0 for never.
@@ -190,7 +191,6 @@ fn back_off_ms() -> Millis {
 
 impl Default for RunLimits {
     fn default() -> Self {
-        let [tokens, cost_micros, wall_ms] = [None; 3];
-        Self { tokens, cost_micros, wall_ms, errors: 5, idle: 3, parallel: 4, back_off_ms: back_off_ms() }
+        Self { limits: Limits::default(), errors: 5, idle: 3, parallel: 4, back_off_ms: back_off_ms() }
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use super::{Run, RunStatus};
+use crate::limit::Axis;
 use crate::text;
 
 const LONGEST_DETAIL: usize = 200;
@@ -57,6 +58,18 @@ impl RunReason {
     /// Whether a run that ended for this reason needs a larger limit to continue.
     pub fn is_limit(self) -> bool {
         matches!(self, Self::BudgetTokens | Self::BudgetUsd | Self::MaxHours | Self::CostCap)
+    }
+}
+
+impl From<Axis> for RunReason {
+    fn from(axis: Axis) -> Self {
+        match axis {
+            Axis::Tokens => Self::BudgetTokens,
+            Axis::Usd => Self::BudgetUsd,
+            Axis::Turns => Self::MaxIterations,
+            Axis::Hours | Axis::Deadline => Self::MaxHours,
+            Axis::Shared => Self::CostCap,
+        }
     }
 }
 

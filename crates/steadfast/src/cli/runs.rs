@@ -186,7 +186,7 @@ pub(crate) struct RunHow {
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
     #[command(flatten)]
-    pub(crate) limits: LimitArgs,
+    pub(crate) limits: RunLimitArgs,
     /// File whose text the first stage gets as ${INPUTS} (repeatable)
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Vec<PathBuf>,
@@ -225,26 +225,6 @@ pub(crate) struct AgentArgs {
 }
 
 /// The flags that limit spending.
-#[derive(Debug, Default, Args)]
-pub(crate) struct LimitArgs {
-    /// Budget profile (quick, standard, deep, overnight) or tokens (500k, 10M, 1B)
-    #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]
-    pub(crate) budget: Option<String>,
-    /// Maximum spend in US dollars
-    #[arg(long, value_name = "X", allow_hyphen_values = true)]
-    pub(crate) usd: Option<String>,
-    /// Maximum hours, including waiting time
-    #[arg(long, value_name = "H", allow_hyphen_values = true)]
-    pub(crate) max_hours: Option<String>,
-}
-
-impl LimitArgs {
-    /// Whether any limit is set.
-    pub(crate) fn is_given(&self) -> bool {
-        self.budget.is_some() || self.usd.is_some() || self.max_hours.is_some()
-    }
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
     /// Name of the run
@@ -277,7 +257,7 @@ pub(crate) struct ResumeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
     #[command(flatten)]
-    pub(crate) limits: LimitArgs,
+    pub(crate) limits: RunLimitArgs,
     /// Run in the background, even after the terminal closes
     #[arg(long, short)]
     pub(crate) detach: bool,
@@ -317,7 +297,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
     #[command(flatten)]
-    pub(crate) limits: LimitArgs,
+    pub(crate) limits: RunLimitArgs,
     /// Work in a separate git worktree and branch
     #[arg(long)]
     pub(crate) worktree: bool,

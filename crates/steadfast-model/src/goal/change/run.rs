@@ -49,10 +49,9 @@ fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
     after.tokens_used = run.tokens;
     after.cost_micros = run.cost_micros;
     after.continuations_used = iterations;
-    after.limits.set(Axis::Turns, Some(most.max(iterations)));
-    after.limits.set(Axis::Tokens, plan.limits.tokens);
-    after.limits.set(Axis::Usd, plan.limits.cost_micros);
-    after.limits.set(Axis::Hours, plan.limits.wall_ms.or(goal.limits.get(Axis::Hours)));
+    let hours = plan.limits.limits.get(Axis::Hours).or(goal.limits.get(Axis::Hours));
+    after.limits = plan.limits.limits.with(Axis::Turns, most.max(iterations));
+    after.limits.set(Axis::Hours, hours);
     let mut events = Vec::new();
     let tokens = run.tokens - goal.tokens_used;
     if tokens != 0 || iterations > goal.continuations_used {
