@@ -264,11 +264,7 @@ pub fn status_text(view: &GoalView) -> String {
     let (tokens, dollars) = (today["tokens"].as_i64().unwrap_or(0), today["cost_usd"].as_f64().unwrap_or(0.0));
     lines.push(format!("today: {} tokens · {} by all goals", text::thousands(tokens), money(dollars)));
     let turns_left =
-        if view.has_turn_cap {
-            format!(" · {} left", view.continuations_remaining)
-        } else {
-            String::new()
-        };
+        if view.has_turn_cap { format!(" · {} left", view.continuations_remaining) } else { String::new() };
     lines.push(format!("turns: {}{turns_left}", view.continuations_used));
     lines.push(format!(
         "time: {} active · {} since start",
@@ -306,8 +302,10 @@ fn money(dollars: f64) -> String {
 /// The short line for a host's status bar; empty without a goal.
 pub fn statusline(goal: &Goal, now: Millis) -> String {
     let tokens = text::short_number(goal.total_tokens());
-    let tokens =
-        goal.limits.get(Axis::Tokens).map_or_else(|| tokens.clone(), |budget| format!("{tokens}/{}", text::short_number(budget)));
+    let tokens = goal
+        .limits
+        .get(Axis::Tokens)
+        .map_or_else(|| tokens.clone(), |budget| format!("{tokens}/{}", text::short_number(budget)));
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
     let numbers = format!("{tokens} · {} turns · {}", goal.continuations_used, text::clock(goal.active_seconds(until)));
     let doubt = if goal.accounting_uncertain { " ⚠" } else { "" };

@@ -9,9 +9,9 @@ mod leftover;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use steadfast_model::goal::proof::Evidence;
 use steadfast_model::run::{Check, Checked};
 use steadfast_model::text;
-use steadfast_model::goal::proof::Evidence;
 
 use crate::process::{Cancel, LimitedCommand};
 use crate::{durable, verify};

@@ -17,12 +17,14 @@ use std::time::{Duration, Instant};
 
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
-use steadfast_system::config::Config;
-use steadfast_system::process::ProcessId;
 use steadfast_model::run::machine;
 use steadfast_model::run::machine::ReopenError;
-use steadfast_model::run::{Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus};
+use steadfast_model::run::{
+    Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
+};
 use steadfast_store::{Store, StoreError};
+use steadfast_system::config::Config;
+use steadfast_system::process::ProcessId;
 
 use crate::attempt::Attempt;
 use crate::crash;

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use steadfast_system::bounded;
 use steadfast_model::text::Fingerprint;
+use steadfast_system::bounded;
 
 use crate::process::LimitedCommand;
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use steadfast_system::bounded;
 use steadfast_model::clock;
+use steadfast_system::bounded;
 use steadfast_system::process::ProcessIdentity;
 
 use crate::attempt::{

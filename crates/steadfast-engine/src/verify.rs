@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
-use steadfast_model::text;
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::proof::Evidence;
+use steadfast_model::text;
 
 use crate::process::LimitedCommand;
 

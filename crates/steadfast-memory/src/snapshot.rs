@@ -15,11 +15,11 @@ use std::fmt::Write as _;
 
 use strum::{Display, EnumIter, IntoStaticStr};
 
-use steadfast_model::memory::SessionMemory;
-use steadfast_model::host::Cap;
-use steadfast_model::text;
 use item::{Cleaner, attribute};
 use section::SnapshotSection;
+use steadfast_model::host::Cap;
+use steadfast_model::memory::SessionMemory;
+use steadfast_model::text;
 
 /// What happened to the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, IntoStaticStr)]

@@ -445,7 +445,15 @@ mod tests {
 
     #[test]
     fn every_axis_has_an_entry() {
-        let used = Used { tokens: 80, cost_micros: 80, turns: 80, time_ms: 80, now_ms: 80, shared: SharedSpend::Near, ..Used::default() };
+        let used = Used {
+            tokens: 80,
+            cost_micros: 80,
+            turns: 80,
+            time_ms: 80,
+            now_ms: 80,
+            shared: SharedSpend::Near,
+            ..Used::default()
+        };
         for axis in Axis::iter() {
             let limits = Limits::default().with(axis, 100);
             let standing = limits.standing(axis, &used).unwrap();

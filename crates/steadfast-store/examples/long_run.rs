@@ -5,7 +5,10 @@ use std::path::Path;
 
 use steadfast_model::clock;
 use steadfast_model::run::machine::{begin, step};
-use steadfast_model::run::{AgentKind, AgentPlan, AgentResult, AttemptId, Outcome, Plan, Rule, RunEvent, RunKind, RunLimits, RunPurpose, StagePlan, Success};
+use steadfast_model::run::{
+    AgentKind, AgentPlan, AgentResult, AttemptId, Outcome, Plan, Rule, RunEvent, RunKind, RunLimits, RunPurpose,
+    StagePlan, Success,
+};
 use steadfast_store::{Store, StoreError};
 
 /// Steps saved together: who waits for the disk after each one measures the disk.

@@ -11,10 +11,10 @@ use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::limit::Axis;
 use steadfast_model::goal::turn;
 use steadfast_model::goal::turn::Charge;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, UNLIMITED_SECONDS};
+use steadfast_model::limit::Axis;
 use steadfast_model::memory::stated::StatedStatus;
 use steadfast_model::outbox;
 

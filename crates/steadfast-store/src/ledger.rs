@@ -10,9 +10,9 @@ use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::change::Span;
-use steadfast_model::limit::Spend;
 use steadfast_model::goal::turn::Charge;
 use steadfast_model::host::Host;
+use steadfast_model::limit::Spend;
 use steadfast_model::price;
 use steadfast_model::reading::{NativeGoal, Position, Reading, Response};
 

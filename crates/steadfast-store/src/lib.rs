@@ -123,7 +123,11 @@ impl Store {
             return Err(StoreError::Missing(path.to_owned()));
         }
         refuse_network_file_system(path)?;
-        let mut store = Self { db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path: path.to_owned(), added_message: Cell::new(false) };
+        let mut store = Self {
+            db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
+            path: path.to_owned(),
+            added_message: Cell::new(false),
+        };
         store.prepare_patiently()?;
         Ok(store)
     }

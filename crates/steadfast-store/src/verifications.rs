@@ -39,7 +39,11 @@ impl Db<'_> {
             .iter()
             .map(|run| json!({"command": run.command, "exit_code": run.exit_code, "timed_out": run.timed_out, "duration_ms": run.duration_ms}))
             .collect();
-        let kind = if runs.iter().all(Evidence::passed) { EventKind::VerificationPassed } else { EventKind::VerificationFailed };
+        let kind = if runs.iter().all(Evidence::passed) {
+            EventKind::VerificationPassed
+        } else {
+            EventKind::VerificationFailed
+        };
         let mut after = goal.clone();
         after.updated_at_ms = now;
         let change =

@@ -1,6 +1,7 @@
 //! The command line as clap types. Each command's file says what its flags do.
 
 mod frequent;
+mod limits;
 mod runs;
 pub(crate) mod session;
 
@@ -8,9 +9,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use limits::{ExtendArgs, GoalLimitArgs, RunLimitArgs};
 pub(crate) use runs::{
-    AgentArgs, LimitArgs, LogsArgs, LoopArgs, LoopRunArgs, LoopVerb, PipelineArgs, PipelineRunArgs, PipelineVerb,
-    ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
+    AgentArgs, LogsArgs, LoopArgs, LoopRunArgs, LoopVerb, PipelineArgs, PipelineRunArgs, PipelineVerb, ResumeArgs,
+    RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
 
 const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budgets, verified completion";

@@ -42,7 +42,7 @@ pub(crate) fn mcp(db: Option<&Path>) -> Result<CommandOutput, CliError> {
 
 /// Supervises one attempt until it ends. The engine reads errors from the attempt's directory.
 pub(crate) fn supervise_attempt(directory: &Path) -> Result<CommandOutput, CliError> {
-    steadfast_engine::shim::exec(directory).map_err(|error| {
+    steadfast_engine::supervisor::exec(directory).map_err(|error| {
         CliError::new(
             crate::error::code::USAGE,
             error.to_string(),

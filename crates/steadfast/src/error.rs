@@ -2,23 +2,15 @@
 
 use serde_json::Value;
 use steadfast_app::action::ActionError;
-use steadfast_model::goal::ObjectiveError;
-use steadfast_model::goal::budget::BudgetError;
-use steadfast_model::goal::change::Refusal;
-use steadfast_hosts::install::InstallError;
-use steadfast_system::paths::PathError;
-use steadfast_model::prompt::PromptError;
-use steadfast_model::run::name::NameError;
 use steadfast_app::session::SessionError;
-use steadfast_store::StoreError;
 use steadfast_engine::files::FilesError;
 use steadfast_engine::lock::LOCK_HINT;
 use steadfast_engine::plan::PlanError;
 use steadfast_engine::publish::PublishError;
 use steadfast_hosts::install::InstallError;
 use steadfast_model::goal::ObjectiveError;
-use steadfast_model::goal::budget::BudgetError;
 use steadfast_model::goal::change::Refusal;
+use steadfast_model::limit::AmountError;
 use steadfast_model::prompt::PromptError;
 use steadfast_model::run::name::NameError;
 use steadfast_store::StoreError;
@@ -156,8 +148,8 @@ impl From<ObjectiveError> for CliError {
     }
 }
 
-impl From<BudgetError> for CliError {
-    fn from(error: BudgetError) -> Self {
+impl From<AmountError> for CliError {
+    fn from(error: AmountError) -> Self {
         Self::new(
             code::USAGE,
             error.to_string(),

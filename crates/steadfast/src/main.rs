@@ -6,10 +6,12 @@ mod codex_skills;
 mod commands;
 mod error;
 mod mcp;
+mod outbox;
 mod output;
 mod plugin;
 mod programs;
 mod slash_commands;
+mod verification;
 
 use std::process::ExitCode;
 

@@ -1,25 +1,24 @@
-//! Verification of a goal: runs its commands and stores the evidence.
+//! Verification of a goal: runs its commands, stores the evidence, and returns the proof.
 
-use std::path::Path;
 use std::time::Duration;
 
 use steadfast_app::action::{self, ActionError};
 use steadfast_engine::verify;
 use steadfast_model::clock;
 use steadfast_model::goal::Goal;
-use steadfast_store::{Origin, Store, StoreError, Verification};
+use steadfast_model::goal::proof::{Evidence, Proof};
+use steadfast_store::{Origin, Store, StoreError};
 use steadfast_system::config::GoalConfig;
 
-/// Runs a goal's commands where the goal lives and stores the evidence; an error when one of them failed.
+/// Runs the commands of a goal and stores the evidence; an error if one of them failed.
 pub(crate) fn verify_goal(
     store: &mut Store,
     goal: &Goal,
     config: &GoalConfig,
     origin: Origin,
-) -> Result<Vec<Verification>, ActionError> {
-    let directory = goal.project_dir.as_deref().map_or_else(|| Path::new("."), Path::new);
+) -> Result<(Proof, Vec<Evidence>), ActionError> {
     let limit = Duration::from_secs(config.verify_timeout_seconds);
-    let runs = verify::run(&goal.verify, directory, limit).map_err(StoreError::Io)?;
-    action::add_evidence(store, goal, &runs, origin, clock::now())?;
-    Ok(runs)
+    let evidence = verify::run_for_goal(goal, limit).map_err(StoreError::Io)?;
+    let proof = action::add_evidence(store, goal, &evidence, origin, clock::now())?;
+    Ok((proof, evidence))
 }

@@ -74,7 +74,7 @@ fn prove(db: Db<'_>, goal: &Goal, claim: &Claim, actor: Actor) -> Result<Proof, 
         Claim::Verified(proof) => proof.clone(),
         Claim::Evaluator { verified } => {
             Proof::from_verdict(goal, newest_verdict(db, goal)?.as_ref(), verified.as_ref())?
-        },
+        }
         Claim::Worker => Proof::from_worker(goal)?,
         Claim::User => Proof::from_user(goal, actor)?,
     })

@@ -70,7 +70,8 @@ pub fn adopt(
             after.last_accounted_uuid = None;
         }
         let span = if goal.status == GoalStatus::Active { Span::Open } else { Span::Keep };
-        let event = Event::new(EventKind::GoalAdopted, json!({"from_session": goal.session_id, "from_host": goal.host}));
+        let event =
+            Event::new(EventKind::GoalAdopted, json!({"from_session": goal.session_id, "from_host": goal.host}));
         Ok(db.save(&goal, Change { goal: after, events: vec![event], span }, origin)?)
     })
 }

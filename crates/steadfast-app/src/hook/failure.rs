@@ -72,8 +72,10 @@ pub(super) fn model_answered(call: &Call<'_>, store: &mut Store) -> Result<HookR
 fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change {
     let said = text::cut(&text::printable(message), 300);
     if let Some(reset) = usage_limit_reset(error, message, now) {
-        let event =
-            Event::new(EventKind::GoalPaused, json!({"reason": PausedReason::UsageLimit, "until_ms": reset, "message": said}));
+        let event = Event::new(
+            EventKind::GoalPaused,
+            json!({"reason": PausedReason::UsageLimit, "until_ms": reset, "message": said}),
+        );
         let mut change = pause_for(goal, PausedReason::UsageLimit, event, now);
         change.goal.wake_at_ms = Some(reset);
         return change;
@@ -81,7 +83,8 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
     let failures = goal.failures_in_row + 1;
     let hopeless = matches!(error, "authentication_failed" | "invalid_request" | "billing_error");
     if hopeless || failures > MOST_FAILURES {
-        let event = Event::new(EventKind::PausedDegraded, json!({"error": error, "message": said, "failures": failures}));
+        let event =
+            Event::new(EventKind::PausedDegraded, json!({"error": error, "message": said, "failures": failures}));
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
     let gap = FIRST_GAP.saturating_mul(1 << failures.min(10)) / 2;

@@ -6,10 +6,12 @@ use serde_json::{Map, Value};
 
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
-use steadfast_system::process::ProcessId;
 use steadfast_model::limit::Axis;
-use steadfast_model::run::{AgentDecision, AttemptId, ActiveAttempt, Phase, Plan, RunKind, RunStatus, StageStatus, WaitReason};
+use steadfast_model::run::{
+    ActiveAttempt, AgentDecision, AttemptId, Phase, Plan, RunKind, RunStatus, StageStatus, WaitReason,
+};
 use steadfast_store::{Db, IterationRow, RunLine, RunRow, StoreError};
+use steadfast_system::process::ProcessId;
 
 /// How long an engine may take to lock a run after it was created or reopened.
 const STARTING_MS: Millis = 10_000;

@@ -15,8 +15,8 @@ use steadfast_model::host::Host;
 use steadfast_model::limit::Axis;
 use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
 use steadfast_model::memory::{Category, GoalSummary, MemoryEvent, Task};
-use steadfast_store::{Db, ParentLink, Session, SessionActivity, Snapshot, StoreError};
 use steadfast_model::text;
+use steadfast_store::{Db, ParentLink, Session, SessionActivity, Snapshot, StoreError};
 
 /// A session with all that is known about it.
 #[derive(Debug, Clone, Serialize)]
@@ -179,7 +179,8 @@ pub fn kept_goal(goal: &Goal) -> Option<GoalSummary> {
     if !goal.status.is_live() {
         return None;
     }
-    let budget = goal.limits.get(Axis::Tokens).map(|budget| format!(" of {}", text::short_number(budget))).unwrap_or_default();
+    let budget =
+        goal.limits.get(Axis::Tokens).map(|budget| format!(" of {}", text::short_number(budget))).unwrap_or_default();
     let standing = format!(
         "{} · {}{budget} tokens · {} turns",
         goal.state(),

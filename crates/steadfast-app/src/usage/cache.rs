@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::collect::Details;
 use super::summary::Summary;
-use steadfast_system::paths;
 use steadfast_model::text::checksum;
+use steadfast_system::paths;
 
 /// Change it whenever the stored types, or the way transcripts are read, change.
 const MAGIC: [u8; 8] = *b"sf-use03";

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use steadfast_system::process::ProcessIdentity;
 use steadfast_model::run::AgentResult;
+use steadfast_system::process::ProcessIdentity;
 use tempfile::TempDir;
 
 use super::*;

@@ -4,9 +4,9 @@
 use std::time::Instant;
 
 use steadfast_model::clock;
+use steadfast_model::limit::{SharedSpend, Spend};
 use steadfast_model::run::{AttemptUsage, RunEvent, RunReason, RunStatus, Stopping};
 use steadfast_store::spend;
-use steadfast_model::limit::{SharedSpend, Spend};
 
 use super::{Dispatcher, DriveError};
 

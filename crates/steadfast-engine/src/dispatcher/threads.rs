@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use steadfast_model::clock;
-use steadfast_model::run::{AgentPlan, AttemptId, ActiveAttempt, Check, Outcome, Phase, StagePlan};
+use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, StagePlan};
 
 use super::starting::{Launch, Workplace, limit_of};
 use super::{Dispatcher, DriveError, EngineMessage, WaitedAttempt, cannot_start};

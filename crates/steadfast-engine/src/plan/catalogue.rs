@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use steadfast_model::run::RunKind;
 use steadfast_model::run::name::RunName;
-use steadfast_system::bounded;
 use steadfast_model::text;
+use steadfast_system::bounded;
 
 use super::PlanError;
 use super::builtin;

@@ -1,7 +1,7 @@
 //! From the definition of a stage to its plan: applies flags and defaults, and reports settings that contradict.
 
-use steadfast_model::limit::Axis;
 use steadfast_model::clock::Millis;
+use steadfast_model::limit::Axis;
 use steadfast_model::run::{AgentPlan, Rule, StagePlan};
 
 use super::Overrides;

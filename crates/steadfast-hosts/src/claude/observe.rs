@@ -6,7 +6,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{HookWire, is_evaluator, own_tool};
-use crate::observe::{answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, task_status, value};
+use crate::observe::{
+    answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, task_status, value,
+};
 use steadfast_model::memory::TaskStatus;
 use steadfast_model::memory::observation::{FileAction, Observation, Shell, ShellDirectory, ShellOutcome, attempt};
 

@@ -234,10 +234,7 @@ mod tests {
         let goal = checked_goal();
         let newest = verdict(&goal, "complete");
         let verified = Proof::from_evidence(&goal, &all_passed()).unwrap();
-        assert_eq!(
-            Proof::from_verdict(&goal, Some(&newest), Some(&verified)).unwrap().by(),
-            CompletedBy::Evaluator
-        );
+        assert_eq!(Proof::from_verdict(&goal, Some(&newest), Some(&verified)).unwrap().by(), CompletedBy::Evaluator);
         let of_other = Proof::from_evidence(&checked_goal(), &all_passed()).unwrap();
         for verified in [None, Some(&of_other)] {
             let (message, _) = refusal(Proof::from_verdict(&goal, Some(&newest), verified));

@@ -93,8 +93,10 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     let idle = turn.after_continuation && (!worked || same_message);
     let idle_continuations = if idle { goal.idle_continuations + 1 } else { 0 };
     if rules.no_progress_limit > 0 && idle_continuations >= rules.no_progress_limit {
-        let event =
-            Event::new(EventKind::GoalPaused, json!({"reason": PausedReason::NoProgress, "continuations": idle_continuations}));
+        let event = Event::new(
+            EventKind::GoalPaused,
+            json!({"reason": PausedReason::NoProgress, "continuations": idle_continuations}),
+        );
         return (Some(pause_for(goal, PausedReason::NoProgress, event, now)), Decision::NoProgress);
     }
     let blocks = if worked || !turn.after_continuation { 0 } else { goal.blocks_in_row };
@@ -156,7 +158,8 @@ fn hand_wind_down(goal: &Goal, limit: Axis, now: Millis) -> Change {
 fn stop_at_limit(goal: &Goal, limit: Axis, now: Millis) -> Change {
     let Standing { used, most, .. } = goal.standing(limit, now);
     let reason = limit.paused_reason();
-    let event = Event::new(EventKind::CapReached, json!({"limit": limit, "used": used, "most": most, "reason": reason}));
+    let event =
+        Event::new(EventKind::CapReached, json!({"limit": limit, "used": used, "most": most, "reason": reason}));
     if let Some(reason) = reason {
         return pause_for(goal, reason, event, now);
     }

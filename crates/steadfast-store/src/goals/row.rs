@@ -129,8 +129,7 @@ fn list<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite
 
 /// Limits on axes that have no column of their own.
 fn other_limits(goal: &Goal) -> BTreeMap<String, i64> {
-    let has_column =
-        |axis: Axis| matches!(axis, Axis::Tokens | Axis::Usd | Axis::Turns | Axis::Hours | Axis::Deadline);
+    let has_column = |axis: Axis| matches!(axis, Axis::Tokens | Axis::Usd | Axis::Turns | Axis::Hours | Axis::Deadline);
     let others = goal.limits.iter().filter(|(axis, _)| !has_column(*axis));
     others.map(|(axis, amount)| (axis.to_string(), amount)).collect()
 }
@@ -138,7 +137,8 @@ fn other_limits(goal: &Goal) -> BTreeMap<String, i64> {
 /// The documented columns hold large numbers where a goal has no cap on turns or time.
 fn limits(row: &Row<'_>) -> rusqlite::Result<Limits> {
     let text: String = row.get("limits_json")?;
-    let others: BTreeMap<String, i64> = serde_json::from_str(&text).map_err(|_| not_understood("limits_json", &text))?;
+    let others: BTreeMap<String, i64> =
+        serde_json::from_str(&text).map_err(|_| not_understood("limits_json", &text))?;
     let mut limits = Limits::default();
     // An axis that only a newer binary knows is left alone.
     for (axis, amount) in others {

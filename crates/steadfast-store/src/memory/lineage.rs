@@ -4,10 +4,10 @@
 use rusqlite::params;
 
 use super::{COLUMNS, Db, StoreError, read, understood};
+use crate::ParentLink;
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
 use steadfast_model::memory::{GoalSummary, MemoryEvent, SessionMemory, Task};
-use crate::ParentLink;
 
 const GENERATIONS: usize = 8;
 

@@ -6,7 +6,7 @@ use steadfast_model::goal::budget::Budget;
 use steadfast_model::limit::{AmountError, Axis, Limits};
 
 /// Limits of a goal.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct GoalLimitArgs {
     /// Budget profile (quick, standard, deep, overnight, auto) or tokens (500k, 10M, 1B)
     #[arg(long, value_name = "BUDGET", allow_hyphen_values = true)]

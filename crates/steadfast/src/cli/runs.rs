@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::limits::RunLimitArgs;
+
 macro_rules! permissions_help {
     () => {
         "

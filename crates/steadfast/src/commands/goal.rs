@@ -12,21 +12,17 @@ use std::time::Duration;
 use crate::verification;
 use serde_json::json;
 use steadfast_app::action;
-use steadfast_app::action::Place;
+use steadfast_app::action::{Claim, Place};
 use steadfast_app::native;
 use steadfast_app::overview;
 use steadfast_app::session;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal;
-use steadfast_model::goal::budget;
-use steadfast_model::goal::budget::BudgetError;
 use steadfast_model::goal::change;
-use steadfast_model::goal::change::{CompletedBy, Extension};
-use steadfast_model::goal::limit::SharedSpend;
 use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::host::Host;
-use steadfast_model::prompt;
+use steadfast_model::limit::{Limits, SharedSpend};
 use steadfast_model::text;
 use steadfast_store::spend;
 use steadfast_store::{Origin, Store, StoreError};
@@ -168,14 +164,20 @@ impl<'a> SessionGoal<'a> {
         if origin.actor != Actor::User {
             action::refuse_agent(&mut self.store, id, "complete", origin, now)?;
         }
-        let goal = action::complete(&mut self.store, id, CompletedBy::User, origin, now)?;
+        let goal = action::complete(&mut self.store, id, &Claim::User, origin, now)?;
         self.output(goal, "goal completed by you")
     }
 
     fn extend(mut self, arguments: &ExtendArgs) -> Result<GoalOutput, CliError> {
         let (origin, now) = (self.context.origin, self.context.now);
-        let goal = action::extend(&mut self.store, &self.place.session_id, extension(arguments)?, origin, now)?;
-        let message = format!("goal extended: {} (limits: {})", goal.state(), prompt::limits(&goal));
+        let goal = action::extend(
+            &mut self.store,
+            &self.place.session_id,
+            extension(&arguments, self.context.now)?,
+            origin,
+            now,
+        )?;
+        let message = format!("goal extended: {} (limits: {})", goal.state(), goal.limits.describe());
         self.output(goal, &message)
     }
 
@@ -199,7 +201,7 @@ impl<'a> SessionGoal<'a> {
             return Err(CliError::new(code::WRONG_STATE, "this goal has no verification commands", hint));
         }
         let config = &self.context.paths.config.goal;
-        let runs = verify::verify_goal(&mut self.store, &goal, config, self.context.origin)?;
+        let (_, runs) = verification::verify_goal(&mut self.store, &goal, config, self.context.origin)?;
         let seconds = |ms: i64| Duration::from_millis(ms.unsigned_abs()).as_secs_f64();
         let lines: Vec<String> =
             runs.iter().map(|run| format!("passed in {:.1}s: {}", seconds(run.duration_ms), run.command)).collect();
@@ -230,7 +232,7 @@ impl<'a> SessionGoal<'a> {
 fn refuse_above_shared_cap(context: &CommandContext<'_>, store: &Store, session_id: &str) -> Result<(), CliError> {
     let stopped =
         store.read().goal(session_id)?.is_some_and(|goal| goal.paused_reason == Some(goal::PausedReason::CostCap));
-    let limits = &context.paths.config.limits;
+    let limits = &context.paths.config.limits.0;
     if stopped && spend::shared(store.read(), limits, context.now)? == SharedSpend::Reached {
         let hint = "wait for the next day or week, or raise [limits] in config.toml";
         return Err(CliError::new(code::LIMIT, "the cap over all goals is reached", hint));
@@ -279,23 +281,12 @@ fn refuse_foreign_session(context: &CommandContext<'_>, place: &Place) -> Result
     }
 }
 
-fn extension(arguments: &ExtendArgs) -> Result<Extension, CliError> {
-    let add = Extension {
-        turns: arguments.add_turns.as_deref().map(count).transpose()?,
-        seconds: arguments.add_hours.as_deref().map(budget::parse_hours).transpose()?,
-        tokens: arguments.add_tokens.as_deref().map(budget::parse_tokens).transpose()?,
-        usd_micros: arguments.add_usd.as_deref().map(budget::parse_usd).transpose()?,
-    };
-    if add == Extension::default() {
+/// The amounts that `extend` adds.
+fn extension(arguments: &ExtendArgs, now: Millis) -> Result<Limits, CliError> {
+    let add = arguments.amounts(now)?;
+    if add.is_empty() {
         let hint = "use --add-turns N, --add-hours H, --add-tokens N or --add-usd X, or several of them";
         return Err(CliError::new(code::USAGE, "no limit to extend", hint));
     }
     Ok(add)
-}
-
-/// Parses a positive whole number below the value that means "unlimited".
-fn count(text: &str) -> Result<i64, BudgetError> {
-    let limit = goal::UNLIMITED_CONTINUATIONS;
-    let number = text.parse::<i64>().ok().filter(|number| (1..limit).contains(number));
-    number.ok_or_else(|| BudgetError::NotPositive(text.to_owned()))
 }

@@ -1,11 +1,14 @@
-//! `steadfast loop`: start loops and manage loop types. Commands on an existing loop are in `runs.rs`.
+//! `steadfast loop`: starts loops, lists, creates and checks loop types. Verbs about
+//! existing loops are in `runs.rs`.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use steadfast_engine::plan::{
+    Fault, Level, ListedDefinition, Origin, PlanError, Planned, plan_loop, scaffold, validate_loop,
+};
 use steadfast_model::run::RunKind;
 use steadfast_model::text;
-use steadfast_engine::plan::{Fault, Level, ListedDefinition, Origin, PlanError, plan_loop, scaffold, validate_loop};
 
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};
@@ -101,8 +104,8 @@ pub(super) fn validated(faults: &[Fault], what: &str) -> CommandOutput {
     CommandOutput { text, json, code: if errors == 0 { 0 } else { code::USAGE } }
 }
 
-pub(super) fn listed(types: &[Listed], what: &str) -> CommandOutput {
-    let origin = |listed: &Listed| match listed.origin {
+pub(super) fn listed(types: &[ListedDefinition], what: &str) -> CommandOutput {
+    let origin = |listed: &ListedDefinition| match listed.origin {
         Origin::Path | Origin::Project => "project",
         Origin::User => "user",
         Origin::BuiltIn => "built in",

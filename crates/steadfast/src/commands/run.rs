@@ -5,14 +5,15 @@ use std::path::Path;
 
 use steadfast_app::action;
 use steadfast_app::action::Place;
+use steadfast_engine::goal_link;
+use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
 use steadfast_model::goal;
 use steadfast_model::goal::NewGoal;
+use steadfast_model::limit::Axis;
 use steadfast_model::prompt;
 use steadfast_model::run::name;
 use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, RunPurpose, StagePlan};
 use steadfast_store::Origin;
-use steadfast_engine::goal_link;
-use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
 
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::RunArgs;
@@ -28,14 +29,13 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<CommandOutpu
     runs::check_commands(&arguments.verify)?;
     let actor = super::caller();
     super::goal::refuse_agents_checks(actor, &arguments.verify, "the user can start it in their own terminal")?;
-    let overrides = Overrides { max: arguments.max, ..runs::agent_overrides(&arguments.agent)? };
-    let mut budget = runs::budget_of(&arguments.limits, &objective)?;
-    let overrides = runs::within(overrides, &budget);
+    let mut budget = arguments.limits.budget(&objective, context.now)?;
+    let overrides = Overrides { max: arguments.max, limits: budget.limits, ..runs::agent_overrides(&arguments.agent)? };
     let run_id = uuid::Uuid::new_v4().to_string();
     let plan = plan(&run_id, &arguments.verify, &overrides)?;
-    budget.turns = plan.stages.first().map(|stage| i64::from(stage.runs));
+    budget.limits.set(Axis::Turns, plan.stages.first().map(|stage| i64::from(stage.runs)));
     let host =
-        plan.stages.first().map_or(steadfast_model::host::Host::Claude, |stage| pursuit::host_of(&stage.agent.kind));
+        plan.stages.first().map_or(steadfast_model::host::Host::Claude, |stage| goal_link::host_of(&stage.agent.kind));
     let place =
         Place { session_id: name::of_goal(&run_id), host, project_dir: Some(context.project_dir()), transcript: None };
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
@@ -58,6 +58,10 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         [] => Rule::Promise(PROMISE.to_owned()),
         commands => Rule::Verify(commands.to_vec()),
     };
+    // The turns of a profile limit the iterations of the only stage.
+    let mut limits = overrides.limits;
+    let turns = limits.get(Axis::Turns).and_then(|turns| u32::try_from(turns).ok());
+    limits.set(Axis::Turns, None);
     let stage = StagePlan {
         prompt: prompt::headless_goal(verify, PROMISE)?,
         agent: AgentPlan {
@@ -68,7 +72,7 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         // The user's checks decide if there are any.
         stop_is_promise: verify.is_empty(),
         timeout_ms: overrides.timeout_ms.unwrap_or(StagePlan::TIMEOUT_MS),
-        ..StagePlan::new(Plan::GOAL_TITLE, completion, overrides.max.or(overrides.turns).unwrap_or(LOOP_RUNS))
+        ..StagePlan::new(Plan::GOAL_TITLE, completion, overrides.max.or(turns).unwrap_or(LOOP_RUNS))
     };
     Ok(Plan {
         name: name::of_goal(run_id),
@@ -76,12 +80,7 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         title: Plan::GOAL_TITLE.to_owned(),
         pipeline_file: None,
         stages: vec![stage],
-        limits: RunLimits {
-            tokens: overrides.tokens,
-            cost_micros: overrides.cost_micros,
-            wall_ms: overrides.wall_ms,
-            ..RunLimits::default()
-        },
+        limits: RunLimits { limits, ..RunLimits::default() },
         purpose: RunPurpose::Goal,
     })
 }

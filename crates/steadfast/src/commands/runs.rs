@@ -32,7 +32,7 @@ use crate::cli::RunVerb;
 use crate::error::CliError;
 use crate::output::CommandOutput;
 
-pub(super) use limits::{agent_overrides, budget_of, check_commands, run_overrides, within};
+pub(super) use limits::{agent_overrides, check_commands, run_overrides};
 pub(super) use starting::{How, NewRun, inputs_text, start};
 pub(super) use trust::require_trust;
 pub(super) use view::{faults_json, format_faults};

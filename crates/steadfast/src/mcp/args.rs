@@ -10,6 +10,7 @@ use steadfast_model::goal;
 use steadfast_model::goal::budget;
 use steadfast_model::goal::budget::{Budget, BudgetProfile, BudgetSource};
 use steadfast_model::goal::{NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
+use steadfast_model::limit::{AmountError, Axis, Limits};
 use steadfast_model::text;
 
 use super::store_handle::ToolError;
@@ -219,7 +220,7 @@ impl CreateGoal {
                 return Err(wrong("`token_budget` and `budget_profile` exclude each other"));
             }
             (Some(tokens), None) => Budget {
-                tokens: Some(between("token_budget", tokens, i64::MAX)?),
+                limits: Limits::default().with(Axis::Tokens, between("token_budget", tokens, i64::MAX)?),
                 source: BudgetSource::Tokens,
                 ..Budget::default()
             },
@@ -227,15 +228,17 @@ impl CreateGoal {
             (None, None) => Budget::default(),
         };
         if let Some(turns) = self.max_turns {
-            budget.turns = Some(between("max_turns", turns, UNLIMITED_CONTINUATIONS - 1)?);
+            let turns = between("max_turns", turns, UNLIMITED_CONTINUATIONS - 1)?;
+            budget.limits.set(Axis::Turns, Some(turns));
         }
         if let Some(hours) = self.max_hours {
             #[expect(clippy::cast_precision_loss, reason = "ten years in hours")]
             let most = (UNLIMITED_SECONDS / 3_600 - 1) as f64;
-            budget.seconds = Some(scaled("max_hours", hours, 3_600.0, most)?);
+            let seconds = scaled("max_hours", hours, 3_600.0, most)?;
+            budget.limits.set(Axis::Hours, Some(seconds.saturating_mul(1_000)));
         }
         if let Some(dollars) = self.max_usd {
-            budget.usd_micros = Some(scaled("max_usd", dollars, 1_000_000.0, USD_MAX)?);
+            budget.limits.set(Axis::Usd, Some(scaled("max_usd", dollars, 1_000_000.0, USD_MAX)?));
         }
         Ok(NewGoal {
             objective,
@@ -315,9 +318,9 @@ impl WaitGoal {
     pub(super) fn wake_at(&self, now: Millis) -> Result<Millis, ToolError> {
         match (self.seconds, self.until.as_deref()) {
             (Some(seconds), None) => Ok(now + between("seconds", seconds, WAIT_MAX)? * 1_000),
-            (None, Some(until)) => match budget::parse_deadline(until, now) {
+            (None, Some(until)) => match Axis::Deadline.parse(until, now) {
                 Ok(at) => Ok(at),
-                Err(budget::BudgetError::DeadlinePassed(_)) => {
+                Err(AmountError::DeadlinePassed(_)) => {
                     Err(wrong(format!("`until`: {} has passed", text::headline(until, 60))))
                 }
                 Err(_) => Err(wrong(format!("`until`: `{}` is not a time", text::headline(until, 60)))),

@@ -5,10 +5,10 @@ use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use steadfast_model::memory::{Category, MemoryEvent};
 use steadfast_app::overview::session::{category_names, remembered_view};
-use steadfast_store::{Hit, Scope};
+use steadfast_model::memory::{Category, MemoryEvent};
 use steadfast_model::text;
+use steadfast_store::{Hit, Scope};
 
 use super::args::{self, at_most, between, wrong};
 use super::caller::{self, CallMeta};
@@ -72,7 +72,7 @@ pub(super) fn recall(handle: &StoreHandle, arguments: &JsonObject, call: &CallMe
         Ok(Some(store.read().search(query, scope, category, limit)?))
     })?;
     let result = |hit: Hit| {
-        let text = text::cut(&text::printable(&hit.event.text), TOLD_MOST);
+        let text = text::cut(&text::printable(&hit.event.text), TEXT_MAX);
         remembered_view(&MemoryEvent { text, ..hit.event })
     };
     let results: Vec<Value> = hits.unwrap_or_default().into_iter().map(result).collect();

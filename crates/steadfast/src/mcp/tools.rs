@@ -8,14 +8,14 @@ use rmcp::handler::server::common::{schema_for_empty_input, schema_for_input};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
-use steadfast_app::action;
+use steadfast_app::action::{self, Claim};
 use steadfast_app::action::{ActionError, Place};
 use steadfast_app::overview;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::change;
-use steadfast_model::goal::change::CompletedBy;
+use steadfast_model::goal::proof::CompletedBy;
 use steadfast_store::{Store, StoreError};
 use steadfast_system::env_vars;
 use steadfast_system::process;
@@ -197,20 +197,23 @@ fn update_goal(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) ->
 
 fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCaller) -> ToolResult {
     let goal = handle.store(|store| own_goal(store, caller, arguments.goal_id.as_deref()))?;
-    if !goal.verify.is_empty() {
+    let verified = if goal.verify.is_empty() {
+        None
+    } else {
         // Refuse a goal that cannot be completed before the commands run, which may take minutes.
-        change::complete(&goal, CompletedBy::Verification, caller.now)?;
+        change::may_complete(&goal, CompletedBy::Verification)?;
         // Use a separate connection, so that other calls are not blocked meanwhile.
         let mut store = Store::open_existing(&handle.paths.store)?;
-        verify::verify_goal(&mut store, &goal, &handle.paths.config.goal, caller.origin)?;
-    }
-    let by = match arguments.judge() {
-        args::Judge::SelfUpdate => CompletedBy::SelfUpdate,
-        args::Judge::Evaluator => CompletedBy::Evaluator,
+        Some(verification::verify_goal(&mut store, &goal, &handle.paths.config.goal, caller.origin)?.0)
+    };
+    let claim = match (arguments.judge(), verified) {
+        (args::Judge::Evaluator, verified) => Claim::Evaluator { verified },
+        (args::Judge::SelfUpdate, Some(proof)) => Claim::Verified(proof),
+        (args::Judge::SelfUpdate, None) => Claim::Worker,
     };
     handle.store(|store| {
         let now = clock::now();
-        let goal = action::complete(store, &caller.session_id, by, caller.origin, now)?;
+        let goal = action::complete(store, &caller.session_id, &claim, caller.origin, now)?;
         view(store, &goal, now)
     })
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_model::run::AttemptId;
 use steadfast_engine::attempt::{Attempt, AttemptExit, AttemptSpec, AttemptState};
+use steadfast_model::run::AttemptId;
 use tempfile::TempDir;
 
 const LONG: Duration = Duration::from_mins(2);

@@ -7,15 +7,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_model::clock;
-use steadfast_system::config::Config;
-use steadfast_model::run::machine;
-use steadfast_model::run::{AgentKind, AgentPlan, AttemptId, Plan, Record, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, Stopping};
-use steadfast_store::Store;
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::dispatcher::{self, DriveError, Engine};
 use steadfast_engine::lock::RunLock;
 use steadfast_engine::observer::{Observer, PromptValues, SavedStep};
+use steadfast_model::clock;
+use steadfast_model::run::machine;
+use steadfast_model::run::{
+    AgentKind, AgentPlan, AttemptId, Plan, Record, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan,
+    Stopping,
+};
+use steadfast_store::Store;
+use steadfast_system::config::Config;
 use tempfile::TempDir;
 
 use crate::attempts::{eventually, is_alive};

@@ -10,9 +10,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_model::clock;
-use steadfast_system::config::{AgentConfig, AgentsConfig, Config};
-use steadfast_model::run::{AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, machine};
+use steadfast_model::run::{
+    AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, machine,
+};
 use steadfast_store::{IterationRow, Store};
+use steadfast_system::config::{AgentConfig, AgentsConfig, Config};
 use steadfast_system::config::{AgentConfig, AgentsConfig, Config};
 
 const RUN: &str = "real-run";

@@ -8,8 +8,8 @@ use super::{Change, Refusal, Span};
 use crate::clock::Millis;
 use crate::goal::budget::BudgetSource;
 use crate::goal::event::{Event, EventKind};
-use crate::limit::{Axis, Limits, Standing};
 use crate::goal::{Goal, GoalStatus, PausedReason, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
+use crate::limit::{Axis, Limits, Standing};
 
 /// Raises limits by the amounts of `add`. Resumes the goal when the limit that stopped it is no longer reached; an
 /// extension too small for that is refused, since the goal would only stop again.
@@ -74,7 +74,9 @@ fn raise(goal: &mut Goal, axis: Axis, amount: i64, now: Millis) {
 fn stopped_by(goal: &Goal, now: Millis) -> Vec<Axis> {
     match (goal.status, goal.paused_reason) {
         (GoalStatus::BudgetLimited, _) => spent_budgets(goal, now),
-        (GoalStatus::Paused, Some(reason)) => Axis::iter().filter(|axis| axis.paused_reason() == Some(reason)).collect(),
+        (GoalStatus::Paused, Some(reason)) => {
+            Axis::iter().filter(|axis| axis.paused_reason() == Some(reason)).collect()
+        }
         _ => goal.wind_down.into_iter().collect(),
     }
 }

@@ -224,7 +224,10 @@ fn completion_records_who_confirmed_it_and_the_previous_status() {
 fn an_edit_keeps_everything_but_the_text() {
     let before = goal_in(GoalStatus::Active, None);
     let change = edit(&before, "Other".into(), NOW).unwrap();
-    assert_eq!(change.events, [Event::new(EventKind::GoalObjectiveUpdated, json!({"previous_objective": before.objective}))]);
+    assert_eq!(
+        change.events,
+        [Event::new(EventKind::GoalObjectiveUpdated, json!({"previous_objective": before.objective}))]
+    );
     let expected = Goal { objective: "Other".into(), updated_at_ms: NOW, ..before };
     assert_eq!(change.goal, expected);
 }

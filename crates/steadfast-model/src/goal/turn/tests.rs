@@ -59,7 +59,8 @@ fn an_active_goal_continues_and_the_turn_is_counted() {
     let before = limited(Axis::Turns, 5);
     let (change, decision) = at_stop(&before, &work(), RULES, NOW);
     let change = change.unwrap();
-    let mut event = Event::new(EventKind::ContinuationInjected, json!({"message": "m", "last_accounted_byte_offset": 0}));
+    let mut event =
+        Event::new(EventKind::ContinuationInjected, json!({"message": "m", "last_accounted_byte_offset": 0}));
     event.decision = Some("block");
     assert_eq!((decision, change.events), (Decision::Continue, vec![event]));
     let expected = Goal {
@@ -129,11 +130,7 @@ fn events_record_the_limit_and_the_amount_used() {
 #[test]
 fn a_budget_ends_in_budget_limited_even_when_the_last_turn_cost_nothing() {
     for limit in [Axis::Tokens, Axis::Usd] {
-        let over = Goal {
-            tokens_used: 100,
-            cost_micros: 100,
-            ..limited(limit, 100)
-        };
+        let over = Goal { tokens_used: 100, cost_micros: 100, ..limited(limit, 100) };
         let (winding, first) = stop(&over, &work());
         assert_eq!(first, Decision::WindDown(limit));
         let (stopped, second) = stop(&winding, &work());
@@ -250,11 +247,9 @@ fn the_caps_over_all_goals_give_one_wind_down_turn_and_then_pause() {
 fn uncertain_accounting_pauses_only_a_goal_that_it_could_overspend() {
     let caps = Limits::default().with(Axis::Turns, 9).with(Axis::Hours, HOUR * SECOND);
     let with = |limits| Goal { accounting_uncertain: true, ..goal_with(limits) };
-    for (goal, pauses) in [
-        (with(caps), false),
-        (with(caps.with(Axis::Tokens, 1_000)), true),
-        (with(caps.with(Axis::Usd, 1_000)), true),
-    ] {
+    for (goal, pauses) in
+        [(with(caps), false), (with(caps.with(Axis::Tokens, 1_000)), true), (with(caps.with(Axis::Usd, 1_000)), true)]
+    {
         let (after, decision) = stop(&goal, &work());
         if pauses {
             assert_eq!(decision, Decision::AccountingUncertain);

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use steadfast_engine::process::LimitedCommand;
 use steadfast_hosts::codex;
 use steadfast_hosts::install;
 use steadfast_hosts::install::{CodexHooks, HookTrust};
-use steadfast_engine::process::LimitedCommand;
 
 use super::{DoctorCheck, fail, ok, warn};
 use crate::programs;

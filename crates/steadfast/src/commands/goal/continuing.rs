@@ -4,14 +4,7 @@
 use std::path::PathBuf;
 
 use steadfast_app::action;
-use steadfast_model::clock;
-use steadfast_model::goal::{Actor, Goal, GoalStatus};
-use steadfast_model::host::Host;
-use steadfast_hosts::install;
-use steadfast_hosts::install::HookTrust;
 use steadfast_app::overview;
-use steadfast_model::prompt;
-use steadfast_store::Store;
 use steadfast_engine::codex;
 use steadfast_hosts::install;
 use steadfast_hosts::install::HookTrust;

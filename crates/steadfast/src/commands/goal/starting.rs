@@ -1,19 +1,15 @@
 //! `goal start` and `goal adopt --native`, which create goals.
 
 use steadfast_app::action;
-use steadfast_model::clock::Millis;
-use steadfast_model::goal::budget;
-use steadfast_model::goal::budget::{Budget, BudgetError};
-use steadfast_model::goal;
-use steadfast_model::goal::{Actor, NewGoal};
 use steadfast_app::native;
 use steadfast_app::overview;
-use steadfast_model::prompt;
 use steadfast_app::session;
-use steadfast_store::Store;
+use steadfast_model::goal;
+use steadfast_model::goal::{Actor, NewGoal};
 use steadfast_model::text;
+use steadfast_store::Store;
 
-use super::{CommandContext, GoalOutput, SessionGoal, count, find_place, refuse_foreign_session};
+use super::{CommandContext, GoalOutput, SessionGoal, find_place, refuse_foreign_session};
 use crate::cli::StartArgs;
 use crate::commands::runs::check_commands;
 use crate::error::{CliError, code};
@@ -24,7 +20,7 @@ pub(super) fn start(
     arguments: StartArgs,
 ) -> Result<GoalOutput, CliError> {
     let objective = goal::objective(&text_of(&arguments.objective))?;
-    let budget = start_budget(&arguments, &objective, context.now)?;
+    let budget = arguments.limits.budget(&objective, context.now)?;
     check_commands(&arguments.verify)?;
     let hint = "ask the user to type /goal-start \"OBJECTIVE\" --verify CMD";
     refuse_agents_checks(context.origin.actor, &arguments.verify, hint)?;
@@ -45,7 +41,7 @@ pub(super) fn start(
     let text = format!(
         "◎ Goal started: {}\nlimits: {}\nnext: {}",
         text::headline(&goal.objective, 80),
-        prompt::limits(&goal),
+        goal.limits.describe(),
         view.next
     );
     Ok(GoalOutput::new(&view, goal, text))
@@ -57,26 +53,6 @@ pub(in crate::commands) fn refuse_agents_checks(actor: Actor, verify: &[String],
         return Err(CliError::new(code::WRONG_STATE, "an agent may not choose verification commands", hint));
     }
     Ok(())
-}
-
-fn start_budget(arguments: &StartArgs, objective: &str, now: Millis) -> Result<Budget, BudgetError> {
-    let mut budget = match &arguments.budget {
-        Some(text) => Budget::parse(text, objective)?,
-        None => Budget::default(),
-    };
-    if let Some(text) = &arguments.usd {
-        budget.usd_micros = Some(budget::parse_usd(text)?);
-    }
-    if let Some(text) = &arguments.max_turns {
-        budget.turns = Some(count(text)?);
-    }
-    if let Some(text) = &arguments.max_hours {
-        budget.seconds = Some(budget::parse_hours(text)?);
-    }
-    if let Some(text) = &arguments.deadline {
-        budget.deadline_ms = Some(budget::parse_deadline(text, now)?);
-    }
-    Ok(budget)
 }
 
 /// Starts a goal with the objective of the agent's own goal feature.

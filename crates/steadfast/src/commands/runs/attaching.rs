@@ -8,7 +8,7 @@ use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
 use super::{RunContext, driving, view};
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput, Reader};
+use crate::output::{self, CommandOutput, StdoutReader};
 
 /// Lines of the current iteration that are printed first.
 const LINES_BEFORE: usize = 20;
@@ -40,7 +40,7 @@ pub(super) fn attach(context: &RunContext, name: &str) -> Result<CommandOutput, 
         if !lines.is_empty() {
             progress.clear();
         }
-        if output::lines(lines.iter().map(String::as_str))? == Reader::IsGone {
+        if output::lines(lines.iter().map(String::as_str))? == StdoutReader::Closed {
             return Ok(CommandOutput::default());
         }
         progress.show(&now.plan, &now.run);

@@ -5,17 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
-use steadfast_system::process;
-use steadfast_model::run::{Phase, RunKind, RunStatus};
-use steadfast_store::{RunFilter, RunLine, RunRow, Store};
+use steadfast_app::overview::runs::is_starting;
 use steadfast_engine::attempt::{Attempt, AttemptState};
 use steadfast_engine::checks;
-use steadfast_engine::dispatcher;
 use steadfast_engine::files::{self, RegistryEntry, Tidy};
-use steadfast_engine::process;
-use steadfast_engine::processes;
+use steadfast_engine::lock::RunLock;
+use steadfast_engine::process::LimitedCommand;
 use steadfast_engine::publish::Publisher;
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_engine::worktree;
@@ -23,9 +18,10 @@ use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::run::{Phase, RunKind, RunStatus};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
+use steadfast_system::process;
 
-use super::finding::{called, is_starting};
-use super::{Here, logs};
+use super::finding::called;
+use super::{RunContext, logs};
 use crate::cli::RunCleanupArgs;
 use crate::error::CliError;
 use crate::output::{self, CommandOutput};
@@ -74,7 +70,7 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Resul
             cleanup.zombies.push(key);
         }
     }
-    Ok(cleanup.report(&tidied.settled, &tidied.pruned))
+    Ok(cleanup.report(&tidied.pruned))
 }
 
 impl Cleanup<'_> {
@@ -101,12 +97,13 @@ impl Cleanup<'_> {
     /// Removes what a finished run no longer needs: worktrees without unsaved work, and outputs once they are old.
     fn remove_leftovers(&mut self, store: &Store, line: &RunLine) -> Result<(), CliError> {
         let (home, dry_run) = (&self.context.paths.home, self.arguments.dry_run);
-        let directory = run_directory(home, &line.run_id);
+        let folder = RunFolder::at(home, &line.run_id);
+        let directory = folder.path();
         if !directory.is_dir() {
             return Ok(());
         }
         // While this lock is held, no engine can resume the run.
-        let Some(_lock) = dispatcher::hold(home, &line.run_id)? else { return Ok(()) };
+        let Some(_lock) = RunLock::try_take(home, &line.run_id)? else { return Ok(()) };
         // It may have been resumed before the lock was taken.
         if store.read().run(&line.run_id)?.is_none_or(|row| row.updated_at_ms != line.updated_at_ms) {
             return Ok(());
@@ -121,7 +118,7 @@ impl Cleanup<'_> {
             if !dry_run {
                 outputs.iter().try_for_each(fs_err::remove_dir_all)?;
             }
-            self.removed.push(directory);
+            self.removed.push(directory.to_owned());
         }
         Ok(())
     }
@@ -130,7 +127,7 @@ impl Cleanup<'_> {
     fn clean_orphan(&mut self, store: &mut Store, line: &RunLine) -> Result<(), CliError> {
         let paths = &self.context.paths;
         // While this lock is held, no engine can start with this run.
-        let Some(_lock) = dispatcher::hold(&paths.home, &line.run_id)? else { return Ok(()) };
+        let Some(_lock) = RunLock::try_take(&paths.home, &line.run_id)? else { return Ok(()) };
         // The run may have changed before the lock was taken.
         let Some(row) = store.read().run(&line.run_id)? else { return Ok(()) };
         if row.run.status != line.status || is_starting(row.run.status, row.engine, row.updated_at_ms, clock::now()) {
@@ -140,8 +137,8 @@ impl Cleanup<'_> {
         if line.status == RunStatus::Running {
             self.zombies.push(files::registry_key(line.kind, &line.name));
             if !self.arguments.dry_run {
-                let row = store.write(|db| db.mark_orphan(&row, ENGINE_GONE, clock::now()))?;
-                Publisher::open(&paths.home, &paths.store, &row, &mut ())?.show(&row)?;
+                let row = store.write(|db| db.mark_orphan(&row, clock::now()))?;
+                Publisher::open(&paths.home, &paths.store, &row)?.show(&row)?;
             }
         }
         Ok(())
@@ -150,11 +147,12 @@ impl Cleanup<'_> {
     /// Stops the agents and checks of a run without an engine.
     fn stop_processes(&mut self, row: &RunRow) -> Result<(), CliError> {
         let grace = Duration::from_millis(self.context.paths.config.runs.grace_ms);
-        for flight in &row.run.flights {
+        for flight in &row.run.active {
             let attempt = Attempt::at(&self.context.paths.home, &row.run_id, flight.id);
             let is_agent = flight.phase == Phase::Running;
             let is_running = if is_agent {
-                attempt.directory().is_dir() && matches!(attempt.look()?, Sighting::Kept | Sighting::Orphaned { .. })
+                attempt.directory().is_dir()
+                    && matches!(attempt.inspect()?, AttemptState::Supervised | AttemptState::Orphaned { .. })
             } else {
                 checks::are_under_way(&attempt)?
             };
@@ -176,18 +174,16 @@ impl Cleanup<'_> {
         Ok(())
     }
 
-    fn report(&self, settled: &[(String, String)], pruned: &[String]) -> CommandOutput {
+    fn report(&self, pruned: &[String]) -> CommandOutput {
         let dry_run = self.arguments.dry_run;
         let would = if dry_run { "would be " } else { "" };
         let zombies = self.zombies.iter().map(|key| format!("{key}: {would}marked unknown_termination (not running)"));
-        let settled_lines =
-            settled.iter().map(|(key, status)| format!("{key}: {would}marked {status} (from its state)"));
         let stopped = self.stopped.iter().map(|what| format!("{what}: orphaned process {would}stopped"));
         let pruned_lines = pruned.iter().map(|key| format!("{key}: {would}removed from the registry (old)"));
         let removed = self.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display()));
         let worktrees = self.worktrees.iter();
         let worktrees = worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display()));
-        let lines = zombies.chain(settled_lines).chain(stopped).chain(pruned_lines).chain(removed).chain(worktrees);
+        let lines = zombies.chain(stopped).chain(pruned_lines).chain(removed).chain(worktrees);
         let mut lines: Vec<String> = lines.collect();
         if lines.is_empty() {
             lines.push("nothing to clean up".into());
@@ -197,7 +193,7 @@ impl Cleanup<'_> {
         }
         let json = json!({
             "dry_run": dry_run, "zombies": self.zombies, "stopped": self.stopped, "pruned": pruned,
-            "settled": settled.iter().map(|(key, _)| key).collect::<Vec<_>>(), "removed": self.removed,
+            "removed": self.removed,
             "worktrees": self.worktrees,
         });
         CommandOutput { text: lines.join("\n"), json, code: 0 }
@@ -227,21 +223,7 @@ fn is_alive(context: &RunContext, store: Option<&Store>, entry: &RegistryEntry) 
     }
     let session = format!("={}", entry.key);
     let tmux = LimitedCommand::new("tmux", Path::new("/"), TMUX_LIMIT).args(["has-session", "-t", &session]);
-    let found = tmux.run();
-    found.is_ok_and(|outcome| outcome.exit_code == Some(0))
-}
-
-/// How the run of an entry ended that an older tool left at `running`: from the store if it was imported, otherwise from
-/// its state file.
-fn ending(context: &RunContext, store: Option<&Store>, entry: &RegistryEntry, imported: &[Imported]) -> Option<Ending> {
-    let (project, kind) = (context.project_dir(), context.kind);
-    let name = name_of(context, entry).filter(|_| entry.run_id.is_none())?;
-    let stored = store.and_then(|store| store.read().newest_run(&project, kind, name).ok().flatten());
-    let stored = stored.map(|row| (row.run.status, row.run.completed_at_ms));
-    let read = || imported.iter().find(|run| run.kind == kind && run.name == name);
-    let (status, completed_at_ms) = stored.or_else(|| read().map(|run| (run.status, run.completed_at_ms)))?;
-    let is_known = matches!(status, RunStatus::Completed | RunStatus::Failed | RunStatus::Killed);
-    is_known.then_some(Ending { status, completed_at_ms })
+    tmux.run().is_ok_and(|outcome| outcome.exit_code == Some(0))
 }
 
 fn name_of<'a>(context: &RunContext, entry: &'a RegistryEntry) -> Option<&'a str> {

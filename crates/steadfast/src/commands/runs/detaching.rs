@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use steadfast_system::paths::create_private_dir;
-use steadfast_model::run::{RunKind, RunStatus};
-use steadfast_store::{RunRow, Store};
-use steadfast_model::text;
 use steadfast_engine::process::{Captured, LimitedCommand};
 use steadfast_engine::run_folder::RunFolder;
+use steadfast_model::run::{RunKind, RunStatus};
+use steadfast_model::text;
+use steadfast_store::{RunRow, Store};
+use steadfast_system::paths::create_private_dir;
 
 use super::finding::{called, stored};
 use super::{RunContext, driving, view};
@@ -24,9 +24,9 @@ const TMUX_LIMIT: Duration = Duration::from_secs(10);
 
 /// Starts the engine in the background and returns once it has locked the run.
 pub(super) fn detach(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
-    let directory = run_directory(&context.paths.home, &row.run_id);
-    create_private_dir(&directory)?;
-    let log_path = directory.join("engine.log");
+    let folder = RunFolder::at(&context.paths.home, &row.run_id);
+    create_private_dir(folder.path())?;
+    let log_path = folder.engine_log();
     let log = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?.into_parts().0;
     let child = Command::new(std::env::current_exe()?)
         .args(engine_arguments(context, row)?)
@@ -103,9 +103,9 @@ fn tmux_session(kind: RunKind, name: &str) -> String {
     format!("{kind}-{}", name.replace('.', "_"))
 }
 
-fn tmux(arguments: &[&str], directory: &Path) -> Result<process::Captured, CliError> {
-    let argv: Vec<&str> = ["tmux"].into_iter().chain(arguments.iter().copied()).collect();
-    process::capture(&argv, directory, TMUX_LIMIT, 64 * 1024).map_err(|_| {
+fn tmux(arguments: &[&str], directory: &Path) -> Result<Captured, CliError> {
+    let tmux = LimitedCommand::new("tmux", directory, TMUX_LIMIT).args(arguments.iter().copied());
+    tmux.capture(64 * 1024).map_err(|_| {
         let hint = "install tmux, or use --detach, which does not need it";
         CliError::new(code::ENVIRONMENT, "cannot run tmux", hint)
     })
@@ -137,6 +137,6 @@ pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> Result<CommandOutpu
         let hint = format!("`steadfast {} resume {} --detach` starts it without tmux", row.plan.kind, row.plan.name);
         return Err(CliError::new(code::ENVIRONMENT, format!("tmux did not start the engine: {said}"), hint));
     }
-    wait_for_engine(context, row, None, &run_directory(&context.paths.home, &row.run_id).join("engine.log"))?;
+    wait_for_engine(context, row, None, &RunFolder::at(&context.paths.home, &row.run_id).engine_log())?;
     started(context, row, &format!("in the tmux session {session}"))
 }

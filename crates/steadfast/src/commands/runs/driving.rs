@@ -3,22 +3,21 @@
 use std::path::Path;
 use std::time::Duration;
 
-use steadfast_system::paths::Paths;
-use steadfast_model::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS, MAX_ITERATIONS, NO_PROGRESS};
-use steadfast_model::run::{Run, RunKind, RunStatus};
-use steadfast_store::{RunRow, Store};
-use steadfast_model::text;
 use steadfast_engine::dispatcher::{self, DriveError, Engine};
 use steadfast_engine::files::{self, Address, Holder};
 use steadfast_engine::goal_link::{self, GoalLink};
 use steadfast_engine::observer::Observer;
+use steadfast_engine::process;
 use steadfast_engine::publish::Publisher;
-use steadfast_engine::{notify, process};
+use steadfast_model::run::{Run, RunKind, RunReason, RunStatus};
+use steadfast_store::{RunRow, Store};
+use steadfast_system::paths::Paths;
 
 use super::finding::{called, stored};
 use super::progress::Progress;
 use super::{RunContext, fence, view};
 use crate::error::{CliError, code};
+use crate::outbox::{self, Audience};
 use crate::output::{self, CommandOutput};
 
 /// A desktop notification is sent for foreground runs that took longer: the user may have left.
@@ -33,44 +32,16 @@ pub(super) fn engine_of(paths: &Paths) -> Result<Engine, CliError> {
     })
 }
 
-/// The terminal, and the goal of `steadfast run`.
-struct RunObservers {
-    progress: Progress,
-    pursuit: Option<Pursuit>,
-}
-
-impl Watch for RunObservers {
-    fn stepped(&mut self, saved: &Saved<'_>) {
-        if let Some(error) = self.pursuit.as_mut().and_then(|pursuit| pursuit.stepped(saved).err()) {
-            self.progress.line(&format!("cannot update the goal: {error}"));
-        }
-        self.progress.stepped(saved);
-    }
-
-    fn idle(&mut self) {
-        self.progress.draw();
-    }
-
-    fn note(&mut self, message: &str) {
-        self.progress.line(&text::printable(message));
-    }
-
-    fn stop_requested(&mut self) -> Option<Stopping> {
-        self.pursuit.as_mut().and_then(Pursuit::stop_requested)
-    }
-
-    fn objective(&self) -> String {
-        self.pursuit.as_ref().map(Pursuit::objective).unwrap_or_default()
-    }
-}
-
-/// Drives a run to its end in this process.
+/// Drives a run to its end in this process. Each step is saved, then shown by the public files, the goal and the
+/// terminal, in this order.
 pub(super) fn drive(paths: &Paths, row: &RunRow) -> Result<Run, CliError> {
-    let pursuit = Pursuit::of_run(&paths.home, &paths.store, row)?;
-    let mut observers = RunObservers { progress: Progress::new(), pursuit };
     let mut store = Store::open_existing(&paths.store)?;
-    let engine = engine_of(paths)?;
-    let mut publisher = Publisher::open(&paths.home, &paths.store, row, &mut observers)?;
+    let mut publisher = Publisher::open(&paths.home, &paths.store, row)?;
+    let mut goal = GoalLink::of_run(&paths.home, &paths.store, row)?;
+    let mut progress = Progress::new();
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut publisher];
+    observers.extend(goal.as_mut().map(|goal| goal as &mut dyn Observer));
+    observers.push(&mut progress);
     // Held until this process ends.
     let _address = hold_name(row)?;
     dispatcher::drive(&mut store, &engine_of(paths)?, &row.run_id, &mut observers).map_err(|error| refused(row, error))
@@ -122,7 +93,7 @@ pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
 /// Drives a run in the foreground and shows how it ended.
 pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
     let run = drive(&context.paths, row)?;
-    notify_end(&context.paths, row, &run, false);
+    notify_end(&context.paths, &run, false);
     if run.status == RunStatus::Killed {
         output::note(&format!("hint: `steadfast {} resume {}` resumes it", row.plan.kind, row.plan.name));
     }
@@ -137,49 +108,38 @@ pub(super) fn ended(context: &RunContext, run_id: &str) -> Result<CommandOutput,
 }
 
 pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<CommandOutput, CliError> {
-    processes::begin_session();
+    process::begin_session();
     let mut store = Store::open_existing(&paths.store)?;
     let row = stored(&store, run_id)?;
     // Checked when the run was started, but not if an agent calls `__engine` itself.
     fence::refuse_agent(&mut store, &row, false)?;
     drop(store);
     let run = drive(paths, &row)?;
-    notify_end(paths, &row, &run, true);
+    notify_end(paths, &run, true);
     Ok(CommandOutput { code: exit_code(&RunRow { run, ..row }), ..CommandOutput::default() })
-}
-
-/// Whether a limit ended a completed run before its rule held.
-pub(super) fn is_limit(reason: Option<&str>) -> bool {
-    const LIMITS: [&str; 5] = [MAX_ITERATIONS, BUDGET_TOKENS, BUDGET_USD, MAX_HOURS, COST_CAP];
-    reason.is_some_and(|reason| LIMITS.contains(&reason))
 }
 
 fn exit_code(row: &RunRow) -> u8 {
     let run = &row.run;
     match run.status {
-        RunStatus::Completed if is_limit(run.reason.as_deref()) => code::LIMIT,
+        RunStatus::Completed if run.is_limited() => code::LIMIT,
         RunStatus::Completed => 0,
         RunStatus::Killed => code::INTERRUPTED,
         // The goal made no progress while its checks failed.
-        RunStatus::Failed if run.reason.as_deref() == Some(NO_PROGRESS) && Pursuit::is_verified_goal(&row.plan) => {
+        RunStatus::Failed
+            if run.end_reason() == Some(RunReason::NoProgress) && goal_link::is_verified_goal(&row.plan) =>
+        {
             code::VERIFICATION
         }
         RunStatus::Failed | RunStatus::UnknownTermination | RunStatus::Running => code::USAGE,
     }
 }
 
-/// Sends a desktop notification if the user is probably not watching. Errors are ignored.
-fn notify_end(paths: &Paths, row: &RunRow, run: &Run, was_detached: bool) {
+/// Delivers the message about the end of a run, on the desktop if the user is probably not watching.
+fn notify_end(paths: &Paths, run: &Run, was_detached: bool) {
     let took = run.completed_at_ms.map_or(0, |ended| ended - run.started_at_ms);
-    let is_wanted = paths.config.notify.desktop.unwrap_or(was_detached || took > LONG_MS);
-    let was_asked_to_end = run.status == RunStatus::Killed;
-    if is_wanted && !was_asked_to_end {
-        let reason = run.reason.as_deref().map(|reason| text::headline(reason, 120)).unwrap_or_default();
-        let title = format!("{} {}", called(row.plan.kind, &row.plan.name), run.status);
-        let project = Path::new(&row.project_dir);
-        notify::desktop(
-            &title,
-            &format!("{reason} · {}", project.file_name().unwrap_or(project.as_os_str()).display()),
-        );
+    let audience = if was_detached || took > LONG_MS { Audience::Away } else { Audience::Watching };
+    if let Ok(mut store) = Store::open_existing(&paths.store) {
+        outbox::deliver(paths, &mut store, audience);
     }
 }

@@ -3,15 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use steadfast_model::run::{RunReason, RunStatus, Stopping};
-use steadfast_store::{RunRow, Store};
 use steadfast_engine::files;
+use steadfast_engine::publish::KILLED_IN_REGISTRY;
+use steadfast_model::run::{RunStatus, Stopping};
+use steadfast_store::{RunRow, Store};
 
 use super::finding::called;
 use super::{RunContext, driving, view};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
 
+const KILLED: &str = "killed";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long to wait for the engine, beyond the time its agents have to end.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -38,7 +40,7 @@ pub(super) fn kill(context: &RunContext, name: &str) -> Result<CommandOutput, Cl
             format!("`steadfast {kind} list` shows what is running"),
         ));
     }
-    let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::Killed.into() };
+    let stopping = Stopping { status: RunStatus::Killed, reason: KILLED.to_owned() };
     store.write(|db| db.request_stop(&row.run_id, Some(&stopping)))?;
     let deadline = Instant::now() + Duration::from_millis(context.paths.config.runs.grace_ms) + PATIENCE;
     loop {
@@ -92,7 +94,7 @@ fn end_if_orphaned(context: &RunContext, run_id: &str) -> Result<(), CliError> {
     if context.is_live(&row)? {
         return Ok(());
     }
-    let stopping = Stopping { status: RunStatus::Killed, reason: RunReason::KilledInRegistry.into() };
+    let stopping = Stopping { status: RunStatus::Killed, reason: KILLED_IN_REGISTRY.to_owned() };
     store.write(|db| db.request_stop(run_id, Some(&stopping)))?;
     drop(store);
     driving::drive(&context.paths, &row)?;

@@ -3,11 +3,11 @@
 
 use steadfast_app::action;
 use steadfast_app::action::ActionError;
+use steadfast_engine::goal_link;
 use steadfast_model::clock;
 use steadfast_model::goal::change;
 use steadfast_model::run::RunStatus;
 use steadfast_store::{Origin, RunRow, Store};
-use steadfast_engine::goal_link;
 
 use crate::commands;
 use crate::error::CliError;

@@ -2,23 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
-use steadfast_system::process::ProcessId;
-use steadfast_model::run::name::RunName;
-use steadfast_model::run::{RunKind, RunStatus};
-use steadfast_store::{RunFilter, RunLine, RunRow, Store};
-use steadfast_model::text;
+use steadfast_app::overview::runs::is_starting;
 use steadfast_engine::goal_link::GoalLink;
 use steadfast_engine::lock::RunLock;
 use steadfast_engine::publish::{PublishError, Publisher};
+use steadfast_model::clock;
+use steadfast_model::run::name::RunName;
+use steadfast_model::run::{RunKind, RunStatus};
+use steadfast_model::text;
+use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 
 use super::{RunContext, view};
 use crate::error::{CliError, code};
 use crate::output;
 
-/// The reason of a run whose engine died.
-pub(super) const ENGINE_GONE: &str = "engine_gone";
 /// The most directories that a hint lists.
 const MOST_PLACES: usize = 5;
 
@@ -62,8 +59,7 @@ impl RunContext {
     }
 
     fn publish_files(&self, row: &RunRow) -> Result<(), PublishError> {
-        let mut no_observer = ();
-        let mut publisher = Publisher::open(&self.paths.home, &self.paths.store, row, &mut no_observer)?;
+        let mut publisher = Publisher::open(&self.paths.home, &self.paths.store, row)?;
         if publisher.is_behind(row)? { publisher.show(row) } else { Ok(()) }
     }
 
@@ -95,7 +91,7 @@ impl RunContext {
 
     /// Whether an engine drives the run now.
     pub(super) fn is_driven(&self, run_id: &str) -> Result<bool, CliError> {
-        Ok(dispatcher::is_driven(&self.paths.home, run_id)?)
+        Ok(RunLock::is_held(&self.paths.home, run_id)?)
     }
 
     /// Whether an engine drives the run now, or is about to.

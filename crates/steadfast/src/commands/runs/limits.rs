@@ -2,18 +2,17 @@
 
 use steadfast_engine::plan::{Overrides, agent_kind};
 use steadfast_model::clock;
-use steadfast_model::goal::budget;
-use steadfast_model::goal::budget::Budget;
+use steadfast_model::limit::Axis;
 use steadfast_model::run::RunLimits;
 
-use crate::cli::{AgentArgs, LimitArgs, RunHow};
+use crate::cli::{AgentArgs, RunHow, RunLimitArgs};
 use crate::error::{CliError, code};
 
 /// The flags that loops and pipelines share. The turns of a budget profile are a limit unless `--max` is given.
 pub(in crate::commands) fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
     check_commands(&how.verify)?;
-    let overrides = Overrides { max, verify: how.verify.clone(), ..agent_overrides(&how.agent)? };
-    Ok(within(overrides, &budget_of(&how.limits, "")?))
+    let limits = how.limits.budget("", clock::now())?.limits;
+    Ok(Overrides { max, limits, verify: how.verify.clone(), ..agent_overrides(&how.agent)? })
 }
 
 /// The agent, its model and its time limit.
@@ -38,40 +37,14 @@ pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Over
     })
 }
 
-/// The budget of the flags; `--budget auto` chooses a profile by `objective`.
-pub(in crate::commands) fn budget_of(arguments: &LimitArgs, objective: &str) -> Result<Budget, CliError> {
-    let mut budget = match &arguments.budget {
-        Some(text) => Budget::parse(text, objective)?,
-        None => Budget::default(),
-    };
-    if let Some(text) = &arguments.usd {
-        budget.usd_micros = Some(budget::parse_usd(text)?);
-    }
-    if let Some(text) = &arguments.max_hours {
-        budget.seconds = Some(budget::parse_hours(text)?);
-    }
-    Ok(budget)
-}
-
-/// Adds a budget to the overrides.
-pub(in crate::commands) fn within(overrides: Overrides, budget: &Budget) -> Overrides {
-    Overrides {
-        tokens: budget.tokens,
-        cost_micros: budget.usd_micros,
-        wall_ms: budget.seconds.map(|seconds| seconds.saturating_mul(1_000)),
-        turns: budget.turns.and_then(|turns| u32::try_from(turns).ok()),
-        ..overrides
-    }
-}
-
 /// Replaces the limits of a run that is resumed, and returns whether any of them changed.
-pub(super) fn change(limits: &mut RunLimits, arguments: &LimitArgs) -> Result<bool, CliError> {
-    let wanted = within(Overrides::default(), &budget_of(arguments, "")?);
-    let before = limits.clone();
-    limits.tokens = wanted.tokens.or(limits.tokens);
-    limits.cost_micros = wanted.cost_micros.or(limits.cost_micros);
-    limits.wall_ms = wanted.wall_ms.or(limits.wall_ms);
-    Ok(*limits != before)
+pub(super) fn change(run_limits: &mut RunLimits, arguments: &RunLimitArgs) -> Result<bool, CliError> {
+    let mut wanted = arguments.budget("", clock::now())?.limits;
+    // The turns of a profile limit the iterations of each stage, not the run.
+    wanted.set(Axis::Turns, None);
+    let before = run_limits.limits;
+    run_limits.limits = wanted.or(before);
+    Ok(run_limits.limits != before)
 }
 
 pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), CliError> {

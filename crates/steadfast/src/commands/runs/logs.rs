@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
-use steadfast_system::bounded;
-use steadfast_system::bounded::Part;
-use steadfast_hosts::stream;
-use steadfast_model::run::{AgentKind, AttemptId, Plan, RunStatus};
-use steadfast_store::RunRow;
-use steadfast_model::host::Host;
-use steadfast_model::text;
 use steadfast_engine::attempt::Attempt;
 use steadfast_engine::run_folder::RunFolder;
+use steadfast_hosts::stream;
+use steadfast_model::host::Host;
+use steadfast_model::run::{AgentKind, AttemptId, Plan, RunStatus};
+use steadfast_model::text;
+use steadfast_store::RunRow;
+use steadfast_system::bounded;
+use steadfast_system::bounded::Part;
 
 use super::RunContext;
 use super::finding::called;
@@ -33,7 +33,7 @@ const LONGEST_LINE: usize = 64 * 1024;
 pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> Result<CommandOutput, CliError> {
     let (_, row) = context.find(&arguments.name)?;
     if arguments.engine {
-        let path = run_directory(&context.paths.home, &row.run_id).join("engine.log");
+        let path = RunFolder::at(&context.paths.home, &row.run_id).engine_log();
         let lines = read_last_lines(&path, arguments.lines);
         return Ok(CommandOutput { text: lines.join("\n"), json: json!({"lines": lines}), code: 0 });
     }
@@ -91,7 +91,7 @@ fn follow(context: &RunContext, run_id: &str, follower: &mut Follower) -> Result
         loop {
             let mut lines = Vec::new();
             let is_more = follower.step(|id, line| lines.push(format_line(context, id, line)));
-            if output::lines(lines.iter().map(String::as_str))? == Reader::IsGone {
+            if output::lines(lines.iter().map(String::as_str))? == StdoutReader::Closed {
                 return Ok(());
             }
             if !is_more {

@@ -1,9 +1,9 @@
 //! Prints what agents may do without asking, at the first run in a project. What was printed is recorded in the home
 //! folder, so that a project gets the note again only for another agent or other flags.
 
-use steadfast_system::config::{AgentConfig, AgentsConfig};
 use steadfast_model::run::{AgentKind, Plan};
 use steadfast_model::text;
+use steadfast_system::config::{AgentConfig, AgentsConfig};
 
 use super::{RunContext, trust};
 use crate::output;

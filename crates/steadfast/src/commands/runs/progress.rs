@@ -2,11 +2,11 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use steadfast_engine::observer::{Observer, SavedStep};
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
-use steadfast_model::run::{AttemptId, Checked, Outcome, Phase, Plan, Record, Run, RunStatus};
+use steadfast_model::run::{AttemptId, Outcome, Phase, Plan, Record, Run, RunStatus};
 use steadfast_model::text;
-use steadfast_engine::observer::{Observer, SavedStep};
 
 use crate::output;
 
@@ -20,33 +20,9 @@ pub(super) struct Progress {
     shown: Option<(Plan, Run)>,
 }
 
-impl Observer for Progress {
-    fn saved(&mut self, step: &SavedStep<'_>, _notes: &mut Vec<String>) {
-        for line in step.records.iter().filter_map(|record| event_line(step.plan, step.run, record)) {
-            self.line(&line);
-        }
-        self.show(step.plan, step.run);
-    }
-
-    fn idle(&mut self) {
-        self.draw();
-    }
-
-    fn note(&mut self, message: &str) {
-        self.line(&text::printable(message));
-    }
-}
-
 impl Progress {
     pub(super) fn new() -> Self {
         Self { on_terminal: std::io::stderr().is_terminal(), is_drawn: false, shown: None }
-    }
-
-    pub(super) fn stepped(&mut self, saved: &Saved<'_>) {
-        for line in saved.records.iter().filter_map(|record| event_line(saved.plan, saved.run, record)) {
-            self.line(&line);
-        }
-        self.show(saved.plan, saved.run);
     }
 
     /// Updates the live line.
@@ -81,6 +57,23 @@ impl Progress {
         if std::mem::take(&mut self.is_drawn) {
             let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
         }
+    }
+}
+
+impl Observer for Progress {
+    fn saved(&mut self, step: &SavedStep<'_>, _notes: &mut Vec<String>) {
+        for line in step.records.iter().filter_map(|record| event_line(step.plan, step.run, record)) {
+            self.line(&line);
+        }
+        self.show(step.plan, step.run);
+    }
+
+    fn idle(&mut self) {
+        self.draw();
+    }
+
+    fn note(&mut self, message: &str) {
+        self.line(&text::printable(message));
     }
 }
 
@@ -130,8 +123,8 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
             format!("{} started{again}", place(plan, run, *id))
         }
         Record::AttemptEnded { id, outcome: Outcome::Failed(failure) } => {
-            let then = run.active.iter().find(|attempt| attempt.id.iteration == id.iteration);
-            let then = then.and_then(|attempt| attempt.wait.as_ref()).map_or_else(String::new, |wait| {
+            let then = run.active.iter().find(|flight| flight.id.iteration == id.iteration);
+            let then = then.and_then(|flight| flight.wait.as_ref()).map_or_else(String::new, |wait| {
                 format!("; tries again {}", again(wait.until_ms, failure.ended_at_ms))
             });
             let message = text::headline(&failure.message, 200);
@@ -160,14 +153,14 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
 fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
     let committed = run.stage_state(run.stage).map_or(0, |stage| stage.iterations);
     let most = run.max_iterations(plan, run.stage);
-    let current = run.flights.iter().map(|flight| flight.id.iteration).max().unwrap_or(committed);
+    let current = run.active.iter().map(|flight| flight.id.iteration).max().unwrap_or(committed);
     let mut parts = vec![format!("◎ {}", plan.name)];
     if plan.stages.len() > 1 {
         let name = stage_name(plan, run.stage);
         parts.push(format!("stage {}/{} {name}", run.stage, plan.stages.len()));
     }
     parts.push(format!("iteration {current}/{most}"));
-    if run.flights.iter().any(|flight| matches!(flight.phase, Phase::Checking(_) | Phase::CheckingBefore)) {
+    if run.active.iter().any(|flight| matches!(flight.phase, Phase::Checking(_) | Phase::CheckingBefore)) {
         parts.push("checking".into());
     }
     parts.push(format!("{} tokens", text::short_number(run.tokens)));
@@ -198,7 +191,6 @@ mod tests {
             pipeline_file: None,
             stages,
             limits: RunLimits::default(),
-            purpose: steadfast_model::run::RunPurpose::Definition,
         };
         let mut run = machine::begin(&plan, 0);
         run.stage = 2;

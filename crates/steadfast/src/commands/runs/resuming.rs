@@ -1,9 +1,9 @@
 //! `resume`: continues a run that was killed, failed, lost its engine, or reached a limit that is raised now.
 
+use steadfast_engine::{dispatcher, goal_link};
 use steadfast_model::clock;
 use steadfast_model::run::RunStatus;
 use steadfast_store::{RunRow, Store, StoreError};
-use steadfast_engine::{dispatcher, goal_link};
 
 use super::finding::stored;
 use super::starting::{How, launch};

@@ -5,14 +5,13 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use steadfast_app::action::ActionError;
+use steadfast_engine::files::{self, PublicFiles};
+use steadfast_engine::plan::{Planned, dry_run};
+use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::run::machine;
 use steadfast_model::run::{Plan, RunStatus};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::log;
-use steadfast_model::text;
-use steadfast_engine::files::{self, PublicFiles};
-use steadfast_engine::plan::{Planned, dry_run};
-use steadfast_engine::run_folder::RunFolder;
 
 use super::finding::called;
 use super::{RunContext, detaching, driving, ending, permissions, preflight, view};
@@ -64,7 +63,7 @@ pub(in crate::commands) fn start(
     let mut store = Store::open(&context.paths.store)?;
     refuse_name_in_other_store(context, &store, &plan.name)?;
     let home = &context.paths.home;
-    publish::keep_sources(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
+    RunFolder::create(home, &new.run_id, new.planned.definition.as_deref(), new.inputs.as_deref(), new.worktree)?;
     let project = context.project_dir();
     let run = machine::begin(&plan, context.now);
     let made = store.write(|db| {
@@ -76,7 +75,7 @@ pub(in crate::commands) fn start(
         Ok(row) => row,
         Err(error) => {
             // Nothing refers to the new directory yet.
-            let _ = fs_err::remove_dir_all(run_directory(home, &new.run_id));
+            let _ = fs_err::remove_dir_all(RunFolder::at(home, &new.run_id).path());
             return Err(match error {
                 ActionError::Store(StoreError::RunIsLive { .. }) => name_in_use(context, &store, &plan.name),
                 other => other.into(),
@@ -85,7 +84,7 @@ pub(in crate::commands) fn start(
     };
     drop(store);
     if let Some(message) = preflight::not_in_worktrees(context, &plan, new.worktree) {
-        log::line(&run_directory(home, &new.run_id).join("engine.log"), &message);
+        log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
         output::note(&message);
     }
     permissions::print_once(context, &row.plan);

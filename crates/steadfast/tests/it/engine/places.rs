@@ -1,7 +1,7 @@
 //! Worktrees of iterations, separate or shared, and the reports when one is lost.
 
-use steadfast_model::run::{Check, Checked};
 use steadfast_engine::run_folder::RunFolder;
+use steadfast_model::run::{Check, Checked};
 
 use super::*;
 

@@ -66,10 +66,7 @@ fn a_refused_extension_shows_the_amounts_as_people_read_them() {
     let spent = goal_in(GoalStatus::BudgetLimited, None);
     let tokens = Goal { tokens_used: 1_200, ..limited(Axis::Tokens, 1_000, spent.clone()) };
     let money = Goal { cost_micros: 2_000_000, ..limited(Axis::Usd, 1_000_000, spent) };
-    let hours = Goal {
-        time_used_seconds: 7_200,
-        ..limited(Axis::Hours, HOUR, paused(PausedReason::WallClockCap))
-    };
+    let hours = Goal { time_used_seconds: 7_200, ..limited(Axis::Hours, HOUR, paused(PausedReason::WallClockCap)) };
     for (before, add, shown) in [
         (tokens, add_tokens(100), "1,200 of 1,100 tokens"),
         (money, add_usd(500_000), "$2.00 of $1.50"),

@@ -1,28 +1,18 @@
 //! The page of one run.
 
-use steadfast_model::clock;
 use steadfast_app::overview::runs::{BranchView, IterationView, RunDetail, RunFacts, StageView, run_detail};
-use steadfast_model::run::RunStatus;
-use steadfast_model::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS};
-use steadfast_store::{Db, RunRow};
-use steadfast_model::text;
 use steadfast_engine::worktree;
-
-use serde_json::{Map, Value, json};
 use steadfast_model::clock;
-use steadfast_model::clock::Millis;
-use steadfast_model::run::machine::{BUDGET_TOKENS, BUDGET_USD, COST_CAP, MAX_HOURS};
-use steadfast_model::run::{AttemptId, Flight, Phase, Plan, Run, RunStatus};
-use steadfast_store::{Db, IterationRow, RunLine, RunRow, StoreError};
+use steadfast_model::run::{RunReason, RunStatus};
 use steadfast_model::text;
-use steadfast_engine::worktree::{self, KeptWork};
+use steadfast_store::{Db, RunRow};
 
-use super::{dollars, entry_by_hand, entry_page, line_json, status_words};
-use crate::commands::runs::Here;
+use super::{answer, manual_entry, show_entry};
+use crate::commands::runs::RunContext;
 use crate::commands::runs::finding::called;
-use crate::commands::runs::progress::doubts;
-use crate::failure::{Failure, code};
-use crate::output::Done;
+use crate::commands::runs::progress::open_checks;
+use crate::error::{CliError, code};
+use crate::output::CommandOutput;
 
 /// Iterations on the page; JSON has all of them.
 const ITERATIONS_SHOWN: usize = 15;
@@ -137,20 +127,22 @@ fn next_step(detail: &RunDetail) -> Option<String> {
         return None;
     }
     let resume = format!("next: steadfast {kind} resume {name}");
-    let reason = run.reason.as_deref();
+    let reason = run.reason.as_deref().and_then(RunReason::parse);
     match run.status {
         RunStatus::Running if run.is_live => Some(format!("next: steadfast {kind} attach {name} (or kill, logs -f)")),
         RunStatus::Running => Some(format!(
             "its engine is gone; next: `steadfast {kind} resume {name}` resumes it, `kill {name}` ends it"
         )),
-        RunStatus::Completed if reason == Some(COST_CAP) => {
+        RunStatus::Completed if reason == Some(RunReason::CostCap) => {
             Some(format!("{resume}, once the daily or weekly cap (`[limits]` in config.toml) allows"))
         }
-        RunStatus::Completed if driving::is_limit(reason) => {
+        RunStatus::Completed
+            if reason.is_some_and(|reason| reason == RunReason::MaxIterations || reason.is_limit()) =>
+        {
             let flag = match reason {
-                Some(BUDGET_TOKENS) => "--budget N",
-                Some(BUDGET_USD) => "--usd X",
-                Some(MAX_HOURS) => "--max-hours H",
+                Some(RunReason::BudgetTokens) => "--budget N",
+                Some(RunReason::BudgetUsd) => "--usd X",
+                Some(RunReason::MaxHours) => "--max-hours H",
                 _ => "--max N",
             };
             Some(format!("{resume} {flag}"))
