@@ -254,7 +254,7 @@ fn a_goal_moves_to_codex_and_back_with_its_budget_and_history() {
 }
 
 #[test]
-fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
+fn resume_continue_works_for_closed_codex_sessions_only() {
     let env = Env::pursuing();
     let bin = env.path("bin");
     std::fs::create_dir_all(&bin).unwrap();

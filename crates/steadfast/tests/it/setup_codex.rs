@@ -120,7 +120,7 @@ fn the_command_names_the_link_on_path_so_that_an_upgrade_keeps_the_trust() {
 }
 
 #[test]
-fn doctor_tells_an_old_codex_from_a_new_one_and_does_not_wait_for_a_hanging_one() {
+fn doctor_reports_an_old_codex_and_does_not_wait_for_a_hanging_one() {
     let env = Env::new();
     let bin = env.path("bin");
     std::fs::create_dir(&bin).unwrap();

@@ -60,7 +60,7 @@ fn nine_tools_are_listed_with_closed_schemas_and_described_arguments() {
 }
 
 #[test]
-fn an_unknown_tool_or_method_is_a_protocol_error_and_the_server_goes_on() {
+fn an_unknown_tool_or_method_is_a_protocol_error_and_the_server_continues() {
     let world = World::new();
     let mut server = world.server();
     let answer = server.call_with_id("extend_goal", &json!({}), None);

@@ -26,7 +26,7 @@ fn recall(world: &World, session_id: &str, arguments: &Value) -> (String, Value)
 }
 
 #[test]
-fn hits_are_told_in_words_and_as_data() {
+fn results_are_returned_as_text_and_as_data() {
     let world = World::new();
     world.register("s1", None, None);
     let at = 1_794_744_000_000;

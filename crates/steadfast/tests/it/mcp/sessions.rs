@@ -83,7 +83,7 @@ fn a_session_that_has_ended_is_not_taken_from_the_environment() {
 }
 
 #[test]
-fn a_call_of_nobody_is_refused() {
+fn a_call_without_a_session_is_refused() {
     let world = World::new();
     let mut server = world.server();
     let text = refusal(&server.call_with_id("create_goal", &json!({"objective": "x"}), None));

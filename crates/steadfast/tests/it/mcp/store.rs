@@ -20,7 +20,7 @@ fn the_store_is_created_by_the_first_goal_and_not_before() {
 }
 
 #[test]
-fn a_corrupt_store_is_left_alone_and_used_again_once_it_is_mended() {
+fn a_corrupt_store_is_left_alone_and_used_again_once_it_is_repaired() {
     let world = World::new();
     let garbage =
         b"this is not a database, and long enough to have a header of its own ........................".repeat(20);
