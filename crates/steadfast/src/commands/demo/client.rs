@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::folder::{DemoFolder, SESSION};
 use super::printer::{DIM, GREEN, PLAIN, Printer, YELLOW};
-use super::promise::Facts;
-use super::steps::{NEW_SESSION, OBJECTIVE, RESUMED_SESSION, SCRIPT, Step, Tool, Usage};
+use super::promise::DemoFacts;
+use super::steps::{DemoStep, NEW_SESSION, OBJECTIVE, RESUMED_SESSION, SCRIPT, Tool, Usage};
 use super::transcript::{Transcript, merged};
 use crate::mcp::client::McpClient;
 
@@ -20,7 +20,7 @@ struct ScriptedClient<'a> {
     folder: &'a DemoFolder,
     printer: &'a Printer,
     transcript: Transcript,
-    facts: Facts,
+    facts: DemoFacts,
     /// A Stop hook started the current turn.
     is_continuation: bool,
 }
@@ -28,8 +28,11 @@ struct ScriptedClient<'a> {
 /// Plays a new session until it is killed, or the rest of a killed one.
 pub(super) fn play(folder: &DemoFolder, printer: &Printer) -> anyhow::Result<()> {
     let transcript = Transcript::open(folder.transcript(), folder.project())?;
-    let (facts, steps) =
-        if transcript.is_resumed() { (folder.facts()?, RESUMED_SESSION) } else { (Facts::default(), NEW_SESSION) };
+    let (facts, steps) = if transcript.last_uuid.is_some() {
+        (folder.facts()?, RESUMED_SESSION)
+    } else {
+        (DemoFacts::default(), NEW_SESSION)
+    };
     let mut client = ScriptedClient { folder, printer, transcript, facts, is_continuation: false };
     for step in steps {
         if !client.play(step)? {
@@ -43,16 +46,16 @@ pub(super) fn play(folder: &DemoFolder, printer: &Printer) -> anyhow::Result<()>
 
 impl ScriptedClient<'_> {
     /// Plays one step and returns whether the session continues after it.
-    fn play(&mut self, step: &Step) -> anyhow::Result<bool> {
+    fn play(&mut self, step: &DemoStep) -> anyhow::Result<bool> {
         match step {
-            Step::Heading(title) => self.printer.heading(title),
-            Step::Start(source) => self.start_session(source)?,
-            Step::SetGoal(flags) => self.prompt(&format!("/goal-start \"{OBJECTIVE}\" {flags}"))?,
-            Step::Prompt(text) => self.prompt(text)?,
-            Step::Answer(text, tools, usage) => self.answer(text, tools, *usage)?,
-            Step::EndTurn(text, usage) => return self.end_turn(text, *usage),
-            Step::Compact(summary) => self.compact(summary)?,
-            Step::Killed(text, script, usage) => self.die_in_turn(text, script, *usage)?,
+            DemoStep::Heading(title) => self.printer.heading(title),
+            DemoStep::Start(source) => self.start_session(source)?,
+            DemoStep::SetGoal(flags) => self.prompt(&format!("/goal-start \"{OBJECTIVE}\" {flags}"))?,
+            DemoStep::Prompt(text) => self.prompt(text)?,
+            DemoStep::Answer(text, tools, usage) => self.answer(text, tools, *usage)?,
+            DemoStep::EndTurn(text, usage) => return self.end_turn(text, *usage),
+            DemoStep::Compact(summary) => self.compact(summary)?,
+            DemoStep::Killed(text, script, usage) => self.die_in_turn(text, script, *usage)?,
         }
         Ok(true)
     }
@@ -126,8 +129,6 @@ impl ScriptedClient<'_> {
         self.transcript.answer(&blocks, calls.is_empty(), usage)?;
         let [input, cache_creation, _, output] = usage;
         self.facts.tokens += input + cache_creation + output;
-        self.facts.answers += 1;
-        self.facts.lines += blocks.len();
         self.printer.labelled("agent", PLAIN, text);
         Ok(calls)
     }
