@@ -42,16 +42,16 @@ pub(crate) struct Cli {
     pub(crate) db: Option<PathBuf>,
 
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Start, show and control the goal of a session
     Goal(GoalArgs),
     /// Show, search and delete session memory
     Session(session::SessionArgs),
-    /// Pursue an objective without a terminal until it is verified or a limit is reached
+    /// Pursue an objective with headless agents until it is verified or a limit is reached
     Run(RunArgs),
     /// Run an agent repeatedly until a completion rule holds
     Loop(LoopArgs),
@@ -187,10 +187,9 @@ pub(crate) enum GoalVerb {
 }
 
 #[derive(Debug, Default, Args)]
-#[command(
-    after_help = "Budgets (tokens / turns / hours): quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
-Example: steadfast goal start \"Port the parser\" --budget 10M --max-hours 4 --verify \"make test\""
-)]
+#[command(after_help = "Budgets (tokens / turns / hours):
+  quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
+Example: steadfast goal start \"Port the parser\" --budget 10M --max-hours 4 --verify \"make test\"")]
 pub(crate) struct StartArgs {
     /// What must be true at the end (1 to 4000 characters)
     #[arg(required = true, value_name = "OBJECTIVE")]
@@ -299,7 +298,7 @@ pub(crate) struct SetupArgs {
     /// Do not change the status line
     #[arg(long)]
     pub(crate) no_statusline: bool,
-    /// Set the number of Stop blocks in a row without a tool call that Claude Code accepts (its default is 8; 0 is no cap)
+    /// Let Claude Code accept N Stop blocks in a row without a tool call (its default is 8; 0 removes the cap)
     #[arg(long, value_name = "N", overrides_with = "no_block_cap")]
     pub(crate) block_cap: Option<u32>,
     /// Do not change the block cap

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, CliCommand};
 use crate::error::CliError;
 use crate::output::Format;
 
@@ -29,23 +29,23 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, format),
     };
-    silence_panics(matches!(cli.command, Command::Hook(_) | Command::Statusline(_)));
+    silence_panics(matches!(cli.command, CliCommand::Hook(_) | CliCommand::Statusline(_)));
     let output = match cli.command {
-        Command::Goal(arguments) => commands::goal::from_terminal(cli.db.as_deref(), arguments),
-        Command::Session(arguments) => commands::session::run(cli.db.as_deref(), &arguments),
-        Command::Run(arguments) => commands::run::run(cli.db.as_deref(), &arguments),
-        Command::Loop(arguments) => commands::loops::run(cli.db.as_deref(), arguments),
-        Command::Pipeline(arguments) => commands::pipelines::run(cli.db.as_deref(), arguments),
-        Command::Usage(arguments) => commands::usage::run(cli.db.as_deref(), &arguments),
-        Command::Hook(arguments) => return commands::hook::run(cli.db.as_deref(), &arguments),
-        Command::Statusline(arguments) => return commands::statusline::run(cli.db.as_deref(), &arguments),
-        Command::Mcp => commands::mcp(cli.db.as_deref()),
-        Command::Setup(arguments) => commands::setup::run(cli.db.as_deref(), &arguments),
-        Command::Doctor(_) => commands::doctor::run(cli.db.as_deref()),
-        Command::Db(arguments) => commands::db::run(cli.db.as_deref(), &arguments),
-        Command::Demo(arguments) => commands::demo::run(&arguments),
-        Command::Exec { directory } => commands::supervise_attempt(&directory),
-        Command::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
+        CliCommand::Goal(arguments) => commands::goal::from_terminal(cli.db.as_deref(), arguments),
+        CliCommand::Session(arguments) => commands::session::run(cli.db.as_deref(), &arguments),
+        CliCommand::Run(arguments) => commands::run::run(cli.db.as_deref(), &arguments),
+        CliCommand::Loop(arguments) => commands::loops::run(cli.db.as_deref(), arguments),
+        CliCommand::Pipeline(arguments) => commands::pipelines::run(cli.db.as_deref(), arguments),
+        CliCommand::Usage(arguments) => commands::usage::run(cli.db.as_deref(), &arguments),
+        CliCommand::Hook(arguments) => return commands::hook::run(cli.db.as_deref(), &arguments),
+        CliCommand::Statusline(arguments) => return commands::statusline::run(cli.db.as_deref(), &arguments),
+        CliCommand::Mcp => commands::mcp(cli.db.as_deref()),
+        CliCommand::Setup(arguments) => commands::setup::run(cli.db.as_deref(), &arguments),
+        CliCommand::Doctor(_) => commands::doctor::run(cli.db.as_deref()),
+        CliCommand::Db(arguments) => commands::db::run(cli.db.as_deref(), &arguments),
+        CliCommand::Demo(arguments) => commands::demo::run(&arguments),
+        CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
+        CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
     finished(output, format)
 }

@@ -3,6 +3,7 @@
 
 mod args;
 mod caller;
+pub(crate) mod client;
 mod recall;
 mod store_handle;
 mod tools;

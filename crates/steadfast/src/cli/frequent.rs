@@ -3,17 +3,17 @@
 
 use std::ffi::OsString;
 
-use super::{Cli, Command, HookArgs, SUPERVISOR, StatuslineArgs};
+use super::{Cli, CliCommand, HookArgs, SUPERVISOR, StatuslineArgs};
 
 impl Cli {
     pub(crate) fn of_frequent_call(arguments: &[OsString]) -> Option<Self> {
         let words: Vec<&str> = arguments.iter().skip(1).map(|word| word.to_str()).collect::<Option<_>>()?;
         let command = match words.as_slice() {
             ["hook", host @ ("claude" | "codex")] => {
-                Command::Hook(HookArgs { host: (*host).to_owned(), rewake: false })
+                CliCommand::Hook(HookArgs { host: (*host).to_owned(), rewake: false })
             }
-            ["statusline"] => Command::Statusline(StatuslineArgs { segment: false }),
-            [SUPERVISOR, directory] if directory.starts_with('/') => Command::Exec { directory: directory.into() },
+            ["statusline"] => CliCommand::Statusline(StatuslineArgs { segment: false }),
+            [SUPERVISOR, directory] if directory.starts_with('/') => CliCommand::Exec { directory: directory.into() },
             _ => return None,
         };
         Some(Self { db: None, command })

@@ -22,7 +22,8 @@ Examples:
   steadfast loop run work auth --max 20             Run until no bead is left
   steadfast loop run improve-plan --agent codex     Run until two iterations find nothing to improve
   steadfast loop run work auth --detach             Keep running after the terminal closes
-  steadfast loop list                               List runs; then status, logs -f, attach, kill, resume NAME")]
+  steadfast loop list                               List runs
+  steadfast loop logs auth -f                       Follow a run; also status, attach, kill, resume")]
 pub(crate) struct LoopArgs {
     /// Print JSON
     #[arg(long, global = true)]
@@ -39,7 +40,8 @@ pub(crate) enum LoopVerb {
   steadfast loop run work auth --max 20 --verify \"cargo test\"
   steadfast loop run improve-plan --agent ./my-agent.sh --timeout 20m
   steadfast loop run refine-beads --budget quick --usd 5 --detach
-Exit codes: 0 the rule holds, 5 a limit was reached, 1 failed, 3 a run of that name is active, 130 interrupted", permissions_help!()))]
+Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limit was reached,
+130 interrupted", permissions_help!()))]
     Run(LoopRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
@@ -84,7 +86,7 @@ pub(crate) enum PipelineVerb {
     #[command(after_help = concat!("Examples:
   steadfast pipeline run full-refine auth
   steadfast pipeline run ./ship.yaml --agent codex --usd 20 --detach
-Exit codes: 0 done, 5 a limit was reached, 1 failed, 3 a run of that name is active, 130 interrupted", permissions_help!()))]
+Exit codes: 0 done, 1 failed, 3 a run of that name is active, 5 a limit was reached, 130 interrupted", permissions_help!()))]
     Run(PipelineRunArgs),
     #[command(flatten)]
     OnRun(RunVerb),
@@ -277,14 +279,16 @@ pub(crate) struct RunCleanupArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = concat!("Starts one fresh agent after another until all --verify commands pass. Without --verify, the run ends when an
-agent promises that it is done or its result says `stop`. The run is a loop named run-ID: use `steadfast loop list`,
-`attach`, `kill` and `resume` with it.
-Budgets (tokens / iterations / hours): quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
+    after_help = concat!("Starts one fresh agent after another until all --verify commands pass. Without --verify, the run ends
+when an agent promises that it is done or its result says `stop`.
+The run is a loop named run-ID; `steadfast loop list`, `attach`, `kill` and `resume` work with it.
+Budgets (tokens / iterations / hours):
+  quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
 Examples:
   steadfast run \"All tests pass\" --verify \"cargo test\" --budget standard
   steadfast run \"Port the parser to Rust\" --agent codex --usd 10 --detach
-Exit codes: 0 verified, 5 a limit was reached (also --max), 6 stuck with failing verification, 1 failed, 130 interrupted", permissions_help!())
+Exit codes: 0 verified, 1 failed, 5 a limit was reached (also --max), 6 verification keeps failing,
+130 interrupted", permissions_help!())
 )]
 pub(crate) struct RunArgs {
     /// What must be true at the end (1 to 4000 characters)

@@ -19,7 +19,7 @@ use steadfast_model::text;
 
 use self::folder::{DemoFolder, SESSION};
 use self::printer::{DIM, GREEN, Printer, RED};
-use self::promise::{Facts, FinalState};
+use self::promise::{DemoFacts, FinalState};
 use crate::cli::DemoArgs;
 use crate::error::CliError;
 use crate::output::CommandOutput;
@@ -120,7 +120,7 @@ impl Demo {
     }
 
     /// Prints the goal, its events and the promises, and returns the summary.
-    fn report(&self, facts: &Facts) -> anyhow::Result<Value> {
+    fn report(&self, facts: &DemoFacts) -> anyhow::Result<Value> {
         for view in [&["goal", "status"][..], &["goal", "history", "--events"]] {
             self.printer.heading(&format!("steadfast {}", view.join(" ")));
             for line in self.folder.run(&[view, &["--session", SESSION]].concat(), "")?.lines() {

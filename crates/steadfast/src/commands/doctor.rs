@@ -2,9 +2,8 @@
 
 mod codex;
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use steadfast_app::action;
@@ -16,6 +15,7 @@ use steadfast_system::paths::Paths;
 
 use super::setup::{plugin_stores, predecessor_store};
 use crate::error::{CliError, code};
+use crate::mcp::client::McpClient;
 use crate::output::CommandOutput;
 use crate::programs;
 
@@ -272,37 +272,9 @@ fn mcp_server() -> DoctorCheck {
     }
 }
 
-fn handshake() -> Result<String, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let mut child = Command::new(program)
-        .arg("mcp")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| error.to_string())?;
-    let initialize = json!({
-        "jsonrpc": "2.0", "id": 0, "method": "initialize",
-        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "doctor", "version": "1"}},
-    });
-    let mut answer = String::new();
-    let spoke = child
-        .stdin
-        .take()
-        .ok_or("no stdin")
-        .and_then(|mut stdin| writeln!(stdin, "{initialize}").map(|()| stdin).map_err(|_| "it closed its stdin"))
-        .and_then(|stdin| {
-            let stdout = child.stdout.take().ok_or("no stdout")?;
-            let read = BufReader::new(stdout).read_line(&mut answer).map_err(|_| "it closed its stdout");
-            drop(stdin);
-            read
-        });
-    // The server exits when its stdin closes; kill one that hangs.
-    let _ = child.kill();
-    let _ = child.wait();
-    spoke.map_err(str::to_owned)?;
-    let answer: Value = serde_json::from_str(&answer).map_err(|error| error.to_string())?;
-    answer["result"]["serverInfo"]["name"].as_str().map(str::to_owned).ok_or_else(|| "unexpected answer".to_owned())
+fn handshake() -> std::io::Result<String> {
+    let (_, server) = McpClient::start(Command::new(std::env::current_exe()?).arg("mcp"))?;
+    server["name"].as_str().map(str::to_owned).ok_or_else(|| std::io::Error::other("unexpected answer"))
 }
 
 /// Errors of hooks, which are not shown when they happen.

@@ -160,7 +160,7 @@ fn the_client_steers_its_own_goal() {
     env.append(&env.transcript(THREAD), &native("pause"));
     let reply = Client::Claude.prompt(&env, THREAD, "/goal pause");
     let said = reply["reason"].as_str().unwrap();
-    assert!(said.contains("goal paused") && said.contains("`/goal clear` ends that one"), "{reply}");
+    assert!(said.contains("goal paused") && said.contains("`/goal clear` ends it"), "{reply}");
 
     let env = Env::new();
     env.append(&env.transcript(THREAD), &native("keep the lamp lit"));

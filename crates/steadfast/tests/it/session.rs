@@ -75,7 +75,7 @@ fn without_a_store_nothing_is_listed_and_none_is_created() {
         env.session(arguments).fails_with(2, "session");
     }
     env.session(&["show"]).fails_with(2, "no session recorded yet");
-    env.session(&["search", "x", "--session", "y"]).fails_with(2, "no session `y`");
+    env.session(&["search", "x", "--session", "y"]).fails_with(2, "unknown session `y`");
     assert!(!env.store().exists());
 }
 
@@ -132,15 +132,15 @@ fn a_session_is_named_by_an_id_prefix_and_never_guessed() {
     }
     assert_eq!(env.session_json(&["show", "xy"])["session_id"], "xyz");
     env.session(&["show", "abc"]).fails_with(2, "2 sessions begin with `abc`: abc-1, abc-2");
-    env.session(&["show", "nothing"]).fails_with(2, "no session `nothing`");
-    env.session(&["show", "../x"]).fails_with(2, "no session `../x`");
+    env.session(&["show", "nothing"]).fails_with(2, "unknown session `nothing`");
+    env.session(&["show", "../x"]).fails_with(2, "unknown session `../x`");
     env.add_event("team/a\\b", Category::Prompt, "x");
     assert_eq!(ids(&env.session_json(&["list", "--all", "--limit", "1"])), ["team/a\\b"]);
     for beginning in ["team/a\\b", "team/"] {
         assert_eq!(env.session_json(&["show", beginning])["session_id"], "team/a\\b");
     }
-    env.session(&["show", &"x".repeat(5_000)]).fails_with(2, "no session");
-    env.session(&["show", ""]).fails_with(2, "no session");
+    env.session(&["show", &"x".repeat(5_000)]).fails_with(2, "unknown session `xxx");
+    env.session(&["show", ""]).fails_with(2, "the session id is empty");
     let error = env.session(&["show", "nothing", "--json"]);
     assert_eq!(error.code, 2);
     check("error.schema.json", &error.json());
@@ -259,7 +259,7 @@ fn list_has_this_project_and_its_worktrees_newest_first() {
     assert_eq!(lines[0], "ID    HOST    ACTIVE   PROJECT   EVENTS  GOAL");
     assert_eq!(lines[3], "tree  claude  3d ago   worktree  0       stated, active: ship it");
     let elsewhere = finish(env.command(&["session", "list"]).current_dir(env.home()), b"");
-    assert_eq!((elsewhere.succeeds().stdout.as_str(), elsewhere.stderr.contains("4 elsewhere")), ("", true));
+    assert_eq!((elsewhere.succeeds().stdout.as_str(), elsewhere.stderr.contains("4 in other projects")), ("", true));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn events_are_filtered_and_paged() {
 }
 
 #[test]
-fn search_covers_everything_or_the_given_scope() {
+fn search_covers_all_projects_or_the_given_one() {
     let env = Env::new();
     std::fs::create_dir_all(env.path("elsewhere")).unwrap();
     env.session_in("s1", &env.project());
@@ -313,7 +313,7 @@ fn search_covers_everything_or_the_given_scope() {
     assert_eq!(found(&["lexer", "--project", "nowhere"]), 0);
     assert_eq!(found(&["lexer", "--category", "error"]), 1);
     assert_eq!(found(&["lexer", "--limit", "2"]), 2);
-    env.session(&["search", "x", "--session", "nobody"]).fails_with(2, "no session `nobody`");
+    env.session(&["search", "x", "--session", "unknown"]).fails_with(2, "unknown session `unknown`");
     env.session(&["search", "  "]).fails_with(1, "the search is empty");
     let text = env.session(&["search", "tabs"]).succeeds().stdout.clone();
     assert!(text.ends_with("  s1  project  prompt  the lexer needs tabs\n"), "{text}");
@@ -325,7 +325,7 @@ fn search_covers_everything_or_the_given_scope() {
 }
 
 #[test]
-fn the_printed_snapshot_is_the_text_a_model_would_get() {
+fn the_snapshot_is_the_text_that_a_model_gets() {
     let env = Env::new();
     env.session_in("s1", &env.project());
     assert_eq!(env.session_json(&["snapshot", "s1"])["text"], "");
@@ -340,12 +340,12 @@ fn the_printed_snapshot_is_the_text_a_model_would_get() {
         env.session_json(&["show", "s1"])["snapshot"],
         json!({"characters": 36, "written_at_ms": 5, "injected_at_ms": 7, "injected_by": "compact"})
     );
-    env.session(&["snapshot", "nobody"]).fails_with(2, "no session `nobody`");
+    env.session(&["snapshot", "unknown"]).fails_with(2, "unknown session `unknown`");
     assert_eq!(env.session(&["snapshot", "s1", "--host", "gemini"]).code, 1);
 }
 
 #[test]
-fn purge_deletes_and_reports_the_chosen_sessions() {
+fn purge_deletes_the_given_sessions_and_prints_them() {
     let env = Env::new();
     std::fs::create_dir_all(env.home()).unwrap();
     std::fs::write(env.home().join("config.toml"), "[memory]\nretention_days = 0\n").unwrap();
@@ -378,9 +378,9 @@ fn purge_deletes_and_reports_the_chosen_sessions() {
         "{output:?}"
     );
     assert!(output.stderr.contains("1 more are kept"), "{output:?}");
-    env.session(&["show", "older"]).fails_with(2, "no session `older`");
+    env.session(&["show", "older"]).fails_with(2, "unknown session `older`");
 
-    env.session(&["purge", "nobody"]).fails_with(2, "no session `nobody`");
+    env.session(&["purge", "unknown"]).fails_with(2, "unknown session `unknown`");
     assert_eq!(names(&env.session_json(&["purge", "new"])), ["new"]);
     let mut all = names(&env.session_json(&["purge", "--all"]));
     all.sort();

@@ -1,9 +1,6 @@
 //! The scripted client: it plays the steps as Claude Code would. It writes the session file, runs the model's tools, calls
 //! `steadfast hook claude` at every event with the JSON of the real client, and obeys the replies.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::Stdio;
-
 use anyhow::{Context as _, bail};
 use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
@@ -11,9 +8,10 @@ use uuid::Uuid;
 
 use super::folder::{DemoFolder, SESSION};
 use super::printer::{DIM, GREEN, PLAIN, Printer, YELLOW};
-use super::promise::Facts;
-use super::steps::{NEW_SESSION, OBJECTIVE, RESUMED_SESSION, SCRIPT, Step, Tool, Usage};
+use super::promise::DemoFacts;
+use super::steps::{DemoStep, NEW_SESSION, OBJECTIVE, RESUMED_SESSION, SCRIPT, Tool, Usage};
 use super::transcript::{Transcript, merged};
+use crate::mcp::client::McpClient;
 
 /// A tool of the plugin, as Claude Code names it.
 const UPDATE_GOAL: &str = "mcp__plugin_steadfast_steadfast__update_goal";
@@ -22,7 +20,7 @@ struct ScriptedClient<'a> {
     folder: &'a DemoFolder,
     printer: &'a Printer,
     transcript: Transcript,
-    facts: Facts,
+    facts: DemoFacts,
     /// A Stop hook started the current turn.
     is_continuation: bool,
 }
@@ -30,8 +28,11 @@ struct ScriptedClient<'a> {
 /// Plays a new session until it is killed, or the rest of a killed one.
 pub(super) fn play(folder: &DemoFolder, printer: &Printer) -> anyhow::Result<()> {
     let transcript = Transcript::open(folder.transcript(), folder.project())?;
-    let (facts, steps) =
-        if transcript.is_resumed() { (folder.facts()?, RESUMED_SESSION) } else { (Facts::default(), NEW_SESSION) };
+    let (facts, steps) = if transcript.last_uuid.is_some() {
+        (folder.facts()?, RESUMED_SESSION)
+    } else {
+        (DemoFacts::default(), NEW_SESSION)
+    };
     let mut client = ScriptedClient { folder, printer, transcript, facts, is_continuation: false };
     for step in steps {
         if !client.play(step)? {
@@ -45,16 +46,16 @@ pub(super) fn play(folder: &DemoFolder, printer: &Printer) -> anyhow::Result<()>
 
 impl ScriptedClient<'_> {
     /// Plays one step and returns whether the session continues after it.
-    fn play(&mut self, step: &Step) -> anyhow::Result<bool> {
+    fn play(&mut self, step: &DemoStep) -> anyhow::Result<bool> {
         match step {
-            Step::Heading(title) => self.printer.heading(title),
-            Step::Start(source) => self.start_session(source)?,
-            Step::SetGoal(flags) => self.prompt(&format!("/goal-start \"{OBJECTIVE}\" {flags}"))?,
-            Step::Prompt(text) => self.prompt(text)?,
-            Step::Answer(text, tools, usage) => self.answer(text, tools, *usage)?,
-            Step::EndTurn(text, usage) => return self.end_turn(text, *usage),
-            Step::Compact(summary) => self.compact(summary)?,
-            Step::Killed(text, script, usage) => self.die_in_turn(text, script, *usage)?,
+            DemoStep::Heading(title) => self.printer.heading(title),
+            DemoStep::Start(source) => self.start_session(source)?,
+            DemoStep::SetGoal(flags) => self.prompt(&format!("/goal-start \"{OBJECTIVE}\" {flags}"))?,
+            DemoStep::Prompt(text) => self.prompt(text)?,
+            DemoStep::Answer(text, tools, usage) => self.answer(text, tools, *usage)?,
+            DemoStep::EndTurn(text, usage) => return self.end_turn(text, *usage),
+            DemoStep::Compact(summary) => self.compact(summary)?,
+            DemoStep::Killed(text, script, usage) => self.die_in_turn(text, script, *usage)?,
         }
         Ok(true)
     }
@@ -80,13 +81,13 @@ impl ScriptedClient<'_> {
         let mut reply = Value::Null;
         if let Some((name, arguments)) = text.strip_prefix('/').and_then(|command| command.split_once(' ')) {
             let event = json!({
-                "permission_mode": "default", "expansion_type": "slash_command", "command_name": name,
+                "expansion_type": "slash_command", "command_name": name,
                 "command_args": arguments, "command_source": "user", "prompt": text,
             });
             reply = self.hook("UserPromptExpansion", event)?;
             self.printer.labelled("steadfast", GREEN, reply["systemMessage"].as_str().unwrap_or_default());
         }
-        self.hook("UserPromptSubmit", json!({"permission_mode": "default", "prompt": text}))?;
+        self.hook("UserPromptSubmit", json!({"prompt": text}))?;
         self.transcript.user(&json!(text), json!({}))?;
         self.inject(context(&reply))?;
         self.print_budget()
@@ -106,7 +107,7 @@ impl ScriptedClient<'_> {
         for (call, tool) in calls.iter_mut().zip(tools) {
             self.run_tool(call, tool)?;
         }
-        let reply = self.hook("PostToolBatch", json!({"permission_mode": "default", "tool_calls": calls}))?;
+        let reply = self.hook("PostToolBatch", json!({"tool_calls": calls}))?;
         self.print_budget()?;
         if let Some(warning) = context(&reply) {
             self.printer.labelled("steadfast", GREEN, warning.trim_start_matches("Steadfast: "));
@@ -128,8 +129,6 @@ impl ScriptedClient<'_> {
         self.transcript.answer(&blocks, calls.is_empty(), usage)?;
         let [input, cache_creation, _, output] = usage;
         self.facts.tokens += input + cache_creation + output;
-        self.facts.answers += 1;
-        self.facts.lines += blocks.len();
         self.printer.labelled("agent", PLAIN, text);
         Ok(calls)
     }
@@ -157,11 +156,14 @@ impl ScriptedClient<'_> {
     }
 
     fn complete_goal(&mut self, call: &Value) -> anyhow::Result<(String, bool)> {
-        let reply = self.hook("PreToolUse", merged(call.clone(), json!({"permission_mode": "default"})))?;
+        let reply = self.hook("PreToolUse", call.clone())?;
         if reply["hookSpecificOutput"]["permissionDecision"] != json!("allow") {
             bail!("Steadfast's own tool was not allowed to run: {reply}");
         }
-        let result = self.call_update_goal(call)?;
+        let (mut server, _) = McpClient::start(&mut self.folder.steadfast(&["mcp"]))?;
+        let meta = json!({"claudecode/toolUseId": call["tool_use_id"]});
+        let params = json!({"name": "update_goal", "arguments": call["tool_input"], "_meta": meta});
+        let result = server.request("tools/call", &params)?;
         let text = result["content"][0]["text"].as_str().unwrap_or_default();
         let is_error = result["isError"] == json!(true);
         if is_error {
@@ -174,37 +176,6 @@ impl ScriptedClient<'_> {
             self.printer.labelled("steadfast", GREEN, &format!("`sh check.sh` passed; the goal is {status}."));
         }
         Ok((text.to_owned(), is_error))
-    }
-
-    /// Calls the tool in `steadfast mcp`, with the id under which the `PreToolUse` hook saw the call.
-    fn call_update_goal(&self, call: &Value) -> anyhow::Result<Value> {
-        let mut server = self.folder.steadfast(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let mut requests = server.stdin.take().context("steadfast mcp has no stdin")?;
-        let replies = server.stdout.take().context("steadfast mcp has no stdout")?;
-        let client = json!({"name": "steadfast-demo", "version": env!("CARGO_PKG_VERSION")});
-        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
-        let meta = json!({"claudecode/toolUseId": call["tool_use_id"]});
-        let tool = json!({"name": "update_goal", "arguments": call["tool_input"], "_meta": meta});
-        for message in [
-            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
-            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": tool}),
-        ] {
-            writeln!(requests, "{message}")?;
-        }
-        let mut reply = Value::Null;
-        for line in BufReader::new(replies).lines() {
-            reply = serde_json::from_str(&line?)?;
-            if reply["id"] == json!(2) {
-                break;
-            }
-        }
-        drop(requests);
-        let status = server.wait()?;
-        if !status.success() || !reply["result"].is_object() {
-            bail!("steadfast mcp ended with {status}; its last reply was {reply}");
-        }
-        Ok(reply["result"].take())
     }
 
     fn compact(&mut self, summary: &str) -> anyhow::Result<()> {
@@ -220,7 +191,7 @@ impl ScriptedClient<'_> {
     fn end_turn(&mut self, text: &str, usage: Usage) -> anyhow::Result<bool> {
         self.write_answer(text, &[], usage)?;
         let event = json!({
-            "permission_mode": "default", "stop_hook_active": self.is_continuation, "last_assistant_message": text,
+            "stop_hook_active": self.is_continuation, "last_assistant_message": text,
             "background_tasks": [], "session_crons": [],
         });
         let reply = self.hook("Stop", event)?;
@@ -254,7 +225,7 @@ impl ScriptedClient<'_> {
     fn hook(&self, event: &str, fields: Value) -> anyhow::Result<Value> {
         let mut input = json!({
             "session_id": SESSION, "transcript_path": self.transcript.path, "cwd": self.folder.project(),
-            "hook_event_name": event,
+            "hook_event_name": event, "permission_mode": "default",
         });
         if !self.transcript.prompt_id.is_empty() {
             input["prompt_id"] = json!(self.transcript.prompt_id);

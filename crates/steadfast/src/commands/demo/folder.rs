@@ -10,7 +10,7 @@ use serde_json::Value;
 use steadfast_system::env_vars;
 use steadfast_system::paths::create_private_dir;
 
-use super::promise::Facts;
+use super::promise::DemoFacts;
 
 pub(super) const SESSION: &str = "0de30000-5eed-4a57-8a57-000000000001";
 
@@ -44,12 +44,12 @@ impl DemoFolder {
         self.root.join("home/.claude/projects").join(folder).join(format!("{SESSION}.jsonl"))
     }
 
-    pub(super) fn save_facts(&self, facts: &Facts) -> anyhow::Result<()> {
+    pub(super) fn save_facts(&self, facts: &DemoFacts) -> anyhow::Result<()> {
         Ok(fs_err::write(self.root.join("facts.json"), serde_json::to_vec(facts)?)?)
     }
 
     /// The facts that the scripted client recorded.
-    pub(super) fn facts(&self) -> anyhow::Result<Facts> {
+    pub(super) fn facts(&self) -> anyhow::Result<DemoFacts> {
         Ok(serde_json::from_slice(&fs_err::read(self.root.join("facts.json"))?)?)
     }
 

@@ -6,12 +6,9 @@ use steadfast_model::text::thousands;
 
 /// What happened, as counted outside Steadfast.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Facts {
+pub(super) struct DemoFacts {
     /// Tokens of the model's answers, each answer once.
     pub(super) tokens: i64,
-    pub(super) answers: usize,
-    /// Transcript lines, which repeat the usage of their answer.
-    pub(super) lines: usize,
     pub(super) warnings: usize,
     pub(super) continuations: usize,
     pub(super) compactions: usize,
@@ -53,12 +50,12 @@ pub(super) struct Promise {
     pub(super) text: String,
 }
 
-pub(super) fn check(facts: &Facts, end: &FinalState) -> Vec<Promise> {
+pub(super) fn check(facts: &DemoFacts, end: &FinalState) -> Vec<Promise> {
     let goal = &end.goal;
     let counted = goal["total_tokens"].as_i64().unwrap_or(-1);
     let budget = goal["token_budget"].as_i64().unwrap_or_default();
     let promise = |name, held, text| Promise { name, held, text };
-    let Facts { answers, lines, warnings, continuations, reminders, refused, accepted, kills, .. } = facts;
+    let DemoFacts { warnings, continuations, reminders, refused, accepted, kills, .. } = facts;
     let (used, seen, unseen) = (thousands(facts.tokens), thousands(counted), thousands(facts.unseen_at_kill));
     let (left, limit, added_up) =
         (thousands(budget - counted), thousands(budget), thousands(end.tokens_line_by_line()));
@@ -68,8 +65,7 @@ pub(super) fn check(facts: &Facts, end: &FinalState) -> Vec<Promise> {
             "exact",
             counted == facts.tokens && facts.tokens > 0,
             format!(
-                "The model used {used} tokens in {answers} answers; Steadfast counted {seen}. The transcript repeats \
-                 them on {lines} lines, which add up to {added_up}."
+                "The model used {used} tokens; Steadfast counted {seen}. All transcript lines add up to {added_up}."
             ),
         ),
         promise(
@@ -95,8 +91,7 @@ pub(super) fn check(facts: &Facts, end: &FinalState) -> Vec<Promise> {
                 && end.count("session_resumed") == 1
                 && end.count("goal_created") == 1,
             format!(
-                "{kills} agent killed in the middle of a turn. The store stayed intact, and the {unseen} tokens that no \
-                 hook had seen were counted once, after the resume."
+                "{kills} agent killed in a turn; the store stayed intact. {unseen} unseen tokens were counted later, once."
             ),
         ),
         promise(
@@ -114,11 +109,10 @@ pub(super) fn check(facts: &Facts, end: &FinalState) -> Vec<Promise> {
 mod tests {
     use super::*;
 
-    fn kept() -> (Facts, FinalState) {
-        let facts = Facts {
+    fn kept() -> (DemoFacts, FinalState) {
+        let facts = DemoFacts {
             tokens: 900,
-            answers: 2,
-            lines: 5,
+
             warnings: 1,
             continuations: 2,
             compactions: 1,
@@ -150,7 +144,7 @@ mod tests {
         (facts, end)
     }
 
-    fn broken(corrupt: impl FnOnce(&mut Facts, &mut FinalState)) -> Vec<&'static str> {
+    fn broken(corrupt: impl FnOnce(&mut DemoFacts, &mut FinalState)) -> Vec<&'static str> {
         let (mut facts, mut end) = kept();
         corrupt(&mut facts, &mut end);
         let promises = check(&facts, &end);

@@ -1,6 +1,6 @@
 //! The steps of the demo as data: what the user types, what the scripted model answers, and with how many tokens.
 
-use Step::{Answer, Compact, EndTurn, Heading, Killed, Prompt, SetGoal, Start};
+use DemoStep::{Answer, Compact, EndTurn, Heading, Killed, Prompt, SetGoal, Start};
 use Tool::{CompleteGoal, Shell, Write};
 
 pub(super) const OBJECTIVE: &str = "slugify.sh turns any title into a clean slug";
@@ -12,7 +12,7 @@ const RIGHT: &str = include_str!("project/slugify-right.sh");
 /// Tokens of one answer: input, cache creation, cache read, output.
 pub(super) type Usage = [i64; 4];
 
-pub(super) enum Step {
+pub(super) enum DemoStep {
     Heading(&'static str),
     /// The client starts the session, with this source.
     Start(&'static str),
@@ -35,7 +35,7 @@ pub(super) enum Tool {
     CompleteGoal,
 }
 
-pub(super) const NEW_SESSION: &[Step] = &[
+pub(super) const NEW_SESSION: &[DemoStep] = &[
     Heading("1. The user sets a goal"),
     Start("startup"),
     SetGoal("--budget 40k --verify \"sh check.sh\""),
@@ -54,7 +54,7 @@ pub(super) const NEW_SESSION: &[Step] = &[
     Killed("I remove the dashes at both ends ...", RIGHT, [9, 512, 12_180, 803]),
 ];
 
-pub(super) const RESUMED_SESSION: &[Step] = &[
+pub(super) const RESUMED_SESSION: &[DemoStep] = &[
     Heading("6. The session is resumed"),
     Start("resume"),
     Prompt("continue"),

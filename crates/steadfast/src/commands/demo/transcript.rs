@@ -19,7 +19,8 @@ pub(super) struct Transcript {
     /// The prompt that started the current turn.
     pub(super) prompt_id: String,
     directory: PathBuf,
-    last_uuid: Option<String>,
+    /// None in a new session.
+    pub(super) last_uuid: Option<String>,
 }
 
 impl Transcript {
@@ -32,10 +33,6 @@ impl Transcript {
         }
         let last_uuid = last_line.and_then(|line| line["uuid"].as_str().map(str::to_owned));
         Ok(Self { path, prompt_id: String::new(), directory, last_uuid })
-    }
-
-    pub(super) fn is_resumed(&self) -> bool {
-        self.last_uuid.is_some()
     }
 
     /// Writes a message from the user, a hook or a tool.
