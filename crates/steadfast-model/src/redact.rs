@@ -13,6 +13,7 @@ mod values;
 mod words;
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use names::Grade;
@@ -66,6 +67,7 @@ fn pass(text: &str, limit: usize) -> Option<String> {
 /// secret: the time is linear.
 fn find(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
+    let mut in_command: VecDeque<Range<usize>> = VecDeque::new();
     let mut at = 0;
     let mut command_end = 0;
     while let Some(byte) = text.as_bytes().get(at).copied() {
@@ -76,7 +78,19 @@ fn find(text: &str) -> Vec<Range<usize>> {
         let end = run_end(text, at);
         let run = text.get(at..end).unwrap_or_default();
         if at >= command_end && commands::begins(text, run, end) {
-            command_end = commands::find(text, at, &mut found);
+            let mut secrets = Vec::new();
+            command_end = commands::find(text, at, &mut secrets);
+            secrets.sort_unstable_by_key(|secret| secret.start);
+            found.extend_from_slice(&secrets);
+            in_command = secrets.into();
+        }
+        // A flag with a glued password may look like a name.
+        while in_command.front().is_some_and(|secret| secret.end <= at) {
+            in_command.pop_front();
+        }
+        if let Some(secret) = in_command.front().filter(|secret| secret.start < end) {
+            at = end.max(secret.end);
+            continue;
         }
         let secret = match byte {
             b'<' => shapes::private_block(text, at),

@@ -140,6 +140,7 @@ fn secrets_in_flags_headers_and_urls_are_removed() {
 fn secrets_in_flags_of_programs_are_removed() {
     becomes(&[
         ("mysql -u root -pHunter2 db", "mysql -u root -p[redacted] db"),
+        ("mysql -pS3cretPw1 db", "mysql -p[redacted] db"),
         ("mysqldump -uroot -p'Hun ter2' db > x", "mysqldump -uroot -p'[redacted]' db > x"),
         ("sudo docker exec db mariadb -pH!2 app", "sudo docker exec db mariadb -p[redacted] app"),
         ("mysqldump --password Hunter2 db", "mysqldump --password [redacted] db"),
