@@ -1,67 +1,54 @@
 //! The limits of a run: `limits:` in a definition, and flags that replace them.
 
-use steadfast_core::clock::Millis;
 use steadfast_core::goal::budget;
 use steadfast_core::run::RunLimits;
 
 use super::Overrides;
-use super::keys::{Count, FromYaml, Setting, Value, keys};
+use super::keys::{Setting, Value, count, count_or_zero, keys, text};
 
 keys! {
     LimitsDef {
-        tokens: Setting<Tokens>,
-        cost: Setting<Cost> = "usd",
-        wall: Setting<Wall> = "hours",
-        errors: Option<Count<1>>,
-        idle: Option<Count<0>>,
-        parallel: Option<Count<1>>,
+        tokens: Setting<i64> = tokens("tokens"),
+        cost_micros: Setting<i64> = usd("usd"),
+        wall_ms: Setting<i64> = hours("hours"),
+        errors: Option<u32> = count("errors"),
+        idle: Option<u32> = count_or_zero("idle"),
+        parallel: Option<u32> = count("parallel"),
     }
 }
 
-#[derive(Debug, Clone)]
-pub(super) struct Tokens(i64);
-
-/// In micro-dollars.
-#[derive(Debug, Clone)]
-pub(super) struct Cost(i64);
-
-#[derive(Debug, Clone)]
-pub(super) struct Wall(Millis);
-
-impl FromYaml for Tokens {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        value.amount(|text| budget::parse_tokens(text).ok(), "5M").map(Self)
-    }
+pub(super) fn limits(value: &Value<'_>) -> Option<LimitsDef> {
+    value.table("`limits`")
 }
 
-impl FromYaml for Cost {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        value.amount(|text| budget::parse_usd(text).ok(), "20").map(Self)
-    }
+fn tokens(value: &Value<'_>) -> Option<i64> {
+    amount(value, |text| budget::parse_tokens(text).ok(), "5M")
 }
 
-impl FromYaml for Wall {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        value.amount(|text| budget::parse_hours(text).ok()?.checked_mul(1_000), "8").map(Self)
-    }
+fn usd(value: &Value<'_>) -> Option<i64> {
+    amount(value, |text| budget::parse_usd(text).ok(), "20")
 }
 
-impl FromYaml for LimitsDef {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        value.table("`limits`")
-    }
+fn hours(value: &Value<'_>) -> Option<i64> {
+    amount(value, |text| budget::parse_hours(text).ok()?.checked_mul(1_000), "8")
+}
+
+fn amount(value: &Value<'_>, parse: impl FnOnce(&str) -> Option<i64>, example: &str) -> Option<i64> {
+    let amount = text(value).and_then(|text| parse(text.trim()));
+    let fix = format!("write for example `{}: {example}`", value.key);
+    amount.or_else(|| value.at.refuse(format!("`{}` is not an amount", value.key), fix))
 }
 
 impl LimitsDef {
     pub(super) fn into_limits(self, flags: &Overrides) -> RunLimits {
         let default = RunLimits::default();
         RunLimits {
-            tokens: flags.tokens.or(self.tokens.on().map(|Tokens(tokens)| tokens)),
-            cost_micros: flags.cost_micros.or(self.cost.on().map(|Cost(micros)| micros)),
-            wall_ms: flags.wall_ms.or(self.wall.on().map(|Wall(ms)| ms)),
-            errors: flags.errors.or(self.errors.map(|Count(errors)| errors)).unwrap_or(default.errors),
-            idle: flags.idle.or(self.idle.map(|Count(idle)| idle)).unwrap_or(default.idle),
-            parallel: flags.parallel.or(self.parallel.map(|Count(agents)| agents)).unwrap_or(default.parallel),
+            tokens: flags.tokens.or(self.tokens.on()),
+            cost_micros: flags.cost_micros.or(self.cost_micros.on()),
+            wall_ms: flags.wall_ms.or(self.wall_ms.on()),
+            errors: flags.errors.or(self.errors).unwrap_or(default.errors),
+            idle: flags.idle.or(self.idle).unwrap_or(default.idle),
+            parallel: flags.parallel.or(self.parallel).unwrap_or(default.parallel),
             back_off_ms: default.back_off_ms,
         }
     }
