@@ -1,5 +1,5 @@
-//! The loop types and pipelines that come with the program. They lie in `loops/` and `pipelines/` at the root of the
-//! repository, where they serve as examples too.
+//! The built-in loop types and pipelines, from `loops/` and `pipelines/` at the root of the repository, where they also
+//! serve as examples.
 
 /// A built-in loop type.
 pub(super) struct BuiltInLoop {

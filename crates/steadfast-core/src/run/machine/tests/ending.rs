@@ -1,4 +1,4 @@
-//! Limits, stopping, and going on after an end.
+//! Limits, stopping, and resuming after an end.
 
 use super::*;
 
@@ -293,7 +293,7 @@ fn a_run_whose_end_nobody_saw_keeps_what_was_under_way() {
     assert_eq!(drive.words(&step), ["run unknown_termination: engine_gone"]);
     drive.run = step.run;
     assert_eq!(drive.run.active, [ActiveAttempt::new(id("1.1.1"), Phase::Running)]);
-    assert_eq!(drive.ok("1.1.1"), Vec::<String>::new(), "nobody drives it");
+    assert_eq!(drive.ok("1.1.1"), Vec::<String>::new(), "no engine drives it");
     assert_eq!(drive.reopen(None), ["reopened"]);
     assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "its agent may still be alive");
     assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1");

@@ -1,4 +1,4 @@
-//! Crashes between saving and acting, and events that nobody should send.
+//! Crashes between saving and acting, and events that do not fit the state.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn what_a_crash_swallowed_is_asked_for_again() {
     let mut drive = Drive::started(plan);
     assert_eq!(drive.send(RunEvent::Started), ["check 1.1.0 beads loop/auth"]);
     drive.checked("1.1.0", &[]);
-    assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "whoever started it tells what became of it");
+    assert_eq!(drive.send(RunEvent::Started), Vec::<String>::new(), "the engine that started it reports its end");
     drive.fails("1.1.1", FailureKind::Exit);
     assert_eq!(drive.send(RunEvent::Started), ["wake in 1000"]);
     drive.wakes_after(SECOND);
