@@ -32,6 +32,7 @@ pub(super) fn inputs(value: &Value<'_>) -> Option<Inputs> {
     Some(Inputs { names: names(value), latest: false })
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all readers of a table return an option")]
 fn names(value: &Value<'_>) -> Option<Vec<LocatedText>> {
     Some(value.elements().filter_map(|element| located_text(&element)).collect())
 }

@@ -26,13 +26,13 @@ pub(super) fn read(source: &Source, faults: &Faults) -> Option<LoopDef> {
         at.warning(what, format!("write `name: {}`", source.name));
     }
     def.stage = def.stage.without_termination();
-    def.stage.prompt = Some(read_prompt(def.stage.prompt, source, &at));
+    def.stage.prompt = Some(read_prompt(def.stage.prompt.as_ref(), source, &at));
     Some(def)
 }
 
 /// `prompt:` names a file beside `loop.yaml`; a text of several lines is the prompt itself.
-fn read_prompt(stated: Option<Prompt>, source: &Source, at: &Location) -> Prompt {
-    let name = match &stated {
+fn read_prompt(stated: Option<&Prompt>, source: &Source, at: &Location) -> Prompt {
+    let name = match stated {
         Some(prompt) if prompt.text.trim().is_empty() || prompt.text.trim().contains('\n') => return prompt.clone(),
         Some(prompt) => Some(prompt.text.as_str()),
         None => None,
@@ -46,7 +46,7 @@ fn read_prompt(stated: Option<Prompt>, source: &Source, at: &Location) -> Prompt
             Prompt::of_file(&file, text)
         }
         Err((what, fix)) => {
-            stated.as_ref().map_or(at, |prompt| &prompt.at).error(what, fix);
+            stated.map_or(at, |prompt| &prompt.at).error(what, fix);
             Prompt::of_file(at, String::new())
         }
     }

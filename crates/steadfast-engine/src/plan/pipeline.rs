@@ -84,6 +84,7 @@ fn nested_pipeline(value: &Value<'_>) -> Option<()> {
     value.at.refuse("a pipeline inside a pipeline is not supported", "copy the stages of that pipeline to here")
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all readers of a table return an option")]
 fn stages(value: &Value<'_>) -> Option<StageList> {
     let nodes = if let Yaml::List(nodes) = &value.node.value { nodes.len() } else { 0 };
     let is_steps = matches!(value.key, "steps" | "loops");
@@ -134,7 +135,7 @@ pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &Faults) -> O
         return None;
     };
     let Defaults { agent, timeout_ms, delay_ms } = keys.defaults.on().unwrap_or_default();
-    let defaults = StageDef { agent, timeout_ms, delay_ms, ..StageDef::default() };
+    let defaults = StageDef { agent, delay_ms, timeout_ms, ..StageDef::default() };
     let is_steps = list.is_steps;
     let mut reader = StageReader { catalogue, faults, defaults, is_steps, loops: BTreeMap::new(), names: Vec::new() };
     let stages = list.stages.into_iter().map(|(stage, at)| reader.read(stage, at)).collect();

@@ -31,6 +31,7 @@ pub(super) struct RuleDef {
     node: Node,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all readers of a table return an option")]
 pub(super) fn rule_def(value: &Value<'_>) -> Option<RuleDef> {
     Some(RuleDef { at: value.at.clone(), node: value.node.clone() })
 }

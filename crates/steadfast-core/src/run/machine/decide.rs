@@ -150,7 +150,7 @@ impl Machine<'_> {
                 self.end_stage(StageStatus::Completed, names.join("+"));
             }
             _ if known.iterations >= known.max => {
-                self.end_stage(StageStatus::Completed, RunReason::MaxIterations.into())
+                self.end_stage(StageStatus::Completed, RunReason::MaxIterations.into());
             }
             _ => return false,
         }
