@@ -1,7 +1,7 @@
-//! Runs: loops and pipelines of fresh agents. A loop is a pipeline with one stage. This file has the words — run, stage,
-//! iteration, attempt; `run/plan.rs` and `run/outcome.rs` have those of what is to be done and of what came of it — and the two sides of the machine in `run/machine.rs`, which is pure: what happened
-//! ([`RunEvent`]) and what is to be done about it ([`Step`]). An engine saves a step's records and the new state in one
-//! transaction and only then acts, so that after any crash the saved state tells what was under way.
+//! Runs: loops and pipelines of fresh agents. A loop is a pipeline with one stage. This file has the state of a run and
+//! the two sides of the state machine in `run/machine.rs`, which is pure: what happened ([`RunEvent`]) and what to do
+//! about it ([`Step`]). The engine saves a step's records and the new state in one transaction before it acts, so after
+//! a crash the saved state shows what was active.
 
 pub mod machine;
 pub mod name;
@@ -28,7 +28,7 @@ pub enum RunKind {
     Pipeline,
 }
 
-/// The words of the public state files.
+/// As in the public state files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -40,7 +40,7 @@ pub enum RunStatus {
     UnknownTermination,
 }
 
-/// Names one attempt of a run. All counting starts at 1, as in the public files.
+/// Names one attempt of a run. All numbers start at 1, as in the public files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AttemptId {
     pub stage: u32,
@@ -48,7 +48,7 @@ pub struct AttemptId {
     pub attempt: u32,
 }
 
-/// The state of a run: small whatever its length, since what is over is in the records.
+/// The state of a run. It stays small however long the run is, because ended iterations are only in the records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub status: RunStatus,
@@ -56,23 +56,23 @@ pub struct Run {
     pub reason: Option<String>,
     pub started_at_ms: Millis,
     pub completed_at_ms: Option<Millis>,
-    /// The stage under way, from 1.
+    /// The current stage, from 1.
     pub stage: u32,
     pub stages: Vec<StageState>,
-    /// What is under way.
+    /// Stored under an older name.
     #[serde(rename = "flights")]
     pub active: Vec<ActiveAttempt>,
-    /// Why the run is to end as soon as nothing is under way any more.
+    /// Set when the run has to end as soon as no attempt is active.
     pub stopping: Option<Stopping>,
-    /// Whether that end was asked for from outside: what runs is stopped then, and otherwise waited for.
+    /// Whether a person or a signal asked for that end: active attempts are stopped then, and otherwise waited for.
     #[serde(default)]
     pub cut_short: bool,
-    /// The soonest moment at which something goes on by itself, if nothing happens before.
+    /// The next time at which something starts if no event comes before.
     pub wait: Option<Wait>,
     /// Whether a cap over all goals and runs is reached, which ends the run like a limit of its own.
     #[serde(default)]
     pub capped: bool,
-    /// How long the run was over before it was reopened; the wall clock does not count it.
+    /// How long the run was over before it was reopened. The wall-clock limit does not count this time.
     #[serde(default)]
     pub closed_ms: Millis,
     pub tokens: i64,
@@ -87,23 +87,24 @@ pub struct StageState {
     /// Iterations committed.
     pub iterations: u32,
     pub reason: Option<String>,
-    /// How many committed iterations in a row said that nothing is left to improve.
+    /// Committed iterations in a row that voted that nothing is left to improve.
     pub agreeing: u32,
-    /// Iterations in a row without any progress, and what the last one left behind.
+    /// Iterations in a row without progress.
     pub idle: u32,
+    /// The footprint of the last iteration.
     pub footprint: Option<String>,
-    /// The maximum given when the run was reopened, instead of the plan's.
+    /// The maximum given when the run was reopened. It replaces the plan's.
     #[serde(default)]
     pub max: Option<u32>,
-    /// Iterations that were begun and not committed when the run ended, each with its last attempt.
+    /// Iterations that were started and not committed when the run ended, each with its last attempt.
     #[serde(default)]
     pub left: Vec<AttemptId>,
-    /// Agents that came through and whose iterations were not decided about when the run was stopped.
+    /// Successful attempts whose rule was not tested yet when the run was stopped.
     #[serde(default)]
     pub undecided: Vec<Undecided>,
 }
 
-/// An agent that came through. Going on later begins with its rule: the work is done and is not done again.
+/// A successful attempt whose rule is still to be tested. Resuming tests it and does not repeat the work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Undecided {
     pub id: AttemptId,
@@ -123,22 +124,22 @@ pub enum StageStatus {
     Failed,
 }
 
-/// One iteration under way.
+/// An iteration that has started and is not committed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ActiveAttempt {
-    /// While the rule is tested before the start, `attempt` is the last one made: 0 for none.
+    /// While the rule is tested before the start, `attempt` is the number of the previous one: 0 for none.
     pub id: AttemptId,
     pub phase: Phase,
-    /// Until when it rests, and why.
+    /// Until when it waits before the next attempt.
     #[serde(default)]
     pub wait: Option<Wait>,
     /// Failed attempts in a row.
     #[serde(default)]
     pub errors: u32,
-    /// Usage limits met so far; each unknown reset is waited for longer.
+    /// Usage limits hit so far; the wait for an unknown reset grows with them.
     #[serde(default)]
     pub usage_waits: u32,
-    /// Whether the last attempt was lost: the first time in a row is nobody's fault.
+    /// Whether the last attempt was lost. The first of several in a row is not counted as an error.
     #[serde(default)]
     pub lost: bool,
 }
@@ -152,13 +153,13 @@ impl ActiveAttempt {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The rule is tested before the agent starts.
+    /// The rule is being tested before the agent starts.
     CheckingBefore,
-    /// The attempt is recorded, and its agent started or about to be.
+    /// The attempt is recorded; its agent runs or is about to start.
     Running,
-    /// The agent came through; the rule is being tested.
+    /// The agent succeeded; the rule is being tested.
     Checking(Box<Success>),
-    /// A failed attempt rests before the next one.
+    /// The last attempt failed; the next one waits.
     Resting,
 }
 
@@ -183,7 +184,7 @@ pub enum WaitReason {
     UsageLimit,
 }
 
-/// What has to be looked up outside to test a rule.
+/// What a rule depends on outside of the run's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
@@ -197,7 +198,7 @@ pub enum Check {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checked {
     pub check: Check,
-    /// `None` when it could not be told: the rule does not hold then.
+    /// `None` if the check could not decide; the rule does not hold then.
     pub holds: Option<bool>,
     pub detail: String,
 }
@@ -206,8 +207,8 @@ pub struct Checked {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
-    /// The engine has the run in hand: begin, or go on where the state says. `ActiveAttempt`s that are `Running` get an
-    /// [`RunEvent::Ended`] from the engine, which knows what became of them.
+    /// An engine drives the run from now on, for the first time or again. It sends [`RunEvent::Ended`] for attempts that
+    /// the state says are running.
     Started,
     Ended {
         id: AttemptId,
@@ -219,13 +220,13 @@ pub enum RunEvent {
     },
     /// The clock reached the time of [`Act::WakeAt`].
     Woke,
-    /// A person, a signal or an edited file wants it to end.
+    /// A person, a signal or an edited file asks for the end.
     StopRequested(Stopping),
-    /// All goals and runs together spent what a person allows; looked at before the next agent starts.
+    /// A cap over all goals and runs is reached. Checked before the next agent starts.
     CapReached,
 }
 
-/// Goes into the tables, in the same transaction as the new state.
+/// A row to write, in the same transaction as the new state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
@@ -239,7 +240,7 @@ pub enum Record {
         id: AttemptId,
         outcome: Outcome,
     },
-    /// The iteration counts: once, for ever.
+    /// The iteration is final. Happens once for each.
     Committed {
         id: AttemptId,
         success: Box<Success>,
@@ -257,7 +258,7 @@ pub enum Record {
     Reopened,
 }
 
-/// To be done once the step is saved. Doing any of it twice must be harmless.
+/// An action for after the step is saved. Repeating one must be harmless.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
@@ -268,7 +269,7 @@ pub enum Act {
     },
     Stop(Vec<AttemptId>),
     WakeAt(Millis),
-    /// Nothing is left to do.
+    /// The run is over.
     Finish,
 }
 

@@ -4,17 +4,17 @@
 use steadfast_model::run::{AgentKind, AgentPlan};
 
 use super::fault::{Location, did_you_mean, nearest};
-use super::keys::{Field, FromYaml, Keys, Setting, Value, keys};
+use super::keys::{Inherit, Keys, Setting, Table, Value, keys, text, texts, truth};
 use super::yaml::Yaml;
 
 const EFFORTS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
 
 keys! {
     AgentKeys {
-        agent: Option<AgentDef> = "agent" | "provider",
-        model: Setting<String>,
-        effort: Setting<String>,
-        user_hooks: Option<bool>,
+        agent: Option<AgentDef> = agent("agent" | "provider"),
+        model: Setting<String> = text("model"),
+        effort: Setting<String> = text("effort"),
+        user_hooks: Option<bool> = truth("user_hooks"),
     }
 }
 
@@ -27,50 +27,48 @@ pub(super) struct AgentDef {
     pub(super) user_hooks: Option<bool>,
 }
 
-impl Field for AgentDef {
-    fn read(keys: &mut Keys<'_>, names: &[&'static str]) -> Self {
-        let AgentKeys { agent, model, effort, user_hooks } = Field::read(keys, names);
-        let inner = agent.unwrap_or_default();
-        Self {
-            kind: inner.kind,
-            model: model.or(inner.model),
-            effort: effort.or(inner.effort),
-            user_hooks: user_hooks.or(inner.user_hooks),
-        }
+impl Table for AgentDef {
+    fn read(keys: &mut Keys<'_>) -> Self {
+        let AgentKeys { agent, model, effort, user_hooks } = Table::read(keys);
+        Self { model, effort, user_hooks, kind: None }.inherit(agent.unwrap_or_default(), true)
     }
+}
 
+impl Inherit for AgentDef {
     fn or(self, other: Self) -> Self {
         // A model belongs to its program, so another program does not inherit it.
         let is_same = self.kind.as_ref().is_none_or(|kind| *kind == other.program());
-        let (model, effort) = if is_same { (other.model, other.effort) } else { Default::default() };
-        Self {
-            model: self.model.or(model),
-            effort: self.effort.or(effort),
-            user_hooks: self.user_hooks.or(other.user_hooks),
-            kind: self.kind.or(other.kind),
-        }
+        self.inherit(other, is_same)
     }
 }
 
 /// `claude`, `codex`, a command line, a list of its words, or a mapping of its own.
-impl FromYaml for AgentDef {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        let kind = match &value.node.value {
-            Yaml::Null | Yaml::Bool(false) => None,
-            Yaml::Map(_) => return value.table("an agent"),
-            Yaml::List(_) => match Vec::from_yaml(value)? {
-                words if words.is_empty() => {
-                    value.at.refuse("the agent's command is empty", "write its program and arguments")
-                }
-                words => Some(AgentKind::Command(words)),
-            },
-            _ => agent_kind(&String::from_yaml(value)?).map_err(|(what, fix)| value.at.error(what, fix)).ok(),
-        };
-        Some(Self { kind, ..Self::default() })
-    }
+pub(super) fn agent(value: &Value<'_>) -> Option<AgentDef> {
+    let kind = match &value.node.value {
+        Yaml::Null | Yaml::Bool(false) => None,
+        Yaml::Map(_) => return value.table("an agent"),
+        Yaml::List(_) => match texts(value)? {
+            words if words.is_empty() => {
+                value.at.refuse("the agent's command is empty", "write its program and arguments")
+            }
+            words => Some(AgentKind::Command(words)),
+        },
+        _ => agent_kind(&text(value)?).map_err(|(what, fix)| value.at.error(what, fix)).ok(),
+    };
+    Some(AgentDef { kind, ..AgentDef::default() })
 }
 
 impl AgentDef {
+    fn inherit(self, other: Self, with_model: bool) -> Self {
+        let (model, effort) = if with_model { (other.model, other.effort) } else { Default::default() };
+        Self {
+            kind: self.kind.or(other.kind),
+            model: self.model.or(model),
+            effort: self.effort.or(effort),
+            user_hooks: self.user_hooks.or(other.user_hooks),
+        }
+    }
+
     pub(super) fn program(&self) -> AgentKind {
         self.kind.clone().unwrap_or(AgentKind::Claude)
     }

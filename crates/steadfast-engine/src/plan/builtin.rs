@@ -1,5 +1,5 @@
-//! The loop types and pipelines that come with the program. They lie in `loops/` and `pipelines/` at the root of the
-//! repository, where they serve as examples too.
+//! The built-in loop types and pipelines, from `loops/` and `pipelines/` at the root of the repository, where they also
+//! serve as examples.
 
 /// A built-in loop type.
 pub(super) struct BuiltInLoop {
@@ -9,40 +9,34 @@ pub(super) struct BuiltInLoop {
     pub(super) prompts: &'static [(&'static str, &'static str)],
 }
 
-macro_rules! root {
-    ($path:literal) => {
-        include_str!(concat!("../../../../", $path))
+macro_rules! loops {
+    ($($name:literal: $prompt:literal,)*) => {
+        &[$(BuiltInLoop {
+            name: $name,
+            yaml: include_str!(concat!("../../../../loops/", $name, "/loop.yaml")),
+            prompts: &[($prompt, include_str!(concat!("../../../../loops/", $name, "/", $prompt)))],
+        },)*]
     };
 }
 
-pub(super) const LOOPS: &[BuiltInLoop] = &[
-    BuiltInLoop {
-        name: "work",
-        yaml: root!("loops/work/loop.yaml"),
-        prompts: &[("prompt.md", root!("loops/work/prompt.md"))],
-    },
-    BuiltInLoop {
-        name: "improve-plan",
-        yaml: root!("loops/improve-plan/loop.yaml"),
-        prompts: &[("prompt.md", root!("loops/improve-plan/prompt.md"))],
-    },
-    BuiltInLoop {
-        name: "refine-beads",
-        yaml: root!("loops/refine-beads/loop.yaml"),
-        prompts: &[("prompts/bead-refiner.md", root!("loops/refine-beads/prompts/bead-refiner.md"))],
-    },
-    BuiltInLoop {
-        name: "idea-wizard",
-        yaml: root!("loops/idea-wizard/loop.yaml"),
-        prompts: &[("prompt.md", root!("loops/idea-wizard/prompt.md"))],
-    },
-];
+macro_rules! pipelines {
+    ($($name:literal,)*) => {
+        &[$(($name, include_str!(concat!("../../../../pipelines/", $name, ".yaml"))),)*]
+    };
+}
 
-pub(super) const PIPELINES: &[(&str, &str)] = &[
-    ("quick-refine", root!("pipelines/quick-refine.yaml")),
-    ("full-refine", root!("pipelines/full-refine.yaml")),
-    ("deep-refine", root!("pipelines/deep-refine.yaml")),
-    ("code-review", root!("pipelines/code-review.yaml")),
-    ("ideate", root!("pipelines/ideate.yaml")),
-    ("research-implement", root!("pipelines/research-implement.yaml")),
-];
+pub(super) const LOOPS: &[BuiltInLoop] = loops! {
+    "work": "prompt.md",
+    "improve-plan": "prompt.md",
+    "refine-beads": "prompts/bead-refiner.md",
+    "idea-wizard": "prompt.md",
+};
+
+pub(super) const PIPELINES: &[(&str, &str)] = pipelines! {
+    "quick-refine",
+    "full-refine",
+    "deep-refine",
+    "code-review",
+    "ideate",
+    "research-implement",
+};

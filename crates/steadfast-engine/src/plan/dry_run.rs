@@ -1,5 +1,5 @@
-//! What a plan would do, without doing it: its settings, its files, and the first prompt of each stage, or that of each
-//! perspective, as the agent would get it.
+//! Dry runs: the settings and files of a plan, and the first prompt of each stage, or one for each perspective, as the
+//! agent would get it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use steadfast_model::text;
 
 use crate::{agent, files};
 
-/// A file that will be there only when an agent works.
+/// Stands for a file that exists only while an agent works.
 const RESULT: &str = "[result file]";
 
 /// A prompt as the agent would get it.
@@ -24,7 +24,7 @@ pub struct Filled {
     pub iteration: u32,
     pub perspective: Option<String>,
     pub prompt: String,
-    /// Variables that nobody knows.
+    /// Names of unknown variables.
     pub unknown: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ fn limits(plan: &Plan) -> String {
     parts.extend(limits.limits.iter().map(|(axis, amount)| axis.format(amount)));
     parts.push(format!("{} errors in a row", limits.errors));
     match limits.idle {
-        0 => parts.push("no progress allowed for ever".into()),
+        0 => parts.push("no limit for iterations without progress".into()),
         idle => parts.push(format!("{idle} iterations without progress")),
     }
     parts.join(", ")

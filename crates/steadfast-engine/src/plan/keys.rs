@@ -1,5 +1,5 @@
-//! Keys of definitions as tables. `keys!` lists the keys of one mapping, each with its type; a type reads one value and
-//! reports a fault with a fix if it cannot. To add a key, add a line to its table, and a [`FromYaml`] type if none fits.
+//! Keys of definitions as tables. `keys!` lists the keys of one mapping, each with its type and its reader; a reader turns
+//! one value into that type, or reports a fault with a fix. To add a key, add a line to its table.
 
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
@@ -11,13 +11,15 @@ use super::yaml::{MapEntry, Node, Yaml};
 const MAX_TEXT: usize = 20_000;
 const MAX_TEXTS: usize = 1_000;
 
-/// Defines a struct from a table of keys. A key has the name of its field, or the names after `=`, which are synonyms.
-/// A field whose type is another table reads its keys from the same mapping.
+/// Defines a struct from a table of `field: type = reader("key" | "synonym")`. A field without a reader is another table
+/// that reads its keys from the same mapping.
 macro_rules! keys {
-    (@names $field:ident) => { &[stringify!($field)] };
-    (@names $field:ident $($name:literal)+) => { &[$($name),+] };
+    (@read $keys:ident) => { $crate::plan::keys::Table::read($keys) };
+    (@read $keys:ident $reader:ident $($key:literal)+) => {
+        $crate::plan::keys::Slot::fill($keys.take(&[$($key),+]), $reader)
+    };
     ($(#[$attribute:meta])* $table:ident {
-        $($(#[$doc:meta])* $field:ident: $type:ty $(= $name:literal $(| $synonym:literal)*)?,)*
+        $($(#[$doc:meta])* $field:ident: $type:ty $(= $reader:ident($key:literal $(| $synonym:literal)*))?,)*
     }) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, Default)]
@@ -25,43 +27,42 @@ macro_rules! keys {
             $($(#[$doc])* pub(in crate::plan) $field: $type,)*
         }
 
-        impl $crate::plan::keys::Field for $table {
-            fn read(keys: &mut $crate::plan::keys::Keys<'_>, _: &[&'static str]) -> Self {
-                Self {
-                    $($field: $crate::plan::keys::Field::read(
-                        keys,
-                        $crate::plan::keys::keys!(@names $field $($name $($synonym)*)?),
-                    ),)*
-                }
+        impl $crate::plan::keys::Table for $table {
+            fn read(keys: &mut $crate::plan::keys::Keys<'_>) -> Self {
+                Self { $($field: $crate::plan::keys::keys!(@read keys $($reader $key $($synonym)*)?),)* }
             }
+        }
 
+        impl $crate::plan::keys::Inherit for $table {
             fn or(self, other: Self) -> Self {
-                Self { $($field: $crate::plan::keys::Field::or(self.$field, other.$field),)* }
+                Self { $($field: $crate::plan::keys::Inherit::or(self.$field, other.$field),)* }
             }
         }
     };
 }
 pub(super) use keys;
 
-/// A field of a table.
-pub(super) trait Field: Default {
-    /// Reads the key that has one of these names.
-    fn read(keys: &mut Keys<'_>, names: &[&'static str]) -> Self;
+pub(super) trait Table: Sized {
+    fn read(keys: &mut Keys<'_>) -> Self;
+}
 
-    /// This, or `other` if the definition does not have the key.
+pub(super) trait Inherit {
+    /// This, with what it does not set from `other`.
     fn or(self, other: Self) -> Self;
 }
 
-/// A value of a key. `None` if it is `null`, or if a fault was reported.
-pub(super) trait FromYaml: Sized {
-    fn from_yaml(value: &Value<'_>) -> Option<Self>;
+/// Holds the value of one key. Readers return `None` after a fault, and for `null` where that means nothing.
+pub(super) trait Slot<T> {
+    fn fill(value: Option<Value<'_>>, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Self;
 }
 
-impl<T: FromYaml> Field for Option<T> {
-    fn read(keys: &mut Keys<'_>, names: &[&'static str]) -> Self {
-        T::from_yaml(&keys.take(names)?)
+impl<T> Slot<T> for Option<T> {
+    fn fill(value: Option<Value<'_>>, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Self {
+        read(&value?)
     }
+}
 
+impl<T> Inherit for Option<T> {
     fn or(self, other: Self) -> Self {
         self.or(other)
     }
@@ -82,17 +83,11 @@ impl<T> Setting<T> {
     }
 
     pub(super) fn on(self) -> Option<T> {
-        match self {
-            Self::On(value) => Some(value),
-            Self::Absent | Self::Off => None,
-        }
+        if let Self::On(value) = self { Some(value) } else { None }
     }
 
     pub(super) fn as_on(&self) -> Option<&T> {
-        match self {
-            Self::On(value) => Some(value),
-            Self::Absent | Self::Off => None,
-        }
+        if let Self::On(value) = self { Some(value) } else { None }
     }
 }
 
@@ -102,34 +97,19 @@ impl<T> From<Option<T>> for Setting<T> {
     }
 }
 
-impl<T: FromYaml> Field for Setting<T> {
-    fn read(keys: &mut Keys<'_>, names: &[&'static str]) -> Self {
-        match keys.take(names) {
+impl<T> Slot<T> for Setting<T> {
+    fn fill(value: Option<Value<'_>>, read: impl FnOnce(&Value<'_>) -> Option<T>) -> Self {
+        match value {
             None => Self::Absent,
             Some(value) if value.is_off() => Self::Off,
-            Some(value) => T::from_yaml(&value).map_or(Self::Off, Self::On),
+            Some(value) => read(&value).map_or(Self::Off, Self::On),
         }
-    }
-
-    fn or(self, other: Self) -> Self {
-        if self.is_absent() { other } else { self }
     }
 }
 
-/// A key of other tools that changes nothing here.
-#[derive(Debug, Clone, Default)]
-pub(super) struct NoEffect;
-
-impl Field for NoEffect {
-    fn read(keys: &mut Keys<'_>, names: &[&'static str]) -> Self {
-        if let Some(value) = keys.take(names) {
-            value.at.warning(format!("`{}` has no effect", value.key), "remove it");
-        }
-        Self
-    }
-
-    fn or(self, _: Self) -> Self {
-        self
+impl<T> Inherit for Setting<T> {
+    fn or(self, other: Self) -> Self {
+        if self.is_absent() { other } else { self }
     }
 }
 
@@ -151,7 +131,7 @@ pub(super) struct Keys<'a> {
 
 impl<'a> Keys<'a> {
     /// The value of the first entry with one of these names.
-    fn take(&mut self, names: &[&'static str]) -> Option<Value<'a>> {
+    pub(super) fn take(&mut self, names: &[&'static str]) -> Option<Value<'a>> {
         self.known.extend_from_slice(names);
         let mut found = self.entries.iter().filter(|entry| names.contains(&entry.key.as_str()));
         let first = found.next()?;
@@ -183,13 +163,13 @@ impl<'a> Value<'a> {
     }
 
     /// Reads a mapping by a table; `what` names it in faults.
-    pub(super) fn table<T: Field>(&self, what: &str) -> Option<T> {
+    pub(super) fn table<T: Table>(&self, what: &str) -> Option<T> {
         let at = self.at.line(self.node.line);
         let Yaml::Map(entries) = &self.node.value else {
             return at.refuse(format!("{what} has to be keys with values"), "write `key: value` lines");
         };
         let mut keys = Keys { at, entries, known: Vec::new() };
-        let table = T::read(&mut keys, &[]);
+        let table = T::read(&mut keys);
         keys.warn_of_unknown(what);
         Some(table)
     }
@@ -215,121 +195,97 @@ impl<'a> Value<'a> {
         };
         nodes.iter().map(move |node| Value { key, node, at: at.line(node.line) })
     }
-
-    /// An amount that `parse` reads from text, such as `5M`.
-    pub(super) fn amount(&self, parse: impl FnOnce(&str) -> Option<i64>, example: &str) -> Option<i64> {
-        let amount = String::from_yaml(self).and_then(|text| parse(text.trim()));
-        let fix = format!("write for example `{}: {example}`", self.key);
-        amount.or_else(|| self.at.refuse(format!("`{}` is not an amount", self.key), fix))
-    }
 }
 
 /// A text that is not empty.
-impl FromYaml for String {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        let text = match &value.node.value {
-            Yaml::Null => return None,
-            Yaml::Text(text) => text.clone(),
-            Yaml::Number(_) => value.node.written.clone(),
-            Yaml::Bool(truth) => truth.to_string(),
-            Yaml::List(_) | Yaml::Map(_) => return value.wrong("a text", &format!("write `{}: TEXT`", value.key)),
-        };
-        match text {
-            text if text.trim().is_empty() => value.wrong("a text", "write a text, or remove the key"),
-            text if text.len() > MAX_TEXT => value.wrong("shorter", "shorten it"),
-            text => Some(text),
-        }
+pub(super) fn text(value: &Value<'_>) -> Option<String> {
+    let text = match &value.node.value {
+        Yaml::Null => return None,
+        Yaml::Text(text) => text.clone(),
+        Yaml::Number(_) => value.node.written.clone(),
+        Yaml::Bool(truth) => truth.to_string(),
+        Yaml::List(_) | Yaml::Map(_) => return value.wrong("a text", &format!("write `{}: TEXT`", value.key)),
+    };
+    match text {
+        text if text.trim().is_empty() => value.wrong("a text", "write a text, or remove the key"),
+        text if text.len() > MAX_TEXT => value.wrong("shorter", "shorten it"),
+        text => Some(text),
     }
 }
 
 /// A list of texts, or a single one.
-impl FromYaml for Vec<String> {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        match &value.node.value {
-            Yaml::List(nodes) if nodes.len() > MAX_TEXTS => {
-                value.wrong(&format!("at most {MAX_TEXTS} texts"), "shorten the list")
-            }
-            Yaml::List(_) => Some(value.elements().filter_map(|element| String::from_yaml(&element)).collect()),
-            _ => String::from_yaml(value).map(|text| vec![text]),
+pub(super) fn texts(value: &Value<'_>) -> Option<Vec<String>> {
+    match &value.node.value {
+        Yaml::List(nodes) if nodes.len() > MAX_TEXTS => {
+            value.wrong(&format!("at most {MAX_TEXTS} texts"), "shorten the list")
         }
+        Yaml::List(_) => Some(value.elements().filter_map(|element| text(&element)).collect()),
+        _ => text(value).map(|text| vec![text]),
     }
 }
 
-impl FromYaml for bool {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        match &value.node.value {
-            Yaml::Bool(truth) => Some(*truth),
-            Yaml::Null => Some(false),
-            Yaml::Text(text) if ["yes", "on"].iter().any(|word| text.eq_ignore_ascii_case(word)) => Some(true),
-            Yaml::Text(text) if ["no", "off"].iter().any(|word| text.eq_ignore_ascii_case(word)) => Some(false),
-            _ => value.wrong("true or false", &format!("write `{}: true` or remove it", value.key)),
-        }
+pub(super) type LocatedText = (String, Location);
+
+pub(super) fn located_text(value: &Value<'_>) -> Option<LocatedText> {
+    Some((text(value)?, value.at.clone()))
+}
+
+pub(super) fn truth(value: &Value<'_>) -> Option<bool> {
+    match &value.node.value {
+        Yaml::Bool(truth) => Some(*truth),
+        Yaml::Null => Some(false),
+        Yaml::Text(text) if ["yes", "on"].iter().any(|word| text.eq_ignore_ascii_case(word)) => Some(true),
+        Yaml::Text(text) if ["no", "off"].iter().any(|word| text.eq_ignore_ascii_case(word)) => Some(false),
+        _ => value.wrong("true or false", &format!("write `{}: true` or remove it", value.key)),
     }
 }
 
-/// A value with the location of its key.
-#[derive(Debug, Clone)]
-pub(super) struct Located<T> {
-    pub(super) value: T,
-    pub(super) at: Location,
+pub(super) fn count(value: &Value<'_>) -> Option<u32> {
+    count_from(1, value)
 }
 
-impl<T: FromYaml> FromYaml for Located<T> {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        Some(Self { value: T::from_yaml(value)?, at: value.at.clone() })
-    }
+pub(super) fn count_or_zero(value: &Value<'_>) -> Option<u32> {
+    count_from(0, value)
 }
 
-/// A whole number that is at least `LEAST`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Count<const LEAST: u32>(pub(super) u32);
-
-impl<const LEAST: u32> FromYaml for Count<LEAST> {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        const MAX: u32 = 1_000_000;
-        let number = match &value.node.value {
-            Yaml::Number(number) => Some(*number),
-            Yaml::Text(text) => text.trim().parse().ok(),
-            _ => None,
-        };
-        let range = f64::from(LEAST)..=f64::from(MAX);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
-        let count = number.filter(|number| number.fract() == 0.0 && range.contains(number)).map(|number| number as u32);
-        count.map(Self).or_else(|| {
-            let fix = format!("write for example `{}: {}`", value.key, LEAST.max(5));
-            value.wrong(&format!("a whole number from {LEAST} to {MAX}"), &fix)
-        })
-    }
+fn count_from(least: u32, value: &Value<'_>) -> Option<u32> {
+    const MAX: u32 = 1_000_000;
+    let number = match &value.node.value {
+        Yaml::Number(number) => Some(*number),
+        Yaml::Text(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let range = f64::from(least)..=f64::from(MAX);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
+    let count = number.filter(|number| number.fract() == 0.0 && range.contains(number)).map(|number| number as u32);
+    let fix = || format!("write for example `{}: {}`", value.key, least.max(5));
+    count.or_else(|| value.wrong(&format!("a whole number from {least} to {MAX}"), &fix()))
 }
 
 /// A number of seconds, or a duration such as `90s` or `2h 30m`; 0 for `null` and `false`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Delay(pub(super) Millis);
-
-impl FromYaml for Delay {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        const MAX_SECONDS: f64 = 3_600.0 * 24.0 * 366.0;
-        let read = match &value.node.value {
-            Yaml::Null | Yaml::Bool(false) => Some(0),
-            #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
-            Yaml::Number(seconds) if (0.0..=MAX_SECONDS).contains(seconds) => Some((seconds * 1_000.0) as Millis),
-            Yaml::Text(text) if text.trim() == "0" => Some(0),
-            Yaml::Text(text) => clock::parse_duration(text).filter(|ms| *ms <= 366 * clock::DAY),
-            _ => None,
-        };
-        let fix = || format!("write for example `{}: 90s`", value.key);
-        read.map(Self).or_else(|| value.wrong("a number of seconds or a duration", &fix()))
-    }
+pub(super) fn duration(value: &Value<'_>) -> Option<Millis> {
+    const MAX_SECONDS: f64 = 3_600.0 * 24.0 * 366.0;
+    let read = match &value.node.value {
+        Yaml::Null | Yaml::Bool(false) => Some(0),
+        #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+        Yaml::Number(seconds) if (0.0..=MAX_SECONDS).contains(seconds) => Some((seconds * 1_000.0) as Millis),
+        Yaml::Text(text) if text.trim() == "0" => Some(0),
+        Yaml::Text(text) => clock::parse_duration(text).filter(|ms| *ms <= 366 * clock::DAY),
+        _ => None,
+    };
+    let fix = || format!("write for example `{}: 90s`", value.key);
+    read.or_else(|| value.wrong("a number of seconds or a duration", &fix()))
 }
 
 /// A time limit; `null`, `false` and 0 mean none.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Timeout(pub(super) Millis);
+pub(super) fn timeout(value: &Value<'_>) -> Option<Millis> {
+    /// Longer than anything runs, and far from overflowing.
+    const NONE_MS: Millis = 365 * clock::DAY;
+    duration(value).map(|ms| if ms == 0 { NONE_MS } else { ms })
+}
 
-impl FromYaml for Timeout {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        /// Longer than anything runs, and far from overflowing.
-        const NONE_MS: Millis = 365 * clock::DAY;
-        Delay::from_yaml(value).map(|Delay(ms)| Self(if ms == 0 { NONE_MS } else { ms }))
-    }
+/// A key of other tools that changes nothing here.
+pub(super) fn no_effect(value: &Value<'_>) -> Option<()> {
+    value.at.warning(format!("`{}` has no effect", value.key), "remove it");
+    None
 }

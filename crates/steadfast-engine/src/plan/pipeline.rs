@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
+use steadfast_model::clock::Millis;
 use steadfast_model::run::name::RunName;
 use steadfast_model::run::{AgentKind, RunKind, StagePlan};
 
 use super::agents::AgentDef;
 use super::catalogue::{Catalogue, Source};
 use super::fault::{Faults, Location, did_you_mean};
-use super::inputs::Inputs;
-use super::keys::{Delay, FromYaml, Located, NoEffect, Setting, Timeout, Value, keys};
-use super::limits::LimitsDef;
+use super::inputs::{Inputs, inputs};
+use super::keys::{LocatedText, Setting, Value, duration, keys, located_text, no_effect, text, timeout};
+use super::limits::{LimitsDef, limits};
 use super::loop_type;
 use super::planning::{DefaultRuns, StageContext, plan_stage};
 use super::stage::{Prompt, StageDef};
@@ -24,15 +25,15 @@ const MAX_STAGES: usize = 100;
 
 keys! {
     PipelineKeys {
-        name: Option<String>,
-        description: Option<String>,
-        version: Option<String>,
-        inputs: Option<InputFiles>,
-        commands: NoEffect,
-        context: NoEffect,
-        defaults: Setting<Defaults>,
-        limits: Setting<LimitsDef>,
-        stages: Option<StageList> = "stages" | "nodes" | "steps" | "loops",
+        name: Option<String> = text("name"),
+        description: Option<String> = text("description"),
+        version: Option<String> = text("version"),
+        inputs: Option<()> = input_files("inputs"),
+        commands: Option<()> = no_effect("commands"),
+        context: Option<()> = no_effect("context"),
+        defaults: Setting<Defaults> = defaults("defaults"),
+        limits: Setting<LimitsDef> = limits("limits"),
+        stages: Option<StageList> = stages("stages" | "nodes" | "steps" | "loops"),
     }
 }
 
@@ -40,56 +41,19 @@ keys! {
     /// What stages use if they and their loop types do not set it.
     Defaults {
         agent: AgentDef,
-        timeout: Option<Timeout>,
-        delay: Option<Delay>,
+        timeout_ms: Option<Millis> = timeout("timeout"),
+        delay_ms: Option<Millis> = duration("delay"),
     }
 }
 
 keys! {
     StageKeys {
-        pipeline: Option<NestedPipeline>,
-        name: Option<Located<String>> = "name" | "id",
-        loop_type: Option<Located<String>> = "loop" | "stage",
-        description: Option<String>,
-        inputs: Option<Inputs>,
+        pipeline: Option<()> = nested_pipeline("pipeline"),
+        name: Option<LocatedText> = located_text("name" | "id"),
+        loop_type: Option<LocatedText> = located_text("loop" | "stage"),
+        description: Option<String> = text("description"),
+        inputs: Option<Inputs> = inputs("inputs"),
         def: StageDef,
-    }
-}
-
-impl FromYaml for Defaults {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        value.table("`defaults`")
-    }
-}
-
-/// `inputs` of a whole pipeline, which other tools read; here they are flags.
-#[derive(Debug, Clone)]
-pub(super) struct InputFiles;
-
-impl FromYaml for InputFiles {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        let flags = value.elements().filter_map(|element| match &element.node.value {
-            Yaml::Text(file) => Some(format!("--input {file}")),
-            _ => None,
-        });
-        let flags: Vec<String> = flags.take(5).collect();
-        let fix = if flags.is_empty() {
-            "remove it".to_owned()
-        } else {
-            format!("remove it, and run the pipeline with `{}`", flags.join(" "))
-        };
-        value.at.warning("`inputs` of a pipeline has no effect", fix);
-        None
-    }
-}
-
-#[derive(Debug, Clone)]
-pub(super) struct NestedPipeline;
-
-impl FromYaml for NestedPipeline {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        let fix = "copy the stages of that pipeline to here";
-        value.at.refuse("a pipeline inside a pipeline is not supported", fix)
     }
 }
 
@@ -97,24 +61,42 @@ impl FromYaml for NestedPipeline {
 pub(super) struct StageList {
     /// Whether it has no names and may repeat a loop type, as older tools write it.
     is_steps: bool,
-    stages: Vec<Located<StageKeys>>,
+    stages: Vec<(StageKeys, Location)>,
 }
 
-impl FromYaml for StageList {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        let count = match &value.node.value {
-            Yaml::List(nodes) => nodes.len(),
-            _ => 0,
-        };
-        if count == 0 {
-            no_stages(&value.at);
-        } else if count > MAX_STAGES {
-            value.at.error(format!("{count} stages"), format!("use at most {MAX_STAGES}"));
+fn defaults(value: &Value<'_>) -> Option<Defaults> {
+    value.table("`defaults`")
+}
+
+/// Other tools read these files; here they are flags.
+fn input_files(value: &Value<'_>) -> Option<()> {
+    let flags = value.elements().take(5).filter_map(|element| match &element.node.value {
+        Yaml::Text(file) => Some(format!(" --input {file}")),
+        _ => None,
+    });
+    let flags: String = flags.collect();
+    let fix = if flags.is_empty() { String::new() } else { format!(", and run the pipeline with `{}`", flags.trim()) };
+    value.at.warning("`inputs` of a pipeline has no effect", format!("remove it{fix}"));
+    None
+}
+
+fn nested_pipeline(value: &Value<'_>) -> Option<()> {
+    value.at.refuse("a pipeline inside a pipeline is not supported", "copy the stages of that pipeline to here")
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "all readers of a table return an option")]
+fn stages(value: &Value<'_>) -> Option<StageList> {
+    let nodes = if let Yaml::List(nodes) = &value.node.value { nodes.len() } else { 0 };
+    let is_steps = matches!(value.key, "steps" | "loops");
+    let mut stages = Vec::new();
+    match nodes {
+        0 => no_stages(&value.at),
+        1..=MAX_STAGES => {
+            stages.extend(value.elements().filter_map(|element| Some((element.table("a stage")?, element.at))));
         }
-        let elements = value.elements().filter(|_| (1..=MAX_STAGES).contains(&count));
-        let stages = elements.filter_map(|element| Some(Located { value: element.table("a stage")?, at: element.at }));
-        Some(Self { is_steps: matches!(value.key, "steps" | "loops"), stages: stages.collect() })
+        _ => value.at.error(format!("{nodes} stages"), format!("use at most {MAX_STAGES}")),
     }
+    Some(StageList { is_steps, stages })
 }
 
 fn no_stages(at: &Location) {
@@ -137,6 +119,7 @@ pub(super) struct PipelineDef {
 #[derive(Debug)]
 struct PipelineStage {
     at: Location,
+    /// Empty after a fault.
     name: String,
     loop_type: Option<String>,
     inputs: Inputs,
@@ -151,11 +134,11 @@ pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &Faults) -> O
         no_stages(&at);
         return None;
     };
-    let Defaults { agent, timeout, delay } = keys.defaults.on().unwrap_or_default();
-    let defaults = StageDef { agent, timeout, delay, ..StageDef::default() };
+    let Defaults { agent, timeout_ms, delay_ms } = keys.defaults.on().unwrap_or_default();
+    let defaults = StageDef { agent, delay_ms, timeout_ms, ..StageDef::default() };
     let is_steps = list.is_steps;
     let mut reader = StageReader { catalogue, faults, defaults, is_steps, loops: BTreeMap::new(), names: Vec::new() };
-    let stages = list.stages.into_iter().filter_map(|stage| reader.read(stage)).collect();
+    let stages = list.stages.into_iter().map(|(stage, at)| reader.read(stage, at)).collect();
     let agent = reader.defaults.agent.program();
     let loops = reader.loops.into_iter().filter_map(|(name, read)| Some((name, read?))).collect();
     let limits = keys.limits.on().unwrap_or_default();
@@ -175,31 +158,21 @@ struct StageReader<'a> {
 }
 
 impl StageReader<'_> {
-    fn read(&mut self, Located { value: keys, at }: Located<StageKeys>) -> Option<PipelineStage> {
+    fn read(&mut self, keys: StageKeys, at: Location) -> PipelineStage {
         let def = keys.def.without_termination();
         if let Some(prompt) = &def.prompt {
             warn_of_file_name(prompt);
         }
-        let name = self.name(keys.name, keys.loop_type.as_ref(), &at);
-        let base = match &keys.loop_type {
-            Some(loop_type) => self.loop_def(&loop_type.value, &loop_type.at),
-            None => StageDef::default(),
-        };
+        let loop_type = keys.loop_type.as_ref().map(|(name, _)| name.clone());
+        let name = self.name(keys.name, loop_type.clone(), &at);
+        let base = keys.loop_type.map(|(name, at)| self.loop_def(&name, &at)).unwrap_or_default();
         let def = def.based_on(self.defaults.clone()).based_on(base);
-        let loop_type = keys.loop_type.map(|loop_type| loop_type.value);
-        Some(PipelineStage { at, name: name?, loop_type, inputs: keys.inputs.unwrap_or_default(), def })
+        PipelineStage { at, name: name.unwrap_or_default(), loop_type, inputs: keys.inputs.unwrap_or_default(), def }
     }
 
-    fn name(
-        &mut self,
-        given: Option<Located<String>>,
-        loop_type: Option<&Located<String>>,
-        at: &Location,
-    ) -> Option<String> {
+    fn name(&mut self, given: Option<LocatedText>, loop_type: Option<String>, at: &Location) -> Option<String> {
         let is_given = given.is_some();
-        let Some(Located { value: mut name, at }) =
-            given.or_else(|| Some(Located { value: loop_type?.value.clone(), at: at.clone() }))
-        else {
+        let Some((mut name, at)) = given.or(loop_type.map(|name| (name, at.clone()))) else {
             return at.refuse("a stage has no name", "add `name:`");
         };
         if let Err(error) = name.parse::<RunName>() {
@@ -208,8 +181,8 @@ impl StageReader<'_> {
         }
         if self.names.contains(&name) {
             if self.is_steps && !is_given {
-                let free = (2..=MAX_STAGES).map(|number| format!("{name}-{number}"));
-                name = free.into_iter().find(|free| !self.names.contains(free)).unwrap_or(name);
+                let mut numbered = (2..=MAX_STAGES).map(|number| format!("{name}-{number}"));
+                name = numbered.find(|free| !self.names.contains(free)).unwrap_or(name);
             } else {
                 let fix = if is_given { "choose another name" } else { "add `name:` with another one" };
                 at.error(format!("two stages are named `{name}`"), fix);
@@ -270,11 +243,12 @@ impl PipelineDef {
         let names: Vec<&str> = self.stages.iter().map(|stage| stage.name.as_str()).collect();
         for (number, stage) in self.stages.iter().enumerate() {
             let (earlier, others) = names.split_at(number);
-            for input in stage.inputs.names.iter().flatten() {
-                variables::check_input(&input.value, earlier, others, &input.at);
+            let earlier: Vec<&str> = earlier.iter().copied().filter(|name| !name.is_empty()).collect();
+            for (input, at) in stage.inputs.names.iter().flatten() {
+                variables::check_input(input, &earlier, others, at);
             }
             if let Some(prompt) = &stage.def.prompt {
-                variables::check(prompt, Some((earlier, others)));
+                variables::check(prompt, Some((&earlier, others)));
             }
         }
     }
@@ -300,7 +274,7 @@ impl PipelineDef {
                 run,
                 name: stage.name,
                 loop_type: stage.loop_type,
-                inputs: stage.inputs.names.into_iter().flatten().map(|input| input.value).collect(),
+                inputs: stage.inputs.names.into_iter().flatten().map(|(input, _)| input).collect(),
                 default_runs: DefaultRuns::Exactly(1),
                 takes_model: flags.agent.is_some() || stage.def.agent.program() == of_model,
                 verified: number == last,

@@ -7,9 +7,9 @@ use steadfast_model::run::{AgentPlan, Rule, StagePlan};
 use super::Overrides;
 use super::agents::AgentDef;
 use super::fault::Location;
-use super::keys::{Count, Delay, Field as _, Setting, Timeout};
+use super::keys::{Inherit as _, Setting};
 use super::rules::Resolver;
-use super::stage::{Items, Judge, Markers, Parallel, Runs, StageDef};
+use super::stage::{Runs, StageDef};
 
 pub const LOOP_RUNS: u32 = 25;
 const DELAY_MS: Millis = 3_000;
@@ -54,7 +54,7 @@ fn max_runs(stated: Option<u32>, default: DefaultRuns, only_counts: bool, flags:
 
 pub(super) fn plan_stage(mut def: StageDef, context: StageContext<'_>, flags: &Overrides) -> StagePlan {
     let at = &context.at;
-    let parallel = def.parallel.is_some_and(|Parallel(parallel)| parallel);
+    let parallel = def.parallel.unwrap_or(false);
     // `finish` in plan.rs refuses --verify of a parallel stage, after all faults are known.
     if context.verified && !flags.verify.is_empty() && !parallel {
         def.arguments.verify = Setting::On(flags.verify.clone());
@@ -62,11 +62,7 @@ pub(super) fn plan_stage(mut def: StageDef, context: StageContext<'_>, flags: &O
     if def.prompt.is_none() {
         at.error(format!("`{}` has no prompt", context.name), "add `prompt:`, or name a loop type with `loop:`");
     }
-    let items = match def.items {
-        _ if !flags.items.is_empty() => flags.items.clone(),
-        Some(Items(items)) => items,
-        None => Vec::new(),
-    };
+    let items = if flags.items.is_empty() { def.items.unwrap_or_default() } else { flags.items.clone() };
     let perspectives = def.perspectives.unwrap_or_default();
     let resolver = Resolver { arguments: &def.arguments, run: context.run, items: items.len(), at: at.clone() };
     let completion = resolver.rule(&def.completion);
@@ -81,17 +77,17 @@ pub(super) fn plan_stage(mut def: StageDef, context: StageContext<'_>, flags: &O
     let stage = StagePlan {
         loop_type: context.loop_type,
         prompt: def.prompt.map(|prompt| prompt.text).unwrap_or_default(),
-        min_iterations: def.min_iterations.map_or(1, |Count(least)| least),
+        min_iterations: def.min_iterations.unwrap_or(1),
         check_before: def.check_before.unwrap_or(false),
-        delay_ms: flags.delay_ms.or(def.delay.map(|Delay(ms)| ms)).unwrap_or(delay_ms),
+        delay_ms: flags.delay_ms.or(def.delay_ms).unwrap_or(delay_ms),
         agent: plan_agent(def.agent, context.takes_model, flags, at),
-        timeout_ms: flags.timeout_ms.or(def.timeout.map(|Timeout(ms)| ms)).unwrap_or(StagePlan::TIMEOUT_MS),
+        timeout_ms: flags.timeout_ms.or(def.timeout_ms).unwrap_or(StagePlan::TIMEOUT_MS),
         perspectives,
         items,
         parallel,
-        output_parse: def.output_parse.map(|Markers(pairs)| pairs).unwrap_or_default(),
+        output_parse: def.output_parse.unwrap_or_default(),
         inputs: context.inputs,
-        judge: def.judge.on().map(|Judge(judge)| judge.into_plan(at)),
+        judge: def.judge.on().map(|judge| judge.into_plan(at)),
         ..StagePlan::new(context.name, completion, runs)
     };
     let stage = check_parallel(stage, at);

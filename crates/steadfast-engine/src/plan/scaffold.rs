@@ -1,5 +1,5 @@
-//! New loop types and pipelines to begin from: small, commented, valid as they are. Nothing is ever overwritten.
-//! What is made in the user's home is for its owner only; what is made in a project, for whom the umask lets.
+//! Templates for new loop types and pipelines: small, commented, valid as they are. Existing files are not overwritten.
+//! Files in the user's home are readable by the owner only; files in a project follow the umask.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const LOOP: &str = include_str!("scaffold/loop.yaml");
 const PROMPT: &str = include_str!("scaffold/prompt.md");
 const PIPELINE: &str = include_str!("scaffold/pipeline.yaml");
 
-/// Makes the folder `NAME` in `dir` with a loop type; returns its files.
+/// Creates the folder `NAME` in `dir` with a loop type, and returns its files.
 pub fn new_loop(dir: &Path, name: &str, readers: Readers) -> Result<Vec<PathBuf>, PlanError> {
     let name: RunName = name.parse()?;
     let folder = dir.join(name.as_str());
@@ -24,7 +24,7 @@ pub fn new_loop(dir: &Path, name: &str, readers: Readers) -> Result<Vec<PathBuf>
         return Err(PlanError::Exists { path: folder });
     }
     create_dir_all(dir, readers)?;
-    // Somebody who makes it at the same time has the files, and they are not overwritten.
+    // Files that another process creates at the same time are not overwritten.
     create_dir_all(&folder, readers)?;
     for (path, text) in &files {
         write_new(path, readers, &text.replace("{{name}}", name.as_str()))?;

@@ -1,77 +1,78 @@
 //! The keys of a stage. Loop types and stages of pipelines have the same ones; a stage that names a loop type sets only
 //! what differs. `plan/planning.rs` adds the defaults.
 
+use steadfast_model::clock::Millis;
 use steadfast_model::run::AgentKind;
 
-use super::agents::AgentDef;
+use super::agents::{AgentDef, agent};
 use super::fault::Location;
-use super::keys::{Count, Delay, Field as _, FromYaml, NoEffect, Setting, Timeout, Value, keys};
-use super::rules::{Arguments, BareRule, RuleDef};
+use super::keys::{
+    Inherit as _, Setting, Value, count, count_or_zero, duration, keys, no_effect, text, texts, timeout, truth,
+};
+use super::rules::{Arguments, RuleDef, rule_def};
 use super::yaml::Yaml;
 use crate::files;
 
 keys! {
     StageDef {
         /// In a loop type, a file or the text itself; in a pipeline, the text.
-        prompt: Option<Prompt>,
+        prompt: Option<Prompt> = prompt("prompt"),
         agent: AgentDef,
-        runs: Option<Runs> = "runs" | "max" | "max_iterations" | "iterations",
-        termination: Option<Termination>,
-        min_iterations: Option<Count<0>>,
-        completion: Setting<RuleDef>,
+        runs: Option<Runs> = runs("runs" | "max" | "max_iterations" | "iterations"),
+        termination: Option<Termination> = termination("termination"),
+        min_iterations: Option<u32> = count_or_zero("min_iterations"),
+        completion: Setting<RuleDef> = rule_def("completion"),
         arguments: Arguments,
-        check_before: Option<bool>,
-        delay: Option<Delay>,
-        timeout: Option<Timeout>,
-        perspectives: Option<Vec<String>>,
-        items: Option<Items>,
-        parallel: Option<Parallel>,
-        output_parse: Option<Markers>,
-        judge: Setting<Judge>,
-        context: NoEffect,
-        commands: NoEffect,
-        guardrails: NoEffect,
-        output_path: NoEffect,
-        version: NoEffect,
+        check_before: Option<bool> = truth("check_before"),
+        delay_ms: Option<Millis> = duration("delay"),
+        timeout_ms: Option<Millis> = timeout("timeout"),
+        perspectives: Option<Vec<String>> = texts("perspectives"),
+        items: Option<Vec<String>> = items("items"),
+        parallel: Option<bool> = parallel("parallel"),
+        output_parse: Option<Markers> = markers("output_parse"),
+        judge: Setting<AgentDef> = judge("judge"),
+        context: Option<()> = no_effect("context"),
+        commands: Option<()> = no_effect("commands"),
+        guardrails: Option<()> = no_effect("guardrails"),
+        output_path: Option<()> = no_effect("output_path"),
+        version: Option<()> = no_effect("version"),
     }
 }
 
 keys! {
     /// `termination: {type: …}`, which newer tools write instead of `completion` and `runs`.
     Termination {
-        rule: Option<BareRule> = "type",
-        max: Option<Count<1>> = "max" | "iterations",
-        min_iterations: Option<Count<0>>,
+        rule: Option<RuleDef> = rule_def("type"),
+        max: Option<u32> = count("max" | "iterations"),
+        min_iterations: Option<u32> = count_or_zero("min_iterations"),
         arguments: Arguments,
-        judge: Setting<Judge>,
+        judge: Setting<AgentDef> = judge("judge"),
     }
 }
 
-impl FromYaml for Termination {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        value.table("`termination`")
-    }
+/// Fields of the state file, and the markers of their lines in the output.
+pub(super) type Markers = Vec<(String, String)>;
+
+#[derive(Debug, Clone)]
+pub(super) enum Runs {
+    Count(u32),
+    Termination(Box<Termination>),
 }
 
 impl StageDef {
     /// Moves what `termination` sets to the keys that mean the same.
     pub(super) fn without_termination(mut self) -> Self {
-        let in_runs = match self.runs.take() {
-            Some(Runs::Termination(termination)) => Some(*termination),
-            count => {
-                self.runs = count;
-                None
-            }
+        let (runs, in_runs) = match self.runs {
+            Some(Runs::Termination(termination)) => (None, Some(*termination)),
+            runs => (runs, None),
         };
+        self.runs = runs;
         for old in [in_runs, self.termination.take()].into_iter().flatten() {
-            self.completion = match (self.completion, old.rule) {
-                (Setting::On(rule), Some(_)) => {
-                    rule.at.error("`completion` and `termination` are the same key", "remove one of them");
-                    Setting::On(rule)
-                }
-                (completion, rule) => completion.or(rule.map(|BareRule(rule)| rule).into()),
-            };
-            self.runs = self.runs.or(old.max.map(|Count(max)| Runs::Count(max)));
+            if let (Some(rule), Some(_)) = (self.completion.as_on(), &old.rule) {
+                rule.at.error("`completion` and `termination` are the same key", "remove one of them");
+            }
+            self.completion = self.completion.or(old.rule.into());
+            self.runs = self.runs.or(old.max.map(Runs::Count));
             self.min_iterations = self.min_iterations.or(old.min_iterations);
             self.arguments = self.arguments.or(old.arguments);
             self.judge = self.judge.or(old.judge);
@@ -89,11 +90,12 @@ impl StageDef {
 
     /// Every command that the definition names.
     pub(super) fn commands(&self) -> Vec<String> {
-        let completion = self.completion.as_on().map(RuleDef::commands).unwrap_or_default();
-        let beside =
-            self.arguments.command.as_on().into_iter().chain(self.arguments.verify.as_on().into_iter().flatten());
-        let agents = [self.agent.command(), self.judge.as_on().and_then(|Judge(judge)| judge.command())];
-        completion.into_iter().chain(beside.cloned()).chain(agents.into_iter().flatten()).collect()
+        let mut commands = self.completion.as_on().map(RuleDef::commands).unwrap_or_default();
+        commands.extend(self.arguments.command.as_on().cloned());
+        commands.extend(self.arguments.verify.as_on().into_iter().flatten().cloned());
+        commands.extend(self.agent.command());
+        commands.extend(self.judge.as_on().and_then(AgentDef::command));
+        commands
     }
 }
 
@@ -102,35 +104,19 @@ impl StageDef {
 pub(super) struct Prompt {
     /// Empty after a fault.
     pub(super) text: String,
-    /// The line of its key, or of its first line in a file of its own.
+    /// The line of its key, or the first line of its file.
     pub(super) at: Location,
     /// In a definition: the text as it stands there, and its first line.
     written: Option<(String, u32)>,
 }
 
-impl FromYaml for Prompt {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        if value.is_off() {
-            return None;
-        }
-        let written = Some((value.node.written.clone(), value.node.written_line));
-        let text = match &value.node.value {
-            Yaml::Text(text) if text.trim().is_empty() => value.at.refuse("the prompt is empty", Self::EMPTY_FIX),
-            Yaml::Text(text) => Some(text.clone()),
-            _ => {
-                let fix = "write `prompt: |` and the text below it, indented";
-                value.at.refuse("the prompt has to be a text", fix)
-            }
-        };
-        Some(Self { text: text.unwrap_or_default(), at: value.at.clone(), written })
-    }
-}
-
 impl Prompt {
-    pub(super) const EMPTY_FIX: &str = "write what the agent should do";
-
     pub(super) fn of_file(at: &Location, text: String) -> Self {
         Self { text, at: at.clone(), written: None }
+    }
+
+    pub(super) fn refuse_empty(at: &Location) {
+        at.error("the prompt is empty", "write what the agent should do");
     }
 
     /// Where a variable stands.
@@ -144,102 +130,89 @@ impl Prompt {
     }
 }
 
-#[derive(Debug, Clone)]
-pub(super) enum Runs {
-    Count(u32),
-    Termination(Box<Termination>),
+fn prompt(value: &Value<'_>) -> Option<Prompt> {
+    if value.is_off() {
+        return None;
+    }
+    let Yaml::Text(text) = &value.node.value else {
+        value.at.error("the prompt has to be a text", "write `prompt: |` and the text below it, indented");
+        return Some(Prompt::of_file(&value.at, String::new()));
+    };
+    if text.trim().is_empty() {
+        Prompt::refuse_empty(&value.at);
+    }
+    let written = Some((value.node.written.clone(), value.node.written_line));
+    Some(Prompt { text: text.clone(), at: value.at.clone(), written })
 }
 
-impl FromYaml for Runs {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        if value.is_map() {
-            return Termination::from_yaml(value).map(|termination| Self::Termination(Box::new(termination)));
-        }
-        Count::<1>::from_yaml(value).map(|Count(count)| Self::Count(count))
+fn termination(value: &Value<'_>) -> Option<Termination> {
+    value.table("`termination`")
+}
+
+fn runs(value: &Value<'_>) -> Option<Runs> {
+    if value.is_map() {
+        return termination(value).map(|termination| Runs::Termination(Box::new(termination)));
     }
+    count(value).map(Runs::Count)
 }
 
 /// A list, or words separated by spaces.
-#[derive(Debug, Clone)]
-pub(super) struct Items(pub(super) Vec<String>);
-
-impl FromYaml for Items {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        if let Yaml::Text(text) = &value.node.value {
-            return Some(Self(text.split_whitespace().map(str::to_owned).collect()));
-        }
-        Vec::from_yaml(value).map(Self)
+fn items(value: &Value<'_>) -> Option<Vec<String>> {
+    match &value.node.value {
+        Yaml::Text(text) => Some(text.split_whitespace().map(str::to_owned).collect()),
+        _ => texts(value),
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Parallel(pub(super) bool);
-
-impl FromYaml for Parallel {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        if value.is_map() {
-            let fix = "write one stage for each agent, with `parallel: true` and `runs` or `perspectives` for several \
-                       at once";
-            return value.at.refuse("parallel blocks of other stages are not supported", fix);
-        }
-        bool::from_yaml(value).map(Self)
+fn parallel(value: &Value<'_>) -> Option<bool> {
+    if value.is_map() {
+        let fix =
+            "write one stage for each agent, with `parallel: true` and `runs` or `perspectives` for several at once";
+        return value.at.refuse("parallel blocks of other stages are not supported", fix);
     }
-}
-
-/// Fields and their markers: `key:MARKER key:MARKER`, a list of those, or a mapping.
-#[derive(Debug, Clone)]
-pub(super) struct Markers(pub(super) Vec<(String, String)>);
-
-impl FromYaml for Markers {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        let mut pairs = Vec::new();
-        if let Yaml::Map(entries) = &value.node.value {
-            for entry in entries {
-                let marker = Value::of_entry(entry, &value.at);
-                pairs.extend(String::from_yaml(&marker).map(|text| (entry.key.clone(), text, marker.at)));
-            }
-        } else if !value.is_off() {
-            for part in value.elements() {
-                for word in String::from_yaml(&part)?.split_whitespace() {
-                    match word.split_once(':') {
-                        Some((key, marker)) => pairs.push((key.to_owned(), marker.to_owned(), part.at.clone())),
-                        None => part.at.error(format!("`{word}` is not `key:MARKER`"), "write for example `risk:RISK`"),
-                    }
-                }
-            }
-        }
-        for (key, marker, at) in &pairs {
-            check_marker(key, marker, at);
-        }
-        Some(Self(pairs.into_iter().map(|(key, marker, _)| (key, marker)).collect()))
-    }
-}
-
-fn check_marker(key: &str, marker: &str, at: &Location) {
-    let is_plain = |text: &str| {
-        (1..=64).contains(&text.len()) && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' '))
-    };
-    if files::OWN_FIELDS.contains(&key) {
-        let what = format!("`{key}` is a field that every iteration has: the marker `{marker}` does not change it");
-        at.warning(what, "choose another name for the field");
-    }
-    if !is_plain(key) || !is_plain(marker) {
-        at.error(format!("`{key}:{marker}` is not a field and its marker"), "use letters, digits, `_` and `-`");
-    }
+    truth(value)
 }
 
 /// An agent; `true` is the small model of Claude.
-#[derive(Debug, Clone)]
-pub(super) struct Judge(pub(super) AgentDef);
-
-impl FromYaml for Judge {
-    fn from_yaml(value: &Value<'_>) -> Option<Self> {
-        if value.node.value == Yaml::Bool(true) {
-            let model = Setting::On("haiku".to_owned());
-            return Some(Self(AgentDef { kind: Some(AgentKind::Claude), model, ..AgentDef::default() }));
-        }
-        AgentDef::from_yaml(value).map(Self)
+fn judge(value: &Value<'_>) -> Option<AgentDef> {
+    if value.node.value == Yaml::Bool(true) {
+        let model = Setting::On("haiku".to_owned());
+        return Some(AgentDef { kind: Some(AgentKind::Claude), model, ..AgentDef::default() });
     }
+    agent(value)
+}
+
+/// `key:MARKER key:MARKER`, a list of those, or a mapping.
+fn markers(value: &Value<'_>) -> Option<Markers> {
+    let mut pairs = Vec::new();
+    if let Yaml::Map(entries) = &value.node.value {
+        for entry in entries {
+            let marker = Value::of_entry(entry, &value.at);
+            pairs.extend(text(&marker).map(|text| (entry.key.clone(), text, marker.at)));
+        }
+    } else if !value.is_off() {
+        for part in value.elements() {
+            for word in text(&part)?.split_whitespace() {
+                match word.split_once(':') {
+                    Some((key, marker)) => pairs.push((key.to_owned(), marker.to_owned(), part.at.clone())),
+                    None => part.at.error(format!("`{word}` is not `key:MARKER`"), "write for example `risk:RISK`"),
+                }
+            }
+        }
+    }
+    let is_plain = |text: &str| {
+        (1..=64).contains(&text.len()) && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | ' '))
+    };
+    for (key, marker, at) in &pairs {
+        if files::OWN_FIELDS.contains(&key.as_str()) {
+            let what = format!("`{key}` is a field that every iteration has: the marker `{marker}` does not change it");
+            at.warning(what, "choose another name for the field");
+        }
+        if !is_plain(key) || !is_plain(marker) {
+            at.error(format!("`{key}:{marker}` is not a field and its marker"), "use letters, digits, `_` and `-`");
+        }
+    }
+    Some(pairs.into_iter().map(|(key, marker, _)| (key, marker)).collect())
 }
 
 #[cfg(test)]
@@ -268,7 +241,7 @@ mod tests {
             ("f", "AGAIN", 15),
         ] {
             let entry = entries.iter().find(|entry| entry.key == key).unwrap();
-            let prompt = Prompt::from_yaml(&Value::of_entry(entry, &at)).unwrap();
+            let prompt = prompt(&Value::of_entry(entry, &at)).unwrap();
             assert_eq!(prompt.location_of(name).line, line, "{key} {name}");
         }
     }

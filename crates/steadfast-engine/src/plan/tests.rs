@@ -1,4 +1,4 @@
-//! Definitions as people write them, in a real project: the plans they become, and the faults that are told.
+//! Definitions as people write them, in a real project: the plans made of them, and their faults.
 
 use proptest::prelude::*;
 use steadfast_model::run::{AgentPlan, Rule, RunLimits, StagePlan};

@@ -1,11 +1,9 @@
-//! The run machine: from a run and what happened to the run afterwards, what goes into the tables, and what is to be
-//! done. Pure and total: the same arguments give the same step, and an event that does not fit changes nothing. The
-//! rest is in `machine/`: how attempts end, commits and decisions, what starts next, going on after an end.
+//! The state machine of a run: from (run, event, now) to the new run, the records to save and the actions to take. Pure
+//! and total: the same arguments give the same step, and an event that does not fit changes nothing.
 //!
-//! What holds between two steps: an iteration is a attempt, committed, left behind (with or without an agent that came
-//! through), or not begun; a run that is over
-//! has no attempt, unless nobody saw its end; at most one attempt in a sequential stage and `limits.parallel` in a
-//! parallel one. Whatever is lost between saving a step and acting on it, [`RunEvent::Started`] asks for again.
+//! Invariants between steps: an iteration is active, committed, left for later, or not started. A run that is over has no
+//! active attempt, unless its engine ended without recording the end. A sequential stage has at most one active attempt,
+//! a parallel one at most `limits.parallel`. [`RunEvent::Started`] repeats every action that a crash may have lost.
 
 mod advance;
 mod attempt;
@@ -21,7 +19,7 @@ use crate::limit::{Axis, SharedSpend, Used};
 
 pub use reopen::{ReopenError, orphaned, reopen};
 
-/// A run that has not begun; [`RunEvent::Started`] begins it.
+/// A new run; [`RunEvent::Started`] starts it.
 pub fn begin(plan: &Plan, now: Millis) -> Run {
     Run {
         status: RunStatus::Running,
@@ -59,19 +57,19 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
     if let Some(wait) = &machine.run.wait
         && (asks_for_wake || machine.run.wait != waited_for)
     {
-        // There is no use in sleeping past the moment at which the run is over anyway.
+        // Wake at the wall-clock limit at the latest: the run ends there.
         let at = machine.wall_deadline().map_or(wait.until_ms, |deadline| wait.until_ms.min(deadline));
         machine.acts.push(Act::WakeAt(at));
     }
     machine.into_step()
 }
 
-/// Which limit of the run is reached: its reason.
+/// The limit that the run has reached.
 pub fn limit_reached(plan: &Plan, run: &Run, now: Millis) -> Option<RunReason> {
     plan.limits.limits.reached(&used(run, now)).map(RunReason::from)
 }
 
-/// How long the run may still take, if that is limited. An attempt gets no more than that.
+/// The time left until the wall-clock limit. An attempt gets no more than that.
 pub fn time_left(plan: &Plan, run: &Run, now: Millis) -> Option<Millis> {
     plan.limits.limits.get(Axis::Hours).map(|most| most.saturating_sub(open_for(run, now)).max(0))
 }
@@ -103,7 +101,7 @@ impl Run {
         self.stages.get(index(stage)?)
     }
 
-    /// The most iterations of a stage: the plan's, unless the run was reopened with another maximum.
+    /// The maximum of a stage: the plan's, unless the run was reopened with another one.
     pub fn max_iterations(&self, plan: &Plan, stage: u32) -> u32 {
         let planned = || plan.stage(stage).map_or(0, |plan| plan.runs);
         self.stage_state(stage).and_then(|state| state.max).unwrap_or_else(planned)
@@ -117,7 +115,7 @@ impl Plan {
     }
 }
 
-/// A step in the making.
+/// Builds one step.
 struct Machine<'a> {
     plan: &'a Plan,
     run: Run,
@@ -152,7 +150,7 @@ impl<'a> Machine<'a> {
         running.map(|attempt| attempt.id).collect()
     }
 
-    /// Somebody took the run in hand: what the last one may not have got to is asked for again.
+    /// A new engine drives the run, so actions that the last one may not have done are repeated.
     fn started(&mut self) {
         let unanswered: Vec<AttemptId> = self.run.active.iter().map(|attempt| attempt.id).collect();
         self.advance();
@@ -168,7 +166,7 @@ impl<'a> Machine<'a> {
         self.stop_what_runs();
     }
 
-    /// The end is wanted from outside. What came through is kept; whoever goes on later tests its rule.
+    /// Ends the run early. Successful attempts are kept, and their rule is tested if the run is resumed.
     fn stop_requested(&mut self, mut stopping: Stopping) {
         if !self.run.cut_short {
             if stopping.status == RunStatus::Running {
@@ -195,12 +193,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The run is to end once nothing is under way any more. The first reason is the one.
+    /// Ends the run as soon as no attempt is active. The first reason is kept.
     fn wind_down(&mut self, status: RunStatus, reason: impl Into<String>) {
         self.run.stopping.get_or_insert_with(|| Stopping { status, reason: reason.into() });
     }
 
-    /// What goes on by itself first. A rest between iterations is the run's own, all others are those of flights.
+    /// The next wake-up. The delay between iterations belongs to the run, other waits belong to attempts.
     fn soonest_wait(&self) -> Option<Wait> {
         if self.run.status != RunStatus::Running {
             return None;

@@ -1,5 +1,5 @@
-//! Names of runs and stages. They become parts of file names, registry keys and labels, so they are checked once,
-//! here, and carried as a type of their own.
+//! Names of runs and stages. They become parts of file names, registry keys and labels, so they are checked once, here,
+//! and have their own type.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,9 +15,9 @@ pub struct RunName(String);
 
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 pub enum NameError {
-    #[error("a name is needed")]
+    #[error("the name is empty")]
     Empty,
-    #[error("the name `{name}` has {length} characters, and {LONGEST} are the most")]
+    #[error("the name `{name}` has {length} characters; the maximum is {LONGEST}")]
     TooLong { name: String, length: usize },
     #[error("the name `{name}` begins with `{first}`")]
     BadStart { name: String, first: char },
@@ -46,12 +46,12 @@ pub fn of_goal(run_id: &str) -> String {
     format!("{GOAL_PREFIX}{short}")
 }
 
-/// Whether a session is none of a client's, but a run that pursues a goal. The clients' own ids are UUIDs.
+/// Whether a session id is that of a run that pursues a goal. The hosts' own ids are UUIDs.
 pub fn is_of_goal(session_id: &str) -> bool {
     session_id.strip_prefix(GOAL_PREFIX).is_some_and(|rest| rest.len() == 8)
 }
 
-/// A name as a part of a git branch. All that names may have is fine there but an end in `.lock`.
+/// A name as a part of a git branch, where only the ending `.lock` is not allowed.
 pub fn in_branch(name: &str) -> String {
     name.strip_suffix(".lock").map_or_else(|| name.to_owned(), |rest| format!("{rest}-lock"))
 }
@@ -66,11 +66,11 @@ impl FromStr for RunName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        // Names from outside are shown in the error, so they are made harmless first.
+        // The error shows the name, so control characters are escaped.
         let name = || crate::text::cut(&text.escape_debug().to_string(), LONGEST);
         let Some(first) = text.chars().next() else { return Err(NameError::Empty) };
         if let Some(found) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_' | '-')) {
-            // Only what is shown as it is; `escape_debug` knows the rest.
+            // Do not print a control character.
             let is_plain = found.escape_debug().count() == 1;
             let found = if is_plain { found } else { char::REPLACEMENT_CHARACTER };
             return Err(NameError::BadCharacter { name: name(), found });

@@ -1,4 +1,4 @@
-//! How an attempt ended: what the agent used, what it said, and what was wrong if it did not come through.
+//! How an attempt ended: what the agent used, what it reported, and why it failed.
 
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
@@ -22,7 +22,7 @@ impl AttemptUsage {
     }
 }
 
-/// What an agent says about its iteration.
+/// What an agent reports about its iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentResult {
     pub summary: Option<String>,
@@ -34,7 +34,7 @@ pub struct AgentResult {
 }
 
 impl AgentResult {
-    /// Whether the agent thinks that nothing is left to do here; `None` if it did not say.
+    /// Whether the agent votes that nothing is left to do; `None` without a vote.
     pub fn vote(&self) -> Option<bool> {
         match (self.plateau, self.decision) {
             (Some(true), _) | (_, Some(AgentDecision::Stop)) => Some(true),
@@ -53,14 +53,14 @@ pub enum AgentDecision {
     Error,
 }
 
-/// An agent came through.
+/// A successful attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Success {
     pub result: AgentResult,
     pub usage: AttemptUsage,
     /// Promises found in its answer.
     pub promises: Vec<String>,
-    /// A fingerprint of answer and working tree, to tell whether anything moved.
+    /// A fingerprint of answer and working tree, which shows whether an iteration changed anything.
     pub footprint: String,
     /// Whether the working tree is as it was before the first attempt of the stage.
     #[serde(default)]
@@ -100,23 +100,23 @@ pub struct Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// The account's limit is reached until this time, if the agent named one. Not an error: the same iteration again.
+    /// The account's limit is reached, until this time if the agent reported one. Not an error: the iteration is retried.
     UsageLimit { until_ms: Option<Millis> },
-    /// Overloaded, network, server error: back off and try again.
+    /// Overloaded, network, server error: retried after a while.
     Transient,
     /// It ran past its time limit and was killed.
     TimedOut,
-    /// It ended well but left no result where one is needed.
+    /// It exited with 0 but left no result where one is needed.
     NoResult,
-    /// It said itself that it failed.
+    /// It reported an error itself.
     Reported,
     /// It ended with another exit code, or by a signal.
     Exit,
-    /// It cannot be started at all; trying again would not help.
+    /// It cannot be started; a retry would not help.
     CannotStart,
-    /// Nobody saw how it ended: the machine or its keeper died with it.
+    /// Its end was not recorded: the machine or its supervisor went down with it.
     Lost,
-    /// We stopped it.
+    /// The engine stopped it.
     Stopped,
 }
 

@@ -1,5 +1,5 @@
-//! What is to be run, with its rules and limits. Plans are made from loop types and pipeline files outside of this
-//! crate; here they are only words, kept with the run as JSON.
+//! Plans: the stages of a run with their rules and limits. The engine makes them from loop types and pipeline files;
+//! they are stored with the run as JSON.
 
 use crate::limit::{self, Limits};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use strum::{Display, EnumDiscriminants, EnumString, IntoStaticStr, VariantNames}
 use super::RunKind;
 use crate::clock::{HOUR, Millis};
 
-/// What is to be run: read from files once, checked, and kept with the run. Editing the files later changes nothing.
+/// Read from files once and stored with the run, so later edits of the files do not affect the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The run's name, without `loop-` or `pipeline-`.
@@ -54,17 +54,17 @@ impl Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StagePlan {
     pub name: String,
-    /// The loop type that prompt and rule come from, if any.
+    /// The loop type that the stage uses.
     pub loop_type: Option<String>,
     /// The template, before substitution.
     pub prompt: String,
-    /// The most iterations; of a parallel stage, the number of agents.
+    /// The maximum of iterations; in a parallel stage, the number of agents.
     pub runs: u32,
     pub min_iterations: u32,
     pub completion: Rule,
     /// Test the rule before each iteration too.
     pub check_before: bool,
-    /// Rest after an iteration that did not end the stage.
+    /// Delay after an iteration that did not end the stage.
     pub delay_ms: Millis,
     pub agent: AgentPlan,
     /// The time limit of one attempt.
@@ -81,18 +81,18 @@ pub struct StagePlan {
     /// `${INPUTS}` shows only the last output of each of them, not all.
     #[serde(default)]
     pub latest_inputs: bool,
-    /// Another agent that is asked whether the work has levelled off, instead of the worker's own word.
+    /// An agent that votes in place of the worker on whether anything is left to improve.
     pub judge: Option<AgentPlan>,
-    /// An agent that decides `stop` has made the promises of the rule with that.
+    /// An agent's decision `stop` counts as the promises of the rule.
     #[serde(default)]
     pub stop_is_promise: bool,
 }
 
 impl StagePlan {
-    /// The time limit of an attempt that nobody gave another.
+    /// The default time limit of an attempt.
     pub const TIMEOUT_MS: Millis = 2 * HOUR;
 
-    /// A stage of which nothing else is said: iterations of Claude Code, one after the other and without rest.
+    /// A stage with the defaults: Claude Code, one iteration after the other, without a delay.
     pub fn new(name: impl Into<String>, completion: Rule, runs: u32) -> Self {
         Self {
             name: name.into(),
@@ -127,7 +127,7 @@ pub struct AgentPlan {
 }
 
 impl AgentPlan {
-    /// An agent as its own configuration has it.
+    /// An agent with the model and effort of its own configuration.
     pub fn new(kind: AgentKind) -> Self {
         Self { kind, model: None, effort: None, user_hooks: false }
     }
@@ -152,7 +152,7 @@ pub enum Rule {
     FixedN,
     /// After one iteration for each item.
     AllItems,
-    /// This many different iterations in a row say that nothing is left to improve.
+    /// This many iterations in a row vote that nothing is left to improve.
     Plateau(u32),
     /// No bead with this label is ready, in progress or blocked.
     BeadsEmpty(String),
@@ -174,13 +174,13 @@ pub struct RunLimits {
     /// resume does not count.
     #[serde(flatten, with = "limit::stored")]
     pub limits: Limits,
-    /// Failed attempts in a row that stop the run; 5 unless told otherwise.
+    /// Failed attempts in a row that stop the run.
     pub errors: u32,
-    /// Iterations in a row without any progress that stop an open-ended stage; 3, 0 for never.
+    /// Iterations in a row without progress that stop a stage; 0 for never.
     pub idle: u32,
     /// Agents at once in a parallel stage.
     pub parallel: u32,
-    /// What the rest after a failed attempt grows from, see `run/machine/attempt.rs`.
+    /// The base of the wait after a failed attempt, see `run/machine/attempt.rs`.
     #[serde(default = "back_off_ms")]
     pub back_off_ms: Millis,
 }

@@ -1,5 +1,5 @@
-//! Completion rules: what has to be looked up for one, and whether it holds. Nothing is asked that cannot change
-//! the answer: `all: [promise, verify]` runs no command before the promise is there.
+//! Completion rules: what one needs, which checks it asks for, and whether it holds. Checks that cannot change the answer
+//! are not run: `all: [promise, verify]` runs no command before the promise is made.
 
 use strum::VariantNames as _;
 
@@ -32,16 +32,16 @@ pub struct RuleNeeds<'a> {
 /// What is known when a rule is tested.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// Iterations committed, the one in question included.
+    /// Committed iterations, including the one that is tested.
     pub iterations: u32,
-    /// The most iterations of the stage.
+    /// The maximum of the stage.
     pub max: u32,
     pub items: usize,
-    /// Iterations in a row that agree, the one in question included; `None` while a judge has not been asked.
+    /// Iterations in a row that agree, including the one that is tested; `None` until the judge has voted.
     pub agreeing: Option<u32>,
-    /// Promises in the answer of the iteration in question.
+    /// Promises in the answer of the iteration that is tested.
     pub promises: &'a [String],
-    /// What was looked up; `None` before anything was.
+    /// Results of checks; `None` before they ran.
     pub facts: Option<&'a [Checked]>,
 }
 
@@ -50,7 +50,7 @@ pub enum Holding {
     /// With the names of the rules that hold.
     Yes(Vec<&'static str>),
     No,
-    /// It depends on these.
+    /// It depends on these checks.
     Unknown(Vec<Check>),
 }
 
@@ -137,19 +137,19 @@ impl Rule {
     }
 
     pub fn holds(&self, known: &Known<'_>) -> Holding {
-        let told = |holds: bool| if holds { Holding::Yes(vec![self.name()]) } else { Holding::No };
+        let answer = |holds: bool| if holds { Holding::Yes(vec![self.name()]) } else { Holding::No };
         let outside = |check: Check| match known.facts {
             None => Holding::Unknown(vec![check]),
-            Some(facts) => told(facts.iter().any(|fact| fact.check == check && fact.holds == Some(true))),
+            Some(facts) => answer(facts.iter().any(|fact| fact.check == check && fact.holds == Some(true))),
         };
         match self {
-            Self::FixedN => told(known.iterations >= known.max),
-            Self::AllItems => told(usize::try_from(known.iterations).is_ok_and(|done| done >= known.items)),
+            Self::FixedN => answer(known.iterations >= known.max),
+            Self::AllItems => answer(usize::try_from(known.iterations).is_ok_and(|done| done >= known.items)),
             Self::Plateau(needed) => match known.agreeing {
-                Some(agreeing) => told(agreeing >= (*needed).max(1)),
+                Some(agreeing) => answer(agreeing >= (*needed).max(1)),
                 None => Holding::Unknown(vec![Check::Judge]),
             },
-            Self::Promise(promise) => told(known.promises.contains(promise)),
+            Self::Promise(promise) => answer(known.promises.contains(promise)),
             Self::BeadsEmpty(label) => outside(Check::BeadsEmpty(label.clone())),
             Self::Command(command) => outside(Check::Command(command.clone())),
             Self::Verify(commands) => outside(Check::Verify(commands.clone())),
@@ -208,8 +208,8 @@ fn add_new<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
     }
 }
 
-/// Whether an iteration says that nothing is left to improve: the judge's word where one was asked, and otherwise
-/// the worker's. `None` if nobody said.
+/// Whether an iteration votes that nothing is left to improve: the judge's vote if there is a judge, else the worker's.
+/// `None` without a vote.
 pub fn vote(success: &Success, facts: &[Checked]) -> Option<bool> {
     match facts.iter().find(|fact| fact.check == Check::Judge) {
         Some(verdict) => verdict.holds,

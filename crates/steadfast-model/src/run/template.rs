@@ -1,12 +1,11 @@
-//! Prompts of iterations: one pass over the template, in which each `${NAME}` gives way to its value. What was
-//! inserted is never looked at again, so outputs of agents may contain anything, `${…}` included. `$${NAME}` writes
-//! `${NAME}`; names nobody knows stay as they are and are reported.
+//! Prompts of iterations: one pass over the template replaces each `${NAME}` with its value. Inserted text is not scanned
+//! again, so outputs of agents may contain `${…}`. `$${NAME}` writes `${NAME}`; unknown names stay and are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A name longer than this is none; it keeps the search for its end short.
+/// Longer names are plain text, which keeps the search for the closing brace short.
 const LONGEST_NAME: usize = 128;
-/// Reporting more unknown names than this helps nobody.
+/// Unknown names to report at most.
 const MOST_UNKNOWN: usize = 50;
 /// The run's name.
 const SESSION: [&str; 2] = ["SESSION", "SESSION_NAME"];
@@ -54,7 +53,7 @@ pub struct Variables {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     pub text: String,
-    /// Names without a value, each once, in the order they came.
+    /// Names without a value, each once, in order of appearance.
     pub unknown: Vec<String>,
 }
 
@@ -92,7 +91,7 @@ pub fn render(template: &str, variables: &Variables) -> Rendered {
     fill(template, |name, text| variables.push_value(name, text))
 }
 
-/// Fills in what is named after a run: a file, a label. Nothing else about an iteration is known there.
+/// Fills in the name of a file or label, where only the run's name is known.
 pub fn render_name(template: &str, session: &str) -> Rendered {
     fill(template, |name, text| {
         let is_known = SESSION.contains(&name);
@@ -101,7 +100,7 @@ pub fn render_name(template: &str, session: &str) -> Rendered {
     })
 }
 
-/// One pass over a template; `push_value` adds the value of a name, or says that it knows none.
+/// One pass over a template; `push_value` appends the value of a name, or returns false.
 fn fill(template: &str, push_value: impl Fn(&str, &mut String) -> bool) -> Rendered {
     let mut text = String::with_capacity(template.len());
     let mut unknown = Unknown::default();
@@ -110,7 +109,7 @@ fn fill(template: &str, push_value: impl Fn(&str, &mut String) -> bool) -> Rende
         let (before, from_dollar) = rest.split_at(dollar);
         text.push_str(before);
         let (taken, name, is_literal) = match from_dollar.strip_prefix('$').and_then(|after| after.strip_prefix('$')) {
-            // The second of two dollars stands for itself only before a variable; `$$` alone is what it is.
+            // `$$` is an escape only before a variable.
             Some(after) if name_in_braces(after).is_some() => (1, name_in_braces(after), true),
             _ => (0, from_dollar.strip_prefix('$').and_then(name_in_braces), false),
         };
@@ -133,7 +132,7 @@ fn fill(template: &str, push_value: impl Fn(&str, &mut String) -> bool) -> Rende
     Rendered { text, unknown: unknown.names }
 }
 
-/// The name in a `{NAME}` at the start of a text. Shell words such as `${x:-1}` are not ours and have none.
+/// The name in a `{NAME}` at the start of a text; `None` for shell syntax such as `{x:-1}`.
 fn name_in_braces(text: &str) -> Option<&str> {
     let inside = text.strip_prefix('{')?;
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
@@ -189,7 +188,7 @@ mod tests {
             ("${INPUTS.plan}", "the ${INPUTS.plan} of $${ITEM}"),
             ("${ITEM}=${CURRENT_ITEM}", "beads-12=beads-12"),
             ("${RESULT}: ${OBJECTIVE}", "/p/result.json: ship it"),
-            ("$${ITEM} $$${ITEM} $${NOBODY}", "${ITEM} $${ITEM} ${NOBODY}"),
+            ("$${ITEM} $$${ITEM} $${MISSING}", "${ITEM} $${ITEM} ${MISSING}"),
             ("$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM ${ITEM}", "$ITEM $$ $ {ITEM} ${} ${item:-1} ${ITEM beads-12"),
             ("ends in ${", "ends in ${"),
             ("ends in $", "ends in $"),
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(render(template, &Variables::default()).text, "[0]");
     }
 
-    /// Hostile templates of 10 MB; with anything worse than linear time this would not come back.
+    /// Hostile templates of 10 MB, which only a linear algorithm finishes.
     #[test]
     fn large_templates_are_one_pass() {
         for piece in ["${", "$${ITEM}", "${ITEM} and plain text, ", "${UNKNOWN_NAME}"] {

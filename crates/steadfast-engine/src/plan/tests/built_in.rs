@@ -56,7 +56,7 @@ fn new_definitions_are_valid_and_overwrite_nothing() {
 fn a_dry_run_shows_settings_files_and_first_prompts() {
     let world = World::new();
     let plan = world.pipeline(
-        "name: full\nlimits: {usd: 3}\nstages:\n  - name: plan\n    prompt: \"Plan into ${OUTPUT}, ${NOBODY}.\"\n    agent: ./run 'a b'\n\
+        "name: full\nlimits: {usd: 3}\nstages:\n  - name: plan\n    prompt: \"Plan into ${OUTPUT}, ${MISSING}.\"\n    agent: ./run 'a b'\n\
          \x20 - name: look\n    runs: 2\n    completion: {any: [plateau, {command: make}]}\n    perspectives: [user]\n\
          \x20   prompt: |\n      As ${PERSPECTIVE}, ${ITERATION}:\n      ${INPUTS.plan}\n",
     );
@@ -72,9 +72,9 @@ stage 1: plan
   timing     2h 00m for an agent, 0s between iterations
   progress   .claude/pipeline-runs/auth/stage-1-plan/progress.md
   output     .claude/pipeline-runs/auth/stage-1-plan/output.md
-  unknown    ${NOBODY}
+  unknown    ${MISSING}
   first prompt:
-    | Plan into .claude/pipeline-runs/auth/stage-1-plan/output.md, ${NOBODY}.
+    | Plan into .claude/pipeline-runs/auth/stage-1-plan/output.md, ${MISSING}.
 
 stage 2: look
   loop type  -

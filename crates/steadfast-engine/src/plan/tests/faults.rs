@@ -1,13 +1,13 @@
-//! What is told about definitions that are wrong.
+//! Faults of definitions.
 
 use super::*;
 
 #[test]
-fn all_faults_are_told_at_once_with_line_and_fix() {
+fn all_faults_are_reported_at_once_with_line_and_fix() {
     let world = World::new();
     let yaml = "name: x\nstags: 1\nstages:\n  - name: plan\n    loop: improve-pln\n  - name: Build It\n    prompt: b\n\
                 \x20   completion: platau\n  - name: check\n    prompt: see ${INPUTS.later} and ${INPUTS.plam}\n\
-                \x20   inputs: [plan, check, nobody]\n    runs: many\n    modle: opus\n  - name: later\n    prompt: |\n\
+                \x20   inputs: [plan, check, missing]\n    runs: many\n    modle: opus\n  - name: later\n    prompt: |\n\
                 \x20     one\n      two ${PERSPECTVE} $${KEPT}\n  - name: plan\n    agent: cluade\n";
     let known = "improve-plan, idea-wizard, refine-beads, work";
     let expected = [
@@ -20,7 +20,7 @@ fn all_faults_are_told_at_once_with_line_and_fix() {
         "10: the stage `later` comes later: it has no output yet | Earlier stages are plan".to_owned(),
         "10: there is no stage `plam` | did you mean `plan`? Earlier stages are plan".to_owned(),
         "11: the stage `check` cannot be its own input | Earlier stages are plan".to_owned(),
-        "11: there is no stage `nobody` | Earlier stages are plan".to_owned(),
+        "11: there is no stage `missing` | Earlier stages are plan".to_owned(),
         "12: `runs` has to be a whole number from 1 to 1000000 | write for example `runs: 5`".to_owned(),
         "13: a stage has no key `modle`: it is ignored | did you mean `model`? Otherwise remove it".to_owned(),
         "17: there is no variable `${PERSPECTVE}`: it stays as it is | did you mean `PERSPECTIVE`? Write \
@@ -100,24 +100,24 @@ fn single_faults() {
 }
 
 #[test]
-fn a_broken_loop_type_is_told_once_with_its_own_file() {
+fn a_broken_loop_type_is_reported_once_with_its_own_file() {
     let world = World::new();
     world.write("project/.claude/loops/bad/loop.yaml", "completion: nope\nprompt: missing\n");
     world.write("project/p.yaml", "stages:\n  - {name: a, loop: bad}\n  - {name: b, loop: bad}\n");
     let faults = validate_pipeline(&world.catalogue, "p.yaml").unwrap();
-    let told: Vec<_> = faults.iter().map(|fault| (fault.file.rsplit('/').next(), fault.line)).collect();
-    assert_eq!(told, [(Some("loop.yaml"), 1), (Some("loop.yaml"), 2)], "{faults:?}");
+    let found: Vec<_> = faults.iter().map(|fault| (fault.file.rsplit('/').next(), fault.line)).collect();
+    assert_eq!(found, [(Some("loop.yaml"), 1), (Some("loop.yaml"), 2)], "{faults:?}");
 }
 
 #[test]
-fn a_loop_alone_may_speak_of_inputs() {
+fn a_loop_alone_gets_a_warning_for_inputs() {
     let world = World::new();
     world.add_loop("mine", "name: other\n");
     world.write("project/.claude/loops/mine/prompt.md", "x\n${INPUTS.plan}");
     let faults = validate_loop(&world.catalogue, "mine").unwrap();
-    let told: Vec<_> = faults.iter().map(|it| (it.file.rsplit('/').next(), it.line, it.level)).collect();
+    let found: Vec<_> = faults.iter().map(|it| (it.file.rsplit('/').next(), it.line, it.level)).collect();
     let expected = [(Some("loop.yaml"), 1, Level::Warning), (Some("prompt.md"), 2, Level::Warning)];
-    assert_eq!(told, expected, "{faults:?}");
+    assert_eq!(found, expected, "{faults:?}");
 }
 
 #[test]

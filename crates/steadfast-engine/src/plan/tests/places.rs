@@ -24,29 +24,29 @@ fn the_project_comes_before_the_home_and_that_before_what_is_built_in() {
     world.write("project/.claude/pipelines/full-refine.yml", "description: d");
     assert_eq!((origin("full-refine"), origin("full-refine.yaml")), (Some(Origin::Project), Some(Origin::User)));
     world.write("project/full-refine", "");
-    assert_eq!((origin("full-refine"), origin("nobody"), origin("")), (Some(Origin::Path), None, None));
+    assert_eq!((origin("full-refine"), origin("missing"), origin("")), (Some(Origin::Path), None, None));
     let listed = world.catalogue.pipelines();
     assert_eq!(listed.iter().filter(|listed| listed.name == "full-refine").count(), 1);
 }
 
 #[test]
-fn an_unknown_name_is_told_with_what_was_meant() {
+fn an_unknown_name_is_reported_with_the_nearest_one() {
     let world = World::new();
     let error = plan_loop(&world.catalogue, "wrok", None, &Overrides::default()).unwrap_err();
     assert_eq!(error.to_string(), "there is no loop type `wrok`");
     assert_eq!(error.hint(), "did you mean `work`? see `steadfast loop types`");
-    let told = |file: &str| {
+    let found = |file: &str| {
         let error = plan_pipeline(&world.catalogue, file, None, &Overrides::default(), 0).unwrap_err();
         (error.to_string().rsplit('/').next().unwrap().to_owned(), error.hint())
     };
     world.write("project/folder/x", "");
-    assert_eq!(told("folder").0, "folder` is a directory");
-    assert_eq!(told("folder/p.yaml").0, "p.yaml` does not exist");
-    assert_eq!(told("p.yaml"), ("there is no pipeline `p.yaml`".into(), "see `steadfast pipeline types`".into()));
+    assert_eq!(found("folder").0, "folder` is a directory");
+    assert_eq!(found("folder/p.yaml").0, "p.yaml` does not exist");
+    assert_eq!(found("p.yaml"), ("there is no pipeline `p.yaml`".into(), "see `steadfast pipeline types`".into()));
     let error = |name: &str| plan_loop(&world.catalogue, name, None, &Overrides::default()).unwrap_err();
     assert!(matches!(error("./folder"), PlanError::NoDefinition { .. }));
     assert!(matches!(error("./nowhere"), PlanError::Missing { .. }));
-    // Somebody went down into a part of the project.
+    // The current directory is below the project.
     world.add_loop("mine", "");
     let below = Catalogue { project: world.catalogue.project.join("folder"), ..world.catalogue.clone() };
     let error = plan_loop(&below, "mine", None, &Overrides::default()).unwrap_err();
@@ -67,23 +67,23 @@ fn a_prompt_is_read_from_its_own_folder_only() {
     world.add_loop("mine", "prompt: linked");
     let folder = world.catalogue.project.join(".claude/loops/mine");
     std::os::unix::fs::symlink(&secret, folder.join("linked.md")).unwrap();
-    let told = |yaml: &str| {
+    let found = |yaml: &str| {
         fs_err::write(folder.join("loop.yaml"), yaml).unwrap();
         let faults = validate_loop(&world.catalogue, "mine").unwrap();
         faults.into_iter().map(|fault| fault.what).collect::<Vec<_>>().join("; ")
     };
-    assert!(told("prompt: linked").ends_with("is a link that leaves its folder"));
+    assert!(found("prompt: linked").ends_with("is a link that leaves its folder"));
     for name in ["../../../../../secret", "/etc/passwd", "prompts/../../x"] {
-        assert!(told(&format!("prompt: {name}")).ends_with("is not in the loop type's folder"), "{name}");
+        assert!(found(&format!("prompt: {name}")).ends_with("is not in the loop type's folder"), "{name}");
     }
-    assert_eq!(told("prompt: nowhere"), "there is no prompt `nowhere`");
-    assert_eq!(told("prompt: prompt.md"), "");
-    assert_eq!(told("prompt: |\n  several\n  lines\n"), "");
+    assert_eq!(found("prompt: nowhere"), "there is no prompt `nowhere`");
+    assert_eq!(found("prompt: prompt.md"), "");
+    assert_eq!(found("prompt: |\n  several\n  lines\n"), "");
     fs_err::write(folder.join("prompt.md"), [0xff, 0xfe]).unwrap();
-    assert!(told("x: 1").contains("is not UTF-8 text"));
+    assert!(found("x: 1").contains("is not UTF-8 text"));
     fs_err::remove_file(folder.join("prompt.md")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", folder.join("prompt.md")).unwrap();
-    assert!(told("description: x").contains("leaves its folder"));
+    assert!(found("description: x").contains("leaves its folder"));
     // A folder of loop types that is itself a link is the user's own choice.
     fs_err::rename(world.catalogue.project.join(".claude/loops"), world.catalogue.home.join("shared")).unwrap();
     std::os::unix::fs::symlink("../../home/shared", world.catalogue.project.join(".claude/loops")).unwrap();

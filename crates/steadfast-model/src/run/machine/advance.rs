@@ -1,18 +1,18 @@
-//! What starts next. Every event ends here, so there is one place that starts agents, and one that ends a run which
-//! is to stop: limits first, then rests that are over, then new iterations as far as there is room.
+//! What starts next. Every event ends here, so agents start in one place and runs end in one place: limits first, then
+//! waits that are over, then new iterations while there is room.
 
 use super::{Machine, RunReason, RunStatus, limit_reached};
 use crate::run::{Act, ActiveAttempt, AttemptId, Phase, Record, StagePlan, StageStatus, Undecided, WaitReason};
 
 impl Machine<'_> {
     pub(super) fn advance(&mut self) {
-        // Each turn but the last ends a stage, or commits what an earlier stop left undecided.
+        // Each round but the last ends a stage, or commits an attempt that an earlier stop left undecided.
         while self.run.status == RunStatus::Running {
             if let Some(reason) = limit_reached(self.plan, &self.run, self.now) {
                 self.wind_down(RunStatus::Completed, reason);
             }
             if self.run.stopping.is_some() {
-                self.end_when_quiet();
+                self.end_when_idle();
                 return;
             }
             let Some(plan) = self.stage_plan() else {
@@ -20,14 +20,14 @@ impl Machine<'_> {
                 return;
             };
             self.begin_stage();
-            if !self.go_on(plan) {
+            if !self.continue_stage(plan) {
                 return;
             }
         }
     }
 
-    /// Nothing new starts. What runs or is being tested may end; what rests is left for another time.
-    fn end_when_quiet(&mut self) {
+    /// Starts nothing new. Running attempts and tests may end; waiting attempts are left for a later run.
+    fn end_when_idle(&mut self) {
         let rests = |attempt: &&ActiveAttempt| matches!(attempt.phase, Phase::Resting | Phase::CheckingBefore);
         let resting: Vec<AttemptId> = self.run.active.iter().filter(rests).map(|attempt| attempt.id).collect();
         for id in resting {
@@ -56,17 +56,17 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether everything is to be looked at once more, since the stage may have ended.
-    fn go_on(&mut self, plan: &StagePlan) -> bool {
+    /// Returns whether to repeat, because the stage may have ended.
+    fn continue_stage(&mut self, plan: &StagePlan) -> bool {
         let delay = self.run.wait.as_ref().filter(|wait| wait.why == WaitReason::Delay);
         if self.run.active.is_empty() && delay.is_some_and(|wait| wait.until_ms > self.now) {
             return false;
         }
         self.run.wait = None;
-        if self.decide_what_was_left() {
+        if self.decide_undecided() {
             return true;
         }
-        self.try_again();
+        self.retry_due();
         if self.run.active.is_empty() && self.end_if_settled(plan, &[], &[]) {
             return true;
         }
@@ -84,9 +84,9 @@ impl Machine<'_> {
         false
     }
 
-    /// Takes up agents that came through while the run was being stopped: their rules are tested now. Whether any of
-    /// them needed no test and was committed.
-    fn decide_what_was_left(&mut self) -> bool {
+    /// Tests the rules of attempts that succeeded while the run was being stopped. Returns whether one of them needed no
+    /// test and was committed.
+    fn decide_undecided(&mut self) -> bool {
         let undecided = self.stage_state_mut().map(|stage| std::mem::take(&mut stage.undecided)).unwrap_or_default();
         let mut committed = false;
         for Undecided { id, success } in undecided {
@@ -102,7 +102,7 @@ impl Machine<'_> {
         committed
     }
 
-    fn try_again(&mut self) {
+    fn retry_due(&mut self) {
         let now = self.now;
         let is_due = |attempt: &ActiveAttempt| {
             attempt.phase == Phase::Resting && attempt.wait.as_ref().is_none_or(|wait| wait.until_ms <= now)
@@ -115,7 +115,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The iteration to begin next, with its last attempt; one that was left behind comes first.
+    /// The next iteration, with the number of its last attempt; an iteration that was left comes first.
     fn next_iteration(&mut self, plan: &StagePlan) -> Option<AttemptId> {
         let (stage, active, width) = (self.run.stage, self.active_count(), self.width(plan));
         let begun = self.stage_state_mut()?;
@@ -130,7 +130,7 @@ impl Machine<'_> {
         u32::try_from(self.run.active.len()).unwrap_or(u32::MAX)
     }
 
-    /// The rule was tested and does not hold yet; a limit is still looked at before the agent starts.
+    /// Starts the agent after its rule was tested and did not hold, unless a limit was reached meanwhile.
     pub(super) fn start_checked(&mut self, last: AttemptId) {
         if self.run.stopping.is_some() || limit_reached(self.plan, &self.run, self.now).is_some() {
             self.leave(last);
@@ -139,7 +139,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Starts the attempt after the one that the attempt names. It is written down before anything starts.
+    /// Starts the attempt after `last`, and records it before its agent starts.
     fn start_after(&mut self, attempt: &ActiveAttempt) {
         let id = AttemptId { attempt: attempt.id.attempt.saturating_add(1), ..attempt.id };
         self.run.active.push(ActiveAttempt { id, phase: Phase::Running, wait: None, ..attempt.clone() });

@@ -1,4 +1,4 @@
-//! How an attempt ended, and what follows: the same iteration again at once, after a rest, or the end of the run.
+//! The end of an attempt, and what follows: a commit, another attempt now or later, or the end of the run.
 
 use super::{Machine, RunStatus, time_left};
 use crate::clock::Millis;
@@ -9,7 +9,7 @@ use crate::run::{
 };
 
 const MINUTE: Millis = 60_000;
-/// How long to wait for a reset that the agent does not name, the first time and after that.
+/// How long to wait for a reset whose time the agent does not report: the first time, the second, and so on.
 const UNKNOWN_RESETS: [Millis; 4] = [5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE];
 const LONGEST_BACK_OFF: Millis = 5 * MINUTE;
 
@@ -18,14 +18,14 @@ impl Machine<'_> {
         if !self.run.active.iter().any(|attempt| attempt.id == id && attempt.phase == Phase::Running) {
             return;
         }
-        let outcome = self.looked_into(outcome);
+        let outcome = self.reviewed(outcome);
         self.charge(match &outcome {
             Outcome::Succeeded(success) => &success.usage,
             Outcome::Failed(failure) => &failure.usage,
         });
         self.records.push(Record::AttemptEnded { id, outcome: outcome.clone() });
         match outcome {
-            Outcome::Succeeded(success) => self.came_through(id, success),
+            Outcome::Succeeded(success) => self.succeeded(id, success),
             Outcome::Failed(failure) => self.failed(id, &failure),
         }
         self.advance();
@@ -36,9 +36,9 @@ impl Machine<'_> {
         self.run.cost_micros = self.run.cost_micros.saturating_add(usage.cost_micros.max(0));
     }
 
-    /// An agent that ended well has failed all the same if it says so itself, or if the rule needs a vote that it
-    /// did not give: a forgotten vote must never count as one.
-    fn looked_into(&self, outcome: Outcome) -> Outcome {
+    /// Turns a success into a failure if the agent reports an error, or gives no vote where the rule needs one: a missing
+    /// vote must never count.
+    fn reviewed(&self, outcome: Outcome) -> Outcome {
         let mut success = match outcome {
             Outcome::Succeeded(success) => success,
             failed @ Outcome::Failed(_) => return failed,
@@ -63,9 +63,9 @@ impl Machine<'_> {
         }
     }
 
-    fn came_through(&mut self, id: AttemptId, success: Box<Success>) {
+    fn succeeded(&mut self, id: AttemptId, success: Box<Success>) {
         let checks = self.checks_after(&success);
-        // A promise is told once: whether it ends the stage is decided together with the commit, or not at all.
+        // A promise ends the stage only in the step that commits it, so it cannot be committed without a decision.
         if self.run.cut_short && !(checks.is_empty() && success.promises.is_empty()) {
             self.leave_undecided(id, success);
         } else if checks.is_empty() {
@@ -76,7 +76,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The run is being stopped before anything was decided about this iteration. Its agent's work stays.
+    /// Keeps a success whose rule is not tested yet, because the run is being stopped.
     pub(super) fn leave_undecided(&mut self, id: AttemptId, success: Box<Success>) {
         self.run.active.retain(|attempt| attempt.id != id);
         if let Some(stage) = self.stage_state_mut() {
@@ -104,9 +104,9 @@ impl Machine<'_> {
                 attempt.usage_waits = attempt.usage_waits.saturating_add(1);
                 attempt.rest(until, WaitReason::UsageLimit);
             }
-            // The run's time was over, which is no fault of the agent's.
+            // The run's own time limit ended it, which is not an error of the agent.
             FailureKind::TimedOut if is_time_over => attempt.rest(now, WaitReason::BackOff),
-            // Nobody asked us to stop it, so somebody else did: that is as good as lost.
+            // This run did not stop it, so another process did.
             FailureKind::Lost | FailureKind::Stopped if !was_lost => {
                 attempt.lost = true;
                 attempt.rest(now, WaitReason::BackOff);
@@ -124,7 +124,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The iteration is not under way any more; going on later begins with its next attempt.
+    /// Ends the attempt without a commit. Resuming the run starts the iteration's next attempt.
     pub(super) fn leave(&mut self, id: AttemptId) {
         self.run.active.retain(|attempt| attempt.id != id);
         if id.attempt > 0
@@ -154,7 +154,7 @@ fn as_failure(success: &Success, kind: FailureKind, message: String) -> Failure 
     }
 }
 
-/// A moment that has passed already is as good as none: believing it would mean to ask again and again.
+/// A reset time in the past counts as unknown; otherwise the attempt would be repeated at once, again and again.
 fn reset_at(named: Option<Millis>, waits: u32, now: Millis) -> Millis {
     match named {
         Some(until) if until > now => until.min(now.saturating_add(FARTHEST_RESET)),
@@ -165,7 +165,7 @@ fn reset_at(named: Option<Millis>, waits: u32, now: Millis) -> Millis {
     }
 }
 
-/// Half the base after the first error, since most are over at once; then the base doubled with each one.
+/// Half of the base after the first error, because most errors pass at once; then doubled with each error.
 fn rest_after(errors: u32, base: Millis) -> Millis {
     let rest = match errors {
         0 | 1 => base / 2,

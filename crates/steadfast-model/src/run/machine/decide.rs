@@ -1,10 +1,10 @@
-//! Commits, and what they decide. After a commit, the first that applies: the rule holds and the minimum is reached,
-//! so the stage ends under the rule's name; the maximum is reached (`max_iterations`); nothing has moved for too long
+//! Commits, and what they decide. After a commit, the first that applies: the rule holds and the minimum is reached, so
+//! the stage ends under the rule's name; the maximum is reached (`max_iterations`); nothing has changed for too long
 //! (`no_progress`, which fails the run); else the next iteration, after the stage's delay.
 //!
-//! An agent's `stop` is a vote, and so ends nothing but a `plateau`; other rules listen to the world, not to the
-//! worker. Only where the plan says so is it a promise, too (`run/machine/attempt.rs`). Rules that only count know no minimum and no breaker. A parallel stage ends when all its iterations are
-//! committed, whatever its rule.
+//! An agent's `stop` is a vote, which ends only a `plateau`. If the plan sets `stop_is_promise`, it is also a promise
+//! (`run/machine/attempt.rs`). Rules that only count ignore the minimum and `no_progress`. A parallel stage ends when all
+//! its iterations are committed, whatever its rule.
 
 use super::{Machine, RunReason, RunStatus};
 use crate::run::rule::{self, Holding, Known};
@@ -13,7 +13,7 @@ use crate::run::{
 };
 
 impl Machine<'_> {
-    /// What to look up before an iteration starts.
+    /// The checks before an iteration starts.
     pub(super) fn checks_before(&self) -> Vec<Check> {
         let Some(stage) = self.stage_plan() else { return Vec::new() };
         match stage.completion.holds(&self.known_before(None)) {
@@ -22,12 +22,12 @@ impl Machine<'_> {
         }
     }
 
-    /// Before an iteration only the world counts: no agent has said anything new.
+    /// Before an iteration votes do not count, because no agent has worked since the last test.
     fn known_before<'f>(&self, facts: Option<&'f [Checked]>) -> Known<'f> {
         Known { agreeing: Some(0), ..self.known_so_far(facts) }
     }
 
-    /// What the state alone tells, with votes and without promises.
+    /// What the state alone shows: votes, but no promises.
     fn known_so_far<'f>(&self, facts: Option<&'f [Checked]>) -> Known<'f> {
         let stage = self.run.stage_state(self.run.stage);
         Known {
@@ -40,7 +40,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What to look up once an agent came through, before its iteration is committed.
+    /// The checks after an agent succeeded, before its iteration is committed.
     pub(super) fn checks_after(&self, success: &Success) -> Vec<Check> {
         let Some(stage) = self.stage_plan().filter(|stage| !stage.parallel) else { return Vec::new() };
         let so_far = self.known_so_far(None);
@@ -62,7 +62,7 @@ impl Machine<'_> {
             Holding::Unknown(checks) if may_end => checks,
             _ => Vec::new(),
         };
-        // Even where it decides nothing yet: the next iterations count on an unbroken row of verdicts.
+        // Ask the judge even if it decides nothing yet: a plateau counts verdicts of iterations in a row.
         if is_judged && !checks.contains(&Check::Judge) {
             checks.push(Check::Judge);
         }
@@ -86,7 +86,6 @@ impl Machine<'_> {
                 self.run.active.retain(|attempt| attempt.id != id);
                 match stage.completion.holds(&self.known_before(Some(facts))) {
                     Holding::Yes(names) => self.end_stage(StageStatus::Completed, names.join("+")),
-                    // A limit that was reached meanwhile is looked at before the start, too.
                     Holding::No | Holding::Unknown(_) => self.start_checked(id),
                 }
             }
@@ -95,17 +94,17 @@ impl Machine<'_> {
         self.advance();
     }
 
-    /// The iteration counts from here on. In one step with what it decides, so that no crash can come between.
+    /// Commits the iteration in the same step as its decision, so a crash cannot separate them.
     pub(super) fn commit(&mut self, id: AttemptId, success: Box<Success>, facts: &[Checked]) {
         let Some(plan) = self.stage_plan() else { return };
         self.run.active.retain(|attempt| attempt.id != id);
-        let judged_but_unheard = facts.is_empty() && plan.completion.is_judged(plan.judge.as_ref());
-        let agrees = !judged_but_unheard && rule::vote(&success, facts) == Some(true);
+        let is_judge_missing = facts.is_empty() && plan.completion.is_judged(plan.judge.as_ref());
+        let agrees = !is_judge_missing && rule::vote(&success, facts) == Some(true);
         let Some(stage) = self.stage_state_mut() else { return };
         stage.iterations = stage.iterations.saturating_add(1);
         if !plan.parallel {
             stage.agreeing = if agrees { stage.agreeing.saturating_add(1) } else { 0 };
-            // The first one has no words before it to be compared with. An empty footprint could not be taken.
+            // The first iteration has no footprint to compare with. An empty footprint could not be taken.
             let is_same = match &stage.footprint {
                 Some(before) => !before.is_empty() && *before == success.footprint,
                 None => success.untouched,
@@ -134,8 +133,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Ends the stage if what is committed is enough. Without promises and facts, it tells what the state alone says:
-    /// that is for stages with nothing to do, and for runs that were stopped in the moment of their last commit.
+    /// Ends the stage if its commits are enough. Called without promises and facts for stages with nothing to do, and for
+    /// runs that were stopped between their last commit and its decision.
     pub(super) fn end_if_settled(&mut self, plan: &StagePlan, promises: &[String], facts: &[Checked]) -> bool {
         let known = Known { promises, ..self.known_so_far(Some(facts)) };
         if plan.parallel {
@@ -151,7 +150,7 @@ impl Machine<'_> {
                 self.end_stage(StageStatus::Completed, names.join("+"));
             }
             _ if known.iterations >= known.max => {
-                self.end_stage(StageStatus::Completed, RunReason::MaxIterations.into())
+                self.end_stage(StageStatus::Completed, RunReason::MaxIterations.into());
             }
             _ => return false,
         }
@@ -167,8 +166,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Ends the stage under way and turns to the next one. After the last stage the run is over: a loop's reason is
-    /// its stage's; a pipeline's is `completed`, or `max_iterations` if its last stage never came to its rule.
+    /// Ends the current stage and moves to the next one. After the last stage the run is over: a loop ends with the
+    /// reason of its stage, a pipeline with `completed`, or `max_iterations` if the rule of its last stage did not hold.
     pub(super) fn end_stage(&mut self, status: StageStatus, reason: String) {
         self.close_stage(status, reason.clone());
         let next = self.run.stage.saturating_add(1);

@@ -1,11 +1,11 @@
-//! Going on after an end, and the end that nobody saw. What is committed stays committed; errors and idle iterations
-//! are forgiven, since somebody looked and wants to go on.
+//! Resuming a run that is over, and ending a run whose engine is gone. Commits stay; errors and idle iterations are
+//! counted from 0 again, because a person has looked at the run and wants it to continue.
 
 use super::{Machine, limit_reached};
 use crate::clock::Millis;
 use crate::run::{ActiveAttempt, Plan, Record, Rule, Run, RunKind, RunReason, RunStatus, StageStatus, Step};
 
-/// Why a run cannot go on.
+/// Why a run cannot be resumed.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 pub enum ReopenError {
     #[error("the run is running")]
@@ -14,14 +14,14 @@ pub enum ReopenError {
     Completed { reason: String },
     #[error("the stage has {iterations} iterations and its maximum is {max}")]
     NotEnough { iterations: u32, max: u32 },
-    #[error("a limit of the run is still reached ({limit})")]
+    #[error("the run is still at its limit ({limit})")]
     LimitReached { limit: RunReason },
 }
 
 impl ReopenError {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Running => "look at it with `status`, or end it with `kill`",
+            Self::Running => "see `status`, or end it with `kill`",
             Self::Completed { .. } => "start a new run",
             Self::NotEnough { .. } => "give it a larger `--max N`",
             Self::LimitReached { .. } => "give it a larger budget, or start a new run",
@@ -29,8 +29,8 @@ impl ReopenError {
     }
 }
 
-/// Opens a run that is over: one that was killed, failed or ended unseen, one that came to its maximum (with a larger
-/// one) or to a limit (once the plan's limit is larger). Nothing starts before [`crate::run::RunEvent::Started`].
+/// Reopens a run that was killed, failed or lost its engine, one that reached its maximum (with a larger one) or a limit
+/// (after the plan's limit was raised). Nothing starts before [`crate::run::RunEvent::Started`].
 pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<Step, ReopenError> {
     let reason = run.reason.as_deref().unwrap_or_default();
     let has_reached_maximum = has_reached_maximum(plan, run);
@@ -62,7 +62,7 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
             stage.reason = None;
         }
     }
-    // Who drives it looks anew.
+    // The next engine checks the cap again.
     machine.run.capped = false;
     if let Some(limit) = limit_reached(plan, &machine.run, now) {
         return Err(ReopenError::LimitReached { limit });
@@ -80,13 +80,14 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
     Ok(machine.into_step())
 }
 
-/// The maximum is also what ends a loop of `fixed-n`, under the rule's own name.
+/// A `fixed-n` loop ends at its maximum too, but under the name of the rule.
 fn has_reached_maximum(plan: &Plan, run: &Run) -> bool {
     let is_fixed = plan.kind == RunKind::Loop && run.reason.as_deref() == Some(Rule::FixedN.name());
     run.status == RunStatus::Completed && (is_fixed || run.end_reason() == Some(RunReason::MaxIterations))
 }
 
-/// Whoever drove the run is gone. Its flights stay: one of them may still be alive, and who reopens the run finds out.
+/// Ends a run whose engine is gone. Its active attempts stay in the state: their agents may still run, and the engine that
+/// resumes the run checks that.
 pub fn orphaned(plan: &Plan, run: Run, now: Millis) -> Step {
     let mut machine = Machine::new(plan, run, now);
     if machine.run.status == RunStatus::Running {

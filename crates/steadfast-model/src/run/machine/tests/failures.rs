@@ -102,7 +102,7 @@ fn a_lost_attempt_is_retried_at_once_and_a_second_one_is_an_error() {
     drive.fails("1.1.3", FailureKind::Exit);
     drive.wakes_after(MINUTE);
     assert_eq!(drive.fails("1.1.4", FailureKind::Lost)[1..], ["attempt 1.1.5", "start 1.1.5"], "the first in a row");
-    assert_eq!(drive.fails("1.1.5", FailureKind::Stopped)[1], "wake in 8000", "stopped from outside");
+    assert_eq!(drive.fails("1.1.5", FailureKind::Stopped)[1], "wake in 8000", "stopped by another process");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_missing_vote_is_a_failed_attempt() {
     assert_eq!(drive.ok("1.1.1"), ["1.1.1 failed: no_result", "wake in 1000"]);
     assert_eq!(drive.run.tokens, 100, "and it is paid for");
     let mut drive = Drive::started(loop_of(stage(Rule::FixedN, 5)));
-    assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1", "no vote was requested");
+    assert_eq!(drive.ok("1.1.1")[1], "commit 1.1.1", "no vote is needed");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_judge_votes_instead_of_the_worker() {
     drive.checked("1.2.1", &[(Check::Judge, Some(true))]);
     drive.votes("1.3.1", true);
     drive.checked("1.3.1", &[(Check::Judge, None)]);
-    assert_eq!(drive.run.stages[0].agreeing, 0, "an undecided judge breaks the row");
+    assert_eq!(drive.run.stages[0].agreeing, 0, "a judge without a verdict breaks the row");
     for iteration in ["1.4.1", "1.5.1"] {
         drive.votes(iteration, false);
         drive.checked(iteration, &[(Check::Judge, Some(true))]);

@@ -1,4 +1,4 @@
-//! Crashes between saving and acting, and unexpected events.
+//! Crashes between saving and acting, and events that do not fit the state.
 
 use super::*;
 
