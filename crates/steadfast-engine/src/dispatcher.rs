@@ -120,7 +120,7 @@ pub fn drive(
         in_worktree: folder.is_in_worktree()?,
         folder,
         sender,
-        active: BTreeMap::new(),
+        waited: BTreeMap::new(),
         stopping: Cancel::default(),
         cancel: Cancel::default(),
         threads: Vec::new(),
@@ -185,7 +185,7 @@ struct Dispatcher<'a, 'b> {
     in_worktree: bool,
     sender: mpsc::Sender<EngineMessage>,
     /// Attempts that threads wait for.
-    active: BTreeMap<AttemptId, WaitedAttempt>,
+    waited: BTreeMap<AttemptId, WaitedAttempt>,
     /// Set once running attempts are being stopped.
     stopping: Cancel,
     /// Ends running checks.
@@ -246,7 +246,7 @@ impl Dispatcher<'_, '_> {
                 }
                 Ok(EngineMessage::Ended { id, outcome }) => {
                     crash::point(crash::Point::AttemptEnded);
-                    self.active.remove(&id);
+                    self.waited.remove(&id);
                     self.check_caps(outcome.usage())?;
                     self.apply(RunEvent::Ended { id, outcome: *outcome })?;
                 }
