@@ -270,7 +270,7 @@ fn failure(ended: &EndedAttempt<'_>, answer: &AgentAnswer) -> Option<Why> {
     match (exit.exit_code, exit.signal) {
         (Some(0), _) if answer.is_complete => None,
         (Some(0), _) => Some((FailureKind::NoResult, "the agent's output ends without its final event".to_owned())),
-        (Some(code), _) => Some((FailureKind::Exit, format!("the agent exited with code {code}"))),
+        (Some(code), _) => Some((FailureKind::Exit, format!("the agent ended with exit code {code}"))),
         (None, signal) => {
             let by = signal.map_or_else(|| "a signal".to_owned(), |signal| format!("signal {signal}"));
             Some((FailureKind::Exit, format!("the agent was killed by {by}")))

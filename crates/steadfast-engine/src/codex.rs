@@ -1,10 +1,10 @@
-//! Resumes a closed Codex session for one more turn.
+//! Codex from outside: one more turn of a closed session.
 
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Resumes a thread in the foreground and waits for the turn to end; its hooks drive the goal. The output of Codex goes
-/// to stderr. Ctrl-C reaches both processes.
+/// Goes on with a thread in the foreground and waits for the turn to end; the hooks of that run drive the goal. What
+/// Codex prints goes to stderr. Ctrl-C reaches both.
 pub fn resume(
     program: &Path,
     flags: &[String],
@@ -14,11 +14,11 @@ pub fn resume(
 ) -> std::io::Result<ExitStatus> {
     let mut command = Command::new(program);
     command.arg("exec");
-    // The user chose this directory for the session, with or without a repository.
+    // The session was opened in this directory by the user, with a repository or without one.
     if !directory.ancestors().any(|ancestor| ancestor.join(".git").exists()) {
         command.arg("--skip-git-repo-check");
     }
-    // Codex would read a piped stdin to its end and add it to the prompt.
+    // A piped stdin would be read to its end and added to the prompt.
     command.args(flags).args(["resume", thread_id, prompt]).stdin(Stdio::null()).stdout(Stdio::from(std::io::stderr()));
     if directory.is_dir() {
         command.current_dir(directory);

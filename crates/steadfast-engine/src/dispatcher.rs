@@ -122,7 +122,7 @@ pub fn drive(
         in_worktree: folder.is_in_worktree()?,
         folder,
         sender,
-        active: BTreeMap::new(),
+        waited: BTreeMap::new(),
         stopping: Cancel::default(),
         cancel: Cancel::default(),
         threads: Vec::new(),
@@ -187,7 +187,7 @@ struct Dispatcher<'a, 'b> {
     in_worktree: bool,
     sender: mpsc::Sender<EngineMessage>,
     /// Attempts that threads wait for.
-    active: BTreeMap<AttemptId, WaitedAttempt>,
+    waited: BTreeMap<AttemptId, WaitedAttempt>,
     /// Set once running attempts are being stopped.
     stopping: Cancel,
     /// Ends running checks.
@@ -248,7 +248,7 @@ impl Dispatcher<'_, '_> {
                 }
                 Ok(EngineMessage::Ended { id, outcome }) => {
                     crash::point(crash::Point::AttemptEnded);
-                    self.active.remove(&id);
+                    self.waited.remove(&id);
                     self.check_caps(outcome.usage())?;
                     self.apply(RunEvent::Ended { id, outcome: *outcome })?;
                 }

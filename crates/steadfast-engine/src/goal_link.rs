@@ -169,3 +169,39 @@ impl Observer for GoalLink {
         values.objective = goal.map(|goal| text::escape_xml(&goal.objective)).unwrap_or_default();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use steadfast_core::run::{RunKind, RunLimits, RunPurpose, StagePlan};
+
+    use super::*;
+
+    fn plan(title: &str, purpose: RunPurpose) -> Plan {
+        Plan {
+            name: "run-1".into(),
+            kind: RunKind::Loop,
+            title: title.into(),
+            pipeline_file: None,
+            stages: vec![StagePlan::new(title, Rule::Verify(vec!["true".into()]), 3)],
+            limits: RunLimits::default(),
+            purpose,
+        }
+    }
+
+    #[test]
+    fn a_plan_records_whether_it_pursues_a_goal() {
+        let goal = plan("any title", RunPurpose::Goal);
+        assert!(goal.pursues_goal() && is_verified_goal(&goal));
+        assert!(!plan("work", RunPurpose::Definition).pursues_goal());
+    }
+
+    #[test]
+    fn a_goal_run_of_an_earlier_version_is_recognised_by_its_title() {
+        let mut stored = serde_json::to_value(plan(Plan::GOAL_TITLE, RunPurpose::Definition)).unwrap();
+        stored.as_object_mut().unwrap().remove("purpose").unwrap();
+        let mut earlier: Plan = serde_json::from_value(stored).unwrap();
+        assert!(earlier.pursues_goal());
+        earlier.stages[0].loop_type = Some("goal".into());
+        assert!(!earlier.pursues_goal(), "a loop type may be called `goal`");
+    }
+}

@@ -113,13 +113,13 @@ impl<'a, 'b> Observers<'a, 'b> {
     }
 
     pub(crate) fn saved(&mut self, step: &SavedStep<'_>) {
-        let mut notes = Vec::new();
         for index in 0..self.list.len() {
+            let mut notes = Vec::new();
             if let Some(observer) = self.list.get_mut(index) {
                 observer.saved(step, &mut notes);
             }
             // Before the next observer: the terminal shows the notes above the step.
-            notes.drain(..).for_each(|note| self.note(&note));
+            self.note_all(notes);
         }
     }
 
@@ -132,14 +132,14 @@ impl<'a, 'b> Observers<'a, 'b> {
     pub(crate) fn stop_requested(&mut self) -> Option<Stopping> {
         let mut notes = Vec::new();
         let stopping = self.list.iter_mut().rev().find_map(|observer| observer.stop_requested(&mut notes));
-        notes.iter().for_each(|note| self.note(note));
+        self.note_all(notes);
         stopping
     }
 
     pub(crate) fn starting(&mut self, plan: &Plan, run: &Run, id: AttemptId) -> Result<(), String> {
         let mut notes = Vec::new();
         let started = self.list.iter_mut().try_for_each(|observer| observer.starting(plan, run, id, &mut notes));
-        notes.iter().for_each(|note| self.note(note));
+        self.note_all(notes);
         started
     }
 
@@ -151,6 +151,12 @@ impl<'a, 'b> Observers<'a, 'b> {
 
     pub(crate) fn output(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<KeptOutput> {
         self.list.iter().find_map(|observer| observer.output(plan, run, id))
+    }
+
+    fn note_all(&mut self, notes: Vec<String>) {
+        for note in notes {
+            self.note(&note);
+        }
     }
 
     /// Logs a message and passes it to every observer.
@@ -185,8 +191,8 @@ mod tests {
         RunFolder::create(home.path(), "1", None, None, false).unwrap();
         let folder = RunFolder::at(home.path(), "1");
         let [mut first, mut middle, mut last] = ["first", "middle", "last"].map(|name| Named(name, Vec::new()));
-        let mut list: [&mut dyn Observer; 3] = [&mut first, &mut middle, &mut last];
-        let stopping = Observers::new(&mut list, folder.clone()).stop_requested().unwrap();
+        let mut observers: [&mut dyn Observer; 3] = [&mut first, &mut middle, &mut last];
+        let stopping = Observers::new(&mut observers, folder.clone()).stop_requested().unwrap();
         assert_eq!(stopping.reason, "middle");
         assert_eq!(first.1, ["asked last", "asked middle"]);
         assert_eq!((&middle.1, &last.1), (&first.1, &first.1));

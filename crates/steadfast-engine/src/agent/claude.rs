@@ -1,6 +1,6 @@
-//! Claude Code without a terminal: `claude -p`, events on stdout. Unless the plan asks for them, the user's own settings
-//! are not loaded, nor their hooks and plugins; the project's settings are. The settings that the client needs to reach
-//! its model are passed in a file that is removed after the attempt.
+//! Claude Code without a terminal: `claude -p`, events on stdout. Unless the plan wants them, the user's own settings
+//! stay out, and with them their hooks and plugins; the project's settings count. What the client needs to reach its
+//! model is handed on in a file that lives as long as the attempt.
 
 use steadfast_hosts::claude;
 use steadfast_model::run::AgentPlan;
@@ -32,7 +32,7 @@ pub(super) fn argv(
             files.push((SETTINGS, settings));
         }
     }
-    // An agent with restricted permissions must be able to write its result there.
+    // The result is written there, also by an agent that may not do everything.
     add(&["--add-dir", &attempt.directory().display().to_string()]);
     match &config.permission_flags {
         Some(flags) => add(&flags.iter().map(String::as_str).collect::<Vec<_>>()),

@@ -1,5 +1,5 @@
-//! Codex without a terminal: `codex exec --json`, the prompt on stdin. Unless the plan asks for them, hooks and plugins
-//! are disabled. Codex's own goals always are, because the run drives it.
+//! Codex without a terminal: `codex exec --json`, the prompt on stdin. Unless the plan wants them, hooks and plugins are
+//! switched off; its own goals always are, since the run is what drives it.
 
 use steadfast_model::run::AgentPlan;
 use steadfast_system::config::AgentConfig;
@@ -9,7 +9,7 @@ use crate::attempt::Attempt;
 pub(super) fn argv(plan: &AgentPlan, config: &AgentConfig, attempt: &Attempt) -> Vec<String> {
     let mut argv = vec![config.program.clone().unwrap_or_else(|| "codex".to_owned())];
     let mut add = |words: &[&str]| argv.extend(words.iter().map(|word| (*word).to_owned()));
-    // The user chose this directory, with or without a repository.
+    // The user started the run in this directory, with a repository or without one.
     add(&["exec", "--json", "--skip-git-repo-check"]);
     if let Some(model) = &plan.model {
         add(&["-m", model]);
@@ -26,7 +26,7 @@ pub(super) fn argv(plan: &AgentPlan, config: &AgentConfig, attempt: &Attempt) ->
         Some(flags) => add(&flags.iter().map(String::as_str).collect::<Vec<_>>()),
         None => add(&["--dangerously-bypass-approvals-and-sandbox"]),
     }
-    // An agent with restricted permissions must be able to write its result there.
+    // The result is written there, also by an agent that may not do everything.
     add(&["--add-dir", &attempt.directory().display().to_string()]);
     add(&config.flags.iter().map(String::as_str).collect::<Vec<_>>());
     add(&["-"]);

@@ -90,7 +90,7 @@ fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) ->
                 return Ok(without_verdict());
             }
             AttemptState::Supervised if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                attempt.kill()?
+                attempt.kill()?;
             }
             AttemptState::Supervised => std::thread::sleep(Duration::from_millis(50)),
         }

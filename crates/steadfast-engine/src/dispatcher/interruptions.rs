@@ -37,10 +37,10 @@ impl Dispatcher<'_, '_> {
     /// Ends attempts whose supervisors did not end them in time.
     fn end_overdue(&mut self) {
         let now = Instant::now();
-        for active in self.active.values_mut() {
-            if active.deadline.take_if(|deadline| *deadline <= now).is_some() {
-                active.overdue.cancel();
-                let (attempt, folder) = (active.attempt.clone(), self.folder.clone());
+        for waited in self.waited.values_mut() {
+            if waited.deadline.take_if(|deadline| *deadline <= now).is_some() {
+                waited.overdue.cancel();
+                let (attempt, folder) = (waited.attempt.clone(), self.folder.clone());
                 self.threads.push(std::thread::spawn(move || {
                     let done = attempt.kill().map_or_else(|error| error.to_string(), |()| "killed".to_owned());
                     folder.log(&format!("the supervisor of {} hangs: {done}", attempt.directory().display()));
@@ -54,8 +54,8 @@ impl Dispatcher<'_, '_> {
         self.signals += 1;
         if self.signals > 1 {
             self.stopping.cancel();
-            for active in self.active.values() {
-                active.attempt.kill()?;
+            for waited in self.waited.values() {
+                waited.attempt.kill()?;
             }
             return Ok(());
         }

@@ -37,7 +37,7 @@ impl Dispatcher<'_, '_> {
         let Some(stage) = plan.stage(id.stage) else { return };
         let attempt = self.attempt(id);
         let overdue = Cancel::default();
-        self.active.insert(id, WaitedAttempt { attempt: attempt.clone(), deadline: None, overdue: overdue.clone() });
+        self.waited.insert(id, WaitedAttempt { attempt: attempt.clone(), deadline: None, overdue: overdue.clone() });
         if launch.is_none() {
             self.set_deadline(id);
         }
@@ -71,8 +71,8 @@ impl Dispatcher<'_, '_> {
 
     /// Sets when the supervisor of an attempt, which runs now, counts as hanging.
     pub(super) fn set_deadline(&mut self, id: AttemptId) {
-        if let (Some(active), Some(stage)) = (self.active.get_mut(&id), self.plan.stage(id.stage)) {
-            active.deadline = attempt::supervisor_deadline(limit_of(stage), self.engine.grace);
+        if let (Some(waited), Some(stage)) = (self.waited.get_mut(&id), self.plan.stage(id.stage)) {
+            waited.deadline = attempt::supervisor_deadline(limit_of(stage), self.engine.grace);
         }
     }
 

@@ -49,16 +49,16 @@ pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<R
     let path = Place::of(project)?.file_to_write(&[CLAUDE, &file(kind, name)])?;
     let patience = Instant::now() + PATIENCE;
     loop {
-        let mut file = lock::open(&path)?;
-        if lock::try_lock(&file)? {
-            if is_at(&file, &path)? {
-                file.set_len(0)?;
+        let mut lock = lock::open(&path)?;
+        if lock::try_lock(&lock)? {
+            if is_at(&lock, &path)? {
+                lock.set_len(0)?;
                 let pid = std::process::id();
-                file.write_all(format!("{}\n", json!({"pid": pid, "run_id": run_id})).as_bytes())?;
-                return Ok(Ok(Address { path, _file: file }));
+                lock.write_all(format!("{}\n", json!({"pid": pid, "run_id": run_id})).as_bytes())?;
+                return Ok(Ok(Address { path, _file: lock }));
             }
         } else if Instant::now() > patience {
-            return Ok(Err(read(file)));
+            return Ok(Err(read(lock)));
         } else {
             std::thread::sleep(PAUSE);
         }
@@ -68,8 +68,8 @@ pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<R
 /// Who drives a run of that name now, if anybody does.
 pub fn holder(project: &Path, kind: RunKind, name: &str) -> Result<Option<Holder>, FilesError> {
     let path = Place::of(project)?.file(&[CLAUDE, &file(kind, name)])?;
-    let Some(file) = open_existing(&path)? else { return Ok(None) };
-    Ok(if lock::try_lock(&file)? { None } else { Some(read(file)) })
+    let Some(lock) = open_existing(&path)? else { return Ok(None) };
+    Ok(if lock::try_lock(&lock)? { None } else { Some(read(lock)) })
 }
 
 /// Removes what killed engines left.
@@ -82,8 +82,8 @@ pub(super) fn sweep(place: &Place) -> Result<(), FilesError> {
             continue;
         }
         // Best effort: a leftover harms nobody.
-        let Ok(Some(file)) = open_existing(&entry.path()) else { continue };
-        if lock::try_lock(&file).unwrap_or(false) && is_at(&file, &entry.path()).unwrap_or(false) {
+        let Ok(Some(lock)) = open_existing(&entry.path()) else { continue };
+        if lock::try_lock(&lock).unwrap_or(false) && is_at(&lock, &entry.path()).unwrap_or(false) {
             let _ = fs_err::remove_file(entry.path());
         }
     }
