@@ -172,7 +172,7 @@ impl Observer for GoalLink {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_core::run::{RunKind, RunLimits, RunPurpose, StagePlan};
+    use steadfast_model::run::{RunKind, RunLimits, RunPurpose, StagePlan};
 
     use super::*;
 
