@@ -12,6 +12,7 @@ use crate::goal::limit;
 use crate::goal::{Goal, GoalStatus, PausedReason};
 use crate::host::Host;
 use crate::native;
+use crate::price::{self, dollars};
 use crate::run::name;
 use crate::spend;
 use crate::store::{Db, EventRow, StoreError};
@@ -84,8 +85,6 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
     };
     let native_goal = if goal.status.is_live() { native::of_session(db, &goal.session_id)? } else { None };
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
-    #[expect(clippy::cast_precision_loss, reason = "amounts of money are far below 2^53 millionths")]
-    let dollars = |micros: i64| micros as f64 / 1_000_000.0;
     let today = spend::today(db, now)?;
     Ok(GoalView {
         goal_id: goal.goal_id.clone(),
@@ -291,9 +290,8 @@ pub fn status_text(view: &GoalView) -> String {
     lines.join("\n")
 }
 
-fn money(dollars: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "made from millionths just before")]
-    text::usd((dollars * 1_000_000.0).round() as i64)
+fn money(usd: f64) -> String {
+    text::usd(price::micros(usd))
 }
 
 /// The short line for a host's status bar; empty without a goal.

@@ -7,6 +7,7 @@ use jiff::{Timestamp, Unit};
 use crate::clock::{DAY, Millis};
 use crate::config::SharedLimits;
 use crate::goal::limit::SharedSpend;
+use crate::price;
 use crate::store::{Db, StoreError};
 
 /// Tokens and money that goals and runs were charged with.
@@ -49,8 +50,7 @@ fn near(
         return Ok(SharedSpend::Free);
     }
     let spent = db.spent_since(start())?;
-    #[expect(clippy::cast_possible_truncation, reason = "dollars times a million is far below 2^63")]
-    let micros = usd.map(|dollars| (dollars * 1_000_000.0) as i64);
+    let micros = usd.map(price::micros);
     let caps = [(spent.tokens + more.tokens, tokens), (spent.cost_micros + more.cost_micros, micros)];
     let any = |percent: i128| {
         caps.iter().any(|(used, most)| most.is_some_and(|most| i128::from(*used) * 100 >= i128::from(most) * percent))

@@ -10,7 +10,6 @@ use steadfast_core::host::trouble::{self, Trouble};
 use steadfast_core::price::Table;
 use steadfast_core::run::{AgentPlan, AttemptUsage};
 use steadfast_core::text;
-use steadfast_core::usage::Response;
 
 use super::{Ended, result};
 use crate::attempt::Attempt;
@@ -63,15 +62,7 @@ pub(super) fn of_stream(host: Host, ended: &Ended<'_>, began: Millis, ended_at_m
 /// Codex tells tokens and no money; with the model's name the table of prices knows it.
 fn priced(told: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
     let Some(model) = agent.model.clone().filter(|_| told.cost_micros == 0) else { return told };
-    let response = Response {
-        model,
-        input: told.input_tokens,
-        output: told.output_tokens,
-        cache_creation: told.cache_creation_tokens,
-        cache_read: told.cache_read_tokens,
-        ..Response::default()
-    };
-    AttemptUsage { cost_micros: Table::shipped().cost_micros(&response).unwrap_or(0), ..told }
+    AttemptUsage { cost_micros: Table::shipped().cost_micros(&model, &told.tokens).unwrap_or(0), ..told }
 }
 
 /// `exact` knows the reset of a used-up plan to the second. Messages name the minute it is in, so they come last.

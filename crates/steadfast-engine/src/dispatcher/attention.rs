@@ -13,7 +13,7 @@ use super::{Dispatcher, DriveError, INTERRUPTED};
 impl Dispatcher<'_> {
     /// What all goals and runs spend together counts before the next agent starts, with what this attempt used.
     pub(super) fn look_at_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
-        let more = Spend { tokens: usage.charged_tokens(), cost_micros: usage.cost_micros };
+        let more = Spend { tokens: usage.tokens.charged(), cost_micros: usage.cost_micros };
         let shared = spend::shared_with(self.store.read(), &self.engine.config.limits, more, clock::now())?;
         if shared == SharedSpend::Reached && !self.run.capped {
             self.apply(RunEvent::CapReached)?;

@@ -4,6 +4,7 @@ mod status;
 
 use serde_json::{Value, json};
 use steadfast_core::clock;
+use steadfast_core::price::dollars;
 use steadfast_core::run::RunStatus;
 use steadfast_core::store::{RunFilter, RunLine};
 use steadfast_core::text;
@@ -18,12 +19,6 @@ use crate::output::{Done, columns};
 pub(super) use status::{status, status_json, status_text};
 
 const MOST_RUNS: usize = 1_000;
-
-fn dollars(micros: i64) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "amounts of money are far below 2^53 millionths")]
-    let micros = micros as f64;
-    micros / 1_000_000.0
-}
 
 pub(super) fn list(here: &Here, all: bool) -> Result<Done, Failure> {
     let project = here.project_dir();
