@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use steadfast_core::bounded;
+use steadfast_core::{bounded, clock};
 
 use super::FilesError;
 use super::exchange::{self, Stamp};
@@ -51,7 +51,8 @@ impl Lock {
 
     /// Records that the registry was missing or broken, see [`registry_epoch`].
     pub(super) fn begin_registry_epoch(&self) -> Result<(), FilesError> {
-        Ok(self.file.set_modified(SystemTime::now())?)
+        let now = Duration::from_millis(u64::try_from(clock::now()).unwrap_or(0));
+        Ok(self.file.set_modified(SystemTime::UNIX_EPOCH + now)?)
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn ensure_progress(place: &Place, plan: &Plan, stage: u32) -> Result<
             (in_stage(plan, stage, planned, progress::STAGE_FILE), progress::of_stage(plan, planned))
         }
     };
-    create(&place.file_to_write(&as_parts(&parts))?, head.as_bytes()).map(|_| ())
+    create(&place.file_to_write(&as_parts(&parts))?, head.as_bytes())
 }
 
 fn sweep_beside(path: &Path, lock: &Lock) {
@@ -134,7 +134,7 @@ pub(super) fn save(place: &Place, of: OutputOf<'_>, text: &str) -> Result<Option
         match of.single_output(place)?.filter(|single| *single != path && is_there(single)) {
             Some(single) => replace(&path, &bounded::whole(&single, MAX_COPIED)?)?,
             None => replace(&path, text.as_bytes())?,
-        };
+        }
     }
     if last != path && !has_later(&path, of.iteration) {
         let content = bounded::whole(&path, MAX_COPIED)?;
