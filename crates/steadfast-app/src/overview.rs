@@ -9,16 +9,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::native;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
-use steadfast_model::goal::event::EventKind;
-use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
-use steadfast_model::host::Host;
-use steadfast_model::limit::Axis;
+use steadfast_model::price;
+use steadfast_model::price::dollars;
 use steadfast_model::run::name;
-use steadfast_model::text;
 use steadfast_store::spend;
 use steadfast_store::{Db, EventRow, StoreError};
+use steadfast_model::text;
 
 /// A goal as the world sees it.
 #[derive(Debug, Clone, Serialize)]
@@ -89,8 +85,6 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
     };
     let native_goal = if goal.status.is_live() { native::of_session(db, &goal.session_id)? } else { None };
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
-    #[expect(clippy::cast_precision_loss, reason = "amounts of money are far below 2^53 millionths")]
-    let dollars = |micros: i64| micros as f64 / 1_000_000.0;
     let today = spend::today(db, now)?;
     Ok(GoalView {
         goal_id: goal.goal_id.clone(),
@@ -294,9 +288,8 @@ pub fn status_text(view: &GoalView) -> String {
     lines.join("\n")
 }
 
-fn money(dollars: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "made from millionths just before")]
-    text::usd((dollars * 1_000_000.0).round() as i64)
+fn money(usd: f64) -> String {
+    text::usd(price::micros(usd))
 }
 
 /// The short line for a host's status bar; empty without a goal.

@@ -1,16 +1,16 @@
-//! The public view of a run: the files under `PROJECT/.claude` that people, scripts and other sessions read and edit.
-//! The store is the truth; these files are derived from plan, state and committed iterations, so that writing them
-//! again changes nothing and repairs whatever a crash left. Pure functions in `files/` say what they contain,
-//! `files/document.rs` reads and replaces them, and [`PublicFiles`] puts the two together under one lock
-//! (`files/publishing.rs`).
+//! The public files of a run: those under `PROJECT/.claude` that people, scripts and other sessions read and edit. The
+//! store is the truth; these files are derived from plan, state and committed iterations, so writing them again changes
+//! nothing and repairs what a crash left. Pure functions in `files/` build the content, `files/document.rs` reads and
+//! replaces files, and [`PublicFiles`] combines both under one lock (`files/publishing.rs`).
 //!
 //! The order of writing is a promise: the registry's entry before the state, and the completions log before the state
-//! says that the run ended. So a state file that shows a run proves that its entry was there, and an entry that is
-//! missing now was removed by a person, unless the registry as a whole was lost (`files/listing.rs`).
+//! shows the end. So a state file that shows a run proves that its entry was written, and an entry that is missing now
+//! was removed by a person, unless the registry as a whole was lost (`files/listing.rs`).
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use steadfast_model::price;
 use steadfast_model::run::name::{NameError, RunName};
 use steadfast_model::run::{Plan, Run, RunKind, RunStatus};
 use steadfast_store::StoreError;
@@ -46,7 +46,7 @@ use shown::Shown;
 
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
-    #[error("`{name}` cannot be part of a path")]
+    #[error("invalid path component `{name}`")]
     Part { name: String },
     #[error(transparent)]
     Name(#[from] NameError),
@@ -56,25 +56,24 @@ pub enum FilesError {
     NotAFile { path: PathBuf },
     #[error("`{}` is not a directory", path.display())]
     NotADirectory { path: PathBuf },
-    #[error("another process holds `{}`", path.display())]
+    #[error("`{}` is in use by another process", path.display())]
     Busy { path: PathBuf },
-    #[error("the run's iterations cannot be read: {0}")]
+    #[error("cannot read the run's iterations: {0}")]
     History(#[from] StoreError),
     #[error(transparent)]
     Io(#[from] std::io::Error),
 }
 
 impl FilesError {
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Part { .. } => "rename it: use letters, digits, `.`, `_` and `-`".into(),
             Self::Name(error) => error.hint().into(),
             Self::LeavesProject { path } => {
-                format!("remove the link (rm {}), or let it point into the project", path.display())
+                format!("remove the link (rm {}), or point it into the project", path.display())
             }
             Self::NotAFile { path } | Self::NotADirectory { path } => format!("move `{}` away", path.display()),
-            Self::Busy { .. } => "wait for it to end, then try again".into(),
+            Self::Busy { .. } => "wait for that process to end, then try again".into(),
             Self::History(_) => "run `steadfast doctor`".into(),
             Self::Io(_) => "check the permissions and the free space of the project's `.claude`".into(),
         }
@@ -87,7 +86,7 @@ pub struct View<'a> {
     pub run_id: &'a str,
     pub plan: &'a Plan,
     pub run: &'a Run,
-    /// The process that drives it.
+    /// The engine's process.
     pub pid: Option<i64>,
 }
 
@@ -100,14 +99,14 @@ pub struct PublicFiles {
     registry: Document,
     state: Document,
     completions: Document,
-    /// What we wrote last into the registry; `None` before the first time.
+    /// `None` before the first write.
     listed: Option<listing::Listed>,
-    /// Whether the last look found neither the entry nor a person who removed it.
+    /// Whether the last check found that the entry was lost.
     missed: bool,
 }
 
 impl PublicFiles {
-    /// Nothing is read or written yet.
+    /// Reads and writes nothing.
     pub fn open(project: &Path, kind: RunKind, name: &str) -> Result<Self, FilesError> {
         let _: RunName = name.parse()?;
         let state = match kind {
@@ -129,10 +128,10 @@ impl PublicFiles {
         })
     }
 
-    /// Whether the files do not show how a run ended, so that they have to be written again. What a person removed is
-    /// not missed.
+    /// Whether the files do not show how a run ended and have to be written again. An entry that a person removed does
+    /// not count.
     pub fn is_behind(&mut self, view: &View<'_>) -> Result<bool, FilesError> {
-        // A registry that cannot be read says nothing, and the state may say that it is owed.
+        // An unreadable registry is not decisive: the state lists it as owed if it could not be written.
         let listed = self.registry.peek(&self.place).ok().flatten().map(registry::entries).unwrap_or_default();
         let own = listed.iter().find(|entry| entry.run_id.as_deref() == Some(view.run_id));
         if own.is_some_and(|entry| entry.status == RunStatus::Running.to_string()) {
@@ -148,7 +147,7 @@ impl PublicFiles {
         Ok(!shows_status || !shown.is_end_of(view) || !shown.owed.is_empty())
     }
 
-    /// Refuses links that leave the project, and whatever else is not a file where one belongs. Nothing is made.
+    /// Refuses links that leave the project, and anything else that is not a file where one belongs. Creates nothing.
     pub fn check(&self, plan: &Plan) -> Result<(), FilesError> {
         for document in [&self.registry, &self.completions, &self.state] {
             document.path(&self.place)?;
@@ -160,8 +159,8 @@ impl PublicFiles {
         Ok(())
     }
 
-    /// Whether somebody marked the run's entry as killed since we wrote that it runs. Costs a look at the file's time
-    /// while nobody changed it.
+    /// Whether the run's entry was marked as killed by hand since it was written as running. Reads only the metadata of
+    /// an unchanged file.
     pub fn is_marked_killed(&mut self) -> Result<bool, FilesError> {
         let key = registry_key(self.kind, &self.name);
         let wrote_running = self.wrote_running();
@@ -169,7 +168,7 @@ impl PublicFiles {
         Ok(wrote_running && registry.is_some_and(|registry| registry::is_marked_killed(registry, &key)))
     }
 
-    /// Writes the head of a progress file that is not there (any more), before an agent is told to read it.
+    /// Creates a missing progress file before an agent starts that reads it.
     pub fn ensure_progress(&self, plan: &Plan, stage: u32) -> Result<(), FilesError> {
         outputs::ensure_progress(&self.place, plan, stage)
     }
@@ -184,30 +183,28 @@ impl PublicFiles {
         outputs::output_file(&self.place, of)
     }
 
-    /// Removes what a failed attempt left as the output of an iteration, before the next one starts.
+    /// Removes the output that a failed attempt left, before the next one starts.
     pub fn clear_output(&self, of: OutputOf<'_>) -> Result<(), FilesError> {
         outputs::clear(&self.place, of)
     }
 
-    /// Keeps the output of a committed iteration. What the agent itself wrote to its output file wins over `text`.
-    /// Of several runs, `output.md` is the one with the highest number. Returns the file, or nothing for a loop.
+    /// Saves the output of a committed iteration. A file that the agent wrote itself wins over `text`. Of several
+    /// iterations, `output.md` is a copy of the last. Returns the file, or `None` for a loop.
     pub fn save_output(&self, of: OutputOf<'_>, text: &str) -> Result<Option<PathBuf>, FilesError> {
         outputs::save(&self.place, of, text)
     }
 }
 
-/// Everything that a project's registry lists, by whomever; empty if there is none or it cannot be read at the moment.
+/// All entries of a project's registry, other tools' too; empty if it is missing or broken.
 pub fn registry(project: &Path) -> Result<Vec<RegistryEntry>, FilesError> {
     let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
     Ok(document.peek(&Place::of(project)?)?.map(registry::entries).unwrap_or_default())
 }
 
-/// Millionths of a dollar as a number of dollars; whole ones without a point, as `jq` would write them.
+/// Millionths of a dollar as dollars; whole numbers without a decimal point, as `jq` writes them.
 fn usd(micros: i64) -> Value {
     if micros % 1_000_000 == 0 {
         return json!(micros / 1_000_000);
     }
-    #[expect(clippy::cast_precision_loss, reason = "a cost has far fewer than 53 bits")]
-    let micros = micros as f64;
-    json!(micros / 1_000_000.0)
+    json!(price::dollars(micros))
 }

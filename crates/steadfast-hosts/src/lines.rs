@@ -1,20 +1,20 @@
-//! Reading a session file forward in large pieces. No line is copied: a piece ends with a whole line, and what
-//! follows it stays in the buffer for the next piece.
+//! Reading a session file forward in large blocks. No line is copied: a block ends with a whole line, and the rest stays
+//! in the buffer for the next block.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 use super::{Position, Reading};
 
-/// How many bytes before the cursor are kept to notice that a file was rewritten: enough to reach the unique ids
-/// of the last line, since lines of one session all end alike.
+/// How many bytes before the cursor are compared to notice that a file was rewritten: enough to reach the unique ids of
+/// the last line, because all lines of a session end alike.
 pub(super) const ANCHOR_BYTES: u64 = 512;
 
 /// Small enough to stay in the processor's cache between reading and searching.
 const BUFFER_BYTES: usize = 128 * 1024;
 
-/// Reads complete lines from `from` on and gives each to `line`. A last line without its newline is left for
-/// the next time. A file that does not exist has nothing to say.
+/// Reads complete lines from `from` on and passes each to `line`. A last line without its newline is left for the next
+/// time. A file that does not exist is empty.
 pub fn read_file(
     path: &Path,
     from: &Position,
@@ -23,13 +23,13 @@ pub fn read_file(
     read_blocks(path, from, |block, offset, reading| {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', block) {
-            line(&block[start..=end], offset + start as u64, reading);
+            line(block.get(start..=end).unwrap_or_default(), offset + start as u64, reading);
             start = end + 1;
         }
     })
 }
 
-/// Like [`read_file`], but gives many complete lines at once, for readers that look at few of them.
+/// Like [`read_file`], but passes many complete lines at once, for readers that need few of them.
 pub fn read_blocks(
     path: &Path,
     from: &Position,
@@ -49,7 +49,7 @@ pub fn read_blocks(
     }
     file.seek(SeekFrom::Start(offset))?;
     let start = offset;
-    // A byte more than there is, so that the end of a small file is seen without another buffer.
+    // One byte more than the file has, so that a small file is read to its end without growing the buffer.
     let expected = usize::try_from(size.saturating_sub(offset) + 1).unwrap_or(BUFFER_BYTES);
     let mut buffer = vec![0; expected.min(BUFFER_BYTES)];
     let mut filled = 0;
@@ -58,7 +58,7 @@ pub fn read_blocks(
             // One line is longer than the buffer.
             buffer.resize(buffer.len() * 2, 0);
         }
-        let read = match file.read(&mut buffer[filled..]) {
+        let read = match file.read(buffer.get_mut(filled..).unwrap_or_default()) {
             Ok(0) => break,
             Ok(read) => read,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
@@ -66,11 +66,9 @@ pub fn read_blocks(
         };
         let searched = filled;
         filled += read;
-        let Some(last) = memchr::memrchr(b'\n', &buffer[searched..filled]) else {
-            continue;
-        };
-        let end = searched + last + 1;
-        block(&buffer[..end], offset, &mut reading);
+        let last = buffer.get(searched..filled).and_then(|new| memchr::memrchr(b'\n', new));
+        let Some(end) = last.map(|last| searched + last + 1) else { continue };
+        block(buffer.get(..end).unwrap_or_default(), offset, &mut reading);
         offset += end as u64;
         buffer.copy_within(end..filled, 0);
         filled -= end;
@@ -81,7 +79,7 @@ pub fn read_blocks(
     Ok(reading)
 }
 
-/// The end of the file's last complete line, as a position to read on from.
+/// The end of the file's last complete line.
 pub fn end_of_file(path: &Path) -> std::io::Result<Position> {
     let mut file = match fs_err::File::open(path) {
         Ok(file) => file,
@@ -89,7 +87,7 @@ pub fn end_of_file(path: &Path) -> std::io::Result<Position> {
         Err(error) => return Err(error),
     };
     let size = file.metadata()?.len();
-    // Step back from a line that is being written.
+    // The last line may be incomplete: search backwards for the end of the one before.
     let mut end = size;
     let mut window = 64 * 1024;
     while end > 0 {

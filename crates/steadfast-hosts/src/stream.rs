@@ -145,11 +145,8 @@ fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<Atte
     let mut usage = None;
     for response in all.responses.iter().filter(|response| own(response.at_ms)) {
         let usage = usage.get_or_insert_with(AttemptUsage::default);
-        usage.input_tokens += response.input;
-        usage.output_tokens += response.output;
-        usage.cache_creation_tokens += response.cache_creation;
-        usage.cache_read_tokens += response.cache_read;
-        usage.cost_micros += Table::shipped().cost_micros(response).unwrap_or(0);
+        usage.tokens += response.tokens;
+        usage.cost_micros += Table::shipped().cost_micros(&response.model, &response.tokens).unwrap_or(0);
     }
     usage
 }

@@ -1,5 +1,5 @@
-//! What tokens cost, from a dated table in the repository. A model the table does not know has no cost; none is
-//! ever invented.
+//! What tokens cost, by a dated table in the repository. A model that is not in the table has no cost; costs are never
+//! guessed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,9 @@ use serde::Deserialize;
 
 use crate::reading::Response;
 use crate::text;
+use crate::reading::Tokens;
 
-/// Dollars for a million tokens of each kind.
+/// Dollars per million tokens of each kind.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct Price {
@@ -19,8 +20,8 @@ struct Price {
     cache_write_5m: f64,
     cache_write_1h: f64,
     cache_read: f64,
-    /// A response to more tokens than this, cached ones included, has the rates below for all its tokens; where they
-    /// are not there, nobody told them, and the response has no cost.
+    /// A response to more tokens than this, cached ones included, has the rates below for all its tokens. If they are
+    /// missing, the vendor has not published them, and the response has no cost.
     long_context_above: Option<i64>,
     input_long: Option<f64>,
     output_long: Option<f64>,
@@ -30,9 +31,9 @@ struct Price {
 }
 
 impl Price {
-    /// The rates that hold for a response.
-    fn of(self, response: &Response) -> Option<Self> {
-        let context = response.input + response.cache_creation + response.cache_read;
+    /// The rates for a response with these tokens.
+    fn for_context(self, tokens: &Tokens) -> Option<Self> {
+        let context = tokens.input + tokens.cache_creation + tokens.cache_read;
         if self.long_context_above.is_none_or(|most| context <= most) {
             return Some(self);
         }
@@ -66,16 +67,16 @@ struct TableWire {
 pub enum PriceError {
     #[error(transparent)]
     Read(#[from] std::io::Error),
-    #[error("{path} is not a price table: {message}")]
+    #[error("invalid price table {path}: {message}")]
     Invalid { path: PathBuf, message: String },
 }
 
 impl PriceError {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Read(_) => "give a TOML file with a [models.NAME] table for each model",
+            Self::Read(_) => "pass a TOML file with a [models.NAME] table for each model",
             Self::Invalid { .. } => {
-                "each [models.NAME] needs input, output, cache_write_5m, cache_write_1h and cache_read, in dollars for a million tokens"
+                "each [models.NAME] needs input, output, cache_write_5m, cache_write_1h and cache_read, in dollars per million tokens"
             }
         }
     }
@@ -85,7 +86,7 @@ impl Table {
     /// The table in the repository.
     pub fn shipped() -> &'static Self {
         static TABLE: OnceLock<Table> = OnceLock::new();
-        // A test holds the file in the repository to its form.
+        // A test makes sure that the shipped file parses.
         TABLE.get_or_init(|| Self::parse(SHIPPED).unwrap_or(Self { models: BTreeMap::new(), fingerprint: 0 }))
     }
 
@@ -101,7 +102,7 @@ impl Table {
         })?;
         let wrong = |price: &Price| price.amounts().any(|amount| !amount.is_finite() || amount < 0.0);
         match table.models.iter().find(|(_, price)| wrong(price)) {
-            Some((model, _)) => Err(invalid(format!("a price of {model} is no amount of money"))),
+            Some((model, _)) => Err(invalid(format!("a price of {model} is negative or not a number"))),
             None => Ok(table),
         }
     }
@@ -111,29 +112,29 @@ impl Table {
         Ok(Self { models: wire.models, fingerprint: text::checksum(text.as_bytes()) })
     }
 
-    /// Tells tables apart.
+    /// Changes with the content of the table.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// The cost of a response in millionths of a dollar; `None` when the table does not tell it.
-    pub fn cost_micros(&self, response: &Response) -> Option<i64> {
-        Some(self.models.get(plain_model(&response.model))?.of(response)?.cost_micros(response))
+    /// The cost of a response in millionths of a dollar; `None` when the table has no price for it.
+    pub fn cost_micros(&self, model: &str, tokens: &Tokens) -> Option<i64> {
+        Some(self.models.get(plain_model(model))?.for_context(tokens)?.cost_micros(tokens))
     }
 }
 
 impl Price {
     /// The cost at exactly these rates, in millionths of a dollar.
-    fn cost_micros(self, response: &Response) -> i64 {
+    fn cost_micros(self, tokens: &Tokens) -> i64 {
         #[expect(clippy::cast_precision_loss, reason = "token counts are below 2^53")]
-        let part = |tokens: i64, dollars_per_million: f64| tokens as f64 * dollars_per_million;
-        let short_lived = (response.cache_creation - response.cache_creation_1h).max(0);
-        // A dollar a million tokens is a millionth of a dollar a token.
-        let micros = part(response.input, self.input)
-            + part(response.output, self.output)
+        let part = |count: i64, dollars_per_million: f64| count as f64 * dollars_per_million;
+        let short_lived = (tokens.cache_creation - tokens.cache_creation_1h).max(0);
+        // A dollar per million tokens is a millionth of a dollar per token.
+        let micros = part(tokens.input, self.input)
+            + part(tokens.output, self.output)
             + part(short_lived, self.cache_write_5m)
-            + part(response.cache_creation_1h, self.cache_write_1h)
-            + part(response.cache_read, self.cache_read);
+            + part(tokens.cache_creation_1h, self.cache_write_1h)
+            + part(tokens.cache_read, self.cache_read);
         #[expect(clippy::cast_possible_truncation, reason = "far below 2^63")]
         let micros = micros.round() as i64;
         micros
@@ -152,17 +153,27 @@ impl Price {
     }
 }
 
-/// The cost of a response by the table in the repository. A hook asks for one model, so only that one's lines are
-/// parsed; a test holds this to the whole table.
-pub fn cost_micros(response: &Response) -> Option<i64> {
-    shipped_price(plain_model(&response.model))?.of(response).map(|price| price.cost_micros(response))
+/// The cost of a response by the shipped table. A hook needs one model, so only that model's lines are parsed; a test
+/// compares this with the whole table.
+pub fn cost_micros(model: &str, tokens: &Tokens) -> Option<i64> {
+    shipped_price(plain_model(model))?.for_context(tokens).map(|price| price.cost_micros(tokens))
+}
+
+/// Millionths of a dollar as dollars.
+#[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^53")]
+pub fn dollars(micros: i64) -> f64 {
+    micros as f64 / 1_000_000.0
+}
+
+/// Dollars as millionths of a dollar, rounded.
+#[expect(clippy::cast_possible_truncation, reason = "a cast from a float saturates")]
+pub fn micros(dollars: f64) -> i64 {
+    (dollars * 1_000_000.0).round() as i64
 }
 
 fn shipped_price(model: &str) -> Option<Price> {
-    let text = SHIPPED;
-    let header = [format!("\n[models.{model}]\n"), format!("\n[models.\"{model}\"]\n")];
-    let start = header.iter().find_map(|header| text.find(header.as_str()).map(|at| at + header.len()))?;
-    let rest = &text[start..];
+    let headers = [format!("\n[models.{model}]\n"), format!("\n[models.\"{model}\"]\n")];
+    let (_, rest) = headers.iter().find_map(|header| SHIPPED.split_once(header.as_str()))?;
     toml::from_str(rest.split("\n[").next().unwrap_or(rest)).ok()
 }
 
@@ -188,23 +199,16 @@ mod tests {
     #[test]
     fn the_table_agrees_with_the_clients_own_bill() {
         // Claude Code 2.1.197 showed $0.0365 for four such responses of claude-opus-4-8.
-        let response = Response {
-            model: "claude-opus-4-8[1m]".into(),
-            input: 1_000,
-            output: 50,
-            cache_creation: 300,
-            cache_read: 2_000,
-            ..Response::default()
-        };
-        assert_eq!(cost_micros(&response).map(|micros| micros * 4), Some(36_500));
+        let four = cost("claude-opus-4-8[1m]", [1_000, 50, 300, 2_000]).map(|micros| micros * 4);
+        assert_eq!(four, Some(36_500));
     }
 
     fn cost(model: &str, [input, output, cache_creation, cache_read]: [i64; 4]) -> Option<i64> {
-        cost_micros(&Response { model: model.into(), input, output, cache_creation, cache_read, ..Response::default() })
+        cost_micros(model, &Tokens { input, output, cache_creation, cache_read, ..Tokens::default() })
     }
 
     #[test]
-    fn the_table_is_whole() {
+    fn the_table_is_complete() {
         let table = Table::shipped();
         assert!(table.models.len() > 30);
         for (name, price) in &table.models {
@@ -215,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn one_models_lines_say_what_the_whole_table_says() {
+    fn the_lines_of_one_model_agree_with_the_whole_table() {
         for (name, price) in &Table::shipped().models {
             assert_eq!(shipped_price(name), Some(*price), "{name}");
         }
@@ -237,14 +241,14 @@ mod tests {
             ("[models.x]\ninput = \"much\"\n", "line 2"),
             ("models = 5", "line 1"),
             ("[models.x]\ninput = 1\n", "missing field"),
-            (&fine.replace("= 2", "= -2"), "of x is no amount"),
-            (&fine.replace("= 2", "= nan"), "of x is no amount"),
+            (&fine.replace("= 2", "= -2"), "of x is negative"),
+            (&fine.replace("= 2", "= nan"), "of x is negative"),
         ] {
             let error = Table::from_toml(text, path).unwrap_err().to_string();
             assert!(error.contains(about), "{text}: {error}");
         }
-        let response = Response { model: "x".into(), input: 10, output: 1, ..Response::default() };
-        assert_eq!(Table::from_toml(fine, path).unwrap().cost_micros(&response), Some(24));
+        let tokens = Tokens { input: 10, output: 1, ..Tokens::default() };
+        assert_eq!(Table::from_toml(fine, path).unwrap().cost_micros("x", &tokens), Some(24));
     }
 
     #[test]
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_context_whose_rates_nobody_told_has_no_cost() {
+    fn a_long_context_without_published_rates_has_no_cost() {
         assert_eq!(cost("gpt-6-astra", [272_000, 0, 0, 0]), Some(2_720_000));
         assert_eq!(cost("gpt-6-astra", [272_001, 0, 0, 0]), None);
     }

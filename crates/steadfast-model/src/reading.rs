@@ -1,41 +1,87 @@
-//! What the hosts' session files say: which responses the model gave and what they cost, and a few facts that
-//! decide whether a goal goes on. Files are read forward from a cursor; the ledger in the store makes reading
-//! a line twice harmless.
+//! What is read from the hosts' session files: the responses of the model with their tokens, and a few facts that decide
+//! whether a goal continues. Files are read forward from a cursor; the ledger in the store makes reading a line twice
+//! harmless.
+
+mod cache;
+pub mod collect;
+mod lines;
+pub mod report;
+pub mod runs;
+pub mod summary;
 
 use std::collections::HashMap;
+use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Millis;
 
-/// One response of the model, however many lines told of it.
+/// Token counts by kind. Sums saturate: a foreign file can contain any number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    #[serde(rename = "input_tokens")]
+    pub input: i64,
+    #[serde(rename = "output_tokens")]
+    pub output: i64,
+    #[serde(rename = "cache_creation_tokens")]
+    pub cache_creation: i64,
+    /// The part of `cache_creation` that is kept for an hour, which costs more.
+    #[serde(rename = "cache_creation_1h_tokens", default)]
+    pub cache_creation_1h: i64,
+    #[serde(rename = "cache_read_tokens")]
+    pub cache_read: i64,
+}
+
+impl Tokens {
+    /// The tokens a budget is charged with: cache reads are shown, not charged.
+    pub fn charged(&self) -> i64 {
+        self.input.saturating_add(self.cache_creation).saturating_add(self.output)
+    }
+
+    /// All tokens, cache reads included.
+    pub fn total(&self) -> i64 {
+        self.charged().saturating_add(self.cache_read)
+    }
+}
+
+impl Add for Tokens {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cache_creation: self.cache_creation.saturating_add(other.cache_creation),
+            cache_creation_1h: self.cache_creation_1h.saturating_add(other.cache_creation_1h),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+        }
+    }
+}
+
+impl AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+/// One response of the model, which a file may record on several lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Response {
     pub id: String,
     pub model: String,
-    pub input: i64,
-    pub output: i64,
-    pub cache_creation: i64,
-    /// The part of `cache_creation` that is kept for an hour, which costs more.
-    pub cache_creation_1h: i64,
-    pub cache_read: i64,
-    /// 0 when the line tells no time.
+    pub tokens: Tokens,
+    /// 0 when the line has no time.
     pub at_ms: Millis,
 }
 
 impl Response {
-    /// The tokens a budget is charged with. Cache reads are shown, not charged.
-    pub fn counted(&self) -> i64 {
-        self.input + self.cache_creation + self.output
-    }
-
     /// Whether this record of a response is later than another one of the same response.
     pub fn supersedes(&self, other: &Self) -> bool {
-        self.output >= other.output
+        self.tokens.output >= other.tokens.output
     }
 }
 
-/// A token field of a real response that is no whole number.
+/// A token field of a real response that is not a whole number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidField {
     pub field: &'static str,
@@ -54,7 +100,7 @@ pub enum NativeGoal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageLimit {
     pub at_ms: Millis,
-    /// The client's words, which tell when to try again.
+    /// The client's message, which names the time of the reset.
     pub message: String,
 }
 
@@ -62,7 +108,7 @@ pub struct UsageLimit {
 /// old. A time that is farther away is a misreading.
 pub const FARTHEST_RESET: Millis = 40 * 24 * 3_600_000;
 
-/// What a pass over new bytes found.
+/// What one pass over new bytes found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
     pub responses: Vec<Response>,
@@ -72,17 +118,17 @@ pub struct Reading {
     pub tool_calls: i64,
     pub last_text: Option<String>,
     pub last_uuid: Option<String>,
-    /// Prompts the user typed ahead, minus those the client took up.
+    /// Prompts the user typed ahead, minus those the client has started.
     pub queued: i64,
     /// The client gave all typed-ahead prompts back, so that `queued` counts from zero.
     pub queue_emptied: bool,
     pub native_goal: Option<NativeGoal>,
     pub interrupted_at: Option<Millis>,
-    /// The first directory that a line of the file names, where the host's reader looked for it.
+    /// The first working directory in the file, if the host's reader looks for it.
     pub cwd: Option<String>,
-    /// The newest failure of its kind in these bytes, where the host's file tells it.
+    /// The newest such failure in these bytes, if the host's file records it.
     pub usage_limit: Option<UsageLimit>,
-    /// The bytes read before are no longer there, so the file was read from its start.
+    /// The bytes that were read before changed, so the file was read from its start.
     pub rewritten: bool,
     pub position: Position,
 }
@@ -92,7 +138,7 @@ pub struct Reading {
 pub struct Position {
     pub offset: u64,
     pub anchor: Vec<u8>,
-    /// What the host's reader must remember between two readings; empty if nothing.
+    /// What the host's reader remembers between two readings; empty if nothing.
     pub carry: String,
 }
 
@@ -102,25 +148,23 @@ impl Reading {
         Self { position, ..Self::default() }
     }
 
-    /// Adds one record of a response; of several of one response, the last and largest counts, at the time of
-    /// the first.
+    /// Adds one record of a response. Of several, the last and largest counts, with the time of the first.
     pub fn add(&mut self, response: Response) {
-        let Some(&at) = self.by_id.get(&response.id) else {
+        let Some(known) = self.by_id.get(&response.id).and_then(|at| self.responses.get_mut(*at)) else {
             self.by_id.insert(response.id.clone(), self.responses.len());
             self.responses.push(response);
             return;
         };
-        let known = &mut self.responses[at];
         if response.supersedes(known) {
             let at_ms = known.at_ms.min(response.at_ms);
             *known = Response { at_ms, ..response };
         }
     }
 
-    /// Like [`add`](Self::add), but makes the record only if it can count: most lines repeat what is known.
+    /// Like [`add`](Self::add), but builds the record only if it counts: most lines repeat an earlier one.
     pub fn add_counts(&mut self, id: &str, output: i64, record: impl FnOnce() -> Response) {
         let known = self.by_id.get(id).and_then(|at| self.responses.get(*at));
-        if known.is_none_or(|known| output >= known.output) {
+        if known.is_none_or(|known| output >= known.tokens.output) {
             self.add(record());
         }
     }
@@ -130,7 +174,7 @@ impl Reading {
         self.rewritten || self.queue_emptied
     }
 
-    /// Joins a later reading of the same file to this one.
+    /// Appends a later reading of the same file.
     pub fn extend(&mut self, later: Self) {
         if later.counts_queue_anew() {
             self.queued = 0;

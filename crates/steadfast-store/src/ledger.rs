@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Db, StoreError};
-use steadfast_model::clock::Millis;
-use steadfast_model::goal::Goal;
-use steadfast_model::goal::change::Span;
-use steadfast_model::goal::turn::Charge;
-use steadfast_model::host::Host;
-use steadfast_model::limit::Spend;
-use steadfast_model::price;
-use steadfast_model::reading::{NativeGoal, Position, Reading, Response};
+use crate::clock::Millis;
+use crate::goal::Goal;
+use crate::goal::change::Span;
+use crate::goal::turn::Charge;
+use crate::host::Host;
+use crate::price;
+use crate::spend::Spend;
+use crate::usage::{NativeGoal, Position, Reading, Response, Tokens};
 
 /// How far a file was read, and what a reader must remember about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -190,6 +190,7 @@ impl Db<'_> {
                 add(charge, old, source.agent_id, -1);
             }
         }
+        let tokens = &response.tokens;
         self.0
             .prepare_cached(
                 "INSERT INTO responses (host, response_id, session_id, agent_id, goal_id, model, input_tokens,
@@ -208,12 +209,12 @@ impl Db<'_> {
                 source.agent_id,
                 goal_id,
                 response.model,
-                response.input,
-                response.output,
-                response.cache_creation,
-                response.cache_creation_1h,
-                response.cache_read,
-                price::cost_micros(response),
+                tokens.input,
+                tokens.output,
+                tokens.cache_creation,
+                tokens.cache_creation_1h,
+                tokens.cache_read,
+                price::cost_micros(&response.model, tokens),
                 response.at_ms,
             ])?;
         Ok(())
@@ -230,11 +231,13 @@ impl Db<'_> {
                 let response = Response {
                     id: id.to_owned(),
                     model: row.get(0)?,
-                    input: row.get(1)?,
-                    output: row.get(2)?,
-                    cache_creation: row.get(3)?,
-                    cache_creation_1h: row.get(4)?,
-                    cache_read: row.get(5)?,
+                    tokens: Tokens {
+                        input: row.get(1)?,
+                        output: row.get(2)?,
+                        cache_creation: row.get(3)?,
+                        cache_creation_1h: row.get(4)?,
+                        cache_read: row.get(5)?,
+                    },
                     at_ms: row.get(6)?,
                 };
                 Ok((response, row.get(7)?))
@@ -335,14 +338,14 @@ impl Db<'_> {
 }
 
 fn add(charge: &mut Charge, response: &Response, agent_id: &str, sign: i64) {
-    let tokens = sign * response.counted();
+    let tokens = sign * response.tokens.charged();
     if agent_id.is_empty() {
         charge.worker_tokens += tokens;
     } else {
         charge.subagent_tokens += tokens;
     }
-    charge.cache_read_tokens += sign * response.cache_read;
-    match price::cost_micros(response) {
+    charge.cache_read_tokens += sign * response.tokens.cache_read;
+    match price::cost_micros(&response.model, &response.tokens) {
         Some(micros) => charge.cost_micros += sign * micros,
         None => charge.unpriced_tokens += tokens,
     }

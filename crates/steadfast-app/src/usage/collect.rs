@@ -1,5 +1,5 @@
 //! Every response on this machine, once. Files that did not change since the last time are not opened, changed
-//! ones are read from where they ended, and the sums are kept ready for the next time (`cache.rs`).
+//! ones are read from where they ended, and the sums are cached for the next time (`cache.rs`).
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::cache::{self, Cache};
-use super::summary::{Summary, Tokens, sum_up};
+use super::summary::{Summary, sum_up};
+use super::{Position, Reading, Response, Tokens};
+use steadfast_model::clock::Millis;
 use steadfast_hosts::tree;
 use steadfast_hosts::tree::TranscriptFile;
-use steadfast_model::clock::Millis;
+use steadfast_hosts;
 use steadfast_model::host::Host;
 use steadfast_model::price::Table;
-use steadfast_model::reading::{Position, Reading, Response};
 use steadfast_model::text::Fingerprint;
 
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +63,7 @@ pub(super) struct FileRecords {
     pub(super) modified: i64,
     pub(super) project: String,
     pub(super) position: Position,
-    /// A response with a token field that is no number was left out.
+    /// A response was left out because a token field is not a number.
     pub(super) malformed: bool,
     pub(super) records: Vec<Record>,
 }
@@ -74,11 +75,11 @@ pub(super) struct Details {
     pub(super) files: Vec<FileRecords>,
 }
 
-/// Called with the bytes read and the bytes to read.
+/// Called with the bytes read so far and the bytes to read.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// Sums up everything a host wrote. The cache is a speed-up only: without one, or with a broken one, all files
-/// are read, and if none can be written the next run takes as long.
+/// Sums up everything a host wrote. The cache is a speed-up only: without one, or with a broken one, all files are
+/// read; a cache that cannot be written is not an error.
 pub fn collect(
     host: Host,
     roots: &[PathBuf],
@@ -117,7 +118,7 @@ fn listing_of(files: &[TranscriptFile]) -> u128 {
     fingerprint.value()
 }
 
-/// Brings what is known up to date with the files there are.
+/// Reads what is new in the files.
 fn read_changes(
     host: Host,
     files: &[TranscriptFile],
@@ -143,7 +144,7 @@ fn read_changes(
             let from = records.position.offset;
             let reading = steadfast_hosts::read_counts(host, &file.path, &records.position)?;
             read += reading.position.offset.saturating_sub(from);
-            records.take_in(file, reading, &mut models);
+            records.extend(file, reading, &mut models);
         }
         details.files.push(records);
     }
@@ -152,7 +153,7 @@ fn read_changes(
 }
 
 impl FileRecords {
-    fn take_in(&mut self, file: &TranscriptFile, reading: Reading, models: &mut Models) {
+    fn extend(&mut self, file: &TranscriptFile, reading: Reading, models: &mut Models) {
         if reading.rewritten {
             *self = Self::default();
         }
@@ -170,7 +171,7 @@ impl FileRecords {
         for response in &reading.responses {
             let record = Record::new(response, models);
             if let Some(known) = by_id.get(&record.id).and_then(|at| self.records.get_mut(*at)) {
-                known.join(&record);
+                known.merge(&record);
             } else {
                 by_id.insert(record.id, self.records.len());
                 self.records.push(record);
@@ -183,22 +184,11 @@ impl Record {
     fn new(response: &Response, models: &mut Models) -> Self {
         let mut id = Fingerprint::default();
         id.add(response.id.as_bytes());
-        Self {
-            id: id.value(),
-            at_ms: response.at_ms,
-            model: models.index(&response.model),
-            tokens: Tokens {
-                input: response.input,
-                output: response.output,
-                cache_creation: response.cache_creation,
-                cache_creation_1h: response.cache_creation_1h,
-                cache_read: response.cache_read,
-            },
-        }
+        Self { id: id.value(), at_ms: response.at_ms, model: models.index(&response.model), tokens: response.tokens }
     }
 
-    /// Of several records of one response, the last and largest counts, at the time of the first.
-    pub(super) fn join(&mut self, later: &Self) {
+    /// Of several records of one response, the last and largest counts, with the time of the first.
+    pub(super) fn merge(&mut self, later: &Self) {
         if later.tokens.output >= self.tokens.output {
             self.model = later.model;
             self.tokens = later.tokens;

@@ -1,23 +1,32 @@
-//! Views over what was collected: by day, month, session, five-hour block or model. Pure: time zone and filters
-//! come in, rows go out.
+//! The read model of `usage`: rows by day, month, session, five-hour block or model. Table and JSON are two forms of
+//! the same [`UsageReport`]. Pure: time zone and filters come in, rows go out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::ops::AddAssign;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use serde::{Serialize, Serializer};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-use super::summary::{SLOT_MS, SessionOf, Sum, Summary, Tokens, UNDATED};
+use super::Tokens;
+use super::summary::{SLOT_MS, Sum, Summary, UNDATED};
+use steadfast_model::clock;
 use steadfast_model::clock::{HOUR, Millis};
 use steadfast_model::host::Host;
+use steadfast_model::price::dollars;
 
-/// How long a block lasts from the hour of its first response on.
+mod filter;
+
+pub use filter::{Filter, ProjectFilter};
+
+/// The length of a block, from the hour of its first response.
 const BLOCK_MS: Millis = 5 * HOUR;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, IntoStaticStr, VariantNames, Serialize)]
 #[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum View {
     #[default]
     Daily,
@@ -27,10 +36,10 @@ pub enum View {
     Models,
 }
 
-/// What a row is about.
+/// What a row stands for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// `None` for responses whose time is not known.
+    /// `None` for responses without a time.
     Day(Option<Date>),
     /// The month's first day.
     Month(Option<Date>),
@@ -45,34 +54,69 @@ pub enum Key {
 }
 
 /// Responses, their tokens and what they cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(into = "AmountsJson")]
 pub struct Amounts {
-    pub responses: i64,
+    /// `None` where responses are not counted: a run knows the tokens of its agents only.
+    pub responses: Option<i64>,
     pub tokens: Tokens,
-    /// The cost of all responses that have a known price.
+    /// The cost of all tokens that have a known price.
     pub priced_micros: i64,
-    /// The tokens of the others.
+    /// The other tokens.
     pub unpriced_tokens: i64,
 }
 
+#[derive(Serialize)]
+struct AmountsJson {
+    responses: Option<i64>,
+    input_tokens: i64,
+    output_tokens: i64,
+    cache_creation_tokens: i64,
+    cache_read_tokens: i64,
+    total_tokens: i64,
+    cost_usd: Option<f64>,
+    priced_cost_usd: f64,
+    unpriced_tokens: i64,
+}
+
+impl From<Amounts> for AmountsJson {
+    fn from(amounts: Amounts) -> Self {
+        Self {
+            responses: amounts.responses,
+            input_tokens: amounts.tokens.input,
+            output_tokens: amounts.tokens.output,
+            cache_creation_tokens: amounts.tokens.cache_creation,
+            cache_read_tokens: amounts.tokens.cache_read,
+            total_tokens: amounts.tokens.total(),
+            cost_usd: amounts.cost_micros().map(dollars),
+            priced_cost_usd: dollars(amounts.priced_micros),
+            unpriced_tokens: amounts.unpriced_tokens,
+        }
+    }
+}
+
+impl From<&Sum> for Amounts {
+    fn from(sum: &Sum) -> Self {
+        Self {
+            responses: Some(sum.responses),
+            tokens: sum.tokens,
+            priced_micros: sum.cost_micros.unwrap_or(0),
+            unpriced_tokens: if sum.cost_micros.is_some() { 0 } else { sum.tokens.total() },
+        }
+    }
+}
+
 impl Amounts {
-    /// The cost in millionths of a dollar; `None` when a part of it is not known.
+    /// The cost in millionths of a dollar; `None` when a part of it is unknown.
     pub fn cost_micros(&self) -> Option<i64> {
         (self.unpriced_tokens == 0).then_some(self.priced_micros)
     }
+}
 
-    fn add(&mut self, sum: &Sum) {
-        self.responses += sum.responses;
-        self.tokens.add(&sum.tokens);
-        match sum.cost_micros {
-            Some(cost) => self.priced_micros += cost,
-            None => self.unpriced_tokens += sum.tokens.total(),
-        }
-    }
-
-    pub fn join(&mut self, other: &Self) {
-        self.responses += other.responses;
-        self.tokens.add(&other.tokens);
+impl AddAssign for Amounts {
+    fn add_assign(&mut self, other: Self) {
+        self.responses = self.responses.map_or(other.responses, |own| Some(own + other.responses.unwrap_or(0)));
+        self.tokens += other.tokens;
         self.priced_micros += other.priced_micros;
         self.unpriced_tokens += other.unpriced_tokens;
     }
@@ -82,9 +126,12 @@ impl Amounts {
 pub struct Row {
     pub key: Key,
     pub host: Host,
+    /// Empty in the view by model.
     pub models: BTreeSet<String>,
     /// The days of the first and the last response.
     pub days: Option<(Date, Date)>,
+    /// A block that has not ended yet.
+    pub is_active: bool,
     pub amounts: Amounts,
 }
 
@@ -98,25 +145,63 @@ impl Row {
     }
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    pub rows: Vec<Row>,
-    pub totals: Amounts,
+/// The fields of a row that differ between views.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum KeyJson<'a> {
+    Day { date: Option<String> },
+    Month { month: Option<String> },
+    Session { session_id: &'a str, project: &'a str, first_date: Option<String>, last_date: Option<String> },
+    Block { start: Option<String>, end: Option<String>, active: bool },
+    Model { model: &'a str },
 }
 
-/// What to leave out.
-#[derive(Debug, Clone, Default)]
-pub struct Filter {
-    pub since: Option<Date>,
-    pub project: Option<ProjectFilter>,
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct RowJson<'a> {
+            #[serde(flatten)]
+            key: KeyJson<'a>,
+            host: Host,
+            #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+            models: &'a BTreeSet<String>,
+            #[serde(flatten)]
+            amounts: Amounts,
+        }
+        let key = match &self.key {
+            Key::Day(day) => KeyJson::Day { date: day.map(|day| day.to_string()) },
+            Key::Month(month) => KeyJson::Month { month: month.map(|day| day.strftime("%Y-%m").to_string()) },
+            Key::Session { id, project } => KeyJson::Session {
+                session_id: id,
+                project,
+                first_date: self.days.map(|days| days.0.to_string()),
+                last_date: self.days.map(|days| days.1.to_string()),
+            },
+            Key::Block { start } => KeyJson::Block {
+                start: start.map(clock::to_rfc3339),
+                end: self.block_end().map(clock::to_rfc3339),
+                active: self.is_active,
+            },
+            Key::Model(model) => KeyJson::Model { model },
+        };
+        RowJson { key, host: self.host, models: &self.models, amounts: self.amounts }.serialize(serializer)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UsageReport {
+    pub view: View,
+    pub totals: Amounts,
+    pub rows: Vec<Row>,
 }
 
 /// Sums up what the hosts wrote, as one view shows it.
-pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: &TimeZone) -> Report {
-    let mut report = Report::default();
+pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: &TimeZone, now: Millis) -> UsageReport {
+    let totals = Amounts { responses: Some(0), ..Amounts::default() };
+    let mut report = UsageReport { view, totals, rows: Vec::new() };
     for (host, summary) in summaries {
         let mut days = Days::new(zone);
-        let wanted: Vec<bool> = summary.sessions.iter().map(|session| filter.takes(session)).collect();
+        let wanted: Vec<bool> = summary.sessions.iter().map(|session| filter.matches(session)).collect();
         let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
         let mut block: Option<Millis> = None;
         for sum in &summary.sums {
@@ -143,24 +228,26 @@ pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: 
                 host: *host,
                 models: BTreeSet::new(),
                 days: None,
+                is_active: false,
                 amounts: Amounts::default(),
             });
-            if !row.models.contains(model) {
+            if view != View::Models && !row.models.contains(model) {
                 row.models.insert(model.clone());
             }
             if let Some(day) = day {
                 let (first, last) = row.days.unwrap_or((day, day));
                 row.days = Some((first.min(day), last.max(day)));
             }
-            row.amounts.add(sum);
+            row.amounts += sum.into();
         }
         report.rows.extend(rows.into_values());
     }
-    for row in &report.rows {
-        report.totals.join(&row.amounts);
+    for row in &mut report.rows {
+        row.is_active = row.block_end().is_some_and(|end| now < end);
+        report.totals += row.amounts;
     }
     match view {
-        // What was touched last is printed last, next to the prompt.
+        // The newest session is printed last, next to the prompt.
         View::Session => report.rows.sort_by(|a, b| (a.days.map(|d| d.1), &a.key).cmp(&(b.days.map(|d| d.1), &b.key))),
         View::Models => {
             report.rows.sort_by_key(|row| std::cmp::Reverse((row.amounts.priced_micros, row.amounts.tokens.total())));
@@ -184,8 +271,8 @@ pub fn recent_days(rows: &[Row], last: Date, count: usize) -> Vec<i64> {
     days
 }
 
-/// Blocks begin at the full hour (UTC) of the first response that is in none, and last five hours. Slots come
-/// in order of time. A pause of five hours always ends a block, since no block is longer.
+/// A block begins at the full hour (UTC) of the first response after the last block, and lasts five hours. Slots come
+/// in order of time.
 fn block_of(slot: i64, block: &mut Option<Millis>) -> Option<Millis> {
     if slot == UNDATED {
         return None;
@@ -196,7 +283,7 @@ fn block_of(slot: i64, block: &mut Option<Millis>) -> Option<Millis> {
     Some(start)
 }
 
-/// The local day of a slot. Slots come in order, so that the last day's bounds nearly always answer.
+/// The local day of a slot. Slots come in order, so the bounds of the last day are nearly always enough.
 struct Days<'a> {
     zone: &'a TimeZone,
     last: Option<(i64, i64, Date)>,
@@ -226,55 +313,6 @@ impl<'a> Days<'a> {
         }
         Some(day)
     }
-}
-
-impl Filter {
-    fn takes(&self, session: &SessionOf) -> bool {
-        self.project.as_ref().is_none_or(|project| project.takes(&session.project))
-    }
-}
-
-/// Projects a person named: a directory with everything below it, or the name of a directory anywhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProjectFilter {
-    Below(PathBuf),
-    Named(String),
-}
-
-impl ProjectFilter {
-    /// What has a slash, `.` and `..` are paths, seen from `here`; everything else is a name.
-    pub fn new(text: &str, here: &Path) -> Self {
-        if text.contains('/') || matches!(text, "." | "..") {
-            Self::Below(plain_path(&here.join(text)))
-        } else {
-            Self::Named(text.to_owned())
-        }
-    }
-
-    /// Whether a project is one of them.
-    pub fn takes(&self, project: &str) -> bool {
-        match self {
-            Self::Below(directory) => Path::new(project).starts_with(directory),
-            Self::Named(name) => {
-                project == name || Path::new(project).file_name().is_some_and(|last| last == name.as_str())
-            }
-        }
-    }
-}
-
-/// A path without `.` and `..`. Projects may be gone, so the disk cannot be asked.
-fn plain_path(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            part => plain.push(part),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]

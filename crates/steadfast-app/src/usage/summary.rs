@@ -1,9 +1,10 @@
-//! All responses of a host, each once, added up as finely as any view needs it.
+//! All responses of a host, each once, in the smallest sums that a view needs.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Tokens;
 use super::collect::{Details, Record};
 use steadfast_hosts::tree::TranscriptFile;
 use steadfast_model::clock::Millis;
@@ -15,37 +16,14 @@ pub const SLOT_MS: Millis = 15 * 60 * 1000;
 /// The slot of responses whose time is not known.
 pub const UNDATED: i64 = i64::MIN;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tokens {
-    pub input: i64,
-    pub output: i64,
-    pub cache_creation: i64,
-    pub cache_creation_1h: i64,
-    pub cache_read: i64,
-}
-
-impl Tokens {
-    pub fn total(&self) -> i64 {
-        self.input + self.output + self.cache_creation + self.cache_read
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        self.input += other.input;
-        self.output += other.output;
-        self.cache_creation += other.cache_creation;
-        self.cache_creation_1h += other.cache_creation_1h;
-        self.cache_read += other.cache_read;
-    }
-}
-
 /// A session and the directory it worked in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionOf {
+pub struct Session {
     pub id: String,
     pub project: String,
 }
 
-/// The sum over the responses of one session and model in one slot, those without a known price apart.
+/// The responses of one session and model in one slot; those without a known price have a sum of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
     pub slot: i64,
@@ -57,22 +35,22 @@ pub struct Sum {
     pub cost_micros: Option<i64>,
 }
 
-/// All responses of a host, summed up as finely as any view needs it.
+/// All responses of a host, in the smallest sums that a view needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Which files, of which sizes and times, this is about.
+    /// Fingerprint of the files, their sizes and times.
     pub(super) listing: u128,
-    /// Which prices were used.
+    /// Fingerprint of the price table.
     pub(super) prices: u64,
     pub models: Vec<String>,
-    pub sessions: Vec<SessionOf>,
+    pub sessions: Vec<Session>,
     pub sums: Vec<Sum>,
-    /// Files with responses that were left out, since a token field is no number.
+    /// Files with responses that were left out because a token field is not a number.
     pub malformed_files: u64,
     pub files: u64,
 }
 
-/// Takes each response once, however many files tell of it, and adds up.
+/// Adds up all responses, each once even if several files contain it.
 pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table) -> Summary {
     let mut sessions = Vec::new();
     let mut by_session: HashMap<&str, u32> = HashMap::new();
@@ -84,7 +62,7 @@ pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table
             continue;
         }
         let session = *by_session.entry(&file.session_id).or_insert_with(|| {
-            sessions.push(SessionOf::default());
+            sessions.push(Session::default());
             u32::try_from(sessions.len() - 1).unwrap_or(u32::MAX)
         });
         if let Some(known) = sessions.get_mut(session as usize) {
@@ -98,7 +76,7 @@ pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table
         for record in &found.records {
             let next = responses.len();
             match responses.get_mut(*by_id.entry(record.id).or_insert(next)) {
-                Some((_, known)) => known.join(record),
+                Some((_, known)) => known.merge(record),
                 None => responses.push((session, *record)),
             }
         }
@@ -115,23 +93,15 @@ pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table
 }
 
 fn add_up(responses: &[(u32, Record)], models: &[String], prices: &Table) -> Vec<Sum> {
-    // Of one model, long contexts may have no known price.
+    // One model may have a price for short contexts only.
     let mut sums: HashMap<(i64, u32, u32, bool), Sum> = HashMap::new();
-    let mut response = Response::default();
     for (session, record) in responses {
         let slot = match record.at_ms {
             0 => UNDATED,
             at_ms => at_ms.div_euclid(SLOT_MS),
         };
-        let tokens = record.tokens;
-        response.model.clear();
-        response.model.push_str(models.get(record.model as usize).map_or("", String::as_str));
-        response.input = tokens.input;
-        response.output = tokens.output;
-        response.cache_creation = tokens.cache_creation;
-        response.cache_creation_1h = tokens.cache_creation_1h;
-        response.cache_read = tokens.cache_read;
-        let cost = prices.cost_micros(&response);
+        let model = models.get(record.model as usize).map_or("", String::as_str);
+        let cost = prices.cost_micros(model, &record.tokens);
         let sum = sums.entry((slot, *session, record.model, cost.is_some())).or_insert_with(|| Sum {
             slot,
             session: *session,
@@ -141,7 +111,7 @@ fn add_up(responses: &[(u32, Record)], models: &[String], prices: &Table) -> Vec
             cost_micros: cost.map(|_| 0),
         });
         sum.responses += 1;
-        sum.tokens.add(&tokens);
+        sum.tokens += record.tokens;
         sum.cost_micros = sum.cost_micros.zip(cost).map(|(sum, cost)| sum + cost);
     }
     let mut sums: Vec<Sum> = sums.into_values().collect();

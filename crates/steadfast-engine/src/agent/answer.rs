@@ -3,14 +3,13 @@
 
 use std::path::Path;
 
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
 use steadfast_hosts::stream;
 use steadfast_hosts::stream::AgentStream;
 use steadfast_hosts::trouble;
 use steadfast_hosts::trouble::Trouble;
-use steadfast_model::clock::Millis;
-use steadfast_model::host::Host;
 use steadfast_model::price::Table;
-use steadfast_model::reading::Response;
 use steadfast_model::run::{AgentPlan, AttemptUsage};
 use steadfast_model::text;
 
@@ -64,15 +63,7 @@ pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, end
 /// Codex reports tokens and no cost; the price table has the cost of its model.
 fn priced(reported: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
     let Some(model) = agent.model.clone().filter(|_| reported.cost_micros == 0) else { return reported };
-    let response = Response {
-        model,
-        input: reported.input_tokens,
-        output: reported.output_tokens,
-        cache_creation: reported.cache_creation_tokens,
-        cache_read: reported.cache_read_tokens,
-        ..Response::default()
-    };
-    AttemptUsage { cost_micros: Table::shipped().cost_micros(&response).unwrap_or(0), ..reported }
+    AttemptUsage { cost_micros: Table::shipped().cost_micros(&model, &reported.tokens).unwrap_or(0), ..reported }
 }
 
 /// The error of a stream. `exact` returns the reset time of a used-up plan to the second; error messages name only the

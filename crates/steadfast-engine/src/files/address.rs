@@ -1,6 +1,6 @@
-//! One engine for each name of a project, whatever store and home it was started with: a lock beside the public files,
-//! held for as long as the engine lives. Its file says who holds it and goes with the run; one that a killed engine
-//! left is no lock any more and is swept.
+//! One engine for each name of a project, even with another store or home: a lock file beside the public files, held while
+//! the engine lives. It names its holder and is removed with the run; the file of a killed engine is not locked any more
+//! and is swept.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -18,10 +18,10 @@ use crate::lock;
 
 const PREFIX: &str = ".steadfast-";
 const SUFFIX: &str = ".lock";
-/// Who only looks has it for an instant.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// A process that only checks holds the lock for an instant.
+const WAIT: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(10);
-const MOST_BYTES: u64 = 4_096;
+const MAX_BYTES: u64 = 4_096;
 
 /// The name of a run in a project, held by this process until it is dropped.
 #[derive(Debug)]
@@ -32,22 +32,22 @@ pub struct Address {
 
 impl Drop for Address {
     fn drop(&mut self) {
-        // While it is still ours: whoever opened it meanwhile sees that it is not there any more, and starts over.
+        // Removed while still locked: a process that has it open sees that it is gone and opens a new one.
         let _ = fs_err::remove_file(&self.path);
     }
 }
 
-/// Who drives a run of some name now.
+/// The engine that holds a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Holder {
     pub pid: Option<i64>,
     pub run_id: Option<String>,
 }
 
-/// Takes the name of a run in a project, or says who has it.
+/// Takes the name of a run in a project, or returns its holder.
 pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<Result<Address, Holder>, FilesError> {
     let path = Place::of(project)?.file_to_write(&[CLAUDE, &file(kind, name)])?;
-    let patience = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT;
     loop {
         let mut lock = lock::open(&path)?;
         if lock::try_lock(&lock)? {
@@ -57,7 +57,7 @@ pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<R
                 lock.write_all(format!("{}\n", json!({"pid": pid, "run_id": run_id})).as_bytes())?;
                 return Ok(Ok(Address { path, _file: lock }));
             }
-        } else if Instant::now() > patience {
+        } else if Instant::now() > deadline {
             return Ok(Err(read(lock)));
         } else {
             std::thread::sleep(PAUSE);
@@ -65,14 +65,14 @@ pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<R
     }
 }
 
-/// Who drives a run of that name now, if anybody does.
+/// The engine that holds a name now, if any.
 pub fn holder(project: &Path, kind: RunKind, name: &str) -> Result<Option<Holder>, FilesError> {
     let path = Place::of(project)?.file(&[CLAUDE, &file(kind, name)])?;
     let Some(lock) = open_existing(&path)? else { return Ok(None) };
     Ok(if lock::try_lock(&lock)? { None } else { Some(read(lock)) })
 }
 
-/// Removes what killed engines left.
+/// Removes lock files of killed engines.
 pub(super) fn sweep(place: &Place) -> Result<(), FilesError> {
     let Ok(entries) = std::fs::read_dir(place.directory(&[CLAUDE])?) else { return Ok(()) };
     for entry in entries.flatten() {
@@ -81,7 +81,7 @@ pub(super) fn sweep(place: &Place) -> Result<(), FilesError> {
         if !(name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
             continue;
         }
-        // Best effort: a leftover harms nobody.
+        // Best effort: a leftover does no harm.
         let Ok(Some(lock)) = open_existing(&entry.path()) else { continue };
         if lock::try_lock(&lock).unwrap_or(false) && is_at(&lock, &entry.path()).unwrap_or(false) {
             let _ = fs_err::remove_file(entry.path());
@@ -102,7 +102,7 @@ fn open_existing(path: &Path) -> Result<Option<File>, FilesError> {
     }
 }
 
-/// Whether a file is still there under its name.
+/// Whether a path still leads to an open file.
 fn is_at(file: &File, path: &Path) -> Result<bool, FilesError> {
     use std::os::unix::fs::MetadataExt as _;
     let of = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
@@ -112,12 +112,12 @@ fn is_at(file: &File, path: &Path) -> Result<bool, FilesError> {
 
 fn read(file: File) -> Holder {
     let mut text = Vec::new();
-    // Who it is only helps; that there is somebody is known.
-    let _ = file.take(MOST_BYTES).read_to_end(&mut text);
-    let said: Value = serde_json::from_slice(&text).unwrap_or_default();
+    // Best effort: that the lock is held is known, the content only names the holder.
+    let _ = file.take(MAX_BYTES).read_to_end(&mut text);
+    let holder: Value = serde_json::from_slice(&text).unwrap_or_default();
     Holder {
-        pid: said.get("pid").and_then(Value::as_i64),
-        run_id: said.get("run_id").and_then(Value::as_str).map(str::to_owned),
+        pid: holder.get("pid").and_then(Value::as_i64),
+        run_id: holder.get("run_id").and_then(Value::as_str).map(str::to_owned),
     }
 }
 
@@ -126,12 +126,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_has_one_holder_who_is_named_and_leaves_nothing() {
+    fn a_name_has_one_holder_which_is_named_and_leaves_nothing() {
         let project = tempfile::tempdir().unwrap();
         let of = |name: &str| hold(project.path(), RunKind::Loop, name, "run-1").unwrap();
         let look = |kind| holder(project.path(), kind, "one").unwrap();
         assert_eq!(look(RunKind::Loop), None);
-        assert!(!project.path().join(".claude").exists(), "looking makes nothing");
+        assert!(!project.path().join(".claude").exists(), "checking creates nothing");
         let first = of("one").unwrap();
         let own = Holder { pid: Some(i64::from(std::process::id())), run_id: Some("run-1".into()) };
         assert_eq!(of("one").unwrap_err(), own);

@@ -1,5 +1,5 @@
-//! `.claude/loop-completions.json`: a list of runs that ended, for whoever wants to be told. Others may take the file
-//! away once they have read it; an entry that was taken away is not written again.
+//! `.claude/loop-completions.json`: a list of runs that ended, for scripts that wait for it. They may remove the file once
+//! they have read it; a removed entry is not written again.
 
 use serde_json::{Value, json};
 use steadfast_model::clock;
@@ -9,7 +9,7 @@ use super::View;
 
 pub(super) const FILE: &str = "loop-completions.json";
 
-/// Adds the end of a run to the list; tells whether that changed anything.
+/// Adds the end of a run to the list; returns whether that changed anything.
 pub(super) fn add(list: &mut Value, view: &View<'_>) -> bool {
     if view.run.status == RunStatus::Running {
         return false;

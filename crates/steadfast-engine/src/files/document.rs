@@ -1,11 +1,11 @@
-//! JSON files that others read and change while we do: read only when they changed, replaced whole or not at all, and
-//! put aside when they are broken. What was last written stays in memory and is trusted as long as inode, time and
-//! length of the file say that nobody touched it, so that a long history costs no reading.
+//! JSON files that people and scripts edit while we write them: read only when they changed, replaced whole, and moved
+//! aside when they are broken. The last content stays in memory and is trusted while inode, time and length of the file
+//! stay the same, so that a long history is not read again.
 
-use std::fs::{File, Metadata};
-use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use steadfast_model::clock;
@@ -20,19 +20,19 @@ use crate::lock;
 
 pub(super) const CLAUDE: &str = ".claude";
 const LOCK: &str = ".steadfast.lock";
-/// Nobody holds the lock for longer than a few writes.
+/// The lock is held for a few writes at most.
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// Ten thousand iterations are about four megabytes.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
-/// Somebody who empties a file to write it anew is done by then.
+/// Some editors empty a file before they write it; they are done after this many looks.
 const EDITING_TRIES: u32 = 5;
 const EDITING_PAUSE: Duration = Duration::from_millis(20);
-/// A file that is replaced this often while we want to is not being edited.
-pub(super) const MOST_TRIES: u32 = 100;
+/// A file that changes this often while we replace it is not being edited by hand.
+const UPDATE_TRIES: u32 = 100;
 
-/// Held while files are read, changed and replaced. What its file says is when the registry as a whole was last lost.
+/// Held while files are read, changed and replaced.
 pub(super) struct Lock {
     file: File,
 }
@@ -51,62 +51,50 @@ impl Lock {
         Err(FilesError::Busy { path })
     }
 
-    /// A number that changes whenever the registry as a whole was lost: who remembers another one knows that nobody
-    /// removed its entry.
-    pub(super) fn losses(&self) -> Result<u64, FilesError> {
-        (&self.file).rewind()?;
-        Ok(read_losses(&self.file)?)
-    }
-
-    pub(super) fn count_loss(&self) -> Result<(), FilesError> {
-        // The count itself may have been lost with all the rest: it must not come to a number that it had before.
-        let now = u64::try_from(clock::now()).unwrap_or(0);
-        let losses = self.losses()?.wrapping_add(1).max(now);
-        self.file.set_len(0)?;
-        (&self.file).rewind()?;
-        (&self.file).write_all(format!("{losses}\n").as_bytes())?;
-        Ok(())
+    /// Records that the registry was missing or broken, see [`registry_epoch`].
+    pub(super) fn begin_registry_epoch(&self) -> Result<(), FilesError> {
+        let now = Duration::from_millis(u64::try_from(clock::now()).unwrap_or(0));
+        Ok(self.file.set_modified(SystemTime::UNIX_EPOCH + now)?)
     }
 }
 
-/// The same without the lock, for those who only look.
-pub(super) fn losses(place: &Place) -> Result<u64, FilesError> {
-    match bounded::open(&place.file(&[CLAUDE, LOCK])?) {
-        Ok(file) => Ok(read_losses(file.file())?),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+/// The time of the lock file, which changes whenever the registry had to be created anew. A run that remembers another
+/// time knows that its entry was lost with the registry, not removed by hand.
+pub(super) fn registry_epoch(place: &Place) -> Result<Option<SystemTime>, FilesError> {
+    match fs_err::metadata(place.file(&[CLAUDE, LOCK])?) {
+        Ok(metadata) => Ok(metadata.modified().ok()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-fn read_losses(file: &File) -> std::io::Result<u64> {
-    let mut text = Vec::new();
-    file.take(32).read_to_end(&mut text)?;
-    Ok(std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0))
-}
-
-/// Whether the lock can be taken as far as its path is concerned.
+/// Refuses a lock path that leaves the project or is not a file.
 pub(super) fn check_lock(place: &Place) -> Result<(), FilesError> {
     place.file(&[CLAUDE, LOCK]).map(|_| ())
 }
 
-/// What a file has to be to be taken as ours.
+/// Whether a value has the shape of its file; any other content is treated as broken.
 pub(super) type Shape = fn(&Value) -> bool;
 
-/// What was found where the file belongs.
+/// The content of a file.
 pub(super) enum Found {
     Missing,
-    /// It was there and no JSON of the right shape; put aside under this path.
+    /// Not JSON of the right shape; moved to this path.
     Broken(PathBuf),
     Value(Value),
 }
 
-/// What became of a file that was to be replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(super) enum Put {
-    Done,
-    /// Somebody changed it meanwhile, and their file is there now: take it again.
-    Overtaken,
+/// What to do with a file that was read.
+pub(super) enum Edit {
+    Write(Value),
+    /// Leave the file as it is; the value is what it contains, if the caller still has it.
+    Keep(Option<Value>),
+}
+
+impl Edit {
+    pub(super) fn write_if(changed: bool, value: Value) -> Self {
+        if changed { Self::Write(value) } else { Self::Keep(Some(value)) }
+    }
 }
 
 /// One JSON file.
@@ -114,16 +102,17 @@ pub(super) enum Put {
 pub(super) struct Document {
     parts: Vec<String>,
     shape: Shape,
-    /// The file as it was when last read or written, and what it said, unless a caller has taken that.
+    /// The file when it was last read or written.
     stamp: Option<Stamp>,
-    known: Option<Value>,
+    /// Its content then, except while `update` has handed it out.
+    value: Option<Value>,
     layout: Layout,
 }
 
 impl Document {
     pub(super) fn new(parts: &[&str], shape: Shape) -> Self {
         let parts = parts.iter().map(|part| (*part).to_owned()).collect();
-        Self { parts, shape, stamp: None, known: None, layout: Layout::default() }
+        Self { parts, shape, stamp: None, value: None, layout: Layout::default() }
     }
 
     fn parts(&self) -> Vec<&str> {
@@ -134,94 +123,107 @@ impl Document {
         place.file(&self.parts())
     }
 
-    /// Takes the value out of memory, or reads the file; the caller gives it back with [`Document::put`].
-    pub(super) fn take(&mut self, place: &Place, _lock: &Lock) -> Result<Found, FilesError> {
+    /// Reads the file and does what `change` decides. If the file was edited meanwhile, it is read and changed again.
+    pub(super) fn update<T>(
+        &mut self,
+        place: &Place,
+        lock: &Lock,
+        mut change: impl FnMut(Found) -> Result<(Edit, T), FilesError>,
+    ) -> Result<T, FilesError> {
+        for _ in 0..UPDATE_TRIES {
+            match change(self.take(place, lock)?)? {
+                (Edit::Keep(value), result) => {
+                    self.value = value;
+                    return Ok(result);
+                }
+                (Edit::Write(value), result) => {
+                    if self.replace(place, value)? {
+                        return Ok(result);
+                    }
+                }
+            }
+        }
+        Err(FilesError::Busy { path: self.path(place)? })
+    }
+
+    fn take(&mut self, place: &Place, _lock: &Lock) -> Result<Found, FilesError> {
         let path = self.path(place)?;
-        let mut look = self.look(&path)?;
+        let mut content = self.read(&path)?;
         for _ in 0..EDITING_TRIES {
-            if !matches!(look, Look::Broken) {
+            if !matches!(content, Content::Broken) {
                 break;
             }
             std::thread::sleep(EDITING_PAUSE);
-            look = self.look(&path)?;
+            content = self.read(&path)?;
         }
-        match look {
-            Look::Missing => Ok(Found::Missing),
-            Look::Read => Ok(self.known.take().map_or(Found::Missing, Found::Value)),
-            Look::Broken => Ok(Found::Broken(put_aside(&path, "broken")?)),
+        match content {
+            Content::Missing => Ok(Found::Missing),
+            Content::Valid => Ok(self.value.take().map_or(Found::Missing, Found::Value)),
+            Content::Broken => Ok(Found::Broken(move_aside(&path, "broken")?)),
         }
     }
 
-    /// Gives a value back; the file is replaced only if it `changed`, and only if it still is what was taken.
-    pub(super) fn put(&mut self, place: &Place, _lock: &Lock, value: Value, changed: bool) -> Result<Put, FilesError> {
-        if !changed && self.stamp.is_some() {
-            self.known = Some(value);
-            return Ok(Put::Done);
-        }
+    /// Writes a value; false if the file is not the one that was read any more.
+    fn replace(&mut self, place: &Place, value: Value) -> Result<bool, FilesError> {
         let known = self.stamp.take();
         let text = self.layout.text(&value)?;
         let path = place.file_to_write(&self.parts())?;
-        let Some(stamp) = exchange::replace(&path, &text, known.as_ref())? else { return Ok(Put::Overtaken) };
+        let Some(stamp) = exchange::replace(&path, &text, known.as_ref())? else { return Ok(false) };
         self.stamp = Some(stamp);
-        self.known = Some(value);
-        Ok(Put::Done)
+        self.value = Some(value);
+        Ok(true)
     }
 
-    /// What to say if it was overtaken again and again.
-    pub(super) fn busy(&self, place: &Place) -> FilesError {
-        self.path(place).map_or_else(|error| error, |path| FilesError::Busy { path })
-    }
-
-    /// Looks at the file without the lock: what it says now, or nothing if it is missing or unreadable at the moment.
+    /// Reads the file without the lock; `None` if it is missing, or broken at the moment.
     pub(super) fn peek(&mut self, place: &Place) -> Result<Option<&Value>, FilesError> {
         let path = self.path(place)?;
-        match self.look(&path)? {
-            Look::Read => Ok(self.known.as_ref()),
-            Look::Missing | Look::Broken => Ok(None),
+        match self.read(&path)? {
+            Content::Valid => Ok(self.value.as_ref()),
+            Content::Missing | Content::Broken => Ok(None),
         }
     }
 
-    fn look(&mut self, path: &Path) -> Result<Look, FilesError> {
+    /// Brings `self.value` up to date.
+    fn read(&mut self, path: &Path) -> Result<Content, FilesError> {
         let before = self.stamp.take();
         let file = match bounded::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                self.known = None;
+                self.value = None;
                 self.layout = Layout::default();
-                return Ok(Look::Missing);
+                return Ok(Content::Missing);
             }
             Err(error) => return Err(error.into()),
         };
         let stamp = Stamp::of(&file.metadata()?);
-        if before.as_ref() == Some(&stamp) && self.known.is_some() {
+        if before.as_ref() == Some(&stamp) && self.value.is_some() {
             self.stamp = before;
-            return Ok(Look::Read);
+            return Ok(Content::Valid);
         }
-        self.known = None;
+        self.value = None;
         self.layout = Layout::default();
         let mut text = Vec::new();
-        if stamp.length <= MOST_BYTES {
-            file.take(MOST_BYTES).read_to_end(&mut text)?;
+        if stamp.length <= MAX_BYTES {
+            file.take(MAX_BYTES).read_to_end(&mut text)?;
         }
         match serde_json::from_slice::<Value>(&text) {
             Ok(value) if (self.shape)(&value) => {
                 self.stamp = Some(stamp);
-                self.known = Some(value);
-                Ok(Look::Read)
+                self.value = Some(value);
+                Ok(Content::Valid)
             }
-            _ => Ok(Look::Broken),
+            _ => Ok(Content::Broken),
         }
     }
 }
 
-enum Look {
+enum Content {
     Missing,
-    /// It is in memory now.
-    Read,
+    Valid,
     Broken,
 }
 
-/// Sets a field of an object; tells whether that changed anything.
+/// Sets a field of an object; returns whether that changed anything.
 pub(super) fn set(object: &mut serde_json::Map<String, Value>, name: &str, value: impl Into<Value>) -> bool {
     let value = value.into();
     if object.get(name) == Some(&value) {
@@ -232,7 +234,7 @@ pub(super) fn set(object: &mut serde_json::Map<String, Value>, name: &str, value
 }
 
 /// Renames a file or directory to the first free `NAME.WHY-N` beside it.
-pub(super) fn put_aside(path: &Path, why: &str) -> Result<PathBuf, FilesError> {
+pub(super) fn move_aside(path: &Path, why: &str) -> Result<PathBuf, FilesError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for number in 1..=u32::MAX {
         let aside = path.with_file_name(format!("{name}.{why}-{number}"));
@@ -244,21 +246,18 @@ pub(super) fn put_aside(path: &Path, why: &str) -> Result<PathBuf, FilesError> {
     Err(FilesError::NotAFile { path: path.to_owned() })
 }
 
-/// Writes a file whole or not at all, for everybody who works on the project.
-pub(super) fn replace(path: &Path, text: &[u8]) -> Result<Metadata, FilesError> {
-    Ok(durable::replace_for(Readers::Project, path, text)?)
+/// Writes a file whole or not at all, readable for everyone who can read the project.
+pub(super) fn replace(path: &Path, text: &[u8]) -> Result<(), FilesError> {
+    durable::replace_for(Readers::Project, path, text)?;
+    Ok(())
 }
 
-/// Creates a file that is not there yet, with its content; one that is there stays as it is.
-pub(super) fn create(path: &Path, text: &[u8]) -> Result<bool, FilesError> {
-    if path.exists() {
-        return Ok(false);
-    }
-    replace(path, text)?;
-    Ok(true)
+/// Creates a file with its content unless it exists.
+pub(super) fn create(path: &Path, text: &[u8]) -> Result<(), FilesError> {
+    if path.exists() { Ok(()) } else { replace(path, text) }
 }
 
-/// Removes what a writer that was killed left unfinished. Only with the lock, since nobody else writes then.
+/// Removes temporary files that a killed process left. The lock makes sure that none of them is in use.
 pub(super) fn sweep(directory: &Path, _lock: &Lock) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     let [prefix, suffix] = UNFINISHED;
@@ -266,7 +265,7 @@ pub(super) fn sweep(directory: &Path, _lock: &Lock) {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name.starts_with(prefix) && name.ends_with(suffix) {
-            // Best effort: a leftover harms nobody.
+            // Best effort: a leftover does no harm.
             let _ = fs_err::remove_file(entry.path());
         }
     }

@@ -1,35 +1,37 @@
-//! Replacing a file that people replace, too, without asking for a lock. The new file is whole and on the disk before
-//! the last look at the old one; where the system can exchange two files, what came out is looked at as well, and put
-//! back if it is not what was read. So an edit by hand is never overwritten unseen.
+//! Replacing a file that people replace too, without a lock. The stamp is compared right before the rename; where the
+//! system can exchange two files, what came out is compared as well and put back if it is an edit. On a busy machine many
+//! milliseconds pass between comparing and renaming, so comparing alone loses edits.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
-use super::FilesError;
 use crate::durable::{self, Readers};
 
-/// Whoever replaces a file this often at the same moment is not editing it.
-const TRIES: u32 = 1_000;
+/// A file that changes this often at the same moment is not being edited by hand.
+const MAX_EXCHANGES: u32 = 1_000;
 
-/// Whether a file is still the one we know.
+/// Whether a file is still the one that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     inode: (u64, u64),
-    modified: Option<SystemTime>,
+    modified: (i64, i64),
     pub(super) length: u64,
 }
 
 impl Stamp {
     pub(super) fn of(metadata: &Metadata) -> Self {
-        Self { inode: (metadata.dev(), metadata.ino()), modified: metadata.modified().ok(), length: metadata.len() }
+        Self {
+            inode: (metadata.dev(), metadata.ino()),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            length: metadata.len(),
+        }
     }
 
-    /// Of what is there now; a link is not followed.
+    /// Of the file at a path; a link is not followed.
     fn at(path: &Path) -> io::Result<Option<Self>> {
         match fs_err::symlink_metadata(path) {
             Ok(metadata) => Ok(Some(Self::of(&metadata))),
@@ -39,36 +41,10 @@ impl Stamp {
     }
 }
 
-/// When something of ours was put in a file's place.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Placed {
-    inode: (u64, u64),
-    at: SystemTime,
-}
-
-impl Placed {
-    /// Of the file that was put there just now: the rename is its last change.
-    pub(super) fn now(path: &Path) -> Option<Self> {
-        let metadata = fs_err::symlink_metadata(path).ok()?;
-        let since = Duration::new(metadata.ctime().try_into().ok()?, metadata.ctime_nsec().try_into().ok()?);
-        Some(Self { inode: Stamp::of(&metadata).inode, at: SystemTime::UNIX_EPOCH.checked_add(since)? })
-    }
-
-    /// Whether what is there now was begun before that, as by somebody whose `jq … > tmp` read the file as it was and
-    /// whose `mv` came after us. Unknown where the system does not tell when a file was made.
-    pub(super) fn is_older_there(&self, path: &Path) -> bool {
-        fs_err::symlink_metadata(path).is_ok_and(|metadata| {
-            Stamp::of(&metadata).inode != self.inode && metadata.created().is_ok_and(|made| made < self.at)
-        })
-    }
-}
-
-/// Replaces the file that was `known`, or creates one where none was. `None` if somebody changed it meanwhile: then
-/// theirs is in its place and nothing of ours is left.
-pub(super) fn replace(path: &Path, text: &[u8], known: Option<&Stamp>) -> Result<Option<Stamp>, FilesError> {
+/// Replaces the file that was `known`, or creates it. `None` if it was edited meanwhile: the edit stays in place.
+pub(super) fn replace(path: &Path, text: &[u8], known: Option<&Stamp>) -> io::Result<Option<Stamp>> {
     let file = durable::write_beside(Readers::Project, path, text)?;
     let stamp = Stamp::of(&file.as_file().metadata()?);
-    // From here on, every moment counts.
     if Stamp::at(path)?.as_ref() != known {
         return Ok(None);
     }
@@ -90,58 +66,38 @@ fn create(file: NamedTempFile, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Puts a file, `ours`, in the place of the one that was `known`; whether that is what it replaced.
+/// Puts a file, `ours`, in the place of the one that was `known`; false if another one was there, which is put back.
+#[cfg(target_os = "linux")]
 fn swap_in(file: NamedTempFile, path: &Path, ours: &Stamp, known: &Stamp) -> io::Result<bool> {
-    match exchange(file.path(), path)? {
-        Exchanged::Gone => return Ok(false),
-        // Nothing better than the look a moment ago.
-        Exchanged::Unsupported => return file.persist(path).map(|_| true).map_err(|error| error.error),
-        Exchanged::Done => {}
-    }
-    let mut came_out = Stamp::at(file.path())?;
-    if came_out.as_ref() == Some(known) {
-        return Ok(true);
-    }
-    // Somebody's edit came out. It goes back, and so does whatever was put over ours in the meantime.
-    let mut placed = Some(ours.clone());
-    for _ in 0..TRIES {
-        if !matches!(exchange(file.path(), path)?, Exchanged::Done) {
-            create(file, path)?;
-            break;
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+
+    let (mut put, mut expected) = (Some(ours.clone()), Some(known.clone()));
+    for tries in 0..MAX_EXCHANGES {
+        match renameat_with(CWD, file.path(), CWD, path, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            // Removed meanwhile: the edit that was taken out goes back, ours does not.
+            Err(Errno::NOENT) if tries > 0 => return create(file, path).map(|_| false),
+            Err(Errno::NOENT) => return Ok(false),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) if tries == 0 => return rename(file, path),
+            Err(error) => return Err(error.into()),
         }
-        let put_back = came_out;
-        came_out = Stamp::at(file.path())?;
-        if came_out == placed {
-            break;
+        let out = Stamp::at(file.path())?;
+        if out == expected {
+            return Ok(tries == 0);
         }
-        placed = put_back;
+        (expected, put) = (put, out);
     }
     Ok(false)
 }
 
-enum Exchanged {
-    Done,
-    /// There is nothing to exchange it with any more.
-    Gone,
-    Unsupported,
-}
-
-#[cfg(target_os = "linux")]
-fn exchange(one: &Path, other: &Path) -> io::Result<Exchanged> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    use rustix::io::Errno;
-
-    match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
-        Ok(()) => Ok(Exchanged::Done),
-        Err(Errno::NOENT) => Ok(Exchanged::Gone),
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => Ok(Exchanged::Unsupported),
-        Err(error) => Err(error.into()),
-    }
-}
-
 #[cfg(not(target_os = "linux"))]
-fn exchange(_one: &Path, _other: &Path) -> io::Result<Exchanged> {
-    Ok(Exchanged::Unsupported)
+fn swap_in(file: NamedTempFile, path: &Path, _ours: &Stamp, _known: &Stamp) -> io::Result<bool> {
+    rename(file, path)
+}
+
+fn rename(file: NamedTempFile, path: &Path) -> io::Result<bool> {
+    file.persist(path).map(|_| true).map_err(|error| error.error)
 }
 
 #[cfg(test)]
@@ -160,7 +116,7 @@ mod tests {
         fs_err::write(directory.path().join("theirs"), "theirs").unwrap();
         fs_err::rename(directory.path().join("theirs"), &path).unwrap();
         assert_eq!(replace(&path, b"ours again", Some(&ours)).unwrap(), None);
-        // The same when the last look came too early to see it.
+        // The same when the edit comes after the check.
         for gone in [false, true] {
             if gone {
                 fs_err::remove_file(&path).unwrap();

@@ -1,21 +1,21 @@
-//! JSON as people read it, of documents whose `history` only grows: the text of iterations that were written before is
-//! kept, so that one more of them does not cost laying out all others again.
+//! Pretty-printed JSON for documents whose `history` only grows: the text of earlier iterations is kept, so that adding
+//! one does not format all of them again.
 
 use serde_json::Value;
 
 const HISTORY: &str = "history";
 
-/// The history as it was laid out last. Good for one document as long as that only grows.
+/// The formatted history. Valid for one document as long as its history only grows.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    /// Of the run whose history it is; another one begins anew.
+    /// The run of the history; another run resets it.
     run_id: Option<Value>,
     count: usize,
     text: String,
 }
 
 impl Layout {
-    /// The whole document, exactly as `serde_json` lays it out, and a last newline.
+    /// The whole document, exactly as `serde_json` formats it, and a newline.
     pub(super) fn text(&mut self, value: &Value) -> std::io::Result<Vec<u8>> {
         let Some(object) = value.as_object().filter(|object| object.contains_key(HISTORY)) else {
             let mut text = serde_json::to_vec_pretty(value)?;
@@ -55,7 +55,7 @@ impl Layout {
     }
 }
 
-/// A newline in a text is escaped, so that every one that is there belongs to the layout.
+/// Newlines in strings are escaped, so every newline in the output is formatting.
 fn push_indented(text: &mut String, value: &Value, newline: &str) -> std::io::Result<()> {
     match value {
         Value::Array(_) | Value::Object(_) => {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_laid_out_as_ever_however_they_grow() {
+    fn documents_are_formatted_as_by_serde_json_however_they_grow() {
         let mut layout = Layout::default();
         let entry =
             |number: u32| json!({"iteration": number, "reasoning": "a\nb \"c\"", "more": [1, {"x": []}], "e": {}});
@@ -94,7 +94,7 @@ mod tests {
         }
         state["history"].as_array_mut().unwrap().extend([json!(7), json!("text"), json!([])]);
         check(&mut layout, &state);
-        // Another run, of as many iterations; then one whose history is shorter; then none at all.
+        // Another run with as many iterations; then a shorter history; then none.
         state["run_id"] = json!("two");
         state["history"].as_array_mut().unwrap().reverse();
         check(&mut layout, &state);

@@ -1,26 +1,45 @@
 //! A run's entry in the registry: written when it changes, left alone when a person removed it, and put back when the
-//! registry as a whole was lost. The two are told apart by a number in the lock's file that whoever comes first and finds
-//! no registry, or a broken one, changes.
+//! registry as a whole was lost.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::SystemTime;
 
 use serde_json::Value;
 use steadfast_model::run::RunStatus;
 
-use super::document::{self, Found, Lock, MOST_TRIES, Put};
-use super::exchange::Placed;
-use super::publishing::broken;
+use super::document::{Edit, Found, Lock, registry_epoch};
+use super::place::Place;
+use super::publishing::broken_file;
 use super::shown::Shown;
 use super::{FilesError, PublicFiles, View, registry, registry_key};
 
-/// What we wrote last into the registry.
+/// The entry as this process wrote it last.
 #[derive(Debug)]
 pub(super) struct Listed {
     pub(super) status: RunStatus,
-    /// The entry, unless it was removed by a person.
+    /// `None` if a person removed it.
     entry: Option<Value>,
-    /// The number of losses at that time.
-    losses: u64,
-    /// When it was put there.
-    placed: Option<Placed>,
+    epoch: Option<SystemTime>,
+    /// When a registry with this entry was put in place, in seconds and nanoseconds; `None` if it was there before.
+    since: Option<(i64, i64)>,
+}
+
+impl Listed {
+    /// Whether a missing entry was lost instead of removed: another run had to create the registry anew, or the file was
+    /// written before the entry was in it, as by a `jq … > tmp` whose `mv` came later.
+    fn is_lost(&self, place: &Place, registry: &Path) -> Result<bool, FilesError> {
+        if registry_epoch(place)? != self.epoch {
+            return Ok(true);
+        }
+        let modified = fs_err::symlink_metadata(registry).map(|metadata| (metadata.mtime(), metadata.mtime_nsec()));
+        Ok(self.since.zip(modified.ok()).is_some_and(|(since, modified)| modified < since))
+    }
+}
+
+/// When a file was renamed into its place.
+fn renamed_at(path: &Path) -> Option<(i64, i64)> {
+    fs_err::symlink_metadata(path).ok().map(|metadata| (metadata.ctime(), metadata.ctime_nsec()))
 }
 
 impl PublicFiles {
@@ -31,103 +50,76 @@ impl PublicFiles {
         lock: &Lock,
         warnings: &mut Vec<String>,
     ) -> Result<(), FilesError> {
-        for _ in 0..MOST_TRIES {
-            if self.try_entry(view, shown, lock, warnings)? == Put::Done {
-                return Ok(());
-            }
-        }
-        Err(self.registry.busy(&self.place))
-    }
-
-    fn try_entry(
-        &mut self,
-        view: &View<'_>,
-        shown: &Shown,
-        lock: &Lock,
-        warnings: &mut Vec<String>,
-    ) -> Result<Put, FilesError> {
         let key = registry_key(self.kind, &self.name);
-        let (mut value, was_there) = self.take_registry(lock, warnings)?;
-        let present = registry::entry(&value, &key).is_some();
-        let reopened = view.run.status == RunStatus::Running && shown.ended;
-        // An entry that we still owe was never there to be removed.
-        let was_shown = shown.run_id.as_deref() == Some(view.run_id) && !shown.owes(registry::FILE);
-        let known = was_shown || self.listed.is_some();
-        let losses = lock.losses()?;
-        let was_lost = !was_there || self.listed.as_ref().is_some_and(|listed| listed.losses != losses);
-        let is_older = was_there && !present && self.is_older_there()?;
-        let was_removed = !present && known && !reopened && !was_lost && !is_older;
-        let mut changed = false;
-        if !was_removed {
-            let is_marked = self.wrote_running() && registry::is_marked_killed(&value, &key);
-            let marked = is_marked && view.run.status == RunStatus::Running;
-            let project = self.place.root().to_string_lossy();
-            changed = registry::write_entry(&mut value, &key, view, &project, marked);
-        }
-        let entry = registry::entry(&value, &key).filter(|_| !was_removed).cloned();
-        let put = self.registry.put(&self.place, lock, value, changed)?;
-        if put == Put::Done {
-            let before = self.listed.take().and_then(|listed| listed.placed);
-            let placed = if present || was_removed { before } else { Placed::now(&self.registry.path(&self.place)?) };
-            self.listed = Some(Listed { status: view.run.status, entry, losses, placed });
-        }
-        Ok(put)
-    }
-
-    /// Whether the registry that is there was begun before our entry was in it, so that nobody removed that.
-    fn is_older_there(&self) -> Result<bool, FilesError> {
         let path = self.registry.path(&self.place)?;
-        let placed = self.listed.as_ref().and_then(|listed| listed.placed.as_ref());
-        Ok(placed.is_some_and(|placed| placed.is_older_there(&path)))
+        // An entry that could not be written was never there to be removed.
+        let was_shown = shown.run_id.as_deref() == Some(view.run_id) && !shown.owes(registry::FILE);
+        let was_written = was_shown || self.listed.is_some();
+        let was_reopened = view.run.status == RunStatus::Running && shown.ended;
+        let keep_mark = self.wrote_running() && view.run.status == RunStatus::Running;
+        let (entry, is_new) = self.registry.update(&self.place, lock, |found| {
+            let (mut value, was_there) = registry_value(found, lock, warnings)?;
+            let is_listed = registry::entry(&value, &key).is_some();
+            let may_be_removed = was_there && !is_listed && was_written && !was_reopened;
+            let is_lost = || self.listed.as_ref().map_or(Ok(false), |listed| listed.is_lost(&self.place, &path));
+            if may_be_removed && !is_lost()? {
+                return Ok((Edit::Keep(Some(value)), (None, false)));
+            }
+            let is_marked = keep_mark && registry::is_marked_killed(&value, &key);
+            let project = self.place.root().to_string_lossy();
+            let changed = registry::write_entry(&mut value, &key, view, &project, is_marked);
+            let entry = registry::entry(&value, &key).cloned();
+            Ok((Edit::write_if(changed, value), (entry, !is_listed)))
+        })?;
+        let since = if is_new { renamed_at(&path) } else { self.listed.take().and_then(|listed| listed.since) };
+        let epoch = registry_epoch(&self.place)?;
+        self.listed = Some(Listed { status: view.run.status, entry, epoch, since });
+        Ok(())
     }
 
     pub(super) fn wrote_running(&self) -> bool {
         self.listed.as_ref().is_some_and(|listed| listed.status == RunStatus::Running)
     }
 
-    /// Puts the entry of a running run back if the registry as a whole was lost. Costs a look at the file's time while
-    /// the entry is there. Returns what the user should know.
+    /// Puts the entry of a running run back if the registry as a whole was lost. While the entry is there, this costs a
+    /// look at the file's metadata. Returns warnings for the user.
     pub fn put_entry_back(&mut self) -> Result<Vec<String>, FilesError> {
-        let key = registry_key(self.kind, &self.name);
-        let listed = self.listed.as_ref().filter(|listed| listed.status == RunStatus::Running);
-        let Some((Some(entry), losses)) = listed.map(|listed| (listed.entry.clone(), listed.losses)) else {
+        let Some(listed) = self.listed.as_ref().filter(|listed| listed.status == RunStatus::Running) else {
             return Ok(Vec::new());
         };
-        let registry = self.registry.peek(&self.place)?;
-        let is_whole = registry.is_some();
-        let is_listed = registry.is_some_and(|registry| registry::entry(registry, &key).is_some());
-        if is_listed || (is_whole && document::losses(&self.place)? == losses && !self.is_older_there()?) {
-            self.missed = false;
-            return Ok(Vec::new());
-        }
-        // One look is not enough: an editor may be about to write what it has just emptied.
-        if !std::mem::replace(&mut self.missed, true) {
+        let Some(entry) = listed.entry.clone() else { return Ok(Vec::new()) };
+        let key = registry_key(self.kind, &self.name);
+        let path = self.registry.path(&self.place)?;
+        let is_listed = match self.registry.peek(&self.place)? {
+            Some(registry) => registry::entry(registry, &key).is_some() || !listed.is_lost(&self.place, &path)?,
+            None => false,
+        };
+        // Look twice: an editor may be about to write what it has just emptied.
+        if is_listed || !self.missed {
+            self.missed = !is_listed;
             return Ok(Vec::new());
         }
         let lock = Lock::take(&self.place)?;
         let mut warnings = Vec::new();
-        for _ in 0..MOST_TRIES {
-            let (mut value, _) = self.take_registry(&lock, &mut warnings)?;
+        self.registry.update(&self.place, &lock, |found| {
+            let (mut value, _) = registry_value(found, &lock, &mut warnings)?;
             let changed = registry::put_back(&mut value, &key, &entry);
-            if self.registry.put(&self.place, &lock, value, changed)? == Put::Done {
-                self.missed = false;
-                let placed = Placed::now(&self.registry.path(&self.place)?);
-                let losses = lock.losses()?;
-                self.listed = Some(Listed { status: RunStatus::Running, entry: Some(entry), losses, placed });
-                return Ok(warnings);
-            }
-        }
-        Err(self.registry.busy(&self.place))
+            Ok((Edit::write_if(changed, value), ()))
+        })?;
+        self.missed = false;
+        let (epoch, since) = (registry_epoch(&self.place)?, renamed_at(&path));
+        self.listed = Some(Listed { status: RunStatus::Running, entry: Some(entry), epoch, since });
+        Ok(warnings)
     }
+}
 
-    /// The registry, and whether it was there. One that was lost is counted.
-    fn take_registry(&mut self, lock: &Lock, warnings: &mut Vec<String>) -> Result<(Value, bool), FilesError> {
-        match self.registry.take(&self.place, lock)? {
-            Found::Value(value) => return Ok((value, true)),
-            Found::Missing => {}
-            Found::Broken(aside) => warnings.push(broken(&aside)),
-        }
-        lock.count_loss()?;
-        Ok((registry::empty(), false))
+/// The registry, and whether it was there. One that was missing or broken begins a new epoch.
+fn registry_value(found: Found, lock: &Lock, warnings: &mut Vec<String>) -> Result<(Value, bool), FilesError> {
+    match found {
+        Found::Value(value) => return Ok((value, true)),
+        Found::Missing => {}
+        Found::Broken(aside) => warnings.push(broken_file(&aside)),
     }
+    lock.begin_registry_epoch()?;
+    Ok((registry::empty(), false))
 }

@@ -1,5 +1,5 @@
-//! `.claude/loop-state-NAME.json`: one loop and its iterations. Pure: a document and a run in, the document changed or
-//! not. The history is only ever added to, each iteration once, so that writing it again after a crash repairs it.
+//! `.claude/loop-state-NAME.json`: one loop and its iterations. The history only grows, each iteration once, so that
+//! writing it again after a crash repairs it.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use steadfast_store::{Db, IterationRow};
 use super::document::set;
 use super::{FilesError, View, usd};
 
-/// What an agent says about itself is shown, not stored whole.
-const MOST_WORDS: usize = 2_000;
-/// Fields of an iteration that no marker line can take.
+/// Longer texts of agents are cut; the store has the whole text.
+const MAX_TEXT: usize = 2_000;
+/// Fields of an iteration that a marker line cannot set.
 pub(crate) const OWN_FIELDS: [&str; 8] =
     ["stage", "iteration", "timestamp", "decision", "duration_seconds", "attempts", "tokens", "cost_usd"];
 
@@ -21,7 +21,7 @@ pub(super) fn file(name: &str) -> String {
     format!("loop-state-{name}.json")
 }
 
-/// Brings the state of a loop up to date; tells whether that changed anything.
+/// Brings the state of a loop up to date; returns whether that changed anything.
 pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let Some(state) = object(state) else { return Ok(false) };
     let (plan, run) = (view.plan, view.run);
@@ -38,20 +38,20 @@ pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<b
     Ok(changed | set_extras(state, view))
 }
 
-/// The most iterations of a loop: the plan's, or what it was opened again with.
+/// The maximum of a loop: the plan's, or the one it was resumed with.
 pub(super) fn max_iterations(view: &View<'_>) -> u32 {
     let reopened = view.run.stages.first().and_then(|stage| stage.max);
     reopened.or_else(|| view.plan.stages.first().map(|stage| stage.runs)).unwrap_or_default()
 }
 
-/// The fields that the states of loops and pipelines have in common beyond the documented ones.
+/// The undocumented fields that the states of loops and pipelines share.
 pub(super) fn set_extras(state: &mut Map<String, Value>, view: &View<'_>) -> bool {
     set(state, "tokens", view.run.tokens)
         | set(state, "cost_usd", usd(view.run.cost_micros))
         | set(state, "run_id", view.run_id)
 }
 
-/// Adds the iterations that the file does not show yet.
+/// Adds the iterations that are missing in the file.
 pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let shown = state.entry("history").or_insert_with(|| json!([]));
     if !shown.is_array() {
@@ -64,7 +64,7 @@ pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db
         if state.iterations == 0 {
             continue;
         }
-        // Parallel iterations end in any order; one after the other, only what follows the last can be missing.
+        // Parallel iterations end in any order; of sequential ones, only those after the last can be missing.
         let there = if plan.parallel { shown_iterations(shown, stage, single) } else { BTreeSet::new() };
         let after = if plan.parallel { 0 } else { last_shown(shown, stage, single) };
         if there.len() >= state.iterations as usize || after >= state.iterations {
@@ -81,7 +81,7 @@ fn shown_iterations(shown: &[Value], stage: u32, single: bool) -> BTreeSet<u32> 
     shown.iter().filter_map(|entry| iteration_of(entry, stage, single)).collect()
 }
 
-/// The last iteration of a stage that is shown; a long history is not looked through for it.
+/// The last iteration of a stage in the history, searched from the end.
 fn last_shown(shown: &[Value], stage: u32, single: bool) -> u32 {
     shown.iter().rev().find_map(|entry| iteration_of(entry, stage, single)).unwrap_or(0)
 }
@@ -91,10 +91,10 @@ fn iteration_of(entry: &Value, stage: u32, single: bool) -> Option<u32> {
     if single || number("stage") == Some(stage) { number("iteration") } else { None }
 }
 
-/// One iteration as the history shows it.
+/// One entry of the history.
 fn iteration(row: &IterationRow, kind: RunKind) -> Value {
     let mut entry = Map::new();
-    let words = |words: &Option<String>| words.as_deref().map(|words| text::cut(&text::printable(words), MOST_WORDS));
+    let words = |words: &Option<String>| words.as_deref().map(|words| text::cut(&text::printable(words), MAX_TEXT));
     if kind == RunKind::Pipeline {
         set(&mut entry, "stage", row.id.stage);
     }
@@ -112,7 +112,7 @@ fn iteration(row: &IterationRow, kind: RunKind) -> Value {
     set(&mut entry, "tokens", row.tokens);
     set(&mut entry, "cost_usd", usd(row.cost_micros));
     for (name, value) in &row.fields {
-        // Our own names are ours also where an iteration has no such value.
+        // A marker line cannot set our own fields, even if this iteration does not have them.
         if !entry.contains_key(name) && !OWN_FIELDS.contains(&name.as_str()) {
             set(&mut entry, name, words(&Some(value.clone())));
         }
@@ -120,7 +120,7 @@ fn iteration(row: &IterationRow, kind: RunKind) -> Value {
     Value::Object(entry)
 }
 
-/// An object to write into, whatever was there.
+/// The object; anything else is replaced by an empty one.
 pub(super) fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
     if !value.is_object() {
         *value = json!({});
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_marker_lines_never_take_the_place_of_our_own() {
+    fn fields_of_marker_lines_never_replace_our_own() {
         let fields = [("stage", "7"), ("decision", "x"), ("tokens", "9"), ("risk", "low")];
         let row = IterationRow {
             id: AttemptId { stage: 1, iteration: 3, attempt: 1 },

@@ -1,4 +1,4 @@
-//! Files that agents read and write themselves: progress, outputs of stages, and the copy of a pipeline's definition.
+//! Files that agents read and write: progress, outputs of stages, and the copy of a pipeline's definition.
 
 use std::path::{Path, PathBuf};
 
@@ -11,10 +11,10 @@ use super::{FilesError, pipeline_state, progress};
 
 const OUTPUT: &str = "output.md";
 const DEFINITION: &str = "pipeline.yaml";
-/// A longer output stays where its agent put it, and nowhere else.
-const MOST_COPIED: u64 = 64 << 20;
+/// A longer output is not copied.
+const MAX_COPIED: u64 = 64 << 20;
 
-/// Writes what is not there yet.
+/// Creates the files that are missing.
 pub(super) fn prepare(place: &Place, plan: &Plan, definition: Option<&str>, lock: &Lock) -> Result<(), FilesError> {
     if plan.kind == RunKind::Loop {
         let path = place.file_to_write(&as_parts(&loop_progress(plan)))?;
@@ -36,7 +36,7 @@ pub(super) fn prepare(place: &Place, plan: &Plan, definition: Option<&str>, lock
     Ok(())
 }
 
-/// Writes the head of one progress file, if that is not there.
+/// Creates one progress file if it is missing.
 pub(super) fn ensure_progress(place: &Place, plan: &Plan, stage: u32) -> Result<(), FilesError> {
     let (parts, head) = match plan.kind {
         RunKind::Loop => (loop_progress(plan), progress::of_loop(plan)),
@@ -45,7 +45,7 @@ pub(super) fn ensure_progress(place: &Place, plan: &Plan, stage: u32) -> Result<
             (in_stage(plan, stage, planned, progress::STAGE_FILE), progress::of_stage(plan, planned))
         }
     };
-    create(&place.file_to_write(&as_parts(&parts))?, head.as_bytes()).map(|_| ())
+    create(&place.file_to_write(&as_parts(&parts))?, head.as_bytes())
 }
 
 fn sweep_beside(path: &Path, lock: &Lock) {
@@ -62,7 +62,7 @@ pub(super) fn progress_file(place: &Place, plan: &Plan, stage: u32) -> Result<Pa
     place.file(&as_parts(&parts))
 }
 
-/// Which iteration an output is of. The run knows how many there may be: it can have been opened again with more.
+/// The iteration that an output belongs to. The run has the maximum, which can have grown when it was resumed.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputOf<'a> {
     pub plan: &'a Plan,
@@ -72,7 +72,7 @@ pub struct OutputOf<'a> {
 }
 
 impl OutputOf<'_> {
-    /// Its parts, beside other files of the stage.
+    /// The path of a file in the stage's folder.
     fn parts(&self, file: &str) -> Result<Vec<String>, FilesError> {
         Ok(in_stage(self.plan, self.stage, stage_plan(self.plan, self.stage)?, file))
     }
@@ -87,8 +87,8 @@ impl OutputOf<'_> {
         place.file(&as_parts(&self.parts(name)?))
     }
 
-    /// `output.md`, where it is still this iteration's: the only one of a stage that was opened again for more.
-    fn when_it_was_the_only_one(&self, place: &Place) -> Result<Option<PathBuf>, FilesError> {
+    /// `output.md` if it still belongs to this iteration: the first of a stage that was resumed with a larger maximum.
+    fn single_output(&self, place: &Place) -> Result<Option<PathBuf>, FilesError> {
         let was_single = stage_plan(self.plan, self.stage)?.runs <= 1 && self.iteration == 1;
         let path = self.file(place, OUTPUT)?;
         Ok(Some(path).filter(|path| was_single && !has_later(path, self.iteration)))
@@ -109,10 +109,10 @@ pub(super) fn output_file(place: &Place, of: OutputOf<'_>) -> Result<Option<Path
     of.file(place, &of.name()?).map(Some)
 }
 
-/// Makes room for an attempt: what an earlier one left where the output belongs is not its own.
+/// Removes what an earlier attempt left where the output belongs.
 pub(super) fn clear(place: &Place, of: OutputOf<'_>) -> Result<(), FilesError> {
     let Some(path) = output_file(place, of)? else { return Ok(()) };
-    for path in [Some(path), of.when_it_was_the_only_one(place)?].into_iter().flatten() {
+    for path in [Some(path), of.single_output(place)?].into_iter().flatten() {
         match fs_err::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
@@ -129,16 +129,16 @@ pub(super) fn save(place: &Place, of: OutputOf<'_>, text: &str) -> Result<Option
     let path = place.file_to_write(&as_parts(&of.parts(&of.name()?)?))?;
     let last = of.file(place, OUTPUT)?;
     let is_there = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.len() > 0);
-    // What the agent wrote to the path that it was told is what it wanted to hand on.
+    // A file that the agent wrote itself is its output.
     if !is_there(&path) {
-        match of.when_it_was_the_only_one(place)?.filter(|single| *single != path && is_there(single)) {
-            Some(single) => replace(&path, &bounded::whole(&single, MOST_COPIED)?)?,
+        match of.single_output(place)?.filter(|single| *single != path && is_there(single)) {
+            Some(single) => replace(&path, &bounded::whole(&single, MAX_COPIED)?)?,
             None => replace(&path, text.as_bytes())?,
-        };
+        }
     }
     if last != path && !has_later(&path, of.iteration) {
-        let content = bounded::whole(&path, MOST_COPIED)?;
-        if bounded::whole(&last, MOST_COPIED).ok().as_ref() != Some(&content) {
+        let content = bounded::whole(&path, MAX_COPIED)?;
+        if bounded::whole(&last, MAX_COPIED).ok().as_ref() != Some(&content) {
             replace(&last, &content)?;
         }
     }

@@ -1,5 +1,5 @@
-//! `.claude/pipeline-runs/NAME/state.json`: a pipeline, the stages that have begun, and all their iterations. Pure, as
-//! the state of a loop. Stages count from 1, in `current_stage` and in the names of their folders.
+//! `.claude/pipeline-runs/NAME/state.json`: a pipeline, the stages that have begun, and all their iterations. Stages count
+//! from 1, in `current_stage` and in the names of their folders.
 
 use serde_json::{Map, Value, json};
 use steadfast_model::clock;
@@ -18,7 +18,7 @@ pub(super) fn stage_folder(stage: u32, name: &str) -> String {
     format!("stage-{stage}-{name}")
 }
 
-/// Brings the state of a pipeline up to date; tells whether that changed anything.
+/// Brings the state of a pipeline up to date; returns whether that changed anything.
 pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let Some(state) = object(state) else { return Ok(false) };
     let (plan, run) = (view.plan, view.run);
@@ -32,12 +32,12 @@ pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<b
         | set(state, "reason", run.reason.clone())
         | set(state, "type", plan.kind.to_string())
         | set(state, "total_stages", plan.stages.len())
-        | set(state, "iteration", stage_under_way(view).map_or(0, |stage| stage.iterations));
+        | set(state, "iteration", current_stage(view).map_or(0, |stage| stage.iterations));
     changed |= extend_history(state, view, db)?;
     Ok(changed | set_extras(state, view))
 }
 
-fn stage_under_way<'a>(view: &View<'a>) -> Option<&'a StageState> {
+fn current_stage<'a>(view: &View<'a>) -> Option<&'a StageState> {
     let at = usize::try_from(view.run.stage.checked_sub(1)?).ok()?;
     view.run.stages.get(at)
 }

@@ -1,13 +1,13 @@
-//! Where the public files of a project may lie. Every path is built from parts that were checked, and every part that
-//! exists is looked at: a link that leaves the project, or a directory where a file belongs, is refused, because the
-//! repository and the agents that work in it are not trusted to say where we write.
+//! Paths of the public files of a project. Every component is checked: a link that leaves the project, or a directory
+//! where a file belongs, is refused, because the repository and the agents that work in it must not decide where
+//! Steadfast writes.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::FilesError;
 
-/// A project's directory, without links.
+/// A project's directory, with links resolved.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     root: PathBuf,
@@ -26,12 +26,12 @@ impl Place {
         &self.root
     }
 
-    /// The path of a file, whether or not it exists. Its directories are not made.
+    /// The path of a file, whether or not it exists. Creates nothing.
     pub(super) fn file(&self, parts: &[&str]) -> Result<PathBuf, FilesError> {
         self.walk(parts, false)
     }
 
-    /// The path of a file that is about to be written: its directories are made.
+    /// The path of a file that is about to be written. Creates its directories.
     pub(super) fn file_to_write(&self, parts: &[&str]) -> Result<PathBuf, FilesError> {
         self.walk(parts, true)
     }
@@ -84,7 +84,7 @@ impl Place {
             return Ok(Kind::of(path.to_owned(), &metadata));
         }
         let leaves = || FilesError::LeavesProject { path: path.to_owned() };
-        // A link to nowhere is refused too: what it names could come into being outside.
+        // A dangling link is refused too: its target could be created outside.
         let target = std::fs::canonicalize(path).map_err(|_| leaves())?;
         if !target.starts_with(&self.root) {
             return Err(leaves());
@@ -113,14 +113,14 @@ impl Kind {
     }
 }
 
-/// One part of a path: never empty, never several, never upwards.
+/// A single path component that is not empty, `.` or `..`.
 fn checked(part: &str) -> Result<&str, FilesError> {
     let plain = !matches!(part, "" | "." | "..") && !part.contains(['/', '\\', '\0']) && part.len() <= 255;
     if plain { Ok(part) } else { Err(FilesError::Part { name: part.to_owned() }) }
 }
 
 fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("cannot look at `{}`: {error}", path.display()))
+    io::Error::new(error.kind(), format!("cannot read metadata of `{}`: {error}", path.display()))
 }
 
 #[cfg(all(test, unix))]

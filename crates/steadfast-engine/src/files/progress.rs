@@ -1,5 +1,5 @@
-//! Progress files: what one fresh agent leaves for the next. We write the head once; everything below it is the
-//! agents' own, and so is the file from then on.
+//! Progress files: what one agent leaves for the next. The head is written once; from then on the file belongs to the
+//! agents.
 
 use steadfast_model::run::{Plan, Rule, StagePlan};
 
@@ -28,7 +28,7 @@ fn head(name: &str, verify: &str) -> String {
     )
 }
 
-/// The user's verification commands on one line, as an agent would type them.
+/// The user's verification commands on one line.
 fn verify_line(stage: &StagePlan) -> String {
     let commands = stage.completion.leaves().filter_map(|leaf| match leaf {
         Rule::Verify(commands) => Some(commands),

@@ -1,5 +1,5 @@
 //! `.claude/loop-sessions.json`: one entry for each run, under `loop-NAME` or `pipeline-NAME`. People add, mark and
-//! remove entries by hand, with `jq` or an editor; what they did is read from the difference to what we wrote last.
+//! remove entries by hand, with `jq` or an editor; `listing.rs` compares the file with what was written last.
 
 use serde_json::{Map, Value, json};
 use steadfast_model::clock;
@@ -12,12 +12,12 @@ use super::loop_state::max_iterations;
 pub(super) const FILE: &str = "loop-sessions.json";
 const SESSIONS: &str = "sessions";
 
-/// An entry of the registry, whoever wrote it.
+/// An entry of the registry, ours or another tool's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryEntry {
-    /// `loop-NAME` or `pipeline-NAME`, or whatever somebody wrote.
+    /// `loop-NAME` or `pipeline-NAME`, or any other text in an entry made by hand.
     pub key: String,
-    /// As the entry says, else as its key begins.
+    /// From the field `type`, else from the start of the key.
     pub kind: Option<RunKind>,
     pub status: String,
     pub started_at: Option<String>,
@@ -33,7 +33,7 @@ pub struct RegistryEntry {
 }
 
 pub(super) fn is_registry(value: &Value) -> bool {
-    // `{}` is what a careful person starts with; the entries come later.
+    // `{}` without `sessions` is a valid start of a registry made by hand.
     value.as_object().is_some_and(|object| object.get(SESSIONS).is_none_or(|it| it.is_object() || it.is_null()))
 }
 
@@ -41,7 +41,7 @@ pub(super) fn empty() -> Value {
     json!({ SESSIONS: {} })
 }
 
-/// The name of a run's entry.
+/// The key of a run's entry.
 pub fn registry_key(kind: RunKind, name: &str) -> String {
     format!("{kind}-{name}")
 }
@@ -50,7 +50,7 @@ pub(super) fn entry<'a>(registry: &'a Value, key: &str) -> Option<&'a Value> {
     registry.get(SESSIONS)?.get(key)
 }
 
-/// Writes a run's entry into the registry; tells whether that changed anything. `marked` keeps a person's `killed`.
+/// Writes a run's entry into the registry; returns whether that changed anything. `marked` keeps a `killed` by hand.
 pub(super) fn write_entry(registry: &mut Value, key: &str, view: &View<'_>, project: &str, marked: bool) -> bool {
     let Some(sessions) = sessions_of(registry) else { return false };
     let entry = sessions.entry(key).or_insert_with(|| json!({}));
@@ -67,7 +67,7 @@ pub(super) fn write_entry(registry: &mut Value, key: &str, view: &View<'_>, proj
     changed | set_extras(entry, view)
 }
 
-/// The entries to write into, whatever was there.
+/// The entries; anything but an object is replaced by one.
 fn sessions_of(registry: &mut Value) -> Option<&mut Map<String, Value>> {
     let sessions = registry.as_object_mut()?.entry(SESSIONS).or_insert_with(|| json!({}));
     if !sessions.is_object() {
@@ -76,7 +76,7 @@ fn sessions_of(registry: &mut Value) -> Option<&mut Map<String, Value>> {
     sessions.as_object_mut()
 }
 
-/// Lists an entry again unless there is one; tells whether that changed anything.
+/// Inserts an entry unless the key exists; returns whether that changed anything.
 pub(super) fn put_back(registry: &mut Value, key: &str, entry: &Value) -> bool {
     let Some(sessions) = sessions_of(registry) else { return false };
     if sessions.contains_key(key) {
@@ -115,15 +115,15 @@ fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, mar
     changed | set(entry, "completed_at", completed_at)
 }
 
-/// What changes with every iteration is in the state: the registry is written when a run begins, ends or changes its
-/// status, so that it is rarely in the way of those who edit it.
+/// Fields that change with every iteration are in the state only: the registry is written when a run begins, ends or
+/// changes its status, so that it rarely collides with an edit.
 fn set_extras(entry: &mut Map<String, Value>, view: &View<'_>) -> bool {
     let run = view.run;
     let pid = view.pid.filter(|_| run.status == RunStatus::Running);
     set(entry, "reason", run.reason.clone()) | set(entry, "pid", pid) | set(entry, "run_id", view.run_id)
 }
 
-/// Everything the registry lists.
+/// All entries of the registry.
 pub(super) fn entries(registry: &Value) -> Vec<RegistryEntry> {
     let Some(sessions) = registry.get(SESSIONS).and_then(Value::as_object) else { return Vec::new() };
     sessions.iter().map(|(key, entry)| read_entry(key, entry)).collect()

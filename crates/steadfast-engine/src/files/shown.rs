@@ -1,12 +1,12 @@
-//! What the state file itself says about publishing: which run and which end it showed before, and which other files
-//! could not be written then.
+//! What the state file records about publishing: the run and the end that it shows, and the files that could not be
+//! written.
 
 use serde_json::{Value, json};
 use steadfast_model::clock;
 
 use super::{View, document};
 
-/// The files that could not be written when the state was: its own field, there only as long as there are any.
+/// The field that lists the files that could not be written; absent if there are none.
 const OWED: &str = "unpublished";
 
 pub(super) fn set_owed(state: &mut Value, owed: &[&str]) -> bool {
@@ -14,7 +14,7 @@ pub(super) fn set_owed(state: &mut Value, owed: &[&str]) -> bool {
     if owed.is_empty() { state.shift_remove(OWED).is_some() } else { document::set(state, OWED, json!(owed)) }
 }
 
-/// What the state file showed before.
+/// What the state file shows.
 #[derive(Default)]
 pub(super) struct Shown {
     pub(super) run_id: Option<String>,
@@ -39,7 +39,7 @@ impl Shown {
         self.owed.iter().any(|owed| owed == file)
     }
 
-    /// Whether it showed this end already, and so the log of completions had it.
+    /// Whether it shows this end, which means that the completions log had it.
     pub(super) fn is_end_of(&self, view: &View<'_>) -> bool {
         let completed_at = view.run.completed_at_ms.map(clock::to_rfc3339);
         self.ended && self.run_id.as_deref() == Some(view.run_id) && self.completed_at == json!(completed_at)

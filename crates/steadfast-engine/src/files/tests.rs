@@ -10,6 +10,7 @@ use steadfast_model::run::{
     StageState, StageStatus, Step, Success,
 };
 use steadfast_store::{Store, StoreError};
+use steadfast_model::reading::Tokens;
 use tempfile::TempDir;
 
 use super::*;
@@ -149,8 +150,8 @@ fn next_commit(run: &Run, result: &AgentResult) -> (Step, Millis) {
     let state = &mut run.stages[run.stage as usize - 1];
     state.iterations += 1;
     let id = AttemptId { stage: run.stage, iteration: state.iterations, attempt: 1 };
-    let usage = AttemptUsage { input_tokens: 1_000, cost_micros: 250_000, ..AttemptUsage::default() };
-    run.tokens += usage.input_tokens;
+    let usage = AttemptUsage { tokens: Tokens { input: 1_000, ..Tokens::default() }, cost_micros: 250_000 };
+    run.tokens += usage.tokens.input;
     run.cost_micros += usage.cost_micros;
     let success = Box::new(Success {
         result: result.clone(),

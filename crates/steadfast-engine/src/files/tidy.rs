@@ -1,5 +1,5 @@
 //! Old and dead entries of the registry: a `running` one behind which nothing runs is marked, and finished ones are
-//! forgotten after a while. What is unknown about an entry counts in its favour.
+//! removed after a while. An entry whose state is unknown stays.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 
-use super::document::{Found, Lock, MOST_TRIES, Put, set};
+use super::document::{Edit, Found, Lock, set};
 use super::{CLAUDE, Document, FilesError, Place, RegistryEntry, address, registry};
 
-/// What was done, by the keys of entries.
+/// The keys of entries that were changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tidied {
     /// Said `running` although nothing runs.
@@ -19,19 +19,19 @@ pub struct Tidied {
     pub pruned: Vec<String>,
 }
 
-/// What to look for.
+/// How to tidy.
 #[derive(Clone, Copy)]
 pub struct Tidy<'a> {
     /// Whether anything still runs behind an entry that says `running`.
     pub is_alive: &'a dyn Fn(&RegistryEntry) -> bool,
-    /// Finished entries that ended before this are forgotten.
+    /// Finished entries that ended before this are removed.
     pub before_ms: Millis,
     pub now: Millis,
-    /// Only say what would be done.
+    /// Change nothing, only return what would change.
     pub dry_run: bool,
 }
 
-/// Tidies a project's registry. One that is missing stays missing; a broken one is for whoever writes to it next.
+/// Tidies a project's registry. A missing or broken one is left alone.
 pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
     let place = Place::of(project)?;
     let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
@@ -42,31 +42,24 @@ pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
     if !how.dry_run {
         address::sweep(&place)?;
     }
-    for _ in 0..MOST_TRIES {
-        let Found::Value(mut value) = document.take(&place, &lock)? else { return Ok(Tidied::default()) };
+    document.update(&place, &lock, |found| {
+        let Found::Value(mut value) = found else { return Ok((Edit::Keep(None), Tidied::default())) };
         let tidied = tidy_value(&mut value, how);
-        if how.dry_run || document.put(&place, &lock, value, tidied != Tidied::default())? == Put::Done {
-            return Ok(tidied);
-        }
-    }
-    Err(document.busy(&place))
+        let changed = !how.dry_run && tidied != Tidied::default();
+        Ok((Edit::write_if(changed, value), tidied))
+    })
 }
 
-/// Marks an entry that no run of ours stands behind as killed; whether there was one that was not over.
+/// Marks a running entry that no run of ours is behind as killed; returns whether there was one.
 pub fn mark_killed(project: &Path, key: &str, now: Millis) -> Result<bool, FilesError> {
     let place = Place::of(project)?;
     let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
     let lock = Lock::take(&place)?;
-    for _ in 0..MOST_TRIES {
-        let Found::Value(mut value) = document.take(&place, &lock)? else { return Ok(false) };
-        if !mark(&mut value, key, now) {
-            return Ok(false);
-        }
-        if document.put(&place, &lock, value, true)? == Put::Done {
-            return Ok(true);
-        }
-    }
-    Err(document.busy(&place))
+    document.update(&place, &lock, |found| {
+        let Found::Value(mut value) = found else { return Ok((Edit::Keep(None), false)) };
+        let is_marked = mark(&mut value, key, now);
+        Ok((Edit::write_if(is_marked, value), is_marked))
+    })
 }
 
 fn mark(value: &mut Value, key: &str, now: Millis) -> bool {
@@ -100,8 +93,8 @@ fn tidy_value(value: &mut Value, how: Tidy<'_>) -> Tidied {
     tidied
 }
 
-/// As the documented recipe has it: `.completed_at // .killed_at // .started_at`. Of an entry that we marked, nobody
-/// knows when it ended, so it stays for as long as if it had been then.
+/// As the documented recipe: `.completed_at // .killed_at // .started_at`. When an entry that we marked ended is unknown,
+/// so the time of the mark counts.
 fn ended_at(entry: &Map<String, Value>) -> Option<Millis> {
     let text = ["completed_at", "killed_at", "cleaned_at", "started_at"]
         .iter()

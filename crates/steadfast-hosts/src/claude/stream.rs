@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
-use crate::stream::{AgentStream, StreamError};
 use steadfast_model::clock::Millis;
 use steadfast_model::hook::acceptable_id;
+use crate::stream::{AgentStream, StreamError};
+use steadfast_model::price;
 use steadfast_model::run::AttemptUsage;
+use steadfast_model::reading::Tokens;
 
 pub(crate) fn read_event(event: &Value, stream: &mut AgentStream) {
     if let Some(id) = text(event, "session_id").filter(|id| acceptable_id(id)) {
@@ -74,28 +76,24 @@ fn result(event: &Value, stream: &mut AgentStream) {
 
 /// By model, which counts subagents and side calls too; else the conversation's own.
 fn usage(event: &Value) -> Option<AttemptUsage> {
-    let count = |value: &Value, name: &str| value.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
-    let mut usage = AttemptUsage::default();
+    let tokens_of = |value: &Value, names: [&str; 4]| {
+        let count = |name: &str| value.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
+        let [input, output, cache_creation, cache_read] = names.map(count);
+        Tokens { input, output, cache_creation, cache_creation_1h: 0, cache_read }
+    };
+    let mut tokens = Tokens::default();
     let models = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
     if let Some(models) = models {
         for model in models.values() {
-            usage.input_tokens += count(model, "inputTokens");
-            usage.output_tokens += count(model, "outputTokens");
-            usage.cache_creation_tokens += count(model, "cacheCreationInputTokens");
-            usage.cache_read_tokens += count(model, "cacheReadInputTokens");
+            let names = ["inputTokens", "outputTokens", "cacheCreationInputTokens", "cacheReadInputTokens"];
+            tokens += tokens_of(model, names);
         }
     } else {
-        let of = event.get("usage")?;
-        usage.input_tokens = count(of, "input_tokens");
-        usage.output_tokens = count(of, "output_tokens");
-        usage.cache_creation_tokens = count(of, "cache_creation_input_tokens");
-        usage.cache_read_tokens = count(of, "cache_read_input_tokens");
+        let names = ["input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
+        tokens = tokens_of(event.get("usage")?, names);
     }
     let dollars = event.get("total_cost_usd").and_then(Value::as_f64).filter(|usd| (0.0..1e9).contains(usd));
-    #[expect(clippy::cast_possible_truncation, reason = "below 10^15")]
-    let micros = (dollars.unwrap_or(0.0) * 1e6).round() as i64;
-    usage.cost_micros = micros;
-    Some(usage)
+    Some(AttemptUsage { tokens, cost_micros: dollars.map_or(0, price::micros) })
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {

@@ -15,11 +15,11 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::backwards;
-use crate::lines;
 use steadfast_model::clock;
+use crate::backwards;
 use steadfast_model::hook::acceptable_id;
-use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response};
+use steadfast_model::reading;
+use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tokens};
 
 /// Reads what is new in a session file.
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
@@ -188,16 +188,8 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     }
     let [input, output, cache_creation, cache_read, cache_creation_1h] = counts;
     let at_ms = wire.timestamp.and_then(clock::parse_rfc3339).unwrap_or_default();
-    reading.add(Response {
-        id,
-        model: model.to_owned(),
-        input,
-        output,
-        cache_creation,
-        cache_creation_1h,
-        cache_read,
-        at_ms,
-    });
+    let tokens = Tokens { input, output, cache_creation, cache_creation_1h, cache_read };
+    reading.add(Response { id, model: model.to_owned(), tokens, at_ms });
 }
 
 /// Absent and null count as zero; anything but a whole number that a counter can hold is malformed.

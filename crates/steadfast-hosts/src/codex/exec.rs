@@ -3,9 +3,10 @@
 
 use serde_json::Value;
 
-use crate::stream::{AgentStream, StreamError};
 use steadfast_model::hook::acceptable_id;
+use crate::stream::{AgentStream, StreamError};
 use steadfast_model::run::AttemptUsage;
+use steadfast_model::reading::Tokens;
 
 pub(crate) fn read_event(event: &Value, stream: &mut AgentStream) {
     match text(event, "type") {
@@ -58,10 +59,13 @@ fn usage(usage: &Value) -> AttemptUsage {
     let count = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
     let (cached, written) = (count("cached_input_tokens"), count("cache_write_input_tokens"));
     AttemptUsage {
-        input_tokens: (count("input_tokens") - cached - written).max(0),
-        output_tokens: count("output_tokens"),
-        cache_creation_tokens: written,
-        cache_read_tokens: cached,
+        tokens: Tokens {
+            input: (count("input_tokens") - cached - written).max(0),
+            output: count("output_tokens"),
+            cache_creation: written,
+            cache_creation_1h: 0,
+            cache_read: cached,
+        },
         cost_micros: 0,
     }
 }

@@ -251,11 +251,13 @@ impl<'a> Line<'a> {
         Response {
             id,
             model: thread.model.clone(),
-            input: (tokens.input - tokens.cached - tokens.written).max(0),
-            output: tokens.output,
-            cache_creation: tokens.written,
-            cache_creation_1h: 0,
-            cache_read: tokens.cached,
+            tokens: usage::Tokens {
+                input: (tokens.input - tokens.cached - tokens.written).max(0),
+                output: tokens.output,
+                cache_creation: tokens.written,
+                cache_creation_1h: 0,
+                cache_read: tokens.cached,
+            },
             at_ms: self.at_ms.unwrap_or_default(),
         }
     }

@@ -35,7 +35,7 @@ impl File {
 
 /// Responses, tokens and broken lines of a reading.
 fn summary(reading: &Reading) -> (usize, i64, i64) {
-    let tokens = reading.responses.iter().map(Response::counted).sum();
+    let tokens = reading.responses.iter().map(|response| response.tokens.charged()).sum();
     (reading.responses.len(), tokens, reading.broken_lines)
 }
 
@@ -94,12 +94,8 @@ fn the_last_and_largest_record_of_a_response_counts_at_the_time_of_the_first() {
     let expected = Response {
         id: "m1".into(),
         model: "claude-opus-4-8".into(),
-        input: 10,
-        output: 40,
-        cache_creation: 7,
-        cache_read: 9,
+        tokens: Tokens { input: 10, output: 40, cache_creation: 7, cache_read: 9, ..Tokens::default() },
         at_ms: START,
-        ..Response::default()
     };
     assert_eq!(reading.responses, [expected]);
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::usage::Tokens;
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
 
@@ -27,10 +28,7 @@ fn claude_names_session_answer_and_usage() {
         final_text: Some("All done.".into()),
         is_complete: true,
         usage: Some(AttemptUsage {
-            input_tokens: 212,
-            output_tokens: 176,
-            cache_creation_tokens: 456,
-            cache_read_tokens: 4018,
+            tokens: Tokens { input: 212, output: 176, cache_creation: 456, cache_creation_1h: 0, cache_read: 4018 },
             cost_micros: 10_319,
         }),
         ..AgentStream::default()
@@ -92,7 +90,10 @@ fn codex_names_thread_answer_and_usage() {
         session_id: Some("01a1de6d-7d14-7a51-8ca0-0e17ea94c97d".into()),
         final_text: Some("final here".into()),
         is_complete: true,
-        usage: Some(AttemptUsage { input_tokens: 40, output_tokens: 30, cache_read_tokens: 10, ..Default::default() }),
+        usage: Some(AttemptUsage {
+            tokens: Tokens { input: 40, output: 30, cache_read: 10, ..Tokens::default() },
+            cost_micros: 0,
+        }),
         ..AgentStream::default()
     };
     assert_eq!(stream, expected);
@@ -156,7 +157,7 @@ fn usage_comes_from_the_sessions_own_files() {
     // The same numbers as the stream of that very run.
     let all = |from| usage_of(Host::Claude, &files, from);
     assert_eq!(
-        all(0).map(|usage| (usage.input_tokens, usage.output_tokens, usage.cache_creation_tokens)),
+        all(0).map(|usage| (usage.tokens.input, usage.tokens.output, usage.tokens.cache_creation)),
         Some((212, 176, 456))
     );
     assert_eq!(all(i64::MAX / 2), None);

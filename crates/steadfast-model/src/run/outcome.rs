@@ -4,25 +4,17 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
+use crate::reading::Tokens;
 
 /// What an agent used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptUsage {
-    pub input_tokens: i64,
-    pub output_tokens: i64,
-    pub cache_creation_tokens: i64,
-    pub cache_read_tokens: i64,
+    #[serde(flatten)]
+    pub tokens: Tokens,
     pub cost_micros: i64,
 }
 
-impl AttemptUsage {
-    /// As budgets count: cache reads are shown, not charged.
-    pub fn charged_tokens(&self) -> i64 {
-        self.input_tokens.saturating_add(self.cache_creation_tokens).saturating_add(self.output_tokens)
-    }
-}
-
-/// What an agent reports about its iteration.
+/// What an agent says about its iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentResult {
     pub summary: Option<String>,

@@ -7,6 +7,7 @@ use crate::run::{
     Plan, Record, Rule, Run, RunEvent, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, Step, Stopping, Success,
 };
 use crate::testing::START;
+use crate::usage::Tokens;
 
 pub fn agent() -> AgentPlan {
     AgentPlan::new(AgentKind::Claude)
@@ -58,10 +59,7 @@ pub fn id(text: &str) -> AttemptId {
 pub fn success(footprint: &str) -> Success {
     Success {
         usage: AttemptUsage {
-            input_tokens: 60,
-            output_tokens: 30,
-            cache_creation_tokens: 10,
-            cache_read_tokens: 500,
+            tokens: Tokens { input: 60, output: 30, cache_creation: 10, cache_creation_1h: 0, cache_read: 500 },
             cost_micros: 2_000,
         },
         footprint: footprint.into(),
@@ -76,7 +74,7 @@ pub fn failure(kind: FailureKind) -> Outcome {
         kind,
         message: format!("it was {}", kind.name()),
         exit_code: Some(1),
-        usage: AttemptUsage { input_tokens: 5, cost_micros: 100, ..AttemptUsage::default() },
+        usage: AttemptUsage { tokens: Tokens { input: 5, ..Tokens::default() }, cost_micros: 100 },
         started_at_ms: Some(START),
         ended_at_ms: START,
     })

@@ -8,6 +8,10 @@ use steadfast_model::run::{
     AgentDecision, AgentResult, AttemptId, AttemptUsage, Check, Checked, FailureKind, Outcome, Rule, RunEvent,
     RunLimits, StagePlan, Success,
 };
+use crate::store::Store;
+use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
+use crate::testing::{MINUTE, START, World};
+use crate::usage::Tokens;
 
 const PROJECT: &str = "/home/ada/shop";
 const ENGINE: ProcessId = ProcessId { pid: 4_242, started: 77 };
@@ -284,10 +288,7 @@ fn history_keeps_the_result_and_cost_of_each_iteration() {
         attempts: 2,
         is_committed: true,
         usage: AttemptUsage {
-            input_tokens: 65,
-            output_tokens: 30,
-            cache_creation_tokens: 10,
-            cache_read_tokens: 500,
+            tokens: Tokens { input: 65, output: 30, cache_creation: 10, cache_creation_1h: 0, cache_read: 500 },
             cost_micros: 2_100,
         },
         unpriced_tokens: 0,

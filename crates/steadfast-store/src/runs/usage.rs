@@ -2,10 +2,11 @@
 
 use rusqlite::{OptionalExtension as _, Row};
 
-use crate::goals::word;
-use crate::{Db, StoreError};
-use steadfast_model::clock::Millis;
-use steadfast_model::run::{AttemptUsage, RunKind};
+use crate::clock::Millis;
+use crate::run::{AttemptUsage, RunKind};
+use crate::store::goals::word;
+use crate::store::{Db, StoreError};
+use crate::usage::Tokens;
 
 /// An iteration of a run, whether or not it came through, with everything that its attempts used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,10 +59,13 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IterationUsage> {
         attempts: row.get("attempts")?,
         is_committed: row.get("is_committed")?,
         usage: AttemptUsage {
-            input_tokens: row.get("input_tokens")?,
-            output_tokens: row.get("output_tokens")?,
-            cache_creation_tokens: row.get("cache_creation_tokens")?,
-            cache_read_tokens: row.get("cache_read_tokens")?,
+            tokens: Tokens {
+                input: row.get("input_tokens")?,
+                output: row.get("output_tokens")?,
+                cache_creation: row.get("cache_creation_tokens")?,
+                cache_creation_1h: 0,
+                cache_read: row.get("cache_read_tokens")?,
+            },
             cost_micros: row.get("cost_micros")?,
         },
         unpriced_tokens: row.get("unpriced_tokens")?,

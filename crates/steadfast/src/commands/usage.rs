@@ -1,5 +1,5 @@
-//! `steadfast usage`: what all sessions on this machine used, by day, month, session, block or model, and what
-//! each iteration of a run used.
+//! `steadfast usage`: tokens and cost of all sessions on this machine, by day, month, session, block or model, and of
+//! each iteration of a run.
 
 mod progress;
 mod runs;
@@ -10,19 +10,20 @@ use std::path::Path;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
-use steadfast_app::usage::collect;
-use steadfast_app::usage::collect::UsageError;
-use steadfast_app::usage::report;
-use steadfast_app::usage::report::{Amounts, Filter, Key, ProjectFilter, Report, Row, View};
-use steadfast_app::usage::summary::Summary;
-use steadfast_hosts::tree;
+use serde::Serialize;
+use serde_json::Value;
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
+use steadfast_hosts::tree;
 use steadfast_model::price::{PriceError, Table};
-use steadfast_model::text;
+use steadfast_app::usage::collect;
+use steadfast_app::usage::collect::UsageError;
+use steadfast_app::usage::report;
+use steadfast_app::usage::report::{Filter, ProjectFilter, UsageReport, View};
+use steadfast_app::usage::summary::Summary;
 use steadfast_system::{env_vars, paths};
+use steadfast_model::text;
 
 use self::progress::Bar;
 use crate::cli::UsageArgs;
@@ -42,7 +43,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<CommandOut
         return runs::view(db, arguments, &filter, &zone);
     }
     let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
-    let view = view.ok_or_else(|| CliError::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
+    let view =
+        view.ok_or_else(|| CliError::new(code::USAGE, "no such view", "run `steadfast usage --help` for the list"))?;
     let hosts = match arguments.host.as_deref() {
         Some("claude") => vec![Host::Claude],
         Some("codex") => vec![Host::Codex],
@@ -63,31 +65,31 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<CommandOut
         summaries.push((host, summary?));
     }
     runs::name_projects(db, &mut summaries);
-    let report = report::report(view, &summaries, &filter, &zone);
+    let report = report::report(view, &summaries, &filter, &zone, now);
     notes(&summaries, &report, arguments);
     let mut text = String::new();
     if !report.rows.is_empty() && !arguments.json {
         let width = width();
-        text = table::render(view, &report, &zone, width);
+        text = table::render(&report, &zone, width);
         if view == View::Daily {
             let days = report::recent_days(&report.rows, today, SPARKLINE_DAYS);
             text.extend(table::sparkline(&days, width).map(|line| format!("\n\n{line}")));
         }
     }
-    Ok(CommandOutput { text, json: to_json(view, &report, now), code: 0 })
+    Ok(CommandOutput { text, json: to_json(&report)?, code: 0 })
 }
 
 fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, CliError> {
     let since = match arguments.since.as_deref() {
         Some(text) => Some(clock::parse_day(text, today).ok_or_else(|| {
-            let hint = "give a day such as 2026-11-01, today, yesterday, or a span back from today such as 7d";
-            CliError::new(code::USAGE, format!("`{}` is not a day", text::headline(text, 40)), hint)
+            let hint = "use a date such as 2026-11-01, today, yesterday, or a number of days back such as 7d";
+            CliError::new(code::USAGE, format!("invalid date `{}`", text::headline(text, 40)), hint)
         })?),
         None => None,
     };
     let project = match arguments.project.as_deref() {
         Some("") => {
-            let hint = "give a directory or a project's name, such as --project . or --project website";
+            let hint = "pass a directory or the name of a project, such as --project . or --project website";
             return Err(CliError::new(code::USAGE, "--project is empty", hint));
         }
         Some(project) => Some(ProjectFilter::new(project, &std::env::current_dir()?)),
@@ -96,25 +98,21 @@ fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, CliError> {
     Ok(Filter { since, project })
 }
 
-/// What a person should know about the numbers, on stderr.
-fn notes(summaries: &[(Host, Summary)], report: &Report, arguments: &UsageArgs) {
+/// Prints notes about the numbers on stderr.
+fn notes(summaries: &[(Host, Summary)], report: &UsageReport, arguments: &UsageArgs) {
     let files: u64 = summaries.iter().map(|(_, summary)| summary.files).sum();
     let malformed: u64 = summaries.iter().map(|(_, summary)| summary.malformed_files).sum();
     if files == 0 {
-        output::note(
-            "note: there are no transcripts (looked below CLAUDE_CONFIG_DIR or ~/.claude, and CODEX_HOME or ~/.codex)",
-        );
+        output::note("note: no transcripts found (CLAUDE_CONFIG_DIR or ~/.claude, CODEX_HOME or ~/.codex)");
     } else if report.rows.is_empty() {
         output::note("note: no response matches");
     }
     if malformed > 0 {
-        output::note(&format!(
-            "note: {malformed} transcripts have responses with malformed token counts, which are left out"
-        ));
+        output::note(&format!("note: left out responses with malformed token counts in {malformed} transcripts"));
     }
     if report.totals.unpriced_tokens > 0 && !arguments.json {
         output::note(&format!(
-            "note: {} tokens are of models without a known price; --prices FILE can tell it",
+            "note: {} tokens are of models without a known price; add prices with --prices FILE",
             text::thousands(report.totals.unpriced_tokens)
         ));
     }
@@ -124,7 +122,7 @@ fn day_of(at: Millis, zone: &TimeZone) -> Date {
     jiff::Timestamp::from_millisecond(at).unwrap_or_default().to_zoned(zone.clone()).date()
 }
 
-/// How wide the output may be. What goes to a file or a pipe has no limit unless COLUMNS sets one.
+/// The width of the terminal; for a file or a pipe COLUMNS, else no limit.
 fn width() -> usize {
     let terminal = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
     match terminal {
@@ -136,65 +134,15 @@ fn width() -> usize {
     }
 }
 
-fn to_json(view: View, report: &Report, now: Millis) -> Value {
-    let rows: Vec<Value> = report.rows.iter().map(|row| row_json(row, now)).collect();
-    json!({"view": view.to_string(), "totals": amounts_json(&report.totals), "rows": rows})
+fn to_json(report: &impl Serialize) -> Result<Value, CliError> {
+    serde_json::to_value(report)
+        .map_err(|error| CliError::new(code::ENVIRONMENT, error.to_string(), "report this as a bug"))
 }
 
-fn row_json(row: &Row, now: Millis) -> Value {
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| {
-        fields.insert(name.to_owned(), value);
-    };
-    match &row.key {
-        Key::Day(day) => put("date", json!(day.map(|day| day.to_string()))),
-        Key::Month(month) => put("month", json!(month.map(|day| day.strftime("%Y-%m").to_string()))),
-        Key::Session { id, project } => {
-            put("session_id", json!(id));
-            put("project", json!(project));
-            put("first_date", json!(row.days.map(|days| days.0.to_string())));
-            put("last_date", json!(row.days.map(|days| days.1.to_string())));
-        }
-        Key::Block { start } => {
-            put("start", json!(start.map(clock::to_rfc3339)));
-            put("end", json!(row.block_end().map(clock::to_rfc3339)));
-            put("active", json!(row.block_end().is_some_and(|end| now < end)));
-        }
-        Key::Model(model) => put("model", json!(model)),
-    }
-    put("host", json!(row.host));
-    if !matches!(row.key, Key::Model(_)) {
-        put("models", json!(row.models));
-    }
-    if let Value::Object(amounts) = amounts_json(&row.amounts) {
-        fields.extend(amounts);
-    }
-    Value::Object(fields)
-}
-
-fn amounts_json(amounts: &Amounts) -> Value {
-    json!({
-        "responses": amounts.responses,
-        "input_tokens": amounts.tokens.input,
-        "output_tokens": amounts.tokens.output,
-        "cache_creation_tokens": amounts.tokens.cache_creation,
-        "cache_read_tokens": amounts.tokens.cache_read,
-        "total_tokens": amounts.tokens.total(),
-        "cost_usd": amounts.cost_micros().map(dollars),
-        "priced_cost_usd": dollars(amounts.priced_micros),
-        "unpriced_tokens": amounts.unpriced_tokens,
-    })
-}
-
-/// The last directory of a path, for people.
+/// The last directory of a path.
 fn last_part(project: &str) -> String {
     let name = Path::new(project).file_name().and_then(|name| name.to_str());
     text::headline(name.unwrap_or(project), 32)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "amounts are far below 2^53")]
-fn dollars(micros: i64) -> f64 {
-    micros as f64 / 1e6
 }
 
 impl From<UsageError> for CliError {

@@ -14,8 +14,8 @@ use steadfast_model::run::{
     AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, machine,
 };
 use steadfast_store::{IterationRow, Store};
-use steadfast_system::config::{AgentConfig, AgentsConfig, Config};
-use steadfast_system::config::{AgentConfig, AgentsConfig, Config};
+use steadfast_model::reading::Tokens;
+use steadfast_engine::dispatcher::{self, Engine};
 
 const RUN: &str = "real-run";
 
@@ -71,10 +71,13 @@ fn used(root: &Path) -> AttemptUsage {
         sum(cost_micros) FROM run_attempts";
     let usage = db.query_row(sql, [], |row| {
         Ok(AttemptUsage {
-            input_tokens: row.get(0)?,
-            output_tokens: row.get(1)?,
-            cache_creation_tokens: row.get(2)?,
-            cache_read_tokens: row.get(3)?,
+            tokens: Tokens {
+                input: row.get(0)?,
+                output: row.get(1)?,
+                cache_creation: row.get(2)?,
+                cache_creation_1h: 0,
+                cache_read: row.get(3)?,
+            },
             cost_micros: row.get(4)?,
         })
     });
@@ -128,7 +131,8 @@ fn claude_does_an_iteration_without_the_users_hooks() {
         model.check_script();
         assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Completed, Some("promise")), "{run:?}");
         assert_eq!((rows[0].summary.as_deref(), rows[0].plateau), (Some("did it"), Some(true)));
-        let counts = (usage.input_tokens, usage.output_tokens, usage.cache_creation_tokens, usage.cache_read_tokens);
+        let Tokens { input, output, cache_creation, cache_read, .. } = usage.tokens;
+        let counts = (input, output, cache_creation, cache_read);
         assert_eq!(counts, (11, 22, 33, 44));
         assert_eq!((users.exists(), projects.exists()), (user_hooks, true));
     }
@@ -153,7 +157,8 @@ fn codex_does_an_iteration_without_hooks() {
         model.check_script();
         assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Completed, Some("promise")), "{run:?}");
         assert_eq!(rows[0].summary.as_deref(), Some("did it"));
-        let counts = (usage.input_tokens, usage.output_tokens, usage.cache_creation_tokens, usage.cache_read_tokens);
+        let Tokens { input, output, cache_creation, cache_read, .. } = usage.tokens;
+        let counts = (input, output, cache_creation, cache_read);
         assert_eq!(counts, (900, 55, 0, 200));
         assert_eq!(!hooks.names().is_empty(), user_hooks);
     }

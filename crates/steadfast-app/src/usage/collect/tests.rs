@@ -72,7 +72,7 @@ fn names(summary: &Summary) -> Vec<(i64, String, String, i64, Tokens, Option<i64
 }
 
 #[test]
-fn a_response_in_many_lines_and_files_counts_once() {
+fn a_response_counts_once_however_many_lines_and_files_contain_it() {
     let machine = Machine::new();
     let copied = [
         reply("m1", START, [10, 1, 0, 0]),
@@ -84,7 +84,7 @@ fn a_response_in_many_lines_and_files_counts_once() {
     machine.write("b.jsonl", &[reply("m3", START + MINUTE, [1, 0, 0, 0])]);
     machine.write("a/subagents/agent-x.jsonl", &[reply("m4", START, [2, 0, 0, 0])]);
     assert_eq!(machine.totals(), (4, 66 + 10 + 1 + 2));
-    // The older session owns the response that is in both files.
+    // A response in both files counts for the older session.
     let summary = machine.summary();
     let of_fork = summary.sums.iter().filter(|sum| summary.sessions[sum.session as usize].id == "b");
     assert_eq!(of_fork.map(|sum| sum.responses).sum::<i64>(), 1);
@@ -159,7 +159,7 @@ fn a_broken_cache_is_ignored() {
         fs_err::write(machine.cache(), &bytes).unwrap();
         assert_eq!(machine.run(&machine.cache()).sums[0].responses, 2, "byte {at} changed");
     }
-    // An unwritable cache is not used.
+    // A cache that cannot be written is not an error.
     fs_err::remove_dir_all(machine.directory.path().join("home")).unwrap();
     fs_err::write(machine.directory.path().join("home"), "a file").unwrap();
     assert_eq!(machine.totals(), (2, 30));
@@ -196,7 +196,7 @@ fn other_prices_do_not_reread_the_files() {
 }
 
 #[test]
-fn a_malformed_response_is_skipped_and_reported() {
+fn a_malformed_response_is_left_out_and_reported() {
     let machine = Machine::new();
     let usage = serde_json::json!({"input_tokens": -5, "output_tokens": 1});
     let bad = crate::testing::reply_with_usage("bad", START, &usage);

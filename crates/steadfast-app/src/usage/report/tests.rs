@@ -1,9 +1,11 @@
 //! Rows of the views: days in the local time zone, blocks, filters, unknown prices.
 
+use std::path::Path;
+
 use jiff::civil::date;
 
 use super::*;
-use steadfast_model::clock;
+use crate::usage::summary::Session;
 
 fn at(text: &str) -> i64 {
     clock::parse_rfc3339(text).unwrap().div_euclid(SLOT_MS)
@@ -22,8 +24,8 @@ fn summary(slots: &[i64]) -> Summary {
     Summary {
         models: vec!["known".into(), "mystery".into()],
         sessions: vec![
-            SessionOf { id: "s0".into(), project: "/home/x/web".into() },
-            SessionOf { id: "s1".into(), project: "/home/x/web/api".into() },
+            Session { id: "s0".into(), project: "/home/x/web".into() },
+            Session { id: "s1".into(), project: "/home/x/web/api".into() },
         ],
         sums: sums.collect(),
         ..Summary::default()
@@ -32,14 +34,14 @@ fn summary(slots: &[i64]) -> Summary {
 
 fn rows(view: View, slots: &[i64], filter: &Filter, zone: &str) -> Vec<(String, i64)> {
     let zone = TimeZone::get(zone).unwrap();
-    let report = report(view, &[(Host::Claude, summary(slots))], filter, &zone);
+    let report = report(view, &[(Host::Claude, summary(slots))], filter, &zone, 0);
     let label = |key: &Key| match key {
         Key::Day(day) | Key::Month(day) => day.map_or_else(|| "none".into(), |day| day.to_string()),
         Key::Session { id, .. } => id.clone(),
         Key::Block { start } => start.map_or_else(|| "none".into(), clock::to_rfc3339),
         Key::Model(model) => model.clone(),
     };
-    report.rows.iter().map(|row| (label(&row.key), row.amounts.responses)).collect()
+    report.rows.iter().map(|row| (label(&row.key), row.amounts.responses.unwrap())).collect()
 }
 
 fn expect(found: &[(String, i64)], expected: &[(&str, i64)]) {
@@ -84,7 +86,7 @@ fn a_block_lasts_five_hours_from_the_hour_of_its_first_response() {
 }
 
 #[test]
-fn filters_exclude_rows() {
+fn filters_select_days_and_projects() {
     let slots = [UNDATED, at("2026-11-13T10:00:00Z"), at("2026-11-14T10:00:00Z"), at("2026-11-15T10:00:00Z")];
     let since = Filter { since: Some(date(2026, 11, 14)), ..Filter::default() };
     expect(&rows(View::Daily, &slots, &since, "UTC"), &[("2026-11-14", 1), ("2026-11-15", 1)]);
@@ -105,9 +107,9 @@ fn filters_exclude_rows() {
 }
 
 #[test]
-fn an_unknown_cost_is_null() {
+fn an_unknown_cost_is_not_guessed() {
     let slots = [at("2026-11-15T10:00:00Z"), at("2026-11-15T10:15:00Z"), at("2026-11-15T10:30:00Z")];
-    let report = report(View::Models, &[(Host::Claude, summary(&slots))], &Filter::default(), &TimeZone::UTC);
+    let report = report(View::Models, &[(Host::Claude, summary(&slots))], &Filter::default(), &TimeZone::UTC, 0);
     let costs: Vec<_> = report.rows.iter().map(|row| (&row.key, row.amounts.cost_micros())).collect();
     let (known, mystery) = (Key::Model("known".into()), Key::Model("mystery".into()));
     assert_eq!(costs, [(&known, Some(6)), (&mystery, None)]);
@@ -118,6 +120,6 @@ fn an_unknown_cost_is_null() {
 #[test]
 fn recent_days_have_one_entry_each() {
     let slots = [at("2026-11-12T10:00:00Z"), at("2026-11-14T10:00:00Z"), at("2026-11-14T11:00:00Z")];
-    let report = report(View::Daily, &[(Host::Claude, summary(&slots))], &Filter::default(), &TimeZone::UTC);
+    let report = report(View::Daily, &[(Host::Claude, summary(&slots))], &Filter::default(), &TimeZone::UTC, 0);
     assert_eq!(recent_days(&report.rows, date(2026, 11, 15), 5), [0, 10, 0, 20, 0]);
 }

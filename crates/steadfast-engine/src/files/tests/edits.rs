@@ -1,4 +1,4 @@
-//! What people do to the registry by hand, and what we make of it.
+//! Edits of the registry by hand.
 
 use super::*;
 
@@ -39,12 +39,12 @@ fn an_entry_marked_as_killed_is_a_request_to_stop_and_stays_marked() {
     (world.run.reason, world.run.completed_at_ms) = (None, None);
     let mut resumed = world.open();
     world.publish(&mut resumed);
-    assert!(!resumed.is_marked_killed().unwrap(), "whoever resumes a run wants it to go on");
+    assert!(!resumed.is_marked_killed().unwrap(), "resuming a run overrides the mark");
     assert_eq!((&own(&world)["status"], &own(&world)["killed_at"]), (&json!("running"), &Value::Null));
 }
 
 #[test]
-fn a_removed_entry_stays_removed_and_the_run_goes_on() {
+fn a_removed_entry_stays_removed_and_the_run_continues() {
     let mut world = World::a_loop();
     let mut files = world.open();
     world.publish(&mut files);
@@ -71,7 +71,7 @@ fn a_removed_entry_stays_removed_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_registry_that_vanished_or_broke_tells_nothing_about_the_entry() {
+fn a_missing_registry_is_not_a_removed_entry() {
     let world = World::a_loop();
     let mut files = world.open();
     world.publish(&mut files);
@@ -219,7 +219,7 @@ fn entries_that_a_person_adds_while_runs_publish_are_kept() {
             std::thread::yield_now();
         }
         for number in 0..ADDED {
-            // Nobody types faster, and nothing can help who reads a file and replaces it without any pause.
+            // A person is slower; an edit without any pause between reading and replacing cannot be protected.
             std::thread::sleep(std::time::Duration::from_millis(2));
             world.edit(REGISTRY, |registry| {
                 registry["sessions"][format!("by-hand-{number}")] = json!({"status": "running"});
@@ -276,7 +276,7 @@ fn foreign_entries_and_unknown_fields_survive_in_their_places() {
 }
 
 #[test]
-fn a_completion_that_somebody_took_away_is_not_written_again() {
+fn a_removed_completion_is_not_written_again() {
     let mut world = World::a_loop();
     world.end(RunStatus::Completed, "beads-empty");
     let mut files = world.open();

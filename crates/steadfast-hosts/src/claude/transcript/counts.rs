@@ -7,10 +7,10 @@ use std::path::Path;
 use memchr::memmem;
 
 use super::assistant_line;
-use crate::lines;
-use crate::skim::{Skim, plain};
 use steadfast_model::clock;
-use steadfast_model::reading::{Position, Reading, Response};
+use crate::skim::{Skim, plain};
+use steadfast_model::reading;
+use steadfast_model::reading::{Position, Reading, Response, Tokens};
 
 /// Reads the responses that are new in a session file, and the directory it belongs to.
 pub fn read_counts(path: &Path, from: &Position) -> std::io::Result<Reading> {
@@ -41,16 +41,7 @@ struct Line<'a> {
     cwd: Option<&'a [u8]>,
     id: Option<&'a [u8]>,
     model: Option<&'a [u8]>,
-    counts: Option<Counts>,
-}
-
-#[derive(Default, Clone, Copy)]
-struct Counts {
-    input: i64,
-    output: i64,
-    cache_creation: i64,
-    cache_creation_1h: i64,
-    cache_read: i64,
+    tokens: Option<Tokens>,
 }
 
 /// Adds the response of a line, if it has one. `None`: the line needs a full parser.
@@ -79,18 +70,14 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
         return Some(());
     }
     let id = fields.id.or(fields.request_id).or(fields.uuid);
-    let (Some(id), Some(counts)) = (id, fields.counts) else {
+    let (Some(id), Some(tokens)) = (id, fields.tokens) else {
         return Some(());
     };
     let (id, model) = (plain(id)?, plain(fields.model.unwrap_or_default())?);
-    reading.add_counts(id, counts.output, || Response {
+    reading.add_counts(id, tokens.output, || Response {
         id: id.to_owned(),
         model: model.to_owned(),
-        input: counts.input,
-        output: counts.output,
-        cache_creation: counts.cache_creation,
-        cache_creation_1h: counts.cache_creation_1h,
-        cache_read: counts.cache_read,
+        tokens,
         at_ms: fields.timestamp.and_then(plain).and_then(clock::parse_rfc3339).unwrap_or_default(),
     });
     Some(())
@@ -101,7 +88,7 @@ fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
         match key {
             b"id" => skim.string_into(&mut fields.id)?,
             b"model" => skim.string_into(&mut fields.model)?,
-            b"usage" if skim.is_object() => fields.counts = Some(token_counts(skim)?),
+            b"usage" if skim.is_object() => fields.tokens = Some(token_counts(skim)?),
             b"usage" => return None,
             _ => skim.skip()?,
         }
@@ -109,17 +96,17 @@ fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
     })
 }
 
-fn token_counts(skim: &mut Skim<'_>) -> Option<Counts> {
-    let mut counts = Counts::default();
+fn token_counts(skim: &mut Skim<'_>) -> Option<Tokens> {
+    let mut tokens = Tokens::default();
     skim.object(|skim, key| {
         match key {
-            b"input_tokens" => counts.input = skim.count()?,
-            b"output_tokens" => counts.output = skim.count()?,
-            b"cache_creation_input_tokens" => counts.cache_creation = skim.count()?,
-            b"cache_read_input_tokens" => counts.cache_read = skim.count()?,
+            b"input_tokens" => tokens.input = skim.count()?,
+            b"output_tokens" => tokens.output = skim.count()?,
+            b"cache_creation_input_tokens" => tokens.cache_creation = skim.count()?,
+            b"cache_read_input_tokens" => tokens.cache_read = skim.count()?,
             b"cache_creation" if skim.is_object() => skim.object(|skim, key| match key {
                 b"ephemeral_1h_input_tokens" => {
-                    counts.cache_creation_1h = skim.count()?;
+                    tokens.cache_creation_1h = skim.count()?;
                     Some(())
                 }
                 _ => skim.skip(),
@@ -128,7 +115,7 @@ fn token_counts(skim: &mut Skim<'_>) -> Option<Counts> {
         }
         Some(())
     })?;
-    Some(counts)
+    Some(tokens)
 }
 
 /// A path may well have escapes: quotes, backslashes, other scripts.

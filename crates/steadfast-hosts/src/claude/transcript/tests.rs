@@ -27,8 +27,8 @@ fn read_text(text: &str) -> Reading {
 }
 
 fn totals(reading: &Reading) -> Totals {
-    let sum = |field: fn(&Response) -> i64| reading.responses.iter().map(field).sum();
-    (reading.responses.len(), sum(|r| r.input), sum(|r| r.output), sum(|r| r.cache_creation), sum(|r| r.cache_read))
+    let sum = |field: fn(Tokens) -> i64| reading.responses.iter().map(|response| field(response.tokens)).sum();
+    (reading.responses.len(), sum(|t| t.input), sum(|t| t.output), sum(|t| t.cache_creation), sum(|t| t.cache_read))
 }
 
 /// The numbers were computed apart from this program: every line parsed as JSON, `assistant` lines whose model is
@@ -198,6 +198,7 @@ fn a_token_field_that_is_no_whole_number_is_reported_by_name() {
         }
     }
     let whole = &read_text(&reply_with_usage("m", START, &fine)).responses[0];
+    let whole = whole.tokens;
     let numbers = (whole.input, whole.output, whole.cache_creation, whole.cache_creation_1h, whole.cache_read);
     assert_eq!(numbers, (5, 6, 7, 2, 8));
 }

@@ -32,7 +32,7 @@ impl Machine<'_> {
     }
 
     fn charge(&mut self, usage: &AttemptUsage) {
-        self.run.tokens = self.run.tokens.saturating_add(usage.charged_tokens().max(0));
+        self.run.tokens = self.run.tokens.saturating_add(usage.tokens.charged().max(0));
         self.run.cost_micros = self.run.cost_micros.saturating_add(usage.cost_micros.max(0));
     }
 

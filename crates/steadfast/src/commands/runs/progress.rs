@@ -132,7 +132,7 @@ fn event_line(plan: &Plan, run: &Run, record: &Record) -> Option<String> {
         }
         Record::Committed { id, success, facts } => {
             let said = success.result.summary.as_deref().or(success.result.reasoning.as_deref()).unwrap_or("done");
-            let tokens = text::short_number(success.usage.charged_tokens());
+            let tokens = text::short_number(success.usage.tokens.charged());
             let cost = text::usd(success.usage.cost_micros);
             let said = text::headline(said, 120);
             let checks = open_checks(facts.iter().map(|fact| (fact.holds, fact.detail.as_str())));

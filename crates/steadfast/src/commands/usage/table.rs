@@ -1,46 +1,46 @@
-//! A table that fits: numbers in full where there is room, shortened where there is less, and the columns that
-//! matter least left out before a line would break.
+//! A table that fits the terminal: numbers are shortened and the least important columns dropped before a line would
+//! break.
 
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
-use steadfast_app::usage::report::{Amounts, Key, Report, Row, View};
 use steadfast_model::clock::Millis;
 use steadfast_model::text;
+use steadfast_app::usage::report::{Amounts, Key, Row, UsageReport, View};
 
 use super::last_part;
 
 const GAP: usize = 2;
-/// The narrowest a column of names may get.
-const LEAST_NAME: usize = 8;
+/// The smallest width of a column that is cut.
+const MIN_WIDTH: usize = 8;
 
-/// A column as it could be shown.
+/// A column before it is fitted to the width.
 pub(super) struct Column {
     pub(super) title: &'static str,
     pub(super) right: bool,
     pub(super) cells: Vec<String>,
     /// The same in fewer characters.
     pub(super) short: Option<Vec<String>>,
-    /// When space is short, columns go in this order; those without stay.
-    pub(super) goes: Option<u8>,
-    /// Names may be cut.
-    pub(super) name: bool,
+    /// When space is short, columns are dropped in this order; `None` is never dropped.
+    pub(super) drop_order: Option<u8>,
+    /// Whether its cells may be cut.
+    pub(super) can_cut: bool,
 }
 
 impl Column {
     pub(super) fn text(title: &'static str, cells: Vec<String>) -> Self {
-        Self { title, right: false, cells, short: None, goes: None, name: true }
+        Self { title, right: false, cells, short: None, drop_order: None, can_cut: true }
     }
 
-    fn number(title: &'static str, goes: Option<u8>, amounts: &[&Amounts], value: fn(&Amounts) -> i64) -> Self {
+    fn number(title: &'static str, drop_order: Option<u8>, amounts: &[&Amounts], value: fn(&Amounts) -> i64) -> Self {
         Self {
             title,
             right: true,
             cells: amounts.iter().map(|amounts| text::thousands(value(amounts))).collect(),
             short: Some(amounts.iter().map(|amounts| text::short_number(value(amounts))).collect()),
-            goes,
-            name: false,
+            drop_order,
+            can_cut: false,
         }
     }
 
@@ -51,8 +51,8 @@ impl Column {
 }
 
 /// The rows and a line of totals.
-pub(super) fn render(view: View, report: &Report, zone: &TimeZone, width: usize) -> String {
-    lay_out(columns(view, report, zone), width)
+pub(super) fn render(report: &UsageReport, zone: &TimeZone, width: usize) -> String {
+    lay_out(columns(report, zone), width)
 }
 
 /// Columns of the same length, the last cell of each its total.
@@ -62,7 +62,8 @@ pub(super) fn lay_out(mut columns: Vec<Column>, width: usize) -> String {
 }
 
 /// Every column has a cell for each row and a last one for the totals.
-fn columns(view: View, report: &Report, zone: &TimeZone) -> Vec<Column> {
+fn columns(report: &UsageReport, zone: &TimeZone) -> Vec<Column> {
+    let view = report.view;
     let names = |total: &str, cell: &dyn Fn(&Row) -> String| -> Vec<String> {
         let cells = report.rows.iter().map(cell);
         cells.chain([total.to_owned()]).collect()
@@ -87,14 +88,14 @@ fn columns(view: View, report: &Report, zone: &TimeZone) -> Vec<Column> {
             columns.push(session);
             columns.push(Column::text("Project", names("", &project)));
             let last = names("", &|row| row.days.map_or_else(String::new, |days| days.1.to_string()));
-            columns.push(Column { goes: Some(1), name: false, ..Column::text("Last", last) });
+            columns.push(Column { drop_order: Some(1), can_cut: false, ..Column::text("Last", last) });
         }
     }
     let several_hosts = report.rows.iter().any(|row| Some(row.host) != report.rows.first().map(|first| first.host));
     if several_hosts {
         columns.push(Column {
-            goes: Some(6),
-            name: false,
+            drop_order: Some(6),
+            can_cut: false,
             ..Column::text("Host", names("", &|row| row.host.to_string()))
         });
     }
@@ -103,15 +104,15 @@ fn columns(view: View, report: &Report, zone: &TimeZone) -> Vec<Column> {
             let names: Vec<&str> = row.models.iter().map(|model| short_model(model)).collect();
             text::headline(&names.join(", "), 60)
         });
-        columns.push(Column { goes: Some(0), name: false, ..Column::text("Models", models) });
+        columns.push(Column { drop_order: Some(0), can_cut: false, ..Column::text("Models", models) });
     }
     let amounts: Vec<&Amounts> = report.rows.iter().map(|row| &row.amounts).chain([&report.totals]).collect();
-    columns.push(Column::number("Responses", Some(3), &amounts, |a| a.responses));
+    columns.push(Column::number("Responses", Some(3), &amounts, |a| a.responses.unwrap_or(0)));
     columns.extend(amounts_columns(&amounts));
     columns
 }
 
-/// Tokens by kind, and what they cost.
+/// Tokens by kind, and their cost.
 pub(super) fn amounts_columns(amounts: &[&Amounts]) -> [Column; 5] {
     let costs = amounts.iter().map(|amounts| cost(amounts)).collect();
     [
@@ -119,7 +120,7 @@ pub(super) fn amounts_columns(amounts: &[&Amounts]) -> [Column; 5] {
         Column::number("Output", Some(8), amounts, |a| a.tokens.output),
         Column::number("Cache write", Some(4), amounts, |a| a.tokens.cache_creation),
         Column::number("Cache read", Some(7), amounts, |a| a.tokens.cache_read),
-        Column { right: true, name: false, ..Column::text("Cost", costs) },
+        Column { right: true, can_cut: false, ..Column::text("Cost", costs) },
     ]
 }
 
@@ -130,8 +131,8 @@ fn fit(columns: &mut Vec<Column>, width: usize) {
         columns.iter().map(Column::width).sum::<usize>() + gaps
     };
     let drop_next = |columns: &mut Vec<Column>, up_to: u8| {
-        let next = columns.iter().filter_map(|column| column.goes).filter(|goes| *goes <= up_to).min();
-        columns.retain(|column| next.is_none() || column.goes != next);
+        let next = columns.iter().filter_map(|column| column.drop_order).filter(|order| *order <= up_to).min();
+        columns.retain(|column| next.is_none() || column.drop_order != next);
         next.is_some()
     };
     while total(columns) > width && drop_next(columns, 1) {}
@@ -145,8 +146,8 @@ fn fit(columns: &mut Vec<Column>, width: usize) {
     while total(columns) > width && drop_next(columns, u8::MAX) {}
     for at in 0..columns.len() {
         let over = total(columns).saturating_sub(width);
-        if let Some(column) = columns.get_mut(at).filter(|column| column.name && over > 0) {
-            let room = column.width().saturating_sub(over).max(LEAST_NAME);
+        if let Some(column) = columns.get_mut(at).filter(|column| column.can_cut && over > 0) {
+            let room = column.width().saturating_sub(over).max(MIN_WIDTH);
             for cell in &mut column.cells {
                 *cell = text::cut(cell, room);
             }
@@ -225,7 +226,7 @@ fn short_model(model: &str) -> &str {
     }
 }
 
-/// What is known of the cost; a plus says that more is to be added.
+/// The known part of the cost; a plus means that a part is unknown.
 fn cost(amounts: &Amounts) -> String {
     let cents = (amounts.priced_micros + 5_000) / 10_000;
     let known = match amounts.priced_micros {
@@ -239,7 +240,7 @@ fn cost(amounts: &Amounts) -> String {
     }
 }
 
-/// Days as bars of eight heights; nothing when all of them are empty.
+/// Days as bars of eight heights; `None` when all of them are empty.
 pub(super) fn sparkline(days: &[i64], width: usize) -> Option<String> {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = days.iter().copied().max().filter(|most| *most > 0)?;
@@ -248,7 +249,7 @@ pub(super) fn sparkline(days: &[i64], width: usize) -> Option<String> {
         .map(|tokens| {
             // In 128 bits, since tokens times seven may be too large for 64.
             let height = usize::try_from((i128::from(*tokens) * 7).div_euclid(i128::from(most))).unwrap_or(0);
-            if *tokens == 0 { '·' } else { BARS[height.min(7)] }
+            if *tokens == 0 { '·' } else { BARS.get(height).copied().unwrap_or('█') }
         })
         .collect();
     let short = format!("last {} days  {bars}", days.len());

@@ -15,7 +15,7 @@ fn missing_transcripts_are_not_an_error() {
         let output = env.run(&["usage", view, "--json"]);
         assert_eq!(amounts(&output.succeeds().json()["totals"]), (0, [0; 4]));
         assert_eq!(output.json()["totals"]["cost_usd"], 0.0);
-        assert!(output.stderr.contains("there are no transcripts"), "{output:?}");
+        assert!(output.stderr.contains("no transcripts found"), "{output:?}");
         check("usage.schema.json", &output.json());
         assert_eq!(env.run(&["usage", view]).succeeds().stdout, "");
     }

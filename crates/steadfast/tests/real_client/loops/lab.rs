@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use steadfast_model::price::Table;
-use steadfast_model::reading::Response;
 use steadfast_store::Store;
+use steadfast_model::reading::Tokens;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -162,15 +162,14 @@ pub(super) fn no_codex() -> ScriptedResponses {
 /// The cost of a response by the shipped price table.
 pub(super) fn cost_usd(model: &str, input: u64, output: u64, cache_creation: u64, cache_read: u64) -> f64 {
     let count = |tokens: u64| i64::try_from(tokens).expect("tokens");
-    let response = Response {
-        model: model.to_owned(),
+    let tokens = Tokens {
         input: count(input),
         output: count(output),
         cache_creation: count(cache_creation),
         cache_read: count(cache_read),
-        ..Response::default()
+        ..Tokens::default()
     };
-    let micros = Table::shipped().cost_micros(&response).unwrap_or_else(|| panic!("{model} has no price"));
+    let micros = Table::shipped().cost_micros(model, &tokens).unwrap_or_else(|| panic!("{model} has no price"));
     f64::from(i32::try_from(micros).expect("small")) / 1e6
 }
 

@@ -109,7 +109,8 @@ fn totals_that_shrink_count_from_zero_again() {
         total(at, [50, 20, 5], [30, 20, 2]),
     ];
     let reading = read_lines(&lines);
-    let spent: Vec<(i64, i64, i64)> = reading.responses.iter().map(|r| (r.input, r.cache_read, r.output)).collect();
+    let spent: Vec<(i64, i64, i64)> =
+        reading.responses.iter().map(|r| r.tokens).map(|t| (t.input, t.cache_read, t.output)).collect();
     assert_eq!(spent, [(60, 40, 10), (60, 40, 10), (20, 0, 3), (10, 20, 2)]);
     let reading = read_lines(&[
         lines[0].clone(),

@@ -83,8 +83,8 @@ fn extreme_numbers_do_not_overflow() {
         drive.send(RunEvent::Woke);
     }
     let mut greedy = success("1");
-    greedy.usage.input_tokens = i64::MAX;
-    greedy.usage.output_tokens = i64::MAX;
+    greedy.usage.tokens.input = i64::MAX;
+    greedy.usage.tokens.output = i64::MAX;
     greedy.usage.cost_micros = i64::MIN;
     drive.ended("1.1.80", Outcome::Succeeded(Box::new(greedy)));
     assert_eq!((drive.run.tokens, drive.run.stages[0].iterations), (i64::MAX, 1));

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use steadfast_app::usage::summary::Tokens;
 use steadfast_model::host::Host;
+use steadfast_model::reading::Tokens;
 
 use super::*;
 
 fn amounts(scale: i64) -> Amounts {
     Amounts {
-        responses: 7 * scale,
+        responses: Some(7 * scale),
         tokens: Tokens {
             input: 1_234 * scale,
             output: 56_789 * scale,
@@ -22,21 +22,22 @@ fn amounts(scale: i64) -> Amounts {
     }
 }
 
-fn report(key: &Key) -> Report {
+fn report(view: View, key: &Key) -> UsageReport {
     let day = jiff::civil::date(2026, 11, 15);
     let row = |host| Row {
         key: key.clone(),
         host,
         models: BTreeSet::from(["claude-opus-4-5-20251101".to_owned()]),
         days: Some((day, day)),
+        is_active: false,
         amounts: amounts(1),
     };
-    Report { rows: vec![row(Host::Claude), row(Host::Codex)], totals: amounts(2) }
+    UsageReport { view, rows: vec![row(Host::Claude), row(Host::Codex)], totals: amounts(2) }
 }
 
 /// The table without its colours.
 fn plain(view: View, key: &Key, width: usize) -> String {
-    let table = render(view, &report(key), &TimeZone::UTC, width);
+    let table = render(&report(view, key), &TimeZone::UTC, width);
     anstream::adapter::strip_str(&table).to_string()
 }
 
@@ -83,7 +84,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn unknown_costs_are_marked() {
+fn an_unknown_part_of_a_cost_is_shown() {
     let cost_of =
         |priced_micros, unpriced_tokens| cost(&Amounts { priced_micros, unpriced_tokens, ..Amounts::default() });
     assert_eq!(cost_of(0, 0), "$0.00");
