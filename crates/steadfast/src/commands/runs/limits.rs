@@ -18,31 +18,24 @@ pub(in crate::commands) fn run_overrides(max: Option<u32>, how: &RunHow) -> Resu
 /// The agent, its model and its time limit.
 pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, Failure> {
     let usage = |message: String, hint: &str| Failure::new(code::USAGE, message, hint);
-    let agent = match arguments.agent.as_deref() {
-        Some(text) => Some(agent_kind(text).map_err(|(what, fix)| usage(what, &fix))?),
-        None => None,
-    };
-    let timeout_ms = match arguments.timeout.as_deref() {
-        Some(text) => Some(clock::parse_duration(text).filter(|timeout| *timeout > 0).ok_or_else(|| {
-            usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 20m, --timeout 2h")
-        })?),
-        None => None,
+    let agent = arguments.agent.as_deref().map(agent_kind).transpose();
+    let parse_timeout = |text: &String| {
+        let timeout = clock::parse_duration(text).filter(|timeout| *timeout > 0);
+        timeout.ok_or_else(|| usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 2h"))
     };
     Ok(Overrides {
-        agent,
+        agent: agent.map_err(|(what, fix)| usage(what, &fix))?,
         model: arguments.model.clone(),
         user_hooks: arguments.user_hooks.then_some(true),
-        timeout_ms,
+        timeout_ms: arguments.timeout.as_ref().map(parse_timeout).transpose()?,
         ..Overrides::default()
     })
 }
 
 /// The budget of the flags; `--budget auto` chooses a profile by `objective`.
 pub(in crate::commands) fn budget_of(arguments: &LimitArgs, objective: &str) -> Result<Budget, Failure> {
-    let mut budget = match &arguments.budget {
-        Some(text) => Budget::parse(text, objective)?,
-        None => Budget::default(),
-    };
+    let budget = arguments.budget.as_ref().map(|text| Budget::parse(text, objective)).transpose()?;
+    let mut budget = budget.unwrap_or_default();
     if let Some(text) = &arguments.usd {
         budget.usd_micros = Some(budget::parse_usd(text)?);
     }
