@@ -29,10 +29,10 @@ pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Over
         None => None,
     };
     Ok(Overrides {
-        agent,
+        agent: agent.map_err(|(what, fix)| usage(what, &fix))?,
         model: arguments.model.clone(),
         user_hooks: arguments.user_hooks.then_some(true),
-        timeout_ms,
+        timeout_ms: arguments.timeout.as_ref().map(parse_timeout).transpose()?,
         ..Overrides::default()
     })
 }
