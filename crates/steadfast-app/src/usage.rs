@@ -3,4 +3,5 @@
 mod cache;
 pub mod collect;
 pub mod report;
+pub mod runs;
 pub mod summary;

@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_goal_of_a_run_is_reported_by_its_run() {
-        let goal = Goal { session_id: name::of_goal("r1"), ..goal() };
+        let goal = Goal { session_id: name::of_goal("0190f3c2-5e1a"), ..goal() };
         let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START).unwrap();
         assert_eq!(kind_of(&goal, &done, Actor::Steadfast), None);
     }

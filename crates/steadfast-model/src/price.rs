@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::reading::Response;
 use crate::text;
 use crate::reading::Tokens;
 

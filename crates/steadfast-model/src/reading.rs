@@ -2,12 +2,6 @@
 //! whether a goal continues. Files are read forward from a cursor; the ledger in the store makes reading a line twice
 //! harmless.
 
-mod cache;
-pub mod collect;
-mod lines;
-pub mod report;
-pub mod runs;
-pub mod summary;
 
 use std::collections::HashMap;
 use std::ops::{Add, AddAssign};

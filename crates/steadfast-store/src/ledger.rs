@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Db, StoreError};
-use crate::clock::Millis;
-use crate::goal::Goal;
-use crate::goal::change::Span;
-use crate::goal::turn::Charge;
-use crate::host::Host;
-use crate::price;
-use crate::spend::Spend;
-use crate::usage::{NativeGoal, Position, Reading, Response, Tokens};
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::Goal;
+use steadfast_model::goal::change::Span;
+use steadfast_model::goal::turn::Charge;
+use steadfast_model::host::Host;
+use steadfast_model::price;
+use steadfast_model::limit::Spend;
+use steadfast_model::reading::{NativeGoal, Position, Reading, Response, Tokens};
 
 /// How far a file was read, and what a reader must remember about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -76,7 +76,8 @@ impl Proof {
 
     /// Every verification command of the goal ran and passed.
     pub fn from_evidence(goal: &Goal, evidence: &[Evidence]) -> Result<Self, Refusal> {
-        let passed = |command: &String| evidence.iter().any(|run| run.command == *command && run.passed());
+        let newest = |command: &String| evidence.iter().rfind(|run| run.command == *command);
+        let passed = |command: &String| newest(command).is_some_and(Evidence::passed);
         match goal.verify.iter().find(|command| !passed(command)) {
             None if !goal.verify.is_empty() => Ok(Self::of(goal, CompletedBy::Verification)),
             None => Err(not_proven("the goal has no verification commands", "start a goal with --verify")),
@@ -98,7 +99,7 @@ impl Proof {
         if verdict.verdict != "complete" {
             return Err(not_proven(&format!("the newest verdict is '{}'", verdict.verdict), hint));
         }
-        if !goal.verify.is_empty() && !verified.is_some_and(|proof| proof.is_for(goal)) {
+        if !goal.verify.is_empty() && !verified.is_some_and(|proof| proof.by == CompletedBy::Verification && proof.is_for(goal)) {
             return Self::from_worker(goal);
         }
         Ok(Self::of(goal, CompletedBy::Evaluator))

@@ -49,9 +49,12 @@ fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
     after.tokens_used = run.tokens;
     after.cost_micros = run.cost_micros;
     after.continuations_used = iterations;
-    let hours = plan.limits.limits.get(Axis::Hours).or(goal.limits.get(Axis::Hours));
-    after.limits = plan.limits.limits.with(Axis::Turns, most.max(iterations));
-    after.limits.set(Axis::Hours, hours);
+    let planned = plan.limits.limits;
+    after.limits = planned.with(Axis::Turns, most.max(iterations));
+    // A run has no deadline, and may have no limit on its time: those of the goal stay.
+    for axis in [Axis::Hours, Axis::Deadline] {
+        after.limits.set(axis, planned.get(axis).or(goal.limits.get(axis)));
+    }
     let mut events = Vec::new();
     let tokens = run.tokens - goal.tokens_used;
     if tokens != 0 || iterations > goal.continuations_used {

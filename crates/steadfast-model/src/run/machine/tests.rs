@@ -1,6 +1,7 @@
 //! The state machine by scenarios: a plan, its events and the resulting actions.
 
 use super::*;
+use crate::limit::Limits;
 use crate::run::{AgentDecision, AgentResult, Check, FailureKind, Outcome, Rule, RunLimits, StageStatus, Success};
 use crate::testing::runs::{Drive, agent, failure, id, killed, loop_of, pipeline_of, stage, success};
 use crate::testing::{HOUR, MINUTE, SECOND, START};
@@ -18,6 +19,11 @@ fn beads() -> Check {
 
 fn beads_rule() -> Rule {
     Rule::BeadsEmpty("loop/auth".into())
+}
+
+/// Default limits, and one more.
+fn at_most(axis: Axis, amount: i64) -> RunLimits {
+    RunLimits { limits: Limits::default().with(axis, amount), ..RunLimits::default() }
 }
 
 #[test]

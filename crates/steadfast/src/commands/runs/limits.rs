@@ -18,15 +18,10 @@ pub(in crate::commands) fn run_overrides(max: Option<u32>, how: &RunHow) -> Resu
 /// The agent, its model and its time limit.
 pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, CliError> {
     let usage = |message: String, hint: &str| CliError::new(code::USAGE, message, hint);
-    let agent = match arguments.agent.as_deref() {
-        Some(text) => Some(agent_kind(text).map_err(|(what, fix)| usage(what, &fix))?),
-        None => None,
-    };
-    let timeout_ms = match arguments.timeout.as_deref() {
-        Some(text) => Some(clock::parse_duration(text).filter(|timeout| *timeout > 0).ok_or_else(|| {
-            usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 20m, --timeout 2h")
-        })?),
-        None => None,
+    let agent = arguments.agent.as_deref().map(agent_kind).transpose();
+    let parse_timeout = |text: &String| {
+        let timeout = clock::parse_duration(text).filter(|timeout| *timeout > 0);
+        timeout.ok_or_else(|| usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 2h"))
     };
     Ok(Overrides {
         agent: agent.map_err(|(what, fix)| usage(what, &fix))?,

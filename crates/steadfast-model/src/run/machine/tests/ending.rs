@@ -8,9 +8,9 @@ fn limited(limits: RunLimits) -> Plan {
 
 #[test]
 fn a_reached_limit_ends_the_run_after_the_current_attempt() {
-    let tokens = RunLimits { tokens: Some(200), ..RunLimits::default() };
-    let usd = RunLimits { cost_micros: Some(4_000), ..RunLimits::default() };
-    let wall = RunLimits { wall_ms: Some(2 * HOUR), ..RunLimits::default() };
+    let tokens = at_most(Axis::Tokens, 200);
+    let usd = at_most(Axis::Usd, 4_000);
+    let wall = at_most(Axis::Hours, 2 * HOUR);
     for (limits, reason) in [(tokens, "budget_tokens"), (usd, "budget_usd"), (wall, "max_hours")] {
         let mut drive = Drive::started(limited(limits));
         drive.now += HOUR;
@@ -30,7 +30,7 @@ fn a_reached_limit_ends_the_run_after_the_current_attempt() {
 
 #[test]
 fn at_a_limit_the_rule_is_checked_and_decides() {
-    let limits = RunLimits { tokens: Some(1), ..RunLimits::default() };
+    let limits = at_most(Axis::Tokens, 1);
     for (holds, reason) in [(true, "beads-empty"), (false, "budget_tokens")] {
         let mut drive = Drive::started(Plan { limits: limits.clone(), ..loop_of(stage(beads_rule(), 9)) });
         assert_eq!(drive.ok("1.1.1"), ["1.1.1 came through", "check 1.1.1 beads loop/auth"]);
@@ -52,7 +52,7 @@ fn a_shared_cap_is_checked_again_on_resume() {
 
 #[test]
 fn a_limit_counts_failed_attempts_and_stops_their_repetition() {
-    let limits = RunLimits { tokens: Some(5), ..RunLimits::default() };
+    let limits = at_most(Axis::Tokens, 5);
     let mut drive = Drive::started(limited(limits));
     drive.fails("1.1.1", FailureKind::Transient);
     assert_eq!(drive.end(), (RunStatus::Completed, Some("budget_tokens")));
@@ -61,7 +61,7 @@ fn a_limit_counts_failed_attempts_and_stops_their_repetition() {
 
 #[test]
 fn a_delay_ends_at_the_time_limit() {
-    let limits = RunLimits { wall_ms: Some(HOUR), ..RunLimits::default() };
+    let limits = at_most(Axis::Hours, HOUR);
     let mut drive = Drive::started(limited(limits));
     let resets = FailureKind::UsageLimit { until_ms: Some(START + 5 * HOUR) };
     assert_eq!(drive.fails("1.1.1", resets)[1], format!("wake in {HOUR}"));
@@ -150,7 +150,7 @@ fn a_stop_ends_a_waiting_or_checking_run_at_once() {
 
 #[test]
 fn a_stop_outranks_a_limit_and_the_first_stop_wins() {
-    let limits = RunLimits { wall_ms: Some(HOUR), ..RunLimits::default() };
+    let limits = at_most(Axis::Hours, HOUR);
     let mut drive = Drive::started(limited(limits));
     drive.wakes_after(HOUR);
     assert_eq!(drive.run.stopping.as_ref().unwrap().reason, "max_hours");
@@ -163,7 +163,7 @@ fn a_stop_outranks_a_limit_and_the_first_stop_wins() {
 
 #[test]
 fn an_attempt_cut_by_the_runs_time_limit_is_not_an_error() {
-    let limits = RunLimits { wall_ms: Some(HOUR), errors: 1, ..RunLimits::default() };
+    let limits = RunLimits { errors: 1, ..at_most(Axis::Hours, HOUR) };
     let plan = limited(limits);
     let mut drive = Drive::started(plan.clone());
     assert_eq!(time_left(&plan, &drive.run, drive.now + HOUR - SECOND), Some(SECOND));
@@ -254,7 +254,7 @@ fn a_run_that_is_done_or_running_is_not_reopened() {
 
 #[test]
 fn a_run_at_a_limit_resumes_once_the_limit_is_larger() {
-    let limits = RunLimits { tokens: Some(100), ..RunLimits::default() };
+    let limits = at_most(Axis::Tokens, 100);
     let stages = vec![stage(Rule::FixedN, 1), stage(Rule::FixedN, 1)];
     let mut drive = Drive::started(Plan { limits, ..pipeline_of(stages) });
     assert_eq!(
@@ -264,14 +264,14 @@ fn a_run_at_a_limit_resumes_once_the_limit_is_larger() {
     );
     let refused = reopen(&drive.plan, &drive.run, None, drive.now);
     assert_eq!(refused, Err(ReopenError::LimitReached { limit: RunReason::BudgetTokens }));
-    drive.plan.limits.tokens = Some(1_000);
+    drive.plan.limits.limits.set(Axis::Tokens, Some(1_000));
     drive.reopen(None);
     assert_eq!(drive.send(RunEvent::Started), ["stage 2 begins", "attempt 2.1.1", "start 2.1.1"]);
 }
 
 #[test]
 fn time_between_end_and_resume_is_not_counted() {
-    let limits = RunLimits { wall_ms: Some(2 * HOUR), ..RunLimits::default() };
+    let limits = at_most(Axis::Hours, 2 * HOUR);
     let mut drive = Drive::started(limited(limits));
     drive.now += HOUR;
     drive.send(RunEvent::StopRequested(killed()));

@@ -92,7 +92,7 @@ fn a_stop_ends_all_iterations_and_resume_runs_the_missing_ones() {
 #[test]
 fn at_a_budget_nothing_new_starts_and_the_rest_ends() {
     let mut plan = four_by_two();
-    plan.limits.tokens = Some(100);
+    plan.limits.limits.set(Axis::Tokens, Some(100));
     let mut drive = Drive::started(plan);
     assert_eq!(drive.ok("1.1.1"), ["1.1.1 came through", "commit 1.1.1"]);
     assert_eq!(drive.ok("1.2.1")[2..], ["stage 1 completed: budget_tokens", "run completed: budget_tokens", "finish"]);

@@ -59,7 +59,11 @@ prop_compose! {
         wall_ms in prop::option::of(0..2 * HOUR),
         (errors, idle, parallel) in (0_u32..4, 0_u32..4, 0_u32..4),
     ) -> RunLimits {
-        RunLimits { tokens, cost_micros, wall_ms, errors, idle, parallel, ..RunLimits::default() }
+        let mut limits = Limits::default();
+        limits.set(Axis::Tokens, tokens);
+        limits.set(Axis::Usd, cost_micros);
+        limits.set(Axis::Hours, wall_ms);
+        RunLimits { limits, errors, idle, parallel, ..RunLimits::default() }
     }
 }
 

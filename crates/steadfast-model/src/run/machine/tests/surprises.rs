@@ -72,8 +72,7 @@ fn extreme_numbers_do_not_overflow() {
         min_iterations: u32::MAX,
         ..stage(Rule::Promise("x".into()), u32::MAX)
     });
-    plan.limits =
-        RunLimits { errors: u32::MAX, back_off_ms: Millis::MAX, wall_ms: Some(Millis::MAX), ..RunLimits::default() };
+    plan.limits = RunLimits { errors: u32::MAX, back_off_ms: Millis::MAX, ..at_most(Axis::Hours, Millis::MAX) };
     let mut drive = Drive::started(plan);
     drive.now = Millis::MAX - 1;
     for attempt in 1..80 {
