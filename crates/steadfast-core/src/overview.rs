@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::clock::{self, Millis};
 use crate::goal::limit;
 use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::Host;
 use crate::native;
 use crate::run::name;
 use crate::spend;
@@ -180,16 +179,15 @@ fn next_of_run(goal: &Goal) -> String {
 }
 
 fn next_in_words(goal: &Goal, now: Millis) -> String {
-    // Codex cannot be woken from inside its session, but from a terminal.
-    let codex = goal.host == Host::Codex;
+    let continues_closed = goal.host.capabilities().continues_closed_sessions;
     match (goal.status, goal.paused_reason) {
         (GoalStatus::Active, _) if goal.wind_down.is_some() => "one turn to wind down, then it stops".into(),
         (GoalStatus::Active, _) => match goal.wake_at_ms {
             Some(at) => format!("tries again at {}", clock::to_local(at)),
-            None if codex && goal.resume_at_ms.is_none() => {
+            None if continues_closed && goal.resume_at_ms.is_none() => {
                 "its session is closed: `steadfast goal resume --continue` goes on, or /goal-adopt it elsewhere".into()
             }
-            None if codex && goal.failures_in_row > 0 => {
+            None if continues_closed && goal.failures_in_row > 0 => {
                 "the last turn failed: a prompt, or `steadfast goal resume --continue`, goes on".into()
             }
             None if goal.resume_at_ms.is_none() => {
@@ -211,9 +209,10 @@ fn next_in_words(goal: &Goal, now: Millis) -> String {
         }
         (GoalStatus::Paused, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => goal.wake_at_ms.map_or_else(
             || "/goal-resume goes on".into(),
-            |at| match goal.host {
-                Host::Claude => format!("wakes at {}; /goal-resume goes on at once", clock::to_local(at)),
-                Host::Codex => {
+            |at| {
+                if goal.host.capabilities().can_wake {
+                    format!("wakes at {}; /goal-resume goes on at once", clock::to_local(at))
+                } else {
                     format!("a prompt, or `steadfast goal resume --continue`, goes on after {}", clock::to_local(at))
                 }
             },

@@ -1,10 +1,8 @@
-//! The agents of runs: how each kind is called (`agent/command.rs`, `claude.rs`, `codex.rs`), and what came out of an
+//! The agents of runs: how each kind is called (`agent/command.rs`, the adapters of the hosts), and what came out of an
 //! attempt. Only an agent's own error channel says what went wrong: its structured errors, or, when it ended badly, the
 //! last words of its complaints. Words it repeats in its work mean nothing.
 
 mod answer;
-mod claude;
-mod codex;
 mod command;
 pub mod result;
 
@@ -15,7 +13,8 @@ use std::path::Path;
 
 use steadfast_core::clock::Millis;
 use steadfast_core::config::AgentsConfig;
-use steadfast_core::host::Host;
+use steadfast_core::host::adapter;
+use steadfast_core::host::headless::HeadlessRequest;
 use steadfast_core::host::trouble::Trouble;
 use steadfast_core::prompt::{self, PromptError};
 use steadfast_core::run::{AgentKind, AgentPlan, Failure, FailureKind, Outcome, Success};
@@ -27,7 +26,7 @@ use crate::footprint::{self, Tree};
 use crate::shim::Exit;
 
 /// Files of an invocation that hold what should not lie around once the agent has ended.
-pub(crate) const PRIVATE_FILES: [&str; 1] = [claude::SETTINGS];
+pub(crate) use steadfast_core::host::headless::PRIVATE_FILES;
 const LONGEST_MESSAGE: usize = 500;
 
 /// How an agent is called for one attempt.
@@ -64,13 +63,19 @@ pub fn invocation(call: &Call<'_>) -> Result<Invocation, PromptError> {
     let mut prompt = call.prompt.to_owned();
     let (argv, files) = match &call.agent.kind {
         AgentKind::Command(words) => (command::argv(words, call.directory), Vec::new()),
-        AgentKind::Claude => {
+        AgentKind::Host(host) => {
             append_result(&mut prompt, call)?;
-            claude::argv(call.agent, &call.config.claude, call.attempt)
-        }
-        AgentKind::Codex => {
-            append_result(&mut prompt, call)?;
-            (codex::argv(call.agent, &call.config.codex, call.attempt), Vec::new())
+            let config = call.config.of(*host);
+            let command = adapter(*host).headless_command(&HeadlessRequest {
+                program: call.config.program(*host),
+                model: call.agent.model.as_deref(),
+                effort: call.agent.effort.as_deref(),
+                user_hooks: call.agent.user_hooks,
+                permission_flags: config.permission_flags.as_deref(),
+                flags: &config.flags,
+                directory: call.attempt.directory(),
+            });
+            (command.argv, command.files)
         }
     };
     let env = [
@@ -163,8 +168,7 @@ pub fn report(ended: &Ended<'_>) -> Report {
     let began = started_at_ms.unwrap_or(ended_at_ms);
     let answer = match &ended.agent.kind {
         AgentKind::Command(_) => command::answer(ended.attempt, ended.exit, ended_at_ms),
-        AgentKind::Claude => of_stream(Host::Claude, ended, began, ended_at_ms),
-        AgentKind::Codex => of_stream(Host::Codex, ended, began, ended_at_ms),
+        AgentKind::Host(host) => of_stream(*host, ended, began, ended_at_ms),
     };
     let text = answer.text.clone().unwrap_or_default();
     let outcome = succeeded(ended, &answer, &text, began, ended_at_ms).unwrap_or_else(|(kind, message)| {

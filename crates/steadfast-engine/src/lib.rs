@@ -4,12 +4,12 @@
 pub mod agent;
 pub mod attempt;
 pub mod checks;
-pub mod codex;
 pub mod crash;
 pub mod dispatcher;
 pub mod durable;
 pub mod files;
 pub mod footprint;
+pub mod foreground;
 pub mod interrupt;
 pub mod notify;
 pub mod plan;

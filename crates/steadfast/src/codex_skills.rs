@@ -1,58 +1,69 @@
-//! The commands as Codex has them: skills, typed `$goal-start …`. Made from the Claude Code commands, so that there is
-//! one list of them.
+//! Our commands, from which the adapters make command files and skills. `plugin/commands/*.md` are the files of Claude
+//! Code's adapter; a test compares them.
 
-use crate::plugin;
+use steadfast_core::host::command::{AnsweredBy, SlashCommand};
 
-/// Skills are offered to the model unless this says otherwise; these are the user's alone to call.
-const POLICY: &str = "policy:\n  allow_implicit_invocation: false\n";
+pub(crate) const COMMANDS: &[SlashCommand] = &[
+    hook("abandon", "", "Abandon this session's goal"),
+    model("adopt", "GOAL", "Move an orphaned goal to this session"),
+    hook("block", "--reason \"...\"", "Mark the goal as blocked"),
+    hook("cleanup", "[--list | --delete] [--older-than H]", "List or delete goals whose session is gone"),
+    hook("complete", "", "Mark the goal as complete"),
+    hook("doctor", "", "Check the installation of Steadfast"),
+    model("edit", "\"NEW OBJECTIVE\"", "Replace the goal's objective"),
+    hook("extend", "[--add-turns N] [--add-hours H] [--add-tokens N] [--add-usd X]", "Raise the goal's limits"),
+    hook("history", "[--all] [--events] [--format=json]", "List goals and their events"),
+    hook("pause", "", "Stop driving the goal until it is resumed"),
+    hook("reconcile", "--accept-reset", "Accept a gap in the token accounting and continue"),
+    hook("resume", "", "Resume a paused or blocked goal"),
+    model(
+        "start",
+        "\"OBJECTIVE\" [--budget quick|standard|deep|overnight|auto|N] [--usd X] [--max-turns N] [--max-hours H] [--deadline TIME] [--verify CMD]",
+        "Start a durable goal in this session",
+    ),
+    hook("status", "[--json]", "Show the state of this session's goal"),
+    hook("verify", "", "Run the goal's verification commands now"),
+];
 
-/// Every file of the skills: its path below `skills/`, and its text.
-pub(crate) fn files() -> Vec<(String, String)> {
-    let commands = plugin::commands();
-    let skills = commands.iter().filter_map(|(file, text)| Some((file.strip_suffix(".md")?, *text)));
-    skills
-        .flat_map(|(name, text)| {
-            let policy = (format!("{name}/agents/openai.yaml"), POLICY.to_owned());
-            [(format!("{name}/SKILL.md"), skill(name, text)), policy]
-        })
-        .collect()
+const fn hook(name: &'static str, arguments: &'static str, description: &'static str) -> SlashCommand {
+    SlashCommand { name, arguments, description, answered_by: AnsweredBy::Hook }
 }
 
-fn skill(name: &str, command: &str) -> String {
-    let field = |key: &str| command.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim();
-    let description = field("description:");
-    let arguments = field("argument-hint:").trim_matches('\'');
-    let usage = [&format!("${name}"), arguments].join(" ");
-    let usage = usage.trim_end();
-    let body = command.rsplit("---\n").next().unwrap_or_default().trim();
-    let answer = body.split(" If ").next().unwrap_or_default().replace("says above", "says in this turn");
-    let sign = if answer.contains("answers this command itself") {
-        "If you read this, its hook did not run"
-    } else {
-        "If no text from Steadfast about a durable goal came with this message, its hook did not run"
-    };
-    format!(
-        "---\nname: {name}\ndescription: {description}\n---\n\n\
-         `{usage}` is a command for Steadfast. {answer} {sign}, most often because Codex was not told to trust it: tell the user to \
-         type `/hooks` and trust the hooks of Steadfast, or to run `steadfast doctor` in a terminal, and do nothing else.\n"
-    )
+const fn model(name: &'static str, arguments: &'static str, description: &'static str) -> SlashCommand {
+    SlashCommand { name, arguments, description, answered_by: AnsweredBy::Model }
 }
 
 #[cfg(test)]
 mod tests {
+    use steadfast_core::host::{Host, adapter, adapters};
+
     use super::*;
+    use crate::plugin;
 
     #[test]
-    fn every_command_becomes_a_skill_that_says_what_to_do_without_its_hook() {
-        let files = files();
-        assert_eq!(files.len(), 2 * 15);
-        for (path, text) in files.iter().filter(|(path, _)| path.ends_with("/SKILL.md")) {
-            let name = path.strip_suffix("/SKILL.md").unwrap();
-            assert!(text.starts_with(&format!("---\nname: {name}\ndescription: ")), "{text}");
-            for part in [&format!("`${name}"), "its hook did not run", "`/hooks`", "`steadfast doctor`"] {
-                assert_eq!(text.matches(part).count(), 1, "{part}: {text}");
+    fn the_plugin_has_exactly_the_files_of_these_commands() {
+        let adapter = adapter(Host::Claude);
+        let expected: Vec<(String, String)> =
+            COMMANDS.iter().flat_map(|command| adapter.command_files(command)).collect();
+        let in_plugin = plugin::FILES.iter().filter_map(|(path, text)| Some((path.strip_prefix("commands/")?, *text)));
+        let found: Vec<(String, String)> = in_plugin.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn every_command_of_every_host_says_what_to_do_without_its_hook() {
+        for (adapter, command) in adapters().flat_map(|adapter| COMMANDS.iter().map(move |command| (adapter, command)))
+        {
+            let files = adapter.command_files(command);
+            let (path, text) = &files[0];
+            assert!(path.starts_with(&format!("goal-{}", command.name)), "{path}");
+            for part in [command.description, "its hook did not run", "`steadfast doctor`", command.arguments] {
+                assert!(text.contains(part), "{part}: {text}");
             }
-            assert!(!text.contains("disable-model-invocation") && !text.contains("/goal-"), "{text}");
+            let other_prefixes = Host::ALL.iter().filter(|host| **host != adapter.host());
+            for prefix in other_prefixes.map(|host| host.capabilities().command_prefix) {
+                assert!(!text.contains(prefix), "{text}");
+            }
         }
     }
 }

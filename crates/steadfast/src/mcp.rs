@@ -17,8 +17,8 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
-use serde_json::{Value, json};
-use steadfast_core::host::codex;
+use serde_json::json;
+use steadfast_core::host::adapters;
 use steadfast_core::paths::Paths;
 
 use desk::{Desk, Failure};
@@ -26,9 +26,6 @@ use desk::{Desk, Failure};
 const INSTRUCTIONS: &str = "Steadfast keeps this session's goal: an objective that is worked on turn after turn until \
     it is met, a limit is reached or the user stops it. Create a goal only when the user asks for one, and complete \
     it only when every part of the objective is proven done.";
-
-/// Where Claude Code puts the id under which its `PreToolUse` hook saw the same call.
-const TOOL_USE_ID: &str = "claudecode/toolUseId";
 
 /// Serves until standard input closes. A verification that still runs then is waited for, so that its outcome
 /// is kept.
@@ -60,9 +57,7 @@ impl Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let desk = Arc::clone(&self.desk);
-        let tool_use_id = meta.get(TOOL_USE_ID).and_then(Value::as_str).map(str::to_owned);
-        let codex_session = if tool_use_id.is_none() { codex::session_of_call(meta) } else { None };
-        let origin = caller::CallMeta { tool_use_id, codex_session };
+        let origin = adapters().find_map(|adapter| Some((adapter.host(), adapter.tool_call_origin(meta)?)));
         let work = move || (tool.call)(&desk, &arguments, &origin);
         Ok(match tokio::task::spawn_blocking(work).await {
             Ok(Ok(value)) => {

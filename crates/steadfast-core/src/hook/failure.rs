@@ -7,7 +7,6 @@ use super::{Call, HookError};
 use crate::clock::Millis;
 use crate::goal::change::{Change, Event, Span, pause_for};
 use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::Host;
 use crate::host::hook::HookReply;
 use crate::host::trouble;
 use crate::store::Store;
@@ -87,8 +86,8 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
     let mut after = goal.clone();
     after.updated_at_ms = now;
     after.failures_in_row = failures;
-    // Nothing wakes Codex from inside: its goal waits for a prompt, or for `goal resume --continue`.
-    after.wake_at_ms = (goal.host == Host::Claude).then_some(now + gap.min(LONGEST_GAP));
+    // Where nothing wakes the client, the goal waits for a prompt, or for `goal resume --continue`.
+    after.wake_at_ms = goal.host.capabilities().can_wake.then_some(now + gap.min(LONGEST_GAP));
     let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
     Change { goal: after, events: vec![Event::new("turn_failed", payload)], span: Span::Keep }
 }

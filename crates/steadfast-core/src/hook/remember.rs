@@ -3,7 +3,6 @@
 use super::session::session_record;
 use super::{Call, HookError, steering};
 use crate::directive::{Directive, Form};
-use crate::host::Host;
 use crate::host::hook::{HookEvent, HookReply};
 use crate::memory::observation::Observation;
 use crate::memory::stated::{self, StatedChange};
@@ -70,8 +69,7 @@ pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>,
             "steadfast: noted beside the goal of this session, which stays: {}\n/goal-edit TEXT changes what is pursued.",
             text::headline(&goal.objective, 80)
         ))),
-        // In Codex the marker itself starts the goal.
-        None if call.host() == Host::Codex && *form == Form::Marker => None,
+        None if call.host().capabilities().marker_starts_goal && *form == Form::Marker => None,
         None => Some(call.host().spell(
             "steadfast: noted as the goal of this session; it comes back after compaction and resume.\n\
              /goal-start TEXT makes it a durable goal, with a budget and checks.",

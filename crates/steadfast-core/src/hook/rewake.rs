@@ -10,6 +10,7 @@ use super::HookError;
 use crate::clock::{self, Millis};
 use crate::goal::change::{self, Change, Event, Span};
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
+use crate::host::adapter;
 use crate::host::hook::HookInput;
 use crate::paths::Paths;
 use crate::prompt;
@@ -24,7 +25,7 @@ const NAP: Millis = 5_000;
 /// Waits until the goal asks to be woken and returns the text that wakes the model; `None` when nothing is to
 /// be done.
 pub fn rewake(input: &HookInput, paths: &Paths) -> Result<Option<String>, HookError> {
-    if !input.host.can_rewake() {
+    if !adapter(input.host).can_rewake() {
         return Ok(None);
     }
     let deadline = Instant::now() + DECISION_WAIT;

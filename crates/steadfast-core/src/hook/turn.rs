@@ -12,8 +12,8 @@ use crate::goal::change::{Change, Event, Span, pause_for};
 use crate::goal::limit::Limit;
 use crate::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
 use crate::goal::{Goal, GoalStatus, PausedReason};
-use crate::host::Host;
 use crate::host::hook::HookReply;
+use crate::host::{Host, adapter};
 use crate::native;
 use crate::prompt;
 use crate::spend;
@@ -63,8 +63,8 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
     let readings = match (&call.input.transcript, open) {
         (Some(transcript), true) => {
             let mut readings = accounting::read_session(store, call.host(), call.session_id(), transcript)?;
-            // A client told not to keep sessions names a file that will never exist. Codex writes before it calls.
-            if call.host() == Host::Claude && transcript.exists() {
+            // A client that keeps no sessions names a file that will never exist.
+            if call.host().capabilities().writes_transcript_late && transcript.exists() {
                 wait_for_last_message(call.host(), &mut readings, facts.last_message)?;
             }
             readings
@@ -100,7 +100,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             user_waits: seen.user_waits,
             background_work: facts.background_work,
             native_goal: native_goal.map_or(seen.native_goal.is_some(), |goal| goal != NativeGoal::Over),
-            block_cap: call.host().block_cap(),
+            block_cap: adapter(call.host()).block_cap(),
         };
         let rules = TurnRules {
             no_progress_limit: config.goal.no_progress_limit,
@@ -109,7 +109,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         };
         let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
         if let Some(mut change) = change {
-            if decision == Decision::HandOver && call.host().can_rewake() {
+            if decision == Decision::HandOver && adapter(call.host()).can_rewake() {
                 change.goal.wake_at_ms = Some(call.now);
             }
             goal = db.save(&goal, change, call.origin)?;
@@ -184,7 +184,7 @@ fn reply(
             "⚠ steadfast: token accounting is uncertain, so the goal is paused (accounting_uncertain). \
              Run /goal-reconcile --accept-reset to resume.",
         )),
-        Decision::HandOver if call.host().can_rewake() => {
+        Decision::HandOver if adapter(call.host()).can_rewake() => {
             messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal goes on in a new turn.".into());
         }
         Decision::HandOver => messages.push(

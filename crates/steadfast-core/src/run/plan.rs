@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RunKind;
 use crate::clock::{HOUR, Millis};
+use crate::host::Host;
 
 /// What is to be run: read from files once, checked, and kept with the run. Editing the files later changes nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,7 +73,7 @@ impl StagePlan {
             completion,
             check_before: false,
             delay_ms: 0,
-            agent: AgentPlan::new(AgentKind::Claude),
+            agent: AgentPlan::new(AgentKind::default()),
             timeout_ms: Self::TIMEOUT_MS,
             perspectives: Vec::new(),
             items: Vec::new(),
@@ -105,10 +106,16 @@ impl AgentPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentKind {
-    Claude,
-    Codex,
     /// Any program, as words; the first one is the program.
     Command(Vec<String>),
+    #[serde(untagged)]
+    Host(Host),
+}
+
+impl Default for AgentKind {
+    fn default() -> Self {
+        Self::Host(Host::default())
+    }
 }
 
 /// When a stage is over.

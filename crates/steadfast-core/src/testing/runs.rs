@@ -9,7 +9,7 @@ use crate::run::{
 use crate::testing::START;
 
 pub(crate) fn agent() -> AgentPlan {
-    AgentPlan::new(AgentKind::Claude)
+    AgentPlan::new(AgentKind::default())
 }
 
 pub(crate) fn stage(completion: Rule, runs: u32) -> StagePlan {

@@ -9,7 +9,7 @@ use super::summary::{Summary, Tokens, sum_up};
 use super::{Position, Reading, Response};
 use crate::clock::Millis;
 use crate::host::tree::{self, TranscriptFile};
-use crate::host::{self, Host};
+use crate::host::{Host, adapter};
 use crate::price::Table;
 use crate::text::Fingerprint;
 
@@ -24,15 +24,15 @@ pub enum UsageError {
 }
 
 impl UsageError {
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Tree { host: Host::Claude, .. } => {
-                "check CLAUDE_CONFIG_DIR and the rights on its `projects` directory, or leave it out with --host codex"
-            }
-            Self::Tree { host: Host::Codex, .. } => {
-                "check CODEX_HOME and the rights on its `sessions` directory, or leave it out with --host claude"
-            }
-        }
+    pub fn hint(&self) -> String {
+        let Self::Tree { host, .. } = self;
+        let others: Vec<&str> = Host::ALL.iter().filter(|other| *other != host).map(|other| other.name()).collect();
+        format!(
+            "check {} and the permissions of its `{}` directory, or leave it out with --host {}",
+            host.capabilities().config_variable,
+            host.capabilities().transcripts_dir,
+            others.join(" or --host "),
+        )
     }
 }
 
@@ -135,7 +135,7 @@ fn read_changes(
         if records.path.as_os_str().is_empty() || !unchanged(file, &records) {
             progress(read, total);
             let from = records.position.offset;
-            let reading = host::read_counts(host, &file.path, &records.position)?;
+            let reading = adapter(host).read_counts(&file.path, &records.position)?;
             read += reading.position.offset.saturating_sub(from);
             records.take_in(file, reading, &mut models);
         }

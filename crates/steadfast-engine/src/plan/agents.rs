@@ -1,6 +1,7 @@
 //! Which program works: `agent: claude`, `codex` or any command, with its model and effort. The words of older
 //! definitions (`provider`, `model: NAME:EFFORT`) are understood.
 
+use steadfast_core::host::Host;
 use steadfast_core::run::{AgentKind, AgentPlan};
 
 use super::fault::{At, Faults, nearest};
@@ -75,8 +76,8 @@ impl AgentDef {
     /// This, and where it is silent, the other.
     pub(super) fn or(self, other: Self) -> Self {
         // A model belongs to its program: another program does not know it.
-        let others = other.kind.as_ref().unwrap_or(&AgentKind::Claude);
-        let same = self.kind.as_ref().is_none_or(|kind| kind == others);
+        let others = other.program();
+        let same = self.kind.as_ref().is_none_or(|kind| *kind == others);
         let (model, effort) = if same { (other.model, other.effort) } else { (Setting::Absent, Setting::Absent) };
         Self {
             model: self.model.or(model),
@@ -88,11 +89,11 @@ impl AgentDef {
 
     /// Who works, if nobody says more.
     pub(super) fn program(&self) -> AgentKind {
-        self.kind.clone().unwrap_or(AgentKind::Claude)
+        self.kind.clone().unwrap_or_default()
     }
 
     pub(super) fn into_plan(self, at: &At, faults: &mut Faults) -> AgentPlan {
-        let kind = self.kind.unwrap_or(AgentKind::Claude);
+        let kind = self.kind.unwrap_or_default();
         let mut effort = self.effort.on();
         let mut model = self.model.on().map(|model| model.trim().to_owned());
         if let Some((name, suffix)) = model.as_deref().and_then(|model| model.rsplit_once(':'))
@@ -101,8 +102,8 @@ impl AgentDef {
             effort = effort.or_else(|| Some(suffix.to_owned()));
             model = Some(name.to_owned());
         }
-        if kind == AgentKind::Claude {
-            model = model.map(|model| claude_model(&model).to_owned());
+        if let AgentKind::Host(host) = kind {
+            model = model.map(|model| current_model(host, &model).to_owned());
         }
         if let Some(effort) = effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
             let meant = nearest(effort, EFFORTS).map(|it| format!("did you mean `{it}`? ")).unwrap_or_default();
@@ -114,22 +115,17 @@ impl AgentDef {
 }
 
 /// The names that older definitions use for the same models.
-fn claude_model(model: &str) -> &str {
-    match model {
-        "claude-opus" | "opus-4" | "opus-4.5" => "opus",
-        "claude-sonnet" | "sonnet-4" => "sonnet",
-        "claude-haiku" => "haiku",
-        other => other,
-    }
+fn current_model(host: Host, model: &str) -> &str {
+    let aliases = host.capabilities().model_aliases;
+    aliases.iter().find(|(alias, _)| *alias == model).map_or(model, |(_, current)| current)
 }
 
 /// Reads `claude`, `codex` or a command line; an error is what is wrong and how to mend it.
 pub fn agent_kind(text: &str) -> Result<AgentKind, (String, String)> {
     let text = text.trim();
-    match text {
-        "claude" | "claude-code" | "anthropic" => return Ok(AgentKind::Claude),
-        "codex" | "openai" => return Ok(AgentKind::Codex),
-        _ => {}
+    let is_named = |host: &&Host| host.name() == text || host.capabilities().aliases.contains(&text);
+    if let Some(host) = Host::ALL.iter().find(is_named) {
+        return Ok(AgentKind::Host(*host));
     }
     if let Some(meant) = nearest(text, ["claude", "codex", "claude-code"]) {
         return Err((format!("there is no agent `{text}`"), format!("did you mean `{meant}`?")));
@@ -220,9 +216,9 @@ mod tests {
     fn agents_are_known_names_or_commands() {
         let command = |words: &[&str]| Ok(AgentKind::Command(words.iter().map(|word| (*word).to_owned()).collect()));
         for (text, kind) in [
-            ("claude", Ok(AgentKind::Claude)),
-            ("claude-code", Ok(AgentKind::Claude)),
-            ("codex", Ok(AgentKind::Codex)),
+            ("claude", Ok(AgentKind::Host(Host::Claude))),
+            ("claude-code", Ok(AgentKind::Host(Host::Claude))),
+            ("codex", Ok(AgentKind::Host(Host::Codex))),
             ("./agent.sh", command(&["./agent.sh"])),
             ("sh -c 'echo \"a b\"' \"x\\\"y\" a\\ b ''", command(&["sh", "-c", "echo \"a b\"", "x\"y", "a b", ""])),
             ("python3 agent.py --x=$HOME", command(&["python3", "agent.py", "--x=$HOME"])),

@@ -91,7 +91,7 @@ pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &mut Faults) 
     let mut reader = StageReader { catalogue, defaults, of_steps, read: BTreeMap::new(), names: Vec::new() };
     let stages = nodes.iter().filter_map(|node| reader.read(node, &at, faults)).collect();
     let loops = reader.read.into_iter().filter_map(|(name, read)| Some((name, read?))).collect();
-    let agent = reader.defaults.agent.kind.unwrap_or(AgentKind::Claude);
+    let agent = reader.defaults.agent.kind.unwrap_or_default();
     let def = PipelineDef { title, limits, agent, stages, loops };
     def.check_inputs(faults);
     Some(def)
@@ -254,7 +254,7 @@ impl PipelineDef {
         if programs().any(|program| program == *usual) {
             return usual.clone();
         }
-        programs().next().unwrap_or(AgentKind::Claude)
+        programs().next().unwrap_or_default()
     }
 
     /// Its stages, and what they were made of: `own`, then the loop types.

@@ -228,7 +228,7 @@ fn read_markers(value: &Value<'_>, faults: &mut Faults) -> Option<Vec<(String, S
 fn read_judge(value: Value<'_>, faults: &mut Faults) -> Setting<AgentDef> {
     if value.node.value == Yaml::Bool(true) {
         let model = Setting::On("haiku".to_owned());
-        return Setting::On(AgentDef { kind: Some(AgentKind::Claude), model, ..AgentDef::default() });
+        return Setting::On(AgentDef { kind: Some(AgentKind::default()), model, ..AgentDef::default() });
     }
     value.setting(|value| Some(AgentDef::of_value(&value, faults)))
 }

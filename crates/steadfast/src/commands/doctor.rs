@@ -1,7 +1,7 @@
 //! `steadfast doctor`: looks at everything that must be right, really trying it where it can, and says how to
 //! mend what is not.
 
-mod codex;
+mod version;
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use steadfast_core::action;
 use steadfast_core::clock;
 use steadfast_core::goal::GoalStatus;
-use steadfast_core::host::claude;
+use steadfast_core::host::adapters;
+use steadfast_core::host::doctor::{CheckStatus, DoctorCheck, fail, ok, warn};
 use steadfast_core::paths::Paths;
 use steadfast_core::store::{SCHEMA_VERSION, Store, StoreError};
 
@@ -20,82 +21,48 @@ use crate::failure::{Failure, code};
 use crate::output::Done;
 use crate::programs;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Status {
-    Ok,
-    Warn,
-    Fail,
-}
-
-struct Check {
-    id: &'static str,
-    status: Status,
-    detail: String,
-    hint: Option<String>,
-}
-
-fn ok(id: &'static str, detail: impl Into<String>) -> Check {
-    Check { id, status: Status::Ok, detail: detail.into(), hint: None }
-}
-
-fn warn(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Check {
-    Check { id, status: Status::Warn, detail: detail.into(), hint: Some(hint.into()) }
-}
-
-fn fail(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> Check {
-    Check { id, status: Status::Fail, detail: detail.into(), hint: Some(hint.into()) }
-}
-
 pub(crate) fn run(db: Option<&Path>) -> Result<Done, Failure> {
     Ok(report(&Paths::find(db)?))
 }
 
 pub(crate) fn report(paths: &Paths) -> Done {
-    let config_dirs = claude::config_dirs();
     let mut checks = vec![home(paths)];
     checks.extend(store(paths));
-    checks.push(other_stores(paths, &config_dirs));
-    checks.extend(predecessor(&config_dirs));
+    checks.push(other_stores(paths));
+    checks.extend(predecessor());
     checks.push(program_on_path());
-    for config_dir in &config_dirs {
-        checks.extend(client_settings(config_dir));
+    for adapter in adapters() {
+        let facts = adapter.host().capabilities();
+        let program = programs::on_path(facts.program);
+        checks.extend(version::check(facts, program.as_deref()));
+        checks.extend(adapter.checks(program.as_deref()));
     }
-    checks.push(block_cap());
-    checks.extend(codex::checks());
     checks.push(mcp_server());
     checks.push(log(paths));
-    let overall = checks.iter().map(|check| check.status).max().unwrap_or(Status::Ok);
+    let overall = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
     let store_line = format!("{} (from {})", paths.store.display(), paths.store_from);
     let mut lines = vec![format!("steadfast {}  store {store_line}", env!("CARGO_PKG_VERSION"))];
     for check in &checks {
-        lines.push(format!("{:<4}  {:<20}  {}", word(check.status), check.id, check.detail));
+        lines.push(format!("{:<4}  {:<20}  {}", <&str>::from(check.status), check.id, check.detail));
         if let Some(hint) = &check.hint {
             lines.push(format!("                            hint: {hint}"));
         }
     }
     let listed: Vec<Value> = checks
         .iter()
-        .map(|check| json!({"id": check.id, "status": word(check.status), "detail": check.detail, "hint": check.hint}))
+        .map(|check| json!({"id": check.id, "status": <&str>::from(check.status), "detail": check.detail, "hint": check.hint}))
         .collect();
     let json = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "store": paths.store.display().to_string(),
         "store_from": paths.store_from,
         "checks": listed,
-        "overall": word(overall),
+        "overall": <&str>::from(overall),
     });
-    Done { text: lines.join("\n"), json, code: if overall == Status::Fail { code::ENVIRONMENT } else { 0 } }
+    Done { text: lines.join("\n"), json, code: if overall == CheckStatus::Fail { code::ENVIRONMENT } else { 0 } }
 }
 
-fn word(status: Status) -> &'static str {
-    match status {
-        Status::Ok => "ok",
-        Status::Warn => "warn",
-        Status::Fail => "fail",
-    }
-}
-
-fn home(paths: &Paths) -> Check {
+fn home(paths: &Paths) -> DoctorCheck {
     let shown = paths.home.display().to_string();
     if !paths.home.exists() {
         return ok("home", format!("{shown} (created when first needed)"));
@@ -108,7 +75,7 @@ fn home(paths: &Paths) -> Check {
     }
 }
 
-fn store(paths: &Paths) -> Vec<Check> {
+fn store(paths: &Paths) -> Vec<DoctorCheck> {
     let store = match Store::open_existing(&paths.store) {
         Ok(store) => store,
         Err(StoreError::Missing(_)) => return vec![ok("store", "not there yet; the first goal or session creates it")],
@@ -158,10 +125,10 @@ fn store(paths: &Paths) -> Vec<Check> {
 }
 
 /// Without `setup`, hooks keep their goals in the plugin's own directory, where a terminal does not look.
-fn other_stores(paths: &Paths, config_dirs: &[PathBuf]) -> Check {
+fn other_stores(paths: &Paths) -> DoctorCheck {
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let others: Vec<PathBuf> =
-        plugin_stores(config_dirs, "steadfast").into_iter().filter(|store| real(store) != real(&paths.store)).collect();
+        plugin_stores("steadfast").into_iter().filter(|store| real(store) != real(&paths.store)).collect();
     match others.first() {
         None => ok("one_store", "hooks and terminal use the same store"),
         Some(other) => warn(
@@ -175,8 +142,8 @@ fn other_stores(paths: &Paths, config_dirs: &[PathBuf]) -> Check {
     }
 }
 
-fn predecessor(config_dirs: &[PathBuf]) -> Option<Check> {
-    let found = predecessor_store(config_dirs)?;
+fn predecessor() -> Option<DoctorCheck> {
+    let found = predecessor_store()?;
     Some(warn(
         "claude_goal_plugin",
         format!("the claude-goal plugin has goals in {}", found.display()),
@@ -187,7 +154,7 @@ fn predecessor(config_dirs: &[PathBuf]) -> Option<Check> {
     ))
 }
 
-fn program_on_path() -> Check {
+fn program_on_path() -> DoctorCheck {
     let own = std::env::current_exe().ok().and_then(|path| fs_err::canonicalize(path).ok());
     match programs::on_path("steadfast") {
         Some(found) if fs_err::canonicalize(&found).ok() == own => ok("program_on_path", found.display().to_string()),
@@ -204,58 +171,8 @@ fn program_on_path() -> Check {
     }
 }
 
-fn client_settings(config_dir: &Path) -> Vec<Check> {
-    let settings = |name: &str| -> Result<Option<Value>, String> {
-        let path = config_dir.join(name);
-        match fs_err::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.to_string()),
-        }
-    };
-    let mut checks = Vec::new();
-    let user = match settings("settings.json") {
-        Ok(user) => user.unwrap_or(Value::Null),
-        Err(problem) => {
-            checks.push(fail("claude_settings", problem, "Claude Code ignores a broken settings file; mend it"));
-            Value::Null
-        }
-    };
-    let enabled = user["enabledPlugins"]["steadfast@steadfast"] == json!(true);
-    checks.push(if enabled {
-        ok("claude_plugin", format!("enabled in {}", config_dir.join("settings.json").display()))
-    } else {
-        warn(
-            "claude_plugin",
-            format!("not set up in {}", config_dir.display()),
-            "`steadfast setup claude`, or `claude --plugin-dir plugin`",
-        )
-    });
-    let local = settings("settings.local.json").ok().flatten().unwrap_or(Value::Null);
-    let disabled = [&user, &local].iter().any(|settings| settings["disableAllHooks"] == json!(true));
-    checks.push(if disabled {
-        fail(
-            "hooks_enabled",
-            "disableAllHooks is set: no goal can be driven",
-            "remove it from the Claude Code settings",
-        )
-    } else {
-        ok("hooks_enabled", "hooks are not disabled")
-    });
-    checks
-}
-
-fn block_cap() -> Check {
-    match claude::block_cap() {
-        None => ok("stop_hook_block_cap", "lifted"),
-        Some(cap) => {
-            ok("stop_hook_block_cap", format!("{cap} Stop blocks in a row without a tool call; goals stay under it"))
-        }
-    }
-}
-
 /// Starts our own tool server and shakes hands with it.
-fn mcp_server() -> Check {
+fn mcp_server() -> DoctorCheck {
     let id = "mcp_server";
     match handshake() {
         Ok(name) => ok(id, format!("{name} answers")),
@@ -301,7 +218,7 @@ fn handshake() -> Result<String, String> {
 }
 
 /// Failures of hooks, which nobody sees when they happen.
-fn log(paths: &Paths) -> Check {
+fn log(paths: &Paths) -> DoctorCheck {
     let file = paths.log_file();
     let text = fs_err::read_to_string(&file).unwrap_or_default();
     let day_ago = clock::to_rfc3339(clock::now() - clock::DAY);

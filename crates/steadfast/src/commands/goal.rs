@@ -15,7 +15,7 @@ use steadfast_core::goal::budget::{self, BudgetError};
 use steadfast_core::goal::change::{self, CompletedBy, Extension};
 use steadfast_core::goal::limit::SharedSpend;
 use steadfast_core::goal::{self, Actor, Goal};
-use steadfast_core::host::{Host, process};
+use steadfast_core::host::process;
 use steadfast_core::native;
 use steadfast_core::overview;
 use steadfast_core::paths::Paths;
@@ -167,7 +167,7 @@ fn find_place(caller: &Caller<'_>, store: &Store, flag: Option<&str>) -> Result<
         return Ok(place.clone());
     }
     let id = session::resolve(Some(store.read()), flag, &caller.directory)?;
-    let host = process::session_of_shell().filter(|(_, own)| *own == id).map_or(Host::Claude, |(host, _)| host);
+    let host = process::session_of_shell().filter(|(_, own)| *own == id).map(|(host, _)| host).unwrap_or_default();
     Ok(match store.read().session(&id)? {
         Some(session) => Place::from(&session),
         None => Place {

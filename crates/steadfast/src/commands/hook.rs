@@ -11,7 +11,7 @@ use steadfast_core::clock;
 use steadfast_core::goal::{Actor, Goal, OBJECTIVE_MAX};
 use steadfast_core::hook;
 use steadfast_core::host::hook::{HookEvent, HookInput, HookReply};
-use steadfast_core::host::{Host, process};
+use steadfast_core::host::{Host, adapter, process};
 use steadfast_core::log;
 use steadfast_core::memory::stated;
 use steadfast_core::paths::Paths;
@@ -41,7 +41,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let host: Host = arguments.host.parse().unwrap_or(Host::Claude);
+    let host: Host = arguments.host.parse().unwrap_or_default();
     let input = match read_input(host) {
         Ok(Some(input)) => input,
         Ok(None) => return ExitCode::SUCCESS,
@@ -67,7 +67,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
         }
         _ => hook::handle(&input, &paths, clock::now()),
     };
-    if let Some(text) = host.write_reply(&input.event_name, &reply) {
+    if let Some(text) = adapter(host).write_reply(&input.event_name, &reply) {
         output::line(&text);
     }
     ExitCode::SUCCESS
@@ -82,7 +82,7 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
     if stdin.iter().all(u8::is_ascii_whitespace) {
         return Err("stdin is empty".to_owned());
     }
-    host.read_hook(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
+    adapter(host).read_hook(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
@@ -113,10 +113,9 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
             GoalVerb::Start(_) | GoalVerb::OnGoal(OnGoalVerb::Edit { .. } | OnGoalVerb::Adopt { .. })
         );
         let outcome = goal::run(&caller(input, paths), parsed.goal)?;
-        // Claude Code has a `/goal` of its own, which makes a goal of most words.
-        let native_too = input.host == Host::Claude && input.event_name == "UserPromptSubmit";
+        let native_too = input.host.capabilities().has_goal_command && input.event_name == "UserPromptSubmit";
         if native_too {
-            return Ok(answer(format!("{}\n{}", outcome.done.text, native_hint(verb))));
+            return Ok(answer(format!("{}\n{}", outcome.done.text, native_hint(input.host, verb))));
         }
         match outcome.goal.filter(|_| starts_work) {
             Some(goal) => Ok(HookReply {
@@ -130,8 +129,9 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
     ran.unwrap_or_else(|failure| answer(input.host.spell(&describe(&failure))))
 }
 
-fn native_hint(verb: &str) -> String {
-    format!("If Claude Code took that for a goal of its own, `/goal clear` ends that one; /goal-{verb} makes none.")
+fn native_hint(host: Host, verb: &str) -> String {
+    let product = host.capabilities().product;
+    format!("If {product} took that for a goal of its own, `/goal clear` ends that one; /goal-{verb} makes none.")
 }
 
 /// Starts the goal that a prompt states. A live goal is not replaced by the way.

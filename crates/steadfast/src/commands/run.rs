@@ -7,7 +7,7 @@ use steadfast_core::action::{self, Place};
 use steadfast_core::goal::{self, NewGoal};
 use steadfast_core::prompt;
 use steadfast_core::run::name;
-use steadfast_core::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
+use steadfast_core::run::{AgentPlan, Plan, Rule, RunKind, RunLimits, StagePlan};
 use steadfast_core::store::Origin;
 use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
 use steadfast_engine::pursuit;
@@ -32,8 +32,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<Done, Failur
     let run_id = uuid::Uuid::new_v4().to_string();
     let plan = plan(&run_id, &arguments.verify, &overrides)?;
     budget.turns = plan.stages.first().map(|stage| i64::from(stage.runs));
-    let host =
-        plan.stages.first().map_or(steadfast_core::host::Host::Claude, |stage| pursuit::host_of(&stage.agent.kind));
+    let host = plan.stages.first().map(|stage| pursuit::host_of(&stage.agent.kind)).unwrap_or_default();
     let place =
         Place { session_id: name::of_goal(&run_id), host, project_dir: Some(here.project_dir()), transcript: None };
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
@@ -61,7 +60,7 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         agent: AgentPlan {
             model: overrides.model.clone(),
             user_hooks: overrides.user_hooks.unwrap_or(false),
-            ..AgentPlan::new(overrides.agent.clone().unwrap_or(AgentKind::Claude))
+            ..AgentPlan::new(overrides.agent.clone().unwrap_or_default())
         },
         // With checks of the user's, only those decide.
         stop_is_promise: verify.is_empty(),

@@ -12,7 +12,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 use steadfast_core::clock::{self, Millis};
-use steadfast_core::host::{Host, tree};
+use steadfast_core::host::{Host, adapter};
 use steadfast_core::price::{PriceError, Table};
 use steadfast_core::usage::collect::{self, UsageError};
 use steadfast_core::usage::report::{self, Amounts, Filter, Key, ProjectFilter, Report, Row, View};
@@ -38,10 +38,9 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<Done, Fail
     }
     let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
     let view = view.ok_or_else(|| Failure::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
-    let hosts = match arguments.host.as_deref() {
-        Some("claude") => vec![Host::Claude],
-        Some("codex") => vec![Host::Codex],
-        _ => vec![Host::Claude, Host::Codex],
+    let hosts = match arguments.host.as_deref().and_then(|name| name.parse().ok()) {
+        Some(host) => vec![host],
+        None => Host::ALL.to_vec(),
     };
     let own_prices = arguments.prices.as_deref().map(Table::load).transpose()?;
     let prices = own_prices.as_ref().unwrap_or_else(|| Table::shipped());
@@ -51,7 +50,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<Done, Fail
     let mut summaries = Vec::new();
     for host in hosts {
         let cache = cache.join(host.to_string());
-        let summary = collect::collect(host, &tree::roots(host), &cache, prices, &mut |done, total| {
+        let summary = collect::collect(host, &adapter(host).transcript_roots(), &cache, prices, &mut |done, total| {
             bar.show(done, total);
         });
         bar.clear();
@@ -96,9 +95,12 @@ fn notes(summaries: &[(Host, Summary)], report: &Report, arguments: &UsageArgs) 
     let files: u64 = summaries.iter().map(|(_, summary)| summary.files).sum();
     let malformed: u64 = summaries.iter().map(|(_, summary)| summary.malformed_files).sum();
     if files == 0 {
-        output::note(
-            "note: there are no transcripts (looked below CLAUDE_CONFIG_DIR or ~/.claude, and CODEX_HOME or ~/.codex)",
-        );
+        let places: Vec<String> = Host::ALL
+            .iter()
+            .map(|host| host.capabilities())
+            .map(|facts| format!("{} or ~/{}", facts.config_variable, facts.default_config_dir))
+            .collect();
+        output::note(&format!("note: there are no transcripts (looked below {})", places.join(", and ")));
     } else if report.rows.is_empty() {
         output::note("note: no response matches");
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use steadfast_core::clock::{self, Millis};
 use steadfast_core::env_vars;
 use steadfast_core::goal::Actor;
-use steadfast_core::host::{Host, claude};
+use steadfast_core::host::{Host, ToolCallOrigin, adapter};
 use steadfast_core::session;
 use steadfast_core::store::{Origin, ToolCall};
 
@@ -16,14 +16,8 @@ use super::desk::{Desk, Failure};
 const NOTE_WAIT: Duration = Duration::from_millis(300);
 const NOTE_STEP: Duration = Duration::from_millis(10);
 
-/// What the client tells with a call.
-#[derive(Debug, Default)]
-pub(super) struct CallMeta {
-    /// Claude Code names the call, which its `PreToolUse` hook has announced.
-    pub(super) tool_use_id: Option<String>,
-    /// Codex names the session itself.
-    pub(super) codex_session: Option<String>,
-}
+/// The host that made a call and what its metadata identifies, if any.
+pub(super) type CallMeta = Option<(Host, ToolCallOrigin)>;
 
 /// The session a call belongs to, and who in it made the call.
 pub(super) struct Caller {
@@ -40,22 +34,22 @@ impl Caller {
 }
 
 pub(super) fn find(desk: &Desk, call: &CallMeta) -> Result<Caller, Failure> {
-    if let Some(id) = &call.codex_session {
-        let session_id = session::checked(id).map_err(|error| Failure::said(error.to_string(), error.hint()))?;
-        let origin = Origin { actor: Actor::Worker, place: "mcp" };
-        return Ok(Caller { host: Host::Codex, session_id, origin, now: clock::now() });
-    }
-    let note = match call.tool_use_id.as_deref() {
-        Some(id) => wait_for_note(desk, id)?,
-        None => None,
+    let (host, note) = match call {
+        Some((host, ToolCallOrigin::Session(id))) => {
+            let session_id = session::checked(id).map_err(|error| Failure::said(error.to_string(), error.hint()))?;
+            let origin = Origin { actor: Actor::Worker, place: "mcp" };
+            return Ok(Caller { host: *host, session_id, origin, now: clock::now() });
+        }
+        Some((host, ToolCallOrigin::ToolUse(id))) => (*host, wait_for_note(desk, id)?),
+        None => (Host::default(), None),
     };
-    let is_evaluator = note.as_ref().is_some_and(|note| claude::is_evaluator(&note.agent_type));
+    let is_evaluator = note.as_ref().is_some_and(|note| adapter(host).is_evaluator(&note.agent_type));
     let session_id = match note {
         Some(note) => note.session_id,
-        None => session_without_note(desk)?,
+        None => session_without_note(desk, host)?,
     };
     let actor = if is_evaluator { Actor::Evaluator } else { Actor::Worker };
-    Ok(Caller { host: Host::Claude, session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
+    Ok(Caller { host, session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
 }
 
 fn wait_for_note(desk: &Desk, tool_use_id: &str) -> Result<Option<ToolCall>, Failure> {
@@ -71,18 +65,18 @@ fn wait_for_note(desk: &Desk, tool_use_id: &str) -> Result<Option<ToolCall>, Fai
 }
 
 /// What the client itself notes about the session it runs now, else what it told us when it started us.
-fn session_without_note(desk: &Desk) -> Result<String, Failure> {
+fn session_without_note(desk: &Desk, host: Host) -> Result<String, Failure> {
     let unknown = || Failure::said("no session is known for this call", "run `steadfast doctor`");
     let client = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
-    let id = match client.and_then(claude::session_of_client) {
+    let id = match client.and_then(|pid| adapter(host).session_of_client(pid)) {
         Some(id) => id,
-        None => session_at_start(desk)?.ok_or_else(unknown)?,
+        None => session_at_start(desk, host)?.ok_or_else(unknown)?,
     };
     session::checked(&id).map_err(|error| Failure::said(error.to_string(), error.hint()))
 }
 
-fn session_at_start(desk: &Desk) -> Result<Option<String>, Failure> {
-    let Some(id) = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID) else {
+fn session_at_start(desk: &Desk, host: Host) -> Result<Option<String>, Failure> {
+    let Some(id) = host.capabilities().session_variables.iter().find_map(|name| env_vars::text(name)) else {
         return Ok(None);
     };
     let known = desk.look_up(|store| Ok(store.read().session(&id)?))?;

@@ -122,7 +122,7 @@ fn claude_does_an_iteration_without_the_users_hooks() {
         let settings = json!({"hooks": hook_that_touches(&projects)});
         fs::write(client.project().join(".claude/settings.json"), settings.to_string()).expect("settings");
 
-        let (run, rows, usage) = drive(&client, &plan(AgentKind::Claude, user_hooks));
+        let (run, rows, usage) = drive(&client, &plan(AgentKind::Host(Host::Claude), user_hooks));
 
         model.check_script();
         assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Completed, Some("promise")), "{run:?}");
@@ -147,7 +147,7 @@ fn codex_does_an_iteration_without_hooks() {
         });
         let (client, hooks) = LabHooks::install(codex::Codex::new(&model));
 
-        let (run, rows, usage) = drive(&client, &plan(AgentKind::Codex, user_hooks));
+        let (run, rows, usage) = drive(&client, &plan(AgentKind::Host(Host::Codex), user_hooks));
 
         model.check_script();
         assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Completed, Some("promise")), "{run:?}");

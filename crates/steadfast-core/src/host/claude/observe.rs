@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{HookWire, is_evaluator, own_tool};
+use super::hook::{HookWire, is_evaluator, own_tool};
 use crate::host::observe::{
     answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, task_status, value,
 };

@@ -51,6 +51,25 @@ pub fn last_goal(path: &Path) -> Option<NativeGoal> {
     look.ok().and(reading.native_goal)
 }
 
+/// Whether a line is an answer of the model. The client writes some answers itself, for instance when a session is
+/// resumed.
+pub fn is_model_output(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct LineWire<'a> {
+        r#type: Option<&'a str>,
+        #[serde(borrow)]
+        message: Option<ModelWire<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct ModelWire<'a> {
+        model: Option<&'a str>,
+    }
+    let line = serde_json::from_slice::<LineWire<'_>>(line);
+    line.is_ok_and(|line| {
+        line.r#type == Some("assistant") && line.message.is_some_and(|message| message.model != Some("<synthetic>"))
+    })
+}
+
 /// The session whose lines this one's file began with, when the client copied them for a fork.
 pub fn forked_from(path: &Path) -> Option<String> {
     const LINES_READ: usize = 20;

@@ -16,9 +16,7 @@ use crate::host::trouble::{self, Trouble};
 use crate::usage::NativeGoal;
 
 /// How the client names the tools of our MCP server.
-pub const OWN_TOOLS: &str = "mcp__steadfast__";
-/// The tool that searches session memory.
-pub(in crate::host) const RECALL_TOOL: &str = "mcp__steadfast__recall";
+pub(crate) const OWN_TOOLS: &str = "mcp__steadfast__";
 /// Our commands that take text, and those that take none: people may write more around the latter.
 const WITH_TEXT: [&str; 7] = ["start", "edit", "update", "block", "adopt", "extend", "wait"];
 const WITHOUT_TEXT: [&str; 11] =
@@ -53,7 +51,7 @@ pub(super) struct HookWire<'a> {
 }
 
 /// Reads a hook's stdin. `None` is a well-formed event that is not for us.
-pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
+pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let stdin = crate::host::repair::well_formed(stdin);
     let wire: HookWire<'_> = match serde_json::from_slice(&stdin) {
         Ok(wire) => wire,
@@ -209,7 +207,7 @@ fn status(message: &str) -> Option<u16> {
 }
 
 /// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
-pub fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
+pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
     let takes_block = matches!(event_name, "Stop" | "UserPromptSubmit" | "PostToolUse");
     let takes_context = matches!(event_name, "SessionStart" | "UserPromptSubmit" | "PostToolUse");
     let takes_message = takes_block

@@ -13,7 +13,7 @@ const TAIL_BYTES: u64 = 256 * 1024;
 const USED_UP_PERCENT: f64 = 100.0;
 
 /// The reset of the windows that a thread ended in, the last one if several are used up.
-pub(in crate::host) fn reset_of(rollout: &Path) -> Option<Millis> {
+pub(super) fn reset_of(rollout: &Path) -> Option<Millis> {
     let tail = bounded::end_of(rollout, TAIL_BYTES).ok()?.bytes;
     tail.rsplit(|byte| *byte == b'\n').find_map(limits).as_ref().and_then(reset)
 }

@@ -12,6 +12,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use memchr::memmem;
+use serde::Deserialize;
 use serde_json::Value;
 
 use self::thread::Thread;
@@ -48,6 +49,26 @@ pub fn forked_from(path: &Path) -> Option<String> {
 /// The thread at the root of the session that this one belongs to, as its first line says.
 pub fn root_session(path: &Path) -> Option<String> {
     text(first_line(path)?.get("payload")?, "session_id").map(str::to_owned)
+}
+
+/// Whether a line is an answer of the model or a tool call.
+pub fn is_model_output(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct LineWire<'a> {
+        r#type: Option<&'a str>,
+        #[serde(borrow)]
+        payload: Option<ItemWire<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct ItemWire<'a> {
+        r#type: Option<&'a str>,
+        role: Option<&'a str>,
+    }
+    let line = serde_json::from_slice::<LineWire<'_>>(line);
+    line.is_ok_and(|line| {
+        line.r#type == Some("response_item")
+            && line.payload.is_some_and(|item| item.r#type != Some("message") || item.role == Some("assistant"))
+    })
 }
 
 fn first_line(path: &Path) -> Option<Value> {

@@ -23,7 +23,7 @@ struct Member {
 }
 
 /// Sets the member at `keys`; `indent` is one step of it, `None` for a text on one line.
-pub(super) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&str>) -> Option<String> {
+pub(crate) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&str>) -> Option<String> {
     let (mut object, mut depth) = (root(text)?, 1);
     let mut rest = keys;
     loop {
@@ -48,7 +48,7 @@ pub(super) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&st
 }
 
 /// Removes the member at `keys` with the comma that belongs to it.
-pub(super) fn remove(text: &str, keys: &[String]) -> Option<String> {
+pub(crate) fn remove(text: &str, keys: &[String]) -> Option<String> {
     let (last, parents) = keys.split_last()?;
     let mut object = root(text)?;
     for key in parents {
@@ -91,7 +91,7 @@ fn insert(text: &str, object: &Object, depth: usize, key: &str, value: &Value, i
 }
 
 /// The value as text; `line_break` goes between its lines: the line end and the margin of what follows.
-pub(super) fn layout(value: &Value, indent: Option<&str>, line_break: &str) -> String {
+pub(crate) fn layout(value: &Value, indent: Option<&str>, line_break: &str) -> String {
     let mut bytes = Vec::new();
     let laid_out = indent.map(|indent| {
         let formatter = PrettyFormatter::with_indent(indent.as_bytes());

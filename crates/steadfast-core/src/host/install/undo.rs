@@ -3,17 +3,16 @@
 use std::path::{Path, PathBuf, absolute};
 
 use super::apply::read;
-use super::claude::plugin_data_dir;
-use super::codex_toml;
 use super::json::Document;
 use super::manifest::{Content, Entry, Manifest};
 use super::{Access, Change, InstallError, Plan, toml};
-use crate::host::Host;
+use crate::host::codex::install::config;
+use crate::host::{Host, adapter};
 
 /// A file without our part, and the keys in it that the user has made their own since.
-pub(super) struct Undone {
-    pub(super) text: Option<String>,
-    pub(super) kept: Vec<String>,
+pub(crate) struct Undone {
+    pub(crate) text: Option<String>,
+    pub(crate) kept: Vec<String>,
 }
 
 impl Undone {
@@ -23,7 +22,7 @@ impl Undone {
 }
 
 /// Unchanged since setup: the original bytes. Changed since: the file as it is now, minus what is still ours.
-pub(super) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, InstallError> {
+pub(crate) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, InstallError> {
     if current == entry.before {
         return Ok(Undone::to(current));
     }
@@ -59,7 +58,7 @@ pub(super) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
             Ok(Undone::to(text))
         }
         Content::Codex(edits) => {
-            let (text, kept) = codex_toml::without(&entry.path, &text, edits, entry.before.as_deref())?;
+            let (text, kept) = config::without(&entry.path, &text, edits, entry.before.as_deref())?;
             Ok(Undone { text, kept })
         }
     }
@@ -105,7 +104,7 @@ pub fn plan_uninstall(home: &Path, host: Host, config_dir: &Path, gone: &[Host])
 
 impl Plan {
     /// Plans one file's way back and notes what stays.
-    pub(super) fn undo(&mut self, entry: &Entry) -> Result<(), InstallError> {
+    pub(crate) fn undo(&mut self, entry: &Entry) -> Result<(), InstallError> {
         let current = read(&entry.path)?;
         let undone = undo(entry, current.clone())?;
         for kept in undone.kept {
@@ -116,16 +115,13 @@ impl Plan {
     }
 }
 
-pub(super) fn access(entry: &Entry) -> Access {
+pub(crate) fn access(entry: &Entry) -> Access {
     if entry.config_dir.is_some() { Access::Inherited } else { Access::Private }
 }
 
 fn deepest_first(dirs: &[PathBuf], host: Host, config_dir: &Path) -> Vec<PathBuf> {
     let mut dirs = dirs.to_vec();
-    if host == Host::Claude {
-        // Made by the client for our plugin, so nobody misses them once they are empty.
-        dirs.extend(plugin_data_dir(config_dir).ancestors().take(2).map(Path::to_path_buf));
-    }
+    dirs.extend(adapter(host).directories_made_for_us(config_dir));
     dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
     dirs
 }

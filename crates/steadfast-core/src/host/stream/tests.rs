@@ -19,6 +19,11 @@ fn codex_sample(name: &str) -> AgentStream {
     read_text(Host::Codex, &lines.join("\n"))
 }
 
+fn claude_files(roots: &[PathBuf], session_id: &str) -> Vec<PathBuf> {
+    let session = SessionSpan { session_id, subagents: &[], started_at_ms: 0, ended_at_ms: 0 };
+    adapter(Host::Claude).session_files(roots, &session)
+}
+
 #[test]
 fn claude_names_session_answer_and_usage() {
     let stream = read(Host::Claude, Path::new(&format!("{SAMPLES}/claude/stream/tools-mcp-subagent.jsonl"))).unwrap();
@@ -150,9 +155,9 @@ fn usage_comes_from_the_sessions_own_files() {
         fs_err::copy(file.path(), project.join(session).join("subagents").join(file.file_name())).unwrap();
     }
     let roots = [root.path().to_owned()];
-    assert_eq!(tree::claude_session_files(&roots, session).len(), 2);
-    assert!(tree::claude_session_files(&roots, "../x").is_empty());
-    let files = tree::claude_session_files(&roots, session);
+    assert_eq!(claude_files(&roots, session).len(), 2);
+    assert!(claude_files(&roots, "../x").is_empty());
+    let files = claude_files(&roots, session);
     // The same numbers as the stream of that very run.
     let all = |from| usage_of(Host::Claude, &files, from);
     assert_eq!(
@@ -176,7 +181,10 @@ fn rollouts_are_found_by_thread_and_by_root() {
     }
     let noon = 1_794_744_000_000;
     let roots = [root.path().to_owned()];
-    let found = tree::codex_session_files(&roots, &ids[0], &ids[3..], noon, noon + 1000);
+    let found = adapter(Host::Codex).session_files(
+        &roots,
+        &SessionSpan { session_id: &ids[0], subagents: &ids[3..], started_at_ms: noon, ended_at_ms: noon + 1000 },
+    );
     let mut names: Vec<String> =
         found.iter().map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
     names.sort_unstable();

@@ -71,7 +71,7 @@ fn words(goals: &[Goal<'_>], keep: &[usize], recollection: &Recollection, framin
     let values: Vec<Value> = goals.iter().zip(keep).map(|(goal, keep)| goal.values(*keep)).collect();
     let left_out = goals.iter().skip(keep.len()).find(|goal| !goal.in_context).map(|goal| goal.whole.as_str());
     let values = context! {
-        after, note, goals => values, left_out, recall => host.recall_tool(), tools => host.tool_prefix()
+        after, note, goals => values, left_out, recall => host.capabilities().recall_tool, tools => host.capabilities().tool_prefix
     };
     // The tests render every branch of the template; if it fails all the same, the goal must not be lost.
     let head = prompt::render(TEMPLATE, values).unwrap_or_else(|_| {
@@ -102,7 +102,7 @@ fn goals<'a>(recollection: &'a Recollection, framing: &Framing) -> Vec<Goal<'a>>
                 let id: String = one_line(id).chars().take(8).collect();
                 recollection.host.spell(&format!("/goal-adopt {}", text::escape_xml(&id)))
             }),
-            whole: format!("{}get_goal", recollection.host.tool_prefix()),
+            whole: format!("{}get_goal", recollection.host.capabilities().tool_prefix),
         });
     }
     let differs = |stated: &&StatedGoal| durable.is_none_or(|goal| !stated.says(&goal.objective));

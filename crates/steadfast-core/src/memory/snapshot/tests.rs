@@ -135,7 +135,7 @@ pub(super) fn overfull(host: Host, events: i64) -> Recollection {
 }
 
 fn told(recollection: &Recollection, framing: &Framing) -> String {
-    render(recollection, recollection.host.start_cap(), framing)
+    render(recollection, recollection.host.capabilities().start_cap, framing)
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn any_number_of_events_fits_with_the_goal_whole() {
         for events in [0, 1, 100, 1_000, 10_000] {
             let recollection = overfull(host, events);
             let told = told(&recollection, &Framing::after(After::Compaction));
-            assert!(host.start_cap().fits(&told), "{host} {events}");
+            assert!(host.capabilities().start_cap.fits(&told), "{host} {events}");
             let goal = recollection.goal.as_ref().expect("a goal");
             assert_eq!(told.matches(goal.objective.as_str()).count(), 1, "{host} {events}");
             assert!(told.contains("<left_out "), "{told}");
@@ -220,7 +220,7 @@ fn a_goal_that_does_not_fit_is_cut_and_says_where_the_rest_is() {
         recollection.goal = goal.then(|| durable(&objective, true));
         recollection.stated = (!goal).then(|| stated(&objective));
         let told = told(&recollection, &Framing::after(After::Compaction));
-        assert!(host.start_cap().fits(&told));
+        assert!(host.capabilities().start_cap.fits(&told));
         assert!(told.contains(rest) && told.contains(" of 4000 characters; "), "{told}");
         let kept = told.matches(&text::escape_xml(text)).count();
         assert!(kept > 1_200, "{host} keeps {kept} of {text}");

@@ -1,5 +1,4 @@
-//! `goal resume --continue`: takes a goal up again from outside its session. Codex cannot be woken from inside after
-//! an error, an interrupt or its end, but `codex exec resume` goes on with a closed session.
+//! `goal resume --continue`: continues the goal of a closed session from a terminal, for hosts that no hook can wake.
 
 use std::path::PathBuf;
 
@@ -7,17 +6,16 @@ use serde_json::json;
 use steadfast_core::action::{self, ActionError, Place};
 use steadfast_core::clock;
 use steadfast_core::goal::{Actor, Goal, GoalStatus};
-use steadfast_core::host::Host;
-use steadfast_core::host::install::{self, HookTrust};
+use steadfast_core::host::headless::ResumeRequest;
+use steadfast_core::host::{Capabilities, adapter};
 use steadfast_core::overview;
 use steadfast_core::prompt;
 use steadfast_core::store::Store;
-use steadfast_engine::codex;
+use steadfast_engine::foreground;
 
 use super::{Caller, Outcome, refuse_above_shared_cap};
 use crate::failure::{Failure, code};
 use crate::output::Done;
-use crate::plugin;
 use crate::programs;
 
 pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place: &Place) -> Result<Outcome, Failure> {
@@ -25,16 +23,19 @@ pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place:
     if caller.origin.actor != Actor::User {
         action::refuse_agent(store, id, "resume", caller.origin, now)?;
     }
-    if place.host == Host::Claude {
-        let hint = format!("`claude --resume {id}` opens it; the goal goes on there");
-        return Err(Failure::new(code::WRONG_STATE, "only Codex sessions can be continued from outside", hint));
+    let facts = place.host.capabilities();
+    if !facts.continues_closed_sessions {
+        let hint = format!("`{} --resume {id}` opens it; the goal continues there", facts.program);
+        let message = format!("a session of {} cannot be continued from a terminal", facts.product);
+        return Err(Failure::new(code::WRONG_STATE, message, hint));
     }
     let goal = store.read().goal(id)?.ok_or_else(|| ActionError::NoGoal(id.to_owned()))?;
     if store.read().session(id)?.is_some_and(|session| session.is_alive()) {
-        let hint = "type a prompt there ($goal-resume first, if the goal is paused), or close it";
-        return Err(Failure::new(code::WRONG_STATE, "the session is open in Codex", hint));
+        let hint = "type a prompt there (/goal-resume first, if the goal is paused), or close it";
+        let message = format!("the session is open in {}", facts.product);
+        return Err(Failure::new(code::WRONG_STATE, message, place.host.spell(hint)));
     }
-    let program = find_codex()?;
+    let program = find_program(facts)?;
     refuse_above_shared_cap(caller, store, id)?;
     let goal = match goal.status {
         GoalStatus::Active => goal,
@@ -45,13 +46,16 @@ pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place:
     }
     let directory = place.project_dir.clone().map_or_else(|| caller.directory.clone(), PathBuf::from);
     let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
-    let ended = codex::resume(&program, &hook_flags()?, id, &text, &directory).map_err(|error| {
-        let hint = "`codex --version` shows whether it runs; the goal is active and waits";
+    let steadfast = std::env::current_exe()?;
+    let request = ResumeRequest { session_id: id, prompt: &text, directory: &directory, steadfast: &steadfast };
+    let arguments = adapter(place.host).resume_arguments(&request)?.unwrap_or_default();
+    let ended = foreground::run(&program, &arguments, &directory).map_err(|error| {
+        let hint = format!("`{} --version` shows whether it runs; the goal is active and waits", facts.program);
         Failure::new(code::ENVIRONMENT, format!("cannot run {}: {error}", program.display()), hint)
     })?;
     let goal = store.read().goal(id)?.unwrap_or(goal);
-    let said = if ended.success() { "Codex went on with the goal" } else { "Codex ended with an error" };
-    let mut outcome = outcome(store, goal, said)?;
+    let said = if ended.success() { "continued the goal" } else { "ended with an error" };
+    let mut outcome = outcome(store, goal, &format!("{} {said}", facts.product))?;
     if !ended.success() {
         outcome.done.code = code::USAGE;
     }
@@ -64,23 +68,10 @@ fn outcome(store: &Store, goal: Goal, said: &str) -> Result<Outcome, Failure> {
     Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
 }
 
-/// Hooks for this one run where the user's own configuration has none that Codex trusts: without any, the turn would
-/// end like every other and nothing would be counted.
-fn hook_flags() -> Result<Vec<String>, Failure> {
-    let trusted = match steadfast_core::host::codex::home() {
-        Some(home) => install::codex_hooks(&home)?.count(HookTrust::Trusted),
-        None => 0,
-    };
-    if trusted > 0 {
-        return Ok(Vec::new());
-    }
-    let program = std::env::current_exe()?;
-    Ok(install::per_run_flags(&format!("{} hook codex", plugin::shell_word(&program.to_string_lossy()))))
-}
-
-/// The user's own codex, found before anything is changed.
-fn find_codex() -> Result<PathBuf, Failure> {
-    programs::on_path("codex").ok_or_else(|| {
-        Failure::new(code::ENVIRONMENT, "there is no `codex` on PATH", "install Codex, or add its directory to PATH")
+/// The user's own program, found before anything is changed.
+fn find_program(facts: &Capabilities) -> Result<PathBuf, Failure> {
+    programs::on_path(facts.program).ok_or_else(|| {
+        let hint = format!("install {}, or add its directory to PATH", facts.product);
+        Failure::new(code::ENVIRONMENT, format!("there is no `{}` on PATH", facts.program), hint)
     })
 }

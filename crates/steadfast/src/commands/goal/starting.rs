@@ -88,7 +88,7 @@ pub(super) fn adopt_native(caller: &Caller<'_>, store: &mut Store, place: &Place
         "◎ Goal started: {}\nlimits: none\n\
          next: type `/goal clear` in {}: while its own goal is active, that one drives and Steadfast only counts",
         text::headline(&goal.objective, 80),
-        place.host.product(),
+        place.host.capabilities().product,
     );
     Ok(Outcome { done: Done { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) })
 }

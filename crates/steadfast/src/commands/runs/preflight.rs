@@ -65,10 +65,8 @@ fn make_absolute(plan: &mut AgentPlan, project: &Path) {
 }
 
 fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> Result<(), Failure> {
-    let usual = |program: &Option<String>, name: &str| program.clone().unwrap_or_else(|| name.to_owned());
     let program = match &agent.kind {
-        AgentKind::Claude => usual(&config.claude.program, "claude"),
-        AgentKind::Codex => usual(&config.codex.program, "codex"),
+        AgentKind::Host(host) => config.program(*host).to_owned(),
         AgentKind::Command(words) => words.first().cloned().unwrap_or_default(),
     };
     if is_there(&program, project) {
@@ -77,7 +75,9 @@ fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> 
     let shown = text::headline(&program, 100);
     let hint = match agent.kind {
         AgentKind::Command(_) => "--agent PROGRAM: one on PATH, or a path to a file that may be executed",
-        _ => "install it or add its directory to PATH; or use another agent: --agent claude, codex or a command",
+        AgentKind::Host(_) => {
+            "install it or add its directory to PATH; or use another agent: --agent claude, codex or a command"
+        }
     };
     let message = if program.contains('/') {
         format!("the agent's program `{shown}` is not there or not executable")

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::wire::{self, Head};
 use crate::host::backwards;
-use crate::host::codex::home_of;
+use crate::host::codex::files::home_of;
 use crate::host::context::{Since, Statement};
 
 /// How many forks of forks are followed.

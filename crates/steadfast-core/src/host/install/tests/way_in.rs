@@ -112,14 +112,14 @@ fn a_marketplace_of_the_same_name_is_kept_while_it_is_alive() {
 fn an_earlier_answer_stands_until_it_is_taken_back() {
     let world = World::with_settings(r#"{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"20"}}"#);
     world.install();
-    let leave = |wanted: &mut Wanted| (wanted.statusline, wanted.block_cap) = (Choice::Leave, Choice::Leave);
+    let leave = |wanted: &mut ClaudeInstall| (wanted.statusline, wanted.block_cap) = (Choice::Leave, Choice::Leave);
     assert!(world.plan(leave).unwrap().is_empty());
 
     let theirs = current(&world.path("home"), &world.path("claude")).unwrap();
     let expected = Current { statusline: None, block_cap: Some("20".to_owned()) };
     assert_eq!(theirs, expected, "ours do not count as theirs");
 
-    let remove = |wanted: &mut Wanted| (wanted.statusline, wanted.block_cap) = (Choice::Remove, Choice::Remove);
+    let remove = |wanted: &mut ClaudeInstall| (wanted.statusline, wanted.block_cap) = (Choice::Remove, Choice::Remove);
     world.plan(remove).unwrap().apply().unwrap();
     let settings = world.json("claude/settings.json");
     assert_eq!(settings.get("statusLine"), None);

@@ -93,7 +93,7 @@ proptest! {
     fn any_session_fits_is_well_formed_and_the_same_every_time(
         recollection in recollection(), framing in framing(),
     ) {
-        let cap = recollection.host.start_cap();
+        let cap = recollection.host.capabilities().start_cap;
         let told = render(&recollection, cap, &framing);
         prop_assert!(cap.fits(&told), "{} bytes", told.len());
         assert_balanced(&told);
@@ -131,7 +131,7 @@ proptest! {
             let subject = format!("{before} {objective}");
             recollection.tasks.push(Task { id: "t".into(), subject, status: TaskStatus::InProgress });
         }
-        let told = render(&recollection, recollection.host.start_cap(), &Framing::after(After::Compaction));
+        let told = render(&recollection, recollection.host.capabilities().start_cap, &Framing::after(After::Compaction));
         prop_assert_eq!(told.matches(&objective).count(), 1, "{}", told);
     }
 }

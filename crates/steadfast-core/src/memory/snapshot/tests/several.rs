@@ -17,7 +17,7 @@ fn the_first_of_two_goals_stays_whole_as_long_as_it_fits_alone() {
             let (first, second) =
                 (format!("First {}", letter.repeat(length)), format!("Second {}", letter.repeat(length)));
             let told = told(&both(host, &first, &second), &Framing::after(After::Compaction));
-            assert!(host.start_cap().fits(&told));
+            assert!(host.capabilities().start_cap.fits(&told));
             assert!(told.contains(&text::escape_xml(&first)), "{host} {length}: {told}");
             let second_told = told.contains("Second ") && told.contains("[cut: ");
             let left_out = told.contains("no room here: `steadfast session show s-1 --json` has it.");
