@@ -64,7 +64,7 @@ pub fn read_subagent(store: &Store, host: Host, path: &Path, agent_id: &str) -> 
 /// Reads on where an earlier reading of the worker's file ended.
 pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreError> {
     if let Some(worker) = readings.iter_mut().find(|file| file.agent_id.is_empty()) {
-        let later = adapter(host).read_transcript(&worker.path, &worker.reading.position)?;
+        let later = (adapter(host).read_transcript)(&worker.path, &worker.reading.position)?;
         worker.reading.extend(later);
     }
     Ok(())
@@ -77,7 +77,7 @@ pub fn last_text(readings: &[FileReading]) -> Option<&str> {
 
 fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
     let from = store.read().cursor(path)?.unwrap_or_default().position;
-    let reading = adapter(host).read_transcript(path, &from)?;
+    let reading = (adapter(host).read_transcript)(path, &from)?;
     Ok(FileReading { path: path.to_owned(), agent_id, from, reading })
 }
 
@@ -88,7 +88,7 @@ fn files_of_subagents(
     session_id: &str,
     transcript: &Path,
 ) -> Result<Vec<(String, PathBuf)>, StoreError> {
-    match adapter(host).subagent_files(transcript) {
+    match (adapter(host).subagent_files)(transcript) {
         Some(files) => Ok(files),
         None => db.subagent_files(session_id),
     }

@@ -25,7 +25,7 @@ pub mod trouble;
 use serde_json::{Map, Value};
 
 pub use activity::worked_since;
-pub use adapter::{HostAdapter, ToolCallOrigin, adapter, adapters};
+pub use adapter::{HostAdapter, SubagentFiles, ToolCallOrigin, adapter, adapters};
 pub use capabilities::{Cap, Capabilities, VersionCheck};
 pub use context::{Since, Statement, holds_text};
 pub use id::Host;

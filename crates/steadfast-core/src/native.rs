@@ -9,12 +9,12 @@ use crate::usage::NativeGoal;
 
 /// What the client itself keeps about its goal, if it can be looked up and is readable; never an error.
 pub fn live(host: Host, session_id: &str, transcript: &Path) -> Option<NativeGoal> {
-    codex_goal(&adapter(host).native_goal_database(transcript)?, session_id).ok()
+    codex_goal(&(adapter(host).native_goal_database)(transcript)?, session_id).ok()
 }
 
 /// The same as [`of_session`], with what the session's file says by now.
 pub fn by_now(db: Db<'_>, host: Host, session_id: &str, transcript: &Path) -> Result<Option<String>, StoreError> {
-    match adapter(host).native_goal_in_transcript(transcript) {
+    match (adapter(host).native_goal_in_transcript)(transcript) {
         Some(NativeGoal::Active(objective)) => Ok(Some(objective)),
         Some(NativeGoal::Over) => Ok(None),
         None => of_session(db, session_id),

@@ -66,7 +66,7 @@ pub fn invocation(call: &Call<'_>) -> Result<Invocation, PromptError> {
         AgentKind::Host(host) => {
             append_result(&mut prompt, call)?;
             let config = call.config.of(*host);
-            let command = adapter(*host).headless_command(&HeadlessRequest {
+            let command = (adapter(*host).headless_command)(&HeadlessRequest {
                 program: call.config.program(*host),
                 model: call.agent.model.as_deref(),
                 effort: call.agent.effort.as_deref(),

@@ -6,7 +6,9 @@ pub(crate) mod session;
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
+use steadfast_core::host::Host;
 
 pub(crate) use runs::{
     AgentArgs, LimitArgs, LogsArgs, LoopArgs, LoopRunArgs, LoopVerb, PipelineArgs, PipelineRunArgs, PipelineVerb,
@@ -87,6 +89,11 @@ pub(crate) enum Command {
         /// The run
         run_id: String,
     },
+}
+
+/// The names of all hosts.
+fn host_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Host::ALL.iter().map(|host| host.name()))
 }
 
 #[derive(Debug, Args)]
@@ -282,7 +289,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "P")]
     pub(crate) project: Option<String>,
     /// Only this agent's sessions
-    #[arg(long, value_parser = ["claude", "codex"])]
+    #[arg(long, value_parser = host_names())]
     pub(crate) host: Option<String>,
     /// Prices to use instead of the built-in ones (TOML, the form of prices.toml)
     #[arg(long, value_name = "FILE")]
@@ -295,7 +302,7 @@ pub(crate) struct UsageArgs {
 #[derive(Debug, Args)]
 pub(crate) struct HookArgs {
     /// Whose hook it is
-    #[arg(value_parser = ["claude", "codex"])]
+    #[arg(value_parser = host_names())]
     pub(crate) host: String,
     /// Run in the background and wake the agent when its goal asks for it
     #[arg(long)]
@@ -317,7 +324,7 @@ pub(crate) struct StatuslineArgs {
   steadfast setup --uninstall")]
 pub(crate) struct SetupArgs {
     /// The agent to set up; with --uninstall, none means all
-    #[arg(value_parser = ["claude", "codex"], required_unless_present = "uninstall")]
+    #[arg(value_parser = host_names(), required_unless_present = "uninstall")]
     pub(crate) host: Option<String>,
     /// Take everything out again; your files are as they were before
     #[arg(long)]

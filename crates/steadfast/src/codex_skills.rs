@@ -44,7 +44,7 @@ mod tests {
     fn the_plugin_has_exactly_the_files_of_these_commands() {
         let adapter = adapter(Host::Claude);
         let expected: Vec<(String, String)> =
-            COMMANDS.iter().flat_map(|command| adapter.command_files(command)).collect();
+            COMMANDS.iter().flat_map(|command| (adapter.command_files)(command)).collect();
         let in_plugin = plugin::FILES.iter().filter_map(|(path, text)| Some((path.strip_prefix("commands/")?, *text)));
         let found: Vec<(String, String)> = in_plugin.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         assert_eq!(found, expected);
@@ -54,13 +54,13 @@ mod tests {
     fn every_command_of_every_host_says_what_to_do_without_its_hook() {
         for (adapter, command) in adapters().flat_map(|adapter| COMMANDS.iter().map(move |command| (adapter, command)))
         {
-            let files = adapter.command_files(command);
+            let files = (adapter.command_files)(command);
             let (path, text) = &files[0];
             assert!(path.starts_with(&format!("goal-{}", command.name)), "{path}");
             for part in [command.description, "its hook did not run", "`steadfast doctor`", command.arguments] {
                 assert!(text.contains(part), "{part}: {text}");
             }
-            let other_prefixes = Host::ALL.iter().filter(|host| **host != adapter.host());
+            let other_prefixes = Host::ALL.iter().filter(|host| **host != adapter.host);
             for prefix in other_prefixes.map(|host| host.capabilities().command_prefix) {
                 assert!(!text.contains(prefix), "{text}");
             }

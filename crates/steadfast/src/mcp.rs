@@ -57,7 +57,7 @@ impl Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let desk = Arc::clone(&self.desk);
-        let origin = adapters().find_map(|adapter| Some((adapter.host(), adapter.tool_call_origin(meta)?)));
+        let origin = adapters().find_map(|adapter| Some((adapter.host, (adapter.tool_call_origin)(meta)?)));
         let work = move || (tool.call)(&desk, &arguments, &origin);
         Ok(match tokio::task::spawn_blocking(work).await {
             Ok(Ok(value)) => {

@@ -25,7 +25,7 @@ const NAP: Millis = 5_000;
 /// Waits until the goal asks to be woken and returns the text that wakes the model; `None` when nothing is to
 /// be done.
 pub fn rewake(input: &HookInput, paths: &Paths) -> Result<Option<String>, HookError> {
-    if !adapter(input.host).can_rewake() {
+    if !(adapter(input.host).can_rewake)() {
         return Ok(None);
     }
     let deadline = Instant::now() + DECISION_WAIT;

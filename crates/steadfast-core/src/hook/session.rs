@@ -249,7 +249,7 @@ fn note_prompt(call: &Call<'_>, db: Db<'_>, session: &Session) -> Result<Option<
 
 /// The session that this one was forked from, as its file says.
 fn parent_in_file(call: &Call<'_>) -> Option<String> {
-    let parent = adapter(call.host()).fork_parent(call.input.transcript.as_deref()?)?;
+    let parent = (adapter(call.host()).fork_parent)(call.input.transcript.as_deref()?)?;
     (parent != call.session_id()).then_some(parent)
 }
 

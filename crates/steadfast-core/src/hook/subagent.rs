@@ -34,7 +34,7 @@ fn readings(call: &Call<'_>, store: &Store, agent: &Agent) -> Result<Option<Vec<
     let told = agent.transcript.clone();
     // Inside a subagent, a batch names only the agent; its file is beside the session's.
     let beside = || {
-        let files = adapter(call.host()).subagent_files(call.input.transcript.as_ref()?)?;
+        let files = (adapter(call.host()).subagent_files)(call.input.transcript.as_ref()?)?;
         files.into_iter().find(|(id, _)| *id == agent.id).map(|(_, path)| path)
     };
     match told.or_else(beside) {

@@ -100,7 +100,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             user_waits: seen.user_waits,
             background_work: facts.background_work,
             native_goal: native_goal.map_or(seen.native_goal.is_some(), |goal| goal != NativeGoal::Over),
-            block_cap: adapter(call.host()).block_cap(),
+            block_cap: (adapter(call.host()).block_cap)(),
         };
         let rules = TurnRules {
             no_progress_limit: config.goal.no_progress_limit,
@@ -109,7 +109,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         };
         let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
         if let Some(mut change) = change {
-            if decision == Decision::HandOver && adapter(call.host()).can_rewake() {
+            if decision == Decision::HandOver && (adapter(call.host()).can_rewake)() {
                 change.goal.wake_at_ms = Some(call.now);
             }
             goal = db.save(&goal, change, call.origin)?;
@@ -184,7 +184,7 @@ fn reply(
             "⚠ steadfast: token accounting is uncertain, so the goal is paused (accounting_uncertain). \
              Run /goal-reconcile --accept-reset to resume.",
         )),
-        Decision::HandOver if adapter(call.host()).can_rewake() => {
+        Decision::HandOver if (adapter(call.host()).can_rewake)() => {
             messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal goes on in a new turn.".into());
         }
         Decision::HandOver => messages.push(

@@ -26,7 +26,7 @@ pub fn worked_since(host: Host, transcript: &Path, moment: Millis) -> bool {
             return if lines < LINES_READ { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         };
         let at = wire.timestamp.and_then(clock::parse_rfc3339);
-        worked = at.is_some_and(|at| at > moment) && adapter(host).is_model_output(line);
+        worked = at.is_some_and(|at| at > moment) && (adapter(host).is_model_output)(line);
         let over = worked || at.is_some_and(|at| at <= moment) || lines >= LINES_READ;
         if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

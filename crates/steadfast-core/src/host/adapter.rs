@@ -1,6 +1,7 @@
-//! What an adapter does for its host. A new host is a folder with an implementation of [`HostAdapter`], a line in
-//! [`adapter`], and its id with its capabilities.
+//! What an adapter does for its host. A new host is a folder with a [`HostAdapter`], a line in [`adapter`], and its id
+//! with its capabilities.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -18,137 +19,90 @@ use crate::clock::Millis;
 use crate::usage::{NativeGoal, Position, Reading};
 
 /// The adapter of a host.
-pub fn adapter(host: Host) -> &'static dyn HostAdapter {
+pub fn adapter(host: Host) -> &'static HostAdapter {
     match host {
-        Host::Claude => &claude::ClaudeCode,
-        Host::Codex => &codex::Codex,
+        Host::Claude => &claude::ADAPTER,
+        Host::Codex => &codex::ADAPTER,
     }
 }
 
-pub fn adapters() -> impl Iterator<Item = &'static dyn HostAdapter> {
+pub fn adapters() -> impl Iterator<Item = &'static HostAdapter> {
     Host::ALL.iter().map(|host| adapter(*host))
 }
 
-/// Everything about a host that needs code. Foreign JSON and file layouts do not leave the implementations.
-pub trait HostAdapter: Sync {
-    fn host(&self) -> Host;
+/// Everything about a host that needs code. Foreign JSON and file layouts do not leave these functions.
+pub struct HostAdapter {
+    pub host: Host,
 
     /// Reads a hook's stdin. `None` is a well-formed event that is not for us.
-    fn read_hook(&self, stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error>;
-
+    pub read_hook: fn(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error>,
     /// Writes the reply in the form that the host accepts for this event; `None` if there is nothing to say.
-    fn write_reply(&self, event_name: &str, reply: &HookReply) -> Option<String>;
-
+    pub write_reply: fn(event_name: &str, reply: &HookReply) -> Option<String>,
     /// How many Stop blocks in a row without a tool call the host accepts here; `None` for no cap.
-    fn block_cap(&self) -> Option<i64> {
-        None
-    }
-
+    pub block_cap: fn() -> Option<i64>,
     /// Whether a background hook can wake the client that runs this process.
-    fn can_rewake(&self) -> bool {
-        false
-    }
+    pub can_rewake: fn() -> bool,
 
     /// The directories of the host's configuration.
-    fn config_dirs(&self) -> Vec<PathBuf>;
-
+    pub config_dirs: fn() -> Vec<PathBuf>,
     /// The directories below which the host keeps its session files.
-    fn transcript_roots(&self) -> Vec<PathBuf>;
-
+    pub transcript_roots: fn() -> Vec<PathBuf>,
     /// Whose session file this is, by its path below `root`; `None` for other files.
-    fn transcript_owner(&self, root: &Path, path: &Path) -> Option<Owner>;
-
+    pub transcript_owner: fn(root: &Path, path: &Path) -> Option<Owner>,
     /// The files of a session and its subagents below `roots`.
-    fn session_files(&self, roots: &[PathBuf], session: &SessionSpan<'_>) -> Vec<PathBuf>;
-
+    pub session_files: fn(roots: &[PathBuf], session: &SessionSpan<'_>) -> Vec<PathBuf>,
     /// Reads what is new in a session file.
-    fn read_transcript(&self, path: &Path, from: &Position) -> std::io::Result<Reading>;
-
+    pub read_transcript: fn(path: &Path, from: &Position) -> io::Result<Reading>,
     /// Reads the responses that are new in a session file; everything else may be left out.
-    fn read_counts(&self, path: &Path, from: &Position) -> std::io::Result<Reading> {
-        self.read_transcript(path, from)
-    }
-
+    pub read_counts: fn(path: &Path, from: &Position) -> io::Result<Reading>,
     /// Id and file of each subagent of a session; `None` if only hooks name them.
-    fn subagent_files(&self, _transcript: &Path) -> Option<Vec<(String, PathBuf)>> {
-        None
-    }
-
+    pub subagent_files: fn(transcript: &Path) -> Option<SubagentFiles>,
     /// The session that a fork was made from, if its own file names it.
-    fn fork_parent(&self, transcript: &Path) -> Option<String>;
-
+    pub fork_parent: fn(transcript: &Path) -> Option<String>,
     /// Whether the host will send the model a message that states the goal.
-    fn holds(&self, transcript: &Path, statement: &Statement, since: Since) -> std::io::Result<bool>;
-
+    pub holds: fn(transcript: &Path, statement: &Statement, since: Since) -> io::Result<bool>,
     /// Whether a line of a session file is an answer of the model or a tool call.
-    fn is_model_output(&self, line: &[u8]) -> bool;
+    pub is_model_output: fn(line: &[u8]) -> bool,
 
     /// The database in which the host keeps its own goals.
-    fn native_goal_database(&self, _transcript: &Path) -> Option<PathBuf> {
-        None
-    }
-
+    pub native_goal_database: fn(transcript: &Path) -> Option<PathBuf>,
     /// The last state of the host's own goal in a session file.
-    fn native_goal_in_transcript(&self, _transcript: &Path) -> Option<NativeGoal> {
-        None
-    }
+    pub native_goal_in_transcript: fn(transcript: &Path) -> Option<NativeGoal>,
 
     /// What the metadata of an MCP tool call identifies.
-    fn tool_call_origin(&self, meta: &Map<String, Value>) -> Option<ToolCallOrigin>;
-
+    pub tool_call_origin: fn(meta: &Map<String, Value>) -> Option<ToolCallOrigin>,
     /// The session that a client process runs now, as the client records it.
-    fn session_of_client(&self, _pid: i32) -> Option<String> {
-        None
-    }
-
+    pub session_of_client: fn(pid: i32) -> Option<String>,
     /// Whether a hook input with this agent type proves that the evaluator made the call.
-    fn is_evaluator(&self, _agent_type: &str) -> bool {
-        false
-    }
+    pub is_evaluator: fn(agent_type: &str) -> bool,
 
     /// How the agent is started without a terminal.
-    fn headless_command(&self, request: &HeadlessRequest<'_>) -> HeadlessCommand;
-
-    /// Adds an event of the headless agent's output to what is known of it.
-    fn read_event(&self, event: &Value, stream: &mut AgentStream);
-
-    /// An event of the headless agent's output as lines for people.
-    fn readable_event(&self, event: &Value) -> Vec<String>;
-
-    /// When the used-up plan of a session comes back, if its file says so more exactly than the output.
-    fn plan_reset(&self, _transcript: &Path) -> Option<Millis> {
-        None
-    }
-
+    pub headless_command: fn(request: &HeadlessRequest<'_>) -> HeadlessCommand,
     /// The arguments that continue a closed session in the foreground; `None` if the host cannot do that.
-    fn resume_arguments(&self, _request: &ResumeRequest<'_>) -> Result<Option<Vec<String>>, InstallError> {
-        Ok(None)
-    }
+    pub resume_arguments: fn(request: &ResumeRequest<'_>) -> Result<Option<Vec<String>>, InstallError>,
+    /// Adds an event of the headless agent's output to what is known of it.
+    pub read_event: fn(event: &Value, stream: &mut AgentStream),
+    /// An event of the headless agent's output as lines for people.
+    pub readable_event: fn(event: &Value) -> Vec<String>,
+    /// When the used-up plan of a session comes back, if its file says so more exactly than the output.
+    pub plan_reset: fn(transcript: &Path) -> Option<Millis>,
 
     /// The files of one of our commands: path below the directory that the host keeps commands in, text.
-    fn command_files(&self, command: &SlashCommand) -> Vec<(String, String)>;
-
+    pub command_files: fn(command: &SlashCommand) -> Vec<(String, String)>,
     /// Plans everything that `setup` does; a second run changes nothing.
-    fn plan_install(&self, request: &InstallRequest<'_>) -> Result<Plan, InstallError>;
-
-    /// The directories in which plugins of the host keep their data.
-    fn plugin_data_dirs(&self) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
-    /// Directories that the client makes for our plugin; uninstall removes them if they are empty.
-    fn directories_made_for_us(&self, _config_dir: &Path) -> Vec<PathBuf> {
-        Vec::new()
-    }
-
+    pub plan_install: fn(request: &InstallRequest<'_>) -> Result<Plan, InstallError>,
     /// What the user still has to do after `setup`.
-    fn install_note(&self, _config_dir: &Path, _dry_run: bool) -> Option<String> {
-        None
-    }
-
+    pub install_note: fn(config_dir: &Path, dry_run: bool) -> Option<String>,
+    /// The directories in which plugins of the host keep their data.
+    pub plugin_data_dirs: fn() -> Vec<PathBuf>,
+    /// Directories that the client makes for our plugin; uninstall removes them if they are empty.
+    pub directories_made_for_us: fn(config_dir: &Path) -> Vec<PathBuf>,
     /// Checks for `steadfast doctor`, apart from the program's version.
-    fn checks(&self, program: Option<&Path>) -> Vec<DoctorCheck>;
+    pub checks: fn(program: Option<&Path>) -> Vec<DoctorCheck>,
 }
+
+/// Id and file of each subagent.
+pub type SubagentFiles = Vec<(String, PathBuf)>;
 
 /// What identifies the session of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub fn holds_text(host: Host, transcript: &Path, objective: &str, since: Since) 
     let Some(statement) = Statement::of(objective) else {
         return false;
     };
-    adapter(host).holds(transcript, &statement, since).unwrap_or(false)
+    (adapter(host).holds)(transcript, &statement, since).unwrap_or(false)
 }
 
 /// A goal to look for.

@@ -13,13 +13,12 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
     Eq,
     PartialOrd,
     Ord,
-    Hash,
+    Serialize,
+    Deserialize,
     Display,
     EnumString,
     IntoStaticStr,
     VariantArray,
-    Serialize,
-    Deserialize,
 )]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]

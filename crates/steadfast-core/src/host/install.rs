@@ -1,6 +1,6 @@
-//! Hooks Steadfast into Claude Code and Codex (`steadfast setup HOST`) and out again without a trace.
+//! `steadfast setup HOST`: adds Steadfast to a host's configuration and removes it without a trace.
 //!
-//! Everything is first planned ([`HostAdapter::plan_install`], [`plan_uninstall`]) and only then written ([`Plan::apply`]),
+//! Everything is first planned (`plan_install` of the adapter, [`plan_uninstall`]) and only then written ([`Plan::apply`]),
 //! so that `--dry-run` shows exactly what would happen and an unreadable settings file is found before anything changed. A
 //! manifest in `$STEADFAST_HOME/setup/HOST.json` keeps the bytes that every file had before, so that uninstall restores them
 //! exactly.
@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 pub use consent::{Consent, decide};
 pub use undo::plan_uninstall;
 
+use super::Host;
 use super::command::SlashCommand;
-use super::{Host, HostAdapter};
 
 /// Asks the user a yes-or-no question.
 pub type Ask<'a> = &'a dyn Fn(&str) -> io::Result<bool>;
@@ -58,9 +58,9 @@ impl InstallRequest<'_> {
         self.home.join("goals.db")
     }
 
-    /// The files of our commands, as the adapter renders them.
-    pub(crate) fn command_files(&self, adapter: &dyn HostAdapter) -> Vec<(String, String)> {
-        self.commands.iter().flat_map(|command| adapter.command_files(command)).collect()
+    /// The files of all commands, of which `files` renders one.
+    pub(crate) fn command_files(&self, files: fn(&SlashCommand) -> Vec<(String, String)>) -> Vec<(String, String)> {
+        self.commands.iter().flat_map(files).collect()
     }
 }
 
@@ -70,7 +70,7 @@ pub fn shell_word(word: &str) -> String {
     if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// An optional setting: nobody's answer must undo an answer given at an earlier `setup`.
+/// An optional setting. `Leave` keeps the choice of an earlier `setup`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice<T> {
     Set(T),
@@ -82,7 +82,7 @@ pub enum Choice<T> {
 #[derive(Debug, Default)]
 pub struct Plan {
     changes: Vec<Change>,
-    /// Removed after the changes if nobody put anything into them, deepest first.
+    /// Removed after the changes if they are empty, deepest first.
     remove_dirs: Vec<PathBuf>,
     notes: Vec<String>,
 }
@@ -98,7 +98,7 @@ pub(crate) struct Change {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Below `$STEADFAST_HOME`: nobody else may read it.
+    /// Below `$STEADFAST_HOME`: readable only by the user.
     Private,
     /// The user's own tree: the umask decides.
     Inherited,

@@ -1,10 +1,10 @@
-//! Which processes we run under: to find the client that started a hook, to tell a live session from a dead
-//! one, and to notice that a command was typed by an agent and not by a person.
+//! The processes above this one: which client started a hook, whether a session's client is alive, and whether an agent
+//! or a person started a command.
 
 use super::Host;
 use crate::env_vars;
 
-/// A process, told apart from a later one with the same number by its start time.
+/// A process. The start time distinguishes it from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessId {
     pub pid: i64,
@@ -34,7 +34,7 @@ fn stat(pid: i64) -> Option<Stat> {
 }
 
 impl ProcessId {
-    /// Whether this very process still runs; `None` where that cannot be told.
+    /// Whether this process still runs; `None` if the system does not show it.
     pub fn is_alive(self) -> Option<bool> {
         if !cfg!(target_os = "linux") {
             return None;
@@ -63,7 +63,7 @@ pub fn client_of_hook() -> Option<ProcessId> {
 
 /// Whether a hook inside an agent was started by its client and not by the agent's own shell, which could pipe a
 /// forged event into it: between us and the client stands at most one shell, and that runs the hook and nothing
-/// else. Where this cannot be told, the client is believed.
+/// else. If the system does not show it, the answer is yes.
 pub fn is_started_by_client() -> bool {
     if !cfg!(target_os = "linux") {
         return true;

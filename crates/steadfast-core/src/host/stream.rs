@@ -55,7 +55,7 @@ pub fn read(host: Host, output: &Path) -> std::io::Result<AgentStream> {
     each_line(output, |line| {
         // Clients print warnings between their events.
         if let Some(value) = event(line) {
-            adapter(host).read_event(&value, &mut stream);
+            (adapter(host).read_event)(&value, &mut stream);
         }
     })?;
     Ok(stream)
@@ -120,20 +120,20 @@ pub fn session_usage(
 /// When the used-up plan of a session comes back, if its files say so more exactly than its messages.
 pub fn session_reset(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Option<Millis> {
     let files = session_files(host, stream, started_at_ms, ended_at_ms);
-    files.iter().filter_map(|file| adapter(host).plan_reset(file)).max()
+    files.iter().filter_map(|file| (adapter(host).plan_reset)(file)).max()
 }
 
 fn session_files(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Vec<PathBuf> {
     let Some(session_id) = stream.session_id.as_deref() else { return Vec::new() };
     let session = SessionSpan { session_id, subagents: &stream.subagents, started_at_ms, ended_at_ms };
     let adapter = adapter(host);
-    adapter.session_files(&adapter.transcript_roots(), &session)
+    (adapter.session_files)(&(adapter.transcript_roots)(), &session)
 }
 
 fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<AttemptUsage> {
     let mut all = Reading::default();
     for file in files {
-        let Ok(reading) = adapter(host).read_counts(file, &Position::default()) else { continue };
+        let Ok(reading) = (adapter(host).read_counts)(file, &Position::default()) else { continue };
         all.extend(reading);
     }
     // A resumed session has older responses that belong to earlier attempts. Client and engine share a clock, but lines

@@ -32,7 +32,7 @@ pub struct TranscriptFile {
 pub fn transcripts(host: Host, roots: &[PathBuf]) -> std::io::Result<Vec<TranscriptFile>> {
     let mut files = Vec::new();
     for root in roots {
-        walk(root, 0, &mut |path| adapter(host).transcript_owner(root, path), &mut files)?;
+        walk(root, 0, &mut |path| (adapter(host).transcript_owner)(root, path), &mut files)?;
     }
     files.sort_by(|a, b| (a.created, &a.path).cmp(&(b.created, &b.path)));
     // A directory may be named twice.
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_path_tells_session_and_project() {
         let root = Path::new("/c/projects");
-        let owner = |path: &str| adapter(Host::Claude).transcript_owner(root, &root.join(path)).unwrap();
+        let owner = |path: &str| (adapter(Host::Claude).transcript_owner)(root, &root.join(path)).unwrap();
         let expected = |session_id: &str, is_subagent, folder: &str| Owner {
             session_id: session_id.to_owned(),
             is_subagent,
@@ -134,7 +134,7 @@ mod tests {
             ("rollout-short.jsonl".to_owned(), Some("short")),
             ("history.jsonl".to_owned(), None),
         ] {
-            let found = adapter(Host::Codex).transcript_owner(root, Path::new(&name)).map(|owner| owner.session_id);
+            let found = (adapter(Host::Codex).transcript_owner)(root, Path::new(&name)).map(|owner| owner.session_id);
             assert_eq!(found.as_deref(), expected, "{name}");
         }
     }

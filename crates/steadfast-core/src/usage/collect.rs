@@ -135,7 +135,7 @@ fn read_changes(
         if records.path.as_os_str().is_empty() || !unchanged(file, &records) {
             progress(read, total);
             let from = records.position.offset;
-            let reading = adapter(host).read_counts(&file.path, &records.position)?;
+            let reading = (adapter(host).read_counts)(&file.path, &records.position)?;
             read += reading.position.offset.saturating_sub(from);
             records.take_in(file, reading, &mut models);
         }

@@ -45,7 +45,7 @@ pub(crate) enum SessionVerb {
         #[command(flatten)]
         session: WhichSession,
         /// For this agent; else the session's own
-        #[arg(long, value_parser = ["claude", "codex"])]
+        #[arg(long, value_parser = super::host_names())]
         host: Option<String>,
         /// After what; else a resume, or a compaction where only that brings the agent's own goal back
         #[arg(long, value_name = "EVENT", value_parser = ["compaction", "resume"])]

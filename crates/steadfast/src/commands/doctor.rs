@@ -32,10 +32,10 @@ pub(crate) fn report(paths: &Paths) -> Done {
     checks.extend(predecessor());
     checks.push(program_on_path());
     for adapter in adapters() {
-        let facts = adapter.host().capabilities();
+        let facts = adapter.host.capabilities();
         let program = programs::on_path(facts.program);
         checks.extend(version::check(facts, program.as_deref()));
-        checks.extend(adapter.checks(program.as_deref()));
+        checks.extend((adapter.checks)(program.as_deref()));
     }
     checks.push(mcp_server());
     checks.push(log(paths));

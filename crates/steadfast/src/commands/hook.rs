@@ -67,7 +67,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
         }
         _ => hook::handle(&input, &paths, clock::now()),
     };
-    if let Some(text) = adapter(host).write_reply(&input.event_name, &reply) {
+    if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
         output::line(&text);
     }
     ExitCode::SUCCESS
@@ -82,7 +82,7 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
     if stdin.iter().all(u8::is_ascii_whitespace) {
         return Err("stdin is empty".to_owned());
     }
-    adapter(host).read_hook(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
+    (adapter(host).read_hook)(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {

@@ -34,7 +34,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
     let mut done = Vec::new();
     for host in hosts {
         let adapter = adapter(host);
-        for config_dir in adapter.config_dirs() {
+        for config_dir in (adapter.config_dirs)() {
             let plan = if arguments.uninstall {
                 install::plan_uninstall(&paths.home, host, &config_dir, &done)?
             } else {
@@ -42,7 +42,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<Done, Fail
             };
             summary.add(plan, host, arguments)?;
             if !arguments.uninstall {
-                summary.notes.extend(adapter.install_note(&config_dir, arguments.dry_run));
+                summary.notes.extend((adapter.install_note)(&config_dir, arguments.dry_run));
             }
         }
         done.push(host);
@@ -99,7 +99,7 @@ impl Summary {
 }
 
 fn plan_install(
-    adapter: &dyn HostAdapter,
+    adapter: &HostAdapter,
     paths: &Paths,
     config_dir: &Path,
     arguments: &SetupArgs,
@@ -108,7 +108,7 @@ fn plan_install(
     let plugin = plugin::files_for(&program);
     let plugin: Vec<(&str, &str)> = plugin.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !arguments.dry_run;
-    let plan = adapter.plan_install(&InstallRequest {
+    let plan = (adapter.plan_install)(&InstallRequest {
         home: &absolute(&paths.home)?,
         config_dir,
         program: &program,
@@ -149,7 +149,7 @@ pub(crate) fn predecessor_store() -> Option<PathBuf> {
 /// Stores in plugin data directories whose name begins with `prefix`.
 pub(crate) fn plugin_stores(prefix: &str) -> Vec<PathBuf> {
     let mut stores = Vec::new();
-    for directory in adapters().flat_map(HostAdapter::plugin_data_dirs) {
+    for directory in adapters().flat_map(|adapter| (adapter.plugin_data_dirs)()) {
         let Ok(entries) = fs_err::read_dir(directory) else {
             continue;
         };

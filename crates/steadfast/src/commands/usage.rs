@@ -50,9 +50,10 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<Done, Fail
     let mut summaries = Vec::new();
     for host in hosts {
         let cache = cache.join(host.to_string());
-        let summary = collect::collect(host, &adapter(host).transcript_roots(), &cache, prices, &mut |done, total| {
-            bar.show(done, total);
-        });
+        let summary =
+            collect::collect(host, &(adapter(host).transcript_roots)(), &cache, prices, &mut |done, total| {
+                bar.show(done, total);
+            });
         bar.clear();
         summaries.push((host, summary?));
     }

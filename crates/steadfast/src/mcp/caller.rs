@@ -43,7 +43,7 @@ pub(super) fn find(desk: &Desk, call: &CallMeta) -> Result<Caller, Failure> {
         Some((host, ToolCallOrigin::ToolUse(id))) => (*host, wait_for_note(desk, id)?),
         None => (Host::default(), None),
     };
-    let is_evaluator = note.as_ref().is_some_and(|note| adapter(host).is_evaluator(&note.agent_type));
+    let is_evaluator = note.as_ref().is_some_and(|note| (adapter(host).is_evaluator)(&note.agent_type));
     let session_id = match note {
         Some(note) => note.session_id,
         None => session_without_note(desk, host)?,
@@ -68,7 +68,7 @@ fn wait_for_note(desk: &Desk, tool_use_id: &str) -> Result<Option<ToolCall>, Fai
 fn session_without_note(desk: &Desk, host: Host) -> Result<String, Failure> {
     let unknown = || Failure::said("no session is known for this call", "run `steadfast doctor`");
     let client = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
-    let id = match client.and_then(|pid| adapter(host).session_of_client(pid)) {
+    let id = match client.and_then(|pid| (adapter(host).session_of_client)(pid)) {
         Some(id) => id,
         None => session_at_start(desk, host)?.ok_or_else(unknown)?,
     };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use steadfast_core::host::Host;
+use steadfast_core::host::{Host, adapter};
 use steadfast_core::memory::TaskStatus;
 use steadfast_core::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
 
@@ -47,7 +47,7 @@ fn observe(client: Client, prompt: &str) -> (Vec<Observation>, PathBuf) {
     let allowed = ["--allowedTools", "Bash", "Write", "Edit", "Read", "TaskCreate", "TaskUpdate"];
     let output = client.print(&[&["--output-format", "json"], &allowed[..]].concat(), prompt);
     assert!(output.status.success(), "{output:?}");
-    let read = |input: &Value| Host::Claude.read_hook(input.to_string().as_bytes()).expect("a hook's input");
+    let read = |input: &Value| (adapter(Host::Claude).read_hook)(input.to_string().as_bytes()).expect("a hook's input");
     let inputs = lab.inputs();
     let project = inputs.first().and_then(|input| input["cwd"].as_str()).expect("a directory").into();
     (inputs.iter().filter_map(read).flat_map(|input| input.observations).collect(), project)

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steadfast_core::clock;
 use steadfast_core::config::{AgentConfig, AgentsConfig, Config};
+use steadfast_core::host::Host;
 use steadfast_core::run::{
     AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, machine,
 };
@@ -85,7 +86,8 @@ fn used(root: &Path) -> AttemptUsage {
 fn drives_in_the_environment_of_a_client() {
     let Some(root) = std::env::var_os("STEADFAST_TEST_ROOT").map(PathBuf::from) else { return };
     let program = |name: &str| AgentConfig { program: std::env::var(name).ok(), ..AgentConfig::default() };
-    let agents = AgentsConfig { claude: program("STEADFAST_CLAUDE"), codex: program("STEADFAST_CODEX") };
+    let programs = [(Host::Claude, program("STEADFAST_CLAUDE")), (Host::Codex, program("STEADFAST_CODEX"))];
+    let agents = AgentsConfig::from_iter(programs);
     let engine = Engine {
         home: root.join("steadfast"),
         program: env!("CARGO_BIN_EXE_steadfast").into(),

@@ -18,7 +18,7 @@ fn a_corrupt_store_lets_every_turn_go_on_and_is_left_alone() {
         assert!(message.contains("not a usable database"), "{message}");
         assert_eq!((said.block.as_ref(), said.context.as_ref()), (None, None), "{name}");
         // Bug 33 of the plugin: a path in the message broke the JSON.
-        let printed = crate::host::adapter(Host::Claude).write_reply(name, &said).unwrap();
+        let printed = (crate::host::adapter(Host::Claude).write_reply)(name, &said).unwrap();
         let read: serde_json::Value = serde_json::from_str(&printed).unwrap();
         assert_eq!(read, json!({"systemMessage": message}));
     }

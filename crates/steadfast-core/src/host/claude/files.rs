@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::env_vars;
+use crate::host::SubagentFiles;
 use crate::host::tree::{self, Owner};
 
 /// `$CLAUDE_CONFIG_DIR`, several separated by commas, else `~/.claude`.
@@ -13,6 +14,11 @@ pub(crate) fn config_dirs() -> Vec<PathBuf> {
         Some(list) => list.split(',').map(str::trim).filter(|dir| !dir.is_empty()).map(PathBuf::from).collect(),
         None => etcetera::home_dir().map(|home| vec![home.join(".claude")]).unwrap_or_default(),
     }
+}
+
+/// A directory in each configuration directory.
+pub(crate) fn below_config_dirs(name: &str) -> Vec<PathBuf> {
+    config_dirs().iter().map(|dir| dir.join(name)).collect()
 }
 
 /// The session that a client process runs now. The client's own record follows `/clear` and `--continue`.
@@ -42,7 +48,7 @@ pub(crate) fn login_settings() -> Option<String> {
 }
 
 /// `<session>/subagents/agent-<id>.jsonl` beside the session's own file.
-pub(crate) fn subagent_files(transcript: &Path) -> Vec<(String, PathBuf)> {
+pub(crate) fn subagent_files(transcript: &Path) -> SubagentFiles {
     let directory = transcript.with_extension("").join("subagents");
     let Ok(entries) = fs_err::read_dir(&directory) else {
         return Vec::new();

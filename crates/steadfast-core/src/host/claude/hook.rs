@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::observe;
 use crate::env_vars;
 use crate::host::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
-use crate::host::{Host, is_json_object, repair};
+use crate::host::{Host, ToolCallOrigin, is_json_object, repair};
 
 /// The plugin's evaluator. The bare name is not enough: a worker can write an agent file of that name.
 const EVALUATOR_AGENT: &str = "steadfast:goal-evaluator";
@@ -43,7 +43,7 @@ pub(super) struct HookWire<'a> {
     pub(super) task_id: Option<String>,
     pub(super) task_subject: Option<String>,
     pub(super) file_path: Option<String>,
-    // These can be long; they are stepped over until somebody asks.
+    // These can be long and are parsed only when needed.
     #[serde(borrow)]
     pub(super) tool_input: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -161,6 +161,11 @@ pub(crate) fn typed_command(message: &str) -> Option<String> {
     let name = between("<command-name>", "</command-name>")?;
     let arguments = between("<command-args>", "</command-args>")?;
     message.trim_start().starts_with("<command-").then(|| format!("{name} {arguments}"))
+}
+
+/// Names the call by the id under which its `PreToolUse` hook saw it.
+pub(crate) fn tool_call_origin(meta: &Map<String, Value>) -> Option<ToolCallOrigin> {
+    Some(ToolCallOrigin::ToolUse(meta.get("claudecode/toolUseId")?.as_str()?.to_owned()))
 }
 
 /// Whether the hook input proves that the evaluator made a call.

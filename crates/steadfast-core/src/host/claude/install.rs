@@ -3,13 +3,12 @@
 //! `extraKnownMarketplaces` and `enabledPlugins` in `settings.json` alone work from the *second* start on: the first one only
 //! registers the marketplace. With the entry in `plugins/known_marketplaces.json`, which that first start would write, the plugin is there
 //! at once, straight from our directory, without a copy in the client's cache. `plugins/installed_plugins.json` is the client's own
-//! book-keeping: it adds our entry by itself, so setup only remembers the file, for uninstall to take that entry out again.
+//! book-keeping: it adds our entry by itself, so setup only records the file, for uninstall to remove that entry.
 
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::{Value, json};
 
-use super::ClaudeCode;
 use crate::host::Host;
 use crate::host::command::{AnsweredBy, SlashCommand};
 use crate::host::install::apply::read;
@@ -50,7 +49,7 @@ pub(crate) struct ClaudeInstall<'a> {
     pub(crate) now: &'a str,
 }
 
-/// What the user has set themselves, so that nobody is asked about it.
+/// What the user has set, so that setup does not ask about it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Current {
     /// The status line's command.
@@ -69,9 +68,10 @@ pub(crate) fn current(home: &Path, config_dir: &Path) -> Result<Current, Install
     })
 }
 
-/// Where the client keeps the plugin's data.
-pub(crate) fn plugin_data_dir(config_dir: &Path) -> PathBuf {
-    config_dir.join("plugins/data/steadfast-steadfast")
+/// The client makes a directory for the plugin's data, and one around it.
+pub(crate) fn plugin_dirs(config_dir: &Path) -> Vec<PathBuf> {
+    let data = config_dir.join("plugins/data");
+    vec![data.join("steadfast-steadfast"), data]
 }
 
 /// Decides about the optional settings, then plans.
@@ -84,7 +84,7 @@ pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, Install
     let cap = request.block_cap_value.unwrap_or(SUGGESTED_BLOCK_CAP);
     let question = format!("Let Claude Code accept {cap} Stop blocks in a row without a tool call (now 8)?");
     let block_cap = decide(request.block_cap, cap, theirs.block_cap.is_some(), ask(question))?;
-    let commands = request.command_files(&ClaudeCode);
+    let commands = request.command_files(command_files);
     let commands: Vec<(&str, &str)> = commands.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     plan(&ClaudeInstall {
         home: request.home,
@@ -153,7 +153,7 @@ impl Setup {
 
         let mut edits = Vec::new();
         if let Some(foreign) = foreign {
-            // Two marketplaces cannot share a name, and this one was somebody's decision.
+            // Two marketplaces cannot share a name, and the user chose this one.
             self.note(format!("the plugin is already registered from {foreign}: kept"));
         } else {
             self.known_marketplace(known, &source, &root, wanted.now)?;

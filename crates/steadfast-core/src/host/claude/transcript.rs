@@ -105,7 +105,7 @@ struct MessageWire<'a> {
     content: ContentWire,
 }
 
-/// Token fields as they come: a malformed one must be told from an absent one.
+/// Token fields as sent, to distinguish malformed ones from absent ones.
 #[derive(Deserialize)]
 struct UsageWire {
     input_tokens: Option<Value>,

@@ -43,7 +43,7 @@ pub(super) struct HookWire<'a> {
     pub(super) last_assistant_message: Option<String>,
     pub(super) status: Option<String>,
     pub(super) error: Option<Value>,
-    // These can be long; they are stepped over until somebody asks.
+    // These can be long and are parsed only when needed.
     #[serde(borrow)]
     pub(super) tool_input: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -64,13 +64,13 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
     let known = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
     // Inside a subagent the session is the root's, while the file is the subagent's own; only the event of its end
     // names both.
-    let told = known(&wire.transcript_path);
+    let named = known(&wire.transcript_path);
     let (transcript, agent) = match wire.agent_id.clone().filter(|id| acceptable_id(id)) {
         Some(id) => match known(&wire.agent_transcript_path) {
-            Some(own) => (told, Some(Agent { id, transcript: Some(own) })),
-            None => (None, Some(Agent { id, transcript: told })),
+            Some(own) => (named, Some(Agent { id, transcript: Some(own) })),
+            None => (None, Some(Agent { id, transcript: named })),
         },
-        None => (told, None),
+        None => (named, None),
     };
     let Some(event) = event(&wire, agent) else {
         return Ok(None);
@@ -146,7 +146,7 @@ fn prompt(text: &str) -> HookEvent {
         let arguments = match verb {
             _ if WITH_TEXT.contains(&verb) => Some(arguments),
             _ if WITHOUT_TEXT.contains(&verb) => Some(flags()),
-            // Somebody else's skill.
+            // Not one of our skills.
             _ => None,
         };
         if let Some(arguments) = arguments {
@@ -180,7 +180,7 @@ pub(super) fn goal_of(goal: &Value) -> NativeGoal {
     }
 }
 
-/// Codex tells an error in words only. When a used-up plan comes back is asked when the hook is handled.
+/// Classifies an error by its message, which is all that Codex sends. The handler of the hook finds the reset time.
 fn failure(error: Option<&Value>) -> HookEvent {
     let message = match error {
         Some(Value::String(text)) => text.clone(),

@@ -14,7 +14,6 @@ use serde_json::{Map, Value, json};
 
 use self::config::{CodexEdits, Group, Trust};
 use self::trust::HookTrust;
-use super::Codex;
 use crate::env_vars;
 use crate::host::Host;
 use crate::host::install::apply::read;
@@ -129,7 +128,7 @@ pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, Install
         program: &program,
         env: &env,
         env_vars: &env_vars,
-        skills: &request.command_files(&Codex),
+        skills: &request.command_files(super::skills::files),
         db: &request.db(),
     })
 }

@@ -1,5 +1,5 @@
-//! When a used-up plan comes back, to the second. Codex keeps in the rollout what the service told with its refusal;
-//! the message that people see names only the minute.
+//! When a used-up plan comes back, to the second. The rollout has the time that the service sent with its refusal;
+//! the message for the user names only the minute.
 
 use std::path::Path;
 

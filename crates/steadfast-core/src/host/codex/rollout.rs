@@ -1,6 +1,6 @@
 //! Codex's session files, called rollouts: one JSON object a line, only ever appended to. Newer clients write a
-//! `token_usage_record` for each response. Older ones tell running totals, whose differences are what was spent;
-//! where a fork or a subagent begins with its parent's history, that part is read for its totals only.
+//! `token_usage_record` for each response. Older ones write running totals, and the differences are the
+//! usage. If the file of a fork or a subagent begins with its parent's history, only the totals of that part are read.
 
 mod context;
 mod thread;
@@ -77,7 +77,7 @@ fn first_line(path: &Path) -> Option<Value> {
     serde_json::from_slice(&line).ok()
 }
 
-/// What the lines before an offset say about the thread, for a position that somebody set without reading.
+/// The state of the thread before an offset, for a position that was set without reading the lines before it.
 fn thread_before(path: &Path, offset: u64) -> std::io::Result<Thread> {
     let mut thread = Thread::unread(path);
     usage::read_file(path, &Position::default(), |line, at, reading| {
@@ -134,7 +134,7 @@ fn matters(head: &Head<'_>, line: &[u8], thread: &Thread) -> bool {
     }
 }
 
-/// Notes what the model produced, for all but messages, which have more to tell.
+/// Records output of the model other than messages.
 fn model_output(thread: &mut Thread, kind: &[u8], inner: &[u8], reading: &mut Reading) {
     if kind != b"response_item" || thread.is_inheriting() {
         return;

@@ -32,7 +32,7 @@ impl Plan {
         let mut new_dirs = Vec::new();
         for (index, change) in self.changes.iter().enumerate() {
             if let Err(error) = write(&change.path, change.after.as_deref(), change.access, &mut new_dirs) {
-                roll_back(&self.changes[..index], &new_dirs);
+                roll_back(self.changes.get(..index).unwrap_or_default(), &new_dirs);
                 return Err(error.into());
             }
         }

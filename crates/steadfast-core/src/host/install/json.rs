@@ -142,7 +142,7 @@ impl Document {
     fn remove(&mut self, keys: &[String], before: &Self) {
         self.remove_one(keys);
         for depth in (1..keys.len()).rev() {
-            let above = &keys[..depth];
+            let Some(above) = keys.get(..depth) else { continue };
             let is_empty = self.get(above) == Some(&Value::Object(Map::new()));
             if is_empty && before.get(above).is_none() {
                 self.remove_one(above);
@@ -254,8 +254,10 @@ fn same(one: &Value, other: &Value) -> bool {
 
 fn indent(text: &str) -> Option<String> {
     let (_, rest) = text.trim().split_once('\n')?;
-    let margins =
-        rest.lines().filter(|line| !line.trim().is_empty()).map(|line| &line[..line.len() - line.trim_start().len()]);
+    let margins = rest
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.strip_suffix(line.trim_start()).unwrap_or_default());
     let step = margins.into_iter().find(|margin| !margin.is_empty());
     Some(step.unwrap_or_default().to_owned())
 }

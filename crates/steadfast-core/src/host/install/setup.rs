@@ -1,4 +1,4 @@
-//! Planning as such: what each file holds now, what it would hold without us, what it shall hold, and the books about it.
+//! Planning: what each file contains now, without our part, and after setup, and the manifest of it.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ impl Setup {
         let mut new = Manifest::new();
         new.dirs.clone_from(&old.dirs);
         for other in Manifest::load_others(home, &[host])? {
-            // What hosts share is in the books of each, so that the last one to leave can take it along.
+            // What hosts share is in the manifest of each, so that removing the last one removes it.
             let shared = other.entry(&home.join(CONFIG)).filter(|entry| old.entry(&entry.path).is_none());
             old.files.extend(shared.cloned());
             let above_ours = |dir: &&PathBuf| {
@@ -70,7 +70,7 @@ impl Setup {
         Some(Edit { written: value.clone(), ..edit.clone() })
     }
 
-    /// Puts the edits into the file, on top of what it holds without us.
+    /// Applies the edits to the file without our part.
     pub(crate) fn edit(&mut self, file: UserFile, mut edits: Vec<Edit>, empty: Value) -> Result<(), InstallError> {
         let mut document = file.base.clone();
         let present = Document::parse(&file.path, file.current.as_deref())?;
@@ -96,7 +96,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Plans the change from what the file holds now, and enters it in the books.
+    /// Plans the change from the current content, and adds it to the manifest.
     pub(crate) fn record(&mut self, current: Option<String>, entry: Entry) {
         self.plan.push(Change {
             path: entry.path.clone(),
@@ -107,7 +107,7 @@ impl Setup {
         self.new.files.push(entry);
     }
 
-    /// Takes back what an older version set up and this one does not, and writes the manifest before everything else.
+    /// Undoes what an older version set up and this one does not, and writes the manifest first.
     pub(crate) fn finish(mut self) -> Result<Plan, InstallError> {
         for entry in &self.old.files {
             if self.new.entry(&entry.path).is_some() {
@@ -162,7 +162,7 @@ impl Setup {
             None if current.is_none() => None,
             earlier => {
                 if current != text {
-                    // An edited file of ours stays in the books, so that uninstall can tell about it.
+                    // Keep an edited file of ours in the manifest, so that uninstall reports it.
                     self.new.files.extend(earlier.cloned());
                     self.note(format!("kept {}: it is yours; {otherwise}", path.display()));
                 }

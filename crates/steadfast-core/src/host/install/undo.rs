@@ -1,4 +1,4 @@
-//! The way back: what a file would hold had setup never touched it.
+//! Uninstall: what a file would contain if setup had never changed it.
 
 use std::path::{Path, PathBuf, absolute};
 
@@ -9,7 +9,7 @@ use super::{Access, Change, InstallError, Plan, toml};
 use crate::host::codex::install::config;
 use crate::host::{Host, adapter};
 
-/// A file without our part, and the keys in it that the user has made their own since.
+/// A file without our part, and the keys that the user has changed since.
 pub(crate) struct Undone {
     pub(crate) text: Option<String>,
     pub(crate) kept: Vec<String>,
@@ -33,7 +33,7 @@ pub(crate) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
         return Ok(Undone::to(None));
     };
     match &entry.content {
-        // Below our own home nobody else has a say; elsewhere an edited file has become the user's work.
+        // A file below our own home is ours even if edited; elsewhere an edited file is the user's.
         Content::Whole if entry.config_dir.is_none() => Ok(Undone::to(entry.before.clone())),
         Content::Whole => Ok(Undone { text: Some(text), kept: vec!["the whole file".to_owned()] }),
         Content::Json { edits, empty } => {
@@ -43,7 +43,7 @@ pub(crate) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
             let untouched = document.clone();
             let kept = document.undo(&entry.path, edits, &before)?;
             let text = if document.says_the_same_as(&before) {
-                // Only the layout differs by now, and that is the client's: the user's own comes back, or the file goes.
+                // Only the layout differs, because the client rewrote the file: restore the user's own, or remove the file.
                 entry.before.clone()
             } else if document.root == untouched.root {
                 Some(text)
@@ -65,7 +65,7 @@ pub(crate) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
 }
 
 /// Plans the removal of everything set up for this configuration directory, and of what all of them share if it is the last.
-/// `gone` are the hosts that leave before this one in the same command.
+/// `gone` are the hosts that the same command has already removed.
 pub fn plan_uninstall(home: &Path, host: Host, config_dir: &Path, gone: &[Host]) -> Result<Plan, InstallError> {
     let (home, config_dir) = (absolute(home)?, absolute(config_dir)?);
     let manifest_path = Manifest::path(&home, host);
@@ -103,7 +103,7 @@ pub fn plan_uninstall(home: &Path, host: Host, config_dir: &Path, gone: &[Host])
 }
 
 impl Plan {
-    /// Plans one file's way back and notes what stays.
+    /// Plans the restoration of one file and records what stays.
     pub(crate) fn undo(&mut self, entry: &Entry) -> Result<(), InstallError> {
         let current = read(&entry.path)?;
         let undone = undo(entry, current.clone())?;
@@ -121,7 +121,7 @@ pub(crate) fn access(entry: &Entry) -> Access {
 
 fn deepest_first(dirs: &[PathBuf], host: Host, config_dir: &Path) -> Vec<PathBuf> {
     let mut dirs = dirs.to_vec();
-    dirs.extend(adapter(host).directories_made_for_us(config_dir));
+    dirs.extend((adapter(host).directories_made_for_us)(config_dir));
     dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
     dirs
 }

@@ -17,7 +17,7 @@ pub fn readable(host: Host, line: &str) -> Option<String> {
     if !event.is_object() {
         return Some(text::printable(line));
     }
-    let said = adapter(host).readable_event(&event);
+    let said = (adapter(host).readable_event)(&event);
     (!said.is_empty()).then(|| said.iter().map(|part| text::printable(part)).collect::<Vec<_>>().join("\n"))
 }
 

@@ -21,7 +21,7 @@ fn codex_sample(name: &str) -> AgentStream {
 
 fn claude_files(roots: &[PathBuf], session_id: &str) -> Vec<PathBuf> {
     let session = SessionSpan { session_id, subagents: &[], started_at_ms: 0, ended_at_ms: 0 };
-    adapter(Host::Claude).session_files(roots, &session)
+    (adapter(Host::Claude).session_files)(roots, &session)
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn rollouts_are_found_by_thread_and_by_root() {
     }
     let noon = 1_794_744_000_000;
     let roots = [root.path().to_owned()];
-    let found = adapter(Host::Codex).session_files(
+    let found = (adapter(Host::Codex).session_files)(
         &roots,
         &SessionSpan { session_id: &ids[0], subagents: &ids[3..], started_at_ms: noon, ended_at_ms: noon + 1000 },
     );

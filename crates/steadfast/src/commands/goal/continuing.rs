@@ -48,7 +48,7 @@ pub(super) fn resume_and_continue(caller: &Caller<'_>, store: &mut Store, place:
     let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
     let steadfast = std::env::current_exe()?;
     let request = ResumeRequest { session_id: id, prompt: &text, directory: &directory, steadfast: &steadfast };
-    let arguments = adapter(place.host).resume_arguments(&request)?.unwrap_or_default();
+    let arguments = (adapter(place.host).resume_arguments)(&request)?.unwrap_or_default();
     let ended = foreground::run(&program, &arguments, &directory).map_err(|error| {
         let hint = format!("`{} --version` shows whether it runs; the goal is active and waits", facts.program);
         Failure::new(code::ENVIRONMENT, format!("cannot run {}: {error}", program.display()), hint)

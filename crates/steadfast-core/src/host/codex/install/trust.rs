@@ -1,4 +1,4 @@
-//! Which hooks Codex will run: it skips, without a word, every hook that the user has not trusted as it stands.
+//! Which hooks Codex will run. It silently skips every hook whose current text the user has not trusted.
 //!
 //! Codex notes trust in `config.toml` as `[hooks.state."<file>:<event>:<group>:<handler>"] trusted_hash = "sha256:…"`. Here it is
 //! only read and compared, never given.

@@ -63,7 +63,7 @@ fn captured_calls_show_what_was_done() {
 
 #[test]
 fn the_exit_code_is_read_wherever_codex_puts_it() {
-    let told = [
+    let cases = [
         (json!("Exit code: 0\nWall time: 0 seconds\nOutput:\nfine\n"), Outcome::Worked, "fine\n"),
         (json!("Exit code: 2\nWall time: 0 seconds\nTotal output lines: 9\nOutput:\nbad"), Outcome::Failed, "bad"),
         (
@@ -90,7 +90,7 @@ fn the_exit_code_is_read_wherever_codex_puts_it() {
         (json!(null), Outcome::Unknown, ""),
         (json!(7), Outcome::Unknown, ""),
     ];
-    for (response, outcome, output) in told {
+    for (response, outcome, output) in cases {
         assert_eq!(bash(response.clone()), (outcome, output.to_owned()), "{response}");
     }
     let words = call("Bash", json!({"command": ["bash", "-lc", "cd x && ls"]}), json!(""));

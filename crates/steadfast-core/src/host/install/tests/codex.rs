@@ -126,7 +126,7 @@ fn any_layout_of_the_configuration_is_kept_and_comes_back() {
         let again = world.plan_codex_with(|_| {}).unwrap();
         assert!(again.is_empty(), "{layout}: {}", again.describe());
 
-        // A change by somebody else in between: everything but our part is still there afterwards.
+        // A change by another program in between: everything but our part is still there afterwards.
         let changed =
             format!("model_provider = \"z\"\n{}", world.read("codex/config.toml").trim_start_matches('\u{feff}'));
         world.write("codex/config.toml", &changed);

@@ -167,9 +167,13 @@ fn a_dry_run_names_every_key_and_changes_nothing() {
 #[test]
 fn flags_come_first_then_what_is_there_then_yes_then_the_person() {
     let yes = || Some(|| Ok(true));
-    let nobody = None::<fn() -> std::io::Result<bool>>;
+    let no_terminal = None::<fn() -> std::io::Result<bool>>;
     let answer = |consent, theirs, asked: bool| {
-        if asked { decide(consent, 1, theirs, yes()).unwrap() } else { decide(consent, 1, theirs, nobody).unwrap() }
+        if asked {
+            decide(consent, 1, theirs, yes()).unwrap()
+        } else {
+            decide(consent, 1, theirs, no_terminal).unwrap()
+        }
     };
     assert_eq!(answer(Consent::Given, true, false), Choice::Set(1));
     assert_eq!(answer(Consent::Refused, false, true), Choice::Remove);
