@@ -2,6 +2,7 @@
 //! to. Files are read before the transaction begins, so that no lock is held while a disk is slow.
 
 use std::path::{Path, PathBuf};
+use steadfast_hosts::adapter;
 
 use serde_json::json;
 
@@ -67,7 +68,7 @@ pub fn read_subagent(store: &Store, host: Host, path: &Path, agent_id: &str) -> 
 /// Reads on where an earlier reading of the worker's file ended.
 pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreError> {
     if let Some(worker) = readings.iter_mut().find(|file| file.agent_id.is_empty()) {
-        let later = steadfast_hosts::read_transcript(host, &worker.path, &worker.reading.position)?;
+        let later = (adapter(host).read_transcript)(&worker.path, &worker.reading.position)?;
         worker.reading.extend(later);
     }
     Ok(())
@@ -80,40 +81,21 @@ pub fn last_text(readings: &[FileReading]) -> Option<&str> {
 
 fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
     let from = store.read().cursor(path)?.unwrap_or_default().position;
-    let reading = steadfast_hosts::read_transcript(host, path, &from)?;
+    let reading = (adapter(host).read_transcript)(path, &from)?;
     Ok(FileReading { path: path.to_owned(), agent_id, from, reading })
 }
 
-/// Claude Code keeps the files of subagents beside the session's; where Codex keeps them, its hooks told.
+/// The files of a session's subagents: as the host lists them, else as its hooks named them.
 fn files_of_subagents(
     db: Db<'_>,
     host: Host,
     session_id: &str,
     transcript: &Path,
 ) -> Result<Vec<(String, PathBuf)>, StoreError> {
-    match host {
-        Host::Claude => Ok(subagent_files(transcript)),
-        Host::Codex => db.subagent_files(session_id),
+    match (adapter(host).subagent_files)(transcript) {
+        Some(files) => Ok(files),
+        None => db.subagent_files(session_id),
     }
-}
-
-/// Files of the subagents of a session of Claude Code: `<session>/subagents/agent-<id>.jsonl` beside its own.
-pub fn subagent_files(transcript: &Path) -> Vec<(String, PathBuf)> {
-    let directory = transcript.with_extension("").join("subagents");
-    let Ok(entries) = fs_err::read_dir(&directory) else {
-        return Vec::new();
-    };
-    let mut files: Vec<(String, PathBuf)> = entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| {
-            let path = entry.path();
-            let name = path.file_name()?.to_str()?;
-            let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
-            Some((id, path))
-        })
-        .collect();
-    files.sort();
-    files
 }
 
 /// Enters readings in the ledger and charges the goals they belong to. Returns the session's goal as it is now.
@@ -159,8 +141,7 @@ pub fn record(
         let invalid = file.reading.invalid.clone().filter(|invalid| !old_news(invalid));
         facts.invalid = facts.invalid.take().or(invalid);
         let all_was_read = before.is_some_and(|cursor| cursor.read_before_compaction);
-        // Codex only appends, and its responses have names: what is read again is counted once.
-        let may_vanish = goal.host == Host::Claude && file.reading.rewritten;
+        let may_vanish = !goal.host.capabilities().only_appends_transcripts && file.reading.rewritten;
         vanished |= may_vanish && !keeps_history && !all_was_read;
     }
 

@@ -2,27 +2,20 @@
 //! is shown, can be adopted, and is put back before the model where its client loses it.
 
 use std::path::Path;
+use steadfast_hosts::adapter;
 
-use steadfast_hosts::{claude, codex};
 use steadfast_model::host::Host;
 use steadfast_model::reading::NativeGoal;
 use steadfast_store::{Db, StoreError, codex_goal};
 
 /// What the client itself keeps about its goal, if it can be looked up and is readable; never an error.
 pub fn live(host: Host, session_id: &str, transcript: &Path) -> Option<NativeGoal> {
-    match host {
-        Host::Claude => None,
-        Host::Codex => codex_goal(&codex::home_of(transcript)?, session_id).ok().flatten(),
-    }
+    codex_goal(&(adapter(host).native_goal_database)(transcript)?, session_id).ok()
 }
 
 /// The same as [`of_session`], with what the session's file says by now.
 pub fn by_now(db: Db<'_>, host: Host, session_id: &str, transcript: &Path) -> Result<Option<String>, StoreError> {
-    let last = match host {
-        Host::Claude => claude::transcript::last_goal(transcript),
-        Host::Codex => None,
-    };
-    match last {
+    match (adapter(host).native_goal_in_transcript)(transcript) {
         Some(NativeGoal::Active(objective)) => Ok(Some(objective)),
         Some(NativeGoal::Over) => Ok(None),
         None => of_session(db, session_id),

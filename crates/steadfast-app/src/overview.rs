@@ -9,12 +9,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::native;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::event::EventKind;
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::limit::Axis;
 use steadfast_model::price;
 use steadfast_model::price::dollars;
 use steadfast_model::run::name;
+use steadfast_model::text;
 use steadfast_store::spend;
 use steadfast_store::{Db, EventRow, StoreError};
-use steadfast_model::text;
 
 /// A goal as the world sees it.
 #[derive(Debug, Clone, Serialize)]
@@ -180,16 +185,15 @@ fn next_of_run(goal: &Goal) -> String {
 }
 
 fn next_in_words(goal: &Goal, now: Millis) -> String {
-    // Codex cannot be woken from inside its session, but from a terminal.
-    let codex = goal.host == Host::Codex;
+    let continues_closed = goal.host.capabilities().continues_closed_sessions;
     match (goal.status, goal.paused_reason) {
         (GoalStatus::Active, _) if goal.wind_down.is_some() => "one turn to wind down, then it stops".into(),
         (GoalStatus::Active, _) => match goal.wake_at_ms {
             Some(at) => format!("tries again at {}", clock::to_local(at)),
-            None if codex && goal.resume_at_ms.is_none() => {
+            None if continues_closed && goal.resume_at_ms.is_none() => {
                 "its session is closed: `steadfast goal resume --continue` goes on, or /goal-adopt it elsewhere".into()
             }
-            None if codex && goal.failures_in_row > 0 => {
+            None if continues_closed && goal.failures_in_row > 0 => {
                 "the last turn failed: a prompt, or `steadfast goal resume --continue`, goes on".into()
             }
             None if goal.resume_at_ms.is_none() => {
@@ -211,9 +215,10 @@ fn next_in_words(goal: &Goal, now: Millis) -> String {
         }
         (GoalStatus::Paused, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => goal.wake_at_ms.map_or_else(
             || "/goal-resume goes on".into(),
-            |at| match goal.host {
-                Host::Claude => format!("wakes at {}; /goal-resume goes on at once", clock::to_local(at)),
-                Host::Codex => {
+            |at| {
+                if goal.host.capabilities().can_wake {
+                    format!("wakes at {}; /goal-resume goes on at once", clock::to_local(at))
+                } else {
                     format!("a prompt, or `steadfast goal resume --continue`, goes on after {}", clock::to_local(at))
                 }
             },

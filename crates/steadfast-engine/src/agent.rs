@@ -1,10 +1,8 @@
-//! The agents of runs: how each kind is called (`agent/command.rs`, `claude.rs`, `codex.rs`), and the outcome of an
+//! The agents of runs: how each kind is called (`agent/command.rs`, the adapters of the hosts), and the outcome of an
 //! attempt. Only an agent's own error channel counts as an error: its structured errors, or, when it failed, the last
 //! lines of its stderr. Error messages inside its work are ignored.
 
 mod answer;
-mod claude;
-mod codex;
 mod command;
 pub mod result;
 
@@ -14,9 +12,10 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
+use steadfast_hosts::adapter;
+use steadfast_hosts::headless::HeadlessRequest;
 use steadfast_hosts::trouble::Trouble;
 use steadfast_model::clock::Millis;
-use steadfast_model::host::Host;
 use steadfast_model::prompt;
 use steadfast_model::prompt::PromptError;
 use steadfast_model::run::{AgentKind, AgentPlan, Failure, FailureKind, Outcome, Success};
@@ -29,7 +28,7 @@ use crate::attempt::{Attempt, AttemptExit, AttemptSpec};
 use crate::footprint::{self, ProgressTree};
 
 /// Files of an invocation that hold secrets; they are removed when the agent has ended.
-pub(crate) const PRIVATE_FILES: [&str; 1] = [claude::SETTINGS];
+pub(crate) use steadfast_hosts::headless::PRIVATE_FILES;
 const MESSAGE_CHARS: usize = 500;
 
 /// How an agent is called for one attempt.
@@ -81,13 +80,19 @@ pub fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
     let mut prompt = call.prompt.to_owned();
     let (argv, files) = match &call.agent.kind {
         AgentKind::Command(words) => (command::argv(words, call.directory), Vec::new()),
-        AgentKind::Claude => {
+        AgentKind::Host(host) => {
             append_result(&mut prompt, call)?;
-            claude::argv(call.agent, &call.config.claude, call.attempt)
-        }
-        AgentKind::Codex => {
-            append_result(&mut prompt, call)?;
-            (codex::argv(call.agent, &call.config.codex, call.attempt), Vec::new())
+            let config = call.config.of(*host);
+            let command = (adapter(*host).headless_command)(&HeadlessRequest {
+                program: call.config.program(*host),
+                model: call.agent.model.as_deref(),
+                effort: call.agent.effort.as_deref(),
+                user_hooks: call.agent.user_hooks,
+                permission_flags: config.permission_flags.as_deref(),
+                flags: &config.flags,
+                directory: call.attempt.directory(),
+            });
+            (command.argv, command.files)
         }
     };
     let env = [
@@ -180,8 +185,7 @@ pub fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
     let began = started_at_ms.unwrap_or(ended_at_ms);
     let answer = match &ended.agent.kind {
         AgentKind::Command(_) => command::answer(ended.attempt, ended.exit, ended_at_ms),
-        AgentKind::Claude => of_stream(Host::Claude, ended, began, ended_at_ms),
-        AgentKind::Codex => of_stream(Host::Codex, ended, began, ended_at_ms),
+        AgentKind::Host(host) => of_stream(*host, ended, began, ended_at_ms),
     };
     let text = answer.text.clone().unwrap_or_default();
     let outcome = succeeded(ended, &answer, &text, began, ended_at_ms).unwrap_or_else(|(kind, message)| {

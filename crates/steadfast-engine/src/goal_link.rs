@@ -35,8 +35,8 @@ pub struct GoalLink {
 /// The host whose commands the hints of a goal name.
 pub fn host_of(agent: &AgentKind) -> Host {
     match agent {
-        AgentKind::Codex => Host::Codex,
-        AgentKind::Claude | AgentKind::Command(_) => Host::Claude,
+        AgentKind::Host(host) => *host,
+        AgentKind::Command(_) => Host::default(),
     }
 }
 
@@ -106,7 +106,7 @@ impl GoalLink {
         let agent = step.plan.stages.first().map(|stage| &stage.agent.kind);
         let session = Session {
             session_id: self.session_id.clone(),
-            host: agent.map_or(Host::Claude, host_of),
+            host: agent.map_or_else(Host::default, host_of),
             cwd: project.clone(),
             project_dir: project,
             transcript_path: String::new(),

@@ -4,13 +4,13 @@
 pub mod agent;
 pub mod attempt;
 pub mod checks;
-pub mod codex;
 pub mod crash;
 pub mod descendants;
 pub mod dispatcher;
 pub mod durable;
 pub mod files;
 pub mod footprint;
+pub mod foreground;
 pub mod goal_link;
 pub mod interrupt;
 pub mod lock;

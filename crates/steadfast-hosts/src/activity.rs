@@ -1,38 +1,22 @@
-//! Whether a model worked since a moment, as the session's file tells it: for when no hook did. In doubt the answer is
-//! no, since hooks have been asked before.
+//! Whether the model worked since a moment, according to the session file, for when no hook recorded it. In doubt the
+//! answer is no.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Host, backwards};
+use super::{adapter, backwards};
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
 
 /// Whatever was said after a start is among so many lines, or the start is long ago.
 const LINES_READ: usize = 500;
 
-/// A line of either host's files, as far as it matters here.
 #[derive(Deserialize)]
 struct LineWire<'a> {
-    r#type: Option<&'a str>,
     timestamp: Option<&'a str>,
-    #[serde(borrow)]
-    message: Option<MessageWire<'a>>,
-    #[serde(borrow)]
-    payload: Option<PayloadWire<'a>>,
-}
-
-#[derive(Deserialize)]
-struct MessageWire<'a> {
-    model: Option<&'a str>,
-}
-
-#[derive(Deserialize)]
-struct PayloadWire<'a> {
-    r#type: Option<&'a str>,
-    role: Option<&'a str>,
 }
 
 /// Whether the file has an answer of the model or a call of a tool from after that moment.
@@ -40,34 +24,15 @@ pub fn worked_since(host: Host, transcript: &Path, moment: Millis) -> bool {
     let (mut worked, mut lines) = (false, 0);
     let read = backwards::read(transcript, None, |line, _| {
         lines += 1;
-        let Ok(line) = serde_json::from_slice::<LineWire<'_>>(line) else {
+        let Ok(wire) = serde_json::from_slice::<LineWire<'_>>(line) else {
             return if lines < LINES_READ { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
         };
-        let at = line.timestamp.and_then(clock::parse_rfc3339);
-        worked = at.is_some_and(|at| at > moment) && line.is_work(host);
+        let at = wire.timestamp.and_then(clock::parse_rfc3339);
+        worked = at.is_some_and(|at| at > moment) && (adapter(host).is_model_output)(line);
         let over = worked || at.is_some_and(|at| at <= moment) || lines >= LINES_READ;
         if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     read.is_ok() && worked
-}
-
-impl LineWire<'_> {
-    fn is_work(&self, host: Host) -> bool {
-        match host {
-            // The client writes some answers itself, for instance when a session is resumed.
-            Host::Claude => {
-                self.r#type == Some("assistant")
-                    && self.message.as_ref().is_some_and(|message| message.model != Some("<synthetic>"))
-            }
-            Host::Codex => {
-                self.r#type == Some("response_item")
-                    && self
-                        .payload
-                        .as_ref()
-                        .is_some_and(|item| item.r#type != Some("message") || item.role == Some("assistant"))
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Reading a session file from its end, line by line, newest first. What a model still has in its context is near the
-//! end, however large the file is; how far back anybody looks is bounded.
+//! end, however large the file is; how far back a reader goes is bounded.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// The most bytes anybody looks at: a few milliseconds, and more than fits into most contexts.
+/// The most bytes that are read: a few milliseconds, and more than fits into most contexts.
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
 /// Fits into a processor's cache.
 const PIECE: u64 = 128 * 1024;
@@ -99,7 +99,7 @@ mod tests {
         large.splice(0..0, *b"old\n");
         large.extend(*b"\nnew\n");
         let found = lines(&large, None);
-        assert_eq!(found.len(), 1, "a line that begins beyond the bound is not told");
+        assert_eq!(found.len(), 1, "a line that begins beyond the bound is not reported");
         assert_eq!(found[0].1, b"new\n");
     }
 }

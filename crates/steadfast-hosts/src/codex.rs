@@ -1,40 +1,50 @@
-//! Codex: where it keeps its session files, and below how they are read. One file a thread, called a rollout;
-//! subagents and forks have files of their own beside it. Its hooks are in `hook`.
+//! Codex. Measured with 0.166.0. One session file a thread, called a rollout; subagents and forks have files of their
+//! own beside it.
 
-pub(super) mod exec;
-pub mod hook;
+mod doctor;
+pub(crate) mod files;
+mod headless;
+pub(crate) mod hook;
+pub(crate) mod install;
 mod observe;
-pub(super) mod reset;
+mod reset;
 pub mod rollout;
+mod skills;
+mod stream;
 
-use std::path::{Path, PathBuf};
+use super::{HostAdapter, ToolCallOrigin};
+use steadfast_model::host::Host;
 
-use serde_json::{Map, Value};
-
-use steadfast_system::env_vars;
-
-/// Codex's own directory: `$CODEX_HOME`, else `~/.codex`.
-pub fn home() -> Option<PathBuf> {
-    env_vars::path(env_vars::CODEX_HOME).or_else(|| Some(etcetera::home_dir().ok()?.join(".codex")))
-}
-
-/// The directories that hold rollouts: those in use and those put away.
-pub fn session_dirs() -> Vec<PathBuf> {
-    let Some(home) = home() else { return Vec::new() };
-    vec![home.join("sessions"), home.join("archived_sessions")]
-}
-
-/// The directory that a rollout belongs to, whatever this process's environment says.
-pub fn home_of(rollout: &Path) -> Option<PathBuf> {
-    let sessions = |dir: &&Path| dir.ends_with("sessions") || dir.ends_with("archived_sessions");
-    rollout.ancestors().find(sessions)?.parent().map(Path::to_owned)
-}
-
-/// The session a tool call belongs to, from what Codex tells the MCP server with every call: its root thread,
-/// also when a subagent calls.
-pub fn session_of_call(meta: &Map<String, Value>) -> Option<String> {
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned);
-    text(meta.get("sessionId"))
-        .or_else(|| text(meta.get("x-codex-turn-metadata")?.get("session_id")))
-        .or_else(|| text(meta.get("threadId")))
-}
+pub(super) static ADAPTER: HostAdapter = HostAdapter {
+    host: Host::Codex,
+    read_hook: hook::read_hook,
+    write_reply: hook::write_reply,
+    block_cap: || None,
+    can_rewake: || false,
+    config_dirs: || files::home().into_iter().collect(),
+    transcript_roots: files::session_dirs,
+    transcript_owner: |_, path| files::owner(path),
+    session_files: files::session_files,
+    read_transcript: rollout::read,
+    read_counts: rollout::read,
+    subagent_files: |_| None,
+    fork_parent: rollout::forked_from,
+    holds: rollout::holds,
+    is_model_output: rollout::is_model_output,
+    native_goal_database: |transcript| files::goal_database(&files::home_of(transcript)?),
+    native_goal_in_transcript: |_| None,
+    tool_call_origin: |meta| files::session_of_call(meta).map(ToolCallOrigin::Session),
+    session_of_client: |_| None,
+    is_evaluator: |_| false,
+    headless_command: headless::command,
+    resume_arguments: |request| headless::resume_arguments(request).map(Some),
+    read_event: stream::read_event,
+    readable_event: stream::readable,
+    plan_reset: reset::reset_of,
+    command_files: skills::files,
+    plan_install: install::plan_request,
+    install_note: install::trust_note,
+    plugin_data_dirs: Vec::new,
+    directories_made_for_us: |_| Vec::new(),
+    checks: doctor::checks,
+};

@@ -1,4 +1,4 @@
-//! What the model will be sent: whether a goal is still in the conversation, so that nobody tells it twice. In doubt
+//! What the model will be sent: whether a goal is still in the conversation, so that it is not injected twice. In doubt
 //! the answer is no: twice is better than never.
 //!
 //! Words alone prove nothing ("fix it" is said all the time). A message holds a goal when it states it: as a directive
@@ -8,9 +8,10 @@ use std::path::Path;
 
 use memchr::memmem;
 
-use super::{Host, claude, codex};
+use super::{adapter, claude};
 use steadfast_model::directive;
 use steadfast_model::directive::Directive;
+use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::text;
 
@@ -28,17 +29,11 @@ pub fn holds_text(host: Host, transcript: &Path, objective: &str, since: Since) 
     let Some(statement) = Statement::of(objective) else {
         return false;
     };
-    let held = match (host, since) {
-        // Claude Code writes its file too late to tell.
-        (Host::Claude, Since::Compaction { .. }) => return false,
-        (Host::Claude, Since::Resume) => claude::transcript::holds(transcript, &statement),
-        (Host::Codex, since) => codex::rollout::holds(transcript, &statement, since),
-    };
-    held.unwrap_or(false)
+    (adapter(host).holds)(transcript, &statement, since).unwrap_or(false)
 }
 
 /// A goal to look for.
-pub(super) struct Statement {
+pub struct Statement {
     objective: String,
     /// As our prompts quote it.
     quoted: String,
@@ -71,7 +66,7 @@ impl Statement {
         if message.starts_with("<hook_prompt") {
             return unescape(message).contains(&self.quoted);
         }
-        let typed = claude::typed_command(message).unwrap_or_else(|| message.to_owned());
+        let typed = claude::hook::typed_command(message).unwrap_or_else(|| message.to_owned());
         match directive::read(&typed) {
             Some((_, Directive::State(words) | Directive::Edit(Some(words)))) => {
                 words == self.objective || stated::kept(words).trim() == self.objective

@@ -1,58 +1,76 @@
-//! Hooks Steadfast into Claude Code and Codex (`steadfast setup HOST`) and out again without a trace.
+//! `steadfast setup HOST`: adds Steadfast to a host's configuration and removes it without a trace.
 //!
-//! Everything is first planned ([`plan`], [`plan_uninstall`]) and only then written ([`Plan::apply`]), so that `--dry-run`
-//! shows exactly what would happen and an unreadable settings file is found before anything changed. A manifest in
-//! `$STEADFAST_HOME/setup/HOST.json` keeps the bytes every touched file had before, which is what makes the way back exact.
+//! Everything is first planned (`plan_install` of the adapter, [`plan_uninstall`]) and only then written ([`Plan::apply`]),
+//! so that `--dry-run` shows exactly what would happen and an unreadable settings file is found before anything changed. A
+//! manifest in `$STEADFAST_HOME/setup/HOST.json` keeps the bytes that every file had before, so that uninstall restores them
+//! exactly.
 
-mod apply;
-mod claude;
-mod codex;
-mod codex_toml;
-mod codex_trust;
+pub(crate) mod apply;
 mod consent;
 mod describe;
-mod json;
-mod manifest;
-mod setup;
+pub(crate) mod json;
+pub(crate) mod manifest;
+pub(crate) mod setup;
 mod splice;
-mod toml;
+pub(crate) mod toml;
 mod undo;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use claude::{Current, current, plan};
-pub use codex::{CodexWanted, per_run_flags, plan_codex};
-pub use codex_trust::{CodexHooks, HookTrust, codex_hooks};
 pub use consent::{Consent, decide};
 pub use undo::plan_uninstall;
 
-use super::Host;
+use super::command::SlashCommand;
+use steadfast_model::host::Host;
 
-/// What `setup claude` should leave behind.
-#[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
-    /// `$STEADFAST_HOME`.
+/// Asks the user a yes-or-no question.
+pub type Ask<'a> = &'a dyn Fn(&str) -> io::Result<bool>;
+
+/// What `setup` is asked for. Each adapter uses the parts that its host needs.
+#[derive(Clone, Copy)]
+pub struct InstallRequest<'a> {
+    /// `$STEADFAST_HOME`, absolute.
     pub home: &'a Path,
-    /// `$CLAUDE_CONFIG_DIR`, else `~/.claude`.
+    /// One of the host's configuration directories.
     pub config_dir: &'a Path,
+    /// This executable, and a path to it that survives upgrades.
+    pub program: &'a Path,
+    pub lasting_program: &'a Path,
     /// Text of the repository's `.claude-plugin/marketplace.json`; its plugin source must be `./plugin`.
     pub marketplace: &'a str,
     /// The repository's `plugin/`: path below it, content.
     pub plugin: &'a [(&'a str, &'a str)],
-    /// User-level commands: file name, content.
-    pub commands: &'a [(&'a str, &'a str)],
-    /// The status line's shell command.
-    pub statusline: Choice<&'a str>,
-    /// How many Stop blocks in a row the client should allow.
-    pub block_cap: Choice<u32>,
-    /// The one store that hooks and command line share.
-    pub db: &'a Path,
-    /// The time, RFC 3339 in UTC. The client calls its whole marketplace file corrupt if an entry lacks it.
+    pub commands: &'a [SlashCommand],
+    pub statusline: Consent,
+    pub block_cap: Consent,
+    /// The block cap to set, if the user named one.
+    pub block_cap_value: Option<u32>,
+    /// `None` if there is no terminal to ask at.
+    pub ask: Option<Ask<'a>>,
+    /// The time, RFC 3339 in UTC.
     pub now: &'a str,
 }
 
-/// An optional setting: nobody's answer must undo an answer given at an earlier `setup`.
+impl InstallRequest<'_> {
+    /// The one store that hooks and command line share.
+    pub(crate) fn db(&self) -> PathBuf {
+        self.home.join("goals.db")
+    }
+
+    /// The files of all commands, of which `files` renders one.
+    pub(crate) fn command_files(&self, files: fn(&SlashCommand) -> Vec<(String, String)>) -> Vec<(String, String)> {
+        self.commands.iter().flat_map(files).collect()
+    }
+}
+
+/// Quotes a word for the shell that runs hooks, unless it needs no quotes.
+pub fn shell_word(word: &str) -> String {
+    let plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// An optional setting. `Leave` keeps the choice of an earlier `setup`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice<T> {
     Set(T),
@@ -64,14 +82,14 @@ pub enum Choice<T> {
 #[derive(Debug, Default)]
 pub struct Plan {
     changes: Vec<Change>,
-    /// Removed after the changes if nobody put anything into them, deepest first.
+    /// Removed after the changes if they are empty, deepest first.
     remove_dirs: Vec<PathBuf>,
     notes: Vec<String>,
 }
 
 /// One file's text before and after; `None` means that it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Change {
+pub(crate) struct Change {
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
@@ -79,8 +97,8 @@ struct Change {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
-    /// Below `$STEADFAST_HOME`: nobody else may read it.
+pub(crate) enum Access {
+    /// Below `$STEADFAST_HOME`: readable only by the user.
     Private,
     /// The user's own tree: the umask decides.
     Inherited,
@@ -140,7 +158,7 @@ impl InstallError {
     }
 }
 
-/// Takes everything out that [`plan`] put in; [`plan_uninstall`] shows it first.
+/// Removes everything that setup added; [`plan_uninstall`] shows it first.
 pub fn uninstall(home: &Path, host: Host, config_dir: &Path) -> Result<Report, InstallError> {
     plan_uninstall(home, host, config_dir, &[])?.apply()
 }

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use super::{Position, Reading};
+use steadfast_model::reading::{Position, Reading};
 
 /// How many bytes before the cursor are compared to notice that a file was rewritten: enough to reach the unique ids of
 /// the last line, because all lines of a session end alike.

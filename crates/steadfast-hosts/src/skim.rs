@@ -1,6 +1,6 @@
 //! A walk over a line of JSON that looks only at the fields it is asked for and steps over everything else without
-//! decoding it. Most bytes of a session file are text nobody needs for counting tokens. What it cannot vouch for
-//! (odd syntax, escapes in a field that matters) it refuses with `None`, so that a full parser decides.
+//! decoding it. Most bytes of a session file are text that does not matter for counting tokens. It returns `None`
+//! for a line that it cannot read safely (odd syntax, escapes in a field that matters), and a full parser reads that one.
 
 /// A place in a line.
 pub(super) struct Skim<'a> {

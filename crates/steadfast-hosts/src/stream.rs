@@ -1,5 +1,4 @@
-//! What a headless agent printed: one JSON object a line, in the words of its client (`host/claude/stream.rs`,
-//! `host/codex/exec.rs`), reduced to what an iteration needs to know. Also which session files such an agent left
+//! What a headless agent printed: one JSON object a line, in the words of its client (`host/*/stream.rs`), reduced to what an iteration needs to know. Also which session files such an agent left
 //! behind, so that its tokens are counted where they are exact.
 
 mod readable;
@@ -9,14 +8,16 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Host, claude, codex, tree};
+use super::adapter;
 use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
 use steadfast_model::price::Table;
 use steadfast_model::reading::{Position, Reading};
 use steadfast_model::run::AttemptUsage;
 use steadfast_system::bounded;
 
 pub use readable::readable;
+pub(crate) use readable::{LONGEST_DETAIL, field};
 
 /// The session is named at the start of a stream, and how it ended at its end.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -55,10 +56,7 @@ pub fn read(host: Host, output: &Path) -> std::io::Result<AgentStream> {
     each_line(output, |line| {
         // Clients print warnings between their events.
         if let Some(value) = event(line) {
-            match host {
-                Host::Claude => claude::stream::read_event(&value, &mut stream),
-                Host::Codex => codex::exec::read_event(&value, &mut stream),
-            }
+            (adapter(host).read_event)(&value, &mut stream);
         }
     })?;
     Ok(stream)
@@ -100,7 +98,17 @@ fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()
     pass(&mut file, TAIL_BYTES, true)
 }
 
-/// What a session used, by its own files and those of its subagents; `None` if there are none or they tell nothing.
+/// Which session, and when it ran.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionSpan<'a> {
+    pub session_id: &'a str,
+    /// Sessions of subagents that the stream names.
+    pub subagents: &'a [String],
+    pub started_at_ms: Millis,
+    pub ended_at_ms: Millis,
+}
+
+/// What a session used, by its own files and those of its subagents; `None` if no file has a response.
 pub fn session_usage(
     host: Host,
     stream: &AgentStream,
@@ -110,36 +118,27 @@ pub fn session_usage(
     usage_of(host, &session_files(host, stream, started_at_ms, ended_at_ms), started_at_ms)
 }
 
-/// When the plan that a session used up comes back, where its files tell that better than its messages.
+/// When the used-up plan of a session comes back, if its files say so more exactly than its messages.
 pub fn session_reset(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Option<Millis> {
-    match host {
-        // It tells with an event.
-        Host::Claude => None,
-        Host::Codex => {
-            let files = session_files(host, stream, started_at_ms, ended_at_ms);
-            files.iter().filter_map(|file| codex::reset::reset_of(file)).max()
-        }
-    }
+    let files = session_files(host, stream, started_at_ms, ended_at_ms);
+    files.iter().filter_map(|file| (adapter(host).plan_reset)(file)).max()
 }
 
 fn session_files(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Vec<PathBuf> {
-    let Some(session) = stream.session_id.as_deref() else { return Vec::new() };
-    match host {
-        Host::Claude => tree::claude_session_files(&tree::roots(host), session),
-        Host::Codex => {
-            tree::codex_session_files(&tree::roots(host), session, &stream.subagents, started_at_ms, ended_at_ms)
-        }
-    }
+    let Some(session_id) = stream.session_id.as_deref() else { return Vec::new() };
+    let session = SessionSpan { session_id, subagents: &stream.subagents, started_at_ms, ended_at_ms };
+    let adapter = adapter(host);
+    (adapter.session_files)(&(adapter.transcript_roots)(), &session)
 }
 
 fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<AttemptUsage> {
     let mut all = Reading::default();
     for file in files {
-        let Ok(reading) = super::read_counts(host, file, &Position::default()) else { continue };
+        let Ok(reading) = (adapter(host).read_counts)(file, &Position::default()) else { continue };
         all.extend(reading);
     }
-    // A session that was taken up again has older responses; they belong to whoever asked for them. Clocks of client
-    // and engine are the same, but lines may be stamped a moment early.
+    // A resumed session has older responses that belong to earlier attempts. Client and engine share a clock, but lines
+    // may be stamped a moment early.
     let slack = 5_000;
     let own = |at_ms: Millis| at_ms == 0 || at_ms + slack >= started_at_ms;
     let mut usage = None;

@@ -1,11 +1,11 @@
-//! What went wrong, from an agent's own words: a used-up plan and when it comes back, trouble that passes by itself,
-//! or trouble that only a person can mend. The words are those of Claude Code and Codex and of the services behind them.
+//! Classifies an agent's error message: a used-up plan and when it resets, a transient error, or one that only the user
+//! can fix. The phrases are those of Claude Code, Codex and the services behind them.
 
 mod reset;
 
 use steadfast_model::clock::Millis;
 
-pub use reset::reset_at;
+pub use reset::{FARTHEST_RESET, reset_at};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
@@ -129,9 +129,9 @@ const LONGEST_NOTICE: usize = 300;
 /// In the middle of other words the same message is only quoted.
 pub fn judge_notice(line: &str, now: Millis) -> Option<Trouble> {
     let lower = line.to_lowercase().replace('\u{2019}', "'");
-    let told = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let told = told.strip_prefix("error:").map_or(told, str::trim_start);
-    let is_notice = NOTICES.iter().any(|notice| told.starts_with(notice)) && told.chars().count() <= LONGEST_NOTICE;
+    let words = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let words = words.strip_prefix("error:").map_or(words, str::trim_start);
+    let is_notice = NOTICES.iter().any(|notice| words.starts_with(notice)) && words.chars().count() <= LONGEST_NOTICE;
     Some(judge(line, None, now)).filter(|trouble| is_notice && matches!(trouble, Trouble::UsageLimit { .. }))
 }
 
@@ -164,7 +164,7 @@ mod tests {
     const NOON: Millis = 1_794_744_000_000; // 2026-11-15T12:00:00Z
 
     #[test]
-    fn troubles_are_told_apart() {
+    fn troubles_are_distinguished() {
         let limit = |until: Option<Millis>| Trouble::UsageLimit { until_ms: until };
         let table = [
             ("You've hit your limit · resets 3pm (UTC)", Some(429), limit(Some(NOON + 3 * 3_600_000))),

@@ -1,5 +1,4 @@
-//! A hook call in our own words, the same for every host: what happened, and what the client is told. Each
-//! host's module turns its own JSON into these types and back.
+//! A hook call and its reply, the same for every host. Each adapter converts its host's JSON to these types and back.
 
 use std::path::PathBuf;
 
@@ -52,7 +51,7 @@ pub enum HookEvent {
     },
     /// The client asks whether one of our own MCP tools may run.
     OwnToolAsked,
-    /// Tools ran; one call or several, as the host tells.
+    /// Tools ran: one call or several, as the host reports them.
     ToolBatch {
         agent: Option<Agent>,
     },
@@ -78,7 +77,7 @@ pub enum HookEvent {
         agent: Agent,
     },
     PreCompact,
-    /// Nothing happens at this; it is only to be remembered.
+    /// Only its observations matter.
     Seen,
 }
 
@@ -98,7 +97,7 @@ pub enum StartSource {
     Fork,
 }
 
-/// What a hook tells the client.
+/// What a hook replies to the client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookReply {
     /// Stop: keep the turn going with this text. Prompts and commands: answer with it, no model call.

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use crate::text;
 use crate::reading::Tokens;
+use crate::text;
 
 /// Dollars per million tokens of each kind.
 #[derive(Debug, Clone, Copy, Deserialize, PartialEq)]

@@ -32,7 +32,7 @@ pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Axis], now: Milli
         render(
             include_str!("../prompts/continuation.md"),
             context! {
-                tools => goal.host.tool_prefix(), evaluator => goal.host.has_evaluator(),
+                tools => goal.host.capabilities().tool_prefix, evaluator => goal.host.capabilities().proves_evaluator,
                 objective, usage => usage(goal), time => time(goal, now), verify => commands(goal),
                 warnings => warnings.join("; "),
             },
@@ -46,7 +46,7 @@ pub fn wind_down(goal: &Goal, wording: Wording, limit: Axis, now: Millis) -> Res
         render(
             include_str!("../prompts/wind_down.md"),
             context! {
-                tools => goal.host.tool_prefix(), evaluator => goal.host.has_evaluator(),
+                tools => goal.host.capabilities().tool_prefix, evaluator => goal.host.capabilities().proves_evaluator,
                 extend => goal.host.spell("/goal-extend"),
                 objective, limit => goal.standing(limit, now).describe_reached(), usage => usage(goal), time => time(goal, now),
                 limit_is_budget => limit.is_budget() && goal.verify.is_empty(),
@@ -58,11 +58,11 @@ pub fn wind_down(goal: &Goal, wording: Wording, limit: Axis, now: Millis) -> Res
 /// What a session must know when its goal was changed or taken over.
 pub fn restore(goal: &Goal, after: &str, now: Millis) -> Result<String, PromptError> {
     let uncertain = goal.host.spell("the user must run /goal-reconcile --accept-reset before the goal can go on.");
-    capped(goal, Wording::Quoted, goal.host.start_cap(), |objective| {
+    capped(goal, Wording::Quoted, goal.host.capabilities().start_cap, |objective| {
         render(
             include_str!("../prompts/restore.md"),
             context! {
-                tools => goal.host.tool_prefix(),
+                tools => goal.host.capabilities().tool_prefix,
                 objective, after, status => goal.state(), usage => usage(goal), time => time(goal, now), verify => commands(goal),
                 active => goal.status == GoalStatus::Active,
                 uncertain => goal.accounting_uncertain.then_some(&uncertain),
@@ -73,11 +73,11 @@ pub fn restore(goal: &Goal, after: &str, now: Millis) -> Result<String, PromptEr
 
 /// What the model is told when the user starts a goal.
 pub fn started(goal: &Goal, wording: Wording) -> Result<String, PromptError> {
-    capped(goal, wording, goal.host.start_cap(), |objective| {
+    capped(goal, wording, goal.host.capabilities().start_cap, |objective| {
         render(
             include_str!("../prompts/started.md"),
             context! {
-                tools => goal.host.tool_prefix(), evaluator => goal.host.has_evaluator(),
+                tools => goal.host.capabilities().tool_prefix, evaluator => goal.host.capabilities().proves_evaluator,
                 objective, limits => goal.limits.describe(), verify => commands(goal),
             },
         )
@@ -125,7 +125,7 @@ fn capped(
     if wording == Wording::InConversation {
         return render("");
     }
-    let (objective, tools) = (&goal.objective, goal.host.tool_prefix());
+    let (objective, tools) = (&goal.objective, goal.host.capabilities().tool_prefix);
     let whole = render(&text::escape_xml(objective))?;
     if cap.fits(&whole) {
         return Ok(whole);
@@ -204,8 +204,8 @@ mod tests {
             }
             for host in [Host::Claude, Host::Codex] {
                 let goal = Goal { host, ..goal.clone() };
-                assert!(host.start_cap().fits(&restore(&goal, "", 0).unwrap()));
-                assert!(host.start_cap().fits(&started(&goal, Wording::Quoted).unwrap()));
+                assert!(host.capabilities().start_cap.fits(&restore(&goal, "", 0).unwrap()));
+                assert!(host.capabilities().start_cap.fits(&started(&goal, Wording::Quoted).unwrap()));
             }
         }
     }

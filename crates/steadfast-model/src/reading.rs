@@ -2,7 +2,6 @@
 //! whether a goal continues. Files are read forward from a cursor; the ledger in the store makes reading a line twice
 //! harmless.
 
-
 use std::collections::HashMap;
 use std::ops::{Add, AddAssign};
 

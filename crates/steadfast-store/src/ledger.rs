@@ -12,8 +12,8 @@ use steadfast_model::goal::Goal;
 use steadfast_model::goal::change::Span;
 use steadfast_model::goal::turn::Charge;
 use steadfast_model::host::Host;
-use steadfast_model::price;
 use steadfast_model::limit::Spend;
+use steadfast_model::price;
 use steadfast_model::reading::{NativeGoal, Position, Reading, Response, Tokens};
 
 /// How far a file was read, and what a reader must remember about it.

@@ -65,7 +65,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
     Ok(Session {
         session_id: row.get("session_id")?,
         // An unknown host was written by a newer binary; such a session is shown, never driven.
-        host: host.parse().unwrap_or(Host::Claude),
+        host: host.parse().unwrap_or_default(),
         cwd: row.get("cwd")?,
         project_dir: row.get("project_dir")?,
         transcript_path: row.get("transcript_path")?,

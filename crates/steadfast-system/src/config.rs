@@ -1,12 +1,15 @@
 //! `config.toml` in the home directory: what a person tuned. Unknown keys are ignored so that an older binary
 //! reads a newer file; wrong types are reported with their line.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use steadfast_model::limit::{Axis, Cap, Limits, Period};
 use strum::IntoEnumIterator as _;
+
+use steadfast_model::host::Host;
 
 #[derive(Debug, Clone, Default, Deserialize, PartialEq)]
 #[serde(default)]
@@ -63,10 +66,25 @@ pub struct NotifyConfig {
 
 /// How the agents of runs are started.
 #[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
-#[serde(default)]
-pub struct AgentsConfig {
-    pub claude: AgentConfig,
-    pub codex: AgentConfig,
+pub struct AgentsConfig(BTreeMap<String, AgentConfig>);
+
+impl AgentsConfig {
+    /// The section `[agents.HOST]`.
+    pub fn of(&self, host: Host) -> &AgentConfig {
+        const DEFAULT: &AgentConfig = &AgentConfig { program: None, permission_flags: None, flags: Vec::new() };
+        self.0.get(host.name()).unwrap_or(DEFAULT)
+    }
+
+    /// Its program, by its usual name unless configured.
+    pub fn program(&self, host: Host) -> &str {
+        self.of(host).program.as_deref().unwrap_or(host.capabilities().program)
+    }
+}
+
+impl FromIterator<(Host, AgentConfig)> for AgentsConfig {
+    fn from_iter<I: IntoIterator<Item = (Host, AgentConfig)>>(sections: I) -> Self {
+        Self(sections.into_iter().map(|(host, config)| (host.name().to_owned(), config)).collect())
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]

@@ -210,8 +210,8 @@ pub fn is_started_by_client() -> bool {
 /// Whether an agent's shell started this command: its environment says so, or one of its ancestors is an agent or the
 /// supervisor of one. A person's own terminal has neither.
 pub fn is_inside_agent() -> bool {
-    let marked = [env_vars::CLAUDECODE, env_vars::CODEX_SANDBOX, env_vars::CODEX_THREAD_ID, env_vars::ATTEMPT];
-    if marked.iter().any(|name| env_vars::text(name).is_some()) {
+    let mut markers = Host::ALL.iter().flat_map(|host| host.capabilities().shell_markers).chain([&env_vars::ATTEMPT]);
+    if markers.any(|name| env_vars::text(name).is_some()) {
         return true;
     }
     ancestors().any(|(pid, stat)| stat.name.parse::<Host>().is_ok() || is_supervisor(pid))
@@ -244,12 +244,16 @@ fn nearest_agent() -> Option<Host> {
 /// The session of the agent whose shell this runs in, from the environment. When one agent runs another, the variables
 /// of both are set, and the nearest ancestor decides.
 pub fn session_of_shell() -> Option<(Host, String)> {
-    let claude = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID).map(|id| (Host::Claude, id));
-    let codex = env_vars::text(env_vars::CODEX_SESSION_ID)
-        .or_else(|| env_vars::text(env_vars::CODEX_THREAD_ID))
-        .map(|id| (Host::Codex, id));
-    match (claude, codex) {
-        (Some(claude), Some(codex)) => Some(if nearest_agent() == Some(Host::Codex) { codex } else { claude }),
-        (claude, codex) => claude.or(codex),
+    let session = |host: &Host| {
+        let mut ids = host.capabilities().session_variables.iter().filter_map(|name| env_vars::text(name));
+        Some((*host, ids.next()?))
+    };
+    let mut sessions: Vec<(Host, String)> = Host::ALL.iter().filter_map(session).collect();
+    if sessions.len() > 1
+        && let Some(nearest) = nearest_agent()
+        && let Some(at) = sessions.iter().position(|(host, _)| *host == nearest)
+    {
+        return Some(sessions.swap_remove(at));
     }
+    sessions.into_iter().next()
 }

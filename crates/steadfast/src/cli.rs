@@ -7,7 +7,9 @@ pub(crate) mod session;
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
+use steadfast_model::host::Host;
 
 pub(crate) use limits::{ExtendArgs, GoalLimitArgs, RunLimitArgs};
 pub(crate) use runs::{
@@ -89,6 +91,11 @@ pub(crate) enum CliCommand {
         /// Id of the run
         run_id: String,
     },
+}
+
+/// The names of all hosts.
+fn host_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Host::ALL.iter().map(|host| host.name()))
 }
 
 #[derive(Debug, Args)]
@@ -246,7 +253,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "P")]
     pub(crate) project: Option<String>,
     /// Only this agent's sessions
-    #[arg(long, value_parser = ["claude", "codex"])]
+    #[arg(long, value_parser = host_names())]
     pub(crate) host: Option<String>,
     /// Use this price table (TOML) instead of the built-in one
     #[arg(long, value_name = "FILE")]
@@ -259,7 +266,7 @@ pub(crate) struct UsageArgs {
 #[derive(Debug, Args)]
 pub(crate) struct HookArgs {
     /// Agent that calls the hook
-    #[arg(value_parser = ["claude", "codex"])]
+    #[arg(value_parser = host_names())]
     pub(crate) host: String,
     /// Wait in the background and wake the agent when its goal is due
     #[arg(long)]
@@ -281,7 +288,7 @@ pub(crate) struct StatuslineArgs {
   steadfast setup --uninstall")]
 pub(crate) struct SetupArgs {
     /// Agent to set up; with --uninstall, all of them if omitted
-    #[arg(value_parser = ["claude", "codex"], required_unless_present = "uninstall")]
+    #[arg(value_parser = host_names(), required_unless_present = "uninstall")]
     pub(crate) host: Option<String>,
     /// Remove everything and restore your files as they were
     #[arg(long)]

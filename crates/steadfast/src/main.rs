@@ -2,7 +2,6 @@
 //! 2 by accident, since that code means "block" to the hosts.
 
 mod cli;
-mod codex_skills;
 mod commands;
 mod error;
 mod mcp;

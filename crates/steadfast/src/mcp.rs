@@ -17,8 +17,8 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::stdio;
 use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
-use serde_json::{Value, json};
-use steadfast_hosts::codex;
+use serde_json::json;
+use steadfast_hosts::adapters;
 use steadfast_system::paths::Paths;
 
 use store_handle::{StoreHandle, ToolError};
@@ -26,9 +26,6 @@ use store_handle::{StoreHandle, ToolError};
 const INSTRUCTIONS: &str = "Steadfast keeps this session's goal: an objective that you work on turn after turn until it \
     is met, a limit is reached or the user stops it. Create a goal only when the user asks for one, and complete it only \
     when every part of the objective is proven done.";
-
-/// The `_meta` key under which Claude Code sends the tool use id that its `PreToolUse` hook saw.
-const TOOL_USE_ID: &str = "claudecode/toolUseId";
 
 /// Serves until stdin closes. Then waits for a running verification, so that its result is stored.
 pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
@@ -59,9 +56,7 @@ impl Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let handle = Arc::clone(&self.handle);
-        let tool_use_id = meta.get(TOOL_USE_ID).and_then(Value::as_str).map(str::to_owned);
-        let codex_session = if tool_use_id.is_none() { codex::session_of_call(meta) } else { None };
-        let call = caller::CallMeta { tool_use_id, codex_session };
+        let call = adapters().find_map(|adapter| Some((adapter.host, (adapter.tool_call_origin)(meta)?)));
         let work = move || (tool.call)(&handle, &arguments, &call);
         Ok(match tokio::task::spawn_blocking(work).await {
             Ok(Ok(value)) => {

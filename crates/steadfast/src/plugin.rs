@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use steadfast_hosts::install::shell_word;
+
 use crate::programs;
 
 pub(crate) const MARKETPLACE: &str = include_str!("../../../.claude-plugin/marketplace.json");
@@ -36,11 +38,6 @@ pub(crate) const FILES: &[(&str, &str)] = plugin_files![
     "skills/durable-goal/SKILL.md",
 ];
 
-/// The commands as a user can have them without a prefix: file name and text.
-pub(crate) fn commands() -> Vec<(&'static str, &'static str)> {
-    FILES.iter().filter_map(|(path, text)| Some((path.strip_prefix("commands/")?, *text))).collect()
-}
-
 /// The plugin's files with the program named by its full path, since a client started from a desktop may not
 /// have the user's PATH.
 pub(crate) fn files_for(program: &Path) -> Vec<(&'static str, String)> {
@@ -69,12 +66,6 @@ pub(crate) fn lasting_program() -> std::io::Result<PathBuf> {
     let on_path =
         programs::on_path("steadfast").filter(|candidate| candidate.is_absolute() && real(candidate) == real(&program));
     Ok(on_path.unwrap_or(program))
-}
-
-/// Quotes a word for the shell that runs hooks, unless it needs no quotes.
-pub(crate) fn shell_word(word: &str) -> String {
-    let plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
-    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 fn json_text(text: &str) -> String {

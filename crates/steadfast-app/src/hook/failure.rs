@@ -10,7 +10,6 @@ use steadfast_model::goal::change::{Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::hook::HookReply;
-use steadfast_model::host::Host;
 use steadfast_model::text;
 use steadfast_store::Store;
 
@@ -91,8 +90,8 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
     let mut after = goal.clone();
     after.updated_at_ms = now;
     after.failures_in_row = failures;
-    // Nothing wakes Codex from inside: its goal waits for a prompt, or for `goal resume --continue`.
-    after.wake_at_ms = (goal.host == Host::Claude).then_some(now + gap.min(LONGEST_GAP));
+    // Where nothing wakes the client, the goal waits for a prompt, or for `goal resume --continue`.
+    after.wake_at_ms = goal.host.capabilities().can_wake.then_some(now + gap.min(LONGEST_GAP));
     let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
     Change { goal: after, events: vec![Event::new(EventKind::TurnFailed, payload)], span: Span::Keep }
 }

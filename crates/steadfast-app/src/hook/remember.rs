@@ -5,7 +5,6 @@ use super::{Call, HookError, steering};
 use steadfast_memory::extract;
 use steadfast_model::directive::{Directive, Form};
 use steadfast_model::hook::{HookEvent, HookReply};
-use steadfast_model::host::Host;
 use steadfast_model::memory::Findings;
 use steadfast_model::memory::observation::Observation;
 use steadfast_model::memory::stated;
@@ -72,8 +71,7 @@ pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>,
             "steadfast: noted beside the goal of this session, which stays: {}\n/goal-edit TEXT changes what is pursued.",
             text::headline(&goal.objective, 80)
         ))),
-        // In Codex the marker itself starts the goal.
-        None if call.host() == Host::Codex && *form == Form::Marker => None,
+        None if call.host().capabilities().marker_starts_goal && *form == Form::Marker => None,
         None => Some(call.host().spell(
             "steadfast: noted as the goal of this session; it comes back after compaction and resume.\n\
              /goal-start TEXT makes it a durable goal, with a budget and checks.",

@@ -12,7 +12,6 @@ use steadfast_memory::snapshot::After;
 use steadfast_model::goal::change;
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::HookReply;
-use steadfast_model::host::Host;
 use steadfast_model::prompt;
 use steadfast_model::prompt::Wording;
 use steadfast_model::text;
@@ -194,10 +193,12 @@ pub(super) fn live_goal(db: Db<'_>, session_id: &str) -> Result<Option<Goal>, Ho
     Ok(db.goal(session_id)?.filter(|goal| goal.status.is_live()))
 }
 
-/// Whether a prompt must quote the objective. In Codex a goal may have been stated in a prompt, which the client keeps
-/// even through a compaction; then the model has it anyway.
+/// Whether a prompt must quote the objective. It need not if the objective was stated in a prompt that the client
+/// keeps in the conversation.
 pub(super) fn wording(call: &Call<'_>, db: Db<'_>, goal: &Goal) -> Result<Wording, HookError> {
-    let Some(file) = call.input.transcript.as_deref().filter(|_| call.host() == Host::Codex) else {
+    let Some(file) =
+        call.input.transcript.as_deref().filter(|_| call.host().capabilities().keeps_prompts_in_compaction)
+    else {
         return Ok(Wording::Quoted);
     };
     let stated = db.stated_goal(call.session_id())?.is_some_and(|stated| stated.says(&goal.objective));

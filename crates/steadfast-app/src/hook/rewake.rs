@@ -3,6 +3,7 @@
 //! `/clear` and Esc, so it looks at the goal again right before it acts, and acts once.
 
 use std::time::{Duration, Instant};
+use steadfast_hosts::adapter;
 
 use serde_json::json;
 
@@ -27,7 +28,7 @@ const NAP: Millis = 5_000;
 /// Waits until the goal asks to be woken and returns the text that wakes the model; `None` when nothing is to
 /// be done.
 pub fn rewake(input: &HookInput, paths: &Paths) -> Result<Option<String>, HookError> {
-    if !steadfast_hosts::can_rewake(input.host) {
+    if !(adapter(input.host).can_rewake)() {
         return Ok(None);
     }
     let deadline = Instant::now() + DECISION_WAIT;

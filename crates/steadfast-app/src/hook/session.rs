@@ -1,6 +1,7 @@
 //! Hooks about the session itself: start, end and prompts.
 
 use serde_json::json;
+use steadfast_hosts::adapter;
 
 use super::{Call, HookError, remember, restore, turn};
 use crate::accounting;
@@ -12,7 +13,6 @@ use steadfast_model::goal::change::{Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::{HookReply, StartSource};
-use steadfast_model::host::Host;
 use steadfast_model::text;
 use steadfast_store::{Db, ParentLink, Session, Store, StoreError};
 use steadfast_system::process;
@@ -48,8 +48,7 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
     match source {
         StartSource::Clear => {
             let parent = session_before_clear(call, store, &session)?;
-            // Codex says that the old session ended only when the whole client does.
-            if let Some(parent) = parent.as_ref().filter(|_| call.host() == Host::Codex) {
+            if let Some(parent) = parent.as_ref().filter(|_| !call.host().capabilities().announces_clear_end) {
                 leave(call, store, parent)?;
             }
             session.parent_session_id = parent.map(|parent| parent.session_id);
@@ -62,8 +61,8 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
         StartSource::Startup | StartSource::Resume | StartSource::Compact => {}
     }
     match source {
-        // Claude Code announces a fork under its parent's id, whose file names no other.
-        StartSource::Fork if call.host() == Host::Claude && session.parent_session_id.is_none() => {
+        // The fork was announced under its parent's id, whose file names no other session.
+        StartSource::Fork if !call.host().capabilities().announces_forks && session.parent_session_id.is_none() => {
             return restore::resumed(call, store, &session);
         }
         StartSource::Resume => return restore::resumed(call, store, &session),
@@ -81,9 +80,9 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
     }
 }
 
-/// Claude Code may take up a copy that it made of a session as if it were any other; its file tells.
+/// Whether a resumed session is a fork: a host that does not announce forks resumes the copy like any other session.
 fn is_unannounced_fork(call: &Call<'_>, store: &Store, source: StartSource) -> Result<bool, HookError> {
-    let may_be = source == StartSource::Resume && call.host() == Host::Claude;
+    let may_be = source == StartSource::Resume && !call.host().capabilities().announces_forks;
     Ok(may_be && store.read().session(call.session_id())?.is_none() && parent_in_file(call).is_some())
 }
 
@@ -210,9 +209,10 @@ fn goal_at_prompt(call: &Call<'_>, db: Db<'_>, readings: &[FileReading]) -> Resu
         return Ok(Some(notice));
     }
     // Where nothing wakes the client, the prompt after a reset takes the goal up again.
-    let woken = match call.host() {
-        Host::Codex if goal.status == GoalStatus::Paused => change::session_resumed(&goal, call.now, call.now),
-        _ => None,
+    let woken = if goal.status == GoalStatus::Paused && !call.host().capabilities().can_wake {
+        change::session_resumed(&goal, call.now, call.now)
+    } else {
+        None
     };
     if let Some(change) = woken.or_else(|| change::prompted(&goal, call.now)) {
         db.save(&goal, change, call.origin)?;
@@ -233,8 +233,7 @@ fn taking_prompt(call: &Call<'_>, store: &Store, typed: bool) -> Result<Session,
     let known = store.read().session(call.session_id())?;
     let mut session = session_record(call);
     session.last_prompt_ms = typed.then_some(call.now);
-    // A fork of Codex has said so when it started.
-    if known.is_none() && call.host() == Host::Claude {
+    if known.is_none() && !call.host().capabilities().announces_forks {
         session.parent_session_id = match (parent_in_file(call), session.client) {
             (Some(parent), _) => Some(parent),
             (None, Some(client)) => fork_parent(call, store, &session, client)?,
@@ -254,7 +253,7 @@ fn note_prompt(call: &Call<'_>, db: Db<'_>, session: &Session) -> Result<Option<
 
 /// The session that this one was forked from, as its file says.
 fn parent_in_file(call: &Call<'_>) -> Option<String> {
-    let parent = steadfast_hosts::fork_parent(call.host(), call.input.transcript.as_deref()?)?;
+    let parent = (adapter(call.host()).fork_parent)(call.input.transcript.as_deref()?)?;
     (parent != call.session_id()).then_some(parent)
 }
 

@@ -4,6 +4,7 @@ use super::turn::{message_only, pause_notice};
 use super::{Call, HookError, remember};
 use crate::accounting;
 use crate::accounting::FileReading;
+use steadfast_hosts::adapter;
 use steadfast_model::hook::{Agent, HookReply};
 use steadfast_store::{Store, StoreError};
 
@@ -34,7 +35,7 @@ fn readings(call: &Call<'_>, store: &Store, agent: &Agent) -> Result<Option<Vec<
     let told = agent.transcript.clone();
     // Inside a subagent, a batch names only the agent; its file is beside the session's.
     let beside = || {
-        let files = accounting::subagent_files(call.input.transcript.as_ref()?);
+        let files = (adapter(call.host()).subagent_files)(call.input.transcript.as_ref()?)?;
         files.into_iter().find(|(id, _)| *id == agent.id).map(|(_, path)| path)
     };
     match told.or_else(beside) {

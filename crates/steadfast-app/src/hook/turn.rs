@@ -1,6 +1,7 @@
 //! Hooks about a turn: a batch of tool calls, an interrupt, and the end of the turn itself.
 
 use std::time::{Duration, Instant};
+use steadfast_hosts::adapter;
 
 use minijinja::context;
 use serde_json::json;
@@ -66,8 +67,8 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
     let readings = match (&call.input.transcript, open) {
         (Some(transcript), true) => {
             let mut readings = accounting::read_session(store, call.host(), call.session_id(), transcript)?;
-            // A client told not to keep sessions names a file that will never exist. Codex writes before it calls.
-            if call.host() == Host::Claude && transcript.exists() {
+            // A client that keeps no sessions names a file that will never exist.
+            if call.host().capabilities().writes_transcript_late && transcript.exists() {
                 wait_for_last_message(call.host(), &mut readings, facts.last_message)?;
             }
             readings
@@ -103,7 +104,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             user_waits: seen.user_waits,
             background_work: facts.background_work,
             native_goal: native_goal.map_or(seen.native_goal.is_some(), |goal| goal != NativeGoal::Over),
-            block_cap: steadfast_hosts::block_cap(call.host()),
+            block_cap: (adapter(call.host()).block_cap)(),
         };
         let rules = TurnRules {
             no_progress_limit: config.goal.no_progress_limit,
@@ -112,7 +113,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
         };
         let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
         if let Some(mut change) = change {
-            if decision == Decision::HandOver && steadfast_hosts::can_rewake(call.host()) {
+            if decision == Decision::HandOver && (adapter(call.host()).can_rewake)() {
                 change.goal.wake_at_ms = Some(call.now);
             }
             goal = db.save(&goal, change, call.origin)?;
@@ -187,7 +188,7 @@ fn reply(
             "⚠ steadfast: token accounting is uncertain, so the goal is paused (accounting_uncertain). \
              Run /goal-reconcile --accept-reset to resume.",
         )),
-        Decision::HandOver if steadfast_hosts::can_rewake(call.host()) => {
+        Decision::HandOver if (adapter(call.host()).can_rewake)() => {
             messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal goes on in a new turn.".into());
         }
         Decision::HandOver => messages.push(

@@ -196,7 +196,7 @@ pub fn kept_goal(goal: &Goal) -> Option<GoalSummary> {
 }
 
 fn host(session: Option<&Session>, goal: Option<&Goal>) -> Host {
-    session.map(|session| session.host).or(goal.map(|goal| goal.host)).unwrap_or(Host::Claude)
+    session.map(|session| session.host).or(goal.map(|goal| goal.host)).unwrap_or_default()
 }
 
 fn project(session: Option<&Session>, goal: Option<&Goal>) -> Option<String> {

@@ -64,7 +64,7 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
         adopt: live.as_ref().filter(|_| occasion.elsewhere).map(|goal| goal.goal_id.clone()),
         note: own.and_then(|goal| note(occasion.host, goal)),
     };
-    Ok(snapshot::render(&memory, occasion.host.start_cap(), &framing))
+    Ok(snapshot::render(&memory, occasion.host.capabilities().start_cap, &framing))
 }
 
 /// What is left to say about the goal: how completion is checked, and that its accounting is in doubt.
@@ -76,12 +76,12 @@ fn note(host: Host, goal: &Goal) -> Option<String> {
     Some(note).filter(|note| !note.is_empty())
 }
 
-/// Codex's own goal loses its text when a turn is compacted in the middle; it is put back.
+/// The host's own goal, if a compaction in the middle of a turn removes it from the model's context.
 fn native_goal(db: Db<'_>, host: Host, session_id: &str) -> Result<Option<GoalSummary>, StoreError> {
-    if host != Host::Codex {
+    if !host.capabilities().loses_own_goal_in_compaction {
         return Ok(None);
     }
     let objective = native::of_session(db, session_id)?;
-    let standing = format!("pursued by {}'s own goal feature", host.product());
+    let standing = format!("pursued by {}'s own goal feature", host.capabilities().product);
     Ok(objective.map(|objective| GoalSummary { objective, standing, active: true, set_at_ms: 0 }))
 }

@@ -4,18 +4,19 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use steadfast_hosts::adapter;
 
 use serde::{Deserialize, Serialize};
 
 use super::cache::{self, Cache};
 use super::summary::{Summary, sum_up};
-use super::{Position, Reading, Response, Tokens};
-use steadfast_model::clock::Millis;
+use steadfast_hosts;
 use steadfast_hosts::tree;
 use steadfast_hosts::tree::TranscriptFile;
-use steadfast_hosts;
+use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
 use steadfast_model::price::Table;
+use steadfast_model::reading::{Position, Reading, Response, Tokens};
 use steadfast_model::text::Fingerprint;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,15 +30,15 @@ pub enum UsageError {
 }
 
 impl UsageError {
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Tree { host: Host::Claude, .. } => {
-                "check CLAUDE_CONFIG_DIR and the rights on its `projects` directory, or leave it out with --host codex"
-            }
-            Self::Tree { host: Host::Codex, .. } => {
-                "check CODEX_HOME and the rights on its `sessions` directory, or leave it out with --host claude"
-            }
-        }
+    pub fn hint(&self) -> String {
+        let Self::Tree { host, .. } = self;
+        let others: Vec<&str> = Host::ALL.iter().filter(|other| *other != host).map(|other| other.name()).collect();
+        format!(
+            "check {} and the permissions of its `{}` directory, or leave it out with --host {}",
+            host.capabilities().config_variable,
+            host.capabilities().transcripts_dir,
+            others.join(" or --host "),
+        )
     }
 }
 
@@ -142,7 +143,7 @@ fn read_changes(
         if records.path.is_empty() || !unchanged(file, &records) {
             progress(read, total);
             let from = records.position.offset;
-            let reading = steadfast_hosts::read_counts(host, &file.path, &records.position)?;
+            let reading = (adapter(host).read_counts)(&file.path, &records.position)?;
             read += reading.position.offset.saturating_sub(from);
             records.extend(file, reading, &mut models);
         }

@@ -10,12 +10,12 @@ use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-use super::Tokens;
 use super::summary::{SLOT_MS, Sum, Summary, UNDATED};
 use steadfast_model::clock;
 use steadfast_model::clock::{HOUR, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::price::dollars;
+use steadfast_model::reading::Tokens;
 
 mod filter;
 

@@ -4,9 +4,10 @@
 use serde::{Serialize, Serializer};
 
 use super::report::Amounts;
-use crate::clock::{self, Millis};
-use crate::run::RunKind;
-use crate::store::IterationUsage;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::run::RunKind;
+use steadfast_store::IterationUsage;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunsReport {

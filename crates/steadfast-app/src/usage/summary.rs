@@ -4,12 +4,11 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Tokens;
 use super::collect::{Details, Record};
 use steadfast_hosts::tree::TranscriptFile;
 use steadfast_model::clock::Millis;
 use steadfast_model::price::Table;
-use steadfast_model::reading::Response;
+use steadfast_model::reading::Tokens;
 
 /// Sums are kept for quarters of an hour: days begin on one in every time zone, and blocks begin on an hour.
 pub const SLOT_MS: Millis = 15 * 60 * 1000;

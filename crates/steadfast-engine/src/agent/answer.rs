@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use steadfast_model::clock::Millis;
-use steadfast_model::host::Host;
 use steadfast_hosts::stream;
 use steadfast_hosts::stream::AgentStream;
 use steadfast_hosts::trouble;
 use steadfast_hosts::trouble::Trouble;
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
 use steadfast_model::price::Table;
 use steadfast_model::run::{AgentPlan, AttemptUsage};
 use steadfast_model::text;

@@ -8,7 +8,9 @@ use steadfast_system::process::ProcessIdentity;
 use tempfile::TempDir;
 
 use super::*;
-use crate::attempt::{ERRORS, OUTPUT, RESULT, SUPERVISOR, SupervisorRecord};
+use crate::shim::{ERRORS, IDENTITY, Keeper, OUTPUT, RESULT};
+use steadfast_model::host::Host;
+use steadfast_system::config::AgentConfig;
 
 const NOON: Millis = 1_794_744_000_000; // 2026-11-15T12:00:00Z
 
@@ -120,8 +122,11 @@ fn a_result_file_without_an_object_is_a_missing_result() {
     for understood in ["{}", "```json\n{\"decision\": \"continue\"}\n```\n", "{\"plateau\": \"of the wrong type\"}"] {
         with(understood, "").success();
     }
-    // A client's last message is its answer too.
-    let done = Left::by(AgentKind::Claude).file(RESULT, "{\"summ").file(OUTPUT, &claude_result(&json!({}))).success();
+    // A client's last words are its answer, too.
+    let done = Left::by(AgentKind::Host(Host::Claude))
+        .file(RESULT, "{\"summ")
+        .file(OUTPUT, &claude_result(&json!({})))
+        .success();
     assert_eq!(done.result.summary.as_deref(), Some("All done."));
 }
 
@@ -187,29 +192,31 @@ fn a_lost_attempt_tells_when_it_began() {
 
 #[test]
 fn claude_is_judged_by_its_final_event() {
-    let done = Left::by(AgentKind::Claude).file(OUTPUT, &claude_result(&json!({"total_cost_usd": 0.5}))).success();
+    let done =
+        Left::by(AgentKind::Host(Host::Claude)).file(OUTPUT, &claude_result(&json!({"total_cost_usd": 0.5}))).success();
     assert_eq!(done.result, AgentResult { summary: Some("All done.".into()), ..AgentResult::default() });
     // The text of the work is not an error of the client.
     let echoed = "{\"type\":\"user\",\"message\":\"usage limit reached|1794751200\"}\n";
-    let cut = Left::by(AgentKind::Claude).file(OUTPUT, echoed);
+    let cut = Left::by(AgentKind::Host(Host::Claude)).file(OUTPUT, echoed);
     assert_eq!(cut.failure().0, FailureKind::NoResult);
     assert_eq!(cut.ended(Some(exit(Some(1)))).failure().0, FailureKind::Exit);
-    let silent = Left::by(AgentKind::Claude).file(OUTPUT, &claude_result(&json!({"result": ""})));
+    let silent = Left::by(AgentKind::Host(Host::Claude)).file(OUTPUT, &claude_result(&json!({"result": ""})));
     assert_eq!(silent.failure().0, FailureKind::NoResult);
     let refused =
         json!({"is_error": true, "api_error_status": 429, "result": "5-hour limit reached ∙ resets 3pm (UTC)"});
-    let limited = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(OUTPUT, &claude_result(&refused));
+    let limited =
+        Left::by(AgentKind::Host(Host::Claude)).ended(Some(exit(Some(1)))).file(OUTPUT, &claude_result(&refused));
     assert_eq!(limited.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 3 * 3_600_000) });
     let rejected =
         json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 1_794_751_200}});
-    let cut = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(OUTPUT, &format!("{rejected}\n"));
+    let cut = Left::by(AgentKind::Host(Host::Claude)).ended(Some(exit(Some(1)))).file(OUTPUT, &format!("{rejected}\n"));
     assert_eq!(cut.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });
     // The message gives the hour or minute, the event the second.
     let both = format!("{rejected}\n{}", claude_result(&refused));
-    let limited = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(OUTPUT, &both);
+    let limited = Left::by(AgentKind::Host(Host::Claude)).ended(Some(exit(Some(1)))).file(OUTPUT, &both);
     assert_eq!(limited.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });
     let root = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n";
-    let refused = Left::by(AgentKind::Claude).ended(Some(exit(Some(1)))).file(ERRORS, root);
+    let refused = Left::by(AgentKind::Host(Host::Claude)).ended(Some(exit(Some(1)))).file(ERRORS, root);
     assert_eq!(refused.failure().0, FailureKind::CannotStart);
 }
 
@@ -219,13 +226,13 @@ fn codex_is_judged_by_its_final_event() {
         let said = json!({"type": "item.completed", "item": {"type": "agent_message", "text": "fine\nPLATEAU: yes"}});
         format!("{{\"type\":\"thread.started\",\"thread_id\":\"t\"}}\n{said}\n{{\"type\":\"{kind}\"}}\n")
     };
-    let done = Left::by(AgentKind::Codex).file(OUTPUT, &events("turn.completed")).success();
+    let done = Left::by(AgentKind::Host(Host::Codex)).file(OUTPUT, &events("turn.completed")).success();
     assert_eq!(done.result.plateau, Some(true));
-    let cut = Left::by(AgentKind::Codex).file(OUTPUT, &events("turn.started"));
+    let cut = Left::by(AgentKind::Host(Host::Codex)).file(OUTPUT, &events("turn.started"));
     assert_eq!(cut.failure().0, FailureKind::NoResult);
     let limit =
         json!({"type": "turn.failed", "error": {"message": "You’ve hit your usage limit. Try again in 2 hours."}});
-    let limited = Left::by(AgentKind::Codex).ended(Some(exit(Some(1)))).file(OUTPUT, &format!("{limit}\n"));
+    let limited = Left::by(AgentKind::Host(Host::Codex)).ended(Some(exit(Some(1)))).file(OUTPUT, &format!("{limit}\n"));
     assert_eq!(limited.failure().0, FailureKind::UsageLimit { until_ms: Some(NOON + 2 * 3_600_000) });
 }
 
@@ -248,7 +255,7 @@ fn call<'a>(agent: &'a AgentPlan, attempt: &'a Attempt, config: &'a AgentsConfig
 #[test]
 fn each_agent_is_called_in_its_own_way() {
     let attempt = Attempt::in_directory(PathBuf::from("/runs/r/1-3-1"));
-    let mut config = AgentsConfig::default();
+    let config = AgentsConfig::default();
     let plan =
         |kind: AgentKind| AgentPlan { kind, model: Some("m".into()), effort: Some("high".into()), user_hooks: true };
     let relative = plan(AgentKind::Command(vec!["./agent.sh".into(), "a b".into()]));
@@ -263,18 +270,22 @@ fn each_agent_is_called_in_its_own_way() {
     ];
     assert_eq!(env, expected);
 
-    let claude = invocation(&call(&plan(AgentKind::Claude), &attempt, &config)).unwrap();
+    let claude = invocation(&call(&plan(AgentKind::Host(Host::Claude)), &attempt, &config)).unwrap();
     let expected = "claude -p --output-format stream-json --verbose --model m --effort high --add-dir /runs/r/1-3-1 \
                     --dangerously-skip-permissions";
     assert_eq!(claude.argv.join(" "), expected);
     assert!(claude.prompt.starts_with("Do it.\n\n---\n") && claude.prompt.contains("/runs/r/1-3-1/result.json"));
-    let sealed = AgentPlan { user_hooks: false, ..plan(AgentKind::Claude) };
+    let sealed = AgentPlan { user_hooks: false, ..plan(AgentKind::Host(Host::Claude)) };
     let claude = invocation(&call(&sealed, &attempt, &config)).unwrap();
     assert!(claude.argv.join(" ").contains("--setting-sources project,local"), "{:?}", claude.argv);
 
-    config.codex.permission_flags = Some(vec!["--sandbox".into(), "workspace-write".into()]);
-    config.codex.program = Some("/opt/codex".into());
-    let codex = AgentPlan { user_hooks: false, ..plan(AgentKind::Codex) };
+    let codex = AgentConfig {
+        permission_flags: Some(vec!["--sandbox".into(), "workspace-write".into()]),
+        program: Some("/opt/codex".into()),
+        ..AgentConfig::default()
+    };
+    let config = AgentsConfig::from_iter([(Host::Codex, codex)]);
+    let codex = AgentPlan { user_hooks: false, ..plan(AgentKind::Host(Host::Codex)) };
     let codex = invocation(&call(&codex, &attempt, &config)).unwrap();
     let expected = "/opt/codex exec --json --skip-git-repo-check -m m -c model_reasoning_effort=\"high\" -c \
                     features.goals=false -c check_for_update_on_startup=false -c features.hooks=false -c \

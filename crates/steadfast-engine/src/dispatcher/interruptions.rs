@@ -13,7 +13,7 @@ use super::{Dispatcher, DriveError};
 impl Dispatcher<'_, '_> {
     /// Applies the caps on the spending of all goals and runs before the next agent starts; `usage` is not saved yet.
     pub(super) fn check_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
-        let more = Spend { tokens: usage.charged_tokens(), cost_micros: usage.cost_micros };
+        let more = Spend { tokens: usage.tokens.charged(), cost_micros: usage.cost_micros };
         let shared = spend::shared_with(self.store.read(), &self.engine.config.limits.0, more, clock::now())?;
         if shared == SharedSpend::Reached && !self.run.capped {
             self.apply(RunEvent::CapReached)?;

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use steadfast_model::clock::Millis;
+use steadfast_model::reading::Tokens;
 use steadfast_model::run::machine;
 use steadfast_model::run::{
     AgentResult, AttemptId, AttemptUsage, Outcome, Plan, Record, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan,
     StageState, StageStatus, Step, Success,
 };
 use steadfast_store::{Store, StoreError};
-use steadfast_model::reading::Tokens;
 use tempfile::TempDir;
 
 use super::*;

@@ -1,6 +1,7 @@
 //! Agents: `agent: claude`, `codex` or any command, with its model and effort. The words of other tools (`provider`,
 //! `model: NAME:EFFORT`) work too.
 
+use steadfast_model::host::Host;
 use steadfast_model::run::{AgentKind, AgentPlan};
 
 use super::fault::{Location, did_you_mean, nearest};
@@ -70,7 +71,7 @@ impl AgentDef {
     }
 
     pub(super) fn program(&self) -> AgentKind {
-        self.kind.clone().unwrap_or(AgentKind::Claude)
+        self.kind.clone().unwrap_or_default()
     }
 
     /// The command line, if the agent is one.
@@ -88,8 +89,8 @@ impl AgentDef {
             effort = effort.or_else(|| Some(suffix.to_owned()));
             model = Some(name.to_owned());
         }
-        if kind == AgentKind::Claude {
-            model = model.map(|model| claude_model(&model).to_owned());
+        if let AgentKind::Host(host) = kind {
+            model = model.map(|model| current_model(host, &model).to_owned());
         }
         if let Some(effort) = effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
             let fix = format!("{}Known are {}", did_you_mean(effort, EFFORTS), EFFORTS.join(", "));
@@ -102,27 +103,22 @@ impl AgentDef {
 pub(super) fn command_line(kind: &AgentKind) -> Option<String> {
     match kind {
         AgentKind::Command(words) => Some(words.join(" ")),
-        AgentKind::Claude | AgentKind::Codex => None,
+        AgentKind::Host(_) => None,
     }
 }
 
-/// Models by the names that older definitions use.
-fn claude_model(model: &str) -> &str {
-    match model {
-        "claude-opus" | "opus-4" | "opus-4.5" => "opus",
-        "claude-sonnet" | "sonnet-4" => "sonnet",
-        "claude-haiku" => "haiku",
-        other => other,
-    }
+/// A model by its current name; older definitions use others.
+fn current_model(host: Host, model: &str) -> &str {
+    let aliases = host.capabilities().model_aliases;
+    aliases.iter().find(|(alias, _)| *alias == model).map_or(model, |(_, current)| current)
 }
 
 /// Reads `claude`, `codex` or a command line. An error has what is wrong and how to fix it.
 pub fn agent_kind(text: &str) -> Result<AgentKind, (String, String)> {
     let text = text.trim();
-    match text {
-        "claude" | "claude-code" | "anthropic" => return Ok(AgentKind::Claude),
-        "codex" | "openai" => return Ok(AgentKind::Codex),
-        _ => {}
+    let is_named = |host: &&Host| host.name() == text || host.capabilities().aliases.contains(&text);
+    if let Some(host) = Host::ALL.iter().find(is_named) {
+        return Ok(AgentKind::Host(*host));
     }
     if let Some(meant) = nearest(text, ["claude", "codex", "claude-code"]) {
         return Err((format!("there is no agent `{text}`"), format!("did you mean `{meant}`?")));
@@ -174,9 +170,9 @@ mod tests {
     fn agents_are_known_names_or_commands() {
         let command = |words: &[&str]| Ok(AgentKind::Command(words.iter().map(|word| (*word).to_owned()).collect()));
         for (text, kind) in [
-            ("claude", Ok(AgentKind::Claude)),
-            ("claude-code", Ok(AgentKind::Claude)),
-            ("codex", Ok(AgentKind::Codex)),
+            ("claude", Ok(AgentKind::Host(Host::Claude))),
+            ("claude-code", Ok(AgentKind::Host(Host::Claude))),
+            ("codex", Ok(AgentKind::Host(Host::Codex))),
             ("./agent.sh", command(&["./agent.sh"])),
             ("sh -c 'echo \"a b\"' \"x\\\"y\" a\\ b ''", command(&["sh", "-c", "echo \"a b\"", "x\"y", "a b", ""])),
             ("python3 agent.py --x=$HOME", command(&["python3", "agent.py", "--x=$HOME"])),

@@ -86,8 +86,7 @@ fn limits(plan: &Plan) -> String {
 
 fn program(agent: &AgentPlan) -> String {
     let mut words = match &agent.kind {
-        AgentKind::Claude => "claude".to_owned(),
-        AgentKind::Codex => "codex".to_owned(),
+        AgentKind::Host(host) => host.to_string(),
         AgentKind::Command(words) => words.join(" "),
     };
     for (name, value) in [("model", &agent.model), ("effort", &agent.effort)] {

@@ -260,7 +260,7 @@ impl PipelineDef {
         if programs().any(|program| program == *usual) {
             return usual.clone();
         }
-        programs().next().unwrap_or(AgentKind::Claude)
+        programs().next().unwrap_or_default()
     }
 
     /// The stages, and the definitions they were made of: `own`, then the loop types.

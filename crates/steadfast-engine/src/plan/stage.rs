@@ -177,7 +177,7 @@ fn parallel(value: &Value<'_>) -> Option<bool> {
 fn judge(value: &Value<'_>) -> Option<AgentDef> {
     if value.node.value == Yaml::Bool(true) {
         let model = Setting::On("haiku".to_owned());
-        return Some(AgentDef { kind: Some(AgentKind::Claude), model, ..AgentDef::default() });
+        return Some(AgentDef { kind: Some(AgentKind::default()), model, ..AgentDef::default() });
     }
     agent(value)
 }

@@ -5,6 +5,7 @@ use steadfast_model::run::{AgentPlan, Rule, RunLimits, StagePlan};
 use tempfile::TempDir;
 
 use super::*;
+use steadfast_model::host::Host;
 
 mod built_in;
 mod faults;
@@ -60,7 +61,7 @@ impl World {
 }
 
 fn claude() -> AgentPlan {
-    AgentPlan::new(AgentKind::Claude)
+    AgentPlan::new(AgentKind::Host(Host::Claude))
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn every_key_of_a_loop_type_is_read() {
         judge: Some(AgentPlan {
             model: Some("gpt-5".into()),
             effort: Some("low".into()),
-            ..AgentPlan::new(AgentKind::Codex)
+            ..AgentPlan::new(AgentKind::Host(Host::Codex))
         }),
         ..StagePlan::new("mine", Rule::AllItems, 3)
     };
@@ -201,7 +202,11 @@ fn a_stage_says_only_what_differs_from_its_loop_type() {
     assert_eq!(one.judge.as_ref().and_then(|judge| judge.model.as_deref()), Some("haiku"));
     assert_eq!((two.runs, &two.completion, &two.agent, &two.judge), (1, &Rule::FixedN, &claude(), &None));
     assert_eq!((three.runs, three.parallel, three.inputs.len()), (3, true, 2));
-    assert_eq!((&three.agent.kind, &three.agent.model), (&AgentKind::Codex, &None), "sonnet is no model of Codex");
+    assert_eq!(
+        (&three.agent.kind, &three.agent.model),
+        (&AgentKind::Host(Host::Codex), &None),
+        "sonnet is no model of Codex"
+    );
     assert_eq!(three.loop_type, None);
 }
 
@@ -297,7 +302,7 @@ fn a_model_of_the_command_line_is_for_its_own_program() {
     let mixed = "stages:\n- {name: a, prompt: x, model: own}\n- {name: b, prompt: x, agent: codex}\n\
                  - {name: c, prompt: x, agent: codex, model: gpt}\n";
     assert_eq!(models(mixed, None), ["m", "", "gpt"]);
-    assert_eq!(models(mixed, Some(AgentKind::Codex)), ["m", "m", "m"]);
+    assert_eq!(models(mixed, Some(AgentKind::Host(Host::Codex))), ["m", "m", "m"]);
     assert_eq!(models(&format!("defaults: {{agent: codex}}\n{mixed}"), None), ["m", "m", "m"]);
     let named = mixed.replace("model: own", "agent: ./own.sh");
     assert_eq!(models(&named, None), ["m", "", "gpt"]);

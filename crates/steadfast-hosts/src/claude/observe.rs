@@ -5,17 +5,17 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{HookWire, is_evaluator, own_tool};
+use super::hook::{HookWire, is_evaluator, own_tool};
 use crate::observe::{
     answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, task_status, value,
 };
 use steadfast_model::memory::TaskStatus;
 use steadfast_model::memory::observation::{FileAction, Observation, Shell, ShellDirectory, ShellOutcome, attempt};
 
-/// What the client tells the model when the user refuses a tool, and before their own words.
+/// What the client writes to the model when the user refuses a tool, and before the user's own words.
 const REFUSED: &str = "The tool use was rejected";
 const USER_SAID: &str = "the user said:\n";
-/// What it tells when a call does not fit, so that the tool is not run at all.
+/// What it writes when a call is invalid, so that the tool does not run.
 const MISUSED: &str = "<tool_use_error>";
 
 pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
@@ -70,7 +70,7 @@ fn task(wire: &HookWire<'_>, status: TaskStatus) -> Vec<Observation> {
 /// A tool call that went through.
 fn worked(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
     let input = value(wire.tool_input);
-    // Answers can be long: only those that tell something more are read.
+    // Answers can be long: only those with further information are read.
     let answer = || value(wire.tool_response);
     match tool {
         "Bash" => vec![shell(&input, &answer(), wire)],
@@ -181,7 +181,7 @@ fn agent(input: &Value, answer: &Value) -> Vec<Observation> {
 
 fn answers(answer: &Value) -> Vec<Observation> {
     let given = answer["answers"].as_object().into_iter().flatten();
-    let mut told: Vec<Observation> = given
+    let mut answers: Vec<Observation> = given
         .filter_map(|(question, chosen)| {
             let chosen = chosen.as_str().filter(|chosen| !chosen.trim().is_empty())?;
             let notes = answer["annotations"].get(question).and_then(|about| some_string(about, "notes"));
@@ -191,9 +191,9 @@ fn answers(answer: &Value) -> Vec<Observation> {
         .collect();
     if let Some(typed) = some_string(answer, "response") {
         let question = answer["questions"][0]["question"].as_str().unwrap_or_default().to_owned();
-        told.push(Observation::Answer { question, answer: typed });
+        answers.push(Observation::Answer { question, answer: typed });
     }
-    told
+    answers
 }
 
 /// What else can fail: tools of other servers, subagents, and the client's tools that fetch things. Its own
@@ -210,10 +210,10 @@ fn other_attempt(tool: &str, input: &Value) -> Option<String> {
     }
 }
 
-/// Calls that never ran, which no event of their own tells: plans that the user refused, and edits that did not fit.
+/// Calls that never ran and have no event of their own: plans that the user refused, and invalid edits.
 fn refused(wire: &HookWire<'_>) -> Vec<Observation> {
-    let tells = |calls: &str| calls.contains("ExitPlanMode") || calls.contains(MISUSED);
-    let Some(calls) = wire.tool_calls.filter(|calls| tells(calls.get())) else {
+    let has_refusal = |calls: &str| calls.contains("ExitPlanMode") || calls.contains(MISUSED);
+    let Some(calls) = wire.tool_calls.filter(|calls| has_refusal(calls.get())) else {
         return Vec::new();
     };
     let calls = value(Some(calls));

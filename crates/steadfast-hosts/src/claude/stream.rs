@@ -2,14 +2,15 @@
 
 use serde_json::Value;
 
+use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field};
 use steadfast_model::clock::Millis;
 use steadfast_model::hook::acceptable_id;
-use crate::stream::{AgentStream, StreamError};
 use steadfast_model::price;
-use steadfast_model::run::AttemptUsage;
 use steadfast_model::reading::Tokens;
+use steadfast_model::run::AttemptUsage;
+use steadfast_model::text::headline;
 
-pub(crate) fn read_event(event: &Value, stream: &mut AgentStream) {
+pub(super) fn read_event(event: &Value, stream: &mut AgentStream) {
     if let Some(id) = text(event, "session_id").filter(|id| acceptable_id(id)) {
         stream.session_id = Some(id.to_owned());
     }
@@ -98,4 +99,31 @@ fn usage(event: &Value) -> Option<AttemptUsage> {
 
 fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(Value::as_str)
+}
+
+/// What the agent said and which tools it called.
+pub(super) fn readable(event: &Value) -> Vec<String> {
+    match field(event, "type") {
+        "assistant" => {
+            let blocks = event.pointer("/message/content").and_then(Value::as_array);
+            blocks.into_iter().flatten().filter_map(readable_block).collect()
+        }
+        "result" if event.get("is_error").and_then(Value::as_bool) == Some(true) => {
+            vec![format!("! {}", headline(field(event, "result"), LONGEST_DETAIL))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn readable_block(block: &Value) -> Option<String> {
+    match field(block, "type") {
+        "text" => Some(field(block, "text").trim().to_owned()).filter(|said| !said.is_empty()),
+        "tool_use" => {
+            let input = block.get("input").and_then(Value::as_object);
+            // The first words of a call say most: a command, a path, a pattern.
+            let detail = input.into_iter().flatten().find_map(|(_, value)| value.as_str()).unwrap_or_default();
+            Some(format!("· {} {}", field(block, "name"), headline(detail, LONGEST_DETAIL)).trim_end().to_owned())
+        }
+        _ => None,
+    }
 }

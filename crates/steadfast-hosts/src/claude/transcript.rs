@@ -15,10 +15,10 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
 
-use steadfast_model::clock;
 use crate::backwards;
+use crate::lines;
+use steadfast_model::clock;
 use steadfast_model::hook::acceptable_id;
-use steadfast_model::reading;
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tokens};
 
 /// Reads what is new in a session file.
@@ -50,6 +50,25 @@ pub fn last_goal(path: &Path) -> Option<NativeGoal> {
         if reading.native_goal.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     look.ok().and(reading.native_goal)
+}
+
+/// Whether a line is an answer of the model. The client writes some answers itself, for instance when a session is
+/// resumed.
+pub fn is_model_output(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct LineWire<'a> {
+        r#type: Option<&'a str>,
+        #[serde(borrow)]
+        message: Option<ModelWire<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct ModelWire<'a> {
+        model: Option<&'a str>,
+    }
+    let line = serde_json::from_slice::<LineWire<'_>>(line);
+    line.is_ok_and(|line| {
+        line.r#type == Some("assistant") && line.message.is_some_and(|message| message.model != Some("<synthetic>"))
+    })
 }
 
 /// The session whose lines this one's file began with, when the client copied them for a fork.
@@ -87,7 +106,7 @@ struct MessageWire<'a> {
     content: ContentWire,
 }
 
-/// Token fields as they come: a malformed one must be told from an absent one.
+/// Token fields as sent, to distinguish malformed ones from absent ones.
 #[derive(Deserialize)]
 struct UsageWire {
     input_tokens: Option<Value>,

@@ -17,8 +17,12 @@ use steadfast_model::host::Host;
 use steadfast_model::reading::NativeGoal;
 
 /// How the client names the tools of our MCP server.
-pub const OWN_TOOLS: &str = "mcp__steadfast__";
-/// The prefixes of our skills in a prompt: installed by `setup`, or from the plugin.
+pub(crate) const OWN_TOOLS: &str = "mcp__steadfast__";
+/// Our commands that take text, and those that take none: people may write more around the latter.
+const WITH_TEXT: [&str; 7] = ["start", "edit", "update", "block", "adopt", "extend", "wait"];
+const WITHOUT_TEXT: [&str; 11] =
+    ["status", "pause", "resume", "abandon", "stop", "complete", "reconcile", "history", "cleanup", "verify", "doctor"];
+/// The names a skill of ours may have in a prompt: added by `setup`, or from the plugin.
 const SKILLS: [&str; 2] = ["$steadfast:goal-", "$goal-"];
 
 /// The fields of all events together, exactly as sent.
@@ -40,7 +44,7 @@ pub(super) struct HookWire<'a> {
     pub(super) last_assistant_message: Option<String>,
     pub(super) status: Option<String>,
     pub(super) error: Option<Value>,
-    // These can be long; they are stepped over until somebody asks.
+    // These can be long and are parsed only when needed.
     #[serde(borrow)]
     pub(super) tool_input: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -48,7 +52,7 @@ pub(super) struct HookWire<'a> {
 }
 
 /// Reads a hook's stdin. `None` is a well-formed event that is not for us.
-pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
+pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let stdin = crate::repair::well_formed(stdin);
     let wire: HookWire<'_> = match serde_json::from_slice(&stdin) {
         Ok(wire) => wire,
@@ -61,13 +65,13 @@ pub fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let known = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
     // Inside a subagent the session is the root's, while the file is the subagent's own; only the event of its end
     // names both.
-    let told = known(&wire.transcript_path);
+    let named = known(&wire.transcript_path);
     let (transcript, agent) = match wire.agent_id.clone().filter(|id| acceptable_id(id)) {
         Some(id) => match known(&wire.agent_transcript_path) {
-            Some(own) => (told, Some(Agent { id, transcript: Some(own) })),
-            None => (None, Some(Agent { id, transcript: told })),
+            Some(own) => (named, Some(Agent { id, transcript: Some(own) })),
+            None => (None, Some(Agent { id, transcript: named })),
         },
-        None => (told, None),
+        None => (named, None),
     };
     let Some(event) = event(&wire, agent) else {
         return Ok(None);
@@ -137,8 +141,19 @@ fn root_event(name: &str, wire: &HookWire<'_>) -> Option<HookEvent> {
 fn prompt(text: &str) -> HookEvent {
     let trimmed = text.trim();
     if let Some(rest) = SKILLS.iter().find_map(|prefix| trimmed.strip_prefix(prefix)) {
-        let (verb, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        return HookEvent::Command { verb: verb.to_owned(), arguments: arguments.trim().to_owned() };
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let (verb, arguments) = rest.split_at(end);
+        let arguments = arguments.trim();
+        let flags = || arguments.find("--").and_then(|at| arguments.get(at..)).unwrap_or_default();
+        let arguments = match verb {
+            _ if WITH_TEXT.contains(&verb) => Some(arguments),
+            _ if WITHOUT_TEXT.contains(&verb) => Some(flags()),
+            // Not one of our skills.
+            _ => None,
+        };
+        if let Some(arguments) = arguments {
+            return HookEvent::Command { verb: verb.to_owned(), arguments: arguments.to_owned() };
+        }
     }
     match directive::marked_goal(trimmed) {
         Some(objective) => HookEvent::Directive { objective: objective.to_owned() },
@@ -167,7 +182,7 @@ pub(super) fn goal_of(goal: &Value) -> NativeGoal {
     }
 }
 
-/// Codex tells an error in words only. When a used-up plan comes back is asked when the hook is handled.
+/// Classifies an error by its message, which is all that Codex sends. The handler of the hook finds the reset time.
 fn failure(error: Option<&Value>) -> HookEvent {
     let message = match error {
         Some(Value::String(text)) => text.clone(),
@@ -194,7 +209,7 @@ fn status(message: &str) -> Option<u16> {
 }
 
 /// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
-pub fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
+pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
     let takes_block = matches!(event_name, "Stop" | "UserPromptSubmit" | "PostToolUse");
     let takes_context = matches!(event_name, "SessionStart" | "UserPromptSubmit" | "PostToolUse");
     let takes_message = takes_block

@@ -98,7 +98,7 @@ fn embedded(answer: &Value) -> Value {
     }
 }
 
-/// How a command ended, as far as its answer tells, and what it printed.
+/// How a command ended, if its answer says so, and what it printed.
 fn ended(answer: &Value) -> (ShellOutcome, String) {
     let by_code = |code: i64| if code == 0 { ShellOutcome::Worked } else { ShellOutcome::Failed };
     let fields = embedded(answer);

@@ -1,5 +1,5 @@
-//! When a used-up plan comes back, to the second. Codex keeps in the rollout what the service told with its refusal;
-//! the message that people see names only the minute.
+//! When a used-up plan comes back, to the second. The rollout has the time that the service sent with its refusal;
+//! the message for the user names only the minute.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ const TAIL_BYTES: u64 = 256 * 1024;
 const USED_UP_PERCENT: f64 = 100.0;
 
 /// The reset of the windows that a thread ended in, the last one if several are used up.
-pub(crate) fn reset_of(rollout: &Path) -> Option<Millis> {
+pub(super) fn reset_of(rollout: &Path) -> Option<Millis> {
     let tail = bounded::end_of(rollout, TAIL_BYTES).ok()?.bytes;
     tail.rsplit(|byte| *byte == b'\n').find_map(limits).as_ref().and_then(reset)
 }

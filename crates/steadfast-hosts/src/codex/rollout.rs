@@ -1,6 +1,6 @@
 //! Codex's session files, called rollouts: one JSON object a line, only ever appended to. Newer clients write a
-//! `token_usage_record` for each response. Older ones tell running totals, whose differences are what was spent;
-//! where a fork or a subagent begins with its parent's history, that part is read for its totals only.
+//! `token_usage_record` for each response. Older ones write running totals, and the differences are the
+//! usage. If the file of a fork or a subagent begins with its parent's history, only the totals of that part are read.
 
 mod context;
 mod thread;
@@ -12,6 +12,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use memchr::memmem;
+use serde::Deserialize;
 use serde_json::Value;
 
 use self::thread::Thread;
@@ -52,13 +53,33 @@ pub fn root_session(path: &Path) -> Option<String> {
     text(first_line(path)?.get("payload")?, "session_id").map(str::to_owned)
 }
 
+/// Whether a line is an answer of the model or a tool call.
+pub fn is_model_output(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct LineWire<'a> {
+        r#type: Option<&'a str>,
+        #[serde(borrow)]
+        payload: Option<ItemWire<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct ItemWire<'a> {
+        r#type: Option<&'a str>,
+        role: Option<&'a str>,
+    }
+    let line = serde_json::from_slice::<LineWire<'_>>(line);
+    line.is_ok_and(|line| {
+        line.r#type == Some("response_item")
+            && line.payload.is_some_and(|item| item.r#type != Some("message") || item.role == Some("assistant"))
+    })
+}
+
 fn first_line(path: &Path) -> Option<Value> {
     let mut line = Vec::new();
     BufReader::new(fs_err::File::open(path).ok()?).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
 }
 
-/// What the lines before an offset say about the thread, for a position that somebody set without reading.
+/// The state of the thread before an offset, for a position that was set without reading the lines before it.
 fn thread_before(path: &Path, offset: u64) -> std::io::Result<Thread> {
     let mut thread = Thread::unread(path);
     lines::read_file(path, &Position::default(), |line, at, reading| {
@@ -115,7 +136,7 @@ fn matters(head: &Head<'_>, line: &[u8], thread: &Thread) -> bool {
     }
 }
 
-/// Notes what the model produced, for all but messages, which have more to tell.
+/// Records output of the model other than messages.
 fn model_output(thread: &mut Thread, kind: &[u8], inner: &[u8], reading: &mut Reading) {
     if kind != b"response_item" || thread.is_inheriting() {
         return;
@@ -251,7 +272,7 @@ impl<'a> Line<'a> {
         Response {
             id,
             model: thread.model.clone(),
-            tokens: usage::Tokens {
+            tokens: steadfast_model::reading::Tokens {
                 input: (tokens.input - tokens.cached - tokens.written).max(0),
                 output: tokens.output,
                 cache_creation: tokens.written,

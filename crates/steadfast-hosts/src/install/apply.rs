@@ -12,7 +12,7 @@ use super::{Access, Change, InstallError, Plan, Report};
 const MAX_LINKS: usize = 40;
 
 /// A file's text; `None` if there is no such file.
-pub(super) fn read(path: &Path) -> Result<Option<String>, InstallError> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>, InstallError> {
     match fs::read(path) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| InstallError::NotText { path: path.into() }),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -32,7 +32,7 @@ impl Plan {
         let mut new_dirs = Vec::new();
         for (index, change) in self.changes.iter().enumerate() {
             if let Err(error) = write(&change.path, change.after.as_deref(), change.access, &mut new_dirs) {
-                roll_back(&self.changes[..index], &new_dirs);
+                roll_back(self.changes.get(..index).unwrap_or_default(), &new_dirs);
                 return Err(error.into());
             }
         }

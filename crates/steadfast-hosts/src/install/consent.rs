@@ -13,7 +13,7 @@ pub enum Consent {
     Refused,
     /// Neither, but `--yes`.
     Presumed,
-    /// Neither: `ask` if there is somebody to ask.
+    /// Neither: ask the user at the terminal, if there is one.
     Open,
 }
 

@@ -11,17 +11,17 @@ const BOM: char = '\u{feff}';
 
 /// A key that setup sets, addressed from the root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Edit {
-    pub(super) keys: Vec<String>,
-    pub(super) written: Value,
-    pub(super) previous: Option<Value>,
-    pub(super) ours: Ours,
+pub(crate) struct Edit {
+    pub(crate) keys: Vec<String>,
+    pub(crate) written: Value,
+    pub(crate) previous: Option<Value>,
+    pub(crate) ours: Ours,
 }
 
 /// When a value that is no longer quite what we wrote still counts as ours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ours {
+pub(crate) enum Ours {
     Exact,
     /// As long as this member is unchanged: the client adds and refreshes others.
     Member(String),
@@ -32,11 +32,11 @@ pub(super) enum Ours {
 }
 
 impl Edit {
-    pub(super) fn new(keys: &[&str], written: Value, ours: Ours) -> Self {
+    pub(crate) fn new(keys: &[&str], written: Value, ours: Ours) -> Self {
         Self { keys: keys.iter().map(ToString::to_string).collect(), written, previous: None, ours }
     }
 
-    pub(super) fn owns(&self, value: &Value) -> bool {
+    pub(crate) fn owns(&self, value: &Value) -> bool {
         match &self.ours {
             Ours::Exact => *value == self.written,
             Ours::Member(name) => value.get(name).is_some_and(|member| Some(member) == self.written.get(name)),
@@ -46,7 +46,7 @@ impl Edit {
     }
 
     /// The value to set, given what the key held before us: for an item the whole list with it.
-    pub(super) fn merged(&self, path: &Path, present: &Document) -> Result<Value, InstallError> {
+    pub(crate) fn merged(&self, path: &Path, present: &Document) -> Result<Value, InstallError> {
         if self.ours != Ours::HookGroup {
             return Ok(self.written.clone());
         }
@@ -69,8 +69,8 @@ impl Edit {
 
 /// A JSON object and the text it came from.
 #[derive(Debug, Clone)]
-pub(super) struct Document {
-    pub(super) root: Map<String, Value>,
+pub(crate) struct Document {
+    pub(crate) root: Map<String, Value>,
     /// Kept in step with `root`; `None` once that was not possible, and for a file with nothing in it yet.
     text: Option<String>,
     /// One step of it; `None`: all on one line.
@@ -81,7 +81,7 @@ pub(super) struct Document {
 
 impl Document {
     /// A missing or blank file reads as an empty object, as the client does it.
-    pub(super) fn parse(path: &Path, text: Option<&str>) -> Result<Self, InstallError> {
+    pub(crate) fn parse(path: &Path, text: Option<&str>) -> Result<Self, InstallError> {
         let text = text.unwrap_or_default();
         let body = text.trim_start_matches(BOM);
         let blank = body.trim().is_empty();
@@ -101,7 +101,7 @@ impl Document {
         })
     }
 
-    pub(super) fn get<K: AsRef<str>>(&self, keys: &[K]) -> Option<&Value> {
+    pub(crate) fn get<K: AsRef<str>>(&self, keys: &[K]) -> Option<&Value> {
         let (last, parents) = keys.split_last()?;
         let mut object = &self.root;
         for key in parents {
@@ -111,12 +111,12 @@ impl Document {
     }
 
     /// Equal but for the order of keys and the spelling of numbers: the client writes `3e1` back as `30`.
-    pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
+    pub(crate) fn says_the_same_as(&self, other: &Self) -> bool {
         same_members(&self.root, &other.root)
     }
 
     /// Sets the value and creates the objects above it.
-    pub(super) fn set(&mut self, path: &Path, keys: &[String], value: &Value) -> Result<(), InstallError> {
+    pub(crate) fn set(&mut self, path: &Path, keys: &[String], value: &Value) -> Result<(), InstallError> {
         if self.get(keys) == Some(value) {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl Document {
     fn remove(&mut self, keys: &[String], before: &Self) {
         self.remove_one(keys);
         for depth in (1..keys.len()).rev() {
-            let above = &keys[..depth];
+            let Some(above) = keys.get(..depth) else { continue };
             let is_empty = self.get(above) == Some(&Value::Object(Map::new()));
             if is_empty && before.get(above).is_none() {
                 self.remove_one(above);
@@ -177,7 +177,7 @@ impl Document {
     }
 
     /// Takes our edits out; names those the user has since made their own.
-    pub(super) fn undo(&mut self, path: &Path, edits: &[Edit], before: &Self) -> Result<Vec<String>, InstallError> {
+    pub(crate) fn undo(&mut self, path: &Path, edits: &[Edit], before: &Self) -> Result<Vec<String>, InstallError> {
         let mut kept = Vec::new();
         for edit in edits {
             if edit.ours == Ours::HookGroup {
@@ -210,7 +210,7 @@ impl Document {
         self.set(path, &edit.keys, &Value::Array(rest))
     }
 
-    pub(super) fn render(&self) -> String {
+    pub(crate) fn render(&self) -> String {
         let mut text = match &self.text {
             Some(text) => text.clone(),
             None => self.lay_out(),
@@ -232,7 +232,7 @@ impl Document {
 }
 
 /// The commands of a group of hooks.
-pub(super) fn commands(group: &Value) -> Vec<&str> {
+pub(crate) fn commands(group: &Value) -> Vec<&str> {
     let handlers = group.get("hooks").and_then(Value::as_array);
     handlers.into_iter().flatten().filter_map(|handler| handler.get("command")?.as_str()).collect()
 }
@@ -254,8 +254,10 @@ fn same(one: &Value, other: &Value) -> bool {
 
 fn indent(text: &str) -> Option<String> {
     let (_, rest) = text.trim().split_once('\n')?;
-    let margins =
-        rest.lines().filter(|line| !line.trim().is_empty()).map(|line| &line[..line.len() - line.trim_start().len()]);
+    let margins = rest
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.strip_suffix(line.trim_start()).unwrap_or_default());
     let step = margins.into_iter().find(|margin| !margin.is_empty());
     Some(step.unwrap_or_default().to_owned())
 }

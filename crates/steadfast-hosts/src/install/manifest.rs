@@ -6,36 +6,35 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::apply::read;
-use super::codex_toml::CodexEdits;
 use super::json::Edit;
 use super::{Change, InstallError};
+use crate::codex::install::config::CodexEdits;
 use steadfast_model::host::Host;
 
 const FORMAT: u32 = 1;
-const HOSTS: [Host; 2] = [Host::Claude, Host::Codex];
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Manifest {
-    pub(super) format: u32,
-    pub(super) files: Vec<Entry>,
+pub(crate) struct Manifest {
+    pub(crate) format: u32,
+    pub(crate) files: Vec<Entry>,
     /// Directories that did not exist before, shallowest first.
-    pub(super) dirs: Vec<PathBuf>,
+    pub(crate) dirs: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Entry {
-    pub(super) path: PathBuf,
+pub(crate) struct Entry {
+    pub(crate) path: PathBuf,
     /// The client configuration this file belongs to; `None` for what all of them share, below `$STEADFAST_HOME`.
-    pub(super) config_dir: Option<PathBuf>,
-    pub(super) before: Option<String>,
-    pub(super) after: Option<String>,
-    pub(super) content: Content,
+    pub(crate) config_dir: Option<PathBuf>,
+    pub(crate) before: Option<String>,
+    pub(crate) after: Option<String>,
+    pub(crate) content: Content,
 }
 
 /// How much of a file is ours, which decides what to take out of it once the user has changed it too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Content {
+pub(crate) enum Content {
     Whole,
     Json {
         edits: Vec<Edit>,
@@ -51,12 +50,12 @@ pub(super) enum Content {
 
 impl Manifest {
     /// One manifest for each host, so that each can leave alone.
-    pub(super) fn path(home: &Path, host: Host) -> PathBuf {
+    pub(crate) fn path(home: &Path, host: Host) -> PathBuf {
         home.join("setup").join(format!("{host}.json"))
     }
 
     /// The manifest and its text; empty if there is none yet.
-    pub(super) fn load(home: &Path, host: Host) -> Result<(Self, Option<String>), InstallError> {
+    pub(crate) fn load(home: &Path, host: Host) -> Result<(Self, Option<String>), InstallError> {
         let path = Self::path(home, host);
         let Some(text) = read(&path)? else {
             return Ok((Self::new(), None));
@@ -69,28 +68,28 @@ impl Manifest {
     }
 
     /// The manifests of the hosts not named here.
-    pub(super) fn load_others(home: &Path, but: &[Host]) -> Result<Vec<Self>, InstallError> {
-        let others = HOSTS.into_iter().filter(|host| !but.contains(host));
+    pub(crate) fn load_others(home: &Path, but: &[Host]) -> Result<Vec<Self>, InstallError> {
+        let others = Host::ALL.iter().copied().filter(|host| !but.contains(host));
         others.map(|host| Ok(Self::load(home, host)?.0)).collect()
     }
 
-    pub(super) fn render(&self, path: &Path) -> Result<String, InstallError> {
+    pub(crate) fn render(&self, path: &Path) -> Result<String, InstallError> {
         let mut text = serde_json::to_string_pretty(self)
             .map_err(|source| InstallError::Manifest { path: path.into(), source })?;
         text.push('\n');
         Ok(text)
     }
 
-    pub(super) fn entry(&self, path: &Path) -> Option<&Entry> {
+    pub(crate) fn entry(&self, path: &Path) -> Option<&Entry> {
         self.files.iter().find(|entry| entry.path == path)
     }
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { format: FORMAT, files: Vec::new(), dirs: Vec::new() }
     }
 
     /// Remembers the directories that writing these files will create.
-    pub(super) fn note_missing_dirs(&mut self, changes: &[Change], manifest_path: &Path) {
+    pub(crate) fn note_missing_dirs(&mut self, changes: &[Change], manifest_path: &Path) {
         let written = changes
             .iter()
             .filter(|change| change.after.is_some())

@@ -1,4 +1,4 @@
-//! Planning as such: what each file holds now, what it would hold without us, what it shall hold, and the books about it.
+//! Planning: what each file contains now, without our part, and after setup, and the manifest of it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,31 +14,31 @@ use steadfast_model::host::Host;
 /// Below `$STEADFAST_HOME`.
 const CONFIG: &str = "config.toml";
 
-pub(super) struct Setup {
-    pub(super) home: PathBuf,
+pub(crate) struct Setup {
+    pub(crate) home: PathBuf,
     host: Host,
-    pub(super) config_dir: PathBuf,
-    pub(super) old: Manifest,
+    pub(crate) config_dir: PathBuf,
+    pub(crate) old: Manifest,
     old_text: Option<String>,
-    pub(super) new: Manifest,
-    pub(super) plan: Plan,
+    pub(crate) new: Manifest,
+    pub(crate) plan: Plan,
 }
 
 /// A JSON file of the user's, as it is and as it would be without us.
-pub(super) struct UserFile {
-    pub(super) path: PathBuf,
-    pub(super) current: Option<String>,
-    pub(super) base_text: Option<String>,
-    pub(super) base: Document,
+pub(crate) struct UserFile {
+    pub(crate) path: PathBuf,
+    pub(crate) current: Option<String>,
+    pub(crate) base_text: Option<String>,
+    pub(crate) base: Document,
 }
 
 impl Setup {
-    pub(super) fn load(home: &Path, host: Host, config_dir: &Path) -> Result<Self, InstallError> {
+    pub(crate) fn load(home: &Path, host: Host, config_dir: &Path) -> Result<Self, InstallError> {
         let (mut old, old_text) = Manifest::load(home, host)?;
         let mut new = Manifest::new();
         new.dirs.clone_from(&old.dirs);
         for other in Manifest::load_others(home, &[host])? {
-            // What hosts share is in the books of each, so that the last one to leave can take it along.
+            // What hosts share is in the manifest of each, so that removing the last one removes it.
             let shared = other.entry(&home.join(CONFIG)).filter(|entry| old.entry(&entry.path).is_none());
             old.files.extend(shared.cloned());
             let above_ours = |dir: &&PathBuf| {
@@ -60,7 +60,7 @@ impl Setup {
     }
 
     /// What an earlier setup set at this key, if it is still there.
-    pub(super) fn earlier_edit(&self, file: &UserFile, keys: &[&str]) -> Option<Edit> {
+    pub(crate) fn earlier_edit(&self, file: &UserFile, keys: &[&str]) -> Option<Edit> {
         let Content::Json { edits, .. } = &self.old.entry(&file.path)?.content else {
             return None;
         };
@@ -70,8 +70,8 @@ impl Setup {
         Some(Edit { written: value.clone(), ..edit.clone() })
     }
 
-    /// Puts the edits into the file, on top of what it holds without us.
-    pub(super) fn edit(&mut self, file: UserFile, mut edits: Vec<Edit>, empty: Value) -> Result<(), InstallError> {
+    /// Applies the edits to the file without our part.
+    pub(crate) fn edit(&mut self, file: UserFile, mut edits: Vec<Edit>, empty: Value) -> Result<(), InstallError> {
         let mut document = file.base.clone();
         let present = Document::parse(&file.path, file.current.as_deref())?;
         for edit in &mut edits {
@@ -96,8 +96,8 @@ impl Setup {
         Ok(())
     }
 
-    /// Plans the change from what the file holds now, and enters it in the books.
-    pub(super) fn record(&mut self, current: Option<String>, entry: Entry) {
+    /// Plans the change from the current content, and adds it to the manifest.
+    pub(crate) fn record(&mut self, current: Option<String>, entry: Entry) {
         self.plan.push(Change {
             path: entry.path.clone(),
             before: current,
@@ -107,8 +107,8 @@ impl Setup {
         self.new.files.push(entry);
     }
 
-    /// Takes back what an older version set up and this one does not, and writes the manifest before everything else.
-    pub(super) fn finish(mut self) -> Result<Plan, InstallError> {
+    /// Undoes what an older version set up and this one does not, and writes the manifest first.
+    pub(crate) fn finish(mut self) -> Result<Plan, InstallError> {
         for entry in &self.old.files {
             if self.new.entry(&entry.path).is_some() {
                 continue;
@@ -130,7 +130,7 @@ impl Setup {
     }
 
     /// The store that all hosts and the terminal share.
-    pub(super) fn config_toml(&mut self, db: &Path) -> Result<(), InstallError> {
+    pub(crate) fn config_toml(&mut self, db: &Path) -> Result<(), InstallError> {
         let path = self.home.join(CONFIG);
         let db = unicode(db)?;
         let current = read(&path)?;
@@ -153,7 +153,7 @@ impl Setup {
     }
 
     /// A file of our own in the user's tree; one that the user wrote or changed stays as it is.
-    pub(super) fn own_file(&mut self, name: &str, text: &str, otherwise: &str) -> Result<(), InstallError> {
+    pub(crate) fn own_file(&mut self, name: &str, text: &str, otherwise: &str) -> Result<(), InstallError> {
         let path = self.config_dir.join(name);
         let current = read(&path)?;
         let text = Some(text.to_owned());
@@ -162,7 +162,7 @@ impl Setup {
             None if current.is_none() => None,
             earlier => {
                 if current != text {
-                    // An edited file of ours stays in the books, so that uninstall can tell about it.
+                    // Keep an edited file of ours in the manifest, so that uninstall reports it.
                     self.new.files.extend(earlier.cloned());
                     self.note(format!("kept {}: it is yours; {otherwise}", path.display()));
                 }
@@ -175,7 +175,7 @@ impl Setup {
         Ok(())
     }
 
-    pub(super) fn file(&self, name: &str) -> Result<UserFile, InstallError> {
+    pub(crate) fn file(&self, name: &str) -> Result<UserFile, InstallError> {
         let path = self.config_dir.join(name);
         let current = read(&path)?;
         let base_text = self.without_us(&path, current.clone())?;
@@ -183,18 +183,18 @@ impl Setup {
         Ok(UserFile { path, current, base_text, base })
     }
 
-    pub(super) fn without_us(&self, path: &Path, current: Option<String>) -> Result<Option<String>, InstallError> {
+    pub(crate) fn without_us(&self, path: &Path, current: Option<String>) -> Result<Option<String>, InstallError> {
         match self.old.entry(path) {
             Some(entry) => Ok(undo(entry, current)?.text),
             None => Ok(current),
         }
     }
 
-    pub(super) fn note(&mut self, note: String) {
+    pub(crate) fn note(&mut self, note: String) {
         self.plan.notes.push(note);
     }
 }
 
-pub(super) fn unicode(path: &Path) -> Result<&str, InstallError> {
+pub(crate) fn unicode(path: &Path) -> Result<&str, InstallError> {
     path.to_str().ok_or_else(|| InstallError::PathNotUnicode { path: path.into() })
 }

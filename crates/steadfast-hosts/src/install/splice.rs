@@ -1,7 +1,7 @@
 //! Changes one member of a JSON text and leaves every other byte alone, for files that people lay out by hand.
 //!
-//! The text must be valid JSON. Whoever calls checks the outcome by parsing it, so what this cannot handle (a key given twice,
-//! say) costs the layout, never the content.
+//! The text must be valid JSON. The caller parses the result and compares it, so that a case this cannot handle (such as a duplicate
+//! key) loses the layout but never the content.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ struct Member {
 }
 
 /// Sets the member at `keys`; `indent` is one step of it, `None` for a text on one line.
-pub(super) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&str>) -> Option<String> {
+pub(crate) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&str>) -> Option<String> {
     let (mut object, mut depth) = (root(text)?, 1);
     let mut rest = keys;
     loop {
@@ -39,7 +39,7 @@ pub(super) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&st
             let margin = margin(text, member.start);
             let line_break = format!("{}{}", newline(text), margin.unwrap_or_default());
             let value = layout(value, margin.and(indent), &line_break);
-            return Some(replace(text, member.value.clone(), &value));
+            return replace(text, member.value.clone(), &value);
         }
         object = object_at(text, member.value.start)?;
         rest = below;
@@ -48,7 +48,7 @@ pub(super) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&st
 }
 
 /// Removes the member at `keys` with the comma that belongs to it.
-pub(super) fn remove(text: &str, keys: &[String]) -> Option<String> {
+pub(crate) fn remove(text: &str, keys: &[String]) -> Option<String> {
     let (last, parents) = keys.split_last()?;
     let mut object = root(text)?;
     for key in parents {
@@ -56,42 +56,43 @@ pub(super) fn remove(text: &str, keys: &[String]) -> Option<String> {
         object = object_at(text, member.value.start)?;
     }
     let index = object.members.iter().rposition(|member| member.key == *last)?;
-    let member = &object.members[index];
-    let gap = match (index.checked_sub(1), object.members.get(index + 1)) {
-        (Some(previous), _) => object.members[previous].value.end..member.value.end,
+    let member = object.members.get(index)?;
+    let previous = index.checked_sub(1).and_then(|previous| object.members.get(previous));
+    let gap = match (previous, object.members.get(index + 1)) {
+        (Some(previous), _) => previous.value.end..member.value.end,
         (None, Some(next)) => member.start..next.start,
         (None, None) => object.open + 1..object.close,
     };
-    Some(replace(text, gap, ""))
+    replace(text, gap, "")
 }
 
 fn insert(text: &str, object: &Object, depth: usize, key: &str, value: &Value, indent: Option<&str>) -> Option<String> {
     let key = serde_json::to_string(key).ok()?;
     let Some(last) = object.members.last() else {
         let Some(step) = indent else {
-            return Some(replace(text, object.open + 1..object.close, &format!("{key}:{value}")));
+            return replace(text, object.open + 1..object.close, &format!("{key}:{value}"));
         };
         let newline = newline(text);
         let (inner, outer) = (step.repeat(depth), step.repeat(depth - 1));
         let value = layout(value, Some(step), &format!("{newline}{inner}"));
         let body = format!("{newline}{inner}{key}: {value}{newline}{outer}");
-        return Some(replace(text, object.open + 1..object.close, &body));
+        return replace(text, object.open + 1..object.close, &body);
     };
     // One member that starts a line is enough: the object is laid out over several, whatever the others do.
     let margin = object.members.iter().rev().find_map(|member| margin(text, member.start));
     let member = if let (Some(margin), Some(step)) = (margin, indent) {
         let line_break = format!("{}{margin}", newline(text));
         format!(",{line_break}{key}: {}", layout(value, Some(step), &line_break))
-    } else if text[..last.value.start].ends_with(char::is_whitespace) {
+    } else if text.get(..last.value.start)?.ends_with(char::is_whitespace) {
         format!(", {key}: {value}")
     } else {
         format!(",{key}:{value}")
     };
-    Some(replace(text, last.value.end..last.value.end, &member))
+    replace(text, last.value.end..last.value.end, &member)
 }
 
 /// The value as text; `line_break` goes between its lines: the line end and the margin of what follows.
-pub(super) fn layout(value: &Value, indent: Option<&str>, line_break: &str) -> String {
+pub(crate) fn layout(value: &Value, indent: Option<&str>, line_break: &str) -> String {
     let mut bytes = Vec::new();
     let laid_out = indent.map(|indent| {
         let formatter = PrettyFormatter::with_indent(indent.as_bytes());
@@ -105,8 +106,7 @@ pub(super) fn layout(value: &Value, indent: Option<&str>, line_break: &str) -> S
 
 /// What stands between the line's start and this position, if that is white space only.
 fn margin(text: &str, position: usize) -> Option<&str> {
-    let line = text[..position].rfind('\n')? + 1;
-    let margin = &text[line..position];
+    let (_, margin) = text.get(..position)?.rsplit_once('\n')?;
     margin.trim().is_empty().then_some(margin)
 }
 
@@ -114,8 +114,8 @@ fn newline(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
-fn replace(text: &str, range: Range<usize>, with: &str) -> String {
-    format!("{}{with}{}", &text[..range.start], &text[range.end..])
+fn replace(text: &str, range: Range<usize>, with: &str) -> Option<String> {
+    Some(format!("{}{with}{}", text.get(..range.start)?, text.get(range.end..)?))
 }
 
 fn root(text: &str) -> Option<Object> {

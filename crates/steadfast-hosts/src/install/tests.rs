@@ -7,10 +7,8 @@ use fs_err as fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{
-    Choice, Consent, Current, InstallError, Plan, Report, Wanted, current, decide, plan, plan_uninstall, splice,
-    uninstall,
-};
+use super::{Choice, Consent, InstallError, Plan, Report, decide, plan_uninstall, splice, uninstall};
+use crate::claude::install::{ClaudeInstall, Current, current, plan};
 use steadfast_model::host::Host;
 
 mod codex;
@@ -55,10 +53,10 @@ impl World {
         serde_json::from_str(&self.read(name)).unwrap()
     }
 
-    fn plan(&self, change: impl FnOnce(&mut Wanted)) -> Result<Plan, InstallError> {
+    fn plan(&self, change: impl FnOnce(&mut ClaudeInstall)) -> Result<Plan, InstallError> {
         let (home, config_dir) = (self.path("home"), self.path("claude"));
         let db = home.join("goals.db");
-        let mut wanted = Wanted {
+        let mut wanted = ClaudeInstall {
             home: &home,
             config_dir: &config_dir,
             marketplace: "{\"name\":\"steadfast\"}\n",

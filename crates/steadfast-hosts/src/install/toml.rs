@@ -8,7 +8,7 @@ use super::InstallError;
 
 const KEY: &str = "db";
 
-pub(super) fn parse(path: &Path, text: Option<&str>) -> Result<DocumentMut, InstallError> {
+pub(crate) fn parse(path: &Path, text: Option<&str>) -> Result<DocumentMut, InstallError> {
     text.unwrap_or_default().parse().map_err(|error: toml_edit::TomlError| InstallError::Toml {
         path: path.into(),
         message: error.message().to_owned(),
@@ -16,20 +16,20 @@ pub(super) fn parse(path: &Path, text: Option<&str>) -> Result<DocumentMut, Inst
 }
 
 /// The store the file names now.
-pub(super) fn db(path: &Path, text: Option<&str>) -> Result<Option<String>, InstallError> {
+pub(crate) fn db(path: &Path, text: Option<&str>) -> Result<Option<String>, InstallError> {
     let document = parse(path, text)?;
     Ok(document.get(KEY).and_then(|item| item.as_str()).map(str::to_owned))
 }
 
 /// The text with `db` set.
-pub(super) fn with_db(path: &Path, text: Option<&str>, db: &str) -> Result<String, InstallError> {
+pub(crate) fn with_db(path: &Path, text: Option<&str>, db: &str) -> Result<String, InstallError> {
     let mut document = parse(path, text)?;
     document.insert(KEY, toml_edit::value(db));
     Ok(document.to_string())
 }
 
 /// The text without our `db`; another value is the user's and stays.
-pub(super) fn without_db(path: &Path, text: &str, ours: &str) -> Result<String, InstallError> {
+pub(crate) fn without_db(path: &Path, text: &str, ours: &str) -> Result<String, InstallError> {
     let mut document = parse(path, Some(text))?;
     if document.get(KEY).and_then(|item| item.as_str()) == Some(ours) {
         document.remove(KEY);

@@ -1,19 +1,19 @@
-//! The way back: what a file would hold had setup never touched it.
+//! Uninstall: what a file would contain if setup had never changed it.
 
 use std::path::{Path, PathBuf, absolute};
 
 use super::apply::read;
-use super::claude::plugin_data_dir;
-use super::codex_toml;
 use super::json::Document;
 use super::manifest::{Content, Entry, Manifest};
 use super::{Access, Change, InstallError, Plan, toml};
+use crate::adapter;
+use crate::codex::install::config;
 use steadfast_model::host::Host;
 
-/// A file without our part, and the keys in it that the user has made their own since.
-pub(super) struct Undone {
-    pub(super) text: Option<String>,
-    pub(super) kept: Vec<String>,
+/// A file without our part, and the keys that the user has changed since.
+pub(crate) struct Undone {
+    pub(crate) text: Option<String>,
+    pub(crate) kept: Vec<String>,
 }
 
 impl Undone {
@@ -23,7 +23,7 @@ impl Undone {
 }
 
 /// Unchanged since setup: the original bytes. Changed since: the file as it is now, minus what is still ours.
-pub(super) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, InstallError> {
+pub(crate) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, InstallError> {
     if current == entry.before {
         return Ok(Undone::to(current));
     }
@@ -34,7 +34,7 @@ pub(super) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
         return Ok(Undone::to(None));
     };
     match &entry.content {
-        // Below our own home nobody else has a say; elsewhere an edited file has become the user's work.
+        // A file below our own home is ours even if edited; elsewhere an edited file is the user's.
         Content::Whole if entry.config_dir.is_none() => Ok(Undone::to(entry.before.clone())),
         Content::Whole => Ok(Undone { text: Some(text), kept: vec!["the whole file".to_owned()] }),
         Content::Json { edits, empty } => {
@@ -44,7 +44,7 @@ pub(super) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
             let untouched = document.clone();
             let kept = document.undo(&entry.path, edits, &before)?;
             let text = if document.says_the_same_as(&before) {
-                // Only the layout differs by now, and that is the client's: the user's own comes back, or the file goes.
+                // Only the layout differs, because the client rewrote the file: restore the user's own, or remove the file.
                 entry.before.clone()
             } else if document.root == untouched.root {
                 Some(text)
@@ -59,14 +59,14 @@ pub(super) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
             Ok(Undone::to(text))
         }
         Content::Codex(edits) => {
-            let (text, kept) = codex_toml::without(&entry.path, &text, edits, entry.before.as_deref())?;
+            let (text, kept) = config::without(&entry.path, &text, edits, entry.before.as_deref())?;
             Ok(Undone { text, kept })
         }
     }
 }
 
 /// Plans the removal of everything set up for this configuration directory, and of what all of them share if it is the last.
-/// `gone` are the hosts that leave before this one in the same command.
+/// `gone` are the hosts that the same command has already removed.
 pub fn plan_uninstall(home: &Path, host: Host, config_dir: &Path, gone: &[Host]) -> Result<Plan, InstallError> {
     let (home, config_dir) = (absolute(home)?, absolute(config_dir)?);
     let manifest_path = Manifest::path(&home, host);
@@ -104,8 +104,8 @@ pub fn plan_uninstall(home: &Path, host: Host, config_dir: &Path, gone: &[Host])
 }
 
 impl Plan {
-    /// Plans one file's way back and notes what stays.
-    pub(super) fn undo(&mut self, entry: &Entry) -> Result<(), InstallError> {
+    /// Plans the restoration of one file and records what stays.
+    pub(crate) fn undo(&mut self, entry: &Entry) -> Result<(), InstallError> {
         let current = read(&entry.path)?;
         let undone = undo(entry, current.clone())?;
         for kept in undone.kept {
@@ -116,16 +116,13 @@ impl Plan {
     }
 }
 
-pub(super) fn access(entry: &Entry) -> Access {
+pub(crate) fn access(entry: &Entry) -> Access {
     if entry.config_dir.is_some() { Access::Inherited } else { Access::Private }
 }
 
 fn deepest_first(dirs: &[PathBuf], host: Host, config_dir: &Path) -> Vec<PathBuf> {
     let mut dirs = dirs.to_vec();
-    if host == Host::Claude {
-        // Made by the client for our plugin, so nobody misses them once they are empty.
-        dirs.extend(plugin_data_dir(config_dir).ancestors().take(2).map(Path::to_path_buf));
-    }
+    dirs.extend((adapter(host).directories_made_for_us)(config_dir));
     dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
     dirs
 }

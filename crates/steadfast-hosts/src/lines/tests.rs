@@ -8,6 +8,7 @@ use tempfile::TempDir;
 use super::lines::ANCHOR_BYTES;
 use super::*;
 use crate::claude::transcript;
+use crate::lines;
 use steadfast_model::testing::{START, append, reply};
 
 struct File {

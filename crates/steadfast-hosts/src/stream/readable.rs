@@ -1,12 +1,14 @@
-//! A line of a headless agent's event stream for people: what it said and which tools it used. Everything else is
-//! left out; lines that are no events are shown as they are.
+//! A line of a headless agent's event stream for people: what it said and which tools it used. Everything else is left
+//! out; lines that are no events are shown as they are.
 
 use serde_json::Value;
 
+use crate::adapter;
 use steadfast_model::host::Host;
 use steadfast_model::text;
 
-const LONGEST_DETAIL: usize = 160;
+/// The most of a command, path or message that is shown.
+pub(crate) const LONGEST_DETAIL: usize = 160;
 
 /// What a line says to a person; `None` if nothing.
 pub fn readable(host: Host, line: &str) -> Option<String> {
@@ -16,66 +18,12 @@ pub fn readable(host: Host, line: &str) -> Option<String> {
     if !event.is_object() {
         return Some(text::printable(line));
     }
-    let said = match host {
-        Host::Claude => claude(&event),
-        Host::Codex => codex(&event),
-    };
+    let said = (adapter(host).readable_event)(&event);
     (!said.is_empty()).then(|| said.iter().map(|part| text::printable(part)).collect::<Vec<_>>().join("\n"))
 }
 
-fn field<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(crate) fn field<'a>(value: &'a Value, name: &str) -> &'a str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
-}
-
-fn claude(event: &Value) -> Vec<String> {
-    match field(event, "type") {
-        "assistant" => {
-            let blocks = event.pointer("/message/content").and_then(Value::as_array);
-            blocks.into_iter().flatten().filter_map(claude_block).collect()
-        }
-        "result" if event.get("is_error").and_then(Value::as_bool) == Some(true) => {
-            vec![format!("! {}", text::headline(field(event, "result"), LONGEST_DETAIL))]
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn claude_block(block: &Value) -> Option<String> {
-    match field(block, "type") {
-        "text" => Some(field(block, "text").trim().to_owned()).filter(|said| !said.is_empty()),
-        "tool_use" => {
-            let input = block.get("input").and_then(Value::as_object);
-            // The first words of a call say most: a command, a path, a pattern.
-            let detail = input.into_iter().flatten().find_map(|(_, value)| value.as_str()).unwrap_or_default();
-            Some(format!("· {} {}", field(block, "name"), text::headline(detail, LONGEST_DETAIL)).trim_end().to_owned())
-        }
-        _ => None,
-    }
-}
-
-fn codex(event: &Value) -> Vec<String> {
-    let item = event.get("item").unwrap_or(&Value::Null);
-    let said = match (field(event, "type"), field(item, "type")) {
-        ("item.completed", "agent_message") => field(item, "text").trim().to_owned(),
-        ("item.completed", "command_execution") => {
-            format!("· {}", text::headline(field(item, "command"), LONGEST_DETAIL))
-        }
-        ("item.completed", "mcp_tool_call") => format!("· {} {}", field(item, "server"), field(item, "tool")),
-        ("item.completed", "web_search") => {
-            format!("· search {}", text::headline(field(item, "query"), LONGEST_DETAIL))
-        }
-        ("item.completed", "file_change") => {
-            let changes = item.get("changes").and_then(Value::as_array).into_iter().flatten();
-            let paths: Vec<&str> = changes.map(|change| field(change, "path")).collect();
-            format!("· changed {}", text::headline(&paths.join(", "), LONGEST_DETAIL))
-        }
-        ("turn.failed", _) => {
-            let message = event.pointer("/error/message").and_then(Value::as_str).unwrap_or("the turn failed");
-            format!("! {}", text::headline(message, LONGEST_DETAIL))
-        }
-        _ => String::new(),
-    };
-    if said.is_empty() { Vec::new() } else { vec![said] }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::usage::Tokens;
+use steadfast_model::reading::Tokens;
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples");
 
@@ -18,6 +18,11 @@ fn codex_sample(name: &str) -> AgentStream {
         serde_json::from_str(&fs_err::read_to_string(format!("{SAMPLES}/codex/exec/{name}.json")).unwrap()).unwrap();
     let lines: Vec<String> = sample["stdout_events"].as_array().unwrap().iter().map(Value::to_string).collect();
     read_text(Host::Codex, &lines.join("\n"))
+}
+
+fn claude_files(roots: &[PathBuf], session_id: &str) -> Vec<PathBuf> {
+    let session = SessionSpan { session_id, subagents: &[], started_at_ms: 0, ended_at_ms: 0 };
+    (adapter(Host::Claude).session_files)(roots, &session)
 }
 
 #[test]
@@ -151,9 +156,9 @@ fn usage_comes_from_the_sessions_own_files() {
         fs_err::copy(file.path(), project.join(session).join("subagents").join(file.file_name())).unwrap();
     }
     let roots = [root.path().to_owned()];
-    assert_eq!(tree::claude_session_files(&roots, session).len(), 2);
-    assert!(tree::claude_session_files(&roots, "../x").is_empty());
-    let files = tree::claude_session_files(&roots, session);
+    assert_eq!(claude_files(&roots, session).len(), 2);
+    assert!(claude_files(&roots, "../x").is_empty());
+    let files = claude_files(&roots, session);
     // The same numbers as the stream of that very run.
     let all = |from| usage_of(Host::Claude, &files, from);
     assert_eq!(
@@ -177,7 +182,10 @@ fn rollouts_are_found_by_thread_and_by_root() {
     }
     let noon = 1_794_744_000_000;
     let roots = [root.path().to_owned()];
-    let found = tree::codex_session_files(&roots, &ids[0], &ids[3..], noon, noon + 1000);
+    let found = (adapter(Host::Codex).session_files)(
+        &roots,
+        &SessionSpan { session_id: &ids[0], subagents: &ids[3..], started_at_ms: noon, ended_at_ms: noon + 1000 },
+    );
     let mut names: Vec<String> =
         found.iter().map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
     names.sort_unstable();

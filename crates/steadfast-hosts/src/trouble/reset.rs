@@ -3,11 +3,13 @@
 use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, Zoned};
-use steadfast_model::reading::FARTHEST_RESET;
 
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 
+/// The longest limits are monthly ones, of a plan or of what is spent; some days are added because the message may be
+/// old. A time that is farther away is a misreading.
+pub const FARTHEST_RESET: Millis = 40 * 24 * 3_600_000;
 const MINUTE: Millis = 60_000;
 /// Words after "resets" or "try again" that can belong to the time.
 const WORDS_OF_A_TIME: usize = 10;

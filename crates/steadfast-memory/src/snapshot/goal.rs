@@ -70,7 +70,7 @@ fn words(goals: &[ShownGoal<'_>], keep: &[usize], memory: &SessionMemory, framin
     let values: Vec<Value> = goals.iter().zip(keep).map(|(goal, keep)| goal.values(*keep)).collect();
     let left_out = goals.iter().skip(keep.len()).find(|goal| !goal.in_context).map(|goal| goal.whole.as_str());
     let values = context! {
-        after, note, goals => values, left_out, recall => host.recall_tool(), tools => host.tool_prefix()
+        after, note, goals => values, left_out, recall => host.capabilities().recall_tool, tools => host.capabilities().tool_prefix
     };
     // The tests render every branch of the template; should it fail, keep at least the goal.
     let head = prompt::render(TEMPLATE, values).unwrap_or_else(|_| {
@@ -102,7 +102,7 @@ fn goals<'a>(memory: &'a SessionMemory, framing: &Framing) -> Vec<ShownGoal<'a>>
                 let id: String = one_line(id).chars().take(8).collect();
                 memory.host.spell(&format!("/goal-adopt {}", text::escape_xml(&id)))
             }),
-            whole: format!("{}get_goal", memory.host.tool_prefix()),
+            whole: format!("{}get_goal", memory.host.capabilities().tool_prefix),
         });
     }
     let differs = |stated: &&StatedGoal| durable.is_none_or(|goal| !stated.says(&goal.objective));

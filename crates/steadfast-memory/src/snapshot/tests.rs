@@ -135,7 +135,7 @@ pub(super) fn overfull(host: Host, events: i64) -> SessionMemory {
 }
 
 fn rendered(memory: &SessionMemory, framing: &Framing) -> String {
-    render(memory, memory.host.start_cap(), framing)
+    render(memory, memory.host.capabilities().start_cap, framing)
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn any_number_of_events_fits_with_the_goal_whole() {
         for events in [0, 1, 100, 1_000, 10_000] {
             let memory = overfull(host, events);
             let rendered = rendered(&memory, &Framing::after(After::Compaction));
-            assert!(host.start_cap().fits(&rendered), "{host} {events}");
+            assert!(host.capabilities().start_cap.fits(&rendered), "{host} {events}");
             let goal = memory.goal.as_ref().expect("a goal");
             assert_eq!(rendered.matches(goal.objective.as_str()).count(), 1, "{host} {events}");
             assert!(rendered.contains("<left_out "), "{rendered}");
@@ -220,7 +220,7 @@ fn a_goal_that_does_not_fit_is_cut_and_says_where_the_rest_is() {
         memory.goal = goal.then(|| durable(&objective, true));
         memory.stated = (!goal).then(|| stated(&objective));
         let rendered = rendered(&memory, &Framing::after(After::Compaction));
-        assert!(host.start_cap().fits(&rendered));
+        assert!(host.capabilities().start_cap.fits(&rendered));
         assert!(rendered.contains(rest) && rendered.contains(" of 4000 characters; "), "{rendered}");
         let kept = rendered.matches(&text::escape_xml(text)).count();
         assert!(kept > 1_200, "{host} keeps {kept} of {text}");

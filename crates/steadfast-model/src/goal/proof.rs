@@ -99,7 +99,9 @@ impl Proof {
         if verdict.verdict != "complete" {
             return Err(not_proven(&format!("the newest verdict is '{}'", verdict.verdict), hint));
         }
-        if !goal.verify.is_empty() && !verified.is_some_and(|proof| proof.by == CompletedBy::Verification && proof.is_for(goal)) {
+        if !goal.verify.is_empty()
+            && !verified.is_some_and(|proof| proof.by == CompletedBy::Verification && proof.is_for(goal))
+        {
             return Self::from_worker(goal);
         }
         Ok(Self::of(goal, CompletedBy::Evaluator))

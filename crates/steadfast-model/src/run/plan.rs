@@ -7,6 +7,7 @@ use strum::{Display, EnumDiscriminants, EnumString, IntoStaticStr, VariantNames}
 
 use super::RunKind;
 use crate::clock::{HOUR, Millis};
+use crate::host::Host;
 
 /// Read from files once and stored with the run, so later edits of the files do not affect the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,7 +104,7 @@ impl StagePlan {
             completion,
             check_before: false,
             delay_ms: 0,
-            agent: AgentPlan::new(AgentKind::Claude),
+            agent: AgentPlan::new(AgentKind::default()),
             timeout_ms: Self::TIMEOUT_MS,
             perspectives: Vec::new(),
             items: Vec::new(),
@@ -136,10 +137,16 @@ impl AgentPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentKind {
-    Claude,
-    Codex,
     /// Any program, as words; the first one is the program.
     Command(Vec<String>),
+    #[serde(untagged)]
+    Host(Host),
+}
+
+impl Default for AgentKind {
+    fn default() -> Self {
+        Self::Host(Host::default())
+    }
 }
 
 /// When a stage is over. To add a rule, add a variant here and its answers in `run/rule.rs`.

@@ -10,7 +10,7 @@ use crate::testing::START;
 use crate::usage::Tokens;
 
 pub fn agent() -> AgentPlan {
-    AgentPlan::new(AgentKind::Claude)
+    AgentPlan::new(AgentKind::default())
 }
 
 pub fn stage(completion: Rule, runs: u32) -> StagePlan {

@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::Store;
+use crate::store::Store;
+use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
 use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
 use crate::testing::{MINUTE, START, World};
+use crate::testing::{MINUTE, START, World};
+use crate::usage::Tokens;
 use steadfast_model::run::{
     AgentDecision, AgentResult, AttemptId, AttemptUsage, Check, Checked, FailureKind, Outcome, Rule, RunEvent,
     RunLimits, StagePlan, Success,
 };
-use crate::store::Store;
-use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
-use crate::testing::{MINUTE, START, World};
-use crate::usage::Tokens;
 
 const PROJECT: &str = "/home/ada/shop";
 const ENGINE: ProcessId = ProcessId { pid: 4_242, started: 77 };

@@ -2,11 +2,11 @@
 
 use rusqlite::{OptionalExtension as _, Row};
 
-use steadfast_model::clock::Millis;
-use steadfast_model::run::{AttemptUsage, RunKind};
 use crate::goals::word;
 use crate::{Db, StoreError};
+use steadfast_model::clock::Millis;
 use steadfast_model::reading::Tokens;
+use steadfast_model::run::{AttemptUsage, RunKind};
 
 /// An iteration of a run, whether or not it came through, with everything that its attempts used.
 #[derive(Debug, Clone, PartialEq, Eq)]

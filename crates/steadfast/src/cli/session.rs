@@ -45,7 +45,7 @@ pub(crate) enum SessionVerb {
         #[command(flatten)]
         session: WhichSession,
         /// Format for this agent [default: the session's own]
-        #[arg(long, value_parser = ["claude", "codex"])]
+        #[arg(long, value_parser = super::host_names())]
         host: Option<String>,
         /// Event after which the text is injected [default: resume, or compaction if an agent's own goal needs it]
         #[arg(long, value_name = "EVENT", value_parser = ["compaction", "resume"])]

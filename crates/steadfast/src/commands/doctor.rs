@@ -1,13 +1,14 @@
 //! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
-mod codex;
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 use steadfast_app::action;
-use steadfast_hosts::claude;
+use steadfast_hosts::adapters;
+use steadfast_hosts::doctor::{CheckStatus, DoctorCheck, fail, ok, warn};
 use steadfast_model::clock;
 use steadfast_model::goal::GoalStatus;
 use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
@@ -19,82 +20,48 @@ use crate::mcp::client::McpClient;
 use crate::output::CommandOutput;
 use crate::programs;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum CheckStatus {
-    Ok,
-    Warn,
-    Fail,
-}
-
-struct DoctorCheck {
-    id: &'static str,
-    status: CheckStatus,
-    detail: String,
-    hint: Option<String>,
-}
-
-fn ok(id: &'static str, detail: impl Into<String>) -> DoctorCheck {
-    DoctorCheck { id, status: CheckStatus::Ok, detail: detail.into(), hint: None }
-}
-
-fn warn(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> DoctorCheck {
-    DoctorCheck { id, status: CheckStatus::Warn, detail: detail.into(), hint: Some(hint.into()) }
-}
-
-fn fail(id: &'static str, detail: impl Into<String>, hint: impl Into<String>) -> DoctorCheck {
-    DoctorCheck { id, status: CheckStatus::Fail, detail: detail.into(), hint: Some(hint.into()) }
-}
-
 pub(crate) fn run(db: Option<&Path>) -> Result<CommandOutput, CliError> {
     Ok(report(&Paths::find(db)?))
 }
 
 pub(crate) fn report(paths: &Paths) -> CommandOutput {
-    let config_dirs = claude::config_dirs();
     let mut checks = vec![home(paths)];
     checks.extend(store(paths));
-    checks.push(other_stores(paths, &config_dirs));
-    checks.extend(predecessor(&config_dirs));
+    checks.push(other_stores(paths));
+    checks.extend(predecessor());
     checks.push(program_on_path());
-    for config_dir in &config_dirs {
-        checks.extend(client_settings(config_dir));
+    for adapter in adapters() {
+        let facts = adapter.host.capabilities();
+        let program = programs::on_path(facts.program);
+        checks.extend(version::check(facts, program.as_deref()));
+        checks.extend((adapter.checks)(program.as_deref()));
     }
-    checks.push(block_cap());
-    checks.extend(codex::checks());
     checks.push(mcp_server());
     checks.push(log(paths));
     let overall = checks.iter().map(|check| check.status).max().unwrap_or(CheckStatus::Ok);
     let store_line = format!("{} (from {})", paths.store.display(), paths.store_from);
     let mut lines = vec![format!("steadfast {}  store {store_line}", env!("CARGO_PKG_VERSION"))];
     for check in &checks {
-        lines.push(format!("{:<4}  {:<20}  {}", word(check.status), check.id, check.detail));
+        lines.push(format!("{:<4}  {:<20}  {}", <&str>::from(check.status), check.id, check.detail));
         if let Some(hint) = &check.hint {
             lines.push(format!("                            hint: {hint}"));
         }
     }
     let listed: Vec<Value> = checks
         .iter()
-        .map(|check| json!({"id": check.id, "status": word(check.status), "detail": check.detail, "hint": check.hint}))
+        .map(|check| json!({"id": check.id, "status": <&str>::from(check.status), "detail": check.detail, "hint": check.hint}))
         .collect();
     let json = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "store": paths.store.display().to_string(),
         "store_from": paths.store_from,
         "checks": listed,
-        "overall": word(overall),
+        "overall": <&str>::from(overall),
     });
     CommandOutput {
         text: lines.join("\n"),
         json,
         code: if overall == CheckStatus::Fail { code::ENVIRONMENT } else { 0 },
-    }
-}
-
-fn word(status: CheckStatus) -> &'static str {
-    match status {
-        CheckStatus::Ok => "ok",
-        CheckStatus::Warn => "warn",
-        CheckStatus::Fail => "fail",
     }
 }
 
@@ -162,11 +129,11 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
     checks
 }
 
-/// Without `setup`, hooks keep goals in the plugin's data directory, which terminal commands do not read.
-fn other_stores(paths: &Paths, config_dirs: &[PathBuf]) -> DoctorCheck {
+/// Without `setup`, hooks keep their goals in the plugin's own directory, where a terminal does not look.
+fn other_stores(paths: &Paths) -> DoctorCheck {
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let others: Vec<PathBuf> =
-        plugin_stores(config_dirs, "steadfast").into_iter().filter(|store| real(store) != real(&paths.store)).collect();
+        plugin_stores("steadfast").into_iter().filter(|store| real(store) != real(&paths.store)).collect();
     match others.first() {
         None => ok("one_store", "hooks and terminal use the same store"),
         Some(other) => warn(
@@ -180,8 +147,8 @@ fn other_stores(paths: &Paths, config_dirs: &[PathBuf]) -> DoctorCheck {
     }
 }
 
-fn predecessor(config_dirs: &[PathBuf]) -> Option<DoctorCheck> {
-    let found = predecessor_store(config_dirs)?;
+fn predecessor() -> Option<DoctorCheck> {
+    let found = predecessor_store()?;
     Some(warn(
         "claude_goal_plugin",
         format!("the claude-goal plugin has goals in {}", found.display()),
@@ -209,57 +176,7 @@ fn program_on_path() -> DoctorCheck {
     }
 }
 
-fn client_settings(config_dir: &Path) -> Vec<DoctorCheck> {
-    let settings = |name: &str| -> Result<Option<Value>, String> {
-        let path = config_dir.join(name);
-        match fs_err::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.to_string()),
-        }
-    };
-    let mut checks = Vec::new();
-    let user = match settings("settings.json") {
-        Ok(user) => user.unwrap_or(Value::Null),
-        Err(problem) => {
-            checks.push(fail("claude_settings", problem, "fix the file; Claude Code ignores a broken one"));
-            Value::Null
-        }
-    };
-    let enabled = user["enabledPlugins"]["steadfast@steadfast"] == json!(true);
-    checks.push(if enabled {
-        ok("claude_plugin", format!("enabled in {}", config_dir.join("settings.json").display()))
-    } else {
-        warn(
-            "claude_plugin",
-            format!("not set up in {}", config_dir.display()),
-            "run `steadfast setup claude`, or use `claude --plugin-dir plugin`",
-        )
-    });
-    let local = settings("settings.local.json").ok().flatten().unwrap_or(Value::Null);
-    let disabled = [&user, &local].iter().any(|settings| settings["disableAllHooks"] == json!(true));
-    checks.push(if disabled {
-        fail(
-            "hooks_enabled",
-            "disableAllHooks is set, so goals cannot continue",
-            "remove it from the Claude Code settings",
-        )
-    } else {
-        ok("hooks_enabled", "hooks are not disabled")
-    });
-    checks
-}
-
-fn block_cap() -> DoctorCheck {
-    match claude::block_cap() {
-        None => ok("stop_hook_block_cap", "lifted"),
-        Some(cap) => {
-            ok("stop_hook_block_cap", format!("{cap} Stop blocks in a row without a tool call; goals stay below it"))
-        }
-    }
-}
-
-/// Starts the MCP server and initializes a connection.
+/// Starts our own tool server and shakes hands with it.
 fn mcp_server() -> DoctorCheck {
     let id = "mcp_server";
     match handshake() {
@@ -277,7 +194,7 @@ fn handshake() -> std::io::Result<String> {
     server["name"].as_str().map(str::to_owned).ok_or_else(|| std::io::Error::other("unexpected answer"))
 }
 
-/// Errors of hooks, which are not shown when they happen.
+/// Failures of hooks, which nobody sees when they happen.
 fn log(paths: &Paths) -> DoctorCheck {
     let file = paths.log_file();
     let text = fs_err::read_to_string(&file).unwrap_or_default();

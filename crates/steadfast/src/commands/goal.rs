@@ -21,7 +21,6 @@ use steadfast_model::clock::Millis;
 use steadfast_model::goal;
 use steadfast_model::goal::change;
 use steadfast_model::goal::{Actor, Goal};
-use steadfast_model::host::Host;
 use steadfast_model::limit::{Limits, SharedSpend};
 use steadfast_model::text;
 use steadfast_store::spend;
@@ -258,7 +257,7 @@ fn find_place(context: &CommandContext<'_>, store: &Store, flag: Option<&str>) -
         return Ok(place.clone());
     }
     let id = session::resolve(Some(store.read()), flag, &context.directory)?;
-    let host = process::session_of_shell().filter(|(_, own)| *own == id).map_or(Host::Claude, |(host, _)| host);
+    let host = process::session_of_shell().filter(|(_, own)| *own == id).map(|(host, _)| host).unwrap_or_default();
     Ok(match store.read().session(&id)? {
         Some(session) => Place::from(&session),
         None => Place {

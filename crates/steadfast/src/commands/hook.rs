@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use steadfast_app::action::Place;
 use steadfast_app::hook;
+use steadfast_hosts::adapter;
+use steadfast_hosts::command::AnsweredBy;
 use steadfast_model::clock;
 use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
 use steadfast_model::hook::{HookEvent, HookInput, HookReply};
@@ -25,7 +27,6 @@ use super::slash;
 use crate::cli::{GoalArgs, GoalVerb, HookArgs, SlashCli, StartArgs};
 use crate::error::{CliError, code};
 use crate::output;
-use crate::slash_commands::AnsweredBy;
 
 /// Far above any real event.
 const STDIN_MAX: u64 = 16 * 1024 * 1024;
@@ -44,7 +45,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let host: Host = arguments.host.parse().unwrap_or(Host::Claude);
+    let host: Host = arguments.host.parse().unwrap_or_default();
     let input = match read_input(host) {
         Ok(Some(input)) => input,
         Ok(None) => return ExitCode::SUCCESS,
@@ -70,7 +71,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
         }
         _ => hook::handle(&input, &paths, clock::now()),
     };
-    if let Some(text) = steadfast_hosts::write_reply(host, &input.event_name, &reply) {
+    if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
         output::line(&text);
     }
     ExitCode::SUCCESS
@@ -85,7 +86,7 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
     if stdin.iter().all(u8::is_ascii_whitespace) {
         return Err("stdin is empty".to_owned());
     }
-    steadfast_hosts::read_hook(host, &stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
+    (adapter(host).read_hook)(&stdin).map_err(|error| format!("stdin is not a hook event: {error}"))
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
@@ -113,10 +114,9 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
         let parsed = SlashCli::try_parse_from(words).map_err(|error| CliError::usage(&error))?;
         let gives_work = slash::answered_by(verb) == AnsweredBy::Model;
         let outcome = goal::run(&context(input, paths), parsed.goal)?;
-        // Claude Code has its own `/goal`, which starts a goal with most words.
-        let native_too = input.host == Host::Claude && input.event_name == "UserPromptSubmit";
+        let native_too = input.host.capabilities().has_goal_command && input.event_name == "UserPromptSubmit";
         if native_too {
-            return Ok(answer(format!("{}\n{}", outcome.output.text, native_hint(verb))));
+            return Ok(answer(format!("{}\n{}", outcome.output.text, native_hint(input.host, verb))));
         }
         match outcome.goal.filter(|_| gives_work) {
             Some(goal) => Ok(HookReply {
@@ -130,8 +130,9 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
     ran.unwrap_or_else(|error| answer(input.host.spell(&describe(&error))))
 }
 
-fn native_hint(verb: &str) -> String {
-    format!("If Claude Code started its own goal with that text, `/goal clear` ends it; /goal-{verb} never starts one.")
+fn native_hint(host: Host, verb: &str) -> String {
+    let product = host.capabilities().product;
+    format!("If {product} started its own goal with that text, `/goal clear` ends it; /goal-{verb} never starts one.")
 }
 
 /// Starts the goal that a prompt states, unless another goal is live.

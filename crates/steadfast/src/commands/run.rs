@@ -12,7 +12,7 @@ use steadfast_model::goal::NewGoal;
 use steadfast_model::limit::Axis;
 use steadfast_model::prompt;
 use steadfast_model::run::name;
-use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, RunKind, RunLimits, RunPurpose, StagePlan};
+use steadfast_model::run::{AgentPlan, Plan, Rule, RunKind, RunLimits, RunPurpose, StagePlan};
 use steadfast_store::Origin;
 
 use super::runs::{self, How, NewRun, RunContext};
@@ -34,8 +34,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<CommandOutpu
     let run_id = uuid::Uuid::new_v4().to_string();
     let plan = plan(&run_id, &arguments.verify, &overrides)?;
     budget.limits.set(Axis::Turns, plan.stages.first().map(|stage| i64::from(stage.runs)));
-    let host =
-        plan.stages.first().map_or(steadfast_model::host::Host::Claude, |stage| goal_link::host_of(&stage.agent.kind));
+    let host = plan.stages.first().map(|stage| goal_link::host_of(&stage.agent.kind)).unwrap_or_default();
     let place =
         Place { session_id: name::of_goal(&run_id), host, project_dir: Some(context.project_dir()), transcript: None };
     let new_goal = NewGoal { objective, budget, verify: arguments.verify.clone() };
@@ -67,7 +66,7 @@ fn plan(run_id: &str, verify: &[String], overrides: &Overrides) -> Result<Plan, 
         agent: AgentPlan {
             model: overrides.model.clone(),
             user_hooks: overrides.user_hooks.unwrap_or(false),
-            ..AgentPlan::new(overrides.agent.clone().unwrap_or(AgentKind::Claude))
+            ..AgentPlan::new(overrides.agent.clone().unwrap_or_default())
         },
         // The user's checks decide if there are any.
         stop_is_promise: verify.is_empty(),

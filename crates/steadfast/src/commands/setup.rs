@@ -1,14 +1,12 @@
-//! `steadfast setup`: hooks into Claude Code or Codex with the user's consent, and out again without a trace.
-
-mod codex;
+//! `steadfast setup`: adds our hooks to a host with the user's consent, and removes them without a trace.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use serde_json::json;
-use steadfast_hosts::claude;
 use steadfast_hosts::install;
-use steadfast_hosts::install::{Consent, Plan, Wanted};
+use steadfast_hosts::install::{Consent, InstallRequest, Plan, shell_word};
+use steadfast_hosts::{HostAdapter, adapter, adapters};
 use steadfast_model::clock;
 use steadfast_model::host::Host;
 use steadfast_system::paths::Paths;
@@ -17,129 +15,113 @@ use crate::cli::SetupArgs;
 use crate::error::CliError;
 use crate::output::CommandOutput;
 use crate::plugin;
+use crate::slash_commands::SLASH_COMMANDS;
 
-/// High enough to be out of the way, low enough to end a runaway loop of empty turns.
-const SUGGESTED_BLOCK_CAP: u32 = 100;
+/// What was done for all hosts together.
+#[derive(Default)]
+struct Summary {
+    changes: Vec<String>,
+    files: Vec<PathBuf>,
+    notes: Vec<String>,
+    products: Vec<&'static str>,
+}
 
 pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<CommandOutput, CliError> {
     let paths = Paths::find(db)?;
-    let hosts = match arguments.host.as_deref() {
-        Some("codex") => vec![Host::Codex],
-        Some(_) => vec![Host::Claude],
-        None => vec![Host::Claude, Host::Codex],
+    let hosts = match arguments.host.as_deref().and_then(|name| name.parse().ok()) {
+        Some(host) => vec![host],
+        None => Host::ALL.to_vec(),
     };
-    let mut changes = Vec::new();
-    let mut notes = Vec::new();
-    let mut files = Vec::new();
-    let mut touched = Vec::new();
-    let mut gone = Vec::new();
-    for host in &hosts {
-        for config_dir in config_dirs(*host) {
-            let plan = match host {
-                _ if arguments.uninstall => install::plan_uninstall(&paths.home, *host, &config_dir, &gone)?,
-                Host::Claude => plan_install(&paths, &config_dir, arguments)?,
-                Host::Codex => codex::plan(&paths, &config_dir)?,
+    let mut summary = Summary::default();
+    let mut done = Vec::new();
+    for host in hosts {
+        let adapter = adapter(host);
+        for config_dir in (adapter.config_dirs)() {
+            let plan = if arguments.uninstall {
+                install::plan_uninstall(&paths.home, host, &config_dir, &done)?
+            } else {
+                plan_install(adapter, &paths, &config_dir, arguments)?
             };
-            if !plan.is_empty() {
-                changes.push(plan.describe());
-                touched.push(name(*host));
-            } else if arguments.host.is_none() {
-                // All hosts are meant: that one of them never had us is no news.
-                continue;
-            }
-            notes.extend(plan.notes().iter().cloned());
-            if !arguments.dry_run {
-                files.extend(apply(plan)?);
-            }
-            if *host == Host::Codex && !arguments.uninstall {
-                notes.extend(codex::trust_note(&config_dir, arguments.dry_run));
+            summary.add(plan, host, arguments)?;
+            if !arguments.uninstall {
+                summary.notes.extend((adapter.install_note)(&config_dir, arguments.dry_run));
             }
         }
-        gone.push(*host);
+        done.push(host);
     }
-    touched.dedup();
-    let summary = match (arguments.dry_run, hosts.as_slice()) {
-        _ if changes.is_empty() => "nothing to change".to_owned(),
-        (true, _) => changes.join("\n"),
-        (false, _) if arguments.uninstall => {
-            format!("took steadfast out of {} ({} files)", touched.join(" and "), files.len())
+    if let (false, Some(other)) = (arguments.uninstall, predecessor_store()) {
+        let import = format!("steadfast db import {}", shell_word(&other.to_string_lossy()));
+        summary.notes.push(format!("the claude-goal plugin has goals of its own; import them with\n  {import}"));
+    }
+    Ok(summary.report(&done, arguments))
+}
+
+impl Summary {
+    fn add(&mut self, plan: Plan, host: Host, arguments: &SetupArgs) -> Result<(), CliError> {
+        if plan.is_empty() {
+            // If all hosts are meant, a host without our files is not worth a note.
+            if arguments.host.is_some() {
+                self.notes.extend(plan.notes().iter().cloned());
+            }
+            return Ok(());
         }
-        (false, [Host::Codex]) => format!(
-            "set up Codex ({} files); sessions started from now on know $goal-start and the others\n\
-             next: steadfast doctor",
-            files.len()
-        ),
-        (false, _) => format!(
-            "set up Claude Code ({} files); sessions started from now on know /goal-start and the others\n\
-             next: steadfast doctor",
-            files.len()
-        ),
-    };
-    if let (false, Some(other)) = (arguments.uninstall, predecessor_store(&claude::config_dirs())) {
-        let import = format!("steadfast db import {}", plugin::shell_word(&other.to_string_lossy()));
-        notes.push(format!("the claude-goal plugin has goals of its own; bring them in with\n  {import}"));
+        self.notes.extend(plan.notes().iter().cloned());
+        self.changes.push(plan.describe());
+        self.products.push(host.capabilities().product);
+        if !arguments.dry_run {
+            let report = plan.apply()?;
+            self.files.extend(report.written.into_iter().chain(report.removed));
+        }
+        Ok(())
     }
-    let lines = std::iter::once(summary).chain(notes.iter().map(|note| format!("note: {note}")));
-    let text = lines.collect::<Vec<_>>().join("\n");
-    let files: Vec<String> = files.iter().map(|path: &PathBuf| path.display().to_string()).collect();
-    Ok(CommandOutput {
-        text,
-        json: json!({"dry_run": arguments.dry_run, "files": files, "changes": changes, "notes": notes}),
-        code: 0,
-    })
-}
 
-fn config_dirs(host: Host) -> Vec<PathBuf> {
-    match host {
-        Host::Claude => claude::config_dirs(),
-        Host::Codex => steadfast_hosts::codex::home().into_iter().collect(),
-    }
-}
-
-fn name(host: Host) -> &'static str {
-    match host {
-        Host::Claude => "Claude Code",
-        Host::Codex => "Codex",
+    fn report(mut self, hosts: &[Host], arguments: &SetupArgs) -> CommandOutput {
+        self.products.dedup();
+        let products = self.products.join(" and ");
+        let prefix = hosts.first().copied().unwrap_or_default().capabilities().command_prefix;
+        let files = self.files.len();
+        let first = if self.changes.is_empty() {
+            "nothing to change".to_owned()
+        } else if arguments.dry_run {
+            self.changes.join("\n")
+        } else if arguments.uninstall {
+            format!("removed steadfast from {products} ({files} files)")
+        } else {
+            format!(
+                "set up {products} ({files} files); new sessions have {prefix}start and the other commands\n\
+                 next: steadfast doctor"
+            )
+        };
+        let lines = std::iter::once(first).chain(self.notes.iter().map(|note| format!("note: {note}")));
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let files: Vec<String> = self.files.iter().map(|path| path.display().to_string()).collect();
+        let json = json!({"dry_run": arguments.dry_run, "files": files, "changes": self.changes, "notes": self.notes});
+        CommandOutput { text, json, code: 0 }
     }
 }
 
-fn apply(plan: Plan) -> Result<Vec<PathBuf>, CliError> {
-    if plan.is_empty() {
-        return Ok(Vec::new());
-    }
-    let report = plan.apply()?;
-    Ok(report.written.into_iter().chain(report.removed).collect())
-}
-
-fn plan_install(paths: &Paths, config_dir: &Path, arguments: &SetupArgs) -> Result<Plan, CliError> {
+fn plan_install(
+    adapter: &HostAdapter,
+    paths: &Paths,
+    config_dir: &Path,
+    arguments: &SetupArgs,
+) -> Result<Plan, CliError> {
     let program = std::env::current_exe()?;
-    let files = plugin::files_for(&program);
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    let statusline = format!("{} statusline", plugin::shell_word(&program.to_string_lossy()));
-    let theirs = install::current(&paths.home, config_dir)?;
-    let asks = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !arguments.dry_run;
-    let statusline_consent = consent(arguments.statusline, arguments.no_statusline, arguments.yes);
-    let question = "Show the goal in Claude Code's status line?";
-    let statusline = install::decide(
-        statusline_consent,
-        statusline.as_str(),
-        theirs.statusline.is_some(),
-        asks.then_some(|| ask(question)),
-    )?;
-    let cap = arguments.block_cap.unwrap_or(SUGGESTED_BLOCK_CAP);
-    let cap_consent = consent(arguments.block_cap.is_some(), arguments.no_block_cap, arguments.yes);
-    let question = format!("Let Claude Code accept {cap} Stop blocks in a row without a tool call (now 8)?");
-    let block_cap = install::decide(cap_consent, cap, theirs.block_cap.is_some(), asks.then_some(|| ask(&question)))?;
-    let home = std::path::absolute(&paths.home)?;
-    let plan = install::plan(&Wanted {
-        home: &home,
+    let plugin = plugin::files_for(&program);
+    let plugin: Vec<(&str, &str)> = plugin.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let can_ask = std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !arguments.dry_run;
+    let plan = (adapter.plan_install)(&InstallRequest {
+        home: &absolute(&paths.home)?,
         config_dir,
+        program: &program,
+        lasting_program: &plugin::lasting_program()?,
         marketplace: plugin::MARKETPLACE,
-        plugin: &files,
-        commands: &plugin::commands(),
-        statusline,
-        block_cap,
-        db: &home.join("goals.db"),
+        plugin: &plugin,
+        commands: SLASH_COMMANDS,
+        statusline: consent(arguments.statusline, arguments.no_statusline, arguments.yes),
+        block_cap: consent(arguments.block_cap.is_some(), arguments.no_block_cap, arguments.yes),
+        block_cap_value: arguments.block_cap,
+        ask: can_ask.then_some(&ask),
         now: &clock::to_rfc3339(clock::now()),
     })?;
     Ok(plan)
@@ -161,16 +143,16 @@ fn ask(question: &str) -> std::io::Result<bool> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// The newest store of the claude-goal plugin, if it was ever used here.
-pub(crate) fn predecessor_store(config_dirs: &[PathBuf]) -> Option<PathBuf> {
-    plugin_stores(config_dirs, "claude-goal").into_iter().next()
+/// The newest store of the claude-goal plugin, if that plugin was used here.
+pub(crate) fn predecessor_store() -> Option<PathBuf> {
+    plugin_stores("claude-goal").into_iter().next()
 }
 
 /// Stores in plugin data directories whose name begins with `prefix`.
-pub(crate) fn plugin_stores(config_dirs: &[PathBuf], prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn plugin_stores(prefix: &str) -> Vec<PathBuf> {
     let mut stores = Vec::new();
-    for config_dir in config_dirs {
-        let Ok(entries) = fs_err::read_dir(config_dir.join("plugins").join("data")) else {
+    for directory in adapters().flat_map(|adapter| (adapter.plugin_data_dirs)()) {
+        let Ok(entries) = fs_err::read_dir(directory) else {
             continue;
         };
         for entry in entries.filter_map(Result::ok) {

@@ -6,7 +6,9 @@ use steadfast_model::hook::{HookEvent, HookInput};
 
 use crate::cli::SlashCli;
 use crate::error::{CliError, code};
-use crate::slash_commands::{AnsweredBy, SLASH_COMMANDS};
+use steadfast_hosts::command::AnsweredBy;
+
+use crate::slash_commands::SLASH_COMMANDS;
 
 /// One word, and whether it was quoted. A quoted word is never a flag.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,18 +12,18 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 use serde_json::Value;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
-use steadfast_model::host::Host;
-use steadfast_hosts::tree;
-use steadfast_model::price::{PriceError, Table};
 use steadfast_app::usage::collect;
 use steadfast_app::usage::collect::UsageError;
 use steadfast_app::usage::report;
 use steadfast_app::usage::report::{Filter, ProjectFilter, UsageReport, View};
 use steadfast_app::usage::summary::Summary;
-use steadfast_system::{env_vars, paths};
+use steadfast_hosts::adapter;
+use steadfast_model::clock;
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
+use steadfast_model::price::{PriceError, Table};
 use steadfast_model::text;
+use steadfast_system::{env_vars, paths};
 
 use self::progress::Bar;
 use crate::cli::UsageArgs;
@@ -43,12 +43,10 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<CommandOut
         return runs::view(db, arguments, &filter, &zone);
     }
     let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
-    let view =
-        view.ok_or_else(|| CliError::new(code::USAGE, "no such view", "run `steadfast usage --help` for the list"))?;
-    let hosts = match arguments.host.as_deref() {
-        Some("claude") => vec![Host::Claude],
-        Some("codex") => vec![Host::Codex],
-        _ => vec![Host::Claude, Host::Codex],
+    let view = view.ok_or_else(|| CliError::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
+    let hosts = match arguments.host.as_deref().and_then(|name| name.parse().ok()) {
+        Some(host) => vec![host],
+        None => Host::ALL.to_vec(),
     };
     let own_prices = arguments.prices.as_deref().map(load_prices).transpose()?;
     let prices = own_prices.as_ref().unwrap_or_else(|| Table::shipped());
@@ -58,9 +56,10 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<CommandOut
     let mut summaries = Vec::new();
     for host in hosts {
         let cache = cache.join(host.to_string());
-        let summary = collect::collect(host, &tree::roots(host), &cache, prices, &mut |done, total| {
-            bar.show(done, total);
-        });
+        let summary =
+            collect::collect(host, &(adapter(host).transcript_roots)(), &cache, prices, &mut |done, total| {
+                bar.show(done, total);
+            });
         bar.clear();
         summaries.push((host, summary?));
     }
@@ -103,7 +102,12 @@ fn notes(summaries: &[(Host, Summary)], report: &UsageReport, arguments: &UsageA
     let files: u64 = summaries.iter().map(|(_, summary)| summary.files).sum();
     let malformed: u64 = summaries.iter().map(|(_, summary)| summary.malformed_files).sum();
     if files == 0 {
-        output::note("note: no transcripts found (CLAUDE_CONFIG_DIR or ~/.claude, CODEX_HOME or ~/.codex)");
+        let places: Vec<String> = Host::ALL
+            .iter()
+            .map(|host| host.capabilities())
+            .map(|facts| format!("{} or ~/{}", facts.config_variable, facts.default_config_dir))
+            .collect();
+        output::note(&format!("note: there are no transcripts (looked below {})", places.join(", and ")));
     } else if report.rows.is_empty() {
         output::note("note: no response matches");
     }

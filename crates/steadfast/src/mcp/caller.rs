@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use steadfast_app::session;
-use steadfast_hosts::claude;
+use steadfast_hosts::{ToolCallOrigin, adapter};
 use steadfast_model::clock;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Actor;
@@ -19,14 +19,8 @@ use super::store_handle::{StoreHandle, ToolError};
 const NOTE_WAIT: Duration = Duration::from_millis(300);
 const NOTE_STEP: Duration = Duration::from_millis(10);
 
-/// What the client sends with a call.
-#[derive(Debug, Default)]
-pub(super) struct CallMeta {
-    /// The id of the call from Claude Code, which its `PreToolUse` hook has seen.
-    pub(super) tool_use_id: Option<String>,
-    /// The session id from Codex.
-    pub(super) codex_session: Option<String>,
-}
+/// The host that made a call and what its metadata identifies, if any.
+pub(super) type CallMeta = Option<(Host, ToolCallOrigin)>;
 
 /// The session of a call, and the actor that made it.
 pub(super) struct ToolCaller {
@@ -43,22 +37,22 @@ impl ToolCaller {
 }
 
 pub(super) fn find(handle: &StoreHandle, call: &CallMeta) -> Result<ToolCaller, ToolError> {
-    if let Some(id) = &call.codex_session {
-        let session_id = session::checked(id).map_err(|error| ToolError::new(error.to_string(), error.hint()))?;
-        let origin = Origin { actor: Actor::Worker, place: "mcp" };
-        return Ok(ToolCaller { host: Host::Codex, session_id, origin, now: clock::now() });
-    }
-    let note = match call.tool_use_id.as_deref() {
-        Some(id) => wait_for_note(handle, id)?,
-        None => None,
+    let (host, note) = match call {
+        Some((host, ToolCallOrigin::Session(id))) => {
+            let session_id = session::checked(id).map_err(|error| ToolError::new(error.to_string(), error.hint()))?;
+            let origin = Origin { actor: Actor::Worker, place: "mcp" };
+            return Ok(ToolCaller { host: *host, session_id, origin, now: clock::now() });
+        }
+        Some((host, ToolCallOrigin::ToolUse(id))) => (*host, wait_for_note(handle, id)?),
+        None => (Host::default(), None),
     };
-    let is_evaluator = note.as_ref().is_some_and(|note| claude::is_evaluator(&note.agent_type));
+    let is_evaluator = note.as_ref().is_some_and(|note| (adapter(host).is_evaluator)(&note.agent_type));
     let session_id = match note {
         Some(note) => note.session_id,
-        None => session_without_note(handle)?,
+        None => session_without_note(handle, host)?,
     };
     let actor = if is_evaluator { Actor::Evaluator } else { Actor::Worker };
-    Ok(ToolCaller { host: Host::Claude, session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
+    Ok(ToolCaller { host, session_id, origin: Origin { actor, place: "mcp" }, now: clock::now() })
 }
 
 fn wait_for_note(handle: &StoreHandle, tool_use_id: &str) -> Result<Option<ToolCall>, ToolError> {
@@ -74,18 +68,18 @@ fn wait_for_note(handle: &StoreHandle, tool_use_id: &str) -> Result<Option<ToolC
 }
 
 /// The session that the client's own files name, else the one in the server's environment.
-fn session_without_note(handle: &StoreHandle) -> Result<String, ToolError> {
+fn session_without_note(handle: &StoreHandle, host: Host) -> Result<String, ToolError> {
     let unknown = || ToolError::new("unknown session", "run `steadfast doctor`");
     let client = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get());
-    let id = match client.and_then(claude::session_of_client) {
+    let id = match client.and_then(|pid| (adapter(host).session_of_client)(pid)) {
         Some(id) => id,
-        None => session_at_start(handle)?.ok_or_else(unknown)?,
+        None => session_at_start(handle, host)?.ok_or_else(unknown)?,
     };
     session::checked(&id).map_err(|error| ToolError::new(error.to_string(), error.hint()))
 }
 
-fn session_at_start(handle: &StoreHandle) -> Result<Option<String>, ToolError> {
-    let Some(id) = env_vars::text(env_vars::CLAUDE_CODE_SESSION_ID) else {
+fn session_at_start(handle: &StoreHandle, host: Host) -> Result<Option<String>, ToolError> {
+    let Some(id) = host.capabilities().session_variables.iter().find_map(|name| env_vars::text(name)) else {
         return Ok(None);
     };
     let known = handle.look_up(|store| Ok(store.read().session(&id)?))?;

@@ -80,7 +80,7 @@ fn one_command_uninstalls_all_hosts() {
     assert!(env.home().join("config.toml").exists(), "Codex still needs the store");
     env.run(&["setup", "claude", "--yes"]).succeeds();
     let done = env.run(&["setup", "--uninstall"]);
-    assert!(done.succeeds().stdout.starts_with("took steadfast out of Claude Code and Codex"), "{done:?}");
+    assert!(done.succeeds().stdout.starts_with("removed steadfast from Claude Code and Codex"), "{done:?}");
     assert_eq!(tree(&env.path("user")), before);
     assert!(!env.home().exists());
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use steadfast_hosts::adapter;
 use steadfast_model::host::Host;
 use steadfast_model::memory::TaskStatus;
 use steadfast_model::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
@@ -47,8 +48,7 @@ fn observe(client: Client, prompt: &str) -> (Vec<Observation>, PathBuf) {
     let allowed = ["--allowedTools", "Bash", "Write", "Edit", "Read", "TaskCreate", "TaskUpdate"];
     let output = client.print(&[&["--output-format", "json"], &allowed[..]].concat(), prompt);
     assert!(output.status.success(), "{output:?}");
-    let read =
-        |input: &Value| steadfast_hosts::read_hook(Host::Claude, input.to_string().as_bytes()).expect("a hook's input");
+    let read = |input: &Value| (adapter(Host::Claude).read_hook)(input.to_string().as_bytes()).expect("a hook's input");
     let inputs = lab.inputs();
     let project = inputs.first().and_then(|input| input["cwd"].as_str()).expect("a directory").into();
     (inputs.iter().filter_map(read).flat_map(|input| input.observations).collect(), project)

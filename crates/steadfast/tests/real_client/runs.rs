@@ -9,13 +9,15 @@ use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use steadfast_engine::dispatcher::{self, Engine};
 use steadfast_model::clock;
+use steadfast_model::host::Host;
+use steadfast_model::reading::Tokens;
 use steadfast_model::run::{
-    AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, machine,
+    AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, machine,
 };
 use steadfast_store::{IterationRow, Store};
-use steadfast_model::reading::Tokens;
-use steadfast_engine::dispatcher::{self, Engine};
+use steadfast_system::config::{AgentConfig, AgentsConfig, Config};
 
 const RUN: &str = "real-run";
 
@@ -89,7 +91,8 @@ fn used(root: &Path) -> AttemptUsage {
 fn drive_in_the_environment_of_a_client() {
     let Some(root) = std::env::var_os("STEADFAST_TEST_ROOT").map(PathBuf::from) else { return };
     let program = |name: &str| AgentConfig { program: std::env::var(name).ok(), ..AgentConfig::default() };
-    let agents = AgentsConfig { claude: program("STEADFAST_CLAUDE"), codex: program("STEADFAST_CODEX") };
+    let programs = [(Host::Claude, program("STEADFAST_CLAUDE")), (Host::Codex, program("STEADFAST_CODEX"))];
+    let agents = AgentsConfig::from_iter(programs);
     let engine = Engine {
         home: root.join("steadfast"),
         program: env!("CARGO_BIN_EXE_steadfast").into(),
@@ -126,7 +129,7 @@ fn claude_does_an_iteration_without_the_users_hooks() {
         let settings = json!({"hooks": hook_that_touches(&projects)});
         fs::write(client.project().join(".claude/settings.json"), settings.to_string()).expect("settings");
 
-        let (run, rows, usage) = drive(&client, &plan(AgentKind::Claude, user_hooks));
+        let (run, rows, usage) = drive(&client, &plan(AgentKind::Host(Host::Claude), user_hooks));
 
         model.check_script();
         assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Completed, Some("promise")), "{run:?}");
@@ -152,7 +155,7 @@ fn codex_does_an_iteration_without_hooks() {
         });
         let (client, hooks) = LabHooks::install(codex::Codex::new(&model));
 
-        let (run, rows, usage) = drive(&client, &plan(AgentKind::Codex, user_hooks));
+        let (run, rows, usage) = drive(&client, &plan(AgentKind::Host(Host::Codex), user_hooks));
 
         model.check_script();
         assert_eq!((run.status, run.reason.as_deref()), (RunStatus::Completed, Some("promise")), "{run:?}");

@@ -1,6 +1,7 @@
 //! Which session a new one follows after `/clear`.
 
 use super::*;
+use steadfast_model::host::Host;
 
 fn session(id: &str, cwd: &str, pid: Option<i64>) -> Session {
     Session {

@@ -18,7 +18,7 @@ fn a_corrupt_store_never_blocks_a_turn_and_is_left_alone() {
         assert!(message.contains("not a usable database"), "{message}");
         assert_eq!((said.block.as_ref(), said.context.as_ref()), (None, None), "{name}");
         // Bug 33 of the plugin: a path in the message broke the JSON.
-        let printed = steadfast_hosts::claude::write_reply(name, &said).unwrap();
+        let printed = (steadfast_hosts::adapter(Host::Claude).write_reply)(name, &said).unwrap();
         let read: serde_json::Value = serde_json::from_str(&printed).unwrap();
         assert_eq!(read, json!({"systemMessage": message}));
     }

@@ -1,10 +1,10 @@
 //! The JSON of runs: names, order and units that scripts rely on.
 
 use super::*;
-use crate::run::{Outcome, Rule};
-use crate::run::{RunEvent, RunLimits, machine};
 use crate::testing::runs::{id, pipeline_of, stage, success};
 use crate::testing::{MINUTE, START, World};
+use steadfast_model::run::{Outcome, Rule};
+use steadfast_model::run::{RunEvent, RunLimits, machine};
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
@@ -85,7 +85,7 @@ fn the_detail_has_the_documented_fields_in_their_order() {
 #[test]
 fn a_run_is_the_same_in_a_list_and_in_its_detail() {
     let (world, row) = world();
-    let line = world.store.read().runs(crate::store::RunFilter::default(), 1).unwrap().remove(0);
+    let line = world.store.read().runs(steadfast_store::RunFilter::default(), 1).unwrap().remove(0);
     let view = RunView::new(line, false);
     assert_eq!(view, RunView::of_row(&row, false));
     assert!(view.is_orphaned());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::super::read_hook;
+use super::super::hook::read_hook;
 use super::*;
 use steadfast_memory::extract::findings;
 use steadfast_model::hook::HookEvent;

@@ -7,9 +7,9 @@ use std::path::Path;
 use memchr::memmem;
 
 use super::assistant_line;
-use steadfast_model::clock;
+use crate::lines;
 use crate::skim::{Skim, plain};
-use steadfast_model::reading;
+use steadfast_model::clock;
 use steadfast_model::reading::{Position, Reading, Response, Tokens};
 
 /// Reads the responses that are new in a session file, and the directory it belongs to.
@@ -20,9 +20,10 @@ pub fn read_counts(path: &Path, from: &Position) -> std::io::Result<Reading> {
         let mut done = 0;
         while let Some(found) = block.get(done..).and_then(|rest| usage_key.find(rest)) {
             let at = done + found;
-            let start = memchr::memrchr(b'\n', &block[done..at]).map_or(done, |newline| done + newline + 1);
-            let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |newline| at + newline + 1);
-            let line = &block[start..end];
+            let (before, after) = (block.get(done..at).unwrap_or_default(), block.get(at..).unwrap_or_default());
+            let start = memchr::memrchr(b'\n', before).map_or(done, |newline| done + newline + 1);
+            let end = memchr::memchr(b'\n', after).map_or(block.len(), |newline| at + newline + 1);
+            let line = block.get(start..end).unwrap_or_default();
             if response(line, reading).is_none() {
                 assistant_line(line, offset + start as u64, reading);
             }

@@ -1,4 +1,4 @@
-//! Session files of a real Claude Code 2.1.197: what they cost, and what else they tell. The files are captures
+//! Session files of a real Claude Code 2.1.197: what they cost, and what else they contain. The files are captures
 //! against a scripted API with fixed token counts.
 
 use std::path::PathBuf;

@@ -216,7 +216,7 @@ fn a_native_goal_is_seen_in_the_rollout_too() {
 
 #[test]
 fn a_call_of_a_tool_names_its_root_session() {
-    let session = |meta: Value| crate::codex::session_of_call(meta.as_object().unwrap());
+    let session = |meta: Value| crate::codex::files::session_of_call(meta.as_object().unwrap());
     assert_eq!(session(json!({"threadId": "child", "sessionId": "root"})), Some("root".into()));
     let metadata = json!({"session_id": "root", "thread_id": "child"});
     assert_eq!(session(json!({"threadId": "child", "x-codex-turn-metadata": metadata})), Some("root".into()));

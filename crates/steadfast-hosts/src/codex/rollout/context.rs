@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::wire::{self, Head};
 use crate::backwards;
-use crate::codex::home_of;
+use crate::codex::files::home_of;
 use crate::context::{Since, Statement};
 
 /// How many forks of forks are followed.
@@ -60,7 +60,7 @@ fn look(path: &Path, end: Option<u64>, statement: &Statement, since: Since) -> s
                 };
                 look.outcome = Some(is_this && (found || history_states(line, statement)));
             }
-            // What was taken back is before this line, nobody knows how much of it.
+            // The line does not say how much before it was rolled back.
             (b"event_msg", b"thread_rolled_back") => look.outcome = Some(false),
             (b"session_meta", _) if offset == 0 => look.base = parsed(line).and_then(|line| Base::of(&line)),
             _ => {}

@@ -40,7 +40,7 @@ pub(super) struct Thread {
     inherits: Inherits,
     /// A turn of its own has begun.
     worked: bool,
-    /// The ids of its turns tell their time.
+    /// The ids of its turns contain their time.
     dated: bool,
     /// The time of the line before; kept only while it is needed.
     previous_ms: Millis,
@@ -102,7 +102,7 @@ impl Thread {
             }
             Inherits::UntilOwnTurn => {
                 let Some(at) = at else { return };
-                // Copies are written in one go, or keep their old times; a person takes longer to go on.
+                // Copied lines are written at once or keep their old times; a user's first prompt comes later.
                 let copied_until = self.previous_ms.max(self.started_ms);
                 if !self.dated && self.previous_ms > 0 && at >= copied_until + PAUSE_MS {
                     self.end_inheritance();
@@ -168,7 +168,7 @@ impl Thread {
         }
     }
 
-    /// Takes a new total and says what was spent since the last one, as far as no record told it already.
+    /// Stores a new total and returns the usage since the last one, unless records already counted it.
     pub(super) fn count(&mut self, total: Tokens, last: Option<Tokens>) -> Option<Tokens> {
         let before = self.total.replace(total);
         let known = std::mem::replace(&mut self.last, last);

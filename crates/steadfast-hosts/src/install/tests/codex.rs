@@ -1,8 +1,8 @@
 //! Codex: in and out, whatever the user has in `config.toml` and `hooks.json`, and whatever Codex writes there meanwhile.
 
-use super::super::codex_trust::{hash, key_name};
-use super::super::{CodexWanted, HookTrust, codex_hooks, plan_codex};
 use super::*;
+use crate::codex::install::trust::{HookTrust, codex_hooks, hash, key_name};
+use crate::codex::install::{CodexInstall, plan as plan_codex};
 
 const COMMAND: &str = "/opt/steadfast hook codex";
 /// Comments in every place, dotted keys, tables out of order, a comment at the end, no newline after it.
@@ -15,10 +15,10 @@ impl World {
         world
     }
 
-    fn plan_codex_with(&self, change: impl FnOnce(&mut CodexWanted)) -> Result<Plan, InstallError> {
+    fn plan_codex_with(&self, change: impl FnOnce(&mut CodexInstall)) -> Result<Plan, InstallError> {
         let (home, codex_home) = (self.path("home"), self.path("codex"));
         let skills = [("goal-start/SKILL.md".to_owned(), "start\n".to_owned())];
-        let mut wanted = CodexWanted {
+        let mut wanted = CodexInstall {
             home: &home,
             codex_home: &codex_home,
             hook_command: COMMAND,
@@ -126,7 +126,7 @@ fn any_layout_of_the_configuration_is_kept_and_comes_back() {
         let again = world.plan_codex_with(|_| {}).unwrap();
         assert!(again.is_empty(), "{layout}: {}", again.describe());
 
-        // A change by somebody else in between: everything but our part is still there afterwards.
+        // A change by another program in between: everything but our part is still there afterwards.
         let changed =
             format!("model_provider = \"z\"\n{}", world.read("codex/config.toml").trim_start_matches('\u{feff}'));
         world.write("codex/config.toml", &changed);

@@ -152,7 +152,7 @@ fn an_upgrade_replaces_our_files_and_drops_the_ones_it_no_longer_has() {
     let world = World::with_settings(ODD);
     let before = world.tree();
     world.install();
-    let newer = |wanted: &mut Wanted| {
+    let newer = |wanted: &mut ClaudeInstall| {
         wanted.plugin = &[("hooks/hooks.json", "{\"new\":1}\n")];
         wanted.commands = &[("goal-status.md", "status 2\n")];
     };

@@ -112,14 +112,14 @@ fn a_marketplace_of_the_same_name_is_kept_while_it_is_alive() {
 fn an_earlier_answer_stands_until_it_is_taken_back() {
     let world = World::with_settings(r#"{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"20"}}"#);
     world.install();
-    let leave = |wanted: &mut Wanted| (wanted.statusline, wanted.block_cap) = (Choice::Leave, Choice::Leave);
+    let leave = |wanted: &mut ClaudeInstall| (wanted.statusline, wanted.block_cap) = (Choice::Leave, Choice::Leave);
     assert!(world.plan(leave).unwrap().is_empty());
 
     let theirs = current(&world.path("home"), &world.path("claude")).unwrap();
     let expected = Current { statusline: None, block_cap: Some("20".to_owned()) };
     assert_eq!(theirs, expected, "ours do not count as theirs");
 
-    let remove = |wanted: &mut Wanted| (wanted.statusline, wanted.block_cap) = (Choice::Remove, Choice::Remove);
+    let remove = |wanted: &mut ClaudeInstall| (wanted.statusline, wanted.block_cap) = (Choice::Remove, Choice::Remove);
     world.plan(remove).unwrap().apply().unwrap();
     let settings = world.json("claude/settings.json");
     assert_eq!(settings.get("statusLine"), None);
@@ -167,9 +167,13 @@ fn a_dry_run_names_every_key_and_changes_nothing() {
 #[test]
 fn flags_come_first_then_what_is_there_then_yes_then_the_person() {
     let yes = || Some(|| Ok(true));
-    let nobody = None::<fn() -> std::io::Result<bool>>;
+    let no_terminal = None::<fn() -> std::io::Result<bool>>;
     let answer = |consent, theirs, asked: bool| {
-        if asked { decide(consent, 1, theirs, yes()).unwrap() } else { decide(consent, 1, theirs, nobody).unwrap() }
+        if asked {
+            decide(consent, 1, theirs, yes()).unwrap()
+        } else {
+            decide(consent, 1, theirs, no_terminal).unwrap()
+        }
     };
     assert_eq!(answer(Consent::Given, true, false), Choice::Set(1));
     assert_eq!(answer(Consent::Refused, false, true), Choice::Remove);

@@ -93,7 +93,7 @@ proptest! {
     fn any_session_fits_is_well_formed_and_the_same_every_time(
         memory in memory(), framing in framing(),
     ) {
-        let cap = memory.host.start_cap();
+        let cap = memory.host.capabilities().start_cap;
         let rendered = render(&memory, cap, &framing);
         prop_assert!(cap.fits(&rendered), "{} bytes", rendered.len());
         assert_balanced(&rendered);
@@ -131,7 +131,7 @@ proptest! {
             let subject = format!("{before} {objective}");
             memory.tasks.push(Task { id: "t".into(), subject, status: TaskStatus::InProgress });
         }
-        let rendered = render(&memory, memory.host.start_cap(), &Framing::after(After::Compaction));
+        let rendered = render(&memory, memory.host.capabilities().start_cap, &Framing::after(After::Compaction));
         prop_assert_eq!(rendered.matches(&objective).count(), 1, "{}", rendered);
     }
 }

@@ -17,7 +17,7 @@ fn the_first_of_two_goals_stays_whole_as_long_as_it_fits_alone() {
             let (first, second) =
                 (format!("First {}", letter.repeat(length)), format!("Second {}", letter.repeat(length)));
             let rendered = rendered(&both(host, &first, &second), &Framing::after(After::Compaction));
-            assert!(host.start_cap().fits(&rendered));
+            assert!(host.capabilities().start_cap.fits(&rendered));
             assert!(rendered.contains(&text::escape_xml(&first)), "{host} {length}: {rendered}");
             let second_shown = rendered.contains("Second ") && rendered.contains("[cut: ");
             let left_out = rendered.contains("than fits here: `steadfast session show s-1 --json` has the rest.");

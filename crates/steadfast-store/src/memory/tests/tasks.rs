@@ -94,7 +94,7 @@ fn open_tasks_beyond_all_measure_are_told_in_number() {
     let known = world.store.read().session_memory(SESSION, Host::Claude, None).unwrap();
     let told = steadfast_memory::snapshot::render(
         &known,
-        Host::Claude.start_cap(),
+        Host::Claude.capabilities().start_cap,
         &steadfast_memory::snapshot::Framing::after(steadfast_memory::snapshot::After::Resume),
     );
     assert!(told.contains("<task_state count=\"2501\">"), "{told}");

@@ -1,22 +1,20 @@
-//! `goal resume --continue`: resumes a goal from outside its session. Hooks cannot wake Codex after an error, an
-//! interrupt or its exit, but `codex exec resume` continues a closed session.
+//! `goal resume --continue`: continues the goal of a closed session from a terminal, for hosts that no hook can wake.
 
 use std::path::PathBuf;
 
 use steadfast_app::action;
 use steadfast_app::overview;
-use steadfast_engine::codex;
-use steadfast_hosts::install;
-use steadfast_hosts::install::HookTrust;
+use steadfast_engine::foreground;
+use steadfast_hosts::adapter;
+use steadfast_hosts::headless::ResumeRequest;
 use steadfast_model::clock;
 use steadfast_model::goal::{Actor, Goal, GoalStatus};
-use steadfast_model::host::Host;
+use steadfast_model::host::Capabilities;
 use steadfast_model::prompt;
 use steadfast_store::Store;
 
 use super::{BUDGET_SPENT, GoalOutput, SessionGoal, refuse_above_shared_cap};
 use crate::error::{CliError, code};
-use crate::plugin;
 use crate::programs;
 
 pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> Result<GoalOutput, CliError> {
@@ -25,16 +23,20 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> Result<GoalOu
     if context.origin.actor != Actor::User {
         action::refuse_agent(&mut session.store, &id, "resume", context.origin, now)?;
     }
-    if session.place.host == Host::Claude {
-        let hint = format!("run `claude --resume {id}`; the goal continues there");
-        return Err(CliError::new(code::WRONG_STATE, "only Codex sessions can be continued from outside", hint));
+    let host = session.place.host;
+    let facts = host.capabilities();
+    if !facts.continues_closed_sessions {
+        let hint = format!("run `{} --resume {id}`; the goal continues there", facts.program);
+        let message = format!("a session of {} cannot be continued from a terminal", facts.product);
+        return Err(CliError::new(code::WRONG_STATE, message, hint));
     }
     let goal = session.goal()?;
     if session.store.read().session(&id)?.is_some_and(|session| session.is_alive()) {
-        let hint = "type a prompt there ($goal-resume first, if the goal is paused), or close it";
-        return Err(CliError::new(code::WRONG_STATE, "the session is open in Codex", hint));
+        let hint = "type a prompt there (/goal-resume first, if the goal is paused), or close it";
+        let message = format!("the session is open in {}", facts.product);
+        return Err(CliError::new(code::WRONG_STATE, message, host.spell(hint)));
     }
-    let program = find_codex()?;
+    let program = find_program(facts)?;
     refuse_above_shared_cap(context, &session.store, &id)?;
     let goal = match goal.status {
         GoalStatus::Active => goal,
@@ -45,15 +47,18 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> Result<GoalOu
     }
     let directory = session.place.project_dir.clone().map_or_else(|| context.directory.clone(), PathBuf::from);
     let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
-    let ended = codex::resume(&program, &hook_flags()?, &id, &text, &directory).map_err(|error| {
-        let hint = "check that `codex --version` runs; the goal stays active";
+    let steadfast = std::env::current_exe()?;
+    let request = ResumeRequest { session_id: &id, prompt: &text, directory: &directory, steadfast: &steadfast };
+    let arguments = (adapter(host).resume_arguments)(&request)?.unwrap_or_default();
+    let ended = foreground::run(&program, &arguments, &directory).map_err(|error| {
+        let hint = format!("check that `{} --version` runs; the goal stays active", facts.program);
         CliError::new(code::ENVIRONMENT, format!("cannot run {}: {error}", program.display()), hint)
     })?;
     let goal = session.store.read().goal(&id)?.unwrap_or(goal);
     if ended.success() {
-        return output(&session.store, goal, "Codex continued the goal");
+        return output(&session.store, goal, &format!("{} continued the goal", facts.product));
     }
-    let mut failed = output(&session.store, goal, "Codex ended with an error")?;
+    let mut failed = output(&session.store, goal, &format!("{} ended with an error", facts.product))?;
     failed.output.code = code::USAGE;
     Ok(failed)
 }
@@ -64,22 +69,10 @@ fn output(store: &Store, goal: Goal, message: &str) -> Result<GoalOutput, CliErr
     Ok(GoalOutput::new(&view, goal, text))
 }
 
-/// Flags that install the hooks for this one call, if the user's configuration has none that Codex trusts. Without hooks
-/// nothing would continue the turn or count its tokens.
-fn hook_flags() -> Result<Vec<String>, CliError> {
-    let trusted = match steadfast_hosts::codex::home() {
-        Some(home) => install::codex_hooks(&home)?.count(HookTrust::Trusted),
-        None => 0,
-    };
-    if trusted > 0 {
-        return Ok(Vec::new());
-    }
-    let program = std::env::current_exe()?;
-    Ok(install::per_run_flags(&format!("{} hook codex", plugin::shell_word(&program.to_string_lossy()))))
-}
-
-fn find_codex() -> Result<PathBuf, CliError> {
-    programs::on_path("codex").ok_or_else(|| {
-        CliError::new(code::ENVIRONMENT, "`codex` is not on PATH", "install Codex, or add its directory to PATH")
+/// The user's own program, found before anything is changed.
+fn find_program(facts: &Capabilities) -> Result<PathBuf, CliError> {
+    programs::on_path(facts.program).ok_or_else(|| {
+        let hint = format!("install {}, or add its directory to PATH", facts.product);
+        CliError::new(code::ENVIRONMENT, format!("`{}` is not on PATH", facts.program), hint)
     })
 }

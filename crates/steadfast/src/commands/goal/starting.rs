@@ -69,7 +69,7 @@ pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> Result<GoalOutput, C
         "◎ Goal started: {}\nlimits: none\n\
          next: type `/goal clear` in {}; while its own goal is active, it drives the work and Steadfast only counts",
         text::headline(&goal.objective, 80),
-        place.host.product(),
+        place.host.capabilities().product,
     );
     Ok(GoalOutput::new(&view, goal, text))
 }

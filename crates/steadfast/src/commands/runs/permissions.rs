@@ -3,7 +3,7 @@
 
 use steadfast_model::run::{AgentKind, Plan};
 use steadfast_model::text;
-use steadfast_system::config::{AgentConfig, AgentsConfig};
+use steadfast_system::config::AgentsConfig;
 
 use super::{RunContext, trust};
 use crate::output;
@@ -34,14 +34,11 @@ pub(super) fn print_once(context: &RunContext, plan: &Plan) {
 }
 
 fn permissions(agent: &AgentKind, config: &AgentsConfig) -> String {
-    let (name, config, all): (_, &AgentConfig, _) = match agent {
-        AgentKind::Claude => ("claude", &config.claude, "--dangerously-skip-permissions"),
-        AgentKind::Codex => ("codex", &config.codex, "--dangerously-bypass-approvals-and-sandbox"),
-        AgentKind::Command(_) => {
-            return "a command given as agent may do everything that you may do".to_owned();
-        }
+    let AgentKind::Host(host) = agent else {
+        return "a command given as agent may do everything that you may do".to_owned();
     };
-    match &config.permission_flags {
+    let (name, all) = (host.capabilities().program, host.capabilities().all_permissions_flag);
+    match &config.of(*host).permission_flags {
         None => format!("{name} may run any command and change any file without asking ({all})"),
         Some(flags) => {
             format!("{name} may do what your `permission_flags` allow: {}", text::one_line(&flags.join(" ")))

@@ -65,10 +65,8 @@ fn make_absolute(plan: &mut AgentPlan, project: &Path) {
 }
 
 fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> Result<(), CliError> {
-    let usual = |program: &Option<String>, name: &str| program.clone().unwrap_or_else(|| name.to_owned());
     let program = match &agent.kind {
-        AgentKind::Claude => usual(&config.claude.program, "claude"),
-        AgentKind::Codex => usual(&config.codex.program, "codex"),
+        AgentKind::Host(host) => config.program(*host).to_owned(),
         AgentKind::Command(words) => words.first().cloned().unwrap_or_default(),
     };
     if exists(&program, project) {

@@ -7,11 +7,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use steadfast_model::clock;
-use steadfast_model::price::dollars;
-use steadfast_model::run::RunStatus;
-use steadfast_store::{RunFilter, RunLine};
-use steadfast_model::text;
+use steadfast_app::overview::runs::{EntryView, ListedRun, RunList, RunView, is_starting};
 use steadfast_engine::files::{self, RegistryEntry};
 use steadfast_engine::plan::{Fault, Level};
 use steadfast_model::clock;

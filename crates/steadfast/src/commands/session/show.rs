@@ -43,7 +43,7 @@ fn describe(view: &SessionView) -> String {
         }
     };
     let state = if view.alive { "runs" } else { "closed" };
-    row("Session", format!("{} ({}, {state})", text::printable(&view.session_id), view.host.product()));
+    row("Session", format!("{} ({}, {state})", text::printable(&view.session_id), view.host.capabilities().product));
     row("Project", view.project.as_deref().map(text::printable).unwrap_or_default());
     row("Started", view.started_at_ms.map(clock::to_local).unwrap_or_default());
     row("Last active", clock::to_local(view.last_active_ms));

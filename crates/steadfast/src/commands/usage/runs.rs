@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
-use steadfast_model::clock::Millis;
-use steadfast_model::host::Host;
-use steadfast_system::paths::Paths;
-use steadfast_store::Store;
-use steadfast_model::text;
 use steadfast_app::usage::report::{Amounts, Filter};
 use steadfast_app::usage::runs::{RunRow, RunsReport};
 use steadfast_app::usage::summary::Summary;
+use steadfast_model::clock::Millis;
+use steadfast_model::host::Host;
+use steadfast_model::text;
+use steadfast_store::Store;
+use steadfast_system::paths::Paths;
 
 use super::table::{self, Column};
 use super::{day_of, last_part, to_json, width};

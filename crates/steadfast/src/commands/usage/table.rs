@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
+use steadfast_app::usage::report::{Amounts, Key, Row, UsageReport, View};
 use steadfast_model::clock::Millis;
 use steadfast_model::text;
-use steadfast_app::usage::report::{Amounts, Key, Row, UsageReport, View};
 
 use super::last_part;
 

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use steadfast_model::price::Table;
-use steadfast_store::Store;
 use steadfast_model::reading::Tokens;
+use steadfast_store::Store;
 
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -28,16 +28,16 @@ fn a_real_session_holds_its_goal_until_it_is_compacted_and_again_when_it_was_tol
     let sample = sample();
     let lines: Vec<&str> = sample.split_inclusive('\n').collect();
     for (lines_left, goal, native) in [
-        // A queued prompt, the command's own record, and what the hook told the user are no statement.
+        // A queued prompt, the command's own record, and what the hook printed to the user are no statement.
         (1, false, false),
         (8, false, false),
-        // What the hook told the model is.
+        // What the hook injected is.
         (9, true, false),
         (32, true, false),
         // The boundary, the summary, and the words of the hook for the user.
         (33, false, false),
         (40, false, false),
-        // What the hook told the model after the compaction.
+        // What the hook injected after the compaction.
         (41, true, false),
         (52, true, false),
         // The client's own goal: queued, noted, and then said.

@@ -27,7 +27,7 @@ fn a_real_session_keeps_its_goal_through_a_compaction_because_the_user_said_it()
     for (lines_left, resumed, compacted) in [
         (7, false, false),
         (8, true, false),
-        // The hook of the compaction ran before its line was there: nobody knows.
+        // The hook of the compaction ran before its line was there: no file shows it.
         (19, true, false),
         (20, true, true),
         (25, true, true),

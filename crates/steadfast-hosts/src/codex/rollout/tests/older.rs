@@ -174,7 +174,7 @@ fn records_copied_into_a_fork_are_not_spent_again() {
     lines.insert(9, record(FORK, OWN_TURN, "r2"));
     lines.insert(4, record(PARENT, PARENTS_TURN, "r1"));
     let reading = read_lines(&lines);
-    assert_eq!(totals(&reading), (1, 10, 1, 0, 0), "the record tells it, not the total");
+    assert_eq!(totals(&reading), (1, 10, 1, 0, 0), "the record counts, not the total");
     // Even where nothing says that the lines are copies.
     let strangers = [
         meta(REWRITTEN[0], FORK, None),

@@ -1,4 +1,4 @@
-//! However a rollout is cut into pieces, reading them one after the other tells what reading it at once does.
+//! However a rollout is cut into pieces, reading them one after the other gives what reading it at once does.
 
 use proptest::prelude::*;
 

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike};
 
-use super::InstallError;
-use super::json::commands;
-use super::toml::parse;
+use crate::install::InstallError;
+use crate::install::json::commands;
+use crate::install::toml::parse;
 
 const BOM: char = '\u{feff}';
 const SERVERS: &str = "mcp_servers";
@@ -23,32 +23,32 @@ const SERVER_KEYS: [&str; 4] = ["command", "args", "env_vars", "env"];
 
 /// What setup puts into the file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct CodexEdits {
+pub(crate) struct CodexEdits {
     /// The tool server's table; `None` if the user has one of that name.
-    pub(super) server: Option<Value>,
+    pub(crate) server: Option<Value>,
     /// Our hooks, for users who keep theirs in this file.
-    pub(super) groups: Vec<Group>,
+    pub(crate) groups: Vec<Group>,
     /// How to know our hooks among those that Codex notes as trusted.
-    pub(super) trust: Vec<Trust>,
+    pub(crate) trust: Vec<Trust>,
     /// All of it as it was appended.
-    pub(super) block: Option<String>,
+    pub(crate) block: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Group {
-    pub(super) event: String,
-    pub(super) group: Value,
+pub(crate) struct Group {
+    pub(crate) event: String,
+    pub(crate) group: Value,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Trust {
+pub(crate) struct Trust {
     /// File and event, as Codex's key begins.
-    pub(super) prefix: String,
-    pub(super) hash: String,
+    pub(crate) prefix: String,
+    pub(crate) hash: String,
 }
 
 /// The file's content, whatever its layout.
-pub(super) fn content(path: &Path, text: Option<&str>) -> Result<Value, InstallError> {
+pub(crate) fn content(path: &Path, text: Option<&str>) -> Result<Value, InstallError> {
     let broken = |message: String| InstallError::Toml { path: path.into(), message };
     let table: toml::Table =
         body(text.unwrap_or_default()).parse().map_err(|error: toml::de::Error| broken(error.message().to_owned()))?;
@@ -56,12 +56,12 @@ pub(super) fn content(path: &Path, text: Option<&str>) -> Result<Value, InstallE
 }
 
 /// Does the user keep hooks in this file? What Codex notes about hooks does not count.
-pub(super) fn has_events(content: &Value) -> bool {
+pub(crate) fn has_events(content: &Value) -> bool {
     content[HOOKS].as_object().is_some_and(|hooks| hooks.keys().any(|key| key != STATE))
 }
 
 /// The text with our part in it, in the place of what an earlier setup wrote.
-pub(super) fn with(
+pub(crate) fn with(
     path: &Path,
     current: Option<&str>,
     earlier: &CodexEdits,
@@ -96,7 +96,7 @@ pub(super) fn with(
 }
 
 /// The text without our part and without what Codex noted about it, and the keys the user has made their own.
-pub(super) fn without(
+pub(crate) fn without(
     path: &Path,
     text: &str,
     ours: &CodexEdits,
@@ -299,7 +299,7 @@ fn table(object: &Value) -> Table {
     members.map(|(key, value)| (key.clone(), Item::Value(toml_value(value)))).collect()
 }
 
-pub(super) fn toml_value(value: &Value) -> toml_edit::Value {
+pub(crate) fn toml_value(value: &Value) -> toml_edit::Value {
     match value {
         Value::Bool(flag) => (*flag).into(),
         Value::Number(number) => number.as_i64().unwrap_or_default().into(),

@@ -3,18 +3,19 @@
 
 use serde_json::Value;
 
+use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field};
 use steadfast_model::hook::acceptable_id;
-use crate::stream::{AgentStream, StreamError};
-use steadfast_model::run::AttemptUsage;
 use steadfast_model::reading::Tokens;
+use steadfast_model::run::AttemptUsage;
+use steadfast_model::text::headline;
 
-pub(crate) fn read_event(event: &Value, stream: &mut AgentStream) {
+pub(super) fn read_event(event: &Value, stream: &mut AgentStream) {
     match text(event, "type") {
         Some("thread.started") => {
             stream.session_id = text(event, "thread_id").filter(|id| acceptable_id(id)).map(str::to_owned);
         }
         Some("item.completed") => item(event, stream),
-        // Told of every failed request; the client may try again by itself.
+        // Printed for every failed request; the client may retry by itself.
         Some("error") => failed(text(event, "message"), stream),
         Some("turn.failed") => {
             stream.is_complete = true;
@@ -72,4 +73,30 @@ fn usage(usage: &Value) -> AttemptUsage {
 
 fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     value.get(name).and_then(Value::as_str)
+}
+
+/// What the agent said and did.
+pub(super) fn readable(event: &Value) -> Vec<String> {
+    let item = event.get("item").unwrap_or(&Value::Null);
+    let said = match (field(event, "type"), field(item, "type")) {
+        ("item.completed", "agent_message") => field(item, "text").trim().to_owned(),
+        ("item.completed", "command_execution") => {
+            format!("· {}", headline(field(item, "command"), LONGEST_DETAIL))
+        }
+        ("item.completed", "mcp_tool_call") => format!("· {} {}", field(item, "server"), field(item, "tool")),
+        ("item.completed", "web_search") => {
+            format!("· search {}", headline(field(item, "query"), LONGEST_DETAIL))
+        }
+        ("item.completed", "file_change") => {
+            let changes = item.get("changes").and_then(Value::as_array).into_iter().flatten();
+            let paths: Vec<&str> = changes.map(|change| field(change, "path")).collect();
+            format!("· changed {}", headline(&paths.join(", "), LONGEST_DETAIL))
+        }
+        ("turn.failed", _) => {
+            let message = event.pointer("/error/message").and_then(Value::as_str).unwrap_or("the turn failed");
+            format!("! {}", headline(message, LONGEST_DETAIL))
+        }
+        _ => String::new(),
+    };
+    if said.is_empty() { Vec::new() } else { vec![said] }
 }

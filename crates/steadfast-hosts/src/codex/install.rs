@@ -4,40 +4,47 @@
 //! both. Our group is added behind the user's, since Codex ties its trust to the place in the list. The trust itself is never
 //! written here: that is the user's to give, in Codex.
 
+pub(crate) mod config;
+pub(crate) mod trust;
+
 use std::path::{Path, absolute};
 
 use fs_err as fs;
 use serde_json::{Map, Value, json};
 
-use super::apply::read;
-use super::codex_toml::{self, CodexEdits, Group, Trust};
-use super::codex_trust;
-use super::json::{Edit, Ours};
-use super::manifest::{Content, Entry};
-use super::setup::{Setup, UserFile};
-use super::{InstallError, Plan};
+use self::config::{CodexEdits, Group, Trust};
+use self::trust::HookTrust;
+use crate::install::apply::read;
+use crate::install::json::{Edit, Ours};
+use crate::install::manifest::{Content, Entry};
+use crate::install::setup::{Setup, UserFile};
+use crate::install::{InstallError, InstallRequest, Plan, shell_word};
 use steadfast_model::host::Host;
+use steadfast_system::env_vars;
 
 /// What `setup codex` should leave behind.
 #[derive(Debug, Clone, Copy)]
-pub struct CodexWanted<'a> {
+pub(crate) struct CodexInstall<'a> {
     /// `$STEADFAST_HOME`.
-    pub home: &'a Path,
+    pub(crate) home: &'a Path,
     /// `$CODEX_HOME`, else `~/.codex`.
-    pub codex_home: &'a Path,
+    pub(crate) codex_home: &'a Path,
     /// The command of every hook. Codex trusts this very text: as long as it stays, so does the trust.
-    pub hook_command: &'a str,
+    pub(crate) hook_command: &'a str,
     /// The program, for the tool server.
-    pub program: &'a str,
+    pub(crate) program: &'a str,
     /// Variables with the values the tool server gets; Codex gives it hardly any of its own.
-    pub env: &'a [(&'a str, String)],
+    pub(crate) env: &'a [(&'a str, String)],
     /// Variables that Codex hands on to the tool server if it has them.
-    pub env_vars: &'a [&'a str],
+    pub(crate) env_vars: &'a [&'a str],
     /// Skills: path below `skills/`, content.
-    pub skills: &'a [(String, String)],
+    pub(crate) skills: &'a [(String, String)],
     /// The one store that hooks and command line share.
-    pub db: &'a Path,
+    pub(crate) db: &'a Path,
 }
+
+/// Variables that decide where goals are kept. Codex runs hooks with its own environment, the tool server with almost none.
+const STORE_VARIABLES: [&str; 2] = [env_vars::HOME, env_vars::DB];
 
 struct Event {
     name: &'static str,
@@ -82,28 +89,69 @@ impl Event {
 }
 
 /// The events that `setup codex` sets hooks for.
-pub(super) fn events() -> impl Iterator<Item = &'static str> {
+pub(crate) fn events() -> impl Iterator<Item = &'static str> {
     EVENTS.iter().map(|event| event.name)
 }
 
 /// Flags that bring our hooks along for one run of `codex exec`, with the trust that this run needs; the user's
 /// configuration is neither read nor changed.
-pub fn per_run_flags(hook_command: &str) -> Vec<String> {
+pub(crate) fn per_run_flags(hook_command: &str) -> Vec<String> {
     let mut flags = Vec::new();
     let mut state = Map::new();
     for event in &EVENTS {
         let group = event.group(hook_command);
-        let key = format!("/<session-flags>/config.toml:{}:0:0", codex_trust::key_name(event.name));
-        let hash = codex_trust::hash(event.name, &group, &group["hooks"][0]);
+        let key = format!("/<session-flags>/config.toml:{}:0:0", trust::key_name(event.name));
+        let hash = trust::hash(event.name, &group, &group["hooks"][0]);
         state.insert(key, json!({ "trusted_hash": hash }));
-        flags.extend(["-c".to_owned(), format!("hooks.{}={}", event.name, codex_toml::toml_value(&json!([group])))]);
+        flags.extend(["-c".to_owned(), format!("hooks.{}={}", event.name, config::toml_value(&json!([group])))]);
     }
-    flags.extend(["-c".to_owned(), format!("hooks.state={}", codex_toml::toml_value(&Value::Object(state)))]);
+    flags.extend(["-c".to_owned(), format!("hooks.state={}", config::toml_value(&Value::Object(state)))]);
     flags
 }
 
+/// Chooses the program and the environment of the tool server, then plans.
+pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, InstallError> {
+    let program = request.lasting_program.to_string_lossy();
+    let mut env = Vec::new();
+    // The last one shows the tool server that its client is the agent of a run.
+    let mut env_vars = vec![env_vars::CODEX_HOME, env_vars::XDG_DATA_HOME, env_vars::ATTEMPT];
+    for name in STORE_VARIABLES {
+        match env_vars::path(name) {
+            Some(path) => env.push((name, absolute(path)?.to_string_lossy().into_owned())),
+            None => env_vars.push(name),
+        }
+    }
+    plan(&CodexInstall {
+        home: request.home,
+        codex_home: request.config_dir,
+        hook_command: &hook_command(request.lasting_program),
+        program: &program,
+        env: &env,
+        env_vars: &env_vars,
+        skills: &request.command_files(super::skills::files),
+        db: &request.db(),
+    })
+}
+
+pub(super) fn hook_command(program: &Path) -> String {
+    format!("{} hook codex", shell_word(&program.to_string_lossy()))
+}
+
+/// Codex runs the hooks only after the user has trusted them there.
+pub(super) fn trust_note(codex_home: &Path, dry_run: bool) -> Option<String> {
+    let pending = || {
+        let found = trust::codex_hooks(codex_home).ok()?;
+        Some(found.count(HookTrust::Untrusted) + found.count(HookTrust::Changed) > 0)
+    };
+    (dry_run || pending().unwrap_or(true)).then(|| {
+        "Codex will ask you to trust these hooks the next time it starts (or type /hooks there); until you do, they are \
+         silent and no goal is driven"
+            .to_owned()
+    })
+}
+
 /// Plans everything `setup codex` does; running it again changes nothing.
-pub fn plan_codex(wanted: &CodexWanted) -> Result<Plan, InstallError> {
+pub(crate) fn plan(wanted: &CodexInstall) -> Result<Plan, InstallError> {
     let (home, codex_home) = (absolute(wanted.home)?, absolute(wanted.codex_home)?);
     let mut setup = Setup::load(&home, Host::Codex, &codex_home)?;
     setup.config_toml(wanted.db)?;
@@ -115,24 +163,24 @@ pub fn plan_codex(wanted: &CodexWanted) -> Result<Plan, InstallError> {
 }
 
 impl Setup {
-    fn codex_config(&mut self, wanted: &CodexWanted) -> Result<(), InstallError> {
+    fn codex_config(&mut self, wanted: &CodexInstall) -> Result<(), InstallError> {
         let path = self.config_dir.join("config.toml");
         let current = read(&path)?;
         let base = self.without_us(&path, current.clone())?;
-        let theirs = codex_toml::content(&path, base.as_deref())?;
+        let theirs = config::content(&path, base.as_deref())?;
         let hooks = self.file("hooks.json")?;
         let earlier = match self.old.entry(&path).map(|entry| &entry.content) {
             Some(Content::Codex(edits)) => edits.clone(),
             _ => CodexEdits::default(),
         };
 
-        let in_toml = codex_toml::has_events(&theirs) && !has_hooks(&hooks) && self.old.entry(&hooks.path).is_none();
+        let in_toml = config::has_events(&theirs) && !has_hooks(&hooks) && self.old.entry(&hooks.path).is_none();
         let groups: Vec<Group> = EVENTS
             .iter()
             .map(|event| Group { event: event.name.to_owned(), group: event.group(wanted.hook_command) })
             .collect();
         let hooks_file = if in_toml { &path } else { &hooks.path };
-        let mut edits = CodexEdits { trust: trust(hooks_file, &groups), ..CodexEdits::default() };
+        let mut edits = CodexEdits { trust: expected_trust(hooks_file, &groups), ..CodexEdits::default() };
         if switched_off(&theirs) {
             self.note(format!(
                 "hooks are switched off by `features` in {}: no hook will run, so no goal can",
@@ -155,7 +203,7 @@ impl Setup {
                 .collect();
             self.edit(hooks, items, json!({}))?;
         }
-        let after = codex_toml::with(&path, current.as_deref(), &earlier, &mut edits)?;
+        let after = config::with(&path, current.as_deref(), &earlier, &mut edits)?;
         let after = if after.is_empty() { current.clone() } else { Some(after) };
         let entry = Entry {
             path,
@@ -170,7 +218,7 @@ impl Setup {
 }
 
 /// Codex switches hooks off by this feature; the second name is the old one.
-pub(super) fn switched_off(config: &Value) -> bool {
+pub(crate) fn switched_off(config: &Value) -> bool {
     ["hooks", "codex_hooks"].iter().any(|name| config["features"][name] == json!(false))
 }
 
@@ -178,7 +226,7 @@ fn has_hooks(file: &UserFile) -> bool {
     file.base.get(&["hooks"]).and_then(Value::as_object).is_some_and(|events| !events.is_empty())
 }
 
-fn server(wanted: &CodexWanted) -> Value {
+fn server(wanted: &CodexInstall) -> Value {
     let mut server = json!({ "command": wanted.program, "args": ["mcp"], "env_vars": wanted.env_vars });
     if !wanted.env.is_empty() {
         let env: Map<String, Value> =
@@ -189,14 +237,14 @@ fn server(wanted: &CodexWanted) -> Value {
 }
 
 /// What Codex will note in `config.toml` once the user trusts these hooks, so that uninstall can take that out again.
-fn trust(file: &Path, groups: &[Group]) -> Vec<Trust> {
+fn expected_trust(file: &Path, groups: &[Group]) -> Vec<Trust> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let file = fs::canonicalize(folder).unwrap_or_else(|_| folder.into()).join(file.file_name().unwrap_or_default());
     groups
         .iter()
         .map(|Group { event, group }| Trust {
-            prefix: format!("{}:{}:", file.display(), codex_trust::key_name(event)),
-            hash: codex_trust::hash(event, group, &group["hooks"][0]),
+            prefix: format!("{}:{}:", file.display(), trust::key_name(event)),
+            hash: trust::hash(event, group, &group["hooks"][0]),
         })
         .collect()
 }

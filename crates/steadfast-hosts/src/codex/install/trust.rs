@@ -1,4 +1,4 @@
-//! Which hooks Codex will run: it skips, without a word, every hook that the user has not trusted as it stands.
+//! Which hooks Codex will run. It silently skips every hook whose current text the user has not trusted.
 //!
 //! Codex notes trust in `config.toml` as `[hooks.state."<file>:<event>:<group>:<handler>"] trusted_hash = "sha256:…"`. Here it is
 //! only read and compared, never given.
@@ -9,9 +9,10 @@ use fs_err as fs;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::apply::read;
-use super::json::Document;
-use super::{InstallError, codex, codex_toml};
+use super::config;
+use crate::install::InstallError;
+use crate::install::apply::read;
+use crate::install::json::Document;
 use steadfast_model::text;
 
 /// How every command of ours ends.
@@ -23,17 +24,17 @@ const SHORT: [&str; 2] = ["Interrupt", "SessionEnd"];
 
 /// Our hooks as Codex finds them.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct CodexHooks {
+pub(crate) struct CodexHooks {
     /// Event, its command, and whether Codex will run it.
-    pub hooks: Vec<(String, String, HookTrust)>,
+    pub(crate) hooks: Vec<(String, String, HookTrust)>,
     /// Events without a hook of ours.
-    pub missing: Vec<&'static str>,
+    pub(crate) missing: Vec<&'static str>,
     /// Codex's hooks are switched off altogether.
-    pub switched_off: bool,
+    pub(crate) switched_off: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HookTrust {
+pub(crate) enum HookTrust {
     Trusted,
     /// Never reviewed.
     Untrusted,
@@ -44,23 +45,23 @@ pub enum HookTrust {
 }
 
 impl CodexHooks {
-    pub fn count(&self, trust: HookTrust) -> usize {
+    pub(crate) fn count(&self, trust: HookTrust) -> usize {
         self.hooks.iter().filter(|(_, _, found)| *found == trust).count()
     }
 }
 
 /// Looks for our hooks in this `$CODEX_HOME`.
-pub fn codex_hooks(codex_home: &Path) -> Result<CodexHooks, InstallError> {
+pub(crate) fn codex_hooks(codex_home: &Path) -> Result<CodexHooks, InstallError> {
     let codex_home = absolute(codex_home)?;
     let config_file = codex_home.join("config.toml");
     let hooks_file = codex_home.join("hooks.json");
-    let config = codex_toml::content(&config_file, read(&config_file)?.as_deref())?;
+    let config = config::content(&config_file, read(&config_file)?.as_deref())?;
     let json = Document::parse(&hooks_file, read(&hooks_file)?.as_deref())?;
     let state = &config["hooks"]["state"];
     let mut hooks = ours(&hooks_file, json.get(&["hooks"]).unwrap_or(&Value::Null), state);
     hooks.extend(ours(&config_file, &config["hooks"], state));
-    let missing = codex::events().filter(|event| !hooks.iter().any(|(found, _, _)| found == event)).collect();
-    Ok(CodexHooks { hooks, missing, switched_off: codex::switched_off(&config) })
+    let missing = super::events().filter(|event| !hooks.iter().any(|(found, _, _)| found == event)).collect();
+    Ok(CodexHooks { hooks, missing, switched_off: super::switched_off(&config) })
 }
 
 fn ours(file: &Path, events: &Value, state: &Value) -> Vec<(String, String, HookTrust)> {
@@ -102,7 +103,7 @@ fn spellings(file: &Path) -> Vec<String> {
 }
 
 /// `post_tool_use` for `PostToolUse`.
-pub(super) fn key_name(event: &str) -> String {
+pub(crate) fn key_name(event: &str) -> String {
     let mut name = String::new();
     for letter in event.chars() {
         if letter.is_ascii_uppercase() && !name.is_empty() {
@@ -114,7 +115,7 @@ pub(super) fn key_name(event: &str) -> String {
 }
 
 /// The hash by which Codex knows a hook: of its event, matcher and handler, defaults filled in, keys in order.
-pub(super) fn hash(event: &str, group: &Value, handler: &Value) -> String {
+pub(crate) fn hash(event: &str, group: &Value, handler: &Value) -> String {
     let mut known = Map::new();
     let mut keep = |key: &str, value: &Value| {
         if !value.is_null() {

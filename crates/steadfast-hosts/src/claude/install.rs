@@ -3,36 +3,62 @@
 //! `extraKnownMarketplaces` and `enabledPlugins` in `settings.json` alone work from the *second* start on: the first one only
 //! registers the marketplace. With the entry in `plugins/known_marketplaces.json`, which that first start would write, the plugin is there
 //! at once, straight from our directory, without a copy in the client's cache. `plugins/installed_plugins.json` is the client's own
-//! book-keeping: it adds our entry by itself, so setup only remembers the file, for uninstall to take that entry out again.
+//! book-keeping: it adds our entry by itself, so setup only records the file, for uninstall to remove that entry.
 
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::{Value, json};
 
-use super::apply::read;
-use super::json::{Document, Edit, Ours};
-use super::manifest::{Content, Entry};
-use super::setup::{Setup, UserFile, unicode};
-use super::{Choice, InstallError, Plan, Wanted};
+use crate::command::{AnsweredBy, SlashCommand};
+use crate::install::apply::read;
+use crate::install::json::{Document, Edit, Ours};
+use crate::install::manifest::{Content, Entry};
+use crate::install::setup::{Setup, UserFile, unicode};
+use crate::install::{Choice, InstallError, InstallRequest, Plan, decide, shell_word};
 use steadfast_model::host::Host;
 
 const MARKETPLACE: &str = "steadfast";
 const PLUGIN_ID: &str = "steadfast@steadfast";
 const BLOCK_CAP: [&str; 2] = ["env", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"];
 const STATUS_LINE: [&str; 1] = ["statusLine"];
+/// The block cap to suggest: more than any real sequence of turns needs, and it still ends a loop of empty turns.
+const SUGGESTED_BLOCK_CAP: u32 = 100;
 /// Seconds. The line shows minutes, and a run costs a few milliseconds.
 const STATUS_LINE_REFRESH: u32 = 5;
 
-/// What the user has set themselves, so that nobody is asked about it.
+/// What `setup claude` should leave behind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClaudeInstall<'a> {
+    /// `$STEADFAST_HOME`.
+    pub(crate) home: &'a Path,
+    /// `$CLAUDE_CONFIG_DIR`, else `~/.claude`.
+    pub(crate) config_dir: &'a Path,
+    /// Text of the repository's `.claude-plugin/marketplace.json`; its plugin source must be `./plugin`.
+    pub(crate) marketplace: &'a str,
+    /// The repository's `plugin/`: path below it, content.
+    pub(crate) plugin: &'a [(&'a str, &'a str)],
+    /// User-level commands: file name, content.
+    pub(crate) commands: &'a [(&'a str, &'a str)],
+    /// The status line's shell command.
+    pub(crate) statusline: Choice<&'a str>,
+    /// How many Stop blocks in a row the client should allow.
+    pub(crate) block_cap: Choice<u32>,
+    /// The one store that hooks and command line share.
+    pub(crate) db: &'a Path,
+    /// The time, RFC 3339 in UTC. The client calls its whole marketplace file corrupt if an entry lacks it.
+    pub(crate) now: &'a str,
+}
+
+/// What the user has set, so that setup does not ask about it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Current {
+pub(crate) struct Current {
     /// The status line's command.
-    pub statusline: Option<String>,
-    pub block_cap: Option<String>,
+    pub(crate) statusline: Option<String>,
+    pub(crate) block_cap: Option<String>,
 }
 
 /// Reads the settings as they are without our part in them.
-pub fn current(home: &Path, config_dir: &Path) -> Result<Current, InstallError> {
+pub(crate) fn current(home: &Path, config_dir: &Path) -> Result<Current, InstallError> {
     let setup = Setup::load(&absolute(home)?, Host::Claude, &absolute(config_dir)?)?;
     let settings = setup.file("settings.json")?.base;
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -42,13 +68,62 @@ pub fn current(home: &Path, config_dir: &Path) -> Result<Current, InstallError> 
     })
 }
 
-/// Where the client keeps the plugin's data.
-pub(super) fn plugin_data_dir(config_dir: &Path) -> PathBuf {
-    config_dir.join("plugins/data/steadfast-steadfast")
+/// The client makes a directory for the plugin's data, and one around it.
+pub(crate) fn plugin_dirs(config_dir: &Path) -> Vec<PathBuf> {
+    let data = config_dir.join("plugins/data");
+    vec![data.join("steadfast-steadfast"), data]
+}
+
+/// Decides about the optional settings, then plans.
+pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, InstallError> {
+    let theirs = current(request.home, request.config_dir)?;
+    let statusline = format!("{} statusline", shell_word(&request.program.to_string_lossy()));
+    let ask = |question: String| request.ask.map(|ask| move || ask(&question));
+    let question = "Show the goal in Claude Code's status line?".to_owned();
+    let statusline = decide(request.statusline, statusline.as_str(), theirs.statusline.is_some(), ask(question))?;
+    let cap = request.block_cap_value.unwrap_or(SUGGESTED_BLOCK_CAP);
+    let question = format!("Let Claude Code accept {cap} Stop blocks in a row without a tool call (now 8)?");
+    let block_cap = decide(request.block_cap, cap, theirs.block_cap.is_some(), ask(question))?;
+    let commands = request.command_files(command_files);
+    let commands: Vec<(&str, &str)> = commands.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    plan(&ClaudeInstall {
+        home: request.home,
+        config_dir: request.config_dir,
+        marketplace: request.marketplace,
+        plugin: request.plugin,
+        commands: &commands,
+        statusline,
+        block_cap,
+        db: &request.db(),
+        now: request.now,
+    })
+}
+
+/// A command file. Its text is what the model reads if the hook did not run.
+pub(super) fn command_files(command: &SlashCommand) -> Vec<(String, String)> {
+    let arguments = match command.arguments {
+        "" => String::new(),
+        arguments => format!("argument-hint: '{arguments}'\n"),
+    };
+    let body = match command.answered_by {
+        AnsweredBy::Hook => {
+            "Steadfast answers this command itself, without a model. If you read this, its hook did not run"
+        }
+        AnsweredBy::Model => {
+            "Steadfast has carried out this command and says above what to do. If no text from Steadfast about a durable \
+             goal came with this message, its hook did not run"
+        }
+    };
+    let text = format!(
+        "---\ndescription: {}\n{arguments}disable-model-invocation: true\n---\n\n\
+         {body}: ask the user to run `steadfast doctor` in a terminal, and do nothing else.\n",
+        command.description
+    );
+    vec![(format!("goal-{}.md", command.name), text)]
 }
 
 /// Plans everything `setup claude` does; running it again changes nothing.
-pub fn plan(wanted: &Wanted) -> Result<Plan, InstallError> {
+pub(crate) fn plan(wanted: &ClaudeInstall) -> Result<Plan, InstallError> {
     let (home, config_dir) = (absolute(wanted.home)?, absolute(wanted.config_dir)?);
     let mut setup = Setup::load(&home, Host::Claude, &config_dir)?;
     setup.config_toml(wanted.db)?;
@@ -61,7 +136,7 @@ pub fn plan(wanted: &Wanted) -> Result<Plan, InstallError> {
 }
 
 impl Setup {
-    fn plugin_and_settings(&mut self, wanted: &Wanted) -> Result<(), InstallError> {
+    fn plugin_and_settings(&mut self, wanted: &ClaudeInstall) -> Result<(), InstallError> {
         let settings = self.file("settings.json")?;
         let known = self.file("plugins/known_marketplaces.json")?;
         let root = self.home.join("claude");
@@ -78,7 +153,7 @@ impl Setup {
 
         let mut edits = Vec::new();
         if let Some(foreign) = foreign {
-            // Two marketplaces cannot share a name, and this one was somebody's decision.
+            // Two marketplaces cannot share a name, and the user chose this one.
             self.note(format!("the plugin is already registered from {foreign}: kept"));
         } else {
             self.known_marketplace(known, &source, &root, wanted.now)?;
@@ -101,7 +176,7 @@ impl Setup {
         self.edit(settings, edits, json!({}))
     }
 
-    fn plugin_files(&mut self, wanted: &Wanted, root: &Path) -> Result<(), InstallError> {
+    fn plugin_files(&mut self, wanted: &ClaudeInstall, root: &Path) -> Result<(), InstallError> {
         let plugin = root.join("plugin");
         let manifest = root.join(".claude-plugin/marketplace.json");
         let files = wanted.plugin.iter().map(|(name, text)| (plugin.join(name), *text));
@@ -147,7 +222,7 @@ impl Setup {
         Ok(())
     }
 
-    fn status_line(&mut self, wanted: &Wanted, settings: &UserFile) -> Option<Edit> {
+    fn status_line(&mut self, wanted: &ClaudeInstall, settings: &UserFile) -> Option<Edit> {
         let earlier = self.earlier_edit(settings, &STATUS_LINE);
         let command = match wanted.statusline {
             Choice::Set(command) => command,
@@ -167,7 +242,7 @@ impl Setup {
         Some(Edit::new(&STATUS_LINE, line, Ours::Member("command".to_owned())))
     }
 
-    fn block_cap(&self, wanted: &Wanted, settings: &UserFile) -> Option<Edit> {
+    fn block_cap(&self, wanted: &ClaudeInstall, settings: &UserFile) -> Option<Edit> {
         match wanted.block_cap {
             Choice::Set(cap) => Some(Edit::new(&BLOCK_CAP, json!(cap.to_string()), Ours::Exact)),
             Choice::Leave => self.earlier_edit(settings, &BLOCK_CAP),

@@ -1,0 +1,60 @@
+//! Claude Code's settings: does it load the plugin and run its hooks?
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::files;
+use crate::doctor::{DoctorCheck, fail, ok, warn};
+
+pub(super) fn checks(block_cap: Option<i64>) -> Vec<DoctorCheck> {
+    let mut checks: Vec<DoctorCheck> =
+        files::config_dirs().iter().flat_map(|config_dir| settings(config_dir)).collect();
+    let cap = block_cap.map_or_else(
+        || "lifted".to_owned(),
+        |cap| format!("{cap} Stop blocks in a row without a tool call; goals stay under it"),
+    );
+    checks.push(ok("stop_hook_block_cap", cap));
+    checks
+}
+
+fn settings(config_dir: &Path) -> Vec<DoctorCheck> {
+    let read = |name: &str| -> Result<Option<Value>, String> {
+        let path = config_dir.join(name);
+        match fs_err::read_to_string(&path) {
+            Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| format!("{}: {error}", path.display())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.to_string()),
+        }
+    };
+    let mut checks = Vec::new();
+    let user = match read("settings.json") {
+        Ok(user) => user.unwrap_or(Value::Null),
+        Err(problem) => {
+            checks.push(fail("claude_settings", problem, "repair the file; Claude Code ignores it as it is"));
+            Value::Null
+        }
+    };
+    let enabled = user["enabledPlugins"]["steadfast@steadfast"] == json!(true);
+    checks.push(if enabled {
+        ok("claude_plugin", format!("enabled in {}", config_dir.join("settings.json").display()))
+    } else {
+        warn(
+            "claude_plugin",
+            format!("not set up in {}", config_dir.display()),
+            "`steadfast setup claude`, or `claude --plugin-dir plugin`",
+        )
+    });
+    let local = read("settings.local.json").ok().flatten().unwrap_or(Value::Null);
+    let disabled = [&user, &local].iter().any(|settings| settings["disableAllHooks"] == json!(true));
+    checks.push(if disabled {
+        fail(
+            "hooks_enabled",
+            "disableAllHooks is set: no goal can be driven",
+            "remove it from the Claude Code settings",
+        )
+    } else {
+        ok("hooks_enabled", "hooks are not disabled")
+    });
+    checks
+}

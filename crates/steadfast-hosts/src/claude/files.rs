@@ -1,0 +1,106 @@
+//! Where Claude Code keeps its files.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::SubagentFiles;
+use crate::tree;
+use crate::tree::Owner;
+use steadfast_system::env_vars;
+
+/// `$CLAUDE_CONFIG_DIR`, several separated by commas, else `~/.claude`.
+pub(crate) fn config_dirs() -> Vec<PathBuf> {
+    match env_vars::text(env_vars::CLAUDE_CONFIG_DIR) {
+        Some(list) => list.split(',').map(str::trim).filter(|dir| !dir.is_empty()).map(PathBuf::from).collect(),
+        None => etcetera::home_dir().map(|home| vec![home.join(".claude")]).unwrap_or_default(),
+    }
+}
+
+/// A directory in each configuration directory.
+pub(crate) fn below_config_dirs(name: &str) -> Vec<PathBuf> {
+    config_dirs().iter().map(|dir| dir.join(name)).collect()
+}
+
+/// The session that a client process runs now. The client's own record follows `/clear` and `--continue`.
+pub(crate) fn session_of_client(pid: i32) -> Option<String> {
+    config_dirs().iter().find_map(|config_dir| {
+        let note = fs_err::read(config_dir.join("sessions").join(format!("{pid}.json"))).ok()?;
+        let note: Value = serde_json::from_slice(&note).ok()?;
+        note["sessionId"].as_str().map(str::to_owned)
+    })
+}
+
+/// The part of the user's settings that a client needs to reach its model, as JSON, without hooks and plugins.
+pub(crate) fn login_settings() -> Option<String> {
+    const NEEDED: [&str; 7] = [
+        "env",
+        "apiKeyHelper",
+        "awsAuthRefresh",
+        "awsCredentialExport",
+        "gcpAuthRefresh",
+        "forceLoginMethod",
+        "forceLoginOrgUUID",
+    ];
+    let file = config_dirs().first()?.join("settings.json");
+    let settings: Map<String, Value> = serde_json::from_slice(&fs_err::read(file).ok()?).ok()?;
+    let needed: Map<String, Value> = settings.into_iter().filter(|(name, _)| NEEDED.contains(&name.as_str())).collect();
+    (!needed.is_empty()).then(|| Value::Object(needed).to_string())
+}
+
+/// `<session>/subagents/agent-<id>.jsonl` beside the session's own file.
+pub(crate) fn subagent_files(transcript: &Path) -> SubagentFiles {
+    let directory = transcript.with_extension("").join("subagents");
+    let Ok(entries) = fs_err::read_dir(&directory) else {
+        return Vec::new();
+    };
+    let mut files: Vec<(String, PathBuf)> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let path = entry.path();
+            let name = path.file_name()?.to_str()?;
+            let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
+            Some((id, path))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// `<project>/<session>.jsonl` or `<project>/<session>/subagents/…/agent-<id>.jsonl`.
+pub(crate) fn owner(root: &Path, path: &Path) -> Option<Owner> {
+    let parts: Vec<&str> = path.strip_prefix(root).ok()?.iter().filter_map(|part| part.to_str()).collect();
+    let name = path.file_stem()?.to_str()?.to_owned();
+    Some(match parts.as_slice() {
+        [folder, session, "subagents", ..] => {
+            Owner { session_id: (*session).to_owned(), is_subagent: true, folder: (*folder).to_owned() }
+        }
+        [folder, _, ..] => Owner { session_id: name, is_subagent: false, folder: (*folder).to_owned() },
+        _ => Owner { session_id: name, is_subagent: false, folder: String::new() },
+    })
+}
+
+/// The file of a session and those of its subagents.
+pub(crate) fn session_files(roots: &[PathBuf], session_id: &str) -> Vec<PathBuf> {
+    // The id comes from outside and becomes a file name.
+    if !tree::is_plain_name(session_id) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for root in roots {
+        let Ok(projects) = fs_err::read_dir(root) else { continue };
+        for project in projects.flatten() {
+            let file = project.path().join(format!("{session_id}.jsonl"));
+            if !file.is_file() {
+                continue;
+            }
+            found.push(file);
+            let mut below = Vec::new();
+            let subagents = project.path().join(session_id);
+            // Count the session even if the files of its subagents cannot be listed.
+            let _ = tree::walk(&subagents, 1, &mut |path| owner(root, path), &mut below);
+            found.extend(below.into_iter().filter(|file| file.is_subagent).map(|file| file.path));
+        }
+    }
+    found
+}

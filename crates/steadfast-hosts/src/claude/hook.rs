@@ -1,0 +1,205 @@
+//! Claude Code: what its hooks send, reduced to our own events, and what they accept in return. Unknown events
+//! and fields are ignored, since the client adds some every few weeks; nothing is printed that the client does
+//! not know for that event.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::observe;
+use crate::{ToolCallOrigin, is_json_object, repair};
+use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
+use steadfast_model::host::Host;
+use steadfast_system::env_vars;
+
+/// The plugin's evaluator. The bare name is not enough: a worker can write an agent file of that name.
+const EVALUATOR_AGENT: &str = "steadfast:goal-evaluator";
+/// How the client names the tools of our MCP server, from the plugin or added by hand.
+const OWN_TOOLS: [&str; 2] = ["mcp__plugin_steadfast_steadfast__", "mcp__steadfast__"];
+
+/// The fields of all events together, exactly as sent.
+#[derive(Deserialize)]
+pub(super) struct HookWire<'a> {
+    pub(super) hook_event_name: String,
+    pub(super) session_id: String,
+    pub(super) transcript_path: Option<PathBuf>,
+    pub(super) cwd: Option<String>,
+    pub(super) source: Option<String>,
+    pub(super) reason: Option<String>,
+    pub(super) prompt: Option<String>,
+    pub(super) command_name: Option<String>,
+    pub(super) command_args: Option<String>,
+    pub(super) tool_name: Option<String>,
+    pub(super) tool_use_id: Option<String>,
+    pub(super) agent_id: Option<String>,
+    pub(super) agent_type: Option<String>,
+    pub(super) agent_transcript_path: Option<PathBuf>,
+    pub(super) stop_hook_active: Option<bool>,
+    pub(super) last_assistant_message: Option<String>,
+    pub(super) background_tasks: Option<Vec<BackgroundTaskWire>>,
+    pub(super) error: Option<String>,
+    pub(super) is_interrupt: Option<bool>,
+    pub(super) task_id: Option<String>,
+    pub(super) task_subject: Option<String>,
+    pub(super) file_path: Option<String>,
+    // These can be long and are parsed only when needed.
+    #[serde(borrow)]
+    pub(super) tool_input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) tool_response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) tool_calls: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct BackgroundTaskWire {
+    status: Option<String>,
+}
+
+/// Reads a hook's stdin. `None` is a well-formed event that is not for us.
+pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
+    let stdin = repair::well_formed(stdin);
+    let wire: HookWire<'_> = match serde_json::from_slice(&stdin) {
+        Ok(wire) => wire,
+        Err(error) if error.is_data() && is_json_object(&stdin) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if !acceptable_id(&wire.session_id) {
+        return Ok(None);
+    }
+    let agent = wire
+        .agent_id
+        .clone()
+        .filter(|id| !id.is_empty())
+        .map(|id| Agent { id, transcript: wire.agent_transcript_path.clone() });
+    let observations = observe::observe(&wire);
+    let event = match wire.hook_event_name.as_str() {
+        "SessionStart" => HookEvent::SessionStart(match wire.source.as_deref() {
+            Some("resume") => StartSource::Resume,
+            Some("clear") => StartSource::Clear,
+            Some("compact") => StartSource::Compact,
+            Some("fork") => StartSource::Fork,
+            _ => StartSource::Startup,
+        }),
+        "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.unwrap_or_default() },
+        "UserPromptSubmit" => {
+            let prompt = wire.prompt.unwrap_or_default();
+            HookEvent::Prompt { typed: !prompt.trim_start().starts_with("<task-notification>") }
+        }
+        "UserPromptExpansion" => {
+            let name = wire.command_name.unwrap_or_default();
+            let Some(verb) = own_command(&name) else {
+                return Ok(None);
+            };
+            HookEvent::Command { verb: verb.to_owned(), arguments: wire.command_args.unwrap_or_default() }
+        }
+        "PreToolUse" => {
+            let tool_name = wire.tool_name.unwrap_or_default();
+            let Some(tool_use_id) = wire.tool_use_id.filter(|_| own_tool(&tool_name).is_some()) else {
+                return Ok(None);
+            };
+            HookEvent::OwnTool {
+                tool_use_id,
+                tool_name: own_tool(&tool_name).unwrap_or_default().to_owned(),
+                agent_id: wire.agent_id.unwrap_or_default(),
+                agent_type: wire.agent_type.unwrap_or_default(),
+            }
+        }
+        "PostToolBatch" => HookEvent::ToolBatch { agent },
+        "Stop" => HookEvent::Stop {
+            after_continuation: wire.stop_hook_active.unwrap_or(false),
+            last_message: wire.last_assistant_message,
+            background_work: wire
+                .background_tasks
+                .is_some_and(|tasks| tasks.iter().any(|task| task.status.as_deref() == Some("running"))),
+        },
+        "StopFailure" => HookEvent::StopFailure {
+            error: wire.error.unwrap_or_default(),
+            message: wire.last_assistant_message.unwrap_or_default(),
+        },
+        // Compaction announces itself as a subagent without a type, whose file does not exist.
+        "SubagentStop" if wire.agent_type.as_deref() == Some("") => return Ok(None),
+        "SubagentStop" => match agent {
+            Some(agent) => HookEvent::SubagentStop { agent },
+            None => return Ok(None),
+        },
+        "PreCompact" => HookEvent::PreCompact,
+        "PostToolUse" | "PostToolUseFailure" | "TaskCreated" | "TaskCompleted" | "SubagentStart"
+        | "InstructionsLoaded"
+            if !observations.is_empty() =>
+        {
+            HookEvent::Seen
+        }
+        _ => return Ok(None),
+    };
+    let cwd = wire.cwd.unwrap_or_default();
+    Ok(Some(HookInput {
+        host: Host::Claude,
+        turn_id: None,
+        event_name: wire.hook_event_name,
+        session_id: wire.session_id,
+        transcript: wire.transcript_path.filter(|path| !path.as_os_str().is_empty()),
+        project_dir: env_vars::text(env_vars::CLAUDE_PROJECT_DIR).unwrap_or_else(|| cwd.clone()),
+        cwd,
+        event,
+        observations,
+    }))
+}
+
+fn own_command(name: &str) -> Option<&str> {
+    name.strip_prefix("steadfast:").unwrap_or(name).strip_prefix("goal-")
+}
+
+pub(super) fn own_tool(name: &str) -> Option<&str> {
+    OWN_TOOLS.iter().find_map(|prefix| name.strip_prefix(prefix))
+}
+
+/// What the user typed, of a message that records a command of the client's own: `/goal TEXT`.
+pub(crate) fn typed_command(message: &str) -> Option<String> {
+    let between = |from: &str, to: &str| message.split_once(from)?.1.rsplit_once(to).map(|(inside, _)| inside);
+    let name = between("<command-name>", "</command-name>")?;
+    let arguments = between("<command-args>", "</command-args>")?;
+    message.trim_start().starts_with("<command-").then(|| format!("{name} {arguments}"))
+}
+
+/// Names the call by the id under which its `PreToolUse` hook saw it.
+pub(crate) fn tool_call_origin(meta: &Map<String, Value>) -> Option<ToolCallOrigin> {
+    Some(ToolCallOrigin::ToolUse(meta.get("claudecode/toolUseId")?.as_str()?.to_owned()))
+}
+
+/// Whether the hook input proves that the evaluator made a call.
+pub(crate) fn is_evaluator(agent_type: &str) -> bool {
+    agent_type == EVALUATOR_AGENT
+}
+
+/// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
+pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
+    let takes_block = matches!(event_name, "Stop" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch");
+    let takes_context =
+        matches!(event_name, "SessionStart" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch");
+    let mut output = Map::new();
+    if let Some(reason) = reply.block.as_ref().filter(|_| takes_block) {
+        output.insert("decision".into(), json!("block"));
+        output.insert("reason".into(), json!(reason));
+    }
+    if let Some(context) = reply.context.as_ref().filter(|_| takes_context) {
+        output.insert("hookSpecificOutput".into(), json!({"hookEventName": event_name, "additionalContext": context}));
+    }
+    if reply.allow_tool && event_name == "PreToolUse" {
+        let decision = json!({
+            "hookEventName": event_name,
+            "permissionDecision": "allow",
+            "permissionDecisionReason": "steadfast's own tools only touch this session's goal",
+        });
+        output.insert("hookSpecificOutput".into(), decision);
+    }
+    if let Some(message) = &reply.message {
+        output.insert("systemMessage".into(), json!(message));
+    }
+    (!output.is_empty()).then(|| Value::Object(output).to_string())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,87 @@
+//! Are our hooks in Codex's configuration, and will Codex run them?
+
+use std::path::Path;
+
+use super::files;
+use super::install::trust::{CodexHooks, HookTrust, codex_hooks};
+use crate::doctor::{DoctorCheck, fail, ok, warn};
+
+const HOOKS: &str = "codex_hooks";
+
+/// No checks where there is no Codex.
+pub(super) fn checks(program: Option<&Path>) -> Vec<DoctorCheck> {
+    match (files::home().filter(|home| home.is_dir()), program) {
+        (Some(home), _) => vec![hooks(&home)],
+        (None, Some(_)) => vec![not_set_up("no Codex directory yet")],
+        (None, None) => Vec::new(),
+    }
+}
+
+fn not_set_up(detail: &str) -> DoctorCheck {
+    warn(HOOKS, format!("not set up: {detail}"), "`steadfast setup codex`, if you want goals there")
+}
+
+fn hooks(codex_home: &Path) -> DoctorCheck {
+    let found = match codex_hooks(codex_home) {
+        Ok(found) => found,
+        Err(error) => return fail(HOOKS, error.to_string(), "repair the file; Codex does not start with it as it is"),
+    };
+    if found.hooks.is_empty() {
+        return not_set_up(&format!("no hook of ours in {}", codex_home.display()));
+    }
+    if found.switched_off {
+        return fail(
+            HOOKS,
+            "hooks are switched off in Codex: no goal can be driven",
+            format!("remove `hooks = false` below [features] in {}", codex_home.join("config.toml").display()),
+        );
+    }
+    judge(&found)
+}
+
+fn judge(found: &CodexHooks) -> DoctorCheck {
+    let all = found.hooks.len();
+    let silent = found.count(HookTrust::Untrusted) + found.count(HookTrust::Changed);
+    if silent > 0 {
+        return warn(
+            HOOKS,
+            format!("NOT TRUSTED: Codex silently skips {silent} of {all} hooks, so no goal is driven there"),
+            "start `codex`, type /hooks, look at the hooks of steadfast and trust them",
+        );
+    }
+    let disabled: Vec<&str> = found
+        .hooks
+        .iter()
+        .filter(|(_, _, trust)| *trust == HookTrust::Disabled)
+        .map(|(event, _, _)| event.as_str())
+        .collect();
+    if !disabled.is_empty() {
+        return warn(
+            HOOKS,
+            format!("DISABLED in Codex: {}", disabled.join(", ")),
+            "start `codex`, type /hooks and enable them",
+        );
+    }
+    if !found.missing.is_empty() {
+        return warn(
+            HOOKS,
+            format!("no hook for {}", found.missing.join(", ")),
+            "`steadfast setup codex` adds what is missing; Codex will ask you to trust it",
+        );
+    }
+    let gone = found.hooks.iter().find(|(_, command, _)| program_is_gone(command));
+    if let Some((_, command, _)) = gone {
+        return warn(
+            HOOKS,
+            format!("the program is gone: {command}"),
+            "`steadfast setup codex` names this one instead",
+        );
+    }
+    ok(HOOKS, format!("{all} hooks, trusted"))
+}
+
+/// Only for a command without quotes: others would need a shell to parse.
+fn program_is_gone(command: &str) -> bool {
+    let program = command.split(' ').next().unwrap_or_default();
+    program.starts_with('/') && !Path::new(program).exists()
+}
