@@ -78,7 +78,7 @@ fn an_edited_goal_replaces_what_was_stated_and_a_paused_one_is_no_order() {
         env.run(&["goal", "pause", "--session", THREAD]).succeeds();
         client.before_compaction(&env, THREAD);
         let told = client.start(&env, THREAD, "resume", &json!({}));
-        assert!(told.contains("do not work on it") && !told.contains("Continue toward it"), "{client:?}: {told}");
+        assert!(told.contains("do not work on it") && !told.contains("Work toward it"), "{client:?}: {told}");
     }
 }
 
@@ -90,7 +90,7 @@ fn what_was_stated_before_the_goal_is_told_and_no_order() {
     env.start(&["the durable one"]);
     let told = Client::Claude.start(&env, "s1", "compact", &json!({}));
     assert!(told.contains("the first idea of it") && told.contains("work on that one"), "{told}");
-    assert_eq!(told.matches("Continue toward it").count(), 1, "{told}");
+    assert_eq!(told.matches("Work toward it").count(), 1, "{told}");
 }
 
 #[test]
