@@ -77,22 +77,9 @@ const RULES: [Rule; 25] = [
     rule("sudo chpasswd passwd wrangler", "", "", All),
 ];
 
-/// Words that, in this order, make a program read a secret from its input.
-const READERS: [&str; 13] = [
-    "--password-stdin",
-    "--with-token",
-    "--passphrase-fd",
-    "--pass-stdin",
-    "--token-stdin",
-    "chpasswd",
-    "sudo -S",
-    "passwd --stdin",
-    "openssl stdin",
-    "gh secret set",
-    "wrangler secret put",
-    "docker secret create",
-    "podman secret create",
-];
+/// Words that, in this order, make a program read a secret from its input; alternatives separated by `|`.
+const READERS: &str = "--password-stdin|--with-token|--passphrase-fd|--pass-stdin|--token-stdin|chpasswd|\
+    sudo -S|passwd --stdin|openssl stdin|gh secret set|wrangler secret put|docker secret create|podman secret create";
 /// How far readers behind a pipe are searched.
 const READERS_MAX: usize = 256;
 
@@ -322,7 +309,7 @@ fn flag_end(flag: &str, word: &str) -> Option<usize> {
 /// Whether these words make a program read a secret from its input.
 fn reads_secret<'t>(words: impl Iterator<Item = &'t str>) -> bool {
     let words: Vec<&str> = words.collect();
-    READERS.iter().any(|reader| {
+    READERS.split('|').any(|reader| {
         let mut rest = words.iter();
         reader.split(' ').all(|part| rest.any(|word| *word == part))
     })
@@ -390,11 +377,10 @@ fn word_length(text: &str) -> usize {
 
 fn ends_word(rest: &[u8]) -> bool {
     match rest {
+        [b'<', b'<', b'<', ..] | [] => true,
         // A password may contain this sign.
-        [b'<', b'<', b'<', ..] => true,
         [b'&', next, ..] => *next == b'&' || next.is_ascii_whitespace(),
         [first, ..] => first.is_ascii_whitespace() || b"&;|)`".contains(first),
-        [] => true,
     }
 }
 
