@@ -69,7 +69,7 @@ fn find(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut in_command: VecDeque<Range<usize>> = VecDeque::new();
     let mut at = 0;
-    let mut command_end = 0;
+    let (mut words, mut nested): (Vec<Range<usize>>, Vec<Range<usize>>) = Default::default();
     while let Some(byte) = text.as_bytes().get(at).copied() {
         if byte == b'[' && after(text, at).starts_with(MARK) {
             at += MARK.len();
@@ -77,12 +77,17 @@ fn find(text: &str) -> Vec<Range<usize>> {
         }
         let end = run_end(text, at);
         let run = text.get(at..end).unwrap_or_default();
-        if at >= command_end && commands::begins(text, run, end) {
-            let mut secrets = Vec::new();
-            command_end = commands::find(text, at, &mut secrets);
-            secrets.sort_unstable_by_key(|secret| secret.start);
+        let known = |words: &[Range<usize>]| words.binary_search_by_key(&at, |word| word.start).is_ok();
+        if commands::begins(text, run, end) && !known(&words) && !known(&nested) {
+            // A program inside a word of a command has that word for itself: `sh -c '…'`.
+            let outer = words.get(words.partition_point(|word| word.end <= at)).filter(|word| word.start < at);
+            let limit = outer.map_or(text.len(), |word| word.end);
+            let command = commands::words(text.get(..limit).unwrap_or(text), at);
+            let secrets = commands::find(text, &command);
             found.extend_from_slice(&secrets);
-            in_command = secrets.into();
+            in_command.extend(secrets);
+            in_command.make_contiguous().sort_unstable_by_key(|secret| secret.start);
+            *(if limit < text.len() { &mut nested } else { &mut words }) = command;
         }
         // A flag with a glued password may look like a name.
         while in_command.front().is_some_and(|secret| secret.end <= at) {

@@ -6,40 +6,9 @@ use steadfast_model::memory::{Category, Importance};
 use steadfast_model::text;
 
 /// Operations that change the history or the branches, and those that only read or prepare.
-const CHANGES: [(&str, &str); 22] = [
-    ("commit", "commit"),
-    ("checkout", "checkout"),
-    ("switch", "switch"),
-    ("branch", "branch"),
-    ("merge", "merge"),
-    ("rebase", "rebase"),
-    ("cherry-pick", "cherry_pick"),
-    ("revert", "revert"),
-    ("reset", "reset"),
-    ("restore", "restore"),
-    ("stash", "stash"),
-    ("push", "push"),
-    ("pull", "pull"),
-    ("tag", "tag"),
-    ("clone", "clone"),
-    ("init", "init"),
-    ("worktree", "worktree"),
-    ("am", "am"),
-    ("apply", "apply"),
-    ("clean", "clean"),
-    ("remote", "remote"),
-    ("submodule", "submodule"),
-];
-const LOOKS: [(&str, &str); 8] = [
-    ("status", "status"),
-    ("log", "log"),
-    ("diff", "diff"),
-    ("show", "show"),
-    ("add", "add"),
-    ("fetch", "fetch"),
-    ("rm", "rm"),
-    ("mv", "mv"),
-];
+const CHANGES: &str = "commit checkout switch branch merge rebase cherry-pick revert reset restore stash push pull tag \
+    clone init worktree am apply clean remote submodule";
+const READS: &str = "status log diff show add fetch rm mv";
 /// Options of git itself whose value stands behind them.
 const WITH_VALUE: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
 
@@ -68,14 +37,15 @@ pub(super) fn operation(words: &[String]) -> Option<GitOperation> {
     if name == "commit" {
         return Some(committed(arguments));
     }
-    let known = |list: &[(&str, &'static str)]| list.iter().find(|(word, _)| *word == name).map(|(_, kind)| *kind);
+    let known = |list: &'static str| list.split(' ').find(|word| *word == name);
     let target = arguments.iter().find(|word| !word.starts_with('-')).cloned().unwrap_or_default();
-    let (kind, importance) = match (known(&CHANGES), known(&LOOKS)) {
+    let (kind, importance) = match (known(CHANGES), known(READS)) {
         // Without a name these only list.
         (Some(kind @ ("branch" | "tag" | "remote")), _) if target.is_empty() || target == "show" => {
             (kind, Importance::Low)
         }
         // The history has these; they are kept to show what was done last.
+        (Some("cherry-pick"), _) => ("cherry_pick", Importance::Normal),
         (Some(kind), _) => (kind, Importance::Normal),
         (None, Some(kind)) => (kind, Importance::Low),
         (None, None) => return None,

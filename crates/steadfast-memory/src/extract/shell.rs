@@ -190,57 +190,10 @@ fn names_of_worked(commands: &[Command], output: &str) -> Vec<String> {
 }
 
 /// Flags that take no value: the word behind one of them is an argument.
-const WITHOUT_VALUE: [&str; 49] = [
-    "--",
-    "-v",
-    "-vv",
-    "-vvv",
-    "-q",
-    "-s",
-    "-x",
-    "-la",
-    "-al",
-    "-rf",
-    "-fr",
-    "-rn",
-    "-it",
-    "-ti",
-    "-sS",
-    "-fsSL",
-    "-sSL",
-    "-sL",
-    "--all",
-    "--release",
-    "--workspace",
-    "--all-targets",
-    "--all-features",
-    "--verbose",
-    "--quiet",
-    "--silent",
-    "--force",
-    "--yes",
-    "--watch",
-    "--ci",
-    "--coverage",
-    "--frozen",
-    "--locked",
-    "--offline",
-    "--frozen-lockfile",
-    "--dry-run",
-    "--check",
-    "--fix",
-    "--write",
-    "--json",
-    "--debug",
-    "--recursive",
-    "--global",
-    "--rm",
-    "--staged",
-    "--cached",
-    "--amend",
-    "--if-present",
-    "--bail",
-];
+const WITHOUT_VALUE: &str = "-- -v -vv -vvv -q -s -x -la -al -rf -fr -rn -it -ti -sS -fsSL -sSL -sL --all --release --workspace \
+    --all-targets --all-features --verbose --quiet --silent --force --yes --watch --ci --coverage \
+    --frozen --locked --offline --frozen-lockfile --dry-run --check --fix --write --json --debug \
+    --recursive --global --rm --staged --cached --amend --if-present --bail";
 
 /// A stable name of a command: the program and its first argument, without flags. A word behind a flag may be its value
 /// and is skipped, unless the flag is known to take none.
@@ -263,7 +216,8 @@ fn name(command: &Command) -> Option<String> {
             let alone = word.contains('=')
                 || word.contains(redact::MARK)
                 || word.starts_with("--no-")
-                || (WITHOUT_VALUE.contains(&word) && (!letter || words.peek().is_none_or(|next| is_lower(next))));
+                || (WITHOUT_VALUE.split(' ').any(|flag| flag == word)
+                    && (!letter || words.peek().is_none_or(|next| is_lower(next))));
             if !alone {
                 words.next_if(|next| !next.starts_with('-'));
             }

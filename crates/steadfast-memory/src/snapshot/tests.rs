@@ -279,7 +279,7 @@ fn a_goal_that_does_not_run_is_not_worked_on() {
     ] {
         let memory = SessionMemory { goal, stated, ..nothing(Host::Claude) };
         let rendered = rendered(&memory, &Framing::after(After::Compaction));
-        assert!(rendered.contains(said) && !rendered.contains("Continue toward it"), "{rendered}");
+        assert!(rendered.contains(said) && !rendered.contains("Work toward it"), "{rendered}");
     }
 }
 
@@ -294,7 +294,7 @@ fn what_was_cleared_is_offered_and_not_ordered() {
         memory.goal = None;
         let offer = rendered(&memory, &Framing::after(After::Clear));
         assert!(offer.contains("The goal of the session before /clear:"), "{offer}");
-        assert!(offer.contains("Do not work on it unless asked.") && !offer.contains("Continue toward"), "{offer}");
+        assert!(offer.contains("Do not work on it unless asked.") && !offer.contains("Work toward"), "{offer}");
     }
 }
 

@@ -77,25 +77,14 @@ const RULES: [Rule; 25] = [
     rule("sudo chpasswd passwd wrangler", "", "", All),
 ];
 
-/// Words that, in this order, make a program read a secret from its input.
-const READERS: [&str; 13] = [
-    "--password-stdin",
-    "--with-token",
-    "--passphrase-fd",
-    "--pass-stdin",
-    "--token-stdin",
-    "chpasswd",
-    "sudo -S",
-    "passwd --stdin",
-    "openssl stdin",
-    "gh secret set",
-    "wrangler secret put",
-    "docker secret create",
-    "podman secret create",
-];
+/// Words that, in this order, make a program read a secret from its input; alternatives separated by `|`.
+const READERS: &str = "--password-stdin|--with-token|--passphrase-fd|--pass-stdin|--token-stdin|chpasswd|\
+    sudo -S|passwd --stdin|openssl stdin|gh secret set|wrangler secret put|docker secret create|podman secret create";
 /// How far readers behind a pipe are searched.
 const READERS_MAX: usize = 256;
 
+/// How far a command is read.
+const COMMAND_MAX: usize = 1_024;
 /// How many words before or behind another one matter to it, so that the time is linear.
 const WORDS_MAX: usize = 64;
 
@@ -127,10 +116,10 @@ pub(super) fn begins(text: &str, run: &str, end: usize) -> bool {
         && is_program(run.strip_suffix(".exe").unwrap_or(run))
 }
 
-/// Adds the secrets of the command at `at` and returns where it ends.
-pub(super) fn find(text: &str, at: usize, found: &mut Vec<Range<usize>>) -> usize {
-    let (words, end) = words(text, at);
-    let command = CommandWords { text, words: &words };
+/// The secrets in a command.
+pub(super) fn find(text: &str, words: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let command = CommandWords { text, words };
     let mut program = 0;
     let mut active = Vec::new();
     for at in 0..words.len() {
@@ -140,12 +129,12 @@ pub(super) fn find(text: &str, at: usize, found: &mut Vec<Range<usize>>) -> usiz
             program = at;
             active = rules(word).collect();
         }
-        if word == "<<<" && reads_secret((near(at)..at).map(|at| command.word(at))) {
+        if command.word(at) == "<<<" && reads_secret((near(at)..at).map(|at| command.word(at))) {
             found.extend(words.get(at + 1).and_then(|input| command.part(input.clone(), All)));
         }
-        found.extend(active.iter().filter_map(|rule| command.secret(rule, program, at, end)));
+        found.extend(active.iter().filter_map(|rule| command.secret(rule, program, at)));
     }
-    end
+    found
 }
 
 struct CommandWords<'t> {
@@ -158,17 +147,17 @@ impl<'t> CommandWords<'t> {
         self.words.get(at).and_then(|word| self.text.get(word.clone())).unwrap_or_default()
     }
 
-    /// The name of a program without its directory.
+    /// The name of a program without its directory or a bracket before it.
     fn name(&self, at: usize) -> &'t str {
-        let name = self.word(at).rsplit('/').next().unwrap_or_default();
+        let name = self.word(at).rsplit(|c: char| !c.is_ascii() || "/({[$<>".contains(c)).next().unwrap_or_default();
         name.strip_suffix(".exe").unwrap_or(name)
     }
 
     /// What a rule finds at a word of the command.
-    fn secret(&self, rule: &Rule, program: usize, at: usize, end: usize) -> Option<Range<usize>> {
+    fn secret(&self, rule: &Rule, program: usize, at: usize) -> Option<Range<usize>> {
         let first = at == program;
         match rule.takes {
-            Written if first => return self.written(end),
+            Written if first => return self.written(),
             Htpasswd if first => return self.htpasswd(at),
             NameAndValue if first && rule.after.is_empty() => return self.name_and_value(at),
             NameAndValue if self.follows(rule.after, program, at) => return self.name_and_value(at),
@@ -185,7 +174,8 @@ impl<'t> CommandWords<'t> {
             return (rule.takes == Entry).then(|| self.part(word.clone(), Entry)).flatten();
         }
         let glued = rule.flags.split(' ').find_map(|flag| flag_end(flag, self.word(at)))?;
-        let argument = if glued < word.len() { word.start + glued..word.end } else { self.words.get(at + 1)?.clone() };
+        let next = at + 1 + usize::from(self.word(at + 1) == "=");
+        let argument = if glued < word.len() { word.start + glued..word.end } else { self.words.get(next)?.clone() };
         self.part(argument, rule.takes)
     }
 
@@ -270,8 +260,9 @@ impl<'t> CommandWords<'t> {
     }
 
     /// What `echo` or `printf` writes, if the pipe behind it leads to a program that reads a secret.
-    fn written(&self, end: usize) -> Option<Range<usize>> {
-        let pipeline = window(self.text, end, READERS_MAX);
+    fn written(&self) -> Option<Range<usize>> {
+        let behind = window(self.text, self.words.last()?.end, READERS_MAX);
+        let pipeline = behind.trim_start_matches([' ', '\t', '\r', '\\', '\n', '"', '\'']);
         if !pipeline.starts_with('|') || pipeline.starts_with("||") {
             return None;
         }
@@ -318,17 +309,17 @@ fn flag_end(flag: &str, word: &str) -> Option<usize> {
 /// Whether these words make a program read a secret from its input.
 fn reads_secret<'t>(words: impl Iterator<Item = &'t str>) -> bool {
     let words: Vec<&str> = words.collect();
-    READERS.iter().any(|reader| {
+    READERS.split('|').any(|reader| {
         let mut rest = words.iter();
         reader.split(' ').all(|part| rest.any(|word| *word == part))
     })
 }
 
-/// The words of the command at a position, with their quotes, and the end of the command.
-fn words(text: &str, from: usize) -> (Vec<Range<usize>>, usize) {
+/// The words of the command at a position, with their quotes.
+pub(super) fn words(text: &str, from: usize) -> Vec<Range<usize>> {
     let mut words = Vec::new();
     let mut at = from;
-    loop {
+    while at - from < COMMAND_MAX {
         let rest = after(text, at).trim_start_matches([' ', '\t', '\r']);
         at = text.len() - rest.len();
         if rest.starts_with("\\\n") {
@@ -343,7 +334,7 @@ fn words(text: &str, from: usize) -> (Vec<Range<usize>>, usize) {
             // A quote right behind a word closes a quotation around the command.
             let closes = quote_at(after(rest, length).as_bytes()).map_or(0, str::len);
             if length + closes == 0 {
-                return (words, at);
+                break;
             }
             if length > 0 {
                 words.push(at..at + length);
@@ -351,6 +342,7 @@ fn words(text: &str, from: usize) -> (Vec<Range<usize>>, usize) {
             at += length + closes;
         }
     }
+    words
 }
 
 /// The length of the word that a text begins with. Quotes belong to it, escaped ones too, as in JSON.
@@ -385,10 +377,10 @@ fn word_length(text: &str) -> usize {
 
 fn ends_word(rest: &[u8]) -> bool {
     match rest {
+        [b'<', b'<', b'<', ..] | [] => true,
         // A password may contain this sign.
         [b'&', next, ..] => *next == b'&' || next.is_ascii_whitespace(),
-        [first, ..] => first.is_ascii_whitespace() || b"&;|)`<>".contains(first),
-        [] => true,
+        [first, ..] => first.is_ascii_whitespace() || b"&;|)`".contains(first),
     }
 }
 

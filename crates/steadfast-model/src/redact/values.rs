@@ -46,6 +46,9 @@ pub(super) fn of_name(text: &str, at: usize, end: usize, grade: Grade, flag: boo
         return None;
     }
     let mut value = value_after(text, end, flag)?;
+    if value.joint == Joint::Flag && after(text, value.range.start).starts_with("pass:") {
+        value.range.start += "pass:".len();
+    }
     let outer = outer.filter(|_| !value.quoted);
     // `-H 'X-Api-Key: …'`: a header is quoted together with its name.
     let header = || ["-H ", "-H", "--header ", "--header="].iter().any(|flag| before(text, at - 1, 9).ends_with(flag));
@@ -195,8 +198,7 @@ fn is_secret(text: &str, grade: Grade, value: &Value) -> bool {
         || match value.joint {
             // Shells, settings and connection strings: a password may look like code here.
             Joint::Equals => !is_certainly_code(word, rest),
-            // `openssl -pass pass:…` has a rule of its own.
-            Joint::Flag => !is_certainly_code(word, rest) && !is_sentence(word) && !word.starts_with("pass:"),
+            Joint::Flag => !is_certainly_code(word, rest) && !is_sentence(word),
             Joint::Tight => !is_code(word, rest) && (!weak || looks_random(word)),
             Joint::Spaced => !is_code(word, rest) && (looks_random(word) || (!weak && ends_clause(rest))),
         }

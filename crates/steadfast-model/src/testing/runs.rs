@@ -7,7 +7,7 @@ use crate::run::{
     Plan, Record, Rule, Run, RunEvent, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, Step, Stopping, Success,
 };
 use crate::testing::START;
-use crate::usage::Tokens;
+use crate::reading::Tokens;
 
 pub fn agent() -> AgentPlan {
     AgentPlan::new(AgentKind::default())

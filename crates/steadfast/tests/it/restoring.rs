@@ -78,7 +78,7 @@ fn an_edited_goal_replaces_the_stated_one_and_a_paused_one_is_not_an_order() {
         env.run(&["goal", "pause", "--session", THREAD]).succeeds();
         client.before_compaction(&env, THREAD);
         let told = client.start(&env, THREAD, "resume", &json!({}));
-        assert!(told.contains("do not work on it") && !told.contains("Continue toward it"), "{client:?}: {told}");
+        assert!(told.contains("do not work on it") && !told.contains("Work toward it"), "{client:?}: {told}");
     }
 }
 
@@ -90,7 +90,7 @@ fn an_earlier_stated_goal_is_shown_but_is_not_an_order() {
     env.start(&["the durable one"]);
     let told = Client::Claude.start(&env, "s1", "compact", &json!({}));
     assert!(told.contains("the first idea of it") && told.contains("work on that one"), "{told}");
-    assert_eq!(told.matches("Continue toward it").count(), 1, "{told}");
+    assert_eq!(told.matches("Work toward it").count(), 1, "{told}");
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn after_clear_the_goal_is_offered_once_and_nothing_drives() {
     assert_read_once(&model, 1, 1, "offered");
     let offer = model.requests_of(Kind::Main).pop().expect("a request").all_text();
     assert!(offer.contains("an offer, not an order") && offer.contains("Do not work on it unless asked."), "{offer}");
-    assert!(!offer.contains("Continue toward it"), "{offer}");
+    assert!(!offer.contains("Work toward it"), "{offer}");
 }
 
 #[test]

@@ -1,6 +1,5 @@
-//! The words of a shell command, as far as they can be known without running it: quotes, escapes, redirections,
-//! heredocs and substitutions are stepped over, commands joined by `&&`, `||`, `;` and `|` come apart, and what only
-//! wraps a command (`sudo`, `env`, `time`, assignments) is dropped.
+//! Splits a shell line into commands and words without running it. Quotes and escapes are resolved; redirections, heredocs
+//! and wrappers (`sudo`, `env`, `time`, assignments) are dropped; substitutions stay as written.
 
 mod heredoc;
 
@@ -8,14 +7,15 @@ pub(in crate::extract) use heredoc::unwrapped;
 use heredoc::{heredoc_body, heredoc_mark, substitution_length};
 use steadfast_model::text;
 
-/// Nothing behind this many bytes is read, and no more commands than this.
+/// At most this many bytes are read, and this many commands.
 pub(in crate::extract) const LOOKED_AT: usize = 16 * 1024;
 const COMMANDS_MAX: usize = 64;
 
 /// How a command is joined to the one before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::extract) enum Operator {
-    /// The first, or behind `;`, `&` or a line's end.
+    /// The first command, or behind `;`, `&` or the end of a line.
+    #[default]
     Then,
     And,
     Or,
@@ -27,7 +27,7 @@ pub(in crate::extract) struct Command {
     /// Without quotes; a substitution stands as it was written.
     pub(in crate::extract) words: Vec<String>,
     pub(in crate::extract) operator: Operator,
-    /// In parentheses: what it does to the shell is gone with them.
+    /// In parentheses: it does not change the directory of the shell.
     pub(in crate::extract) nested: bool,
 }
 
@@ -45,6 +45,7 @@ pub(in crate::extract) fn commands(text: &str) -> Vec<Command> {
     reader.commands
 }
 
+#[derive(Default)]
 struct Reader<'a> {
     rest: &'a str,
     commands: Vec<Command>,
@@ -52,25 +53,10 @@ struct Reader<'a> {
     word: Option<String>,
     operator: Operator,
     depth: usize,
-    /// Where the text of heredocs ends, once the line does.
+    /// The marks of heredocs whose text begins after this line.
     heredocs: Vec<String>,
-    /// The next word is where output goes.
+    /// The next word is the target of a redirection.
     redirected: bool,
-}
-
-impl Default for Reader<'_> {
-    fn default() -> Self {
-        Self {
-            rest: "",
-            commands: Vec::new(),
-            words: Vec::new(),
-            word: None,
-            operator: Operator::Then,
-            depth: 0,
-            heredocs: Vec::new(),
-            redirected: false,
-        }
-    }
 }
 
 impl<'a> Reader<'a> {

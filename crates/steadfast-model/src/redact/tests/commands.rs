@@ -72,6 +72,7 @@ fn secrets_in_commands_are_removed() {
         "echo {} \\\n  | docker login \\\n  --password-stdin",
         "sh -c 'echo {} | docker login --password-stdin'",
         "docker login --password-stdin <<< {}",
+        "docker login --password-stdin<<<{}",
         "kubectl create secret generic x --from-literal=k={}",
         "kubectl create secret generic x --from-literal k={} -n a",
         "kubectl -n a create secret generic x --from-literal=user=bob --from-literal=k={}",
@@ -93,6 +94,20 @@ fn secrets_in_commands_are_removed() {
         "lftp -u bob,{} sftp://h",
         "htpasswd -b f bob {}",
         "docker login -u bob -p {} r.io",
+    ]);
+}
+
+#[test]
+fn secrets_of_a_command_inside_another_are_removed() {
+    becomes(&[
+        ("docker exec db sh -c 'mysql -pS3cretPw1 db'; ls", "docker exec db sh -c 'mysql -p[redacted] db'; ls"),
+        ("echo $(mysql -pSecret1 db)", "echo $(mysql -p[redacted] db)"),
+        ("sudo /usr/bin/redis-cli -a swordfish ping", "sudo /usr/bin/redis-cli -a [redacted] ping"),
+        (
+            "kubectl exec p -- sh -c \"curl -u bob:hunter2 x | redis-cli -a abc1\"",
+            "kubectl exec p -- sh -c \"curl -u bob:[redacted] x | redis-cli -a [redacted]\"",
+        ),
+        ("vault kv put x value=http", "vault kv put x value=[redacted]"),
     ]);
 }
 

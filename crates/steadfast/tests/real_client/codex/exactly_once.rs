@@ -126,7 +126,7 @@ fn after_clear_the_goal_is_offered_once_and_nothing_drives() {
     tui.exit();
     assert_eq!(assert_read_once(&model, asked, "offered"), asked + 1, "nothing drives");
     let offer = model.requests_of(Kind::Main).pop().expect("a request").all_text();
-    assert!(offer.contains("an offer, not an order") && !offer.contains("Continue toward it"), "{offer}");
+    assert!(offer.contains("an offer, not an order") && !offer.contains("Work toward it"), "{offer}");
     assert_eq!(history(&codex)["goals"].as_array().map(Vec::len), Some(1), "no goal of its own");
 }
 
