@@ -253,7 +253,7 @@ fn a_goal_moves_to_codex_and_back_with_its_budget_and_history() {
 }
 
 #[test]
-fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
+fn resume_continue_continues_a_closed_session_of_codex_only() {
     let env = Env::pursuing();
     let bin = env.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
@@ -269,7 +269,7 @@ fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
     env.thread_goal(&["pause"]).succeeds();
     env.codex(THREAD, "SessionEnd", &json!({}));
     go_on("/nowhere").fails_with(4, "no `codex` on PATH");
-    assert_eq!(env.thread_status()["status"], "paused", "nothing is changed before it can go on");
+    assert_eq!(env.thread_status()["status"], "paused", "nothing is changed before it can continue");
     go_on(&with_codex).succeeds();
     let argv = std::fs::read_to_string(env.path("argv")).unwrap();
     // No hooks of ours are trusted in this configuration, so the run brings its own.
@@ -279,7 +279,10 @@ fn resume_continue_goes_on_with_a_closed_session_of_codex_only() {
 
     env.start(&["in claude"]);
     let refused = env.goal(&["resume", "--continue"]);
-    assert!(refused.fails_with(3, "only Codex").stderr.contains("claude --resume s1"), "{refused:?}");
+    assert!(
+        refused.fails_with(3, "cannot be continued from a terminal").stderr.contains("claude --resume s1"),
+        "{refused:?}"
+    );
 }
 
 #[test]
