@@ -113,3 +113,23 @@ pub enum ToolCallOrigin {
     /// The id under which a hook saw the same call.
     ToolUse(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_host_has_an_adapter_and_names_of_its_own() {
+        assert!(Host::ALL.iter().all(|host| adapter(*host).host == *host));
+        let mut names: Vec<&str> = Host::ALL
+            .iter()
+            .flat_map(|host| [host.name()].into_iter().chain(host.capabilities().aliases.iter().copied()))
+            .collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+        for host in Host::ALL {
+            assert_eq!(host.name().parse(), Ok(*host));
+            assert_eq!(serde_json::to_value(host).unwrap(), host.name());
+        }
+    }
+}
