@@ -9,17 +9,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::native;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
-use steadfast_model::price;
-use steadfast_model::price::dollars;
+use steadfast_model::price::{self, dollars};
 use steadfast_model::run::name;
 use steadfast_model::text;
-use steadfast_store::spend;
-use steadfast_store::{Db, EventRow, StoreError};
+use steadfast_store::{Db, EventRow, StoreError, spend};
 
 /// A goal as the world sees it.
 #[derive(Debug, Clone, Serialize)]

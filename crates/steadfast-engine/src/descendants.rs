@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use steadfast_system::process;
-use steadfast_system::process::ProcessIdentity;
+use steadfast_system::process::{self, ProcessIdentity};
 
 /// Between two looks at processes that were asked to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

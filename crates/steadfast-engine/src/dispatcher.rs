@@ -15,10 +15,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
-use steadfast_model::run::machine;
-use steadfast_model::run::machine::ReopenError;
+use steadfast_model::clock::{self, Millis};
+use steadfast_model::run::machine::{self, ReopenError};
 use steadfast_model::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
 };

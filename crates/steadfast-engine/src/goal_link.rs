@@ -8,13 +8,11 @@ use steadfast_model::clock::Millis;
 use steadfast_model::goal::proof::Evidence;
 use steadfast_model::goal::{Actor, GoalStatus, change};
 use steadfast_model::host::Host;
-use steadfast_model::run::name;
-use steadfast_model::run::{AgentKind, AttemptId, Plan, Rule, Run, RunReason, RunStatus, Stopping};
+use steadfast_model::run::{AgentKind, AttemptId, Plan, Rule, Run, RunReason, RunStatus, Stopping, name};
 use steadfast_model::text;
 use steadfast_store::{Origin, RunRow, Session, Store, StoreError};
 use steadfast_system::bounded;
-use steadfast_system::process;
-use steadfast_system::process::ProcessId;
+use steadfast_system::process::{self, ProcessId};
 
 use crate::attempt::Attempt;
 use crate::crash;

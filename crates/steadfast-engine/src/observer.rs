@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use steadfast_model::clock::Millis;
 use steadfast_model::run::{AttemptId, Plan, Record, Run, Stopping};
 use steadfast_store::Store;
-use steadfast_system::bounded;
-use steadfast_system::bounded::Part;
+use steadfast_system::bounded::{self, Part};
 
 use crate::attempt::Attempt;
 use crate::run_folder::RunFolder;

@@ -4,8 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::limit::Limits;
 use steadfast_model::run::name::{NameError, RunName};
 use steadfast_model::run::{AgentKind, Plan, RunKind, RunPurpose};

@@ -4,8 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use steadfast_model::run::RunReason;
-use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, Stopping};
+use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunReason, RunStatus, Stopping};
 use steadfast_store::{RunRow, Store, StoreError};
 
 use crate::attempt::Attempt;

@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::proof::Evidence;
 use steadfast_model::text;

@@ -7,8 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{adapter, backwards};
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
 
 /// Whatever was said after a start is among so many lines, or the start is long ago.

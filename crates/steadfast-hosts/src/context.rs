@@ -9,8 +9,7 @@ use std::path::Path;
 use memchr::memmem;
 
 use super::{adapter, claude};
-use steadfast_model::directive;
-use steadfast_model::directive::Directive;
+use steadfast_model::directive::{self, Directive};
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::text;

@@ -12,8 +12,7 @@ use std::path::Path;
 
 use steadfast_model::memory::observation::{FileAction, Observation, attempt};
 use steadfast_model::memory::{Category, Finding, Findings, Importance};
-use steadfast_model::redact;
-use steadfast_model::text;
+use steadfast_model::{redact, text};
 
 /// The most characters kept of each kind of text.
 const PROMPT_MAX: usize = 4_000;

@@ -8,8 +8,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::clock;
-use crate::clock::Millis;
+use crate::clock::{self, Millis};
 use crate::goal::budget::Budget;
 use crate::goal::turn::TurnRules;
 use crate::goal::{Goal, NewGoal};

@@ -12,8 +12,7 @@ use super::goals::word;
 use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
 use steadfast_model::outbox;
-use steadfast_model::run::machine;
-use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping};
+use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping, machine};
 use steadfast_system::process::ProcessId;
 
 pub use history::IterationRow;

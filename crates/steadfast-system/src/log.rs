@@ -4,8 +4,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use steadfast_model::clock;
-use steadfast_model::text;
+use steadfast_model::{clock, text};
 
 const MAX_BYTES: u64 = 256 * 1024;
 

@@ -18,9 +18,8 @@ pub(crate) mod usage;
 use std::path::Path;
 
 use steadfast_model::goal::Actor;
-use steadfast_system::paths::Paths;
-use steadfast_system::process;
-use steadfast_system::{log, paths};
+use steadfast_system::paths::{self, Paths};
+use steadfast_system::{log, process};
 
 use crate::error::CliError;
 use crate::output::CommandOutput;

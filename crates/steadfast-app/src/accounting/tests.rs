@@ -4,8 +4,7 @@ use super::*;
 use crate::action;
 use crate::testing::{HOOK, MINUTE, SECOND, SESSION, START, USER, WORKER, World, append, reply, reply_with_usage};
 use steadfast_model::goal::budget::Budget;
-use steadfast_model::goal::change;
-use steadfast_model::goal::change::{CompletedBy, Span};
+use steadfast_model::goal::change::{self, CompletedBy, Span};
 use steadfast_store::Session;
 
 mod any_order;

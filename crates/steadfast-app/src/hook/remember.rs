@@ -7,8 +7,7 @@ use steadfast_model::directive::{Directive, Form};
 use steadfast_model::hook::{HookEvent, HookReply};
 use steadfast_model::memory::Findings;
 use steadfast_model::memory::observation::Observation;
-use steadfast_model::memory::stated;
-use steadfast_model::memory::stated::StatedChange;
+use steadfast_model::memory::stated::{self, StatedChange};
 use steadfast_model::text;
 use steadfast_store::{Db, Store, StoreError};
 

@@ -8,10 +8,8 @@ use steadfast_hosts::adapter;
 use serde_json::json;
 
 use super::HookError;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
-use steadfast_model::goal::change;
-use steadfast_model::goal::change::{Change, Span};
+use steadfast_model::clock::{self, Millis};
+use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason};
 use steadfast_model::hook::HookInput;

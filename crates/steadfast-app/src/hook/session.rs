@@ -4,19 +4,16 @@ use serde_json::json;
 use steadfast_hosts::adapter;
 
 use super::{Call, HookError, remember, restore, turn};
-use crate::accounting;
-use crate::accounting::FileReading;
+use crate::accounting::{self, FileReading};
 use crate::action;
 use steadfast_memory::snapshot::After;
-use steadfast_model::goal::change;
-use steadfast_model::goal::change::{Change, Span};
+use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::{HookReply, StartSource};
 use steadfast_model::text;
 use steadfast_store::{Db, ParentLink, Session, Store, StoreError};
-use steadfast_system::process;
-use steadfast_system::process::ProcessId;
+use steadfast_system::process::{self, ProcessId};
 
 /// What this hook call tells about its session.
 pub(super) fn session_record(call: &Call<'_>) -> Session {

@@ -3,12 +3,10 @@
 
 use super::Call;
 use crate::native;
-use steadfast_model::directive;
-use steadfast_model::directive::{Directive, Form};
+use steadfast_model::directive::{self, Directive, Form};
 use steadfast_model::hook::{HookEvent, HookInput};
 use steadfast_model::memory::observation::Observation;
-use steadfast_model::memory::stated;
-use steadfast_model::memory::stated::{StatedChange, StatedGoal, StatedStatus};
+use steadfast_model::memory::stated::{self, StatedChange, StatedGoal, StatedStatus};
 use steadfast_model::text;
 use steadfast_store::{Db, Store, StoreError};
 use steadfast_system::paths::Paths;

@@ -2,8 +2,7 @@
 
 use super::turn::{message_only, pause_notice};
 use super::{Call, HookError, remember};
-use crate::accounting;
-use crate::accounting::FileReading;
+use crate::accounting::{self, FileReading};
 use steadfast_hosts::adapter;
 use steadfast_model::hook::{Agent, HookReply};
 use steadfast_store::{Store, StoreError};

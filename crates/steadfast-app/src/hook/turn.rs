@@ -7,22 +7,18 @@ use minijinja::context;
 use serde_json::json;
 
 use super::{Call, HookError, remember, restore};
-use crate::accounting;
-use crate::accounting::{Facts, FileReading};
+use crate::accounting::{self, Facts, FileReading};
 use crate::native;
 use steadfast_model::goal::change::{Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::goal::turn;
-use steadfast_model::goal::turn::{BatchDecision, Decision, TurnEnd, TurnRules};
+use steadfast_model::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::hook::HookReply;
 use steadfast_model::host::Host;
 use steadfast_model::limit::Axis;
-use steadfast_model::prompt;
 use steadfast_model::reading::NativeGoal;
-use steadfast_model::text;
-use steadfast_store::spend;
-use steadfast_store::{Db, Store, StoreError};
+use steadfast_model::{prompt, text};
+use steadfast_store::{Db, Store, StoreError, spend};
 use steadfast_system::config::OnCompact;
 
 /// The client writes its file up to a tenth of a second late; while the hook runs it keeps writing.

@@ -4,8 +4,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::limit::Axis;
 use steadfast_model::run::{
     ActiveAttempt, AgentDecision, AttemptId, Phase, Plan, RunKind, RunStatus, StageStatus, WaitReason,

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use strum::IntoEnumIterator as _;
 
 use super::{GoalView, goal_view};
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::host::Host;
 use steadfast_model::limit::Axis;

@@ -6,8 +6,7 @@ use std::path::Path;
 use minijinja::context;
 
 use steadfast_hosts::Since;
-use steadfast_memory::snapshot;
-use steadfast_memory::snapshot::{After, Framing};
+use steadfast_memory::snapshot::{self, After, Framing};
 use steadfast_model::goal::Goal;
 use steadfast_model::host::Host;
 use steadfast_model::memory::{GoalSummary, SessionMemory};

@@ -11,8 +11,7 @@ use serde::{Serialize, Serializer};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use super::summary::{SLOT_MS, Sum, Summary, UNDATED};
-use steadfast_model::clock;
-use steadfast_model::clock::{HOUR, Millis};
+use steadfast_model::clock::{self, HOUR, Millis};
 use steadfast_model::host::Host;
 use steadfast_model::price::dollars;
 use steadfast_model::reading::Tokens;

@@ -4,8 +4,7 @@
 use serde::{Serialize, Serializer};
 
 use super::report::Amounts;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::RunKind;
 use steadfast_store::IterationUsage;
 

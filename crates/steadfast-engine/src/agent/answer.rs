@@ -3,10 +3,8 @@
 
 use std::path::Path;
 
-use steadfast_hosts::stream;
-use steadfast_hosts::stream::AgentStream;
-use steadfast_hosts::trouble;
-use steadfast_hosts::trouble::Trouble;
+use steadfast_hosts::stream::{self, AgentStream};
+use steadfast_hosts::trouble::{self, Trouble};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
 use steadfast_model::price::Table;

@@ -4,9 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use steadfast_model::clock;
-use steadfast_model::prompt;
 use steadfast_model::run::{AgentPlan, Outcome};
+use steadfast_model::{clock, prompt};
 use steadfast_system::config::AgentsConfig;
 
 use super::{CheckContext, CheckResult};

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use steadfast_model::clock;
-use steadfast_model::run::machine;
-use steadfast_model::run::{AttemptId, FailureKind, Outcome, StagePlan, template};
+use steadfast_model::run::{AttemptId, FailureKind, Outcome, StagePlan, machine, template};
 use steadfast_system::config::AgentsConfig;
 use steadfast_system::paths;
 

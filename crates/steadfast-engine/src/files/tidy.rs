@@ -4,8 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 
 use super::document::{Edit, Found, Lock, set};
 use super::{CLAUDE, Document, FilesError, Place, RegistryEntry, address, registry};

@@ -9,9 +9,8 @@ use steadfast_model::run::name::RunName;
 use steadfast_model::text;
 use steadfast_system::bounded;
 
-use super::PlanError;
-use super::builtin;
 use super::yaml::{self, Yaml};
+use super::{PlanError, builtin};
 
 const MAX_PROMPT: u64 = 1 << 20;
 /// A folder with more entries does not hold definitions.

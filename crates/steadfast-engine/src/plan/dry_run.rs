@@ -6,8 +6,7 @@ use std::fmt::Write as _;
 
 use steadfast_model::clock::Millis;
 use steadfast_model::prompt::PromptError;
-use steadfast_model::run::template;
-use steadfast_model::run::template::Variables;
+use steadfast_model::run::template::{self, Variables};
 use steadfast_model::run::{AgentKind, AgentPlan, Plan, StagePlan};
 use steadfast_model::text;
 

@@ -1,8 +1,7 @@
 //! Keys of definitions as tables. `keys!` lists the keys of one mapping, each with its type and its reader; a reader turns
 //! one value into that type, or reports a fault with a fix. To add a key, add a line to its table.
 
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 
 use super::fault::{Location, did_you_mean};
 use super::yaml::{MapEntry, Node, Yaml};

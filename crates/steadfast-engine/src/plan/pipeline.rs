@@ -13,13 +13,11 @@ use super::fault::{Faults, Location, did_you_mean};
 use super::inputs::{Inputs, inputs};
 use super::keys::{LocatedText, Setting, Value, duration, keys, located_text, no_effect, text, timeout};
 use super::limits::{LimitsDef, limits};
-use super::loop_type;
 use super::planning::{DefaultRuns, StageContext, plan_stage};
 use super::stage::{Prompt, StageDef};
 use super::used::{Used, UsedLoop, commands_of_definitions};
-use super::variables;
 use super::yaml::{self, Yaml};
-use super::{Overrides, PlanError};
+use super::{Overrides, PlanError, loop_type, variables};
 
 const MAX_STAGES: usize = 100;
 

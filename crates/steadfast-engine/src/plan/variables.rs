@@ -1,8 +1,7 @@
 //! Checks the variables of prompts before anything runs: `${INPUTS.name}` has to name an earlier stage, and an unknown
 //! name is probably a typing mistake.
 
-use steadfast_model::run::template;
-use steadfast_model::run::template::Variables;
+use steadfast_model::run::template::{self, Variables};
 
 use super::fault::{Location, did_you_mean};
 use super::stage::Prompt;

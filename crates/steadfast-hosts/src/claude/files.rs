@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use crate::SubagentFiles;
-use crate::tree;
-use crate::tree::Owner;
+use crate::tree::{self, Owner};
 use steadfast_system::env_vars;
 
 /// `$CLAUDE_CONFIG_DIR`, several separated by commas, else `~/.claude`.

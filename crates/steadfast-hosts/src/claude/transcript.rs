@@ -15,8 +15,7 @@ use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::backwards;
-use crate::lines;
+use crate::{backwards, lines};
 use steadfast_model::clock;
 use steadfast_model::hook::acceptable_id;
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tokens};

@@ -6,10 +6,8 @@ use serde_json::{Map, Value};
 
 use super::rollout;
 use crate::stream::SessionSpan;
-use crate::tree;
-use crate::tree::Owner;
-use steadfast_model::clock;
-use steadfast_model::clock::{DAY, Millis};
+use crate::tree::{self, Owner};
+use steadfast_model::clock::{self, DAY, Millis};
 use steadfast_system::env_vars;
 
 /// `$CODEX_HOME`, else `~/.codex`.

@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::observe::observe;
 use crate::observe::value;
-use crate::trouble;
-use crate::trouble::Trouble;
+use crate::trouble::{self, Trouble};
 use steadfast_model::directive;
 use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
 use steadfast_model::host::Host;

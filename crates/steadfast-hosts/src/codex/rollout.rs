@@ -19,8 +19,7 @@ use self::thread::Thread;
 use self::wire::{Head, Tokens};
 use super::hook;
 use crate::lines;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
 
 /// Reads what is new in a rollout.

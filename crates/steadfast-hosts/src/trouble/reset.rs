@@ -4,8 +4,7 @@ use jiff::civil::{Date, Time, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 
 /// The longest limits are monthly ones, of a plan or of what is spent; some days are added because the message may be
 /// old. A time that is farther away is a misreading.

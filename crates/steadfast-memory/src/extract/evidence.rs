@@ -1,8 +1,7 @@
 //! Whether an output proves a failure, and the part of it that is worth keeping. Single words prove nothing: "0 failed" is
 //! printed by successful runs. Only lines that nothing but a failure prints count.
 
-use steadfast_model::redact;
-use steadfast_model::text;
+use steadfast_model::{redact, text};
 
 /// How many bytes of an output are read, from its end.
 const LOOKED_AT: usize = 16 * 1024;

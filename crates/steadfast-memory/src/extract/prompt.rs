@@ -2,11 +2,9 @@
 //! Free talk is a prompt and nothing more: guessed rules would be restored into every later context.
 
 use super::{MESSAGE_MAX, Notes, PROMPT_MAX};
-use steadfast_model::directive;
-use steadfast_model::directive::{Directive, Form};
+use steadfast_model::directive::{self, Directive, Form};
 use steadfast_model::memory::{Category, Finding, Importance, stated};
-use steadfast_model::redact;
-use steadfast_model::text;
+use steadfast_model::{redact, text};
 
 /// Only this many bytes of a prompt are read.
 const LOOKED_AT: usize = 64 * 1024;

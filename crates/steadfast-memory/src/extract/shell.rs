@@ -11,8 +11,7 @@ use super::{Notes, ONE_LINE_MAX, environment, evidence, git};
 use line::{Command, Operator};
 use steadfast_model::memory::observation::{FileAction, Shell, ShellDirectory, ShellOutcome, attempt};
 use steadfast_model::memory::{Category, Importance};
-use steadfast_model::redact;
-use steadfast_model::text;
+use steadfast_model::{redact, text};
 
 /// The most commands of one chain that give it its name.
 const NAMED_MAX: usize = 3;

@@ -8,8 +8,7 @@ use super::{After, Framing};
 use steadfast_model::host::Cap;
 use steadfast_model::memory::SessionMemory;
 use steadfast_model::memory::stated::{StatedGoal, StatedStatus, is_shortened};
-use steadfast_model::prompt;
-use steadfast_model::text;
+use steadfast_model::{prompt, text};
 
 const TEMPLATE: &str = include_str!("../../prompts/snapshot.md");
 

@@ -1,8 +1,7 @@
 //! Turns a stored text into one line of a snapshot: printable, bounded, and without the text of the goal, which has its
 //! own section.
 
-use steadfast_model::directive;
-use steadfast_model::directive::Directive;
+use steadfast_model::directive::{self, Directive};
 use steadfast_model::memory::SessionMemory;
 use steadfast_model::text;
 

@@ -6,8 +6,7 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
 use crate::directive::Directive;
-use crate::redact;
-use crate::text;
+use crate::{redact, text};
 
 /// The longest text kept of a stated goal; the same as for a durable one.
 pub const LENGTH_KEPT: usize = 4_000;

@@ -1,13 +1,13 @@
 //! Plans, outcomes and a driver of the run machine that writes down what each step did in a few words.
 
 use crate::clock::Millis;
+use crate::reading::Tokens;
 use crate::run::machine::{begin, reopen, step};
 use crate::run::{
     Act, AgentKind, AgentPlan, AgentResult, AttemptId, AttemptUsage, Check, Checked, Failure, FailureKind, Outcome,
     Plan, Record, Rule, Run, RunEvent, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, Step, Stopping, Success,
 };
 use crate::testing::START;
-use crate::reading::Tokens;
 
 pub fn agent() -> AgentPlan {
     AgentPlan::new(AgentKind::default())

@@ -4,8 +4,6 @@ use super::*;
 use crate::Store;
 use crate::store::Store;
 use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
-use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
-use crate::testing::{MINUTE, START, World};
 use crate::testing::{MINUTE, START, World};
 use crate::usage::Tokens;
 use steadfast_model::run::{

@@ -11,20 +11,13 @@ use std::time::Duration;
 
 use crate::verification;
 use serde_json::json;
-use steadfast_app::action;
-use steadfast_app::action::{Claim, Place};
-use steadfast_app::native;
-use steadfast_app::overview;
-use steadfast_app::session;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
-use steadfast_model::goal;
-use steadfast_model::goal::change;
-use steadfast_model::goal::{Actor, Goal};
+use steadfast_app::action::{self, Claim, Place};
+use steadfast_app::{native, overview, session};
+use steadfast_model::clock::{self, Millis};
+use steadfast_model::goal::{self, Actor, Goal, change};
 use steadfast_model::limit::{Limits, SharedSpend};
 use steadfast_model::text;
-use steadfast_store::spend;
-use steadfast_store::{Origin, Store, StoreError};
+use steadfast_store::{Origin, Store, StoreError, spend};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 

@@ -15,12 +15,10 @@ use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
 use steadfast_model::hook::{HookEvent, HookInput, HookReply};
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
-use steadfast_model::prompt;
-use steadfast_model::prompt::Wording;
+use steadfast_model::prompt::{self, Wording};
 use steadfast_store::Origin;
-use steadfast_system::log;
 use steadfast_system::paths::Paths;
-use steadfast_system::process;
+use steadfast_system::{log, process};
 
 use super::goal::{self, CommandContext};
 use super::slash;

@@ -3,16 +3,13 @@
 
 use std::path::Path;
 
-use steadfast_app::action;
-use steadfast_app::action::Place;
+use steadfast_app::action::{self, Place};
 use steadfast_engine::goal_link;
 use steadfast_engine::plan::{LOOP_RUNS, Overrides, Planned};
-use steadfast_model::goal;
-use steadfast_model::goal::NewGoal;
+use steadfast_model::goal::{self, NewGoal};
 use steadfast_model::limit::Axis;
 use steadfast_model::prompt;
-use steadfast_model::run::name;
-use steadfast_model::run::{AgentPlan, Plan, Rule, RunKind, RunLimits, RunPurpose, StagePlan};
+use steadfast_model::run::{AgentPlan, Plan, Rule, RunKind, RunLimits, RunPurpose, StagePlan, name};
 use steadfast_store::Origin;
 
 use super::runs::{self, How, NewRun, RunContext};

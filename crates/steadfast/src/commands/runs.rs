@@ -22,8 +22,7 @@ mod view;
 use std::path::{Path, PathBuf};
 
 use steadfast_engine::plan::{self, Catalogue};
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::RunKind;
 use steadfast_system::config::Config;
 use steadfast_system::paths::Paths;

@@ -8,10 +8,8 @@ mod show;
 
 use std::path::{Path, PathBuf};
 
-use steadfast_app::session;
-use steadfast_app::session::SessionError;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_app::session::{self, SessionError};
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::memory::Category;
 use steadfast_model::text;
 use steadfast_store::{Db, Session, SessionActivity, Store};

@@ -4,8 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::json;
-use steadfast_hosts::install;
-use steadfast_hosts::install::{Consent, InstallRequest, Plan, shell_word};
+use steadfast_hosts::install::{self, Consent, InstallRequest, Plan, shell_word};
 use steadfast_hosts::{HostAdapter, adapter, adapters};
 use steadfast_model::clock;
 use steadfast_model::host::Host;

@@ -6,10 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use steadfast_model::clock::Millis;
-use steadfast_model::goal;
-use steadfast_model::goal::budget;
-use steadfast_model::goal::budget::{Budget, BudgetProfile, BudgetSource};
-use steadfast_model::goal::{NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
+use steadfast_model::goal::budget::{self, Budget, BudgetProfile, BudgetSource};
+use steadfast_model::goal::{self, NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 use steadfast_model::limit::{AmountError, Axis, Limits};
 use steadfast_model::text;
 

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use steadfast_app::session;
 use steadfast_hosts::{ToolCallOrigin, adapter};
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::Actor;
 use steadfast_model::host::Host;
 use steadfast_store::{Origin, ToolCall};

@@ -8,22 +8,17 @@ use rmcp::handler::server::common::{schema_for_empty_input, schema_for_input};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde_json::{Value, json};
-use steadfast_app::action::{self, Claim};
-use steadfast_app::action::{ActionError, Place};
+use steadfast_app::action::{self, ActionError, Claim, Place};
 use steadfast_app::overview;
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
-use steadfast_model::goal::Goal;
-use steadfast_model::goal::change;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::proof::CompletedBy;
+use steadfast_model::goal::{Goal, change};
 use steadfast_store::{Store, StoreError};
-use steadfast_system::env_vars;
-use steadfast_system::process;
+use steadfast_system::{env_vars, process};
 
-use super::args;
 use super::caller::{self, CallMeta, ToolCaller};
-use super::recall;
 use super::store_handle::{StoreHandle, ToolError};
+use super::{args, recall};
 
 pub(super) type ToolResult = Result<Value, ToolError>;
 

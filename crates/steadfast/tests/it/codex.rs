@@ -280,7 +280,10 @@ fn resume_continue_works_only_for_a_closed_codex_session() {
 
     env.start(&["in claude"]);
     let refused = env.goal(&["resume", "--continue"]);
-    assert!(refused.fails_with(3, "cannot be continued from a terminal").stderr.contains("claude --resume s1"), "{refused:?}");
+    assert!(
+        refused.fails_with(3, "cannot be continued from a terminal").stderr.contains("claude --resume s1"),
+        "{refused:?}"
+    );
 }
 
 #[test]

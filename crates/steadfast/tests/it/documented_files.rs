@@ -7,8 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use steadfast_engine::files::{OutputOf, PublicFiles, View};
 use steadfast_engine::plan::{Catalogue, Overrides, plan_loop, plan_pipeline};
-use steadfast_model::run::machine;
-use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, StageStatus, Step, Success};
+use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, StageStatus, Step, Success, machine};
 use steadfast_store::Store;
 
 use crate::env::Env;

@@ -3,8 +3,7 @@
 use super::*;
 use crate::testing::runs::{id, pipeline_of, stage, success};
 use crate::testing::{MINUTE, START, World};
-use steadfast_model::run::{Outcome, Rule};
-use steadfast_model::run::{RunEvent, RunLimits, machine};
+use steadfast_model::run::{Outcome, Rule, RunEvent, RunLimits, machine};
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()

@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::text;
 use super::wire::{Tokens, made_at};
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 
 /// A line that comes this long after the one before was not copied together with it.
 const PAUSE_MS: Millis = 500;

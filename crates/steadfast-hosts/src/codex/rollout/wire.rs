@@ -4,8 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 
 /// The beginning of a line as Codex writes it: `{"timestamp":…,"ordinal":…,"type":…,"payload":{"type":…`.
 #[derive(Debug, Default, PartialEq, Eq)]

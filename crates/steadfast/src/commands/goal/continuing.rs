@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 
-use steadfast_app::action;
-use steadfast_app::overview;
+use steadfast_app::{action, overview};
 use steadfast_engine::foreground;
 use steadfast_hosts::adapter;
 use steadfast_hosts::headless::ResumeRequest;
-use steadfast_model::clock;
 use steadfast_model::goal::{Actor, Goal, GoalStatus};
 use steadfast_model::host::Capabilities;
-use steadfast_model::prompt;
+use steadfast_model::{clock, prompt};
 use steadfast_store::Store;
 
 use super::{BUDGET_SPENT, GoalOutput, SessionGoal, refuse_above_shared_cap};

@@ -1,11 +1,9 @@
 //! `goal history` and `goal cleanup`.
 
 use serde_json::json;
-use steadfast_app::action;
-use steadfast_app::overview;
-use steadfast_model::clock;
+use steadfast_app::{action, overview};
 use steadfast_model::goal::{Actor, Goal};
-use steadfast_model::text;
+use steadfast_model::{clock, text};
 use steadfast_store::{EventFilter, Store};
 
 use super::{CommandContext, GoalOutput, find_place};

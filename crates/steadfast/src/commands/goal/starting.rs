@@ -1,11 +1,7 @@
 //! `goal start` and `goal adopt --native`, which create goals.
 
-use steadfast_app::action;
-use steadfast_app::native;
-use steadfast_app::overview;
-use steadfast_app::session;
-use steadfast_model::goal;
-use steadfast_model::goal::{Actor, NewGoal};
+use steadfast_app::{action, native, overview, session};
+use steadfast_model::goal::{self, Actor, NewGoal};
 use steadfast_model::text;
 use steadfast_store::Store;
 

@@ -1,8 +1,7 @@
 //! What an agent may not do with runs: raise limits, or resume a goal that was stopped on purpose. Any caller may resume
 //! a run that crashed.
 
-use steadfast_app::action;
-use steadfast_app::action::ActionError;
+use steadfast_app::action::{self, ActionError};
 use steadfast_engine::goal_link;
 use steadfast_model::clock;
 use steadfast_model::goal::change;

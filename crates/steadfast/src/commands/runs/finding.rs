@@ -6,10 +6,9 @@ use steadfast_app::overview::runs::is_starting;
 use steadfast_engine::goal_link::GoalLink;
 use steadfast_engine::lock::RunLock;
 use steadfast_engine::publish::{PublishError, Publisher};
-use steadfast_model::clock;
 use steadfast_model::run::name::RunName;
 use steadfast_model::run::{RunKind, RunStatus};
-use steadfast_model::text;
+use steadfast_model::{clock, text};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 
 use super::{RunContext, view};

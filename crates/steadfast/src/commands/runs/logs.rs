@@ -13,8 +13,7 @@ use steadfast_model::host::Host;
 use steadfast_model::run::{AgentKind, AttemptId, Plan, RunStatus};
 use steadfast_model::text;
 use steadfast_store::RunRow;
-use steadfast_system::bounded;
-use steadfast_system::bounded::Part;
+use steadfast_system::bounded::{self, Part};
 
 use super::RunContext;
 use super::finding::called;

@@ -3,8 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use steadfast_engine::observer::{Observer, SavedStep};
-use steadfast_model::clock;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::{AttemptId, Outcome, Phase, Plan, Record, Run, RunStatus};
 use steadfast_model::text;
 

@@ -8,8 +8,7 @@ use steadfast_app::action::ActionError;
 use steadfast_engine::files::{self, PublicFiles};
 use steadfast_engine::plan::{Planned, dry_run};
 use steadfast_engine::run_folder::RunFolder;
-use steadfast_model::run::machine;
-use steadfast_model::run::{Plan, RunStatus};
+use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::log;
 

@@ -10,9 +10,8 @@ use serde_json::{Value, json};
 use steadfast_app::overview::runs::{EntryView, ListedRun, RunList, RunView, is_starting};
 use steadfast_engine::files::{self, RegistryEntry};
 use steadfast_engine::plan::{Fault, Level};
-use steadfast_model::clock;
 use steadfast_model::run::RunStatus;
-use steadfast_model::text;
+use steadfast_model::{clock, text};
 use steadfast_store::RunFilter;
 
 use super::RunContext;

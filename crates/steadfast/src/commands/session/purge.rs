@@ -1,8 +1,7 @@
 //! `session purge`: deletes session memory without asking and prints what it deleted; `--dry-run` only prints.
 
 use serde_json::json;
-use steadfast_app::action;
-use steadfast_app::action::ActionError;
+use steadfast_app::action::{self, ActionError};
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::goal::Actor;
 use steadfast_model::text;

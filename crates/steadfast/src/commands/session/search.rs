@@ -4,8 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use steadfast_app::overview::session::remembered_view;
-use steadfast_model::clock;
-use steadfast_model::text;
+use steadfast_model::{clock, text};
 use steadfast_store::{Db, Hit, Scope};
 use steadfast_system::project;
 

@@ -7,9 +7,8 @@ use steadfast_app::native;
 use steadfast_app::overview::session::{SessionView, remembered_view, session_view};
 use steadfast_app::overview::snapshot::{Occasion, snapshot_text};
 use steadfast_memory::snapshot::After;
-use steadfast_model::clock;
 use steadfast_model::memory::TaskStatus;
-use steadfast_model::text;
+use steadfast_model::{clock, text};
 use steadfast_store::MemoryFilter;
 
 use super::{SessionContext, category, not_found};

@@ -1,11 +1,9 @@
 //! Goals with verification commands.
 
 use serde_json::json;
-use steadfast_app::action;
-use steadfast_app::action::Place;
+use steadfast_app::action::{self, Place};
 use steadfast_model::clock;
-use steadfast_model::goal::NewGoal;
-use steadfast_model::goal::change;
+use steadfast_model::goal::{NewGoal, change};
 
 use super::world::{USER, World, success};
 

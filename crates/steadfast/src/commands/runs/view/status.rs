@@ -2,9 +2,8 @@
 
 use steadfast_app::overview::runs::{BranchView, IterationView, RunDetail, RunFacts, StageView, run_detail};
 use steadfast_engine::worktree;
-use steadfast_model::clock;
 use steadfast_model::run::{RunReason, RunStatus};
-use steadfast_model::text;
+use steadfast_model::{clock, text};
 use steadfast_store::{Db, RunRow};
 
 use super::{answer, manual_entry, show_entry};
