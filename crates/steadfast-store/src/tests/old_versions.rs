@@ -5,7 +5,8 @@ use crate::EventFilter;
 use crate::testing::HOUR;
 use steadfast_model::goal::budget::{BudgetProfile, BudgetSource};
 use steadfast_model::goal::turn::{self, Decision, TurnEnd};
-use steadfast_model::goal::{Goal, GoalStatus, PausedReason, limit};
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::limit::{Axis, Limits};
 
 const EVENT_COLUMNS: &str = "id, session_id, goal_id, hook_name, event_type, status_before, status_after, tokens_delta,
     version_before, version_after, decision, stop_hook_active, pid, payload_json, created_at_ms";

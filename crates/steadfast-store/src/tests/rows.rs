@@ -110,7 +110,7 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
 fn the_loser_of_a_race_changes_nothing_and_writes_no_event() {
     let mut world = World::new();
     let seen = insert(&mut world, &goal());
-    let winner = change::complete(&seen, CompletedBy::SelfUpdate, START + 5).unwrap();
+    let winner = change::complete(&seen, &Proof::from_worker(&seen).unwrap(), START + 5).unwrap();
     let completed = save(&mut world, &seen, winner).unwrap();
     let events = world.event_kinds();
 
@@ -139,7 +139,7 @@ fn each_saved_change_increments_the_version_and_logs_both() {
         |goal| change::edit(goal, "Other".into(), START + 3_000).unwrap(),
         |goal| change::block(goal, "no key", START + 4_000).unwrap(),
         |goal| change::resume(goal, START + 5_000).unwrap(),
-        |goal| change::complete(goal, CompletedBy::User, START + 6_000).unwrap(),
+        |goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 6_000).unwrap(),
     ];
     for verb in verbs {
         let after = save(&mut world, &goal, verb(&goal)).unwrap();
