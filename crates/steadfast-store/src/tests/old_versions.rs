@@ -201,3 +201,47 @@ fn migrated_active_goals_are_still_charged_for_their_session() {
     let sessions = ["s-active", "s-limited", "s-user", "s-cap", "s-done", "s-gone"];
     assert_eq!(sessions.map(open), [true, true, false, false, false, false]);
 }
+
+/// A store of the release before the outbox: version 6 with two additions, whose tables repeated the lists of words.
+#[test]
+fn a_store_of_the_version_before_loses_no_row() {
+    let (_directory, path) = file_with(b"");
+    let db = read_write(&path);
+    let _: String = db.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0)).unwrap();
+    migrate::build(&db, 6);
+    migrate::add(&db, 2);
+    db.execute_batch(&format!(
+        "INSERT INTO goals (session_id, goal_id, objective, status, paused_reason, token_budget, usd_budget_micros,
+           continuations_used, continuations_remaining, max_wall_clock_seconds, deadline_ms, wind_down, warned_json,
+           version, created_at_ms, updated_at_ms)
+         VALUES ('s', 'g', 'ship it', 'paused', 'wall_clock_cap', 9, 8, 3, 4, 60, 7, 'usd', '[\"tokens\"]', 5, {START}, {START});
+         INSERT INTO goal_history (session_id, goal_id, objective, status, version, created_at_ms, updated_at_ms)
+         VALUES ('s', 'older', 'earlier', 'complete', 2, 1, 2);
+         INSERT INTO runs (run_id, name, kind, title, project_dir, status, stage, plan_json, state_json, started_at_ms, updated_at_ms)
+         VALUES ('r', 'auth', 'loop', 'work', '/p', 'running', 1, '{{}}', '{{}}', 1, 2);
+         INSERT INTO run_stages (run_id, stage, name, status, max_iterations) VALUES ('r', 1, 'work', 'running', 3);
+         INSERT INTO run_attempts (run_id, stage, iteration, attempt, status, started_at_ms) VALUES ('r', 1, 1, 1, 'starting', 1);"
+    ))
+    .unwrap();
+    let all = |db: &Connection| {
+        let goals = "SELECT goal_id, id, objective, status, paused_reason, wind_down, warned_json, version FROM";
+        let (live, history) = (format!("{goals} goals"), format!("{goals} goal_history"));
+        let runs = ["SELECT * FROM runs", "SELECT * FROM run_stages", "SELECT * FROM run_attempts"];
+        let indexes = "SELECT name FROM sqlite_schema WHERE type = 'index' AND name NOT LIKE '%outbox%' ORDER BY name";
+        [&*live, &*history, runs[0], runs[1], runs[2], indexes].map(|sql| rows(db, sql))
+    };
+    let before = all(&db);
+    drop(db);
+
+    let store = Store::open_existing(&path).unwrap();
+    assert_eq!(all(&store.db), before);
+    let limits = Limits::default().with(Axis::Tokens, 9).with(Axis::Usd, 8).with(Axis::Turns, 7);
+    let goal = store.read().goal("s").unwrap().unwrap();
+    assert_eq!(goal.limits, limits.with(Axis::Hours, 60_000).with(Axis::Deadline, 7));
+    assert_eq!((goal.wind_down, goal.warned), (Some(Axis::Usd), vec![Axis::Tokens]));
+    let second =
+        "INSERT INTO runs SELECT 'r2', name, kind, title, project_dir, status, reason, stage, plan_json, state_json,
+        tokens, cost_micros, engine_pid, engine_pid_started, stop_requested, version, started_at_ms, updated_at_ms,
+        completed_at_ms FROM runs";
+    assert!(store.db.execute(second, []).is_err(), "one live run of a name");
+}
