@@ -1,12 +1,9 @@
-//! `steadfast setup HOST`: adds Steadfast to a host's configuration and removes it without a trace.
-//!
-//! Everything is first planned (`plan_install` of the adapter, [`plan_uninstall`]) and only then written ([`Plan::apply`]),
-//! so that `--dry-run` shows exactly what would happen and an unreadable settings file is found before anything changed. A
-//! manifest in `$STEADFAST_HOME/setup/HOST.json` keeps the bytes that every file had before, so that uninstall restores them
-//! exactly.
+//! `steadfast setup HOST`: adds Steadfast to a host's configuration and removes it without a trace. Everything is planned
+//! first and written later ([`Plan::apply`]), so that a broken settings file is found before anything changed. A manifest
+//! in `$STEADFAST_HOME/setup/HOST.json` keeps the bytes that every file had before, so that uninstall restores them.
 
 pub(crate) mod apply;
-mod consent;
+pub(crate) mod codex_config;
 mod describe;
 pub(crate) mod json;
 pub(crate) mod manifest;
@@ -18,11 +15,9 @@ mod undo;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use consent::{Consent, decide};
 pub use undo::plan_uninstall;
 
 use super::command::SlashCommand;
-use steadfast_model::host::Host;
 
 /// Asks the user a yes-or-no question.
 pub type Ask<'a> = &'a dyn Fn(&str) -> io::Result<bool>;
@@ -53,11 +48,6 @@ pub struct InstallRequest<'a> {
 }
 
 impl InstallRequest<'_> {
-    /// The one store that hooks and command line share.
-    pub(crate) fn db(&self) -> PathBuf {
-        self.home.join("goals.db")
-    }
-
     /// The files of all commands, of which `files` renders one.
     pub(crate) fn command_files(&self, files: fn(&SlashCommand) -> Vec<(String, String)>) -> Vec<(String, String)> {
         self.commands.iter().flat_map(files).collect()
@@ -70,9 +60,40 @@ pub fn shell_word(word: &str) -> String {
     if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
+/// What the command line says about one optional setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// `--statusline`, `--block-cap N`.
+    Given,
+    /// `--no-statusline`, `--no-block-cap`.
+    Refused,
+    /// Neither, but `--yes`.
+    Presumed,
+    /// Neither: ask the user at the terminal, if there is one.
+    Open,
+}
+
+/// Decides about `value`; `theirs` says that the user has set it themselves, which only an explicit flag may touch.
+pub(crate) fn decide<T>(
+    consent: Consent,
+    value: T,
+    theirs: bool,
+    ask: Option<impl FnOnce() -> io::Result<bool>>,
+) -> io::Result<Choice<T>> {
+    let agreed = match (consent, ask) {
+        (Consent::Given, _) => true,
+        (Consent::Refused, _) => return Ok(Choice::Remove),
+        _ if theirs => false,
+        (Consent::Presumed, _) => true,
+        (Consent::Open, Some(ask)) => ask()?,
+        (Consent::Open, None) => false,
+    };
+    Ok(if agreed { Choice::Set(value) } else { Choice::Leave })
+}
+
 /// An optional setting. `Leave` keeps the choice of an earlier `setup`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice<T> {
+pub(crate) enum Choice<T> {
     Set(T),
     Leave,
     Remove,
@@ -96,7 +117,7 @@ pub(crate) struct Change {
     access: Access,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     /// Below `$STEADFAST_HOME`: readable only by the user.
     Private,
@@ -156,11 +177,6 @@ impl InstallError {
             Self::ManifestFromTheFuture { .. } => "update steadfast, then run the command again",
         }
     }
-}
-
-/// Removes everything that setup added; [`plan_uninstall`] shows it first.
-pub fn uninstall(home: &Path, host: Host, config_dir: &Path) -> Result<Report, InstallError> {
-    plan_uninstall(home, host, config_dir, &[])?.apply()
 }
 
 impl Plan {

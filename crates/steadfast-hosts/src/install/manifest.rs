@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::apply::read;
+use super::codex_config::CodexEdits;
 use super::json::Edit;
 use super::{Change, InstallError};
-use crate::codex::install::config::CodexEdits;
 use steadfast_model::host::Host;
 
 const FORMAT: u32 = 1;
@@ -46,6 +46,13 @@ pub(crate) enum Content {
     },
     /// Codex's own `config.toml`.
     Codex(CodexEdits),
+}
+
+impl Entry {
+    /// A file that all hosts share.
+    pub(crate) fn shared(path: PathBuf, before: Option<String>, after: Option<String>, content: Content) -> Self {
+        Self { path, config_dir: None, before, after, content }
+    }
 }
 
 impl Manifest {

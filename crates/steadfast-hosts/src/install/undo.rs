@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf, absolute};
 use super::apply::read;
 use super::json::Document;
 use super::manifest::{Content, Entry, Manifest};
-use super::{Access, Change, InstallError, Plan, toml};
+use super::{Access, Change, InstallError, Plan, codex_config, toml};
 use crate::adapter;
-use crate::codex::install::config;
 use steadfast_model::host::Host;
 
 /// A file without our part, and the keys that the user has changed since.
@@ -59,7 +58,7 @@ pub(crate) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
             Ok(Undone::to(text))
         }
         Content::Codex(edits) => {
-            let (text, kept) = config::without(&entry.path, &text, edits, entry.before.as_deref())?;
+            let (text, kept) = codex_config::without(&entry.path, &text, edits, entry.before.as_deref())?;
             Ok(Undone { text, kept })
         }
     }

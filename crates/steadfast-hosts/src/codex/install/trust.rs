@@ -9,9 +9,9 @@ use fs_err as fs;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::config;
 use crate::install::InstallError;
 use crate::install::apply::read;
+use crate::install::codex_config as config;
 use crate::install::json::Document;
 use steadfast_model::text;
 

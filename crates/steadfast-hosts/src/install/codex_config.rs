@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike};
 
-use crate::install::InstallError;
-use crate::install::json::commands;
-use crate::install::toml::parse;
+use super::InstallError;
+use super::json::commands;
+use super::toml::parse;
 
 const BOM: char = '\u{feff}';
 const SERVERS: &str = "mcp_servers";
