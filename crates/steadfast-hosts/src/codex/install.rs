@@ -6,7 +6,6 @@ pub(crate) mod trust;
 
 use std::path::{Path, absolute};
 
-use fs_err as fs;
 use serde_json::{Map, Value, json};
 
 use self::trust::HookTrust;
@@ -51,13 +50,11 @@ const EVENTS: [Event; 11] = [
 
 impl Event {
     fn group(&self, command: &str) -> Value {
-        let mut group = Map::new();
-        if let Some(matcher) = self.matcher {
-            group.insert("matcher".to_owned(), json!(matcher));
-        }
         let handler = json!({ "type": "command", "command": command, "timeout": self.timeout });
-        group.insert("hooks".to_owned(), json!([handler]));
-        Value::Object(group)
+        match self.matcher {
+            Some(matcher) => json!({ "matcher": matcher, "hooks": [handler] }),
+            None => json!({ "hooks": [handler] }),
+        }
     }
 }
 
@@ -196,8 +193,7 @@ fn server(program: &Path) -> Result<Value, InstallError> {
 
 /// What Codex will note in `config.toml` once the user trusts these hooks, so that uninstall can take that out again.
 fn expected_trust(file: &Path, groups: &[Group]) -> Vec<Trust> {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let file = fs::canonicalize(folder).unwrap_or_else(|_| folder.into()).join(file.file_name().unwrap_or_default());
+    let file = trust::real_path(file);
     groups
         .iter()
         .map(|Group { event, group }| Trust {

@@ -1,19 +1,17 @@
-//! Our part of Codex's `config.toml`, in and out; comments and layout of the rest stay as they are.
-//!
-//! The part is appended as text where that says what we mean, because an editor of TOML would put it before a comment at the
-//! end. Codex itself edits the file too: it notes there which hooks the user trusts and which tools are always allowed.
+//! Our part of Codex's `config.toml`, in and out; comments and layout of the rest stay as they are. The part is appended
+//! as text where that says what we mean, because an editor of TOML would put it before a comment at the end.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike};
 
 use super::InstallError;
-use super::json::commands;
+use super::json::{BOM, commands};
+use super::splice::newline;
 use super::toml::parse;
 
-const BOM: char = '\u{feff}';
 const SERVERS: &str = "mcp_servers";
 const NAME: &str = "steadfast";
 const HOOKS: &str = "hooks";
@@ -86,7 +84,7 @@ pub(crate) fn with(
     wanted.put(path, &mut alone, &Value::Null, &CodexEdits::default())?;
     let gap = if text.trim().is_empty() { "" } else { "\n" };
     let block = with_line_ends(text, &format!("{gap}{alone}"));
-    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { with_line_ends_of(text) };
+    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { newline(text) };
     let appended = format!("{text}{line_end}{block}");
     if content(path, Some(&appended)).is_ok_and(|content| content == meant) {
         wanted.block = Some(block);
@@ -114,7 +112,6 @@ pub(crate) fn without(
         remove_group(&mut document, &present, group);
     }
     if let Some(server) = &ours.server {
-        let key = format!("{SERVERS}.{NAME}");
         match &present[SERVERS][NAME] {
             Value::Null => {}
             // Without a command it is only what Codex noted about our tools.
@@ -123,7 +120,7 @@ pub(crate) fn without(
                     servers.remove(NAME);
                 }
             }
-            _ => kept.push(key),
+            _ => kept.push(format!("{SERVERS}.{NAME}")),
         }
     }
     forget_trust(&mut document, &present, &original, &ours.trust);
@@ -304,14 +301,12 @@ pub(crate) fn toml_value(value: &Value) -> toml_edit::Value {
         Value::Bool(flag) => (*flag).into(),
         Value::Number(number) => number.as_i64().unwrap_or_default().into(),
         Value::Array(list) => list.iter().map(toml_value).collect::<Array>().into(),
-        Value::Object(members) => inline_table(members).into(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), toml_value(value))).collect::<InlineTable>().into()
+        }
         Value::String(text) => text.as_str().into(),
         Value::Null => "".into(),
     }
-}
-
-fn inline_table(members: &Map<String, Value>) -> InlineTable {
-    members.iter().map(|(key, value)| (key.clone(), toml_value(value))).collect()
 }
 
 fn body(text: &str) -> &str {
@@ -325,10 +320,5 @@ fn render(text: &str, document: &DocumentMut) -> String {
 }
 
 fn with_line_ends(like: &str, text: &str) -> String {
-    let plain = text.replace("\r\n", "\n");
-    plain.replace('\n', with_line_ends_of(like))
-}
-
-fn with_line_ends_of(text: &str) -> &'static str {
-    if text.contains("\r\n") { "\r\n" } else { "\n" }
+    text.replace("\r\n", "\n").replace('\n', newline(like))
 }

@@ -97,19 +97,11 @@ impl Manifest {
 
     /// Remembers the directories that writing these files will create.
     pub(crate) fn note_missing_dirs(&mut self, changes: &[Change], manifest_path: &Path) {
-        let written = changes
-            .iter()
-            .filter(|change| change.after.is_some())
-            .map(|change| change.path.as_path())
-            .chain([manifest_path]);
-        for path in written {
-            let missing = path.ancestors().skip(1).take_while(|dir| !dir.exists());
-            for dir in missing {
-                if !self.dirs.iter().any(|known| known == dir) {
-                    self.dirs.push(dir.to_path_buf());
-                }
-            }
-        }
+        let written = changes.iter().filter(|change| change.after.is_some()).map(|change| change.path.as_path());
+        let missing =
+            written.chain([manifest_path]).flat_map(|path| path.ancestors().skip(1).take_while(|dir| !dir.exists()));
+        self.dirs.extend(missing.map(Path::to_path_buf));
         self.dirs.sort();
+        self.dirs.dedup();
     }
 }

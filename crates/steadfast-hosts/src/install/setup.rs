@@ -42,13 +42,9 @@ impl Setup {
             // What hosts share is in the manifest of each, so that removing the last one removes it.
             let shared = other.entry(&home.join(CONFIG)).filter(|entry| old.entry(&entry.path).is_none());
             old.files.extend(shared.cloned());
-            let above_ours = |dir: &&PathBuf| {
-                let ours = [&Manifest::path(&home, host), &config_dir].iter().any(|path| path.starts_with(dir));
-                ours && !old.dirs.contains(dir)
-            };
-            new.dirs.extend(other.dirs.iter().filter(above_ours).cloned());
+            let ours = [Manifest::path(&home, host), config_dir.clone()];
+            new.dirs.extend(other.dirs.into_iter().filter(|dir| ours.iter().any(|path| path.starts_with(dir))));
         }
-        new.dirs.sort();
         Ok(Self { home, host, config_dir, old, old_text, new, plan: Plan::default() })
     }
 
