@@ -10,6 +10,7 @@ pub mod command;
 mod context;
 pub mod doctor;
 pub mod headless;
+mod hook;
 pub mod install;
 pub mod lines;
 mod observe;
@@ -19,12 +20,6 @@ pub mod stream;
 pub mod tree;
 pub mod trouble;
 
-use serde_json::{Map, Value};
-
 pub use activity::worked_since;
 pub use adapter::{HostAdapter, SubagentFiles, ToolCallOrigin, adapter, adapters};
 pub use context::{Since, Statement, holds_text};
-
-fn is_json_object(stdin: &[u8]) -> bool {
-    serde_json::from_slice::<Map<String, Value>>(stdin).is_ok()
-}

@@ -1,7 +1,5 @@
-//! What a headless agent printed: one JSON object a line, in the words of its client (`host/*/stream.rs`), reduced to what an iteration needs to know. Also which session files such an agent left
-//! behind, so that its tokens are counted where they are exact.
-
-mod readable;
+//! What a headless agent printed: one JSON object a line, in the words of its client, reduced to what an iteration needs
+//! to know. Also which session files such an agent left behind, so that its tokens are counted where they are exact.
 
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -14,16 +12,16 @@ use steadfast_model::host::Host;
 use steadfast_model::price::Table;
 use steadfast_model::reading::{Position, Reading};
 use steadfast_model::run::AttemptUsage;
+use steadfast_model::text::printable;
 use steadfast_system::bounded;
-
-pub use readable::readable;
-pub(crate) use readable::{LONGEST_DETAIL, field};
 
 /// The session is named at the start of a stream, and how it ended at its end.
 const HEAD_BYTES: u64 = 1 << 20;
 const TAIL_BYTES: u64 = 64 << 20;
 /// A longer line is tool output, never an event that matters here. An agent's last words may be long, too.
 const LONGEST_LINE: usize = 48 << 20;
+/// The most of a command, path or message that is shown to people.
+pub(crate) const LONGEST_DETAIL: usize = 160;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentStream {
@@ -96,6 +94,26 @@ fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()
     file.seek(SeekFrom::Start(size - TAIL_BYTES))?;
     // The tail begins in the middle of a line.
     pass(&mut file, TAIL_BYTES, true)
+}
+
+/// What a line says to a person; `None` if nothing. Lines that are no events are shown as they are.
+pub fn readable(host: Host, line: &str) -> Option<String> {
+    let Ok(event) = serde_json::from_str::<Value>(line) else {
+        return Some(printable(line)).filter(|line| !line.trim().is_empty());
+    };
+    if !event.is_object() {
+        return Some(printable(line));
+    }
+    let said = (adapter(host).readable_event)(&event);
+    (!said.is_empty()).then(|| said.iter().map(|part| printable(part)).collect::<Vec<_>>().join("\n"))
+}
+
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
+}
+
+pub(crate) fn field<'a>(value: &'a Value, name: &str) -> &'a str {
+    text(value, name).unwrap_or_default()
 }
 
 /// Which session, and when it ran.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field};
+use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field, text};
 use steadfast_model::clock::Millis;
 use steadfast_model::hook::acceptable_id;
 use steadfast_model::price;
@@ -95,10 +95,6 @@ fn usage(event: &Value) -> Option<AttemptUsage> {
     }
     let dollars = event.get("total_cost_usd").and_then(Value::as_f64).filter(|usd| (0.0..1e9).contains(usd));
     Some(AttemptUsage { tokens, cost_micros: dollars.map_or(0, price::micros) })
-}
-
-fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    value.get(name).and_then(Value::as_str)
 }
 
 /// What the agent said and which tools it called.

@@ -12,7 +12,6 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use memchr::memmem;
-use serde::Deserialize;
 use serde_json::Value;
 
 use self::thread::Thread;
@@ -54,21 +53,11 @@ pub fn root_session(path: &Path) -> Option<String> {
 
 /// Whether a line is an answer of the model or a tool call.
 pub fn is_model_output(line: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct LineWire<'a> {
-        r#type: Option<&'a str>,
-        #[serde(borrow)]
-        payload: Option<ItemWire<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct ItemWire<'a> {
-        r#type: Option<&'a str>,
-        role: Option<&'a str>,
-    }
-    let line = serde_json::from_slice::<LineWire<'_>>(line);
-    line.is_ok_and(|line| {
-        line.r#type == Some("response_item")
-            && line.payload.is_some_and(|item| item.r#type != Some("message") || item.role == Some("assistant"))
+    serde_json::from_slice::<Value>(line).is_ok_and(|line| {
+        let item = &line["payload"];
+        line["type"] == "response_item"
+            && item.is_object()
+            && (item["type"] != "message" || item["role"] == "assistant")
     })
 }
 

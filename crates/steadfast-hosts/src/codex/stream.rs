@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field};
+use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field, text};
 use steadfast_model::hook::acceptable_id;
 use steadfast_model::reading::Tokens;
 use steadfast_model::run::AttemptUsage;
@@ -69,10 +69,6 @@ fn usage(usage: &Value) -> AttemptUsage {
         },
         cost_micros: 0,
     }
-}
-
-fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    value.get(name).and_then(Value::as_str)
 }
 
 /// What the agent said and did.

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::lines::token_count;
 use steadfast_model::clock::{self, Millis};
 
 /// The beginning of a line as Codex writes it: `{"timestamp":…,"ordinal":…,"type":…,"payload":{"type":…`.
@@ -72,12 +73,11 @@ pub(super) struct Tokens {
 impl Tokens {
     /// Reads a usage object; the name of the field that is no whole number, if one is not.
     pub(super) fn read(usage: &Value) -> Result<Self, &'static str> {
-        let field = |name: &'static str| whole_number(usage.get(name)).ok_or(name);
         Ok(Self {
-            input: field("input_tokens")?,
-            cached: field("cached_input_tokens")?,
-            written: field("cache_write_input_tokens")?,
-            output: field("output_tokens")?,
+            input: token_count(usage, "input_tokens")?,
+            cached: token_count(usage, "cached_input_tokens")?,
+            written: token_count(usage, "cache_write_input_tokens")?,
+            output: token_count(usage, "output_tokens")?,
         })
     }
 
@@ -95,15 +95,6 @@ impl Tokens {
         };
         let fields = [grown.input, grown.cached, grown.written, grown.output];
         fields.iter().all(|count| *count >= 0).then_some(grown)
-    }
-}
-
-/// Absent and null count as zero; anything but a whole number that a counter can hold is malformed.
-fn whole_number(value: Option<&Value>) -> Option<i64> {
-    const MOST: i64 = 1 << 53;
-    match value {
-        None | Some(Value::Null) => Some(0),
-        Some(value) => value.as_i64().filter(|number| (0..=MOST).contains(number)),
     }
 }
 
