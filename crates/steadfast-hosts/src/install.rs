@@ -9,7 +9,6 @@ pub(crate) mod json;
 pub(crate) mod manifest;
 pub(crate) mod setup;
 mod splice;
-pub(crate) mod toml;
 mod undo;
 
 use std::io;
@@ -138,18 +137,8 @@ pub enum InstallError {
     /// From `fs_err`, which names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("{} is not valid JSON: {source}", path.display())]
-    Json { path: PathBuf, source: serde_json::Error },
-    #[error("{} does not hold a JSON object", path.display())]
-    NotAnObject { path: PathBuf },
-    #[error("`{key}` in {} is not a JSON object", path.display())]
-    KeyNotAnObject { path: PathBuf, key: String },
-    #[error("`{key}` in {} is not a list", path.display())]
-    KeyNotAList { path: PathBuf, key: String },
-    #[error("{} is not valid TOML: {message}", path.display())]
-    Toml { path: PathBuf, message: String },
-    #[error("{} is not valid UTF-8", path.display())]
-    NotText { path: PathBuf },
+    #[error("{}: {problem}", path.display())]
+    Broken { path: PathBuf, problem: String },
     #[error("the path {} is not valid Unicode", path.display())]
     PathNotUnicode { path: PathBuf },
     #[error("{} changed while setup was running", path.display())]
@@ -161,16 +150,15 @@ pub enum InstallError {
 }
 
 impl InstallError {
+    fn broken(path: &Path, problem: impl Into<String>) -> Self {
+        Self::Broken { path: path.into(), problem: problem.into() }
+    }
+
     /// What the user can do about it, for the `hint:` line.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io(_) => "nothing was changed; check that the file and its directory are writable",
-            Self::Json { .. }
-            | Self::NotAnObject { .. }
-            | Self::KeyNotAnObject { .. }
-            | Self::KeyNotAList { .. }
-            | Self::Toml { .. }
-            | Self::NotText { .. } => "nothing was changed; repair the file, then run the command again",
+            Self::Broken { .. } => "nothing was changed; repair the file, then run the command again",
             Self::PathNotUnicode { .. } => "set STEADFAST_HOME to a path that is valid Unicode",
             Self::Raced { .. } => "nothing was changed; run the command again",
             Self::Manifest { .. } => "restore the file from a backup, or move it away and run `steadfast setup` again",

@@ -136,19 +136,6 @@ pub fn session_usage(
     usage_of(host, &session_files(host, stream, started_at_ms, ended_at_ms), started_at_ms)
 }
 
-/// When the used-up plan of a session comes back, if its files say so more exactly than its messages.
-pub fn session_reset(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Option<Millis> {
-    let files = session_files(host, stream, started_at_ms, ended_at_ms);
-    files.iter().filter_map(|file| (adapter(host).plan_reset)(file)).max()
-}
-
-fn session_files(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Vec<PathBuf> {
-    let Some(session_id) = stream.session_id.as_deref() else { return Vec::new() };
-    let session = SessionSpan { session_id, subagents: &stream.subagents, started_at_ms, ended_at_ms };
-    let adapter = adapter(host);
-    (adapter.session_files)(&(adapter.transcript_roots)(), &session)
-}
-
 fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<AttemptUsage> {
     let mut all = Reading::default();
     for file in files {
@@ -166,6 +153,19 @@ fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<Atte
         usage.cost_micros += Table::shipped().cost_micros(&response.model, &response.tokens).unwrap_or(0);
     }
     usage
+}
+
+/// When the used-up plan of a session comes back, if its files say so more exactly than its messages.
+pub fn session_reset(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Option<Millis> {
+    let files = session_files(host, stream, started_at_ms, ended_at_ms);
+    files.iter().filter_map(|file| (adapter(host).plan_reset)(file)).max()
+}
+
+fn session_files(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Vec<PathBuf> {
+    let Some(session_id) = stream.session_id.as_deref() else { return Vec::new() };
+    let session = SessionSpan { session_id, subagents: &stream.subagents, started_at_ms, ended_at_ms };
+    let adapter = adapter(host);
+    (adapter.session_files)(&(adapter.transcript_roots)(), &session)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use crate::SubagentFiles;
 use crate::tree::{self, Owner};
 use steadfast_system::env_vars;
 
@@ -48,20 +47,17 @@ pub(crate) fn login_settings() -> Option<String> {
 }
 
 /// `<session>/subagents/agent-<id>.jsonl` beside the session's own file.
-pub(crate) fn subagent_files(transcript: &Path) -> SubagentFiles {
+pub(crate) fn subagent_files(transcript: &Path) -> Vec<(String, PathBuf)> {
     let directory = transcript.with_extension("").join("subagents");
     let Ok(entries) = fs_err::read_dir(&directory) else {
         return Vec::new();
     };
-    let mut files: Vec<(String, PathBuf)> = entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| {
-            let path = entry.path();
-            let name = path.file_name()?.to_str()?;
-            let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
-            Some((id, path))
-        })
-        .collect();
+    let named = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        let id = name.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
+        Some((id.to_owned(), entry.path()))
+    });
+    let mut files: Vec<(String, PathBuf)> = named.collect();
     files.sort();
     files
 }

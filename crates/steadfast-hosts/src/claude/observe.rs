@@ -18,18 +18,15 @@ const MISUSED: &str = "<tool_use_error>";
 
 pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
     let in_subagent = wire.agent_id.as_deref().is_some_and(|agent| !agent.is_empty());
+    let tool = wire.tool_name.as_deref().filter(|tool| own_tool(tool).is_none());
     match wire.hook_event_name.as_str() {
         // A subagent is prompted by the agent, not by the user.
         "UserPromptSubmit" if in_subagent => Vec::new(),
         "UserPromptSubmit" => prompt(wire.prompt.as_deref()).into_iter().collect(),
-        "PostToolUse" => match wire.tool_name.as_deref() {
-            Some(tool) if own_tool(tool).is_none() => worked(tool, wire),
-            _ => Vec::new(),
-        },
-        "PostToolUseFailure" => match wire.tool_name.as_deref() {
-            Some(tool) if own_tool(tool).is_none() && wire.is_interrupt != Some(true) => failed(tool, wire),
-            _ => Vec::new(),
-        },
+        "PostToolUse" => tool.map(|tool| worked(tool, wire)).unwrap_or_default(),
+        "PostToolUseFailure" if wire.is_interrupt != Some(true) => {
+            tool.map(|tool| failed(tool, wire)).unwrap_or_default()
+        }
         "PostToolBatch" => refused(wire),
         // The client asks its hooks before it does what these announce.
         "TaskCreated" => task(wire, TaskStatus::Pending),
@@ -39,9 +36,7 @@ pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
             (Some(id), Some(kind)) if !kind.is_empty() && !is_evaluator(kind) => vec![subagent(wire, id, kind)],
             _ => Vec::new(),
         },
-        "InstructionsLoaded" => {
-            wire.file_path.clone().map(|path| Observation::Instructions { path }).into_iter().collect()
-        }
+        "InstructionsLoaded" => wire.file_path.iter().cloned().map(|path| Observation::Instructions { path }).collect(),
         _ => Vec::new(),
     }
 }

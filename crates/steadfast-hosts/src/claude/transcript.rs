@@ -54,11 +54,9 @@ pub fn last_goal(path: &Path) -> Option<NativeGoal> {
 
 /// Whether a line is an answer of the model. The client writes some answers itself, for instance when a session is
 /// resumed.
-pub fn is_model_output(line: &[u8]) -> bool {
-    serde_json::from_slice::<Value>(line).is_ok_and(|line| {
-        let message = &line["message"];
-        line["type"] == "assistant" && message.is_object() && message["model"] != "<synthetic>"
-    })
+pub fn is_model_output(line: &Value) -> bool {
+    let message = &line["message"];
+    line["type"] == "assistant" && message.is_object() && message["model"] != "<synthetic>"
 }
 
 /// The session whose lines this one's file began with, when the client copied them for a fork.

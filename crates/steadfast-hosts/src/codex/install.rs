@@ -9,6 +9,7 @@ use std::path::{Path, absolute};
 use serde_json::{Map, Value, json};
 
 use self::trust::HookTrust;
+use crate::command::{AnsweredBy, SlashCommand};
 use crate::install::apply::read;
 use crate::install::codex_config::{self as config, CodexEdits, Group, Trust};
 use crate::install::json::{Edit, Ours};
@@ -80,11 +81,41 @@ pub(crate) fn per_run_flags(hook_command: &str) -> Vec<String> {
 }
 
 pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, InstallError> {
-    plan(request, &request.command_files(super::skills::files), server(request.lasting_program)?)
+    plan(request, &request.command_files(skill_files), server(request.lasting_program)?)
 }
 
 pub(super) fn hook_command(program: &Path) -> String {
     format!("{} hook codex", shell_word(&program.to_string_lossy()))
+}
+
+/// Only the user may invoke a skill, never the model by itself.
+const POLICY: &str = "policy:\n  allow_implicit_invocation: false\n";
+
+/// One of our commands as a skill, the only kind of command that a user can add to Codex: path below `skills/`, text.
+/// A hook answers it; the model reads the text of the skill only if the hook did not run.
+pub(super) fn skill_files(command: &SlashCommand) -> Vec<(String, String)> {
+    let name = format!("goal-{}", command.name);
+    vec![(format!("{name}/SKILL.md"), skill(&name, command)), (format!("{name}/agents/openai.yaml"), POLICY.to_owned())]
+}
+
+fn skill(name: &str, command: &SlashCommand) -> String {
+    let usage = format!("{}{} {}", Host::Codex.capabilities().command_prefix, command.name, command.arguments);
+    let (answer, no_hook) = match command.answered_by {
+        AnsweredBy::Hook => {
+            ("Steadfast answers this command itself, without a model.", "If you read this, its hook did not run")
+        }
+        AnsweredBy::Model => (
+            "Steadfast has carried out this command and says in this turn what to do.",
+            "If no text from Steadfast about a durable goal came with this message, its hook did not run",
+        ),
+    };
+    format!(
+        "---\nname: {name}\ndescription: {}\n---\n\n\
+         `{}` is a command for Steadfast. {answer} {no_hook}, usually because Codex does not trust it yet: ask the user to type \
+         `/hooks` and trust the hooks of Steadfast, or to run `steadfast doctor` in a terminal, and do nothing else.\n",
+        command.description,
+        usage.trim_end(),
+    )
 }
 
 /// Codex runs the hooks only after the user has trusted them there.

@@ -52,13 +52,9 @@ pub fn root_session(path: &Path) -> Option<String> {
 }
 
 /// Whether a line is an answer of the model or a tool call.
-pub fn is_model_output(line: &[u8]) -> bool {
-    serde_json::from_slice::<Value>(line).is_ok_and(|line| {
-        let item = &line["payload"];
-        line["type"] == "response_item"
-            && item.is_object()
-            && (item["type"] != "message" || item["role"] == "assistant")
-    })
+pub fn is_model_output(line: &Value) -> bool {
+    let item = &line["payload"];
+    line["type"] == "response_item" && item.is_object() && (item["type"] != "message" || item["role"] == "assistant")
 }
 
 fn first_line(path: &Path) -> Option<Value> {

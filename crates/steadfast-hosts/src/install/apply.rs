@@ -14,7 +14,7 @@ const MAX_LINKS: usize = 40;
 /// A file's text; `None` if there is no such file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, InstallError> {
     match fs::read(path) {
-        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| InstallError::NotText { path: path.into() }),
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| InstallError::broken(path, "not valid UTF-8")),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -10,7 +10,6 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Tab
 use super::InstallError;
 use super::json::{BOM, commands};
 use super::splice::newline;
-use super::toml::parse;
 
 const SERVERS: &str = "mcp_servers";
 const NAME: &str = "steadfast";
@@ -47,10 +46,15 @@ pub(crate) struct Trust {
 
 /// The file's content, whatever its layout.
 pub(crate) fn content(path: &Path, text: Option<&str>) -> Result<Value, InstallError> {
-    let broken = |message: String| InstallError::Toml { path: path.into(), message };
+    let broken = |problem: &str| InstallError::broken(path, format!("not valid TOML: {problem}"));
     let table: toml::Table =
-        body(text.unwrap_or_default()).parse().map_err(|error: toml::de::Error| broken(error.message().to_owned()))?;
-    serde_json::to_value(table).map_err(|error| broken(error.to_string()))
+        body(text.unwrap_or_default()).parse().map_err(|error: toml::de::Error| broken(error.message()))?;
+    serde_json::to_value(table).map_err(|error| broken(&error.to_string()))
+}
+
+pub(super) fn parse(path: &Path, text: Option<&str>) -> Result<DocumentMut, InstallError> {
+    let parsed = text.unwrap_or_default().parse::<DocumentMut>();
+    parsed.map_err(|error| InstallError::broken(path, format!("not valid TOML: {}", error.message())))
 }
 
 /// Does the user keep hooks in this file? What Codex notes about hooks does not count.
@@ -205,7 +209,7 @@ fn put_group(
         (Some(Item::Value(toml_edit::Value::Array(list))), Some(place)) => {
             list.replace(place, toml_value(&new.group));
         }
-        _ => return Err(InstallError::KeyNotAList { path: path.into(), key: format!("{HOOKS}.{}", new.event) }),
+        _ => return Err(InstallError::broken(path, format!("`{HOOKS}.{}` is not a list", new.event))),
     }
     Ok(())
 }
@@ -222,9 +226,8 @@ fn section<'a>(
         Item::Table(table)
     });
     let inline = item.is_inline_table() || item.as_table().is_some_and(Table::is_dotted);
-    let key = name.to_owned();
-    let table = item.as_table_like_mut().ok_or_else(|| InstallError::KeyNotAnObject { path: path.into(), key })?;
-    Ok((table, inline))
+    let table = item.as_table_like_mut();
+    Ok((table.ok_or_else(|| InstallError::broken(path, format!("`{name}` is not a table")))?, inline))
 }
 
 fn remove_group(document: &mut DocumentMut, present: &Value, ours: &Group) {
@@ -235,17 +238,11 @@ fn remove_group(document: &mut DocumentMut, present: &Value, ours: &Group) {
     let Some(item) = hooks.and_then(|hooks| hooks.get_mut(&ours.event)) else {
         return;
     };
-    let is_ours = |(_, item): &(usize, &Value)| commands(item) == commands(&ours.group);
-    for (place, _) in list.iter().enumerate().filter(is_ours).collect::<Vec<_>>().into_iter().rev() {
-        match item {
-            Item::ArrayOfTables(list) => {
-                list.remove(place);
-            }
-            Item::Value(toml_edit::Value::Array(list)) => {
-                list.remove(place);
-            }
-            _ => {}
-        }
+    let mut stays = list.iter().map(|item| commands(item) != commands(&ours.group));
+    match item {
+        Item::ArrayOfTables(list) => list.retain(|_| stays.next().unwrap_or(true)),
+        Item::Value(toml_edit::Value::Array(list)) => list.retain(|_| stays.next().unwrap_or(true)),
+        _ => {}
     }
 }
 

@@ -53,7 +53,7 @@ impl Edit {
         let mut list = match &self.previous {
             None => Vec::new(),
             Some(Value::Array(list)) => list.clone(),
-            Some(_) => return Err(InstallError::KeyNotAList { path: path.into(), key: self.keys.join(".") }),
+            Some(_) => return Err(InstallError::broken(path, format!("`{}` is not a list", self.keys.join(".")))),
         };
         if list.iter().any(|item| self.owns(item)) {
             // There by other means, such as a manifest that got lost: twice would be worse.
@@ -86,8 +86,8 @@ impl Document {
         let blank = body.trim().is_empty();
         let root = match serde_json::from_str(if blank { "{}" } else { body }) {
             Ok(Value::Object(root)) => root,
-            Ok(_) => return Err(InstallError::NotAnObject { path: path.into() }),
-            Err(source) => return Err(InstallError::Json { path: path.into(), source }),
+            Ok(_) => return Err(InstallError::broken(path, "not a JSON object")),
+            Err(source) => return Err(InstallError::broken(path, format!("not valid JSON: {source}"))),
         };
         Ok(Self {
             root,
@@ -118,7 +118,7 @@ impl Document {
                 .entry(key)
                 .or_insert_with(|| Value::Object(Map::new()))
                 .as_object_mut()
-                .ok_or_else(|| InstallError::KeyNotAnObject { path: path.into(), key: key.clone() })?;
+                .ok_or_else(|| InstallError::broken(path, format!("`{key}` is not a JSON object")))?;
         }
         object.insert(last.clone(), value.clone());
         let text = self.text.as_deref();

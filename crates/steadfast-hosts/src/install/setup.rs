@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf, absolute};
 use serde_json::Value;
 
 use super::apply::read;
+use super::codex_config::parse;
 use super::json::{Document, Edit};
 use super::manifest::{Content, Entry, Manifest};
 use super::undo::{access, undo};
-use super::{Access, Change, InstallError, Plan, toml};
+use super::{Access, Change, InstallError, Plan};
 use steadfast_model::host::Host;
 
 /// Below `$STEADFAST_HOME`.
 const CONFIG: &str = "config.toml";
+/// The key in it that names the store.
+pub(super) const DB: &str = "db";
 
 pub(crate) struct Setup {
     pub(crate) home: PathBuf,
@@ -129,16 +132,19 @@ impl Setup {
         let db = unicode(&db)?;
         let current = read(&path)?;
         let base = self.without_us(&path, current.clone())?;
-        if let Some(theirs) = toml::db(&path, base.as_deref())? {
+        let mut document = parse(&path, base.as_deref())?;
+        if let Some(theirs) = document.get(DB).and_then(|item| item.as_str()) {
             if theirs != db {
                 self.note(format!("kept `db` in {}: it names {theirs}", path.display()));
             }
             return Ok(());
         }
-        let after = if toml::db(&path, current.as_deref())?.as_deref() == Some(db) {
+        let present = parse(&path, current.as_deref())?;
+        let after = if present.get(DB).and_then(|item| item.as_str()) == Some(db) {
             current.clone()
         } else {
-            Some(toml::with_db(&path, base.as_deref(), db)?)
+            document.insert(DB, toml_edit::value(db));
+            Some(document.to_string())
         };
         self.record(current, Entry::shared(path, base, after, Content::Toml { db: db.to_owned() }));
         Ok(())

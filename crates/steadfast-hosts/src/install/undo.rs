@@ -5,7 +5,8 @@ use std::path::{Path, absolute};
 use super::apply::read;
 use super::json::Document;
 use super::manifest::{Content, Entry, Manifest};
-use super::{Access, Change, InstallError, Plan, codex_config, toml};
+use super::setup::DB;
+use super::{Access, Change, InstallError, Plan, codex_config};
 use crate::adapter;
 use steadfast_model::host::Host;
 
@@ -45,7 +46,12 @@ pub(crate) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
             }
         }
         (Content::Toml { db }, Some(text)) => {
-            let rest = toml::without_db(path, &text, db)?;
+            let mut document = codex_config::parse(path, Some(&text))?;
+            // Another value is the user's and stays.
+            if document.get(DB).and_then(|item| item.as_str()) == Some(db) {
+                document.remove(DB);
+            }
+            let rest = document.to_string();
             (entry.before.is_some() || !rest.trim().is_empty()).then_some(rest)
         }
         (Content::Codex(edits), Some(text)) => {
