@@ -19,7 +19,6 @@ use steadfast_model::hook::{HookInput, HookReply};
 use steadfast_model::host::Host;
 use steadfast_model::reading::{NativeGoal, Position, Reading};
 
-/// The adapter of a host.
 pub fn adapter(host: Host) -> &'static HostAdapter {
     match host {
         Host::Claude => &claude::ADAPTER,

@@ -1,6 +1,5 @@
 //! What the model will be sent: whether a goal is still in the conversation, so that it is not injected twice. In doubt
 //! the answer is no: twice is better than never.
-//!
 //! Words alone prove nothing ("fix it" is said all the time). A message holds a goal when it states it: as a directive
 //! (`goal: …`) and nothing else, or inside the `<objective>` element of one of our own prompts.
 

@@ -46,13 +46,6 @@ pub struct InstallRequest<'a> {
     pub now: &'a str,
 }
 
-impl InstallRequest<'_> {
-    /// The files of all commands, of which `files` renders one.
-    pub(crate) fn command_files(&self, files: fn(&SlashCommand) -> Vec<(String, String)>) -> Vec<(String, String)> {
-        self.commands.iter().flat_map(files).collect()
-    }
-}
-
 /// Quotes a word for the shell that runs hooks, unless it needs no quotes.
 pub fn shell_word(word: &str) -> String {
     let plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));

@@ -65,10 +65,7 @@ fn event(line: &[u8]) -> Option<Value> {
     if !line.trim_ascii_start().starts_with(b"{") {
         return None;
     }
-    match std::str::from_utf8(line) {
-        Ok(text) => serde_json::from_str(text).ok(),
-        Err(_) => serde_json::from_str(&String::from_utf8_lossy(line)).ok(),
-    }
+    serde_json::from_str(&String::from_utf8_lossy(line)).ok()
 }
 
 fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()> {

@@ -1,6 +1,5 @@
 //! Claude Code: what its hooks send, reduced to our own events, and what they accept in return. Unknown events
-//! and fields are ignored, since the client adds some every few weeks; nothing is printed that the client does
-//! not know for that event.
+//! and fields are ignored, since the client adds some every few weeks.
 
 use std::path::PathBuf;
 
@@ -39,7 +38,7 @@ pub(super) struct HookWire<'a> {
     pub(super) agent_transcript_path: Option<PathBuf>,
     pub(super) stop_hook_active: Option<bool>,
     pub(super) last_assistant_message: Option<String>,
-    pub(super) background_tasks: Option<Vec<BackgroundTaskWire>>,
+    pub(super) background_tasks: Option<Vec<Value>>,
     pub(super) error: Option<String>,
     pub(super) is_interrupt: Option<bool>,
     pub(super) task_id: Option<String>,
@@ -54,12 +53,6 @@ pub(super) struct HookWire<'a> {
     pub(super) tool_calls: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct BackgroundTaskWire {
-    status: Option<String>,
-}
-
-/// Reads a hook's stdin. `None` is a well-formed event that is not for us.
 pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let stdin = repair::well_formed(stdin);
     let Some(wire) = read_fields::<HookWire<'_>>(&stdin)?.filter(|wire| acceptable_id(&wire.session_id)) else {
@@ -103,7 +96,7 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
             last_message: wire.last_assistant_message,
             background_work: wire
                 .background_tasks
-                .is_some_and(|tasks| tasks.iter().any(|task| task.status.as_deref() == Some("running"))),
+                .is_some_and(|tasks| tasks.iter().any(|task| task["status"] == "running")),
         },
         "StopFailure" => HookEvent::StopFailure {
             error: wire.error.unwrap_or_default(),
@@ -155,12 +148,10 @@ pub(crate) fn tool_call_origin(meta: &Map<String, Value>) -> Option<ToolCallOrig
     Some(ToolCallOrigin::ToolUse(meta.get("claudecode/toolUseId")?.as_str()?.to_owned()))
 }
 
-/// Whether the hook input proves that the evaluator made a call.
 pub(crate) fn is_evaluator(agent_type: &str) -> bool {
     agent_type == EVALUATOR_AGENT
 }
 
-/// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
 pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
     let reads_context = matches!(event_name, "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch");
     let allow = json!({

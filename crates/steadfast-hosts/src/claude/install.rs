@@ -44,7 +44,8 @@ pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, Install
     let cap = request.block_cap_value.unwrap_or(SUGGESTED_BLOCK_CAP);
     let question = format!("Let Claude Code accept {cap} Stop blocks in a row without a tool call (now 8)?");
     let block_cap = decide(request.block_cap, cap, theirs.get(&BLOCK_CAP).is_some(), ask(question))?;
-    plan(request, &request.command_files(command_files), statusline, block_cap)
+    let commands: Vec<_> = request.commands.iter().flat_map(command_files).collect();
+    plan(request, &commands, statusline, block_cap)
 }
 
 /// A command file. Its text is what the model reads if the hook did not run.

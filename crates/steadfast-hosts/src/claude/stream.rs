@@ -97,7 +97,6 @@ fn usage(event: &Value) -> Option<AttemptUsage> {
     Some(AttemptUsage { tokens, cost_micros: dollars.map_or(0, price::micros) })
 }
 
-/// What the agent said and which tools it called.
 pub(super) fn readable(event: &Value) -> Vec<String> {
     match field(event, "type") {
         "assistant" => {

@@ -21,7 +21,6 @@ use steadfast_model::clock;
 use steadfast_model::hook::acceptable_id;
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tokens};
 
-/// Reads what is new in a session file.
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let usage_key = memmem::Finder::new(br#""usage""#);
     let queue_key = memmem::Finder::new(br#""queue-operation""#);
@@ -52,8 +51,7 @@ pub fn last_goal(path: &Path) -> Option<NativeGoal> {
     look.ok().and(reading.native_goal)
 }
 
-/// Whether a line is an answer of the model. The client writes some answers itself, for instance when a session is
-/// resumed.
+/// The client writes some answers itself, for instance when a session is resumed.
 pub fn is_model_output(line: &Value) -> bool {
     let message = &line["message"];
     line["type"] == "assistant" && message.is_object() && message["model"] != "<synthetic>"
@@ -62,6 +60,8 @@ pub fn is_model_output(line: &Value) -> bool {
 /// The session whose lines this one's file began with, when the client copied them for a fork.
 pub fn forked_from(path: &Path) -> Option<String> {
     const LINES_READ: usize = 20;
+    // More than these lines of any file; one endless line is not read.
+    const BYTES_READ: u64 = 4 * 1024 * 1024;
     let file = BufReader::new(fs_err::File::open(path).ok()?.take(BYTES_READ));
     let lines = file.split(b'\n').take(LINES_READ).map_while(Result::ok);
     let mut parents = lines.filter_map(|line| {
@@ -70,9 +70,6 @@ pub fn forked_from(path: &Path) -> Option<String> {
     });
     parents.next()
 }
-
-/// More than the first lines of any file; one endless line is not read.
-const BYTES_READ: u64 = 4 * 1024 * 1024;
 
 #[derive(Deserialize)]
 struct AssistantWire<'a> {

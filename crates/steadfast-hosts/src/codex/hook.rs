@@ -47,7 +47,6 @@ pub(super) struct HookWire<'a> {
     pub(super) tool_response: Option<&'a RawValue>,
 }
 
-/// Reads a hook's stdin. `None` is a well-formed event that is not for us.
 pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let stdin = crate::repair::well_formed(stdin);
     let Some(wire) = read_fields::<HookWire<'_>>(&stdin)?.filter(|wire| acceptable_id(&wire.session_id)) else {
@@ -179,7 +178,6 @@ fn status(message: &str) -> Option<u16> {
     number.get(..digits).filter(|_| digits == 3)?.parse().ok()
 }
 
-/// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
 pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
     let block = matches!(event_name, "Stop" | "UserPromptSubmit" | "PostToolUse");
     let context = matches!(event_name, "SessionStart" | "UserPromptSubmit" | "PostToolUse");

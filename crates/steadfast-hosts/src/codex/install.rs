@@ -14,7 +14,7 @@ use crate::install::apply::read;
 use crate::install::codex_config::{self as config, CodexEdits, Group, Trust};
 use crate::install::json::{Edit, Ours};
 use crate::install::manifest::Content;
-use crate::install::setup::{Setup, UserFile};
+use crate::install::setup::Setup;
 use crate::install::{InstallError, InstallRequest, Plan, shell_word};
 use steadfast_model::host::Host;
 use steadfast_system::env_vars;
@@ -59,11 +59,6 @@ impl Event {
     }
 }
 
-/// The events that `setup codex` sets hooks for.
-pub(crate) fn events() -> impl Iterator<Item = &'static str> {
-    EVENTS.iter().map(|event| event.name)
-}
-
 /// Flags that bring our hooks along for one run of `codex exec`, with the trust that this run needs; the user's
 /// configuration is neither read nor changed.
 pub(crate) fn per_run_flags(hook_command: &str) -> Vec<String> {
@@ -81,7 +76,8 @@ pub(crate) fn per_run_flags(hook_command: &str) -> Vec<String> {
 }
 
 pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, InstallError> {
-    plan(request, &request.command_files(skill_files), server(request.lasting_program)?)
+    let skills: Vec<_> = request.commands.iter().flat_map(skill_files).collect();
+    plan(request, &skills, server(request.lasting_program)?)
 }
 
 pub(super) fn hook_command(program: &Path) -> String {
@@ -159,7 +155,8 @@ impl Setup {
             _ => CodexEdits::default(),
         };
 
-        let in_toml = config::has_events(&theirs) && !has_hooks(&hooks) && self.old.entry(&hooks.path).is_none();
+        let has_hooks = hooks.base.get(&["hooks"]).and_then(Value::as_object).is_some_and(|events| !events.is_empty());
+        let in_toml = config::has_events(&theirs) && !has_hooks && self.old.entry(&hooks.path).is_none();
         let groups: Vec<Group> = EVENTS
             .iter()
             .map(|event| Group { event: event.name.to_owned(), group: event.group(hook_command) })
@@ -198,10 +195,6 @@ impl Setup {
 /// Codex switches hooks off by this feature; the second name is the old one.
 pub(crate) fn switched_off(config: &Value) -> bool {
     ["hooks", "codex_hooks"].iter().any(|name| config["features"][name] == json!(false))
-}
-
-fn has_hooks(file: &UserFile) -> bool {
-    file.base.get(&["hooks"]).and_then(Value::as_object).is_some_and(|events| !events.is_empty())
 }
 
 /// Codex gives the tool server hardly any of its environment, so that what decides about the store is passed on.

@@ -4,7 +4,7 @@
 
 mod context;
 mod thread;
-mod wire;
+pub(super) mod wire;
 
 pub(crate) use context::holds;
 
@@ -21,7 +21,6 @@ use crate::lines;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
 
-/// Reads what is new in a rollout.
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let mut thread = match Thread::remembered(path, &from.carry) {
         Some(thread) => thread,
@@ -51,7 +50,6 @@ pub fn root_session(path: &Path) -> Option<String> {
     text(first_line(path)?.get("payload")?, "session_id").map(str::to_owned)
 }
 
-/// Whether a line is an answer of the model or a tool call.
 pub fn is_model_output(line: &Value) -> bool {
     let item = &line["payload"];
     line["type"] == "response_item" && item.is_object() && (item["type"] != "message" || item["role"] == "assistant")
@@ -226,7 +224,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The totals of the thread so far. They repeat, and stand beside the records of newer files.
+    /// The totals so far. They repeat, and stand beside the records of newer files.
     fn token_count(&self, thread: &mut Thread, reading: &mut Reading) {
         let Some(info) = self.payload.get("info").filter(|info| !info.is_null()) else {
             return;
@@ -253,18 +251,8 @@ impl<'a> Line<'a> {
     }
 
     fn response(&self, id: String, tokens: Tokens, thread: &Thread) -> Response {
-        Response {
-            id,
-            model: thread.model.clone(),
-            tokens: steadfast_model::reading::Tokens {
-                input: (tokens.input - tokens.cached - tokens.written).max(0),
-                output: tokens.output,
-                cache_creation: tokens.written,
-                cache_creation_1h: 0,
-                cache_read: tokens.cached,
-            },
-            at_ms: self.at_ms.unwrap_or_default(),
-        }
+        let at_ms = self.at_ms.unwrap_or_default();
+        Response { id, model: thread.model.clone(), tokens: tokens.split(), at_ms }
     }
 
     fn message(&self, thread: &mut Thread, reading: &mut Reading) {
@@ -272,7 +260,7 @@ impl<'a> Line<'a> {
             return;
         }
         thread.answered = true;
-        // The summary of a compaction is written for the model, not said to anybody.
+        // The summary of a compaction is written for the model, not for the user.
         if self.whole.pointer("/metadata/compaction_output") == Some(&Value::Bool(true)) {
             return;
         }

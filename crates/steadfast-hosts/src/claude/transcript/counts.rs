@@ -1,6 +1,5 @@
-//! The short way through a session file, for counting tokens and nothing else. It reads well-formed responses
-//! without decoding their text and leaves every line it is not sure about to the parser the hooks use, so that
-//! both count alike.
+//! The short way through a session file, for counting tokens. It reads well-formed responses without decoding their
+//! text and leaves every line it is not sure about to the parser the hooks use, so that both count alike.
 
 use std::path::Path;
 

@@ -48,7 +48,6 @@ impl CodexHooks {
     }
 }
 
-/// Looks for our hooks in this `$CODEX_HOME`.
 pub(crate) fn codex_hooks(codex_home: &Path) -> Result<CodexHooks, InstallError> {
     let codex_home = absolute(codex_home)?;
     let config_file = codex_home.join("config.toml");
@@ -58,7 +57,11 @@ pub(crate) fn codex_hooks(codex_home: &Path) -> Result<CodexHooks, InstallError>
     let state = &config["hooks"]["state"];
     let mut hooks = ours(&hooks_file, json.get(&["hooks"]).unwrap_or(&Value::Null), state);
     hooks.extend(ours(&config_file, &config["hooks"], state));
-    let missing = super::events().filter(|event| !hooks.iter().any(|(found, _, _)| found == event)).collect();
+    let missing = super::EVENTS
+        .iter()
+        .map(|event| event.name)
+        .filter(|event| !hooks.iter().any(|(found, _, _)| found == event))
+        .collect();
     Ok(CodexHooks { hooks, missing, switched_off: super::switched_off(&config) })
 }
 

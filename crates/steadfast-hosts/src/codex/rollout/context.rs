@@ -1,6 +1,6 @@
-//! Whether a rollout holds a message that Codex will send again. By experiment (0.166), the client sends what follows the last `compacted` line, and before that the line's own
-//! `replacement_history`, in which real prompts survive and what hooks said does not. The line is on disk before the
-//! `SessionStart` that follows a compaction. A fork's file begins where its parent's was left: `history_base`.
+//! Whether a rollout holds a message that Codex will send again. By experiment (0.166), the client sends what follows
+//! the last `compacted` line, and before that the line's own `replacement_history`, in which real prompts survive and
+//! what hooks said does not. A fork's file begins where its parent's was left: `history_base`.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::lines::token_count;
 use steadfast_model::clock::{self, Millis};
+use steadfast_model::reading;
 
 /// The beginning of a line as Codex writes it: `{"timestamp":…,"ordinal":…,"type":…,"payload":{"type":…`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -63,7 +64,7 @@ fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Token counts as Codex writes them: `input` holds `cached` and `written`, `output` holds the reasoning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tokens {
+pub(in crate::codex) struct Tokens {
     pub(super) input: i64,
     pub(super) cached: i64,
     pub(super) written: i64,
@@ -72,13 +73,24 @@ pub(super) struct Tokens {
 
 impl Tokens {
     /// Reads a usage object; the name of the field that is no whole number, if one is not.
-    pub(super) fn read(usage: &Value) -> Result<Self, &'static str> {
+    pub(in crate::codex) fn read(usage: &Value) -> Result<Self, &'static str> {
         Ok(Self {
             input: token_count(usage, "input_tokens")?,
             cached: token_count(usage, "cached_input_tokens")?,
             written: token_count(usage, "cache_write_input_tokens")?,
             output: token_count(usage, "output_tokens")?,
         })
+    }
+
+    /// The same as the ledger counts: there, input does not hold what was cached.
+    pub(in crate::codex) fn split(self) -> reading::Tokens {
+        reading::Tokens {
+            input: (self.input - self.cached - self.written).max(0),
+            output: self.output,
+            cache_creation: self.written,
+            cache_creation_1h: 0,
+            cache_read: self.cached,
+        }
     }
 
     pub(super) fn is_nothing(self) -> bool {
