@@ -56,7 +56,7 @@ pub struct HostAdapter {
     /// Reads the responses that are new in a session file; everything else may be left out.
     pub read_counts: fn(path: &Path, from: &Position) -> io::Result<Reading>,
     /// Id and file of each subagent of a session; `None` if only hooks name them.
-    pub subagent_files: fn(transcript: &Path) -> Option<Vec<(String, PathBuf)>>,
+    pub subagent_files: fn(transcript: &Path) -> Option<SubagentFiles>,
     /// The session that a fork was made from, if its own file names it.
     pub fork_parent: fn(transcript: &Path) -> Option<String>,
     /// Whether the host will send the model a message that states the goal.
@@ -100,6 +100,9 @@ pub struct HostAdapter {
     /// Checks for `steadfast doctor`, apart from the program's version.
     pub checks: fn(program: Option<&Path>) -> Vec<DoctorCheck>,
 }
+
+/// Id and file of each subagent.
+pub type SubagentFiles = Vec<(String, PathBuf)>;
 
 /// What identifies the session of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]

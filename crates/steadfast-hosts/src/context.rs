@@ -24,10 +24,8 @@ pub enum Since {
 
 /// Whether the client will send the model a message that states this objective.
 pub fn holds_text(host: Host, transcript: &Path, objective: &str, since: Since) -> bool {
-    let Some(statement) = Statement::of(objective) else {
-        return false;
-    };
-    (adapter(host).holds)(transcript, &statement, since).unwrap_or(false)
+    let holds = |statement| (adapter(host).holds)(transcript, &statement, since).unwrap_or(false);
+    Statement::of(objective).is_some_and(holds)
 }
 
 /// A goal to look for.

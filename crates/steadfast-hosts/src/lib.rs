@@ -20,5 +20,5 @@ pub mod tree;
 pub mod trouble;
 
 pub use activity::worked_since;
-pub use adapter::{HostAdapter, ToolCallOrigin, adapter, adapters};
+pub use adapter::{HostAdapter, SubagentFiles, ToolCallOrigin, adapter, adapters};
 pub use context::{Since, Statement, holds_text};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use crate::SubagentFiles;
 use crate::tree::{self, Owner};
 use steadfast_system::env_vars;
 
@@ -47,7 +48,7 @@ pub(crate) fn login_settings() -> Option<String> {
 }
 
 /// `<session>/subagents/agent-<id>.jsonl` beside the session's own file.
-pub(crate) fn subagent_files(transcript: &Path) -> Vec<(String, PathBuf)> {
+pub(crate) fn subagent_files(transcript: &Path) -> SubagentFiles {
     let directory = transcript.with_extension("").join("subagents");
     let Ok(entries) = fs_err::read_dir(&directory) else {
         return Vec::new();
@@ -57,7 +58,7 @@ pub(crate) fn subagent_files(transcript: &Path) -> Vec<(String, PathBuf)> {
         let id = name.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
         Some((id.to_owned(), entry.path()))
     });
-    let mut files: Vec<(String, PathBuf)> = named.collect();
+    let mut files: SubagentFiles = named.collect();
     files.sort();
     files
 }
@@ -78,7 +79,8 @@ pub(crate) fn owner(root: &Path, path: &Path) -> Option<Owner> {
 /// The file of a session and those of its subagents.
 pub(crate) fn session_files(roots: &[PathBuf], session_id: &str) -> Vec<PathBuf> {
     // The id comes from outside and becomes a file name.
-    if !tree::is_plain_name(session_id) {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if session_id.is_empty() || session_id.len() > 128 || !session_id.chars().all(is_plain) {
         return Vec::new();
     }
     let mut found = Vec::new();

@@ -33,20 +33,18 @@ pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
         "TaskCompleted" => task(wire, TaskStatus::Completed),
         // Compaction announces itself as a subagent without a type.
         "SubagentStart" | "SubagentStop" => match (&wire.agent_id, wire.agent_type.as_deref()) {
-            (Some(id), Some(kind)) if !kind.is_empty() && !is_evaluator(kind) => vec![subagent(wire, id, kind)],
+            (Some(id), Some(kind)) if !kind.is_empty() && !is_evaluator(kind) => {
+                let (id, kind, message) = (id.clone(), kind.to_owned(), wire.last_assistant_message.clone());
+                vec![match wire.hook_event_name.as_str() {
+                    "SubagentStart" => Observation::SubagentStarted { id, kind },
+                    _ => Observation::SubagentFinished { id, kind, message: message.unwrap_or_default() },
+                }]
+            }
             _ => Vec::new(),
         },
         "InstructionsLoaded" => wire.file_path.iter().cloned().map(|path| Observation::Instructions { path }).collect(),
         _ => Vec::new(),
     }
-}
-
-fn subagent(wire: &HookWire<'_>, id: &str, kind: &str) -> Observation {
-    let (id, kind) = (id.to_owned(), kind.to_owned());
-    if wire.hook_event_name == "SubagentStart" {
-        return Observation::SubagentStarted { id, kind };
-    }
-    Observation::SubagentFinished { id, kind, message: wire.last_assistant_message.clone().unwrap_or_default() }
 }
 
 fn task(wire: &HookWire<'_>, status: TaskStatus) -> Vec<Observation> {

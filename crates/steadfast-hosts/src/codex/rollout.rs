@@ -79,7 +79,8 @@ fn read_line(thread: &mut Thread, line: &[u8], offset: u64, reading: &mut Readin
             return;
         }
         if thread.is_inheriting() {
-            thread.reach(head.ordinal, head.at_ms());
+            let at = std::str::from_utf8(head.timestamp).ok().and_then(clock::parse_rfc3339);
+            thread.reach(head.ordinal, at);
         }
         if !matters(&head, line, thread) {
             model_output(thread, head.kind, head.inner, reading);

@@ -102,11 +102,6 @@ impl Document {
         rest.iter().try_fold(self.root.get(first.as_ref())?, |value, key| value.get(key.as_ref()))
     }
 
-    /// Equal but for the order of keys and the spelling of numbers: the client writes `3e1` back as `30`.
-    pub(crate) fn says_the_same_as(&self, other: &Self) -> bool {
-        same_members(&self.root, &other.root)
-    }
-
     /// Sets the value and creates the objects above it.
     pub(crate) fn set(&mut self, path: &Path, keys: &[String], value: &Value) -> Result<(), InstallError> {
         let Some((last, parents)) = keys.split_last().filter(|_| self.get(keys) != Some(value)) else {
@@ -207,7 +202,8 @@ pub(crate) fn commands(group: &Value) -> Vec<&str> {
     handlers.into_iter().flatten().filter_map(|handler| handler.get("command")?.as_str()).collect()
 }
 
-fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+/// Equal but for the order of keys and the spelling of numbers: the client writes `3e1` back as `30`.
+pub(super) fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     one.len() == other.len() && one.iter().all(|(key, value)| other.get(key).is_some_and(|twin| same(value, twin)))
 }
 

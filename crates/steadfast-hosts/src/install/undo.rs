@@ -3,7 +3,7 @@
 use std::path::{Path, absolute};
 
 use super::apply::read;
-use super::json::Document;
+use super::json::{Document, same_members};
 use super::manifest::{Content, Entry, Manifest};
 use super::setup::DB;
 use super::{Access, Change, InstallError, Plan, codex_config};
@@ -36,7 +36,7 @@ pub(crate) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, Ins
             let mut document = Document::parse(path, Some(&text))?;
             let untouched = document.root.clone();
             kept = document.undo(path, edits, &before)?;
-            if document.says_the_same_as(&before) {
+            if same_members(&document.root, &before.root) {
                 // Only the layout differs, because the client rewrote the file: restore the user's own, or remove the file.
                 entry.before.clone()
             } else if document.root == untouched {

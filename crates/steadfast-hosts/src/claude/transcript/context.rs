@@ -44,7 +44,7 @@ impl<'a> Link<'a> {
         Skim::new(line).object(|skim, key| match key {
             b"uuid" => skim.string_into(&mut uuid),
             b"parentUuid" => skim.string_into(&mut parent),
-            b"subtype" if skim.is_string() => skim.string_into(&mut subtype),
+            b"subtype" if skim.is_at(b'"') => skim.string_into(&mut subtype),
             b"isSidechain" => skim.truth().map(|truth| is_sidechain = truth),
             _ => skim.skip(),
         })?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::lines::token_count;
-use steadfast_model::clock::{self, Millis};
+use steadfast_model::clock::Millis;
 use steadfast_model::reading;
 
 /// The beginning of a line as Codex writes it: `{"timestamp":…,"ordinal":…,"type":…,"payload":{"type":…`.
@@ -38,10 +38,6 @@ impl<'a> Head<'a> {
             .and_then(|rest| text(after_key(rest, b"type")?))
             .map_or(&b""[..], |(inner, _)| inner);
         Some(Self { timestamp, ordinal, kind, inner })
-    }
-
-    pub(super) fn at_ms(&self) -> Option<Millis> {
-        clock::parse_rfc3339(std::str::from_utf8(self.timestamp).ok()?)
     }
 }
 
@@ -91,10 +87,6 @@ impl Tokens {
             cache_creation_1h: 0,
             cache_read: self.cached,
         }
-    }
-
-    pub(super) fn is_nothing(self) -> bool {
-        self == Self::default()
     }
 
     /// What was added since an earlier total; `None` if the total shrank, so that it is no longer the same count.
