@@ -19,7 +19,6 @@ use steadfast_model::hook::{HookInput, HookReply};
 use steadfast_model::host::Host;
 use steadfast_model::reading::{NativeGoal, Position, Reading};
 
-/// The adapter of a host.
 pub fn adapter(host: Host) -> &'static HostAdapter {
     match host {
         Host::Claude => &claude::ADAPTER,
@@ -63,7 +62,7 @@ pub struct HostAdapter {
     /// Whether the host will send the model a message that states the goal.
     pub holds: fn(transcript: &Path, statement: &Statement, since: Since) -> io::Result<bool>,
     /// Whether a line of a session file is an answer of the model or a tool call.
-    pub is_model_output: fn(line: &[u8]) -> bool,
+    pub is_model_output: fn(line: &Value) -> bool,
 
     /// The database in which the host keeps its own goals.
     pub native_goal_database: fn(transcript: &Path) -> Option<PathBuf>,

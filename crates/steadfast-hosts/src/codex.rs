@@ -9,7 +9,6 @@ pub(crate) mod install;
 mod observe;
 mod reset;
 pub mod rollout;
-mod skills;
 mod stream;
 
 use super::{HostAdapter, ToolCallOrigin};
@@ -41,7 +40,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     read_event: stream::read_event,
     readable_event: stream::readable,
     plan_reset: reset::reset_of,
-    command_files: skills::files,
+    command_files: install::skill_files,
     plan_install: install::plan_request,
     install_note: install::trust_note,
     plugin_data_dirs: Vec::new,

@@ -1,6 +1,5 @@
 //! What the model will be sent: whether a goal is still in the conversation, so that it is not injected twice. In doubt
 //! the answer is no: twice is better than never.
-//!
 //! Words alone prove nothing ("fix it" is said all the time). A message holds a goal when it states it: as a directive
 //! (`goal: …`) and nothing else, or inside the `<objective>` element of one of our own prompts.
 
@@ -25,10 +24,8 @@ pub enum Since {
 
 /// Whether the client will send the model a message that states this objective.
 pub fn holds_text(host: Host, transcript: &Path, objective: &str, since: Since) -> bool {
-    let Some(statement) = Statement::of(objective) else {
-        return false;
-    };
-    (adapter(host).holds)(transcript, &statement, since).unwrap_or(false)
+    let holds = |statement| (adapter(host).holds)(transcript, &statement, since).unwrap_or(false);
+    Statement::of(objective).is_some_and(holds)
 }
 
 /// A goal to look for.

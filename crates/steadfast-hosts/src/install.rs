@@ -1,28 +1,22 @@
-//! `steadfast setup HOST`: adds Steadfast to a host's configuration and removes it without a trace.
-//!
-//! Everything is first planned (`plan_install` of the adapter, [`plan_uninstall`]) and only then written ([`Plan::apply`]),
-//! so that `--dry-run` shows exactly what would happen and an unreadable settings file is found before anything changed. A
-//! manifest in `$STEADFAST_HOME/setup/HOST.json` keeps the bytes that every file had before, so that uninstall restores them
-//! exactly.
+//! `steadfast setup HOST`: adds Steadfast to a host's configuration and removes it without a trace. Everything is planned
+//! first and written later ([`Plan::apply`]), so that a broken settings file is found before anything changed. A manifest
+//! in `$STEADFAST_HOME/setup/HOST.json` keeps the bytes that every file had before, so that uninstall restores them.
 
 pub(crate) mod apply;
-mod consent;
+pub(crate) mod codex_config;
 mod describe;
 pub(crate) mod json;
 pub(crate) mod manifest;
 pub(crate) mod setup;
 mod splice;
-pub(crate) mod toml;
 mod undo;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use consent::{Consent, decide};
 pub use undo::plan_uninstall;
 
 use super::command::SlashCommand;
-use steadfast_model::host::Host;
 
 /// Asks the user a yes-or-no question.
 pub type Ask<'a> = &'a dyn Fn(&str) -> io::Result<bool>;
@@ -52,27 +46,46 @@ pub struct InstallRequest<'a> {
     pub now: &'a str,
 }
 
-impl InstallRequest<'_> {
-    /// The one store that hooks and command line share.
-    pub(crate) fn db(&self) -> PathBuf {
-        self.home.join("goals.db")
-    }
-
-    /// The files of all commands, of which `files` renders one.
-    pub(crate) fn command_files(&self, files: fn(&SlashCommand) -> Vec<(String, String)>) -> Vec<(String, String)> {
-        self.commands.iter().flat_map(files).collect()
-    }
-}
-
 /// Quotes a word for the shell that runs hooks, unless it needs no quotes.
 pub fn shell_word(word: &str) -> String {
     let plain = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+".contains(&byte));
     if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
+/// What the command line says about one optional setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// `--statusline`, `--block-cap N`.
+    Given,
+    /// `--no-statusline`, `--no-block-cap`.
+    Refused,
+    /// Neither, but `--yes`.
+    Presumed,
+    /// Neither: ask the user at the terminal, if there is one.
+    Open,
+}
+
+/// Decides about `value`; `theirs` says that the user has set it themselves, which only an explicit flag may touch.
+pub(crate) fn decide<T>(
+    consent: Consent,
+    value: T,
+    theirs: bool,
+    ask: Option<impl FnOnce() -> io::Result<bool>>,
+) -> io::Result<Choice<T>> {
+    let agreed = match (consent, ask) {
+        (Consent::Given, _) => true,
+        (Consent::Refused, _) => return Ok(Choice::Remove),
+        _ if theirs => false,
+        (Consent::Presumed, _) => true,
+        (Consent::Open, Some(ask)) => ask()?,
+        (Consent::Open, None) => false,
+    };
+    Ok(if agreed { Choice::Set(value) } else { Choice::Leave })
+}
+
 /// An optional setting. `Leave` keeps the choice of an earlier `setup`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice<T> {
+pub(crate) enum Choice<T> {
     Set(T),
     Leave,
     Remove,
@@ -96,7 +109,7 @@ pub(crate) struct Change {
     access: Access,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     /// Below `$STEADFAST_HOME`: readable only by the user.
     Private,
@@ -117,18 +130,8 @@ pub enum InstallError {
     /// From `fs_err`, which names the path.
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("{} is not valid JSON: {source}", path.display())]
-    Json { path: PathBuf, source: serde_json::Error },
-    #[error("{} does not hold a JSON object", path.display())]
-    NotAnObject { path: PathBuf },
-    #[error("`{key}` in {} is not a JSON object", path.display())]
-    KeyNotAnObject { path: PathBuf, key: String },
-    #[error("`{key}` in {} is not a list", path.display())]
-    KeyNotAList { path: PathBuf, key: String },
-    #[error("{} is not valid TOML: {message}", path.display())]
-    Toml { path: PathBuf, message: String },
-    #[error("{} is not valid UTF-8", path.display())]
-    NotText { path: PathBuf },
+    #[error("{}: {problem}", path.display())]
+    Broken { path: PathBuf, problem: String },
     #[error("the path {} is not valid Unicode", path.display())]
     PathNotUnicode { path: PathBuf },
     #[error("{} changed while setup was running", path.display())]
@@ -140,27 +143,21 @@ pub enum InstallError {
 }
 
 impl InstallError {
+    fn broken(path: &Path, problem: impl Into<String>) -> Self {
+        Self::Broken { path: path.into(), problem: problem.into() }
+    }
+
     /// What the user can do about it, for the `hint:` line.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io(_) => "nothing was changed; check that the file and its directory are writable",
-            Self::Json { .. }
-            | Self::NotAnObject { .. }
-            | Self::KeyNotAnObject { .. }
-            | Self::KeyNotAList { .. }
-            | Self::Toml { .. }
-            | Self::NotText { .. } => "nothing was changed; repair the file, then run the command again",
+            Self::Broken { .. } => "nothing was changed; repair the file, then run the command again",
             Self::PathNotUnicode { .. } => "set STEADFAST_HOME to a path that is valid Unicode",
             Self::Raced { .. } => "nothing was changed; run the command again",
             Self::Manifest { .. } => "restore the file from a backup, or move it away and run `steadfast setup` again",
             Self::ManifestFromTheFuture { .. } => "update steadfast, then run the command again",
         }
     }
-}
-
-/// Removes everything that setup added; [`plan_uninstall`] shows it first.
-pub fn uninstall(home: &Path, host: Host, config_dir: &Path) -> Result<Report, InstallError> {
-    plan_uninstall(home, host, config_dir, &[])?.apply()
 }
 
 impl Plan {

@@ -1,5 +1,4 @@
-//! The interactive agents we hook into. What is true of each is data (`host/capabilities.rs`), what needs code is in
-//! its adapter (`host/adapter.rs`, `host/claude.rs`, `host/codex.rs`). Foreign JSON does not leave the adapters.
+//! The interactive agents we hook into: one adapter for each. Foreign JSON does not leave the adapters.
 
 mod activity;
 mod adapter;
@@ -10,6 +9,7 @@ pub mod command;
 mod context;
 pub mod doctor;
 pub mod headless;
+mod hook;
 pub mod install;
 pub mod lines;
 mod observe;
@@ -19,12 +19,6 @@ pub mod stream;
 pub mod tree;
 pub mod trouble;
 
-use serde_json::{Map, Value};
-
 pub use activity::worked_since;
 pub use adapter::{HostAdapter, SubagentFiles, ToolCallOrigin, adapter, adapters};
 pub use context::{Since, Statement, holds_text};
-
-fn is_json_object(stdin: &[u8]) -> bool {
-    serde_json::from_slice::<Map<String, Value>>(stdin).is_ok()
-}

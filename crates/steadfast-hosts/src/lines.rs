@@ -4,6 +4,7 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
+use serde_json::Value;
 use steadfast_model::reading::{Position, Reading};
 
 /// How many bytes before the cursor are compared to notice that a file was rewritten: enough to reach the unique ids of
@@ -77,6 +78,16 @@ pub fn read_blocks(
         reading.position = position_at(&mut file, offset)?;
     }
     Ok(reading)
+}
+
+/// A token count of a usage object, else the name of the field. Absent and null count as zero; anything but a whole
+/// number that a counter can hold is malformed.
+pub(crate) fn token_count(usage: &Value, field: &'static str) -> Result<i64, &'static str> {
+    const MOST: i64 = 1 << 53;
+    match &usage[field] {
+        Value::Null => Ok(0),
+        value => value.as_i64().filter(|number| (0..=MOST).contains(number)).ok_or(field),
+    }
 }
 
 /// The end of the file's last complete line.

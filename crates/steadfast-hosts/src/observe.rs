@@ -5,7 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use steadfast_model::memory::TaskStatus;
-use steadfast_model::memory::observation::attempt;
+use steadfast_model::memory::observation::{Observation, attempt};
 use steadfast_model::text;
 
 /// How much of an output is handed on, from its end.
@@ -32,9 +32,11 @@ const MACHINE: [&str; 17] = [
     "<subagent_notification>",
 ];
 
-pub(super) fn is_machine_prompt(prompt: &str) -> bool {
-    let prompt = prompt.trim_start();
-    MACHINE.iter().any(|start| prompt.starts_with(start))
+/// A prompt, unless it is empty or the client wrote it.
+pub(super) fn prompt(prompt: Option<&str>) -> Option<Observation> {
+    let words = prompt?.trim_start();
+    let by_machine = MACHINE.iter().any(|start| words.starts_with(start));
+    (!words.is_empty() && !by_machine).then(|| Observation::Prompt(prompt.unwrap_or_default().to_owned()))
 }
 
 /// A part of a call that was stepped over so far; `Null` when there is none.
@@ -70,7 +72,7 @@ pub(super) fn answer_text(answer: &Value) -> String {
         }
         _ => String::new(),
     };
-    if said.len() > OUTPUT_KEPT { text::tail(&said, OUTPUT_KEPT).to_owned() } else { said }
+    text::tail(&said, OUTPUT_KEPT).to_owned()
 }
 
 /// `mcp__server__tool` as something that can fail and work.
@@ -79,14 +81,10 @@ pub(super) fn foreign_tool(name: &str) -> Option<String> {
     Some(attempt("mcp", &format!("{server} {tool}")))
 }
 
-pub(super) fn task_status(word: &str) -> Option<TaskStatus> {
-    word.parse().ok()
-}
-
 /// A list of tasks that replaces the one before: text in `field`, and a status.
 pub(super) fn task_list(list: &Value, field: &str) -> Option<Vec<(String, TaskStatus)>> {
     let tasks = list.as_array()?.iter().filter_map(|task| {
-        let status = task.get("status").and_then(Value::as_str).and_then(task_status).unwrap_or(TaskStatus::Pending);
+        let status = task["status"].as_str().and_then(|status| status.parse().ok()).unwrap_or(TaskStatus::Pending);
         Some((some_string(task, field)?, status))
     });
     Some(tasks.collect())

@@ -75,12 +75,8 @@ impl<'a> Skim<'a> {
         (ends && (1..=15).contains(&digits)).then_some(number)
     }
 
-    pub(super) fn is_string(&mut self) -> bool {
-        self.peek() == Some(b'"')
-    }
-
-    pub(super) fn is_object(&mut self) -> bool {
-        self.peek() == Some(b'{')
+    pub(super) fn is_at(&mut self, byte: u8) -> bool {
+        self.peek() == Some(byte)
     }
 
     /// Whether the value here is `true`; any other counts as false.
@@ -182,10 +178,7 @@ fn find_quote(bytes: &[u8]) -> Option<usize> {
 
 /// A string's text, if it needs no decoding.
 pub(super) fn plain(string: &[u8]) -> Option<&str> {
-    match memchr::memchr(b'\\', string) {
-        None => std::str::from_utf8(string).ok(),
-        Some(_) => None,
-    }
+    std::str::from_utf8(string).ok().filter(|text| !text.contains('\\'))
 }
 
 #[cfg(test)]

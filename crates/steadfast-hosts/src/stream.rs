@@ -1,7 +1,5 @@
-//! What a headless agent printed: one JSON object a line, in the words of its client (`host/*/stream.rs`), reduced to what an iteration needs to know. Also which session files such an agent left
-//! behind, so that its tokens are counted where they are exact.
-
-mod readable;
+//! What a headless agent printed: one JSON object a line, in the words of its client, reduced to what an iteration needs
+//! to know. Also which session files such an agent left behind, so that its tokens are counted where they are exact.
 
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -14,16 +12,16 @@ use steadfast_model::host::Host;
 use steadfast_model::price::Table;
 use steadfast_model::reading::{Position, Reading};
 use steadfast_model::run::AttemptUsage;
+use steadfast_model::text::printable;
 use steadfast_system::bounded;
-
-pub use readable::readable;
-pub(crate) use readable::{LONGEST_DETAIL, field};
 
 /// The session is named at the start of a stream, and how it ended at its end.
 const HEAD_BYTES: u64 = 1 << 20;
 const TAIL_BYTES: u64 = 64 << 20;
 /// A longer line is tool output, never an event that matters here. An agent's last words may be long, too.
 const LONGEST_LINE: usize = 48 << 20;
+/// The most of a command, path or message that is shown to people.
+pub(crate) const LONGEST_DETAIL: usize = 160;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentStream {
@@ -67,10 +65,7 @@ fn event(line: &[u8]) -> Option<Value> {
     if !line.trim_ascii_start().starts_with(b"{") {
         return None;
     }
-    match std::str::from_utf8(line) {
-        Ok(text) => serde_json::from_str(text).ok(),
-        Err(_) => serde_json::from_str(&String::from_utf8_lossy(line)).ok(),
-    }
+    serde_json::from_str(&String::from_utf8_lossy(line)).ok()
 }
 
 fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()> {
@@ -98,6 +93,26 @@ fn each_line(path: &Path, mut use_line: impl FnMut(&[u8])) -> std::io::Result<()
     pass(&mut file, TAIL_BYTES, true)
 }
 
+/// What a line says to a person; `None` if nothing. Lines that are no events are shown as they are.
+pub fn readable(host: Host, line: &str) -> Option<String> {
+    let Ok(event) = serde_json::from_str::<Value>(line) else {
+        return Some(printable(line)).filter(|line| !line.trim().is_empty());
+    };
+    if !event.is_object() {
+        return Some(printable(line));
+    }
+    let said = (adapter(host).readable_event)(&event);
+    (!said.is_empty()).then(|| said.iter().map(|part| printable(part)).collect::<Vec<_>>().join("\n"))
+}
+
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
+}
+
+pub(crate) fn field<'a>(value: &'a Value, name: &str) -> &'a str {
+    text(value, name).unwrap_or_default()
+}
+
 /// Which session, and when it ran.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionSpan<'a> {
@@ -118,19 +133,6 @@ pub fn session_usage(
     usage_of(host, &session_files(host, stream, started_at_ms, ended_at_ms), started_at_ms)
 }
 
-/// When the used-up plan of a session comes back, if its files say so more exactly than its messages.
-pub fn session_reset(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Option<Millis> {
-    let files = session_files(host, stream, started_at_ms, ended_at_ms);
-    files.iter().filter_map(|file| (adapter(host).plan_reset)(file)).max()
-}
-
-fn session_files(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Vec<PathBuf> {
-    let Some(session_id) = stream.session_id.as_deref() else { return Vec::new() };
-    let session = SessionSpan { session_id, subagents: &stream.subagents, started_at_ms, ended_at_ms };
-    let adapter = adapter(host);
-    (adapter.session_files)(&(adapter.transcript_roots)(), &session)
-}
-
 fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<AttemptUsage> {
     let mut all = Reading::default();
     for file in files {
@@ -148,6 +150,19 @@ fn usage_of(host: Host, files: &[PathBuf], started_at_ms: Millis) -> Option<Atte
         usage.cost_micros += Table::shipped().cost_micros(&response.model, &response.tokens).unwrap_or(0);
     }
     usage
+}
+
+/// When the used-up plan of a session comes back, if its files say so more exactly than its messages.
+pub fn session_reset(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Option<Millis> {
+    let files = session_files(host, stream, started_at_ms, ended_at_ms);
+    files.iter().filter_map(|file| (adapter(host).plan_reset)(file)).max()
+}
+
+fn session_files(host: Host, stream: &AgentStream, started_at_ms: Millis, ended_at_ms: Millis) -> Vec<PathBuf> {
+    let Some(session_id) = stream.session_id.as_deref() else { return Vec::new() };
+    let session = SessionSpan { session_id, subagents: &stream.subagents, started_at_ms, ended_at_ms };
+    let adapter = adapter(host);
+    (adapter.session_files)(&(adapter.transcript_roots)(), &session)
 }
 
 #[cfg(test)]

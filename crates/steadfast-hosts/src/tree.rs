@@ -42,10 +42,6 @@ pub fn transcripts(host: Host, roots: &[PathBuf]) -> std::io::Result<Vec<Transcr
     Ok(files)
 }
 
-pub(crate) fn is_plain_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= 128 && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-}
-
 /// Whose session file it is, from the path alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {

@@ -42,7 +42,7 @@ pub fn judge(message: &str, status: Option<u16>, now: Millis) -> Trouble {
     }
 }
 
-/// Without a status, "limit" can be anybody's: only these are limits of an account.
+/// Without a status, "limit" can mean anything: only these are limits of an account.
 const PLANS: &[&str] = &[
     "usage limit",
     "usage_limit",
@@ -109,9 +109,6 @@ const NOTICES: &[&str] = &[
     "you've reached your",
     "you've exceeded your",
     "you're out of",
-    "you have hit your",
-    "you have reached your",
-    "you have exceeded your",
     "claude ai usage limit",
     "claude usage limit",
     "usage limit reached",
@@ -128,7 +125,7 @@ const LONGEST_NOTICE: usize = 300;
 /// Judges one line among the words of any program: whether it is a client's notice of a used-up plan and nothing else.
 /// In the middle of other words the same message is only quoted.
 pub fn judge_notice(line: &str, now: Millis) -> Option<Trouble> {
-    let lower = line.to_lowercase().replace('\u{2019}', "'");
+    let lower = line.to_lowercase().replace('\u{2019}', "'").replace("you have ", "you've ");
     let words = lower.trim_start_matches(|c: char| !c.is_alphanumeric());
     let words = words.strip_prefix("error:").map_or(words, str::trim_start);
     let is_notice = NOTICES.iter().any(|notice| words.starts_with(notice)) && words.chars().count() <= LONGEST_NOTICE;

@@ -53,15 +53,12 @@ pub(crate) fn subagent_files(transcript: &Path) -> SubagentFiles {
     let Ok(entries) = fs_err::read_dir(&directory) else {
         return Vec::new();
     };
-    let mut files: Vec<(String, PathBuf)> = entries
-        .filter_map(Result::ok)
-        .filter_map(|entry| {
-            let path = entry.path();
-            let name = path.file_name()?.to_str()?;
-            let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
-            Some((id, path))
-        })
-        .collect();
+    let named = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        let id = name.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?;
+        Some((id.to_owned(), entry.path()))
+    });
+    let mut files: SubagentFiles = named.collect();
     files.sort();
     files
 }
@@ -82,7 +79,8 @@ pub(crate) fn owner(root: &Path, path: &Path) -> Option<Owner> {
 /// The file of a session and those of its subagents.
 pub(crate) fn session_files(roots: &[PathBuf], session_id: &str) -> Vec<PathBuf> {
     // The id comes from outside and becomes a file name.
-    if !tree::is_plain_name(session_id) {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if session_id.is_empty() || session_id.len() > 128 || !session_id.chars().all(is_plain) {
         return Vec::new();
     }
     let mut found = Vec::new();

@@ -1,6 +1,5 @@
 //! `claude -p` with events on stdout. Unless the plan wants them, the user's own settings, hooks and plugins are left
-//! out; the project's settings apply. The settings that reach the model are passed in a file that is removed after the
-//! attempt.
+//! out. The settings that reach the model are passed in a file that is removed after the attempt.
 
 use super::files;
 use crate::headless::{HeadlessCommand, HeadlessRequest, PRIVATE_FILES};

@@ -1,6 +1,5 @@
 //! Claude Code: what its hooks send, reduced to our own events, and what they accept in return. Unknown events
-//! and fields are ignored, since the client adds some every few weeks; nothing is printed that the client does
-//! not know for that event.
+//! and fields are ignored, since the client adds some every few weeks.
 
 use std::path::PathBuf;
 
@@ -9,8 +8,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::observe;
-use crate::{ToolCallOrigin, is_json_object, repair};
-use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
+use crate::hook::{self, Accepted, read_fields, start_source};
+use crate::{ToolCallOrigin, repair};
+use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, acceptable_id};
 use steadfast_model::host::Host;
 use steadfast_system::env_vars;
 
@@ -38,7 +38,7 @@ pub(super) struct HookWire<'a> {
     pub(super) agent_transcript_path: Option<PathBuf>,
     pub(super) stop_hook_active: Option<bool>,
     pub(super) last_assistant_message: Option<String>,
-    pub(super) background_tasks: Option<Vec<BackgroundTaskWire>>,
+    pub(super) background_tasks: Option<Vec<Value>>,
     pub(super) error: Option<String>,
     pub(super) is_interrupt: Option<bool>,
     pub(super) task_id: Option<String>,
@@ -53,22 +53,11 @@ pub(super) struct HookWire<'a> {
     pub(super) tool_calls: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct BackgroundTaskWire {
-    status: Option<String>,
-}
-
-/// Reads a hook's stdin. `None` is a well-formed event that is not for us.
 pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let stdin = repair::well_formed(stdin);
-    let wire: HookWire<'_> = match serde_json::from_slice(&stdin) {
-        Ok(wire) => wire,
-        Err(error) if error.is_data() && is_json_object(&stdin) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if !acceptable_id(&wire.session_id) {
+    let Some(wire) = read_fields::<HookWire<'_>>(&stdin)?.filter(|wire| acceptable_id(&wire.session_id)) else {
         return Ok(None);
-    }
+    };
     let agent = wire
         .agent_id
         .clone()
@@ -76,13 +65,7 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
         .map(|id| Agent { id, transcript: wire.agent_transcript_path.clone() });
     let observations = observe::observe(&wire);
     let event = match wire.hook_event_name.as_str() {
-        "SessionStart" => HookEvent::SessionStart(match wire.source.as_deref() {
-            Some("resume") => StartSource::Resume,
-            Some("clear") => StartSource::Clear,
-            Some("compact") => StartSource::Compact,
-            Some("fork") => StartSource::Fork,
-            _ => StartSource::Startup,
-        }),
+        "SessionStart" => HookEvent::SessionStart(start_source(wire.source.as_deref())),
         "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.unwrap_or_default() },
         "UserPromptSubmit" => {
             let prompt = wire.prompt.unwrap_or_default();
@@ -90,19 +73,19 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
         }
         "UserPromptExpansion" => {
             let name = wire.command_name.unwrap_or_default();
-            let Some(verb) = own_command(&name) else {
+            let Some(verb) = name.strip_prefix("steadfast:").unwrap_or(&name).strip_prefix("goal-") else {
                 return Ok(None);
             };
             HookEvent::Command { verb: verb.to_owned(), arguments: wire.command_args.unwrap_or_default() }
         }
         "PreToolUse" => {
-            let tool_name = wire.tool_name.unwrap_or_default();
-            let Some(tool_use_id) = wire.tool_use_id.filter(|_| own_tool(&tool_name).is_some()) else {
+            let tool_name = wire.tool_name.as_deref().and_then(own_tool);
+            let (Some(tool_use_id), Some(tool_name)) = (wire.tool_use_id, tool_name) else {
                 return Ok(None);
             };
             HookEvent::OwnTool {
                 tool_use_id,
-                tool_name: own_tool(&tool_name).unwrap_or_default().to_owned(),
+                tool_name: tool_name.to_owned(),
                 agent_id: wire.agent_id.unwrap_or_default(),
                 agent_type: wire.agent_type.unwrap_or_default(),
             }
@@ -113,7 +96,7 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
             last_message: wire.last_assistant_message,
             background_work: wire
                 .background_tasks
-                .is_some_and(|tasks| tasks.iter().any(|task| task.status.as_deref() == Some("running"))),
+                .is_some_and(|tasks| tasks.iter().any(|task| task["status"] == "running")),
         },
         "StopFailure" => HookEvent::StopFailure {
             error: wire.error.unwrap_or_default(),
@@ -148,10 +131,6 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
     }))
 }
 
-fn own_command(name: &str) -> Option<&str> {
-    name.strip_prefix("steadfast:").unwrap_or(name).strip_prefix("goal-")
-}
-
 pub(super) fn own_tool(name: &str) -> Option<&str> {
     OWN_TOOLS.iter().find_map(|prefix| name.strip_prefix(prefix))
 }
@@ -169,36 +148,24 @@ pub(crate) fn tool_call_origin(meta: &Map<String, Value>) -> Option<ToolCallOrig
     Some(ToolCallOrigin::ToolUse(meta.get("claudecode/toolUseId")?.as_str()?.to_owned()))
 }
 
-/// Whether the hook input proves that the evaluator made a call.
 pub(crate) fn is_evaluator(agent_type: &str) -> bool {
     agent_type == EVALUATOR_AGENT
 }
 
-/// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
 pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
-    let takes_block = matches!(event_name, "Stop" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch");
-    let takes_context =
-        matches!(event_name, "SessionStart" | "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch");
-    let mut output = Map::new();
-    if let Some(reason) = reply.block.as_ref().filter(|_| takes_block) {
-        output.insert("decision".into(), json!("block"));
-        output.insert("reason".into(), json!(reason));
-    }
-    if let Some(context) = reply.context.as_ref().filter(|_| takes_context) {
-        output.insert("hookSpecificOutput".into(), json!({"hookEventName": event_name, "additionalContext": context}));
-    }
-    if reply.allow_tool && event_name == "PreToolUse" {
-        let decision = json!({
-            "hookEventName": event_name,
-            "permissionDecision": "allow",
-            "permissionDecisionReason": "steadfast's own tools only touch this session's goal",
-        });
-        output.insert("hookSpecificOutput".into(), decision);
-    }
-    if let Some(message) = &reply.message {
-        output.insert("systemMessage".into(), json!(message));
-    }
-    (!output.is_empty()).then(|| Value::Object(output).to_string())
+    let reads_context = matches!(event_name, "UserPromptSubmit" | "UserPromptExpansion" | "PostToolBatch");
+    let allow = json!({
+        "hookEventName": event_name,
+        "permissionDecision": "allow",
+        "permissionDecisionReason": "steadfast's own tools only touch this session's goal",
+    });
+    let accepted = Accepted {
+        block: reads_context || event_name == "Stop",
+        context: reads_context || event_name == "SessionStart",
+        message: true,
+        allow: (event_name == "PreToolUse").then_some(allow),
+    };
+    hook::write_reply(event_name, reply, accepted)
 }
 
 #[cfg(test)]

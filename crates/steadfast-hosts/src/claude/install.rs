@@ -1,11 +1,8 @@
-//! What has to be where for Claude Code to load the plugin, measured with 2.1.197.
-//!
-//! `extraKnownMarketplaces` and `enabledPlugins` in `settings.json` alone work from the *second* start on: the first one only
-//! registers the marketplace. With the entry in `plugins/known_marketplaces.json`, which that first start would write, the plugin is there
-//! at once, straight from our directory, without a copy in the client's cache. `plugins/installed_plugins.json` is the client's own
-//! book-keeping: it adds our entry by itself, so setup only records the file, for uninstall to remove that entry.
+//! What has to be where for Claude Code to load the plugin, measured with 2.1.197. `extraKnownMarketplaces` and
+//! `enabledPlugins` in `settings.json` alone work from the *second* start on. With the entry in
+//! `plugins/known_marketplaces.json`, which the first start would write, the plugin is there at once.
 
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -26,46 +23,9 @@ const SUGGESTED_BLOCK_CAP: u32 = 100;
 /// Seconds. The line shows minutes, and a run costs a few milliseconds.
 const STATUS_LINE_REFRESH: u32 = 5;
 
-/// What `setup claude` should leave behind.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ClaudeInstall<'a> {
-    /// `$STEADFAST_HOME`.
-    pub(crate) home: &'a Path,
-    /// `$CLAUDE_CONFIG_DIR`, else `~/.claude`.
-    pub(crate) config_dir: &'a Path,
-    /// Text of the repository's `.claude-plugin/marketplace.json`; its plugin source must be `./plugin`.
-    pub(crate) marketplace: &'a str,
-    /// The repository's `plugin/`: path below it, content.
-    pub(crate) plugin: &'a [(&'a str, &'a str)],
-    /// User-level commands: file name, content.
-    pub(crate) commands: &'a [(&'a str, &'a str)],
-    /// The status line's shell command.
-    pub(crate) statusline: Choice<&'a str>,
-    /// How many Stop blocks in a row the client should allow.
-    pub(crate) block_cap: Choice<u32>,
-    /// The one store that hooks and command line share.
-    pub(crate) db: &'a Path,
-    /// The time, RFC 3339 in UTC. The client calls its whole marketplace file corrupt if an entry lacks it.
-    pub(crate) now: &'a str,
-}
-
-/// What the user has set, so that setup does not ask about it.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Current {
-    /// The status line's command.
-    pub(crate) statusline: Option<String>,
-    pub(crate) block_cap: Option<String>,
-}
-
-/// Reads the settings as they are without our part in them.
-pub(crate) fn current(home: &Path, config_dir: &Path) -> Result<Current, InstallError> {
-    let setup = Setup::load(&absolute(home)?, Host::Claude, &absolute(config_dir)?)?;
-    let settings = setup.file("settings.json")?.base;
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    Ok(Current {
-        statusline: user_status_line(&settings).map(|line| text(line.get("command").unwrap_or(line))),
-        block_cap: settings.get(&BLOCK_CAP).map(text),
-    })
+/// The settings as they are without our part in them.
+pub(crate) fn user_settings(home: &Path, config_dir: &Path) -> Result<Document, InstallError> {
+    Ok(Setup::load(home, Host::Claude, config_dir)?.file("settings.json")?.base)
 }
 
 /// The client makes a directory for the plugin's data, and one around it.
@@ -76,27 +36,16 @@ pub(crate) fn plugin_dirs(config_dir: &Path) -> Vec<PathBuf> {
 
 /// Decides about the optional settings, then plans.
 pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, InstallError> {
-    let theirs = current(request.home, request.config_dir)?;
-    let statusline = format!("{} statusline", shell_word(&request.program.to_string_lossy()));
+    let theirs = user_settings(request.home, request.config_dir)?;
+    let command = format!("{} statusline", shell_word(&request.program.to_string_lossy()));
     let ask = |question: String| request.ask.map(|ask| move || ask(&question));
     let question = "Show the goal in Claude Code's status line?".to_owned();
-    let statusline = decide(request.statusline, statusline.as_str(), theirs.statusline.is_some(), ask(question))?;
+    let statusline = decide(request.statusline, command.as_str(), user_status_line(&theirs).is_some(), ask(question))?;
     let cap = request.block_cap_value.unwrap_or(SUGGESTED_BLOCK_CAP);
     let question = format!("Let Claude Code accept {cap} Stop blocks in a row without a tool call (now 8)?");
-    let block_cap = decide(request.block_cap, cap, theirs.block_cap.is_some(), ask(question))?;
-    let commands = request.command_files(command_files);
-    let commands: Vec<(&str, &str)> = commands.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    plan(&ClaudeInstall {
-        home: request.home,
-        config_dir: request.config_dir,
-        marketplace: request.marketplace,
-        plugin: request.plugin,
-        commands: &commands,
-        statusline,
-        block_cap,
-        db: &request.db(),
-        now: request.now,
-    })
+    let block_cap = decide(request.block_cap, cap, theirs.get(&BLOCK_CAP).is_some(), ask(question))?;
+    let commands: Vec<_> = request.commands.iter().flat_map(command_files).collect();
+    plan(request, &commands, statusline, block_cap)
 }
 
 /// A command file. Its text is what the model reads if the hook did not run.
@@ -122,13 +71,17 @@ pub(super) fn command_files(command: &SlashCommand) -> Vec<(String, String)> {
     vec![(format!("goal-{}.md", command.name), text)]
 }
 
-/// Plans everything `setup claude` does; running it again changes nothing.
-pub(crate) fn plan(wanted: &ClaudeInstall) -> Result<Plan, InstallError> {
-    let (home, config_dir) = (absolute(wanted.home)?, absolute(wanted.config_dir)?);
-    let mut setup = Setup::load(&home, Host::Claude, &config_dir)?;
-    setup.config_toml(wanted.db)?;
-    setup.plugin_and_settings(wanted)?;
-    for (name, text) in wanted.commands {
+/// Plans everything `setup claude` does; running it again changes nothing. `commands` are name and text of files.
+pub(crate) fn plan(
+    request: &InstallRequest<'_>,
+    commands: &[(String, String)],
+    statusline: Choice<&str>,
+    block_cap: Choice<u32>,
+) -> Result<Plan, InstallError> {
+    let mut setup = Setup::load(request.home, Host::Claude, request.config_dir)?;
+    setup.config_toml()?;
+    setup.plugin_and_settings(request, statusline, block_cap)?;
+    for (name, text) in commands {
         let stem = name.trim_end_matches(".md");
         setup.own_file(&format!("commands/{name}"), text, &format!("/{MARKETPLACE}:{stem} does the same"))?;
     }
@@ -136,11 +89,16 @@ pub(crate) fn plan(wanted: &ClaudeInstall) -> Result<Plan, InstallError> {
 }
 
 impl Setup {
-    fn plugin_and_settings(&mut self, wanted: &ClaudeInstall) -> Result<(), InstallError> {
+    fn plugin_and_settings(
+        &mut self,
+        request: &InstallRequest<'_>,
+        statusline: Choice<&str>,
+        block_cap: Choice<u32>,
+    ) -> Result<(), InstallError> {
         let settings = self.file("settings.json")?;
         let known = self.file("plugins/known_marketplaces.json")?;
         let root = self.home.join("claude");
-        self.plugin_files(wanted, &root)?;
+        self.plugin_files(request, &root)?;
         let source = json!({ "source": "directory", "path": unicode(&root)? });
 
         let theirs = [settings.base.get(&["extraKnownMarketplaces", MARKETPLACE]), known.base.get(&[MARKETPLACE])];
@@ -156,7 +114,7 @@ impl Setup {
             // Two marketplaces cannot share a name, and the user chose this one.
             self.note(format!("the plugin is already registered from {foreign}: kept"));
         } else {
-            self.known_marketplace(known, &source, &root, wanted.now)?;
+            self.known_marketplace(known, &source, &root, request.now)?;
             self.watch_installed_plugins()?;
             edits.push(Edit::new(
                 &["extraKnownMarketplaces", MARKETPLACE],
@@ -171,20 +129,22 @@ impl Setup {
                 settings.path.display()
             ));
         }
-        edits.extend(self.status_line(wanted, &settings));
-        edits.extend(self.block_cap(wanted, &settings));
+        edits.extend(self.status_line(statusline, &settings));
+        edits.extend(match block_cap {
+            Choice::Set(cap) => Some(Edit::new(&BLOCK_CAP, json!(cap.to_string()), Ours::Exact)),
+            Choice::Leave => self.earlier_edit(&settings, &BLOCK_CAP),
+            Choice::Remove => None,
+        });
         self.edit(settings, edits, json!({}))
     }
 
-    fn plugin_files(&mut self, wanted: &ClaudeInstall, root: &Path) -> Result<(), InstallError> {
+    fn plugin_files(&mut self, request: &InstallRequest<'_>, root: &Path) -> Result<(), InstallError> {
         let plugin = root.join("plugin");
         let manifest = root.join(".claude-plugin/marketplace.json");
-        let files = wanted.plugin.iter().map(|(name, text)| (plugin.join(name), *text));
-        for (path, text) in files.chain([(manifest, wanted.marketplace)]) {
+        let files = request.plugin.iter().map(|(name, text)| (plugin.join(name), *text));
+        for (path, text) in files.chain([(manifest, request.marketplace)]) {
             let current = read(&path)?;
-            let entry =
-                Entry { path, config_dir: None, before: None, after: Some(text.to_owned()), content: Content::Whole };
-            self.record(current, entry);
+            self.record(current, Entry::shared(path, None, Some(text.to_owned()), Content::Whole));
         }
         Ok(())
     }
@@ -206,48 +166,34 @@ impl Setup {
         self.edit(known, vec![edit], json!({}))
     }
 
+    /// The client adds our plugin to this file by itself; recorded for uninstall to remove it.
     fn watch_installed_plugins(&mut self) -> Result<(), InstallError> {
         let file = self.file("plugins/installed_plugins.json")?;
         let content = Content::Json {
             edits: vec![Edit::new(&["plugins", PLUGIN_ID], Value::Null, Ours::Any)],
             empty: json!({ "version": 2, "plugins": {} }),
         };
-        self.new.files.push(Entry {
-            path: file.path,
-            config_dir: Some(self.config_dir.clone()),
-            before: file.base_text.clone(),
-            after: file.base_text,
-            content,
-        });
+        let entry = self.entry(file.path, file.base_text.clone(), file.base_text, content);
+        self.new.files.push(entry);
         Ok(())
     }
 
-    fn status_line(&mut self, wanted: &ClaudeInstall, settings: &UserFile) -> Option<Edit> {
-        let earlier = self.earlier_edit(settings, &STATUS_LINE);
-        let command = match wanted.statusline {
+    fn status_line(&mut self, choice: Choice<&str>, settings: &UserFile) -> Option<Edit> {
+        let command = match choice {
             Choice::Set(command) => command,
-            Choice::Leave => return earlier,
+            Choice::Leave => return self.earlier_edit(settings, &STATUS_LINE),
             Choice::Remove => return None,
         };
         if let Some(line) = user_status_line(&settings.base) {
-            if line.get("command") == Some(&json!(command)) {
-                return None;
+            if line.get("command") != Some(&json!(command)) {
+                self.note(format!(
+                    "you have a status line already: kept; to show the goal in it, add the output of `{command} --segment`"
+                ));
             }
-            self.note(format!(
-                "you have a status line already: kept; to show the goal in it, add the output of `{command} --segment`"
-            ));
             return None;
         }
         let line = json!({ "type": "command", "command": command, "refreshInterval": STATUS_LINE_REFRESH });
         Some(Edit::new(&STATUS_LINE, line, Ours::Member("command".to_owned())))
-    }
-
-    fn block_cap(&self, wanted: &ClaudeInstall, settings: &UserFile) -> Option<Edit> {
-        match wanted.block_cap {
-            Choice::Set(cap) => Some(Edit::new(&BLOCK_CAP, json!(cap.to_string()), Ours::Exact)),
-            Choice::Leave => self.earlier_edit(settings, &BLOCK_CAP),
-            Choice::Remove => None,
-        }
     }
 }
 

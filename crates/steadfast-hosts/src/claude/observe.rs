@@ -6,9 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::hook::{HookWire, is_evaluator, own_tool};
-use crate::observe::{
-    answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, task_status, value,
-};
+use crate::observe::{answer_text, foreign_tool, prompt, some_string, string, task_list, value};
 use steadfast_model::memory::TaskStatus;
 use steadfast_model::memory::observation::{FileAction, Observation, Shell, ShellDirectory, ShellOutcome, attempt};
 
@@ -20,45 +18,33 @@ const MISUSED: &str = "<tool_use_error>";
 
 pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
     let in_subagent = wire.agent_id.as_deref().is_some_and(|agent| !agent.is_empty());
+    let tool = wire.tool_name.as_deref().filter(|tool| own_tool(tool).is_none());
     match wire.hook_event_name.as_str() {
         // A subagent is prompted by the agent, not by the user.
         "UserPromptSubmit" if in_subagent => Vec::new(),
-        "UserPromptSubmit" => match wire.prompt.as_deref() {
-            Some(prompt) if !is_machine_prompt(prompt) && !prompt.trim().is_empty() => {
-                vec![Observation::Prompt(prompt.to_owned())]
-            }
-            _ => Vec::new(),
-        },
-        "PostToolUse" => match wire.tool_name.as_deref() {
-            Some(tool) if own_tool(tool).is_none() => worked(tool, wire),
-            _ => Vec::new(),
-        },
-        "PostToolUseFailure" => match wire.tool_name.as_deref() {
-            Some(tool) if own_tool(tool).is_none() && wire.is_interrupt != Some(true) => failed(tool, wire),
-            _ => Vec::new(),
-        },
+        "UserPromptSubmit" => prompt(wire.prompt.as_deref()).into_iter().collect(),
+        "PostToolUse" => tool.map(|tool| worked(tool, wire)).unwrap_or_default(),
+        "PostToolUseFailure" if wire.is_interrupt != Some(true) => {
+            tool.map(|tool| failed(tool, wire)).unwrap_or_default()
+        }
         "PostToolBatch" => refused(wire),
         // The client asks its hooks before it does what these announce.
         "TaskCreated" => task(wire, TaskStatus::Pending),
         "TaskCompleted" => task(wire, TaskStatus::Completed),
         // Compaction announces itself as a subagent without a type.
         "SubagentStart" | "SubagentStop" => match (&wire.agent_id, wire.agent_type.as_deref()) {
-            (Some(id), Some(kind)) if !kind.is_empty() && !is_evaluator(kind) => vec![subagent(wire, id, kind)],
+            (Some(id), Some(kind)) if !kind.is_empty() && !is_evaluator(kind) => {
+                let (id, kind, message) = (id.clone(), kind.to_owned(), wire.last_assistant_message.clone());
+                vec![match wire.hook_event_name.as_str() {
+                    "SubagentStart" => Observation::SubagentStarted { id, kind },
+                    _ => Observation::SubagentFinished { id, kind, message: message.unwrap_or_default() },
+                }]
+            }
             _ => Vec::new(),
         },
-        "InstructionsLoaded" => {
-            wire.file_path.clone().map(|path| Observation::Instructions { path }).into_iter().collect()
-        }
+        "InstructionsLoaded" => wire.file_path.iter().cloned().map(|path| Observation::Instructions { path }).collect(),
         _ => Vec::new(),
     }
-}
-
-fn subagent(wire: &HookWire<'_>, id: &str, kind: &str) -> Observation {
-    let (id, kind) = (id.to_owned(), kind.to_owned());
-    if wire.hook_event_name == "SubagentStart" {
-        return Observation::SubagentStarted { id, kind };
-    }
-    Observation::SubagentFinished { id, kind, message: wire.last_assistant_message.clone().unwrap_or_default() }
 }
 
 fn task(wire: &HookWire<'_>, status: TaskStatus) -> Vec<Observation> {
@@ -74,14 +60,14 @@ fn worked(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
     let answer = || value(wire.tool_response);
     match tool {
         "Bash" => vec![shell(&input, &answer(), wire)],
-        "Read" | "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => match file(tool, &input) {
-            Some((action, path)) => vec![Observation::File { action, path, to: None }],
-            None => Vec::new(),
-        },
-        "Glob" | "Grep" => match some_string(&input, "pattern") {
-            Some(pattern) => vec![Observation::Search { pattern, path: string(&input, "path") }],
-            None => Vec::new(),
-        },
+        "Read" | "Write" | "Edit" | "MultiEdit" | "NotebookEdit" => {
+            let touched = |(action, path)| Observation::File { action, path, to: None };
+            file(tool, &input).map(touched).into_iter().collect()
+        }
+        "Glob" | "Grep" => {
+            let searched = |pattern| Observation::Search { pattern, path: string(&input, "path") };
+            some_string(&input, "pattern").map(searched).into_iter().collect()
+        }
         // A subagent's list is its own, and is gone with it.
         "TodoWrite" if wire.agent_id.as_deref().is_some_and(|agent| !agent.is_empty()) => Vec::new(),
         "TodoWrite" => task_list(&input["todos"], "content").map(Observation::TaskList).into_iter().collect(),
@@ -155,13 +141,13 @@ fn shell(input: &Value, answer: &Value, wire: &HookWire<'_>) -> Observation {
 
 fn task_update(input: &Value, answer: &Value) -> Option<Observation> {
     let id = some_string(answer, "taskId").or_else(|| some_string(input, "taskId"))?;
-    let asked = input["status"].as_str().and_then(task_status);
+    let asked = input["status"].as_str().and_then(|status| status.parse().ok());
     if answer["success"].as_bool() == Some(false) {
         // It was announced as completed before a hook refused it.
         let refused = asked == Some(TaskStatus::Completed) && answer["error"].as_str() != Some("Task not found");
         return refused.then_some(Observation::TaskAnnounced { id, subject: None, status: TaskStatus::InProgress });
     }
-    let status = answer["statusChange"]["to"].as_str().and_then(task_status).or(asked);
+    let status = answer["statusChange"]["to"].as_str().and_then(|status| status.parse().ok()).or(asked);
     Some(Observation::TaskChanged { id, subject: some_string(input, "subject"), status })
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field};
+use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field, text};
 use steadfast_model::clock::Millis;
 use steadfast_model::hook::acceptable_id;
 use steadfast_model::price;
@@ -97,11 +97,6 @@ fn usage(event: &Value) -> Option<AttemptUsage> {
     Some(AttemptUsage { tokens, cost_micros: dollars.map_or(0, price::micros) })
 }
 
-fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    value.get(name).and_then(Value::as_str)
-}
-
-/// What the agent said and which tools it called.
 pub(super) fn readable(event: &Value) -> Vec<String> {
     match field(event, "type") {
         "assistant" => {

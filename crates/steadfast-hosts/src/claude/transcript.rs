@@ -14,13 +14,13 @@ use std::path::Path;
 use memchr::memmem;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::{backwards, lines};
 use steadfast_model::clock;
 use steadfast_model::hook::acceptable_id;
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, Tokens};
 
-/// Reads what is new in a session file.
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let usage_key = memmem::Finder::new(br#""usage""#);
     let queue_key = memmem::Finder::new(br#""queue-operation""#);
@@ -51,28 +51,17 @@ pub fn last_goal(path: &Path) -> Option<NativeGoal> {
     look.ok().and(reading.native_goal)
 }
 
-/// Whether a line is an answer of the model. The client writes some answers itself, for instance when a session is
-/// resumed.
-pub fn is_model_output(line: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct LineWire<'a> {
-        r#type: Option<&'a str>,
-        #[serde(borrow)]
-        message: Option<ModelWire<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct ModelWire<'a> {
-        model: Option<&'a str>,
-    }
-    let line = serde_json::from_slice::<LineWire<'_>>(line);
-    line.is_ok_and(|line| {
-        line.r#type == Some("assistant") && line.message.is_some_and(|message| message.model != Some("<synthetic>"))
-    })
+/// The client writes some answers itself, for instance when a session is resumed.
+pub fn is_model_output(line: &Value) -> bool {
+    let message = &line["message"];
+    line["type"] == "assistant" && message.is_object() && message["model"] != "<synthetic>"
 }
 
 /// The session whose lines this one's file began with, when the client copied them for a fork.
 pub fn forked_from(path: &Path) -> Option<String> {
     const LINES_READ: usize = 20;
+    // More than these lines of any file; one endless line is not read.
+    const BYTES_READ: u64 = 4 * 1024 * 1024;
     let file = BufReader::new(fs_err::File::open(path).ok()?.take(BYTES_READ));
     let lines = file.split(b'\n').take(LINES_READ).map_while(Result::ok);
     let mut parents = lines.filter_map(|line| {
@@ -81,9 +70,6 @@ pub fn forked_from(path: &Path) -> Option<String> {
     });
     parents.next()
 }
-
-/// More than the first lines of any file; one endless line is not read.
-const BYTES_READ: u64 = 4 * 1024 * 1024;
 
 #[derive(Deserialize)]
 struct AssistantWire<'a> {
@@ -100,53 +86,9 @@ struct AssistantWire<'a> {
 struct MessageWire<'a> {
     id: Option<String>,
     model: Option<&'a str>,
-    usage: Option<UsageWire>,
-    #[serde(default)]
-    content: ContentWire,
-}
-
-/// Token fields as sent, to distinguish malformed ones from absent ones.
-#[derive(Deserialize)]
-struct UsageWire {
-    input_tokens: Option<Value>,
-    output_tokens: Option<Value>,
-    cache_creation_input_tokens: Option<Value>,
-    cache_read_input_tokens: Option<Value>,
-    cache_creation: Option<Value>,
-}
-
-/// The blocks of a message. Plain text, as people's messages have, counts as no blocks.
-#[derive(Default)]
-struct ContentWire(Vec<BlockWire>);
-
-impl<'de> Deserialize<'de> for ContentWire {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Blocks;
-        impl<'de> serde::de::Visitor<'de> for Blocks {
-            type Value = ContentWire;
-
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("text or a list of blocks")
-            }
-
-            fn visit_str<E>(self, _: &str) -> Result<ContentWire, E> {
-                Ok(ContentWire::default())
-            }
-
-            fn visit_unit<E>(self) -> Result<ContentWire, E> {
-                Ok(ContentWire::default())
-            }
-
-            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<ContentWire, A::Error> {
-                let mut blocks = Vec::new();
-                while let Some(block) = list.next_element()? {
-                    blocks.push(block);
-                }
-                Ok(ContentWire(blocks))
-            }
-        }
-        deserializer.deserialize_any(Blocks)
-    }
+    usage: Option<Value>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -170,7 +112,9 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     if wire.uuid.is_some() {
         reading.last_uuid.clone_from(&wire.uuid);
     }
-    for block in message.content.0 {
+    // Plain text, as people's messages have, counts as no blocks.
+    let blocks = message.content.and_then(|content| serde_json::from_str::<Vec<BlockWire>>(content.get()).ok());
+    for block in blocks.unwrap_or_default() {
         match block.r#type.as_deref() {
             Some("tool_use" | "server_tool_use" | "mcp_tool_use") => reading.tool_calls += 1,
             Some("text") => reading.last_text = block.text.or(reading.last_text.take()),
@@ -179,7 +123,7 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     }
     // The message's id is what all lines of a response share; the others are better than losing its tokens.
     let id = message.id.or(wire.request_id).or(wire.uuid);
-    let (Some(id), Some(usage)) = (id, message.usage) else {
+    let (Some(id), Some(usage)) = (id, message.usage.filter(Value::is_object)) else {
         return;
     };
     let model = message.model.unwrap_or_default();
@@ -187,68 +131,34 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
     if model == "<synthetic>" {
         return;
     }
-    let hour = usage.cache_creation.as_ref().and_then(|split| split.get("ephemeral_1h_input_tokens")).cloned();
-    let fields = [
-        ("input_tokens", usage.input_tokens),
-        ("output_tokens", usage.output_tokens),
-        ("cache_creation_input_tokens", usage.cache_creation_input_tokens),
-        ("cache_read_input_tokens", usage.cache_read_input_tokens),
-        ("ephemeral_1h_input_tokens", hour),
-    ];
-    let mut counts = [0_i64; 5];
-    for (count, (field, value)) in counts.iter_mut().zip(fields) {
-        let Some(number) = whole_number(value.as_ref()) else {
-            let invalid = InvalidField { field, response_id: id, offset };
-            reading.invalid.get_or_insert(invalid);
-            return;
-        };
-        *count = number;
-    }
-    let [input, output, cache_creation, cache_read, cache_creation_1h] = counts;
-    let at_ms = wire.timestamp.and_then(clock::parse_rfc3339).unwrap_or_default();
-    let tokens = Tokens { input, output, cache_creation, cache_creation_1h, cache_read };
-    reading.add(Response { id, model: model.to_owned(), tokens, at_ms });
-}
-
-/// Absent and null count as zero; anything but a whole number that a counter can hold is malformed.
-fn whole_number(value: Option<&Value>) -> Option<i64> {
-    const MOST: i64 = 1 << 53;
-    match value {
-        None | Some(Value::Null) => Some(0),
-        Some(value) => value.as_i64().filter(|number| (0..=MOST).contains(number)),
+    match tokens(&usage) {
+        Ok(tokens) => {
+            let at_ms = wire.timestamp.and_then(clock::parse_rfc3339).unwrap_or_default();
+            reading.add(Response { id, model: model.to_owned(), tokens, at_ms });
+        }
+        Err(field) => {
+            reading.invalid.get_or_insert(InvalidField { field, response_id: id, offset });
+        }
     }
 }
 
-#[derive(Deserialize)]
-struct OtherWire<'a> {
-    r#type: Option<&'a str>,
-    operation: Option<&'a str>,
-    timestamp: Option<&'a str>,
-    attachment: Option<AttachmentWire>,
-    message: Option<UserMessageWire>,
-}
-
-#[derive(Deserialize)]
-struct AttachmentWire {
-    r#type: Option<String>,
-    met: Option<bool>,
-    condition: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct UserMessageWire {
-    #[serde(default)]
-    content: ContentWire,
+/// The tokens of a usage object; the name of the field that is malformed, if one is.
+fn tokens(usage: &Value) -> Result<Tokens, &'static str> {
+    Ok(Tokens {
+        input: lines::token_count(usage, "input_tokens")?,
+        output: lines::token_count(usage, "output_tokens")?,
+        cache_creation: lines::token_count(usage, "cache_creation_input_tokens")?,
+        cache_read: lines::token_count(usage, "cache_read_input_tokens")?,
+        cache_creation_1h: lines::token_count(&usage["cache_creation"], "ephemeral_1h_input_tokens")?,
+    })
 }
 
 fn other_line(line: &[u8], reading: &mut Reading) {
-    let Ok(wire) = serde_json::from_slice::<OtherWire<'_>>(line) else {
-        if serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err() {
-            reading.broken_lines += 1;
-        }
+    let Ok(line) = serde_json::from_slice::<Value>(line) else {
+        reading.broken_lines += 1;
         return;
     };
-    match (wire.r#type, wire.operation) {
+    match (line["type"].as_str(), line["operation"].as_str()) {
         (Some("queue-operation"), Some("enqueue")) => reading.queued += 1,
         (Some("queue-operation"), Some("dequeue" | "remove")) => reading.queued -= 1,
         (Some("queue-operation"), Some("popAll")) => {
@@ -256,18 +166,17 @@ fn other_line(line: &[u8], reading: &mut Reading) {
             reading.queue_emptied = true;
         }
         (Some("user"), _) => {
-            let marks_interrupt = |text: &String| text.starts_with("[Request interrupted by user");
-            let blocks = wire.message.map(|message| message.content.0).unwrap_or_default();
-            let interrupted = blocks.iter().any(|block| block.text.as_ref().is_some_and(marks_interrupt));
-            if interrupted {
-                reading.interrupted_at = wire.timestamp.and_then(clock::parse_rfc3339);
+            let blocks = line["message"]["content"].as_array();
+            let mut texts = blocks.into_iter().flatten().filter_map(|block| block["text"].as_str());
+            if texts.any(|text| text.starts_with("[Request interrupted by user")) {
+                reading.interrupted_at = line["timestamp"].as_str().and_then(clock::parse_rfc3339);
             }
         }
         (Some("attachment"), _) => {
-            let Some(attachment) = wire.attachment else { return };
-            if attachment.r#type.as_deref() == Some("goal_status") {
-                reading.native_goal = Some(match (attachment.met, attachment.condition) {
-                    (Some(false), Some(condition)) => NativeGoal::Active(condition),
+            let attachment = &line["attachment"];
+            if attachment["type"] == "goal_status" {
+                reading.native_goal = Some(match (attachment["met"].as_bool(), attachment["condition"].as_str()) {
+                    (Some(false), Some(condition)) => NativeGoal::Active(condition.to_owned()),
                     _ => NativeGoal::Over,
                 });
             }

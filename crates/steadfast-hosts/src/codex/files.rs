@@ -17,8 +17,7 @@ pub(crate) fn home() -> Option<PathBuf> {
 
 /// The directories that hold rollouts, current and archived.
 pub(crate) fn session_dirs() -> Vec<PathBuf> {
-    let Some(home) = home() else { return Vec::new() };
-    vec![home.join("sessions"), home.join("archived_sessions")]
+    home().map(|home| vec![home.join("sessions"), home.join("archived_sessions")]).unwrap_or_default()
 }
 
 /// The Codex home that a rollout belongs to, whatever this process's environment says.

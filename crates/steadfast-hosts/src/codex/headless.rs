@@ -1,6 +1,7 @@
 //! `codex exec --json` with the prompt on stdin. Unless the plan wants them, hooks and plugins are switched off. Codex's
 //! own goals always are, because the run drives the agent.
 
+use super::install::trust::{HookTrust, codex_hooks};
 use super::{files, install};
 use crate::headless::{HeadlessCommand, HeadlessRequest, ResumeRequest};
 use crate::install::InstallError;
@@ -36,11 +37,8 @@ pub(super) fn resume_arguments(request: &ResumeRequest<'_>) -> Result<Vec<String
     if !request.directory.ancestors().any(|ancestor| ancestor.join(".git").exists()) {
         arguments.push("--skip-git-repo-check".to_owned());
     }
-    let trusted = match files::home() {
-        Some(home) => install::trust::codex_hooks(&home)?.count(install::trust::HookTrust::Trusted),
-        None => 0,
-    };
-    if trusted == 0 {
+    let found = files::home().map(|home| codex_hooks(&home)).transpose()?;
+    if found.is_none_or(|found| found.count(HookTrust::Trusted) == 0) {
         arguments.extend(install::per_run_flags(&install::hook_command(request.steadfast)));
     }
     arguments.extend(["resume", request.session_id, request.prompt].map(str::to_owned));

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::observe::observe;
+use crate::hook::{self, Accepted, read_fields, start_source};
 use crate::observe::value;
 use crate::trouble::{self, Trouble};
 use steadfast_model::directive;
-use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, StartSource, acceptable_id};
+use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, acceptable_id};
 use steadfast_model::host::Host;
 use steadfast_model::reading::NativeGoal;
 
@@ -46,17 +47,11 @@ pub(super) struct HookWire<'a> {
     pub(super) tool_response: Option<&'a RawValue>,
 }
 
-/// Reads a hook's stdin. `None` is a well-formed event that is not for us.
 pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let stdin = crate::repair::well_formed(stdin);
-    let wire: HookWire<'_> = match serde_json::from_slice(&stdin) {
-        Ok(wire) => wire,
-        Err(error) if error.is_data() && crate::is_json_object(&stdin) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if !acceptable_id(&wire.session_id) {
+    let Some(wire) = read_fields::<HookWire<'_>>(&stdin)?.filter(|wire| acceptable_id(&wire.session_id)) else {
         return Ok(None);
-    }
+    };
     let known = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
     // Inside a subagent the session is the root's, while the file is the subagent's own; only the event of its end
     // names both.
@@ -102,13 +97,7 @@ fn event(wire: &HookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
 
 fn root_event(name: &str, wire: &HookWire<'_>) -> Option<HookEvent> {
     Some(match name {
-        "SessionStart" => HookEvent::SessionStart(match wire.source.as_deref() {
-            Some("resume") => StartSource::Resume,
-            Some("clear") => StartSource::Clear,
-            Some("compact") => StartSource::Compact,
-            Some("fork") => StartSource::Fork,
-            _ => StartSource::Startup,
-        }),
+        "SessionStart" => HookEvent::SessionStart(start_source(wire.source.as_deref())),
         "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.clone().unwrap_or_default() },
         "UserPromptSubmit" => prompt(wire.prompt.as_deref().unwrap_or_default()),
         "PostToolUse" => match native_goal(wire) {
@@ -168,11 +157,8 @@ pub(super) fn goal_of(goal: &Value) -> NativeGoal {
 
 /// Classifies an error by its message, which is all that Codex sends. The handler of the hook finds the reset time.
 fn failure(error: Option<&Value>) -> HookEvent {
-    let message = match error {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Object(fields)) => fields.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        _ => String::new(),
-    };
+    let message = error.and_then(|error| error.as_str().or_else(|| error["message"].as_str()));
+    let message = message.unwrap_or_default().to_owned();
     let lower = message.to_lowercase();
     let refused = || lower.contains("400 bad request") || lower.contains("invalid_request");
     let kind = match trouble::judge(&message, status(&lower), 0) {
@@ -192,40 +178,16 @@ fn status(message: &str) -> Option<u16> {
     number.get(..digits).filter(|_| digits == 3)?.parse().ok()
 }
 
-/// Writes the reply as the client knows it for this event; `None` when there is nothing to say.
 pub(crate) fn write_reply(event_name: &str, reply: &HookReply) -> Option<String> {
-    let takes_block = matches!(event_name, "Stop" | "UserPromptSubmit" | "PostToolUse");
-    let takes_context = matches!(event_name, "SessionStart" | "UserPromptSubmit" | "PostToolUse");
-    let takes_message = takes_block
-        || takes_context
-        || matches!(
-            event_name,
-            "PreToolUse"
-                | "PermissionRequest"
-                | "PreCompact"
-                | "PostCompact"
-                | "SubagentStart"
-                | "SubagentStop"
-                | "Interrupt"
-        );
-    let mut output = Map::new();
-    // An empty reason is refused by the client.
-    if let Some(reason) = reply.block.as_ref().filter(|reason| takes_block && !reason.trim().is_empty()) {
-        output.insert("decision".into(), json!("block"));
-        output.insert("reason".into(), json!(reason));
-    }
-    if let Some(context) = reply.context.as_ref().filter(|_| takes_context) {
-        output.insert("hookSpecificOutput".into(), json!({"hookEventName": event_name, "additionalContext": context}));
-    }
-    // Before a tool runs, a bare `allow` is an error to Codex; it is only taken where Codex asks.
-    if reply.allow_tool && event_name == "PermissionRequest" {
-        let decision = json!({"hookEventName": event_name, "decision": {"behavior": "allow"}});
-        output.insert("hookSpecificOutput".into(), decision);
-    }
-    if let Some(message) = reply.message.as_ref().filter(|_| takes_message) {
-        output.insert("systemMessage".into(), json!(message));
-    }
-    (!output.is_empty()).then(|| Value::Object(output).to_string())
+    let block = matches!(event_name, "Stop" | "UserPromptSubmit" | "PostToolUse");
+    let context = matches!(event_name, "SessionStart" | "UserPromptSubmit" | "PostToolUse");
+    let tool = matches!(event_name, "PreToolUse" | "PermissionRequest");
+    let other = matches!(event_name, "PreCompact" | "PostCompact" | "SubagentStart" | "SubagentStop" | "Interrupt");
+    // Before a tool runs, a bare `allow` is an error to Codex; it is only accepted where Codex asks.
+    let allow = json!({"hookEventName": event_name, "decision": {"behavior": "allow"}});
+    let allow = (event_name == "PermissionRequest").then_some(allow);
+    let message = block || context || tool || other;
+    hook::write_reply(event_name, reply, Accepted { block, context, message, allow })
 }
 
 #[cfg(test)]

@@ -1,50 +1,23 @@
 //! What has to be where for Codex to run our hooks, know our tools and show our skills, measured with 0.166.0.
-//!
-//! Hooks go to `hooks.json`, except for a user who keeps theirs in `config.toml`: Codex warns at every start when a layer has
-//! both. Our group is added behind the user's, since Codex ties its trust to the place in the list. The trust itself is never
-//! written here: that is the user's to give, in Codex.
+//! Hooks go to `hooks.json`, except for a user who keeps theirs in `config.toml`: Codex warns at every start when a layer
+//! has both. Our group is added behind the user's, since Codex ties its trust to the place in the list.
 
-pub(crate) mod config;
 pub(crate) mod trust;
 
 use std::path::{Path, absolute};
 
-use fs_err as fs;
 use serde_json::{Map, Value, json};
 
-use self::config::{CodexEdits, Group, Trust};
 use self::trust::HookTrust;
+use crate::command::{AnsweredBy, SlashCommand};
 use crate::install::apply::read;
+use crate::install::codex_config::{self as config, CodexEdits, Group, Trust};
 use crate::install::json::{Edit, Ours};
-use crate::install::manifest::{Content, Entry};
-use crate::install::setup::{Setup, UserFile};
+use crate::install::manifest::Content;
+use crate::install::setup::Setup;
 use crate::install::{InstallError, InstallRequest, Plan, shell_word};
 use steadfast_model::host::Host;
 use steadfast_system::env_vars;
-
-/// What `setup codex` should leave behind.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CodexInstall<'a> {
-    /// `$STEADFAST_HOME`.
-    pub(crate) home: &'a Path,
-    /// `$CODEX_HOME`, else `~/.codex`.
-    pub(crate) codex_home: &'a Path,
-    /// The command of every hook. Codex trusts this very text: as long as it stays, so does the trust.
-    pub(crate) hook_command: &'a str,
-    /// The program, for the tool server.
-    pub(crate) program: &'a str,
-    /// Variables with the values the tool server gets; Codex gives it hardly any of its own.
-    pub(crate) env: &'a [(&'a str, String)],
-    /// Variables that Codex hands on to the tool server if it has them.
-    pub(crate) env_vars: &'a [&'a str],
-    /// Skills: path below `skills/`, content.
-    pub(crate) skills: &'a [(String, String)],
-    /// The one store that hooks and command line share.
-    pub(crate) db: &'a Path,
-}
-
-/// Variables that decide where goals are kept. Codex runs hooks with its own environment, the tool server with almost none.
-const STORE_VARIABLES: [&str; 2] = [env_vars::HOME, env_vars::DB];
 
 struct Event {
     name: &'static str,
@@ -78,19 +51,12 @@ const EVENTS: [Event; 11] = [
 
 impl Event {
     fn group(&self, command: &str) -> Value {
-        let mut group = Map::new();
-        if let Some(matcher) = self.matcher {
-            group.insert("matcher".to_owned(), json!(matcher));
-        }
         let handler = json!({ "type": "command", "command": command, "timeout": self.timeout });
-        group.insert("hooks".to_owned(), json!([handler]));
-        Value::Object(group)
+        match self.matcher {
+            Some(matcher) => json!({ "matcher": matcher, "hooks": [handler] }),
+            None => json!({ "hooks": [handler] }),
+        }
     }
-}
-
-/// The events that `setup codex` sets hooks for.
-pub(crate) fn events() -> impl Iterator<Item = &'static str> {
-    EVENTS.iter().map(|event| event.name)
 }
 
 /// Flags that bring our hooks along for one run of `codex exec`, with the trust that this run needs; the user's
@@ -109,32 +75,43 @@ pub(crate) fn per_run_flags(hook_command: &str) -> Vec<String> {
     flags
 }
 
-/// Chooses the program and the environment of the tool server, then plans.
 pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, InstallError> {
-    let program = request.lasting_program.to_string_lossy();
-    let mut env = Vec::new();
-    // The last one shows the tool server that its client is the agent of a run.
-    let mut env_vars = vec![env_vars::CODEX_HOME, env_vars::XDG_DATA_HOME, env_vars::ATTEMPT];
-    for name in STORE_VARIABLES {
-        match env_vars::path(name) {
-            Some(path) => env.push((name, absolute(path)?.to_string_lossy().into_owned())),
-            None => env_vars.push(name),
-        }
-    }
-    plan(&CodexInstall {
-        home: request.home,
-        codex_home: request.config_dir,
-        hook_command: &hook_command(request.lasting_program),
-        program: &program,
-        env: &env,
-        env_vars: &env_vars,
-        skills: &request.command_files(super::skills::files),
-        db: &request.db(),
-    })
+    let skills: Vec<_> = request.commands.iter().flat_map(skill_files).collect();
+    plan(request, &skills, server(request.lasting_program)?)
 }
 
 pub(super) fn hook_command(program: &Path) -> String {
     format!("{} hook codex", shell_word(&program.to_string_lossy()))
+}
+
+/// Only the user may invoke a skill, never the model by itself.
+const POLICY: &str = "policy:\n  allow_implicit_invocation: false\n";
+
+/// One of our commands as a skill, the only kind of command that a user can add to Codex: path below `skills/`, text.
+/// A hook answers it; the model reads the text of the skill only if the hook did not run.
+pub(super) fn skill_files(command: &SlashCommand) -> Vec<(String, String)> {
+    let name = format!("goal-{}", command.name);
+    vec![(format!("{name}/SKILL.md"), skill(&name, command)), (format!("{name}/agents/openai.yaml"), POLICY.to_owned())]
+}
+
+fn skill(name: &str, command: &SlashCommand) -> String {
+    let usage = format!("{}{} {}", Host::Codex.capabilities().command_prefix, command.name, command.arguments);
+    let (answer, no_hook) = match command.answered_by {
+        AnsweredBy::Hook => {
+            ("Steadfast answers this command itself, without a model.", "If you read this, its hook did not run")
+        }
+        AnsweredBy::Model => (
+            "Steadfast has carried out this command and says in this turn what to do.",
+            "If no text from Steadfast about a durable goal came with this message, its hook did not run",
+        ),
+    };
+    format!(
+        "---\nname: {name}\ndescription: {}\n---\n\n\
+         `{}` is a command for Steadfast. {answer} {no_hook}, usually because Codex does not trust it yet: ask the user to type \
+         `/hooks` and trust the hooks of Steadfast, or to run `steadfast doctor` in a terminal, and do nothing else.\n",
+        command.description,
+        usage.trim_end(),
+    )
 }
 
 /// Codex runs the hooks only after the user has trusted them there.
@@ -150,20 +127,24 @@ pub(super) fn trust_note(codex_home: &Path, dry_run: bool) -> Option<String> {
     })
 }
 
-/// Plans everything `setup codex` does; running it again changes nothing.
-pub(crate) fn plan(wanted: &CodexInstall) -> Result<Plan, InstallError> {
-    let (home, codex_home) = (absolute(wanted.home)?, absolute(wanted.codex_home)?);
-    let mut setup = Setup::load(&home, Host::Codex, &codex_home)?;
-    setup.config_toml(wanted.db)?;
-    setup.codex_config(wanted)?;
-    for (name, text) in wanted.skills {
+/// Plans everything `setup codex` does; running it again changes nothing. `skills` are path and text of files, `server`
+/// is the table of our tool server.
+pub(crate) fn plan(
+    request: &InstallRequest<'_>,
+    skills: &[(String, String)],
+    server: Value,
+) -> Result<Plan, InstallError> {
+    let mut setup = Setup::load(request.home, Host::Codex, request.config_dir)?;
+    setup.config_toml()?;
+    setup.codex_config(&hook_command(request.lasting_program), server)?;
+    for (name, text) in skills {
         setup.own_file(&format!("skills/{name}"), text, "Codex shows that one")?;
     }
     setup.finish()
 }
 
 impl Setup {
-    fn codex_config(&mut self, wanted: &CodexInstall) -> Result<(), InstallError> {
+    fn codex_config(&mut self, hook_command: &str, server: Value) -> Result<(), InstallError> {
         let path = self.config_dir.join("config.toml");
         let current = read(&path)?;
         let base = self.without_us(&path, current.clone())?;
@@ -174,10 +155,11 @@ impl Setup {
             _ => CodexEdits::default(),
         };
 
-        let in_toml = config::has_events(&theirs) && !has_hooks(&hooks) && self.old.entry(&hooks.path).is_none();
+        let has_hooks = hooks.base.get(&["hooks"]).and_then(Value::as_object).is_some_and(|events| !events.is_empty());
+        let in_toml = config::has_events(&theirs) && !has_hooks && self.old.entry(&hooks.path).is_none();
         let groups: Vec<Group> = EVENTS
             .iter()
-            .map(|event| Group { event: event.name.to_owned(), group: event.group(wanted.hook_command) })
+            .map(|event| Group { event: event.name.to_owned(), group: event.group(hook_command) })
             .collect();
         let hooks_file = if in_toml { &path } else { &hooks.path };
         let mut edits = CodexEdits { trust: expected_trust(hooks_file, &groups), ..CodexEdits::default() };
@@ -188,7 +170,6 @@ impl Setup {
             ));
         }
 
-        let server = server(wanted);
         match theirs.pointer("/mcp_servers/steadfast") {
             Some(entry) if *entry == server => {}
             Some(_) => self.note(format!("kept `mcp_servers.steadfast` in {}: it is yours", path.display())),
@@ -205,13 +186,7 @@ impl Setup {
         }
         let after = config::with(&path, current.as_deref(), &earlier, &mut edits)?;
         let after = if after.is_empty() { current.clone() } else { Some(after) };
-        let entry = Entry {
-            path,
-            config_dir: Some(self.config_dir.clone()),
-            before: base,
-            after,
-            content: Content::Codex(edits),
-        };
+        let entry = self.entry(path, base, after, Content::Codex(edits));
         self.record(current, entry);
         Ok(())
     }
@@ -222,24 +197,27 @@ pub(crate) fn switched_off(config: &Value) -> bool {
     ["hooks", "codex_hooks"].iter().any(|name| config["features"][name] == json!(false))
 }
 
-fn has_hooks(file: &UserFile) -> bool {
-    file.base.get(&["hooks"]).and_then(Value::as_object).is_some_and(|events| !events.is_empty())
-}
-
-fn server(wanted: &CodexInstall) -> Value {
-    let mut server = json!({ "command": wanted.program, "args": ["mcp"], "env_vars": wanted.env_vars });
-    if !wanted.env.is_empty() {
-        let env: Map<String, Value> =
-            wanted.env.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+/// Codex gives the tool server hardly any of its environment, so that what decides about the store is passed on.
+fn server(program: &Path) -> Result<Value, InstallError> {
+    let mut env = Map::new();
+    // The last one shows the tool server that its client is the agent of a run.
+    let mut env_vars = vec![env_vars::CODEX_HOME, env_vars::XDG_DATA_HOME, env_vars::ATTEMPT];
+    for name in [env_vars::HOME, env_vars::DB] {
+        match env_vars::path(name) {
+            Some(path) => _ = env.insert(name.to_owned(), json!(absolute(path)?.to_string_lossy())),
+            None => env_vars.push(name),
+        }
+    }
+    let mut server = json!({ "command": program.to_string_lossy(), "args": ["mcp"], "env_vars": env_vars });
+    if !env.is_empty() {
         server["env"] = Value::Object(env);
     }
-    server
+    Ok(server)
 }
 
 /// What Codex will note in `config.toml` once the user trusts these hooks, so that uninstall can take that out again.
 fn expected_trust(file: &Path, groups: &[Group]) -> Vec<Trust> {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let file = fs::canonicalize(folder).unwrap_or_else(|_| folder.into()).join(file.file_name().unwrap_or_default());
+    let file = trust::real_path(file);
     groups
         .iter()
         .map(|Group { event, group }| Trust {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::hook::{HookWire, OWN_TOOLS};
-use crate::observe::{answer_text, foreign_tool, is_machine_prompt, some_string, string, task_list, value};
+use crate::observe::{answer_text, foreign_tool, prompt, some_string, string, task_list, value};
 use steadfast_model::memory::observation::{FileAction, Observation, Shell, ShellDirectory, ShellOutcome, attempt};
 
 /// The most files of one patch.
@@ -16,12 +16,7 @@ pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
     let agent = wire.agent_id.as_deref().unwrap_or_default();
     match wire.hook_event_name.as_str() {
         // A subagent is prompted by the agent, not by the user.
-        "UserPromptSubmit" if agent.is_empty() => match wire.prompt.as_deref() {
-            Some(prompt) if !is_machine_prompt(prompt) && !prompt.trim().is_empty() => {
-                vec![Observation::Prompt(prompt.to_owned())]
-            }
-            _ => Vec::new(),
-        },
+        "UserPromptSubmit" if agent.is_empty() => prompt(wire.prompt.as_deref()).into_iter().collect(),
         "PostToolUse" => wire.tool_name.as_deref().map(|tool| tool_call(tool, wire)).unwrap_or_default(),
         "SubagentStart" if !agent.is_empty() => {
             vec![Observation::SubagentStarted { id: agent.to_owned(), kind: kind(wire) }]

@@ -21,18 +21,15 @@ pub(super) fn reset_of(rollout: &Path) -> Option<Millis> {
 /// `{"type":"event_msg","payload":{"type":"token_count","rate_limits":{…}}}`
 fn limits(line: &[u8]) -> Option<Value> {
     let mut event: Value = serde_json::from_slice(line).ok()?;
-    let is_count = event.pointer("/payload/type").and_then(Value::as_str) == Some("token_count");
+    let is_count = event["payload"]["type"] == "token_count";
     let limits = event.pointer_mut("/payload/rate_limits").map(Value::take)?;
     (is_count && limits.is_object()).then_some(limits)
 }
 
 fn reset(limits: &Value) -> Option<Millis> {
-    let windows = ["primary", "secondary"].into_iter().filter_map(|name| limits.get(name));
-    let used_up = windows.filter(|window| {
-        let used = window.get("used_percent").and_then(Value::as_f64);
-        used.is_some_and(|used| used >= USED_UP_PERCENT)
-    });
-    used_up.filter_map(|window| window.get("resets_at")?.as_i64()?.checked_mul(1000)).max()
+    let windows = [&limits["primary"], &limits["secondary"]].into_iter();
+    let used_up = windows.filter(|window| window["used_percent"].as_f64().is_some_and(|used| used >= USED_UP_PERCENT));
+    used_up.filter_map(|window| window["resets_at"].as_i64()?.checked_mul(1000)).max()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 mod context;
 mod thread;
-mod wire;
+pub(super) mod wire;
 
 pub(crate) use context::holds;
 
@@ -12,7 +12,6 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use memchr::memmem;
-use serde::Deserialize;
 use serde_json::Value;
 
 use self::thread::Thread;
@@ -22,7 +21,6 @@ use crate::lines;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
 
-/// Reads what is new in a rollout.
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let mut thread = match Thread::remembered(path, &from.carry) {
         Some(thread) => thread,
@@ -52,24 +50,9 @@ pub fn root_session(path: &Path) -> Option<String> {
     text(first_line(path)?.get("payload")?, "session_id").map(str::to_owned)
 }
 
-/// Whether a line is an answer of the model or a tool call.
-pub fn is_model_output(line: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct LineWire<'a> {
-        r#type: Option<&'a str>,
-        #[serde(borrow)]
-        payload: Option<ItemWire<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct ItemWire<'a> {
-        r#type: Option<&'a str>,
-        role: Option<&'a str>,
-    }
-    let line = serde_json::from_slice::<LineWire<'_>>(line);
-    line.is_ok_and(|line| {
-        line.r#type == Some("response_item")
-            && line.payload.is_some_and(|item| item.r#type != Some("message") || item.role == Some("assistant"))
-    })
+pub fn is_model_output(line: &Value) -> bool {
+    let item = &line["payload"];
+    line["type"] == "response_item" && item.is_object() && (item["type"] != "message" || item["role"] == "assistant")
 }
 
 fn first_line(path: &Path) -> Option<Value> {
@@ -96,7 +79,8 @@ fn read_line(thread: &mut Thread, line: &[u8], offset: u64, reading: &mut Readin
             return;
         }
         if thread.is_inheriting() {
-            thread.reach(head.ordinal, head.at_ms());
+            let at = std::str::from_utf8(head.timestamp).ok().and_then(clock::parse_rfc3339);
+            thread.reach(head.ordinal, at);
         }
         if !matters(&head, line, thread) {
             model_output(thread, head.kind, head.inner, reading);
@@ -241,7 +225,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The totals of the thread so far. They repeat, and stand beside the records of newer files.
+    /// The totals so far. They repeat, and stand beside the records of newer files.
     fn token_count(&self, thread: &mut Thread, reading: &mut Reading) {
         let Some(info) = self.payload.get("info").filter(|info| !info.is_null()) else {
             return;
@@ -268,18 +252,8 @@ impl<'a> Line<'a> {
     }
 
     fn response(&self, id: String, tokens: Tokens, thread: &Thread) -> Response {
-        Response {
-            id,
-            model: thread.model.clone(),
-            tokens: steadfast_model::reading::Tokens {
-                input: (tokens.input - tokens.cached - tokens.written).max(0),
-                output: tokens.output,
-                cache_creation: tokens.written,
-                cache_creation_1h: 0,
-                cache_read: tokens.cached,
-            },
-            at_ms: self.at_ms.unwrap_or_default(),
-        }
+        let at_ms = self.at_ms.unwrap_or_default();
+        Response { id, model: thread.model.clone(), tokens: tokens.split(), at_ms }
     }
 
     fn message(&self, thread: &mut Thread, reading: &mut Reading) {
@@ -287,7 +261,7 @@ impl<'a> Line<'a> {
             return;
         }
         thread.answered = true;
-        // The summary of a compaction is written for the model, not said to anybody.
+        // The summary of a compaction is written for the model, not for the user.
         if self.whole.pointer("/metadata/compaction_output") == Some(&Value::Bool(true)) {
             return;
         }

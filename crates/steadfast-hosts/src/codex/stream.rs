@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field};
+use super::rollout::wire::Tokens;
+use crate::stream::{AgentStream, LONGEST_DETAIL, StreamError, field, text};
 use steadfast_model::hook::acceptable_id;
-use steadfast_model::reading::Tokens;
 use steadfast_model::run::AttemptUsage;
 use steadfast_model::text::headline;
 
@@ -24,7 +24,8 @@ pub(super) fn read_event(event: &Value, stream: &mut AgentStream) {
         Some("turn.completed") => {
             stream.is_complete = true;
             stream.error = None;
-            stream.usage = event.get("usage").map(usage);
+            let tokens = event.get("usage").map(|usage| Tokens::read(usage).unwrap_or_default().split());
+            stream.usage = tokens.map(|tokens| AttemptUsage { tokens, cost_micros: 0 });
         }
         _ => {}
     }
@@ -55,27 +56,6 @@ fn failed(message: Option<&str>, stream: &mut AgentStream) {
     stream.error = Some(StreamError { message, ..StreamError::default() });
 }
 
-/// The input of Codex holds what was cached.
-fn usage(usage: &Value) -> AttemptUsage {
-    let count = |name: &str| usage.get(name).and_then(Value::as_i64).unwrap_or(0).max(0);
-    let (cached, written) = (count("cached_input_tokens"), count("cache_write_input_tokens"));
-    AttemptUsage {
-        tokens: Tokens {
-            input: (count("input_tokens") - cached - written).max(0),
-            output: count("output_tokens"),
-            cache_creation: written,
-            cache_creation_1h: 0,
-            cache_read: cached,
-        },
-        cost_micros: 0,
-    }
-}
-
-fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
-    value.get(name).and_then(Value::as_str)
-}
-
-/// What the agent said and did.
 pub(super) fn readable(event: &Value) -> Vec<String> {
     let item = event.get("item").unwrap_or(&Value::Null);
     let said = match (field(event, "type"), field(item, "type")) {

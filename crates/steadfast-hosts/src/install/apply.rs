@@ -14,7 +14,7 @@ const MAX_LINKS: usize = 40;
 /// A file's text; `None` if there is no such file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, InstallError> {
     match fs::read(path) {
-        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| InstallError::NotText { path: path.into() }),
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| InstallError::broken(path, "not valid UTF-8")),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -40,14 +40,10 @@ impl Plan {
             // Not empty, or gone already: both are fine, and neither is ours to force.
             let _ = std::fs::remove_dir(dir);
         }
-        Ok(report(self))
+        let (written, removed) = self.changes.into_iter().partition::<Vec<_>, _>(|change| change.after.is_some());
+        let paths = |changes: Vec<Change>| changes.into_iter().map(|change| change.path).collect();
+        Ok(Report { written: paths(written), removed: paths(removed), notes: self.notes })
     }
-}
-
-fn report(plan: Plan) -> Report {
-    let (written, removed) = plan.changes.into_iter().partition::<Vec<_>, _>(|change| change.after.is_some());
-    let paths = |changes: Vec<Change>| changes.into_iter().map(|change| change.path).collect();
-    Report { written: paths(written), removed: paths(removed), notes: plan.notes }
 }
 
 /// Best effort: the error that brought us here is the one to report.

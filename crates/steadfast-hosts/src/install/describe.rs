@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
@@ -17,51 +17,35 @@ const LONG_VALUE: usize = 120;
 impl Plan {
     /// `+` new, `~` changed, `-` removed; below a changed file the keys.
     pub fn describe(&self) -> String {
+        if self.changes.is_empty() {
+            return "nothing to change\n".to_owned();
+        }
         let mut out = String::new();
-        let mut whole: BTreeMap<(char, PathBuf), Vec<String>> = BTreeMap::new();
-        let mut private: BTreeMap<char, Vec<&Path>> = BTreeMap::new();
+        let mut whole: BTreeMap<(char, Access), Vec<&Path>> = BTreeMap::new();
         for change in &self.changes {
             let lines = key_lines(change);
-            if !lines.is_empty() {
-                let _ = writeln!(out, "{} {}", sign(change), change.path.display());
-                for line in lines {
-                    let _ = writeln!(out, "    {line}");
-                }
-            } else if change.access == Access::Private {
-                private.entry(sign(change)).or_default().push(&change.path);
-            } else {
-                let folder = change.path.parent().unwrap_or(Path::new("")).to_path_buf();
-                let name = change.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                whole.entry((sign(change), folder)).or_default().push(name);
+            if lines.is_empty() {
+                whole.entry((sign(change), change.access)).or_default().push(&change.path);
+                continue;
+            }
+            let _ = writeln!(out, "{} {}", sign(change), change.path.display());
+            for line in lines {
+                let _ = writeln!(out, "    {line}");
             }
         }
-        for sign in ['+', '-', '~'] {
-            let folders: Vec<(&Path, &Vec<String>)> = whole
-                .iter()
-                .filter(|((of, _), _)| *of == sign)
-                .map(|((_, folder), names)| (folder.as_path(), names))
-                .collect();
+        for ((sign, _), paths) in whole {
+            let mut folders: BTreeMap<&Path, String> = BTreeMap::new();
+            for path in &paths {
+                let names = folders.entry(path.parent().unwrap_or(Path::new(""))).or_default();
+                let _ = write!(names, " {}", path.file_name().unwrap_or_default().display());
+            }
             if folders.len() > MANY_FOLDERS {
-                let files: usize = folders.iter().map(|(_, names)| names.len()).sum();
-                let folders: Vec<&Path> = folders.into_iter().map(|(folder, _)| folder).collect();
-                let _ = writeln!(out, "{sign} {}: {files} files", common_folder(&folders).display());
+                let _ = writeln!(out, "{sign} {}: {} files", common_folder(&paths).display(), paths.len());
                 continue;
             }
             for (folder, names) in folders {
-                let _ = writeln!(out, "{sign} {}: {}", folder.display(), names.join(" "));
+                let _ = writeln!(out, "{sign} {}:{names}", folder.display());
             }
-        }
-        for (sign, paths) in private {
-            let _ = match paths.as_slice() {
-                [path] => writeln!(out, "{sign} {}", path.display()),
-                _ => writeln!(out, "{sign} {}: {} files", common_folder(&paths).display(), paths.len()),
-            };
-        }
-        if self.changes.is_empty() {
-            out.push_str("nothing to change\n");
-        }
-        for note in &self.notes {
-            let _ = writeln!(out, "note: {note}");
         }
         out
     }
@@ -107,14 +91,11 @@ fn key_lines(change: &Change) -> Vec<String> {
 fn compare(prefix: &str, before: &Map<String, Value>, after: &Map<String, Value>, lines: &mut Vec<String>) {
     for (key, old) in before {
         let name = format!("{prefix}{key}");
-        match after.get(key) {
-            Some(new) if new == old => {}
-            Some(Value::Object(new)) if old.is_object() => {
-                let empty = Map::new();
-                compare(&format!("{name}."), old.as_object().unwrap_or(&empty), new, lines);
-            }
-            Some(new) => lines.push(format!("~ {name} = {new} (was {old})")),
-            None => lines.push(format!("- {name} = {old}")),
+        match (old, after.get(key)) {
+            (old, Some(new)) if new == old => {}
+            (Value::Object(old), Some(Value::Object(new))) => compare(&format!("{name}."), old, new, lines),
+            (old, Some(new)) => lines.push(format!("~ {name} = {new} (was {old})")),
+            (old, None) => lines.push(format!("- {name} = {old}")),
         }
     }
     for (key, new) in after.iter().filter(|(key, _)| !before.contains_key(*key)) {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{InstallError, splice};
 
-const BOM: char = '\u{feff}';
+pub(super) const BOM: char = '\u{feff}';
 
 /// A key that setup sets, addressed from the root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ impl Edit {
         let mut list = match &self.previous {
             None => Vec::new(),
             Some(Value::Array(list)) => list.clone(),
-            Some(_) => return Err(InstallError::KeyNotAList { path: path.into(), key: self.keys.join(".") }),
+            Some(_) => return Err(InstallError::broken(path, format!("`{}` is not a list", self.keys.join(".")))),
         };
         if list.iter().any(|item| self.owns(item)) {
             // There by other means, such as a manifest that got lost: twice would be worse.
@@ -75,7 +75,6 @@ pub(crate) struct Document {
     text: Option<String>,
     /// One step of it; `None`: all on one line.
     indent: Option<String>,
-    final_newline: bool,
     bom: bool,
 }
 
@@ -87,40 +86,25 @@ impl Document {
         let blank = body.trim().is_empty();
         let root = match serde_json::from_str(if blank { "{}" } else { body }) {
             Ok(Value::Object(root)) => root,
-            Ok(_) => return Err(InstallError::NotAnObject { path: path.into() }),
-            Err(source) => {
-                return Err(InstallError::Json { path: path.into(), source });
-            }
+            Ok(_) => return Err(InstallError::broken(path, "not a JSON object")),
+            Err(source) => return Err(InstallError::broken(path, format!("not valid JSON: {source}"))),
         };
         Ok(Self {
             root,
             text: (!blank).then(|| body.to_owned()),
             indent: if blank { Some("  ".to_owned()) } else { indent(body) },
-            final_newline: blank || body.ends_with('\n'),
             bom: text.starts_with(BOM),
         })
     }
 
     pub(crate) fn get<K: AsRef<str>>(&self, keys: &[K]) -> Option<&Value> {
-        let (last, parents) = keys.split_last()?;
-        let mut object = &self.root;
-        for key in parents {
-            object = object.get(key.as_ref())?.as_object()?;
-        }
-        object.get(last.as_ref())
-    }
-
-    /// Equal but for the order of keys and the spelling of numbers: the client writes `3e1` back as `30`.
-    pub(crate) fn says_the_same_as(&self, other: &Self) -> bool {
-        same_members(&self.root, &other.root)
+        let (first, rest) = keys.split_first()?;
+        rest.iter().try_fold(self.root.get(first.as_ref())?, |value, key| value.get(key.as_ref()))
     }
 
     /// Sets the value and creates the objects above it.
     pub(crate) fn set(&mut self, path: &Path, keys: &[String], value: &Value) -> Result<(), InstallError> {
-        if self.get(keys) == Some(value) {
-            return Ok(());
-        }
-        let Some((last, parents)) = keys.split_last() else {
+        let Some((last, parents)) = keys.split_last().filter(|_| self.get(keys) != Some(value)) else {
             return Ok(());
         };
         let mut object = &mut self.root;
@@ -129,7 +113,7 @@ impl Document {
                 .entry(key)
                 .or_insert_with(|| Value::Object(Map::new()))
                 .as_object_mut()
-                .ok_or_else(|| InstallError::KeyNotAnObject { path: path.into(), key: key.clone() })?;
+                .ok_or_else(|| InstallError::broken(path, format!("`{key}` is not a JSON object")))?;
         }
         object.insert(last.clone(), value.clone());
         let text = self.text.as_deref();
@@ -154,19 +138,12 @@ impl Document {
         let Some((last, parents)) = keys.split_last() else {
             return;
         };
-        let mut object = &mut self.root;
-        for key in parents {
-            let Some(inner) = object.get_mut(key).and_then(Value::as_object_mut) else {
-                return;
-            };
-            object = inner;
-        }
+        let object = parents.iter().try_fold(&mut self.root, |object, key| object.get_mut(key)?.as_object_mut());
         // The plain `remove` would move the last key into the gap.
-        if object.shift_remove(last).is_none() {
-            return;
+        if object.and_then(|object| object.shift_remove(last)).is_some() {
+            let spliced = self.text.as_deref().and_then(|text| splice::remove(text, keys));
+            self.follow(spliced);
         }
-        let spliced = self.text.as_deref().and_then(|text| splice::remove(text, keys));
-        self.follow(spliced);
     }
 
     /// Accepts a changed text only if it says the same as `root`.
@@ -211,23 +188,11 @@ impl Document {
     }
 
     pub(crate) fn render(&self) -> String {
-        let mut text = match &self.text {
-            Some(text) => text.clone(),
-            None => self.lay_out(),
-        };
-        if self.bom {
-            text.insert(0, BOM);
-        }
-        text
-    }
-
-    fn lay_out(&self) -> String {
-        let value = Value::Object(self.root.clone());
-        let mut text = splice::layout(&value, self.indent.as_deref(), "\n");
-        if self.final_newline {
-            text.push('\n');
-        }
-        text
+        let text = self.text.clone().unwrap_or_else(|| {
+            let value = Value::Object(self.root.clone());
+            format!("{}\n", splice::layout(&value, self.indent.as_deref(), "\n"))
+        });
+        if self.bom { format!("{BOM}{text}") } else { text }
     }
 }
 
@@ -237,7 +202,8 @@ pub(crate) fn commands(group: &Value) -> Vec<&str> {
     handlers.into_iter().flatten().filter_map(|handler| handler.get("command")?.as_str()).collect()
 }
 
-fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+/// Equal but for the order of keys and the spelling of numbers: the client writes `3e1` back as `30`.
+pub(super) fn same_members(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
     one.len() == other.len() && one.iter().all(|(key, value)| other.get(key).is_some_and(|twin| same(value, twin)))
 }
 

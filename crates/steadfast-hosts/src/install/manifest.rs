@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::apply::read;
+use super::codex_config::CodexEdits;
 use super::json::Edit;
 use super::{Change, InstallError};
-use crate::codex::install::config::CodexEdits;
 use steadfast_model::host::Host;
 
 const FORMAT: u32 = 1;
@@ -46,6 +46,13 @@ pub(crate) enum Content {
     },
     /// Codex's own `config.toml`.
     Codex(CodexEdits),
+}
+
+impl Entry {
+    /// A file that all hosts share.
+    pub(crate) fn shared(path: PathBuf, before: Option<String>, after: Option<String>, content: Content) -> Self {
+        Self { path, config_dir: None, before, after, content }
+    }
 }
 
 impl Manifest {
@@ -90,19 +97,11 @@ impl Manifest {
 
     /// Remembers the directories that writing these files will create.
     pub(crate) fn note_missing_dirs(&mut self, changes: &[Change], manifest_path: &Path) {
-        let written = changes
-            .iter()
-            .filter(|change| change.after.is_some())
-            .map(|change| change.path.as_path())
-            .chain([manifest_path]);
-        for path in written {
-            let missing = path.ancestors().skip(1).take_while(|dir| !dir.exists());
-            for dir in missing {
-                if !self.dirs.iter().any(|known| known == dir) {
-                    self.dirs.push(dir.to_path_buf());
-                }
-            }
-        }
+        let written = changes.iter().filter(|change| change.after.is_some()).map(|change| change.path.as_path());
+        let missing =
+            written.chain([manifest_path]).flat_map(|path| path.ancestors().skip(1).take_while(|dir| !dir.exists()));
+        self.dirs.extend(missing.map(Path::to_path_buf));
         self.dirs.sort();
+        self.dirs.dedup();
     }
 }

@@ -1,18 +1,21 @@
 //! Planning: what each file contains now, without our part, and after setup, and the manifest of it.
 
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use serde_json::Value;
 
 use super::apply::read;
+use super::codex_config::parse;
 use super::json::{Document, Edit};
 use super::manifest::{Content, Entry, Manifest};
 use super::undo::{access, undo};
-use super::{Access, Change, InstallError, Plan, toml};
+use super::{Access, Change, InstallError, Plan};
 use steadfast_model::host::Host;
 
 /// Below `$STEADFAST_HOME`.
 const CONFIG: &str = "config.toml";
+/// The key in it that names the store.
+pub(super) const DB: &str = "db";
 
 pub(crate) struct Setup {
     pub(crate) home: PathBuf,
@@ -34,29 +37,18 @@ pub(crate) struct UserFile {
 
 impl Setup {
     pub(crate) fn load(home: &Path, host: Host, config_dir: &Path) -> Result<Self, InstallError> {
-        let (mut old, old_text) = Manifest::load(home, host)?;
+        let (home, config_dir) = (absolute(home)?, absolute(config_dir)?);
+        let (mut old, old_text) = Manifest::load(&home, host)?;
         let mut new = Manifest::new();
         new.dirs.clone_from(&old.dirs);
-        for other in Manifest::load_others(home, &[host])? {
+        for other in Manifest::load_others(&home, &[host])? {
             // What hosts share is in the manifest of each, so that removing the last one removes it.
             let shared = other.entry(&home.join(CONFIG)).filter(|entry| old.entry(&entry.path).is_none());
             old.files.extend(shared.cloned());
-            let above_ours = |dir: &&PathBuf| {
-                let ours = [&Manifest::path(home, host), config_dir].iter().any(|path| path.starts_with(dir));
-                ours && !old.dirs.contains(dir)
-            };
-            new.dirs.extend(other.dirs.iter().filter(above_ours).cloned());
+            let ours = [Manifest::path(&home, host), config_dir.clone()];
+            new.dirs.extend(other.dirs.into_iter().filter(|dir| ours.iter().any(|path| path.starts_with(dir))));
         }
-        new.dirs.sort();
-        Ok(Self {
-            home: home.to_path_buf(),
-            host,
-            config_dir: config_dir.to_path_buf(),
-            old,
-            old_text,
-            new,
-            plan: Plan::default(),
-        })
+        Ok(Self { home, host, config_dir, old, old_text, new, plan: Plan::default() })
     }
 
     /// What an earlier setup set at this key, if it is still there.
@@ -84,16 +76,20 @@ impl Setup {
         } else {
             Some(document.render())
         };
-        let content = Content::Json { edits, empty };
-        let entry = Entry {
-            path: file.path,
-            config_dir: Some(self.config_dir.clone()),
-            before: file.base_text,
-            after,
-            content,
-        };
+        let entry = self.entry(file.path, file.base_text, after, Content::Json { edits, empty });
         self.record(file.current, entry);
         Ok(())
+    }
+
+    /// A file of this configuration directory.
+    pub(crate) fn entry(
+        &self,
+        path: PathBuf,
+        before: Option<String>,
+        after: Option<String>,
+        content: Content,
+    ) -> Entry {
+        Entry { path, config_dir: Some(self.config_dir.clone()), before, after, content }
     }
 
     /// Plans the change from the current content, and adds it to the manifest.
@@ -130,25 +126,27 @@ impl Setup {
     }
 
     /// The store that all hosts and the terminal share.
-    pub(crate) fn config_toml(&mut self, db: &Path) -> Result<(), InstallError> {
+    pub(crate) fn config_toml(&mut self) -> Result<(), InstallError> {
         let path = self.home.join(CONFIG);
-        let db = unicode(db)?;
+        let db = self.home.join("goals.db");
+        let db = unicode(&db)?;
         let current = read(&path)?;
         let base = self.without_us(&path, current.clone())?;
-        if let Some(theirs) = toml::db(&path, base.as_deref())? {
+        let mut document = parse(&path, base.as_deref())?;
+        if let Some(theirs) = document.get(DB).and_then(|item| item.as_str()) {
             if theirs != db {
                 self.note(format!("kept `db` in {}: it names {theirs}", path.display()));
             }
             return Ok(());
         }
-        let after = if toml::db(&path, current.as_deref())?.as_deref() == Some(db) {
+        let present = parse(&path, current.as_deref())?;
+        let after = if present.get(DB).and_then(|item| item.as_str()) == Some(db) {
             current.clone()
         } else {
-            Some(toml::with_db(&path, base.as_deref(), db)?)
+            document.insert(DB, toml_edit::value(db));
+            Some(document.to_string())
         };
-        let content = Content::Toml { db: db.to_owned() };
-        let entry = Entry { path, config_dir: None, before: base, after, content };
-        self.record(current, entry);
+        self.record(current, Entry::shared(path, base, after, Content::Toml { db: db.to_owned() }));
         Ok(())
     }
 
@@ -169,8 +167,7 @@ impl Setup {
                 return Ok(());
             }
         };
-        let entry =
-            Entry { path, config_dir: Some(self.config_dir.clone()), before, after: text, content: Content::Whole };
+        let entry = self.entry(path, before, text, Content::Whole);
         self.record(current, entry);
         Ok(())
     }

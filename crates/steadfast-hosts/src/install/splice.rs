@@ -1,11 +1,10 @@
-//! Changes one member of a JSON text and leaves every other byte alone, for files that people lay out by hand.
-//!
-//! The text must be valid JSON. The caller parses the result and compares it, so that a case this cannot handle (such as a duplicate
-//! key) loses the layout but never the content.
+//! Changes one member of a valid JSON text and leaves every other byte alone. The caller parses the result and compares it:
+//! a case that this cannot handle, such as a duplicate key, loses the layout but never the content.
 
 use std::ops::Range;
 
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value};
 
@@ -24,7 +23,7 @@ struct Member {
 
 /// Sets the member at `keys`; `indent` is one step of it, `None` for a text on one line.
 pub(crate) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&str>) -> Option<String> {
-    let (mut object, mut depth) = (root(text)?, 1);
+    let (mut object, mut depth) = (object_at(text, skip_space(text, 0))?, 1);
     let mut rest = keys;
     loop {
         let (key, below) = rest.split_first()?;
@@ -50,7 +49,7 @@ pub(crate) fn set(text: &str, keys: &[String], value: &Value, indent: Option<&st
 /// Removes the member at `keys` with the comma that belongs to it.
 pub(crate) fn remove(text: &str, keys: &[String]) -> Option<String> {
     let (last, parents) = keys.split_last()?;
-    let mut object = root(text)?;
+    let mut object = object_at(text, skip_space(text, 0))?;
     for key in parents {
         let member = object.members.iter().rfind(|member| member.key == *key)?;
         object = object_at(text, member.value.start)?;
@@ -110,7 +109,7 @@ fn margin(text: &str, position: usize) -> Option<&str> {
     margin.trim().is_empty().then_some(margin)
 }
 
-fn newline(text: &str) -> &'static str {
+pub(super) fn newline(text: &str) -> &'static str {
     if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
@@ -118,68 +117,35 @@ fn replace(text: &str, range: Range<usize>, with: &str) -> Option<String> {
     Some(format!("{}{with}{}", text.get(..range.start)?, text.get(range.end..)?))
 }
 
-fn root(text: &str) -> Option<Object> {
-    object_at(text, skip_space(text.as_bytes(), 0))
-}
-
 fn object_at(text: &str, open: usize) -> Option<Object> {
-    let bytes = text.as_bytes();
-    if bytes.get(open) != Some(&b'{') {
+    let byte_at = |at: usize| text.as_bytes().get(at).copied();
+    if byte_at(open) != Some(b'{') {
         return None;
     }
     let mut members = Vec::new();
-    let mut at = skip_space(bytes, open + 1);
-    while *bytes.get(at)? != b'}' {
+    let mut at = skip_space(text, open + 1);
+    while byte_at(at)? != b'}' {
         let start = at;
-        let key_end = skip_value(bytes, start)?;
-        let colon = skip_space(bytes, key_end);
-        let value = skip_space(bytes, colon + 1);
-        let end = skip_value(bytes, value)?;
+        let key_end = skip_value(text, start)?;
+        let colon = skip_space(text, key_end);
+        let value = skip_space(text, colon + 1);
+        let end = skip_value(text, value)?;
         members.push(Member { key: serde_json::from_str(text.get(start..key_end)?).ok()?, start, value: value..end });
-        at = skip_space(bytes, end);
-        if bytes.get(at) == Some(&b',') {
-            at = skip_space(bytes, at + 1);
+        at = skip_space(text, end);
+        if byte_at(at) == Some(b',') {
+            at = skip_space(text, at + 1);
         }
     }
     Some(Object { open, close: at, members })
 }
 
-fn skip_space(bytes: &[u8], from: usize) -> usize {
-    let is_space = |byte: &u8| byte.is_ascii_whitespace();
-    from + bytes.iter().skip(from).take_while(|byte| is_space(byte)).count()
+fn skip_space(text: &str, from: usize) -> usize {
+    from + text.bytes().skip(from).take_while(u8::is_ascii_whitespace).count()
 }
 
 /// Where the value that starts here ends.
-fn skip_value(bytes: &[u8], from: usize) -> Option<usize> {
-    let (mut at, mut depth) = (from, 0_usize);
-    loop {
-        match bytes.get(at)? {
-            b'"' => at = skip_string(bytes, at)?,
-            b'{' | b'[' => {
-                depth += 1;
-                at += 1;
-            }
-            b'}' | b']' => {
-                depth = depth.checked_sub(1)?;
-                at += 1;
-            }
-            _ => at += 1,
-        }
-        let ended =
-            bytes.get(at).is_none_or(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b':' | b'}' | b']'));
-        if depth == 0 && ended {
-            return Some(at);
-        }
-    }
-}
-
-fn skip_string(bytes: &[u8], from: usize) -> Option<usize> {
-    let mut at = from + 1;
-    loop {
-        match bytes.get(at)? {
-            b'"' => return Some(at + 1),
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
+fn skip_value(text: &str, from: usize) -> Option<usize> {
+    let mut values = serde_json::Deserializer::from_str(text.get(from..)?).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    Some(from + values.byte_offset())
 }

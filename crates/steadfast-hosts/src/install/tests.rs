@@ -7,8 +7,8 @@ use fs_err as fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Choice, Consent, InstallError, Plan, Report, decide, plan_uninstall, splice, uninstall};
-use crate::claude::install::{ClaudeInstall, Current, current, plan};
+use super::{Choice, Consent, InstallError, InstallRequest, Plan, Report, decide, plan_uninstall, splice};
+use crate::claude::install::{plan, user_settings};
 use steadfast_model::host::Host;
 
 mod codex;
@@ -20,6 +20,14 @@ const PLUGIN: &[(&str, &str)] =
 const COMMANDS: &[(&str, &str)] = &[("goal-start.md", "start\n"), ("goal-status.md", "status\n")];
 /// Four spaces, an array on one line, a number that would not survive a float, no newline at the end.
 const ODD: &str = "{\n    \"model\": \"opus\",\n    \"permissions\": {\"allow\": [\"Bash(ls:*)\",   \"Read\"]},\n    \"x\": 1.50e2,\n    \"env\": { \"A\": \"1\" }\n}";
+
+/// What the tests change about a setup of Claude Code.
+struct Wanted<'a> {
+    request: InstallRequest<'a>,
+    commands: &'a [(&'a str, &'a str)],
+    statusline: Choice<&'a str>,
+    block_cap: Choice<u32>,
+}
 
 struct World {
     root: TempDir,
@@ -53,22 +61,18 @@ impl World {
         serde_json::from_str(&self.read(name)).unwrap()
     }
 
-    fn plan(&self, change: impl FnOnce(&mut ClaudeInstall)) -> Result<Plan, InstallError> {
+    fn plan(&self, change: impl FnOnce(&mut Wanted)) -> Result<Plan, InstallError> {
         let (home, config_dir) = (self.path("home"), self.path("claude"));
-        let db = home.join("goals.db");
-        let mut wanted = ClaudeInstall {
-            home: &home,
-            config_dir: &config_dir,
-            marketplace: "{\"name\":\"steadfast\"}\n",
-            plugin: PLUGIN,
+        let mut wanted = Wanted {
+            request: request(&home, &config_dir),
             commands: COMMANDS,
             statusline: Choice::Set("steadfast statusline"),
             block_cap: Choice::Set(100),
-            db: &db,
-            now: "2026-11-15T13:42:47.393Z",
         };
         change(&mut wanted);
-        plan(&wanted)
+        let commands: Vec<_> =
+            wanted.commands.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect();
+        plan(&wanted.request, &commands, wanted.statusline, wanted.block_cap)
     }
 
     fn install(&self) -> Report {
@@ -85,6 +89,27 @@ impl World {
         walk(self.root.path(), &mut tree);
         tree
     }
+}
+
+fn request<'a>(home: &'a Path, config_dir: &'a Path) -> InstallRequest<'a> {
+    InstallRequest {
+        home,
+        config_dir,
+        program: Path::new("/opt/steadfast"),
+        lasting_program: Path::new("/opt/steadfast"),
+        marketplace: "{\"name\":\"steadfast\"}\n",
+        plugin: PLUGIN,
+        commands: &[],
+        statusline: Consent::Open,
+        block_cap: Consent::Open,
+        block_cap_value: None,
+        ask: None,
+        now: "2026-11-15T13:42:47.393Z",
+    }
+}
+
+fn uninstall(home: &Path, host: Host, config_dir: &Path) -> Result<Report, InstallError> {
+    plan_uninstall(home, host, config_dir, &[])?.apply()
 }
 
 fn walk(dir: &Path, tree: &mut BTreeMap<PathBuf, String>) {

@@ -1,13 +1,13 @@
 //! Uninstall: what a file would contain if setup had never changed it.
 
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, absolute};
 
 use super::apply::read;
-use super::json::Document;
+use super::json::{Document, same_members};
 use super::manifest::{Content, Entry, Manifest};
-use super::{Access, Change, InstallError, Plan, toml};
+use super::setup::DB;
+use super::{Access, Change, InstallError, Plan, codex_config};
 use crate::adapter;
-use crate::codex::install::config;
 use steadfast_model::host::Host;
 
 /// A file without our part, and the keys that the user has changed since.
@@ -16,53 +16,51 @@ pub(crate) struct Undone {
     pub(crate) kept: Vec<String>,
 }
 
-impl Undone {
-    fn to(text: Option<String>) -> Self {
-        Self { text, kept: Vec::new() }
-    }
-}
-
 /// Unchanged since setup: the original bytes. Changed since: the file as it is now, minus what is still ours.
 pub(crate) fn undo(entry: &Entry, current: Option<String>) -> Result<Undone, InstallError> {
-    if current == entry.before {
-        return Ok(Undone::to(current));
-    }
-    if current == entry.after {
-        return Ok(Undone::to(entry.before.clone()));
-    }
-    let Some(text) = current else {
-        return Ok(Undone::to(None));
-    };
-    match &entry.content {
+    let path = &entry.path;
+    let mut kept = Vec::new();
+    let text = match (&entry.content, current) {
+        (_, current) if current == entry.before => current,
+        (_, current) if current == entry.after => entry.before.clone(),
+        (_, None) => None,
         // A file below our own home is ours even if edited; elsewhere an edited file is the user's.
-        Content::Whole if entry.config_dir.is_none() => Ok(Undone::to(entry.before.clone())),
-        Content::Whole => Ok(Undone { text: Some(text), kept: vec!["the whole file".to_owned()] }),
-        Content::Json { edits, empty } => {
+        (Content::Whole, Some(_)) if entry.config_dir.is_none() => entry.before.clone(),
+        (Content::Whole, edited) => {
+            kept.push("the whole file".to_owned());
+            edited
+        }
+        (Content::Json { edits, empty }, Some(text)) => {
             let nothing = empty.to_string();
-            let before = Document::parse(&entry.path, entry.before.as_deref().or(Some(&nothing)))?;
-            let mut document = Document::parse(&entry.path, Some(&text))?;
-            let untouched = document.clone();
-            let kept = document.undo(&entry.path, edits, &before)?;
-            let text = if document.says_the_same_as(&before) {
+            let before = Document::parse(path, entry.before.as_deref().or(Some(&nothing)))?;
+            let mut document = Document::parse(path, Some(&text))?;
+            let untouched = document.root.clone();
+            kept = document.undo(path, edits, &before)?;
+            if same_members(&document.root, &before.root) {
                 // Only the layout differs, because the client rewrote the file: restore the user's own, or remove the file.
                 entry.before.clone()
-            } else if document.root == untouched.root {
+            } else if document.root == untouched {
                 Some(text)
             } else {
                 Some(document.render())
-            };
-            Ok(Undone { text, kept })
+            }
         }
-        Content::Toml { db } => {
-            let rest = toml::without_db(&entry.path, &text, db)?;
-            let text = (entry.before.is_some() || !rest.trim().is_empty()).then_some(rest);
-            Ok(Undone::to(text))
+        (Content::Toml { db }, Some(text)) => {
+            let mut document = codex_config::parse(path, Some(&text))?;
+            // Another value is the user's and stays.
+            if document.get(DB).and_then(|item| item.as_str()) == Some(db) {
+                document.remove(DB);
+            }
+            let rest = document.to_string();
+            (entry.before.is_some() || !rest.trim().is_empty()).then_some(rest)
         }
-        Content::Codex(edits) => {
-            let (text, kept) = config::without(&entry.path, &text, edits, entry.before.as_deref())?;
-            Ok(Undone { text, kept })
+        (Content::Codex(edits), Some(text)) => {
+            let (rest, theirs) = codex_config::without(path, &text, edits, entry.before.as_deref())?;
+            kept = theirs;
+            rest
         }
-    }
+    };
+    Ok(Undone { text, kept })
 }
 
 /// Plans the removal of everything set up for this configuration directory, and of what all of them share if it is the last.
@@ -92,7 +90,8 @@ pub fn plan_uninstall(home: &Path, host: Host, config_dir: &Path, gone: &[Host])
         }
     }
     let rest = Manifest { files: staying, ..manifest };
-    plan.remove_dirs = deepest_first(&rest.dirs, host, &config_dir);
+    plan.remove_dirs = [rest.dirs.clone(), (adapter(host).directories_made_for_us)(&config_dir)].concat();
+    plan.remove_dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
     // The manifest goes last, so that an interrupted uninstall can be repeated.
     plan.push(Change {
         after: if others_remain { Some(rest.render(&manifest_path)?) } else { None },
@@ -118,11 +117,4 @@ impl Plan {
 
 pub(crate) fn access(entry: &Entry) -> Access {
     if entry.config_dir.is_some() { Access::Inherited } else { Access::Private }
-}
-
-fn deepest_first(dirs: &[PathBuf], host: Host, config_dir: &Path) -> Vec<PathBuf> {
-    let mut dirs = dirs.to_vec();
-    dirs.extend((adapter(host).directories_made_for_us)(config_dir));
-    dirs.sort_by_key(|dir| std::cmp::Reverse(dir.components().count()));
-    dirs
 }

@@ -210,3 +210,19 @@ fn last_words_of_many_megabytes_and_with_broken_bytes_are_still_last_words() {
     let stream = read(Host::Claude, file.path()).unwrap();
     assert_eq!((stream.is_complete, stream.final_text.as_deref()), (true, Some("broken \u{fffd} here")));
 }
+
+#[test]
+fn people_see_words_and_tools_and_nothing_of_the_machinery() {
+    let claude = |line: &str| readable(Host::Claude, line);
+    let codex = |line: &str| readable(Host::Codex, line);
+    let said = r#"{"type":"assistant","message":{"content":[{"type":"text","text":"I look.\u001b[2J"},{"type":"tool_use","name":"Bash","input":{"command":"cargo test\nls"}}]}}"#;
+    assert_eq!(claude(said).as_deref(), Some("I look.\n· Bash cargo test …"));
+    assert_eq!(claude(r#"{"type":"system","subtype":"init"}"#), None);
+    assert_eq!(claude(r#"{"type":"result","is_error":true,"result":"limit"}"#).as_deref(), Some("! limit"));
+    assert_eq!(claude("plain \u{7}words").as_deref(), Some("plain words"));
+    let ran = r#"{"type":"item.completed","item":{"type":"command_execution","command":"ls -l"}}"#;
+    assert_eq!(codex(ran).as_deref(), Some("· ls -l"));
+    let changed = r#"{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"a"},{"path":"b"}]}}"#;
+    assert_eq!(codex(changed).as_deref(), Some("· changed a, b"));
+    assert_eq!(codex(r#"{"type":"turn.completed","usage":{}}"#), None);
+}

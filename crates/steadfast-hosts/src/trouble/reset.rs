@@ -31,8 +31,7 @@ pub fn reset_at(message: &str, now: Millis) -> Option<Millis> {
 /// "usage limit reached|1763211600", `"resets_at": 1763211600`, `"resetsAt":1763211600`
 fn epoch(lower: &str) -> Option<Millis> {
     let from = |at: usize| {
-        let rest = lower.get(at..)?.trim_start_matches(['"', ':', '=', ' ']);
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
+        let digits = digits_after(lower.get(at..)?);
         let number: i64 = digits.parse().ok()?;
         match digits.len() {
             10 => Some(number * 1000),
@@ -47,9 +46,14 @@ fn epoch(lower: &str) -> Option<Millis> {
 }
 
 fn seconds_field(lower: &str, name: &str, now: Millis) -> Option<Millis> {
-    let rest = lower.split(name).nth(1)?.trim_start_matches(['"', ':', '=', ' ']);
-    let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
-    now.checked_add(digits.parse::<i64>().ok()?.checked_mul(1000)?)
+    let seconds: i64 = digits_after(lower.split(name).nth(1)?).parse().ok()?;
+    now.checked_add(seconds.checked_mul(1000)?)
+}
+
+/// The digits of a field's value.
+fn digits_after(name: &str) -> &str {
+    let value = name.trim_start_matches(['"', ':', '=', ' ']);
+    value.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default()
 }
 
 /// A full timestamp anywhere in the text.

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::*;
+use steadfast_model::hook::StartSource;
 
 const EVALUATOR_CALL: &str = r#"{"session_id":"s","hook_event_name":"PreToolUse","tool_use_id":"toolu_1",
     "agent_id":"a1","agent_type":"steadfast:goal-evaluator","tool_name":"mcp__plugin_steadfast_steadfast__record_verdict"}"#;

@@ -1,9 +1,7 @@
-//! Whether a session's file holds a message that Claude Code will send again when the session is resumed or forked.
-//!
-//! By experiment (2.1.197), the client sends what follows the last `compact_boundary`, along the chain of
-//! `parentUuid`: prompts and what hooks said, the latter as `hook_additional_context` (`SessionStart`,
-//! `UserPromptSubmit`, `UserPromptExpansion`) or as a message (`Stop hook feedback:`). It does not send `hook_success`,
-//! `queue-operation`, `last-prompt` or the `system` line of a blocked prompt, all of which repeat the same words.
+//! Whether a session's file holds a message that Claude Code will send again when the session is resumed or forked. By
+//! experiment (2.1.197), the client sends what follows the last `compact_boundary`, along the chain of `parentUuid`:
+//! prompts and what hooks said. It does not send `hook_success`, `queue-operation`, `last-prompt` or the `system` line of
+//! a blocked prompt, all of which repeat the same words.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -16,36 +14,17 @@ use crate::backwards;
 use crate::context::Statement;
 use crate::skim::Skim;
 
-/// Whether the conversation that the file ends with states the goal.
+/// Whether the conversation that the file ends with states the goal. A part that the user went back from does not count.
 pub(crate) fn holds(path: &Path, statement: &Statement) -> std::io::Result<bool> {
-    // Most files do not, and are not worth following line by line.
-    Ok(is_said(path, statement)? && is_in_chain(path, statement)?)
-}
-
-/// Whether any message since the last compaction states it.
-fn is_said(path: &Path, statement: &Statement) -> std::io::Result<bool> {
-    let boundary = memmem::Finder::new(br#""compact_boundary""#);
-    let mut said = false;
-    backwards::read(path, None, |line, _| {
-        said = statement.may_be_in(line) && message_states(line, statement);
-        let over = said || boundary.find(line).is_some() && Link::of(line).is_some_and(|link| link.is_boundary);
-        if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
-    Ok(said)
-}
-
-/// Whether such a message is in the conversation and not in a part that the user went back from.
-fn is_in_chain(path: &Path, statement: &Statement) -> std::io::Result<bool> {
     let mut chain = Chain::default();
     backwards::read(path, None, |line, _| {
         let Some(link) = Link::of(line) else {
             return ControlFlow::Continue(());
         };
-        if link.is_boundary {
-            return ControlFlow::Break(());
+        if !link.is_boundary {
+            chain.add(&link, statement.may_be_in(line) && message_states(line, statement));
         }
-        chain.add(&link, statement.may_be_in(line) && message_states(line, statement));
-        if chain.states { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if link.is_boundary || chain.states { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     Ok(chain.states)
 }
@@ -65,7 +44,7 @@ impl<'a> Link<'a> {
         Skim::new(line).object(|skim, key| match key {
             b"uuid" => skim.string_into(&mut uuid),
             b"parentUuid" => skim.string_into(&mut parent),
-            b"subtype" if skim.is_string() => skim.string_into(&mut subtype),
+            b"subtype" if skim.is_at(b'"') => skim.string_into(&mut subtype),
             b"isSidechain" => skim.truth().map(|truth| is_sidechain = truth),
             _ => skim.skip(),
         })?;

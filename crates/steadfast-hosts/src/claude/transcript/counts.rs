@@ -1,6 +1,5 @@
-//! The short way through a session file, for counting tokens and nothing else. It reads well-formed responses
-//! without decoding their text and leaves every line it is not sure about to the parser the hooks use, so that
-//! both count alike.
+//! The short way through a session file, for counting tokens. It reads well-formed responses without decoding their
+//! text and leaves every line it is not sure about to the parser the hooks use, so that both count alike.
 
 use std::path::Path;
 
@@ -55,7 +54,7 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
             b"uuid" => skim.string_into(&mut fields.uuid)?,
             b"requestId" => skim.string_into(&mut fields.request_id)?,
             b"timestamp" => skim.string_into(&mut fields.timestamp)?,
-            b"cwd" if skim.is_string() => fields.cwd = Some(skim.string()?),
+            b"cwd" if skim.is_at(b'"') => fields.cwd = Some(skim.string()?),
             b"message" => message(skim, &mut fields)?,
             _ => skim.skip()?,
         }
@@ -65,7 +64,8 @@ fn response(line: &[u8], reading: &mut Reading) -> Option<()> {
         return None;
     }
     if reading.cwd.is_none() {
-        reading.cwd = fields.cwd.and_then(decoded);
+        // A path may well have escapes: quotes, backslashes, other scripts.
+        reading.cwd = fields.cwd.and_then(|raw| serde_json::from_slice(&[b"\"", raw, b"\""].concat()).ok());
     }
     if fields.kind != Some(b"assistant") || fields.model == Some(b"<synthetic>") {
         return Some(());
@@ -89,7 +89,7 @@ fn message<'a>(skim: &mut Skim<'a>, fields: &mut Line<'a>) -> Option<()> {
         match key {
             b"id" => skim.string_into(&mut fields.id)?,
             b"model" => skim.string_into(&mut fields.model)?,
-            b"usage" if skim.is_object() => fields.tokens = Some(token_counts(skim)?),
+            b"usage" if skim.is_at(b'{') => fields.tokens = Some(token_counts(skim)?),
             b"usage" => return None,
             _ => skim.skip()?,
         }
@@ -105,7 +105,7 @@ fn token_counts(skim: &mut Skim<'_>) -> Option<Tokens> {
             b"output_tokens" => tokens.output = skim.count()?,
             b"cache_creation_input_tokens" => tokens.cache_creation = skim.count()?,
             b"cache_read_input_tokens" => tokens.cache_read = skim.count()?,
-            b"cache_creation" if skim.is_object() => skim.object(|skim, key| match key {
+            b"cache_creation" if skim.is_at(b'{') => skim.object(|skim, key| match key {
                 b"ephemeral_1h_input_tokens" => {
                     tokens.cache_creation_1h = skim.count()?;
                     Some(())
@@ -117,9 +117,4 @@ fn token_counts(skim: &mut Skim<'_>) -> Option<Tokens> {
         Some(())
     })?;
     Some(tokens)
-}
-
-/// A path may well have escapes: quotes, backslashes, other scripts.
-fn decoded(raw: &[u8]) -> Option<String> {
-    serde_json::from_slice(&[b"\"", raw, b"\""].concat()).ok()
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use super::*;
+use serde_json::Map;
+use steadfast_model::hook::StartSource;
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/samples/codex/hooks");
 

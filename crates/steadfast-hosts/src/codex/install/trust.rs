@@ -1,17 +1,15 @@
-//! Which hooks Codex will run. It silently skips every hook whose current text the user has not trusted.
-//!
-//! Codex notes trust in `config.toml` as `[hooks.state."<file>:<event>:<group>:<handler>"] trusted_hash = "sha256:…"`. Here it is
-//! only read and compared, never given.
+//! Which hooks Codex will run. It silently skips every hook whose current text the user has not trusted. It notes trust in
+//! `config.toml` as `[hooks.state."<file>:<event>:<group>:<handler>"] trusted_hash = "sha256:…"`; here that is only read.
 
 use std::path::{Path, PathBuf, absolute};
 
 use fs_err as fs;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::config;
 use crate::install::InstallError;
 use crate::install::apply::read;
+use crate::install::codex_config as config;
 use crate::install::json::Document;
 use steadfast_model::text;
 
@@ -50,7 +48,6 @@ impl CodexHooks {
     }
 }
 
-/// Looks for our hooks in this `$CODEX_HOME`.
 pub(crate) fn codex_hooks(codex_home: &Path) -> Result<CodexHooks, InstallError> {
     let codex_home = absolute(codex_home)?;
     let config_file = codex_home.join("config.toml");
@@ -60,7 +57,11 @@ pub(crate) fn codex_hooks(codex_home: &Path) -> Result<CodexHooks, InstallError>
     let state = &config["hooks"]["state"];
     let mut hooks = ours(&hooks_file, json.get(&["hooks"]).unwrap_or(&Value::Null), state);
     hooks.extend(ours(&config_file, &config["hooks"], state));
-    let missing = super::events().filter(|event| !hooks.iter().any(|(found, _, _)| found == event)).collect();
+    let missing = super::EVENTS
+        .iter()
+        .map(|event| event.name)
+        .filter(|event| !hooks.iter().any(|(found, _, _)| found == event))
+        .collect();
     Ok(CodexHooks { hooks, missing, switched_off: super::switched_off(&config) })
 }
 
@@ -74,7 +75,8 @@ fn ours(file: &Path, events: &Value, state: &Value) -> Vec<(String, String, Hook
                     continue;
                 };
                 let place = format!("{}:{group_index}:{handler_index}", key_name(event));
-                let note = spellings(file).into_iter().find_map(|file| state.get(format!("{file}:{place}")));
+                let spellings = [real_path(file), file.to_owned()];
+                let note = spellings.iter().find_map(|file| state.get(format!("{}:{place}", file.display())));
                 let trust = judge(note, &hash(event, group, handler));
                 found.push((event.clone(), command.to_owned(), trust));
             }
@@ -96,10 +98,9 @@ fn judge(note: Option<&Value>, hash: &str) -> HookTrust {
 }
 
 /// Codex resolves links in `$CODEX_HOME`, but not in the file's own name.
-fn spellings(file: &Path) -> Vec<String> {
-    let (folder, name) = (file.parent().unwrap_or(Path::new("")), file.file_name().unwrap_or_default());
-    let real = fs::canonicalize(folder).unwrap_or_else(|_| PathBuf::from(folder));
-    vec![real.join(name).display().to_string(), file.display().to_string()]
+pub(crate) fn real_path(file: &Path) -> PathBuf {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    fs::canonicalize(folder).unwrap_or_else(|_| folder.into()).join(file.file_name().unwrap_or_default())
 }
 
 /// `post_tool_use` for `PostToolUse`.
@@ -116,26 +117,21 @@ pub(crate) fn key_name(event: &str) -> String {
 
 /// The hash by which Codex knows a hook: of its event, matcher and handler, defaults filled in, keys in order.
 pub(crate) fn hash(event: &str, group: &Value, handler: &Value) -> String {
-    let mut known = Map::new();
-    let mut keep = |key: &str, value: &Value| {
-        if !value.is_null() {
-            known.insert(key.to_owned(), value.clone());
-        }
-    };
-    keep("additionalContextLimit", &handler["additionalContextLimit"]);
-    keep("async", &json!(handler["async"].as_bool().unwrap_or(false)));
-    keep("command", &handler["command"]);
-    keep("commandWindows", &handler["commandWindows"]);
-    keep("statusMessage", &handler["statusMessage"]);
     let timeout = handler["timeout"].as_u64();
     let timeout = if SHORT.contains(&event) { timeout.unwrap_or(1).min(3) } else { timeout.unwrap_or(DEFAULT_TIMEOUT) };
-    keep("timeout", &json!(timeout.max(1)));
-    keep("type", &handler["type"]);
-    let mut identity = Map::new();
-    identity.insert("event_name".to_owned(), json!(key_name(event)));
-    identity.insert("hooks".to_owned(), json!([known]));
-    if !group["matcher"].is_null() {
-        identity.insert("matcher".to_owned(), group["matcher"].clone());
+    let mut known = json!({
+        "additionalContextLimit": handler["additionalContextLimit"],
+        "async": handler["async"].as_bool().unwrap_or(false),
+        "command": handler["command"],
+        "commandWindows": handler["commandWindows"],
+        "statusMessage": handler["statusMessage"],
+        "timeout": timeout.max(1),
+        "type": handler["type"],
+    });
+    let mut identity = json!({"event_name": key_name(event), "hooks": [], "matcher": group["matcher"]});
+    for object in [&mut known, &mut identity].into_iter().filter_map(Value::as_object_mut) {
+        object.retain(|_, value| !value.is_null());
     }
-    format!("sha256:{}", text::hex(&Sha256::digest(Value::Object(identity).to_string())))
+    identity["hooks"] = json!([known]);
+    format!("sha256:{}", text::hex(&Sha256::digest(identity.to_string())))
 }

@@ -189,7 +189,7 @@ impl Thread {
             (None, Some(_)) => return None,
             (None, None) => total,
         };
-        (!spent.is_nothing()).then_some(spent)
+        (spent != Tokens::default()).then_some(spent)
     }
 
     /// The name of what was spent up to a total: the same whenever the file, or a copy of it, is read again.

@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use steadfast_model::clock::{self, Millis};
+use crate::lines::token_count;
+use steadfast_model::clock::Millis;
+use steadfast_model::reading;
 
 /// The beginning of a line as Codex writes it: `{"timestamp":…,"ordinal":…,"type":…,"payload":{"type":…`.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -37,10 +39,6 @@ impl<'a> Head<'a> {
             .map_or(&b""[..], |(inner, _)| inner);
         Some(Self { timestamp, ordinal, kind, inner })
     }
-
-    pub(super) fn at_ms(&self) -> Option<Millis> {
-        clock::parse_rfc3339(std::str::from_utf8(self.timestamp).ok()?)
-    }
 }
 
 fn after<'a>(bytes: &'a [u8], what: &[u8]) -> Option<&'a [u8]> {
@@ -62,7 +60,7 @@ fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Token counts as Codex writes them: `input` holds `cached` and `written`, `output` holds the reasoning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Tokens {
+pub(in crate::codex) struct Tokens {
     pub(super) input: i64,
     pub(super) cached: i64,
     pub(super) written: i64,
@@ -71,18 +69,24 @@ pub(super) struct Tokens {
 
 impl Tokens {
     /// Reads a usage object; the name of the field that is no whole number, if one is not.
-    pub(super) fn read(usage: &Value) -> Result<Self, &'static str> {
-        let field = |name: &'static str| whole_number(usage.get(name)).ok_or(name);
+    pub(in crate::codex) fn read(usage: &Value) -> Result<Self, &'static str> {
         Ok(Self {
-            input: field("input_tokens")?,
-            cached: field("cached_input_tokens")?,
-            written: field("cache_write_input_tokens")?,
-            output: field("output_tokens")?,
+            input: token_count(usage, "input_tokens")?,
+            cached: token_count(usage, "cached_input_tokens")?,
+            written: token_count(usage, "cache_write_input_tokens")?,
+            output: token_count(usage, "output_tokens")?,
         })
     }
 
-    pub(super) fn is_nothing(self) -> bool {
-        self == Self::default()
+    /// The same as the ledger counts: there, input does not hold what was cached.
+    pub(in crate::codex) fn split(self) -> reading::Tokens {
+        reading::Tokens {
+            input: (self.input - self.cached - self.written).max(0),
+            output: self.output,
+            cache_creation: self.written,
+            cache_creation_1h: 0,
+            cache_read: self.cached,
+        }
     }
 
     /// What was added since an earlier total; `None` if the total shrank, so that it is no longer the same count.
@@ -95,15 +99,6 @@ impl Tokens {
         };
         let fields = [grown.input, grown.cached, grown.written, grown.output];
         fields.iter().all(|count| *count >= 0).then_some(grown)
-    }
-}
-
-/// Absent and null count as zero; anything but a whole number that a counter can hold is malformed.
-fn whole_number(value: Option<&Value>) -> Option<i64> {
-    const MOST: i64 = 1 << 53;
-    match value {
-        None | Some(Value::Null) => Some(0),
-        Some(value) => value.as_i64().filter(|number| (0..=MOST).contains(number)),
     }
 }
 

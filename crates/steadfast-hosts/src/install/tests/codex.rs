@@ -1,8 +1,8 @@
 //! Codex: in and out, whatever the user has in `config.toml` and `hooks.json`, and whatever Codex writes there meanwhile.
 
 use super::*;
+use crate::codex::install::plan as plan_codex;
 use crate::codex::install::trust::{HookTrust, codex_hooks, hash, key_name};
-use crate::codex::install::{CodexInstall, plan as plan_codex};
 
 const COMMAND: &str = "/opt/steadfast hook codex";
 /// Comments in every place, dotted keys, tables out of order, a comment at the end, no newline after it.
@@ -15,25 +15,17 @@ impl World {
         world
     }
 
-    fn plan_codex_with(&self, change: impl FnOnce(&mut CodexInstall)) -> Result<Plan, InstallError> {
+    fn plan_codex_with(&self, change: impl FnOnce(&mut InstallRequest, &mut Value)) -> Result<Plan, InstallError> {
         let (home, codex_home) = (self.path("home"), self.path("codex"));
         let skills = [("goal-start/SKILL.md".to_owned(), "start\n".to_owned())];
-        let mut wanted = CodexInstall {
-            home: &home,
-            codex_home: &codex_home,
-            hook_command: COMMAND,
-            program: "/opt/steadfast",
-            env: &[],
-            env_vars: &["CODEX_HOME"],
-            skills: &skills,
-            db: &home.join("goals.db"),
-        };
-        change(&mut wanted);
-        plan_codex(&wanted)
+        let mut request = request(&home, &codex_home);
+        let mut server = json!({"command": "/opt/steadfast", "args": ["mcp"], "env_vars": ["CODEX_HOME"]});
+        change(&mut request, &mut server);
+        plan_codex(&request, &skills, server)
     }
 
     fn install_codex(&self) -> Report {
-        self.plan_codex_with(|_| {}).unwrap().apply().unwrap()
+        self.plan_codex_with(|_, _| {}).unwrap().apply().unwrap()
     }
 
     fn uninstall_codex(&self) -> Report {
@@ -123,7 +115,7 @@ fn any_layout_of_the_configuration_is_kept_and_comes_back() {
         let text = world.read("codex/config.toml");
         assert!(layout.lines().filter_map(|line| line.split_once('#')).all(|(_, note)| text.contains(note)), "{text}");
         assert_eq!(world.trust().len(), 11, "{layout}: {after}");
-        let again = world.plan_codex_with(|_| {}).unwrap();
+        let again = world.plan_codex_with(|_, _| {}).unwrap();
         assert!(again.is_empty(), "{layout}: {}", again.describe());
 
         // A change by another program in between: everything but our part is still there afterwards.
@@ -131,7 +123,7 @@ fn any_layout_of_the_configuration_is_kept_and_comes_back() {
             format!("model_provider = \"z\"\n{}", world.read("codex/config.toml").trim_start_matches('\u{feff}'));
         world.write("codex/config.toml", &changed);
         after = world.config();
-        let again = world.plan_codex_with(|_| {}).unwrap();
+        let again = world.plan_codex_with(|_, _| {}).unwrap();
         again.apply().unwrap();
         assert_eq!(world.config(), after, "{layout}");
         world.uninstall_codex();
@@ -204,7 +196,7 @@ fn the_trust_that_codex_notes_is_seen_and_goes_with_us() {
     let trusted = world.read("codex/config.toml");
     assert!(
         world
-            .plan_codex_with(|_| {})
+            .plan_codex_with(|_, _| {})
             .unwrap()
             .apply()
             .unwrap()
@@ -254,7 +246,7 @@ fn changed_disabled_and_switched_off_hooks_are_told_apart() {
     world.write("codex/config.toml", &format!("{text}\n[features]\nhooks = false\n"));
     assert!(codex_hooks(&world.path("codex")).unwrap().switched_off);
     world.write("codex/config.toml", &text);
-    let moved = world.plan_codex_with(|wanted| wanted.hook_command = "/usr/bin/steadfast hook codex").unwrap();
+    let moved = world.plan_codex_with(|request, _| request.lasting_program = Path::new("/usr/bin/steadfast")).unwrap();
     moved.apply().unwrap();
     assert_eq!(world.trust(), [HookTrust::Changed; 11], "another command needs another review");
 }
@@ -277,8 +269,11 @@ fn an_upgrade_changes_the_server_in_place() {
     let world = World::with_config(CONFIG);
     let before = world.tree();
     world.install_codex();
-    let env = Box::leak(Box::new([("STEADFAST_HOME", "/somewhere".to_owned())]));
-    let newer = world.plan_codex_with(|wanted| (wanted.program, wanted.env) = ("/new/steadfast", env)).unwrap();
+    let newer = world.plan_codex_with(|_, server| {
+        server["command"] = json!("/new/steadfast");
+        server["env"] = json!({"STEADFAST_HOME": "/somewhere"});
+    });
+    let newer = newer.unwrap();
     newer.apply().unwrap();
     let server = &world.config()["mcp_servers"]["steadfast"];
     assert_eq!(server["command"].as_str(), Some("/new/steadfast"));
@@ -302,7 +297,7 @@ fn broken_files_of_codex_are_refused_and_nothing_changes() {
         let world = World::new();
         world.write(name, text);
         let before = world.tree();
-        let error = world.plan_codex_with(|_| {}).unwrap_err().to_string();
+        let error = world.plan_codex_with(|_, _| {}).unwrap_err().to_string();
         assert!(error.contains(&world.path(name).display().to_string()), "{name}: {error}");
         assert!(!error.contains('\n'), "{error}");
         assert_eq!(world.tree(), before);
@@ -339,7 +334,7 @@ fn the_store_is_shared_until_the_last_host_leaves() {
                 world.install();
                 world.install_codex();
             }
-            assert!(world.plan(|_| {}).unwrap().is_empty() && world.plan_codex_with(|_| {}).unwrap().is_empty());
+            assert!(world.plan(|_| {}).unwrap().is_empty() && world.plan_codex_with(|_, _| {}).unwrap().is_empty());
             if codex_leaves_first {
                 world.uninstall_codex();
                 assert!(!world.path("codex").exists());

@@ -152,8 +152,8 @@ fn an_upgrade_replaces_our_files_and_drops_the_ones_it_no_longer_has() {
     let world = World::with_settings(ODD);
     let before = world.tree();
     world.install();
-    let newer = |wanted: &mut ClaudeInstall| {
-        wanted.plugin = &[("hooks/hooks.json", "{\"new\":1}\n")];
+    let newer = |wanted: &mut Wanted| {
+        wanted.request.plugin = &[("hooks/hooks.json", "{\"new\":1}\n")];
         wanted.commands = &[("goal-status.md", "status 2\n")];
     };
     world.plan(newer).unwrap().apply().unwrap();
@@ -170,7 +170,7 @@ fn two_configurations_share_the_plugin_until_the_last_one_leaves() {
     let world = World::new();
     world.install();
     let work = world.path("work");
-    world.plan(|wanted| wanted.config_dir = Box::leak(Box::new(work.clone()))).unwrap().apply().unwrap();
+    world.plan(|wanted| wanted.request.config_dir = Box::leak(Box::new(work.clone()))).unwrap().apply().unwrap();
     world.uninstall();
     assert!(world.path("home/claude/plugin/hooks/hooks.json").exists());
     assert!(world.path("work/settings.json").exists());

@@ -46,7 +46,7 @@ fn twice_is_once() {
     let world = World::with_settings(ODD);
     world.install();
     let once = world.tree();
-    let again = world.plan(|wanted| wanted.now = "2030-01-01T00:00:00.000Z").unwrap();
+    let again = world.plan(|wanted| wanted.request.now = "2030-01-01T00:00:00.000Z").unwrap();
     assert!(again.is_empty(), "{}", again.describe());
     assert_eq!(again.describe(), "nothing to change\n");
     again.apply().unwrap();
@@ -112,14 +112,14 @@ fn a_marketplace_of_the_same_name_is_kept_while_it_is_alive() {
 fn an_earlier_answer_stands_until_it_is_taken_back() {
     let world = World::with_settings(r#"{"env":{"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP":"20"}}"#);
     world.install();
-    let leave = |wanted: &mut ClaudeInstall| (wanted.statusline, wanted.block_cap) = (Choice::Leave, Choice::Leave);
+    let leave = |wanted: &mut Wanted| (wanted.statusline, wanted.block_cap) = (Choice::Leave, Choice::Leave);
     assert!(world.plan(leave).unwrap().is_empty());
 
-    let theirs = current(&world.path("home"), &world.path("claude")).unwrap();
-    let expected = Current { statusline: None, block_cap: Some("20".to_owned()) };
-    assert_eq!(theirs, expected, "ours do not count as theirs");
+    let theirs = user_settings(&world.path("home"), &world.path("claude")).unwrap();
+    let expected = json!({"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "20"}});
+    assert_eq!(Value::Object(theirs.root), expected, "ours do not count as theirs");
 
-    let remove = |wanted: &mut ClaudeInstall| (wanted.statusline, wanted.block_cap) = (Choice::Remove, Choice::Remove);
+    let remove = |wanted: &mut Wanted| (wanted.statusline, wanted.block_cap) = (Choice::Remove, Choice::Remove);
     world.plan(remove).unwrap().apply().unwrap();
     let settings = world.json("claude/settings.json");
     assert_eq!(settings.get("statusLine"), None);

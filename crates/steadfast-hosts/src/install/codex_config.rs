@@ -1,19 +1,16 @@
-//! Our part of Codex's `config.toml`, in and out; comments and layout of the rest stay as they are.
-//!
-//! The part is appended as text where that says what we mean, because an editor of TOML would put it before a comment at the
-//! end. Codex itself edits the file too: it notes there which hooks the user trusts and which tools are always allowed.
+//! Our part of Codex's `config.toml`, in and out; comments and layout of the rest stay as they are. The part is appended
+//! as text where that says what we mean, because an editor of TOML would put it before a comment at the end.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, TableLike};
 
-use crate::install::InstallError;
-use crate::install::json::commands;
-use crate::install::toml::parse;
+use super::InstallError;
+use super::json::{BOM, commands};
+use super::splice::newline;
 
-const BOM: char = '\u{feff}';
 const SERVERS: &str = "mcp_servers";
 const NAME: &str = "steadfast";
 const HOOKS: &str = "hooks";
@@ -49,10 +46,15 @@ pub(crate) struct Trust {
 
 /// The file's content, whatever its layout.
 pub(crate) fn content(path: &Path, text: Option<&str>) -> Result<Value, InstallError> {
-    let broken = |message: String| InstallError::Toml { path: path.into(), message };
+    let broken = |problem: &str| InstallError::broken(path, format!("not valid TOML: {problem}"));
     let table: toml::Table =
-        body(text.unwrap_or_default()).parse().map_err(|error: toml::de::Error| broken(error.message().to_owned()))?;
-    serde_json::to_value(table).map_err(|error| broken(error.to_string()))
+        body(text.unwrap_or_default()).parse().map_err(|error: toml::de::Error| broken(error.message()))?;
+    serde_json::to_value(table).map_err(|error| broken(&error.to_string()))
+}
+
+pub(super) fn parse(path: &Path, text: Option<&str>) -> Result<DocumentMut, InstallError> {
+    let parsed = text.unwrap_or_default().parse::<DocumentMut>();
+    parsed.map_err(|error| InstallError::broken(path, format!("not valid TOML: {}", error.message())))
 }
 
 /// Does the user keep hooks in this file? What Codex notes about hooks does not count.
@@ -86,7 +88,7 @@ pub(crate) fn with(
     wanted.put(path, &mut alone, &Value::Null, &CodexEdits::default())?;
     let gap = if text.trim().is_empty() { "" } else { "\n" };
     let block = with_line_ends(text, &format!("{gap}{alone}"));
-    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { with_line_ends_of(text) };
+    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { newline(text) };
     let appended = format!("{text}{line_end}{block}");
     if content(path, Some(&appended)).is_ok_and(|content| content == meant) {
         wanted.block = Some(block);
@@ -114,7 +116,6 @@ pub(crate) fn without(
         remove_group(&mut document, &present, group);
     }
     if let Some(server) = &ours.server {
-        let key = format!("{SERVERS}.{NAME}");
         match &present[SERVERS][NAME] {
             Value::Null => {}
             // Without a command it is only what Codex noted about our tools.
@@ -123,7 +124,7 @@ pub(crate) fn without(
                     servers.remove(NAME);
                 }
             }
-            _ => kept.push(key),
+            _ => kept.push(format!("{SERVERS}.{NAME}")),
         }
     }
     forget_trust(&mut document, &present, &original, &ours.trust);
@@ -208,7 +209,7 @@ fn put_group(
         (Some(Item::Value(toml_edit::Value::Array(list))), Some(place)) => {
             list.replace(place, toml_value(&new.group));
         }
-        _ => return Err(InstallError::KeyNotAList { path: path.into(), key: format!("{HOOKS}.{}", new.event) }),
+        _ => return Err(InstallError::broken(path, format!("`{HOOKS}.{}` is not a list", new.event))),
     }
     Ok(())
 }
@@ -225,9 +226,8 @@ fn section<'a>(
         Item::Table(table)
     });
     let inline = item.is_inline_table() || item.as_table().is_some_and(Table::is_dotted);
-    let key = name.to_owned();
-    let table = item.as_table_like_mut().ok_or_else(|| InstallError::KeyNotAnObject { path: path.into(), key })?;
-    Ok((table, inline))
+    let table = item.as_table_like_mut();
+    Ok((table.ok_or_else(|| InstallError::broken(path, format!("`{name}` is not a table")))?, inline))
 }
 
 fn remove_group(document: &mut DocumentMut, present: &Value, ours: &Group) {
@@ -238,17 +238,11 @@ fn remove_group(document: &mut DocumentMut, present: &Value, ours: &Group) {
     let Some(item) = hooks.and_then(|hooks| hooks.get_mut(&ours.event)) else {
         return;
     };
-    let is_ours = |(_, item): &(usize, &Value)| commands(item) == commands(&ours.group);
-    for (place, _) in list.iter().enumerate().filter(is_ours).collect::<Vec<_>>().into_iter().rev() {
-        match item {
-            Item::ArrayOfTables(list) => {
-                list.remove(place);
-            }
-            Item::Value(toml_edit::Value::Array(list)) => {
-                list.remove(place);
-            }
-            _ => {}
-        }
+    let mut stays = list.iter().map(|item| commands(item) != commands(&ours.group));
+    match item {
+        Item::ArrayOfTables(list) => list.retain(|_| stays.next().unwrap_or(true)),
+        Item::Value(toml_edit::Value::Array(list)) => list.retain(|_| stays.next().unwrap_or(true)),
+        _ => {}
     }
 }
 
@@ -304,14 +298,12 @@ pub(crate) fn toml_value(value: &Value) -> toml_edit::Value {
         Value::Bool(flag) => (*flag).into(),
         Value::Number(number) => number.as_i64().unwrap_or_default().into(),
         Value::Array(list) => list.iter().map(toml_value).collect::<Array>().into(),
-        Value::Object(members) => inline_table(members).into(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), toml_value(value))).collect::<InlineTable>().into()
+        }
         Value::String(text) => text.as_str().into(),
         Value::Null => "".into(),
     }
-}
-
-fn inline_table(members: &Map<String, Value>) -> InlineTable {
-    members.iter().map(|(key, value)| (key.clone(), toml_value(value))).collect()
 }
 
 fn body(text: &str) -> &str {
@@ -325,10 +317,5 @@ fn render(text: &str, document: &DocumentMut) -> String {
 }
 
 fn with_line_ends(like: &str, text: &str) -> String {
-    let plain = text.replace("\r\n", "\n");
-    plain.replace('\n', with_line_ends_of(like))
-}
-
-fn with_line_ends_of(text: &str) -> &'static str {
-    if text.contains("\r\n") { "\r\n" } else { "\n" }
+    text.replace("\r\n", "\n").replace('\n', newline(like))
 }

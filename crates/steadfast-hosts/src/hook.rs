@@ -1,0 +1,54 @@
+//! What the hooks of all hosts have in common.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use steadfast_model::hook::{HookReply, StartSource};
+
+/// The fields of a hook's stdin; `None` for an object of another shape.
+pub(crate) fn read_fields<'a, W: Deserialize<'a>>(stdin: &'a [u8]) -> Result<Option<W>, serde_json::Error> {
+    match serde_json::from_slice(stdin) {
+        Ok(wire) => Ok(Some(wire)),
+        Err(error) if error.is_data() && serde_json::from_slice::<Map<String, Value>>(stdin).is_ok() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn start_source(source: Option<&str>) -> StartSource {
+    match source {
+        Some("resume") => StartSource::Resume,
+        Some("clear") => StartSource::Clear,
+        Some("compact") => StartSource::Compact,
+        Some("fork") => StartSource::Fork,
+        _ => StartSource::Startup,
+    }
+}
+
+/// What a host accepts in reply to an event.
+pub(crate) struct Accepted {
+    pub(crate) block: bool,
+    pub(crate) context: bool,
+    pub(crate) message: bool,
+    /// How it is allowed to run one of our tools.
+    pub(crate) allow: Option<Value>,
+}
+
+/// Writes what is accepted of the reply; `None` when there is nothing to say.
+pub(crate) fn write_reply(event_name: &str, reply: &HookReply, accepted: Accepted) -> Option<String> {
+    let mut output = Map::new();
+    // Codex refuses an empty reason.
+    if let Some(reason) = reply.block.as_ref().filter(|reason| accepted.block && !reason.trim().is_empty()) {
+        output.insert("decision".into(), json!("block"));
+        output.insert("reason".into(), json!(reason));
+    }
+    if let Some(context) = reply.context.as_ref().filter(|_| accepted.context) {
+        output.insert("hookSpecificOutput".into(), json!({"hookEventName": event_name, "additionalContext": context}));
+    }
+    if let Some(decision) = accepted.allow.filter(|_| reply.allow_tool) {
+        output.insert("hookSpecificOutput".into(), decision);
+    }
+    if let Some(message) = reply.message.as_ref().filter(|_| accepted.message) {
+        output.insert("systemMessage".into(), json!(message));
+    }
+    (!output.is_empty()).then(|| Value::Object(output).to_string())
+}
