@@ -124,7 +124,7 @@ fn of_run(text: &str, at: usize, run: &str) -> Option<Range<usize>> {
         Some(Grade::Cookie) => context::cookie(text, end, flag),
         Some(grade) => of_name(text, at, end, grade, flag).or_else(|| context::netrc(text, at, name, end)),
         None if run.eq_ignore_ascii_case("bearer") => context::bearer(text, end),
-        None => names::half_foreign(text, run, end).and_then(|end| of_name(text, at, end, Grade::Strong, false)),
+        None => None,
     }
 }
 
