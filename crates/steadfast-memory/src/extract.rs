@@ -51,9 +51,11 @@ impl Notes {
                 self.keep(Category::File, "search", Importance::Low, about, &text, ONE_LINE_MAX);
                 self.worked(&attempt("search", about));
             }
-            Observation::TaskAnnounced { .. } | Observation::TaskChanged { .. } | Observation::TaskList(_) => {
-                tasks::note(self, observation);
+            Observation::TaskAnnounced { id, subject, status } => {
+                tasks::put(self, id, subject.as_deref(), Some(*status));
             }
+            Observation::TaskChanged { id, subject, status } => tasks::put(self, id, subject.as_deref(), *status),
+            Observation::TaskList(list) => tasks::replace(self, list),
             // A decision of the user holds until they change it.
             Observation::Answer { question, answer } => {
                 let question = text::headline(&text::printable(question), ONE_LINE_MAX);

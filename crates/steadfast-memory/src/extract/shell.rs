@@ -6,6 +6,7 @@ pub(super) mod line;
 mod read;
 
 use std::cell::LazyCell;
+use std::path::{Component, Path, PathBuf};
 
 use super::{Notes, ONE_LINE_MAX, environment, evidence, git};
 use line::{Command, Operator};
@@ -43,9 +44,7 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
         }
         // A chain may fail after its commit.
         for command in &commands {
-            if let Some(commit) = git::commit(&command.words).filter(|commit| commit.is_confirmed_by(&shell.output)) {
-                commit.note(notes);
-            }
+            git::note(notes, command, Some(&shell.output));
         }
         return;
     }
@@ -53,10 +52,8 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
         notes.worked(&attempt("shell", &name));
     }
     for command in &commands {
-        if let Some(operation) = git::operation(&command.words) {
-            operation.note(notes);
-        }
-        environment::note(notes, &command.words);
+        git::note(notes, command, None);
+        environment::note(notes, command);
     }
     if let Some(path) = directory_after(&commands, &shell.directory) {
         notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path, ONE_LINE_MAX);
@@ -69,7 +66,7 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
 /// What `bash -lc "…"` runs, if that is all there is.
 fn unwrapped(commands: Vec<Command>) -> Vec<Command> {
     let [only] = commands.as_slice() else { return commands };
-    let shell = only.program().is_some_and(|program| matches!(program, "bash" | "sh" | "zsh" | "dash"));
+    let shell = matches!(only.program(), "bash" | "sh" | "zsh" | "dash");
     match only.words.as_slice() {
         [_, flag, line, ..] if shell && matches!(flag.as_str(), "-c" | "-lc" | "-cl") => line::commands(line),
         _ => commands,
@@ -77,17 +74,12 @@ fn unwrapped(commands: Vec<Command>) -> Vec<Command> {
 }
 
 /// The target of `cd`; `None` if its words do not contain it.
-fn directory(command: &Command) -> Option<String> {
-    let (program, arguments) = command.words.split_first()?;
-    if program != "cd" && program != "pushd" {
-        return None;
-    }
-    let target = arguments.iter().find(|word| !word.starts_with('-') && !word.starts_with('+'));
-    match target {
-        None if arguments.iter().any(|word| word == "-") || program == "pushd" => None,
-        None => Some("~".to_owned()),
-        Some(path) if path.contains(['$', '`', '\n']) || path.is_empty() => None,
-        Some(path) => Some(path.clone()),
+fn directory(command: &Command) -> Option<&str> {
+    let target = command.arguments().find(|word| *word == "-" || !word.starts_with(['-', '+']));
+    match (command.program(), target) {
+        ("cd", None) => Some("~"),
+        ("cd" | "pushd", Some(path)) => Some(path).filter(|path| *path != "-" && !path.contains(['$', '`', '\n'])),
+        _ => None,
     }
 }
 
@@ -95,11 +87,10 @@ fn directory(command: &Command) -> Option<String> {
 fn directory_after(commands: &[Command], start: &ShellDirectory) -> Option<String> {
     let mut path: Option<String> = None;
     for target in commands.iter().filter(|command| !command.nested).filter_map(directory) {
-        let absolute = target.starts_with(['/', '~', '\\']) || target.get(1..2) == Some(":");
         path = Some(match start {
-            _ if absolute => joined("", &target),
+            _ if target.starts_with(['/', '~']) => joined("", target),
             ShellDirectory::After(now) => now.clone(),
-            ShellDirectory::Before(from) => joined(path.as_deref().unwrap_or(from), &target),
+            ShellDirectory::Before(from) => joined(path.as_deref().unwrap_or(from), target),
         });
     }
     path.filter(|path| !path.is_empty())
@@ -107,41 +98,38 @@ fn directory_after(commands: &[Command], start: &ShellDirectory) -> Option<Strin
 
 /// Joins two paths without reading the file system.
 fn joined(from: &str, target: &str) -> String {
-    let root = if from.starts_with('/') || (from.is_empty() && target.starts_with('/')) { "/" } else { "" };
-    let mut parts: Vec<&str> = from.split('/').filter(|part| !part.is_empty()).collect();
-    for part in target.split('/') {
+    let mut path = PathBuf::from(from);
+    for part in Path::new(target).components() {
         match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
+            Component::CurDir => {}
+            Component::ParentDir => {
+                path.pop();
             }
-            part => parts.push(part),
+            part => path.push(part),
         }
     }
-    format!("{root}{}", parts.join("/"))
+    path.to_string_lossy().into_owned()
 }
 
 fn only_shows(commands: &[Command]) -> bool {
-    commands.iter().all(|command| {
-        command.program().is_none_or(|program| VIEWERS.contains(&program) || SETUP.contains(&program))
-            || command.words.get(1).is_some_and(|word| {
-                command.program() == Some("git") && matches!(word.as_str(), "log" | "show" | "diff" | "grep" | "blame")
-            })
+    commands.iter().all(|command| match (command.program(), command.arguments().next()) {
+        ("git", Some(verb)) => matches!(verb, "log" | "show" | "diff" | "grep" | "blame"),
+        (program, _) => VIEWERS.contains(&program) || SETUP.contains(&program),
     })
 }
 
-/// Commands joined by `&&`, each with the number of pipes behind it.
-fn chains(commands: &[Command]) -> Vec<Vec<(&Command, usize)>> {
-    let mut chains: Vec<Vec<(&Command, usize)>> = Vec::new();
+/// Commands joined by `&&`, each with whether its output is piped into another one.
+fn chains(commands: &[Command]) -> Vec<Vec<(&Command, bool)>> {
+    let mut chains: Vec<Vec<(&Command, bool)>> = Vec::new();
     for command in commands {
         match (command.operator, chains.last_mut()) {
             (Operator::Pipe, Some(chain)) => {
-                if let Some((_, through)) = chain.last_mut() {
-                    *through += 1;
+                if let Some((_, piped)) = chain.last_mut() {
+                    *piped = true;
                 }
             }
-            (Operator::And, Some(chain)) => chain.push((command, 0)),
-            _ => chains.push(vec![(command, 0)]),
+            (Operator::And, Some(chain)) => chain.push((command, false)),
+            _ => chains.push(vec![(command, false)]),
         }
     }
     chains
@@ -149,19 +137,11 @@ fn chains(commands: &[Command]) -> Vec<Vec<(&Command, usize)>> {
 
 /// The name of what failed: the last chain, which decides the exit code.
 fn name_of_failed(commands: &[Command]) -> Option<String> {
-    let chains = chains(commands);
-    let mut names = Vec::new();
-    for chain in chains.iter().rev() {
-        names = chain.iter().filter_map(|(command, _)| name(command)).collect();
-        if !names.is_empty() {
-            break;
-        }
-    }
-    if names.is_empty() {
-        names.extend(commands.iter().find_map(Command::program).map(str::to_owned));
-    }
-    let last = names.len().saturating_sub(NAMED_MAX);
-    names.get(last..).filter(|names| !names.is_empty()).map(|names| names.join(" && "))
+    let names_of = |chain: &Vec<(&Command, bool)>| chain.iter().filter_map(|(command, _)| name(command)).collect();
+    let names: Option<Vec<String>> =
+        chains(commands).iter().rev().map(names_of).find(|names: &Vec<_>| !names.is_empty());
+    let Some(names) = names else { return commands.first().map(|command| command.program().to_owned()) };
+    Some(names.get(names.len().saturating_sub(NAMED_MAX)..)?.join(" && "))
 }
 
 /// The names of the commands that worked if the whole line did. The exit code of a command before `;` or in a pipe is
@@ -170,17 +150,17 @@ fn names_of_worked(commands: &[Command], output: &str) -> Vec<String> {
     // Lazy: most lines are one command, which does not need it.
     let doubtful = LazyCell::new(|| evidence::shows_failure(output));
     let chains = chains(commands);
-    let last = chains.len().saturating_sub(1);
-    let mut worked = Vec::new();
-    let alternative = |at: usize| {
-        chains.get(at).and_then(|chain| chain.first()).is_some_and(|(command, _)| command.operator == Operator::Or)
+    let alternative = |chain: Option<&Vec<(&Command, bool)>>| {
+        chain.and_then(|chain| chain.first()).is_some_and(|(command, _)| command.operator == Operator::Or)
     };
-    for (at, chain) in chains.iter().enumerate().filter(|(at, _)| !alternative(*at) && !alternative(at + 1)) {
-        let names: Vec<String> = chain
-            .iter()
-            .filter(|(_, through)| (at == last && *through == 0) || !*doubtful)
-            .filter_map(|(command, _)| name(command))
-            .collect();
+    let mut worked = Vec::new();
+    for (at, chain) in chains.iter().enumerate() {
+        if alternative(Some(chain)) || alternative(chains.get(at + 1)) {
+            continue;
+        }
+        let decides = at + 1 == chains.len();
+        let certain = chain.iter().filter(|(_, piped)| (decides && !*piped) || !*doubtful);
+        let names: Vec<String> = certain.filter_map(|(command, _)| name(command)).collect();
         for length in 1..=NAMED_MAX.min(names.len()) {
             worked.extend(names.windows(length).map(|names| names.join(" && ")));
         }
@@ -199,13 +179,13 @@ const WITHOUT_VALUE: &str = "-- -v -vv -vvv -q -s -x -la -al -rf -fr -rn -it -ti
 fn name(command: &Command) -> Option<String> {
     /// Words that need the next one: `npm run build`, `docker compose up`.
     const LEADING: [&str; 8] = ["run", "exec", "compose", "x", "tool", "pip", "workspace", "nextest"];
-    let program = command.program()?;
+    let program = command.program();
     if SETUP.contains(&program) {
         return None;
     }
     let mut name = program.to_owned();
     let mut taken = 0;
-    let mut words = command.words.iter().skip(1).map(String::as_str).peekable();
+    let mut words = command.arguments().peekable();
     while let Some(word) = words.next() {
         // `python -m pytest`.
         let leads = LEADING.contains(&word) || (word == "-m" && program.starts_with("py"));

@@ -4,28 +4,14 @@
 use std::fmt::Write as _;
 
 use super::{ERROR_MAX, Notes, ONE_LINE_MAX, clean};
-use steadfast_model::memory::observation::Observation;
 use steadfast_model::memory::{Category, Importance, TaskChange, TaskStatus};
 
 /// The most tasks of a list without ids.
 const LIST_MAX: usize = 300;
 
-pub(super) fn note(notes: &mut Notes, observation: &Observation) {
-    match observation {
-        Observation::TaskAnnounced { id, subject, status } => {
-            put(notes, id, subject.as_deref(), Some(*status));
-        }
-        Observation::TaskChanged { id, subject, status } => {
-            put(notes, id, subject.as_deref(), *status);
-        }
-        Observation::TaskList(list) => replace(notes, list),
-        _ => {}
-    }
-}
-
 /// The task is a record of its own; the event records when it changed. A change may be announced and then reported: the
 /// store keeps the first of two equal events.
-fn put(notes: &mut Notes, id: &str, subject: Option<&str>, status: Option<TaskStatus>) {
+pub(super) fn put(notes: &mut Notes, id: &str, subject: Option<&str>, status: Option<TaskStatus>) {
     if let Some(status) = status {
         let name = subject.map_or_else(|| format!("task {id}"), |subject| format!("task {id}: {subject}"));
         notes.keep(Category::Task, status.into(), Importance::Normal, id, &name, ONE_LINE_MAX);
@@ -34,7 +20,7 @@ fn put(notes: &mut Notes, id: &str, subject: Option<&str>, status: Option<TaskSt
     notes.kept.tasks.push(TaskChange::Put { id: clean(id, ONE_LINE_MAX), subject, status });
 }
 
-fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
+pub(super) fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
     let done = list.iter().filter(|(_, status)| *status == TaskStatus::Completed).count();
     let total = list.len();
     let list = bounded(list);
