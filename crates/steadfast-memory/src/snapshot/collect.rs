@@ -1,6 +1,6 @@
 //! Groups the events of a session into the sections of a snapshot. A repeated item appears once, where it happened last.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use strum::IntoEnumIterator as _;
 
@@ -23,7 +23,8 @@ pub(super) fn sections(memory: &SessionMemory, cleaner: &Cleaner) -> Vec<Snapsho
             Category::Prompt => lists.entry(kind).or_default().push(cleaner.line(&event.text)),
             Category::Intent => {
                 let mode = if event.text.is_empty() { &event.kind } else { &event.text };
-                lists.insert(kind, List::of(cleaner.line(mode)));
+                lists.insert(kind, List::default());
+                lists.entry(kind).or_default().push(cleaner.line(mode));
             }
             _ => lists.entry(kind).or_default().touch(line(event, cleaner), "", event.repeats),
         }
@@ -81,19 +82,18 @@ fn tasks(memory: &SessionMemory, cleaner: &Cleaner) -> List {
     // Tasks that the store had no room for are only counted.
     let gone = memory.events.iter().filter(|event| event.category == Category::Task && event.kind == TASKS_LEFT_OUT);
     let gone = gone.fold(0, |gone: i64, event| gone.saturating_add(event.repeats));
-    list.distinct = list.distinct.saturating_add(usize::try_from(gone).unwrap_or(0));
+    list.left_out = usize::try_from(gone).unwrap_or(0);
     list
 }
 
 /// Items in the order of their last appearance.
 #[derive(Default)]
 struct List {
-    items: Vec<Option<Entry>>,
-    places: HashMap<String, usize>,
-    distinct: usize,
+    entries: Vec<Entry>,
+    /// How many more there are that the store did not keep.
+    left_out: usize,
 }
 
-#[derive(Default)]
 struct Entry {
     text: String,
     /// What happened how often, in the order of the first time.
@@ -101,17 +101,10 @@ struct Entry {
 }
 
 impl List {
-    fn of(text: String) -> Self {
-        let mut list = Self::default();
-        list.push(text);
-        list
-    }
-
     /// Adds an item even if there is an equal one.
     fn push(&mut self, text: String) {
         if !text.is_empty() {
-            self.distinct += 1;
-            self.items.push(Some(Entry { text, done: Vec::new() }));
+            self.entries.push(Entry { text, done: Vec::new() });
         }
     }
 
@@ -120,25 +113,20 @@ impl List {
         if text.is_empty() {
             return;
         }
-        let known = self.places.insert(text.clone(), self.items.len());
-        let known = known.and_then(|at| self.items.get_mut(at)?.take());
-        let mut entry = known.unwrap_or_else(|| {
-            self.distinct += 1;
-            Entry { text, done: Vec::new() }
-        });
-        let times = times.max(1);
+        let known = self.entries.iter().position(|entry| entry.text == text).map(|at| self.entries.remove(at));
+        let mut entry = known.unwrap_or(Entry { text, done: Vec::new() });
         match entry.done.iter_mut().find(|(what, _)| what == done) {
-            Some((_, count)) => *count = count.saturating_add(times),
-            None => entry.done.push((done.to_owned(), times)),
+            Some((_, count)) => *count = count.saturating_add(times.max(1)),
+            None => entry.done.push((done.to_owned(), times.max(1))),
         }
-        self.items.push(Some(entry));
+        self.entries.push(entry);
     }
 
     fn into_section(self, kind: SectionKind) -> Option<SnapshotSection> {
-        let entries: Vec<Entry> = self.items.into_iter().flatten().collect();
-        let skipped = if kind == SectionKind::TaskState { 0 } else { entries.len().saturating_sub(kind.most()) };
-        let items: Vec<String> = entries.iter().skip(skipped).take(kind.most()).map(Entry::line).collect();
-        (!items.is_empty()).then_some(SnapshotSection { kind, items, total: self.distinct })
+        let total = self.entries.len().saturating_add(self.left_out);
+        let skipped = if kind == SectionKind::TaskState { 0 } else { self.entries.len().saturating_sub(kind.most()) };
+        let items: Vec<String> = self.entries.iter().skip(skipped).take(kind.most()).map(Entry::line).collect();
+        (!items.is_empty()).then_some(SnapshotSection { kind, items, total })
     }
 }
 

@@ -78,15 +78,7 @@ pub(super) fn attribute(value: &str) -> String {
 
 /// The text on one line: without control sequences, with single blanks.
 pub(super) fn one_line(text: &str) -> String {
-    let printable = text::printable(text);
-    let mut line = String::with_capacity(printable.len());
-    for word in printable.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    line
+    text::printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -36,6 +36,11 @@ const PATS: &str = "github gitlab gh azure devops access";
 /// Words that may follow: `password_new`, `SECRET_KEY_BASE`.
 const QUALIFIERS: &str = "value base old new prod production dev test staging live b64 base64 raw plain hash default \
     current string text data confirmation confirm again repeat main id";
+const LETTERS: [[u8; 3]; 17] = [
+    *b"pas", *b"pwd", *b"sec", *b"tok", *b"cre", *b"aut", *b"key", *b"sig", *b"jwt", *b"cod", *b"sas", *b"coo",
+    *b"ken", *b"wac", *b"sen", *b"con", *b"pat",
+];
+
 /// Names of passwords with letters outside ASCII.
 const FOREIGN: &str = "密码|密碼|口令|パスワード|パスフレーズ|暗証番号|비밀번호|пароль|Пароль|ключ доступа|κωδικός|كلمة المرور|\
     contraseña|contrasen\u{303}a|hasło|lösenord";
@@ -97,31 +102,8 @@ pub(super) fn foreign(text: &str, at: usize) -> Option<usize> {
 
 /// Whether a name contains three letters of any name above. Most do not and need no further reading.
 fn may_announce(name: &str) -> bool {
-    let bytes = name.as_bytes();
-    let known = |letters: &[u8]| {
-        let [a, b, c] = letters else { return false };
-        matches!(
-            &[a | 0x20, b | 0x20, c | 0x20],
-            b"pas"
-                | b"pwd"
-                | b"sec"
-                | b"tok"
-                | b"cre"
-                | b"aut"
-                | b"key"
-                | b"sig"
-                | b"jwt"
-                | b"cod"
-                | b"sas"
-                | b"coo"
-                | b"ken"
-                | b"wac"
-                | b"sen"
-                | b"con"
-                | b"pat"
-        )
-    };
-    bytes.windows(3).any(known) || bytes.last_chunk().is_some_and(|end: &[u8; 2]| end.eq_ignore_ascii_case(b"pw"))
+    let known = |letters: &[u8]| matches!(letters, [a, b, c] if LETTERS.contains(&[a | 0x20, b | 0x20, c | 0x20]));
+    name.as_bytes().windows(3).any(known) || name.ends_with("pw") || name.ends_with("PW")
 }
 
 /// `dbPassword2` as `_db_password_2`.
