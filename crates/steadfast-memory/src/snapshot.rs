@@ -2,11 +2,10 @@
 //! cap at any size.
 //!
 //! Always there: how to search, the goal, the last prompts, open tasks. The other sections share the remaining room,
-//! in the order of [`section::SectionKind::VALUE`], and `<left_out …/>` counts what did not fit. The text of the goal
+//! in the order of [`section`], and `<left_out …/>` counts what did not fit. The text of the goal
 //! appears once: prompts and events that repeat it contain a short mark instead.
 
 mod collect;
-mod fit;
 mod goal;
 mod item;
 mod section;
@@ -63,7 +62,7 @@ pub fn render(memory: &SessionMemory, cap: Cap, framing: &Framing) -> String {
     let frame = cap.measure(&opening) + cap.measure(CLOSING) + cap.measure(&left_out(&sections, &[]));
     let head = goal::head(memory, framing, cap, cap.room().saturating_sub(frame));
     let room = cap.room().saturating_sub(frame + cap.measure(&head));
-    let shown = fit::choose(&sections, cap, room);
+    let shown = section::choose(&sections, cap, room);
 
     let mut snapshot = opening + &head;
     for (section, shown) in sections.iter().zip(&shown) {
@@ -96,7 +95,7 @@ fn left_out(sections: &[SnapshotSection], shown: &[usize]) -> String {
         let left = section.total - shown.get(at).copied().unwrap_or(0);
         if left > 0 {
             // Writing to a string cannot fail.
-            let _ = write!(numbers, " {}=\"{left}\"", section.kind);
+            let _ = write!(numbers, " {}=\"{left}\"", section.tag);
         }
     }
     if numbers.is_empty() { numbers } else { format!("<left_out{numbers}/>\n") }

@@ -1,8 +1,8 @@
 //! Changes of the environment: activated environments, exported names (never their values), tool chains and installed
 //! packages.
 
+use super::Notes;
 use super::shell::line::{Command, is_variable};
-use super::{Notes, ONE_LINE_MAX};
 use steadfast_model::memory::{Category, Importance};
 
 /// What programs do with some of their subcommands.
@@ -29,7 +29,7 @@ pub(super) fn note(notes: &mut Notes, command: &Command) {
     let arguments: Vec<&str> = command.arguments().collect();
     let line = command.words.join(" ");
     let mut keep = |kind: &'static str, subject: &str, text: &str| {
-        notes.keep(Category::Environment, kind, Importance::Normal, subject, text, ONE_LINE_MAX);
+        notes.keep(Category::Environment, kind, Importance::Normal, subject, text);
     };
     match (program, arguments.as_slice()) {
         ("source" | ".", [path, ..]) if is_activation(path) => keep("activate", path, &format!("source {path}")),

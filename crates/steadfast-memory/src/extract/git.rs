@@ -1,7 +1,7 @@
 //! Git operations, recognized by the words of the command. A commit is kept with its message, the others as commands.
 
 use super::shell::line::Command;
-use super::{MESSAGE_MAX, Notes, ONE_LINE_MAX};
+use super::{Notes, ONE_LINE_MAX};
 use steadfast_model::memory::{Category, Importance};
 use steadfast_model::text;
 
@@ -24,7 +24,7 @@ pub(super) fn note(notes: &mut Notes, command: &Command, failed_with: Option<&st
     }
     if !message.is_empty() {
         let subject = text::headline(&message, ONE_LINE_MAX);
-        return notes.keep(Category::Git, "commit", Importance::Normal, &subject, &message, MESSAGE_MAX);
+        return notes.keep(Category::Git, "commit", Importance::Normal, &subject, &message);
     }
     let known = |list: &'static str| list.split(' ').find(|word| *word == name);
     let target = arguments.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
@@ -37,7 +37,7 @@ pub(super) fn note(notes: &mut Notes, command: &Command, failed_with: Option<&st
         (None, None) => return,
     };
     let text = format!("git {name} {}", arguments.join(" "));
-    notes.keep(Category::Git, kind, importance, target, &text, ONE_LINE_MAX);
+    notes.keep(Category::Git, kind, importance, target, &text);
 }
 
 /// The operation of git and its arguments.

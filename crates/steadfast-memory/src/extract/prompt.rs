@@ -1,7 +1,7 @@
 //! What a prompt contains: its text, whether it asks or orders, and the rules and decisions that the user marked as such.
 //! Free talk is a prompt and nothing more: guessed rules would be restored into every later context.
 
-use super::{MESSAGE_MAX, Notes, PROMPT_MAX};
+use super::Notes;
 use steadfast_model::directive::{self, Directive, Form};
 use steadfast_model::memory::{Category, Importance, stated};
 use steadfast_model::{redact, text};
@@ -26,10 +26,10 @@ pub(super) fn note(notes: &mut Notes, prompt: &str) {
     if is_command(prompt) {
         return;
     }
-    notes.keep(Category::Prompt, "typed", Importance::High, "", prompt, PROMPT_MAX);
+    notes.keep(Category::Prompt, "typed", Importance::High, "", prompt);
     let seen = text::head(prompt, LOOKED_AT);
     if let Some(intent) = intent(seen) {
-        notes.keep(Category::Intent, intent, Importance::Low, "", intent, MESSAGE_MAX);
+        notes.keep(Category::Intent, intent, Importance::Low, "", intent);
     }
     marked(notes, seen);
 }
@@ -42,7 +42,7 @@ fn marked(notes: &mut Notes, prompt: &str) {
     // Redacted as a whole: a secret may span several lines.
     let safe = redact::redact(prompt);
     for (category, text) in safe.lines().filter_map(marker).take(MARKED_MAX) {
-        notes.keep(category, "stated", Importance::Critical, "", text, MESSAGE_MAX);
+        notes.keep(category, "stated", Importance::Critical, "", text);
     }
 }
 
@@ -61,11 +61,11 @@ fn steered(notes: &mut Notes, form: Form, directive: Directive<String>) {
         if text.is_empty() {
             return;
         }
-        notes.keep(Category::Goal, kind, Importance::Critical, "", text, usize::MAX);
+        notes.keep(Category::Goal, kind, Importance::Critical, "", text);
         // A long objective counts as work to do.
         if text.chars().any(char::is_alphabetic) {
             let intent = intent(text).unwrap_or("implement");
-            notes.keep(Category::Intent, intent, Importance::Low, "", intent, MESSAGE_MAX);
+            notes.keep(Category::Intent, intent, Importance::Low, "", intent);
         }
     }
     notes.kept.steering = Some((form, directive));

@@ -8,7 +8,7 @@ mod read;
 use std::cell::LazyCell;
 use std::path::{Component, Path, PathBuf};
 
-use super::{Notes, ONE_LINE_MAX, environment, evidence, git};
+use super::{Notes, environment, evidence, git};
 use line::{Command, Operator};
 use steadfast_model::memory::observation::{FileAction, Shell, ShellDirectory, ShellOutcome, attempt};
 use steadfast_model::memory::{Category, Importance};
@@ -56,7 +56,7 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
         environment::note(notes, command);
     }
     if let Some(path) = directory_after(&commands, &shell.directory) {
-        notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path, ONE_LINE_MAX);
+        notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path);
     }
     for path in read::files(&commands, shell) {
         notes.file(FileAction::Read, &path, None);

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ERROR_MAX, Notes, ONE_LINE_MAX, clean};
+use super::{Notes, ONE_LINE_MAX, clean};
 use steadfast_model::memory::{Category, Importance, TaskChange, TaskStatus};
 
 /// The most tasks of a list without ids.
@@ -14,7 +14,7 @@ const LIST_MAX: usize = 300;
 pub(super) fn put(notes: &mut Notes, id: &str, subject: Option<&str>, status: Option<TaskStatus>) {
     if let Some(status) = status {
         let name = subject.map_or_else(|| format!("task {id}"), |subject| format!("task {id}: {subject}"));
-        notes.keep(Category::Task, status.into(), Importance::Normal, id, &name, ONE_LINE_MAX);
+        notes.keep(Category::Task, status.into(), Importance::Normal, id, &name);
     }
     let subject = subject.map(|subject| clean(subject, ONE_LINE_MAX)).filter(|subject| !subject.is_empty());
     notes.kept.tasks.push(TaskChange::Put { id: clean(id, ONE_LINE_MAX), subject, status });
@@ -35,7 +35,7 @@ pub(super) fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
             let _ = write!(text, "{label}: {}", subjects.join("; "));
         }
     }
-    notes.keep(Category::Task, "list", Importance::Normal, "", &text, ERROR_MAX);
+    notes.keep(Category::Task, "list", Importance::Normal, "", &text);
     notes.kept.tasks.push(TaskChange::Replace(list));
 }
 

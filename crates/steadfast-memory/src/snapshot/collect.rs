@@ -2,58 +2,46 @@
 
 use std::collections::BTreeMap;
 
-use strum::IntoEnumIterator as _;
-
 use super::item::Cleaner;
-use super::section::{SectionKind, SnapshotSection};
+use super::section::{SECTIONS, SnapshotSection};
 use steadfast_model::memory::{Category, MemoryEvent, SessionMemory, TASKS_LEFT_OUT, TaskStatus};
 
 /// The sections that are not empty, in the order of the snapshot.
 pub(super) fn sections(memory: &SessionMemory, cleaner: &Cleaner) -> Vec<SnapshotSection> {
-    let mut lists: BTreeMap<SectionKind, List> = BTreeMap::new();
+    let mut lists: BTreeMap<Category, List> = BTreeMap::new();
     let mut last_cwd = None;
     for event in &memory.events {
-        let Some(kind) = kind_of(event) else { continue };
         match event.category {
-            Category::Cwd => last_cwd = Some(line(event, cleaner)),
+            // The goal has a section of its own, tasks are listed with their current status, and a resolved error is
+            // listed as its fix.
+            Category::Goal | Category::Task => continue,
+            Category::Error if event.resolved => continue,
+            Category::Cwd => {
+                last_cwd = Some(line(event, cleaner));
+                continue;
+            }
+            _ => {}
+        }
+        let list = lists.entry(event.category).or_default();
+        match event.category {
             Category::File => {
                 let path = cleaner.end_of_line(if event.subject.is_empty() { &event.text } else { &event.subject });
-                lists.entry(kind).or_default().touch(path, &event.kind, event.repeats);
+                list.touch(path, &event.kind, event.repeats);
             }
-            Category::Prompt => lists.entry(kind).or_default().push(cleaner.line(&event.text)),
+            Category::Prompt => list.push(cleaner.line(&event.text)),
             Category::Intent => {
-                let mode = if event.text.is_empty() { &event.kind } else { &event.text };
-                lists.insert(kind, List::default());
-                lists.entry(kind).or_default().push(cleaner.line(mode));
+                list.entries.clear();
+                list.push(cleaner.line(if event.text.is_empty() { &event.kind } else { &event.text }));
             }
-            _ => lists.entry(kind).or_default().touch(line(event, cleaner), "", event.repeats),
+            _ => list.touch(line(event, cleaner), "", event.repeats),
         }
     }
     if let Some(cwd) = last_cwd {
-        lists.entry(SectionKind::Environment).or_default().push(format!("cwd: {cwd}"));
+        lists.entry(Category::Environment).or_default().push(format!("cwd: {cwd}"));
     }
-    lists.insert(SectionKind::TaskState, tasks(memory, cleaner));
-    SectionKind::iter().filter_map(|kind| lists.remove(&kind)?.into_section(kind)).collect()
-}
-
-/// The section of an event. The goal has a section of its own, and a resolved error is listed as its fix.
-fn kind_of(event: &MemoryEvent) -> Option<SectionKind> {
-    Some(match event.category {
-        // Tasks are listed with their current status.
-        Category::Goal | Category::Task => return None,
-        Category::Error if event.resolved => return None,
-        Category::Error => SectionKind::Errors,
-        Category::Fix => SectionKind::Fixes,
-        Category::Intent => SectionKind::Intent,
-        Category::Prompt => SectionKind::RecentUserMessages,
-        Category::Decision => SectionKind::Decisions,
-        Category::Rule => SectionKind::Rules,
-        Category::File => SectionKind::Files,
-        Category::Git => SectionKind::Git,
-        Category::Cwd | Category::Environment => SectionKind::Environment,
-        Category::Subagent => SectionKind::Subagents,
-        Category::Skill => SectionKind::Skills,
-    })
+    lists.insert(Category::Task, tasks(memory, cleaner));
+    let section = |(category, tag, most)| lists.remove(&category)?.into_section(category, tag, most);
+    SECTIONS.into_iter().filter_map(section).collect()
 }
 
 /// The text of an event, preceded by its subject unless the text contains it.
@@ -122,11 +110,11 @@ impl List {
         self.entries.push(entry);
     }
 
-    fn into_section(self, kind: SectionKind) -> Option<SnapshotSection> {
+    fn into_section(self, category: Category, tag: &'static str, most: usize) -> Option<SnapshotSection> {
         let total = self.entries.len().saturating_add(self.left_out);
-        let skipped = if kind == SectionKind::TaskState { 0 } else { self.entries.len().saturating_sub(kind.most()) };
-        let items: Vec<String> = self.entries.iter().skip(skipped).take(kind.most()).map(Entry::line).collect();
-        (!items.is_empty()).then_some(SnapshotSection { kind, items, total })
+        let skipped = if category == Category::Task { 0 } else { self.entries.len().saturating_sub(most) };
+        let items: Vec<String> = self.entries.iter().skip(skipped).take(most).map(Entry::line).collect();
+        (!items.is_empty()).then_some(SnapshotSection { category, tag, items, total })
     }
 }
 

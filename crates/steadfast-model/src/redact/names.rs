@@ -103,7 +103,7 @@ pub(super) fn foreign(text: &str, at: usize) -> Option<usize> {
 /// Whether a name contains three letters of any name above. Most do not and need no further reading.
 fn may_announce(name: &str) -> bool {
     let known = |letters: &[u8]| matches!(letters, [a, b, c] if LETTERS.contains(&[a | 0x20, b | 0x20, c | 0x20]));
-    name.as_bytes().windows(3).any(known) || name.ends_with("pw") || name.ends_with("PW")
+    name.as_bytes().windows(3).any(known) || matches!(name.as_bytes(), [.., b'p' | b'P', b'w' | b'W'])
 }
 
 /// `dbPassword2` as `_db_password_2`.

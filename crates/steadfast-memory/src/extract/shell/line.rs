@@ -94,6 +94,8 @@ struct Reader<'a> {
     word: Option<String>,
     operator: Operator,
     depth: usize,
+    /// Inside double quotes.
+    quoted: bool,
     /// The next word is the target of a redirection.
     redirected: bool,
 }
@@ -105,15 +107,20 @@ impl<'a> Reader<'a> {
                 return;
             }
             match character {
+                '"' => {
+                    self.skip(1);
+                    self.push(0);
+                    self.quoted = !self.quoted;
+                }
+                '\\' => self.escaped(),
+                '$' if self.rest.starts_with("$(") => self.push(substitution_length(self.rest)),
+                other if self.quoted => self.push(other.len_utf8()),
                 '\'' => {
                     self.skip(1);
                     self.push(self.rest.find('\'').unwrap_or(self.rest.len()));
                     self.skip(1);
                 }
-                '"' => self.double_quoted(),
                 '`' => self.push(self.rest.match_indices('`').nth(1).map_or(self.rest.len(), |(end, _)| end + 1)),
-                '\\' => self.escaped(|_| true),
-                '$' if self.rest.starts_with("$(") => self.push(substitution_length(self.rest)),
                 '#' if self.word.is_none() => {
                     self.skip(self.rest.find('\n').unwrap_or(self.rest.len()));
                 }
@@ -189,29 +196,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn double_quoted(&mut self) {
-        self.skip(1);
-        self.push(0);
-        while let Some(character) = self.rest.chars().next() {
-            match character {
-                '"' => {
-                    self.skip(1);
-                    return;
-                }
-                '\\' => self.escaped(|character| ESCAPED_IN_QUOTES.contains(character)),
-                '$' if self.rest.starts_with("$(") => self.push(substitution_length(self.rest)),
-                other => self.push(other.len_utf8()),
-            }
-        }
-    }
-
-    fn escaped(&mut self, is_special: impl Fn(char) -> bool) {
+    fn escaped(&mut self) {
         match self.rest.chars().nth(1) {
             // A continued line is not part of the word.
             Some('\n') => {
                 self.skip(2);
             }
-            Some(character) if is_special(character) => {
+            Some(character) if !self.quoted || ESCAPED_IN_QUOTES.contains(character) => {
                 self.skip(1);
                 self.push(character.len_utf8());
             }
