@@ -19,23 +19,19 @@ const ERROR_MAX: usize = 1_000;
 const ONE_LINE_MAX: usize = 200;
 const SUBJECT_MAX: usize = 300;
 
-/// Files with instructions for agents.
 const INSTRUCTION_FILES: [&str; 6] =
     ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md", "copilot-instructions.md"];
 
-/// The findings of one hook call.
 pub fn findings(observations: &[Observation]) -> Findings {
     let mut notes = Notes::default();
     for observation in observations {
         notes.take(observation);
     }
-    notes.kept
+    notes.0
 }
 
 #[derive(Default)]
-struct Notes {
-    kept: Findings,
-}
+struct Notes(Findings);
 
 impl Notes {
     fn take(&mut self, observation: &Observation) {
@@ -121,16 +117,14 @@ impl Notes {
 
     fn error(&mut self, attempt: &str, output: &str, importance: Importance) {
         let text = evidence::what_matters(output, ERROR_MAX);
-        let text = if text.is_empty() { "failed without a word".to_owned() } else { text };
-        let finding =
-            Finding { category: Category::Error, kind: "failed", importance, subject: subject(attempt), text };
-        self.kept.findings.push(finding);
+        let text = if text.is_empty() { "failed without a word" } else { &text };
+        self.keep(Category::Error, "failed", importance, attempt, text);
     }
 
     fn worked(&mut self, attempt: &str) {
         let name = subject(attempt);
-        if !name.is_empty() && !self.kept.worked.contains(&name) {
-            self.kept.worked.push(name);
+        if !name.is_empty() && !self.0.worked.contains(&name) {
+            self.0.worked.push(name);
         }
     }
 
@@ -140,14 +134,14 @@ impl Notes {
             // Bounded already.
             Category::Goal => usize::MAX,
             Category::Prompt => 4_000,
-            Category::Task => 1_000,
+            Category::Error | Category::Task => ERROR_MAX,
             Category::File => 2 * SUBJECT_MAX,
             Category::Decision | Category::Rule | Category::Git | Category::Subagent => 500,
             _ => ONE_LINE_MAX,
         };
         let text = clean(text, most);
         if !text.is_empty() {
-            self.kept.findings.push(Finding { category, kind, importance, subject: subject(about), text });
+            self.0.findings.push(Finding { category, kind, importance, subject: subject(about), text });
         }
     }
 }
@@ -157,13 +151,11 @@ fn clean(text: &str, most: usize) -> String {
     // More than is kept, so that a secret at the edge is recognized.
     let window = text::head(text, most.saturating_mul(8).max(4_096));
     let printable = text::printable(window);
-    let safe = redact::redact(printable.trim());
-    if window.len() == text.len() {
-        return text::cut(&safe, most);
+    let mut safe = redact::redact(printable.trim());
+    if window.len() < text.len() {
+        safe += "…";
     }
-    let mut cut: String = safe.chars().take(most.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
+    text::cut(&safe, most)
 }
 
 /// A subject to find events by: one line.

@@ -2,6 +2,8 @@
 //! packages.
 
 use super::Notes;
+use std::path::Path;
+
 use super::shell::line::{Command, is_variable};
 use steadfast_model::memory::{Category, Importance};
 
@@ -32,7 +34,9 @@ pub(super) fn note(notes: &mut Notes, command: &Command) {
         notes.keep(Category::Environment, kind, Importance::Normal, subject, text);
     };
     match (program, arguments.as_slice()) {
-        ("source" | ".", [path, ..]) if is_activation(path) => keep("activate", path, &format!("source {path}")),
+        ("source" | ".", [path, ..]) if Path::new(path).file_stem().is_some_and(|stem| stem == "activate") => {
+            keep("activate", path, &format!("source {path}"))
+        }
         ("conda" | "mamba" | "micromamba", ["activate", name, ..]) => keep("activate", name, &line),
         ("export", words) => {
             for name in words.iter().filter_map(|word| word.split('=').next()).filter(|name| is_variable(name)) {
@@ -52,9 +56,4 @@ pub(super) fn note(notes: &mut Notes, command: &Command) {
             }
         }
     }
-}
-
-fn is_activation(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    name == "activate" || name.starts_with("activate.")
 }

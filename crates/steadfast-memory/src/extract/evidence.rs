@@ -5,10 +5,8 @@ use steadfast_model::{redact, text};
 
 /// How many bytes of an output are read, from its end.
 const LOOKED_AT: usize = 16 * 1024;
-/// The most characters of the line that names the error.
 const LEAD_MAX: usize = 200;
 
-/// Whether the end of an output shows that the command failed.
 pub(super) fn shows_failure(output: &str) -> bool {
     let seen = text::printable(text::tail(output, LOOKED_AT));
     seen.lines().any(is_failure)
@@ -42,20 +40,15 @@ fn is_of_shell(line: &str) -> bool {
 
 /// `src/a.c:3:5: error: …`.
 fn is_compiler_error(line: &str) -> bool {
-    let place = line.find(": error: ").or_else(|| line.find(": fatal error: "));
-    place
-        .and_then(|at| line.get(..at))
-        .is_some_and(|place| place.ends_with(|c: char| c.is_ascii_digit()) && place.contains(':'))
+    let place = line.split_once(": error: ").or_else(|| line.split_once(": fatal error: "));
+    place.is_some_and(|(place, _)| place.ends_with(|c: char| c.is_ascii_digit()) && place.contains(':'))
 }
 
 /// `=== 2 failed, 3 passed in 1s ===`, `Tests:  1 failed, 2 passed`: a count that is not zero.
 fn is_failing_summary(line: &str) -> bool {
     let summary = line.starts_with("==") || line.starts_with("Tests:") || line.starts_with("Test Suites:");
-    summary
-        && line.find(" failed").and_then(|at| line.get(..at)).is_some_and(|before| {
-            let count = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
-            count.parse::<u64>().is_ok_and(|count| count > 0)
-        })
+    let count = line.split_once(" failed").and_then(|(before, _)| before.rsplit(|c: char| !c.is_ascii_digit()).next());
+    summary && count.is_some_and(|count| count.parse::<u64>().is_ok_and(|count| count > 0))
 }
 
 /// The output, preceded by the line that names the error, since views show the beginning; of a long one, the end.
@@ -87,11 +80,9 @@ pub(super) fn what_matters(output: &str, most: usize) -> String {
 }
 
 fn behind_exit_code(text: &str) -> &str {
-    let output = text.split_once('\n').filter(|(first, output)| {
-        let code = first.strip_prefix("Exit code ");
-        !output.trim().is_empty() && code.is_some_and(|code| code.trim_end().bytes().all(|byte| byte.is_ascii_digit()))
-    });
-    output.map_or(text, |(_, output)| output.trim())
+    let Some((first, output)) = text.split_once('\n') else { return text };
+    let code = first.strip_prefix("Exit code ").and_then(|code| code.trim_end().parse::<u8>().ok());
+    if code.is_some() && !output.trim().is_empty() { output.trim() } else { text }
 }
 
 /// A line that looks like an error; only used once the command is known to have failed.

@@ -40,7 +40,6 @@ pub(super) fn note(notes: &mut Notes, command: &Command, failed_with: Option<&st
     notes.keep(Category::Git, kind, importance, target, &text);
 }
 
-/// The operation of git and its arguments.
 fn operation(command: &Command) -> Option<(&str, &[String])> {
     let mut rest = command.words.get(1..).filter(|_| command.program() == "git")?;
     while let Some((word, more)) = rest.split_first() {

@@ -6,13 +6,11 @@ use steadfast_model::directive::{self, Directive, Form};
 use steadfast_model::memory::{Category, Importance, stated};
 use steadfast_model::{redact, text};
 
-/// Only this many bytes of a prompt are read.
 const LOOKED_AT: usize = 64 * 1024;
 
 /// At the start of a line, before an ASCII or full-width colon, in any case.
 const MARKERS: [(&str, Category); 3] =
     [("rule", Category::Rule), ("remember", Category::Rule), ("decision", Category::Decision)];
-/// The most marked lines of one prompt.
 const MARKED_MAX: usize = 20;
 
 const QUESTION_MARKS: [char; 4] = ['?', '？', '؟', '¿'];
@@ -68,7 +66,7 @@ fn steered(notes: &mut Notes, form: Form, directive: Directive<String>) {
             notes.keep(Category::Intent, intent, Importance::Low, "", intent);
         }
     }
-    notes.kept.steering = Some((form, directive));
+    notes.0.steering = Some((form, directive));
 }
 
 /// `/command …` and our own skills. A path has more than one slash.

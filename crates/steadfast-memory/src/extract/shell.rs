@@ -83,7 +83,6 @@ fn directory(command: &Command) -> Option<&str> {
     }
 }
 
-/// The directory after a line of commands, if it changes.
 fn directory_after(commands: &[Command], start: &ShellDirectory) -> Option<String> {
     let mut path: Option<String> = None;
     for target in commands.iter().filter(|command| !command.nested).filter_map(directory) {

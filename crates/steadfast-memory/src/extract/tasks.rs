@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use super::{Notes, ONE_LINE_MAX, clean};
 use steadfast_model::memory::{Category, Importance, TaskChange, TaskStatus};
 
-/// The most tasks of a list without ids.
 const LIST_MAX: usize = 300;
 
 /// The task is a record of its own; the event records when it changed. A change may be announced and then reported: the
@@ -17,7 +16,7 @@ pub(super) fn put(notes: &mut Notes, id: &str, subject: Option<&str>, status: Op
         notes.keep(Category::Task, status.into(), Importance::Normal, id, &name);
     }
     let subject = subject.map(|subject| clean(subject, ONE_LINE_MAX)).filter(|subject| !subject.is_empty());
-    notes.kept.tasks.push(TaskChange::Put { id: clean(id, ONE_LINE_MAX), subject, status });
+    notes.0.tasks.push(TaskChange::Put { id: clean(id, ONE_LINE_MAX), subject, status });
 }
 
 pub(super) fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
@@ -36,7 +35,7 @@ pub(super) fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
         }
     }
     notes.keep(Category::Task, "list", Importance::Normal, "", &text);
-    notes.kept.tasks.push(TaskChange::Replace(list));
+    notes.0.tasks.push(TaskChange::Replace(list));
 }
 
 /// The tasks that are kept, in their order. Finished ones are dropped first; open ones that do not fit become one line.

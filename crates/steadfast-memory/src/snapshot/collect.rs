@@ -9,35 +9,31 @@ use steadfast_model::memory::{Category, MemoryEvent, SessionMemory, TASKS_LEFT_O
 /// The sections that are not empty, in the order of the snapshot.
 pub(super) fn sections(memory: &SessionMemory, cleaner: &Cleaner) -> Vec<SnapshotSection> {
     let mut lists: BTreeMap<Category, List> = BTreeMap::new();
-    let mut last_cwd = None;
     for event in &memory.events {
+        let list = lists.entry(event.category).or_default();
         match event.category {
             // The goal has a section of its own, tasks are listed with their current status, and a resolved error is
             // listed as its fix.
-            Category::Goal | Category::Task => continue,
-            Category::Error if event.resolved => continue,
+            Category::Goal | Category::Task => {}
+            Category::Error if event.resolved => {}
             Category::Cwd => {
-                last_cwd = Some(line(event, cleaner));
-                continue;
+                list.entries.clear();
+                list.push(format!("cwd: {}", line(event, cleaner)));
             }
-            _ => {}
-        }
-        let list = lists.entry(event.category).or_default();
-        match event.category {
+            Category::Intent => {
+                list.entries.clear();
+                list.push(cleaner.line(if event.text.is_empty() { &event.kind } else { &event.text }));
+            }
             Category::File => {
                 let path = cleaner.end_of_line(if event.subject.is_empty() { &event.text } else { &event.subject });
                 list.touch(path, &event.kind, event.repeats);
             }
             Category::Prompt => list.push(cleaner.line(&event.text)),
-            Category::Intent => {
-                list.entries.clear();
-                list.push(cleaner.line(if event.text.is_empty() { &event.kind } else { &event.text }));
-            }
             _ => list.touch(line(event, cleaner), "", event.repeats),
         }
     }
-    if let Some(cwd) = last_cwd {
-        lists.entry(Category::Environment).or_default().push(format!("cwd: {cwd}"));
+    if let Some(cwd) = lists.remove(&Category::Cwd) {
+        lists.entry(Category::Environment).or_default().entries.extend(cwd.entries);
     }
     lists.insert(Category::Task, tasks(memory, cleaner));
     let section = |(category, tag, most)| lists.remove(&category)?.into_section(category, tag, most);

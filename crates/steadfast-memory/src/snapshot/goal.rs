@@ -12,7 +12,6 @@ use steadfast_model::{prompt, text};
 
 const TEMPLATE: &str = include_str!("../../prompts/snapshot.md");
 
-/// One goal as the template shows it.
 struct ShownGoal<'a> {
     objective: &'a str,
     /// The text is still in the conversation and is not repeated.

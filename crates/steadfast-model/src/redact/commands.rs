@@ -73,10 +73,8 @@ const RULES: [Rule; 21] = [
 /// Words that, in this order, make a program read a secret from its input; alternatives separated by `|`.
 const READERS: &str = "--password-stdin|--with-token|--passphrase-fd|--pass-stdin|--token-stdin|chpasswd|\
     sudo -S|passwd --stdin|openssl stdin|gh secret set|wrangler secret put|docker secret create|podman secret create";
-/// How far readers behind a pipe are searched.
 const READERS_MAX: usize = 256;
 
-/// How far a command is read.
 const COMMAND_MAX: usize = 1_024;
 /// How many words before another one matter to it, so that the time is linear.
 const WORDS_MAX: usize = 64;
@@ -92,7 +90,6 @@ pub(super) fn begins(text: &str, run: &str, end: usize) -> bool {
     after(text, end).starts_with([' ', '\t', '\\']) && PROGRAMS.contains(run.strip_suffix(".exe").unwrap_or(run))
 }
 
-/// The secrets in a command.
 pub(super) fn find(text: &str, words: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let command = CommandWords { text, words };
@@ -126,7 +123,6 @@ impl<'t> CommandWords<'t> {
         name.strip_suffix(".exe").unwrap_or(name)
     }
 
-    /// What a rule finds at a word of the command.
     fn secret(&self, rule: &Rule, program: usize, at: usize) -> Option<Range<usize>> {
         let first = at == program;
         let applies = match rule.takes {
@@ -231,24 +227,21 @@ pub(super) fn words(text: &str, from: usize) -> Vec<Range<usize>> {
     let mut words = Vec::new();
     let mut at = from;
     while at - from < COMMAND_MAX {
-        let rest = after(text, at).trim_start_matches([' ', '\t', '\r']);
+        let rest = after(text, at).trim_start_matches([' ', '\t', '\r', '<', '>']);
         at = text.len() - rest.len();
         if rest.starts_with("\\\n") {
             at += 2;
-        } else if rest.starts_with(['<', '>']) {
-            at += 1;
-        } else {
-            let length = word_length(rest);
-            // A quote right behind a word closes a quotation around the command.
-            let closes = quote_at(after(rest, length).as_bytes()).map_or(0, str::len);
-            if length + closes == 0 {
-                break;
-            }
-            if length > 0 {
-                words.push(at..at + length);
-            }
-            at += length + closes;
+            continue;
         }
+        let length = word_length(rest);
+        // A quote right behind a word closes a quotation around the command.
+        let closes = quote_at(after(rest, length).as_bytes()).map_or(0, str::len);
+        if length > 0 {
+            words.push(at..at + length);
+        } else if closes == 0 {
+            break;
+        }
+        at += length + closes;
     }
     words
 }

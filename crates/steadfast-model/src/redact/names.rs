@@ -25,7 +25,7 @@ pub(super) enum Grade {
 const NAME_MAX: usize = 100;
 
 const STRONG: &str = "password passwords passwd passphrase passcode secret secrets credential credentials creds apikey pw \
-    passwort kennwort wachtwoord senha contrasena";
+    passe passwort kennwort wachtwoord senha contrasena";
 /// Also with something before them in the same word: `PGPASSWORD`.
 const STRONG_ENDINGS: [&str; 6] = ["password", "passwd", "passphrase", "passwort", "secret", "apikey"];
 /// A key of these is a secret: `API_KEY`, `sshkey`.
@@ -77,17 +77,11 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
     })
 }
 
-/// `API key: …`, `mot de passe : …`: names that are written as several words.
+/// `API key: …`: a name that is written as two words.
 pub(super) fn spaced(text: &str, at: usize, name: &str) -> Option<Grade> {
-    let kinds = match name.len() {
-        3 if name.eq_ignore_ascii_case("key") => KEYS,
-        5 if name.eq_ignore_ascii_case("passe") => "de",
-        _ => return None,
-    };
-    let words = before(text, at, 24).strip_suffix(' ')?;
+    let words = before(text, at, 24).strip_suffix(' ').filter(|_| name.eq_ignore_ascii_case("key"))?;
     let word = words.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
-    let whole = kinds != "de" || words.to_ascii_lowercase().ends_with("mot de");
-    (whole && has(kinds, word)).then_some(Grade::Strong)
+    has(KEYS, word).then_some(Grade::Strong)
 }
 
 /// The end of the name whose first letter outside ASCII is at `at`.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{after, window};
+use super::{after, before, window};
 
 /// One of some prefixes, then at least `least` characters of a set.
 struct Shape {
@@ -18,15 +18,12 @@ enum Chars {
     Alphanumeric,
     /// Capitals and digits up to the end of the word.
     Uppercase,
-    /// Alphanumeric, `-` and `_`.
     Url,
-    /// `Url` and `.`.
     Dotted,
-    /// Alphanumeric, `+`, `/` and `=`.
     Base64,
     /// Exactly `least` lower-case hexadecimal digits up to the end of the word.
     Hex,
-    /// `Dotted` and `/`. The prefix is an address and stays.
+    /// The prefix is an address and stays.
     Path,
 }
 
@@ -115,12 +112,9 @@ impl Chars {
 /// `123456789:…`, the token of a Telegram bot; `at` is the colon.
 pub(super) fn telegram_token(text: &str, at: usize) -> Option<Range<usize>> {
     const LENGTH: usize = 35;
-    let (id, token) = text.as_bytes().split_at_checked(at)?;
-    let length = token.iter().skip(1).take(LENGTH + 1).take_while(|byte| Url.contain(**byte)).count();
-    let digits = id.iter().rev().take(13).take_while(|byte| byte.is_ascii_digit()).count();
-    let front = id.get(..at - digits)?;
-    let begins = front.ends_with(b"bot") || front.last().is_none_or(|byte| !byte.is_ascii_alphanumeric());
-    (length == LENGTH && (6..=12).contains(&digits) && begins).then_some(at + 1..at + 1 + LENGTH)
+    let digits = before(text, at, 12).bytes().rev().take_while(u8::is_ascii_digit).count();
+    let length = after(text, at + 1).bytes().take(LENGTH + 1).take_while(|byte| Url.contain(*byte)).count();
+    (length == LENGTH && digits >= 6).then_some(at + 1..at + 1 + LENGTH)
 }
 
 /// A PEM private key. Without its end, the rest of the text is hidden; without its beginning, the body before the end.

@@ -94,7 +94,6 @@ struct Reader<'a> {
     word: Option<String>,
     operator: Operator,
     depth: usize,
-    /// Inside double quotes.
     quoted: bool,
     /// The next word is the target of a redirection.
     redirected: bool,

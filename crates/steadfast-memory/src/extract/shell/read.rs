@@ -6,7 +6,6 @@ use super::{directory, joined};
 use steadfast_model::memory::observation::{Shell, ShellDirectory};
 use steadfast_model::redact;
 
-/// The most files of one command line.
 const FILES_MAX: usize = 10;
 const PATH_MAX: usize = 300;
 
@@ -54,7 +53,6 @@ fn below(from: &str, path: &str) -> Option<String> {
     (from.starts_with('/') || !path.starts_with("..")).then(|| joined(from, path))
 }
 
-/// The words of a command that name the files it prints.
 fn paths_of(command: &Command) -> Vec<&str> {
     let mut words = command.arguments();
     let with_value: &[&str] = match command.program() {
