@@ -117,29 +117,21 @@ fn only_shows(commands: &[Command]) -> bool {
     })
 }
 
-/// Commands joined by `&&`, each with whether its output is piped into another one.
-fn chains(commands: &[Command]) -> Vec<Vec<(&Command, bool)>> {
-    let mut chains: Vec<Vec<(&Command, bool)>> = Vec::new();
-    for command in commands {
-        match (command.operator, chains.last_mut()) {
-            (Operator::Pipe, Some(chain)) => {
-                if let Some((_, piped)) = chain.last_mut() {
-                    *piped = true;
-                }
-            }
-            (Operator::And, Some(chain)) => chain.push((command, false)),
-            _ => chains.push(vec![(command, false)]),
-        }
-    }
-    chains
+/// Commands joined by `&&` and pipes.
+fn chains(commands: &[Command]) -> impl DoubleEndedIterator<Item = &[Command]> {
+    commands.chunk_by(|_, next| matches!(next.operator, Operator::And | Operator::Pipe))
+}
+
+/// The names of a chain: of each pipe, the first command.
+fn names(chain: &[Command], count_pipes: impl Fn() -> bool) -> Vec<String> {
+    let pipes = chain.chunk_by(|_, next| next.operator == Operator::Pipe);
+    pipes.filter(|pipe| pipe.len() == 1 || count_pipes()).filter_map(|pipe| name(pipe.first()?)).collect()
 }
 
 /// The name of what failed: the last chain, which decides the exit code.
 fn name_of_failed(commands: &[Command]) -> Option<String> {
-    let names_of = |chain: &Vec<(&Command, bool)>| chain.iter().filter_map(|(command, _)| name(command)).collect();
-    let names: Option<Vec<String>> =
-        chains(commands).iter().rev().map(names_of).find(|names: &Vec<_>| !names.is_empty());
-    let Some(names) = names else { return commands.first().map(|command| command.program().to_owned()) };
+    let failed = chains(commands).rev().map(|chain| names(chain, || true)).find(|names| !names.is_empty());
+    let Some(names) = failed else { return commands.first().map(|command| command.program().to_owned()) };
     Some(names.get(names.len().saturating_sub(NAMED_MAX)..)?.join(" && "))
 }
 
@@ -148,18 +140,15 @@ fn name_of_failed(commands: &[Command]) -> Option<String> {
 fn names_of_worked(commands: &[Command], output: &str) -> Vec<String> {
     // Lazy: most lines are one command, which does not need it.
     let doubtful = LazyCell::new(|| evidence::shows_failure(output));
-    let chains = chains(commands);
-    let alternative = |chain: Option<&Vec<(&Command, bool)>>| {
-        chain.and_then(|chain| chain.first()).is_some_and(|(command, _)| command.operator == Operator::Or)
-    };
     let mut worked = Vec::new();
-    for (at, chain) in chains.iter().enumerate() {
-        if alternative(Some(chain)) || alternative(chains.get(at + 1)) {
+    let mut chains = chains(commands).peekable();
+    while let Some(chain) = chains.next() {
+        let alternative = |chain: &[Command]| chain.first().is_some_and(|command| command.operator == Operator::Or);
+        let next = chains.peek();
+        if alternative(chain) || next.is_some_and(|next| alternative(next) || *doubtful) {
             continue;
         }
-        let decides = at + 1 == chains.len();
-        let certain = chain.iter().filter(|(_, piped)| (decides && !*piped) || !*doubtful);
-        let names: Vec<String> = certain.filter_map(|(command, _)| name(command)).collect();
+        let names = names(chain, || !*doubtful);
         for length in 1..=NAMED_MAX.min(names.len()) {
             worked.extend(names.windows(length).map(|names| names.join(" && ")));
         }
@@ -182,8 +171,7 @@ fn name(command: &Command) -> Option<String> {
     if SETUP.contains(&program) {
         return None;
     }
-    let mut name = program.to_owned();
-    let mut taken = 0;
+    let mut name = vec![program];
     let mut words = command.arguments().peekable();
     while let Some(word) = words.next() {
         // `python -m pytest`.
@@ -204,14 +192,12 @@ fn name(command: &Command) -> Option<String> {
         if word.starts_with('+') || !is_plain(word) {
             continue;
         }
-        name.push(' ');
-        name.push_str(word);
-        taken += 1;
-        if !leads || taken == 2 {
+        name.push(word);
+        if !leads || name.len() == 3 {
             break;
         }
     }
-    Some(name)
+    Some(name.join(" "))
 }
 
 fn is_lower(word: &str) -> bool {

@@ -149,9 +149,8 @@ impl<'t> CommandWords<'t> {
     /// Whether one of the phrases ends with the word at `at`.
     fn follows(&self, phrases: &str, program: usize, at: usize) -> bool {
         phrases.split('|').any(|phrase| {
-            let length = phrase.split(' ').count();
-            let from = (at + 1).checked_sub(length).filter(|from| *from >= program);
-            from.is_some_and(|from| phrase.split(' ').enumerate().all(|(nth, word)| self.word(from + nth) == word))
+            let mut words = (program..=at).rev().map(|at| self.word(at));
+            phrase.rsplit(' ').all(|expected| words.next() == Some(expected))
         })
     }
 

@@ -36,14 +36,7 @@ pub(super) fn header(text: &str, at: usize, end: usize) -> Option<Range<usize>> 
     if is_reference(word) || is_ordinary(word) || !(looks_random(word) || alone) {
         return None;
     }
-    let length = if value.quoted {
-        credentials.len()
-    } else if scheme.eq_ignore_ascii_case("digest") {
-        // It has several parameters, quoted ones too.
-        credentials.lines().next().map_or(0, str::len)
-    } else {
-        word.len()
-    };
+    let length = if value.quoted { credentials.len() } else { word.len() };
     let from = stop - credentials.len();
     Some(from..from + length)
 }

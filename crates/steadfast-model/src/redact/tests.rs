@@ -117,10 +117,6 @@ fn secrets_in_flags_headers_and_urls_are_removed() {
         ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [redacted]"),
         ("authorization: token abc\nnext", "authorization: token [redacted]\nnext"),
         (r#"{"Authorization": "Bearer abc"}"#, r#"{"Authorization": "Bearer [redacted]"}"#),
-        (
-            "Proxy-Authorization: Digest username=\"u1\", response=\"0f\"\nnext",
-            "Proxy-Authorization: Digest [redacted]\nnext",
-        ),
         ("got Bearer abcdef123456, thanks", "got Bearer [redacted], thanks"),
         ("postgres://bob:hunter2@db:5432/app", "postgres://bob:[redacted]@db:5432/app"),
         ("git clone https://u:p@ss@github.com/a/b", "git clone https://u:[redacted]@github.com/a/b"),

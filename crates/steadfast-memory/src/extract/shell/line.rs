@@ -258,9 +258,7 @@ fn bare(words: Vec<String>) -> Vec<String> {
             word if word.split_once('=').is_some_and(|(name, _)| is_variable(name)) => 1,
             _ => break,
         };
-        for _ in 0..skipped {
-            words.next();
-        }
+        words.by_ref().take(skipped).for_each(drop);
     }
     words.collect()
 }
