@@ -84,8 +84,9 @@ const CLOSING: &str = "</session_resume>";
 fn left_out(sections: &[SnapshotSection], shown: &[usize]) -> String {
     let shown = shown.iter().copied().chain(std::iter::repeat(0));
     let left = sections.iter().zip(shown).map(|(section, shown)| (section.tag, section.total - shown));
-    let numbers: String = left.filter(|(_, left)| *left > 0).map(|(tag, left)| format!(" {tag}=\"{left}\"")).collect();
-    if numbers.is_empty() { numbers } else { format!("<left_out{numbers}/>\n") }
+    let left: Vec<String> =
+        left.filter(|(_, left)| *left > 0).map(|(tag, left)| format!(" {tag}=\"{left}\"")).collect();
+    if left.is_empty() { String::new() } else { format!("<left_out{}/>\n", left.concat()) }
 }
 
 #[cfg(test)]

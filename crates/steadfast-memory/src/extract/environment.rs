@@ -35,7 +35,7 @@ pub(super) fn note(notes: &mut Notes, command: &Command) {
     };
     match (program, arguments.as_slice()) {
         ("source" | ".", [path, ..]) if Path::new(path).file_stem().is_some_and(|stem| stem == "activate") => {
-            keep("activate", path, &format!("source {path}"))
+            keep("activate", path, &format!("source {path}"));
         }
         ("conda" | "mamba" | "micromamba", ["activate", name, ..]) => keep("activate", name, &line),
         ("export", words) => {

@@ -10,16 +10,7 @@ use super::names::{self, Grade};
 use super::words::{has, is_ordinary, is_reference, is_sentence};
 use super::{after, is_run, window};
 
-/// Which argument of which programs is a secret.
-struct Rule {
-    programs: &'static str,
-    /// Words that must come before, alternatives separated by `|`.
-    after: &'static str,
-    /// `-p`: the next word. `-p*`: also glued. `-p+`: only glued. `-*p`: also as the last of several letters. `--name`:
-    /// the next word or behind `=`. Empty: the words themselves.
-    flags: &'static str,
-    takes: Takes,
-}
+type Rule = (&'static str, &'static str, &'static str, Takes);
 
 /// Which part of an argument is the secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,36 +29,36 @@ enum Takes {
 
 use Takes::{All, Behind, Cookies, Entry, NameAndValue, Written};
 
-const fn rule(programs: &'static str, after: &'static str, flags: &'static str, takes: Takes) -> Rule {
-    Rule { programs, after, flags, takes }
-}
-
 const MYSQL: &str = "mysql mysqldump mysqladmin mysqlimport mysqlsh mariadb mariadb-dump mariadb-admin mariadb-import";
 const LDAP: &str = "ldapsearch ldapmodify ldapadd ldapdelete ldappasswd ldapwhoami ldapcompare";
 const CONTAINERS: &str = "docker podman nerdctl buildah skopeo helm oc az kubectl";
 
+/// Programs, words that must come before (alternatives separated by `|`), flags, and what is the secret.
+///
+/// `-p`: the next word. `-p*`: also glued. `-p+`: only glued. `-*p`: also as the last of several letters. `--name`: the
+/// next word or behind `=`. Empty: the words themselves.
 const RULES: [Rule; 21] = [
-    rule("curl", "", "-u* -*u -*U --user --proxy-user", Behind(":")),
-    rule("curl", "", "-b* -*b", Cookies),
-    rule("http https xh xhs", "", "-*a", Behind(":")),
-    rule("sshpass", "", "-p*", All),
-    rule(MYSQL, "", "-p+", All),
-    rule("7z 7za 7zz 7zr", "", "-p+", All),
-    rule("redis-cli redis-benchmark valkey-cli keydb-cli", "", "-a", All),
-    rule("zip unzip zipcloak sqlcmd mosquitto_pub mosquitto_sub", "", "-P*", All),
-    rule(LDAP, "", "-*w", All),
-    rule("openssl", "", "-k -K", All),
-    rule("openssl", "", "-pass -passin -passout", Behind("pass:")),
-    rule("mongo mongosh mongodump mongorestore mongoimport mongoexport", "", "-p", All),
-    rule("smbclient rpcclient smbget smbcacls", "", "-U* --user", Behind("%")),
-    rule("lftp", "", "-u* --user", Behind(",")),
-    rule("ssh-keygen", "", "-N* -P*", All),
-    rule("gh", "secret set", "-b* --body", All),
-    rule(CONTAINERS, "login", "-p", All),
-    rule(CONTAINERS, "create secret", "--from-literal", Entry),
-    rule("vault bao", "kv put|kv patch|vault write|bao write", "", Entry),
-    rule("npm pnpm yarn pip aws", "config set|configure set|npm set", "", NameAndValue),
-    rule("echo printf", "", "", Written),
+    ("curl", "", "-u* -*u -*U --user --proxy-user", Behind(":")),
+    ("curl", "", "-b* -*b", Cookies),
+    ("http https xh xhs", "", "-*a", Behind(":")),
+    ("sshpass", "", "-p*", All),
+    (MYSQL, "", "-p+", All),
+    ("7z 7za 7zz 7zr", "", "-p+", All),
+    ("redis-cli redis-benchmark valkey-cli keydb-cli", "", "-a", All),
+    ("zip unzip zipcloak sqlcmd mosquitto_pub mosquitto_sub", "", "-P*", All),
+    (LDAP, "", "-*w", All),
+    ("openssl", "", "-k -K", All),
+    ("openssl", "", "-pass -passin -passout", Behind("pass:")),
+    ("mongo mongosh mongodump mongorestore mongoimport mongoexport", "", "-p", All),
+    ("smbclient rpcclient smbget smbcacls", "", "-U* --user", Behind("%")),
+    ("lftp", "", "-u* --user", Behind(",")),
+    ("ssh-keygen", "", "-N* -P*", All),
+    ("gh", "secret set", "-b* --body", All),
+    (CONTAINERS, "login", "-p", All),
+    (CONTAINERS, "create secret", "--from-literal", Entry),
+    ("vault bao", "kv put|kv patch|vault write|bao write", "", Entry),
+    ("npm pnpm yarn pip aws", "config set|configure set|npm set", "", NameAndValue),
+    ("echo printf", "", "", Written),
 ];
 
 /// Words that, in this order, make a program read a secret from its input; alternatives separated by `|`.
@@ -83,7 +74,7 @@ const WORDS_MAX: usize = 64;
 const PLAIN_NAMES: &str = "user username login host hostname port ttl policies type";
 
 static PROGRAMS: LazyLock<HashSet<&str>> =
-    LazyLock::new(|| RULES.iter().flat_map(|rule| rule.programs.split(' ')).collect());
+    LazyLock::new(|| RULES.iter().flat_map(|(programs, ..)| programs.split(' ')).collect());
 
 /// Whether the run that ends at `end` is a program with arguments.
 pub(super) fn begins(text: &str, run: &str, end: usize) -> bool {
@@ -100,7 +91,7 @@ pub(super) fn find(text: &str, words: &[Range<usize>]) -> Vec<Range<usize>> {
         // `sudo docker exec db mysql …`: the last program named has the flags. `echo` is only a command on its own.
         if at == 0 || (PROGRAMS.contains(word) && !has("echo printf", word)) {
             program = at;
-            active = RULES.iter().filter(|rule| has(rule.programs, word)).collect();
+            active = RULES.iter().filter(|(programs, ..)| has(programs, word)).collect();
         }
         found.extend(active.iter().filter_map(|rule| command.secret(rule, program, at)));
     }
@@ -124,20 +115,21 @@ impl<'t> CommandWords<'t> {
     }
 
     fn secret(&self, rule: &Rule, program: usize, at: usize) -> Option<Range<usize>> {
+        let (_, after, flags, takes) = *rule;
         let first = at == program;
-        let applies = match rule.takes {
+        let applies = match takes {
             Written => first,
-            NameAndValue => self.follows(rule.after, program, at),
-            _ if rule.after.is_empty() => !first,
-            _ => (at.saturating_sub(WORDS_MAX).max(program)..at).any(|at| self.follows(rule.after, program, at)),
+            NameAndValue => self.follows(after, program, at),
+            _ if after.is_empty() => !first,
+            _ => (at.saturating_sub(WORDS_MAX).max(program)..at).any(|at| self.follows(after, program, at)),
         };
-        match rule.takes {
+        match takes {
             _ if !applies => None,
             Written => self.written(),
             NameAndValue => self.name_and_value(at),
-            takes if rule.flags.is_empty() => self.part(at, 0, takes),
-            takes => {
-                let glued = rule.flags.split(' ').find_map(|flag| flag_end(flag, self.word(at)))?;
+            _ if flags.is_empty() => self.part(at, 0, takes),
+            _ => {
+                let glued = flags.split(' ').find_map(|flag| flag_end(flag, self.word(at)))?;
                 if glued < self.word(at).len() {
                     return self.part(at, glued, takes);
                 }

@@ -4,14 +4,8 @@ use std::ops::Range;
 
 use super::{after, before, window};
 
-/// One of some prefixes, then at least `least` characters of a set.
-struct Shape {
-    prefixes: &'static [&'static str],
-    chars: Chars,
-    least: usize,
-    /// Words begin like this too; a key has a digit or at least 40 characters.
-    needs_digit: bool,
-}
+/// One of some prefixes, then at least so many characters of a set.
+type Shape = (&'static [&'static str], Chars, usize);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chars {
@@ -29,33 +23,29 @@ enum Chars {
 
 use Chars::{Alphanumeric, Base64, Dotted, Hex, Path, Uppercase, Url};
 
-const fn shape(prefixes: &'static [&'static str], chars: Chars, least: usize) -> Shape {
-    Shape { prefixes, chars, least, needs_digit: false }
-}
+const SHAPES: [Shape; 13] = [
+    (&["gho_", "ghp_", "ghr_", "ghs_", "ghu_"], Alphanumeric, 8),
+    (&["rk_live_", "rk_test_", "sk_live_", "sk_test_"], Alphanumeric, 8),
+    (&["hf_", "lin_api_", "npm_"], Alphanumeric, 16),
+    (&["AKIA", "AGE-SECRET-KEY-"], Uppercase, 12),
+    (&["github_pat_", "glpat-", "sk-ant-", "sk-proj-"], Url, 8),
+    (&["AIza", "dckr_pat_", "glptt-", "hvb.", "hvs."], Url, 16),
+    (&["eyJ"], Dotted, 13),
+    (&["dp.pt.", "dp.st.", "ya29."], Dotted, 16),
+    (&["SK", "dapi"], Hex, 32),
+    (&["whsec_"], Base64, 16),
+    (&["hooks.slack.com/services/", "hooks.slack.com/triggers/", "hooks.slack.com/workflows/"], Path, 1),
+    (&["discord.com/api/webhooks/", "discord.com/api/v10/webhooks/"], Path, 1),
+    (&["discordapp.com/api/webhooks/", "discordapp.com/api/v10/webhooks/"], Path, 1),
+];
 
-const fn with_digit(prefixes: &'static [&'static str], chars: Chars, least: usize) -> Shape {
-    Shape { prefixes, chars, least, needs_digit: true }
-}
-
-const SHAPES: [Shape; 18] = [
-    shape(&["gho_", "ghp_", "ghr_", "ghs_", "ghu_"], Alphanumeric, 8),
-    shape(&["rk_live_", "rk_test_", "sk_live_", "sk_test_"], Alphanumeric, 8),
-    shape(&["hf_", "lin_api_", "npm_"], Alphanumeric, 16),
-    with_digit(&["dop_v1_", "gsk_", "shpat_", "xai-"], Alphanumeric, 16),
-    shape(&["AKIA", "AGE-SECRET-KEY-"], Uppercase, 12),
-    with_digit(&["ASIA"], Uppercase, 12),
-    shape(&["github_pat_", "glpat-", "sk-ant-", "sk-proj-"], Url, 8),
-    with_digit(&["sk-", "xapp-", "xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxp-", "xoxr-", "xoxs-"], Url, 8),
-    shape(&["AIza", "dckr_pat_", "glptt-", "hvb.", "hvs."], Url, 16),
-    with_digit(&["gldt-", "pypi-"], Url, 16),
-    shape(&["eyJ"], Dotted, 13),
-    shape(&["dp.pt.", "dp.st.", "ya29."], Dotted, 16),
-    with_digit(&["SG."], Dotted, 33),
-    shape(&["SK", "dapi"], Hex, 32),
-    shape(&["whsec_"], Base64, 16),
-    shape(&["hooks.slack.com/services/", "hooks.slack.com/triggers/", "hooks.slack.com/workflows/"], Path, 1),
-    shape(&["discord.com/api/webhooks/", "discord.com/api/v10/webhooks/"], Path, 1),
-    shape(&["discordapp.com/api/webhooks/", "discordapp.com/api/v10/webhooks/"], Path, 1),
+/// Words begin like these too; a key has a digit or at least 45 characters.
+const WITH_DIGIT: [Shape; 5] = [
+    (&["dop_v1_", "gsk_", "shpat_", "xai-"], Alphanumeric, 16),
+    (&["ASIA"], Uppercase, 12),
+    (&["sk-", "xapp-", "xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxp-", "xoxr-", "xoxs-"], Url, 8),
+    (&["gldt-", "pypi-"], Url, 16),
+    (&["SG."], Dotted, 33),
 ];
 
 /// No run that holds a shape is shorter.
@@ -68,30 +58,32 @@ pub(super) fn key(text: &str, from: usize, to: usize) -> Option<Range<usize>> {
     }
     let bytes = text.as_bytes();
     let begins = |at: &usize| at.checked_sub(1).and_then(|at| bytes.get(at)).is_none_or(|b| !b.is_ascii_alphanumeric());
-    (from..to).filter(begins).find_map(|at| SHAPES.iter().find_map(|shape| shape.secret(text, at)))
+    (from..to).filter(begins).find_map(|at| {
+        let plain = SHAPES.iter().find_map(|shape| secret(shape, text, at));
+        let has_digit = |key: &Range<usize>| {
+            key.len() >= 45 || text.get(key.clone()).is_some_and(|key| key.contains(|c: char| c.is_ascii_digit()))
+        };
+        plain.or_else(|| WITH_DIGIT.iter().filter_map(|shape| secret(shape, text, at)).find(has_digit))
+    })
 }
 
-impl Shape {
-    fn secret(&self, text: &str, at: usize) -> Option<Range<usize>> {
-        let rest = after(text, at);
-        let prefix = self.prefixes.iter().find(|prefix| rest.starts_with(**prefix))?;
-        let body = after(rest, prefix.len());
-        let mut length = body.bytes().take_while(|byte| self.chars.contain(*byte)).count();
-        if matches!(self.chars, Dotted | Path) {
-            // These end a sentence.
-            length = body.get(..length)?.trim_end_matches(['.', '/']).len();
-        }
-        let word_ends = body.as_bytes().get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
-        let complete = match self.chars {
-            Uppercase => word_ends,
-            Hex => word_ends && length == self.least,
-            _ => true,
-        };
-        let digit = length >= 40 || body.bytes().take(length).any(|byte| byte.is_ascii_digit());
-        let start = if self.chars == Path { at + prefix.len() } else { at };
-        let found = length >= self.least && complete && (digit || !self.needs_digit);
-        found.then(|| start..at + prefix.len() + length)
+fn secret((prefixes, chars, least): &Shape, text: &str, at: usize) -> Option<Range<usize>> {
+    let rest = after(text, at);
+    let prefix = prefixes.iter().find(|prefix| rest.starts_with(**prefix))?;
+    let body = after(rest, prefix.len());
+    let mut length = body.bytes().take_while(|byte| chars.contain(*byte)).count();
+    if matches!(chars, Dotted | Path) {
+        // These end a sentence.
+        length = body.get(..length)?.trim_end_matches(['.', '/']).len();
     }
+    let word_ends = body.as_bytes().get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+    let complete = match chars {
+        Uppercase => word_ends,
+        Hex => word_ends && length == *least,
+        _ => true,
+    };
+    let start = if *chars == Path { at + prefix.len() } else { at };
+    (length >= *least && complete).then(|| start..at + prefix.len() + length)
 }
 
 impl Chars {

@@ -52,25 +52,21 @@ fn without_heredocs(text: &str) -> String {
     let mut lines = text.split_inclusive('\n');
     while let Some(line) = lines.next() {
         let length = heredoc_mark(line).and_then(|mark| lines.clone().position(|line| line.trim() == mark));
-        let Some(length) = length else {
-            kept.push_str(line);
-            continue;
-        };
+        let message = line.split_once("$(cat <<").filter(|_| length.is_some());
+        kept.push_str(message.map_or(line, |(before, _)| before));
+        let Some(length) = length else { continue };
         let body: String = lines.by_ref().take(length).collect();
         lines.next();
-        let Some((before, _)) = line.split_once("$(cat <<") else {
-            kept.push_str(line);
-            continue;
-        };
-        kept.push_str(before);
-        for character in body.trim().chars() {
-            if ESCAPED_IN_QUOTES.contains(character) {
-                kept.push('\\');
+        if message.is_some() {
+            for character in body.trim().chars() {
+                if ESCAPED_IN_QUOTES.contains(character) {
+                    kept.push('\\');
+                }
+                kept.push(character);
             }
-            kept.push(character);
+            let closing = lines.next().unwrap_or_default();
+            kept.push_str(closing.trim_start().strip_prefix(')').unwrap_or(closing));
         }
-        let closing = lines.next().unwrap_or_default();
-        kept.push_str(closing.trim_start().strip_prefix(')').unwrap_or(closing));
     }
     kept
 }
