@@ -14,30 +14,24 @@ use steadfast_model::memory::observation::{FileAction, Observation, attempt};
 use steadfast_model::memory::{Category, Finding, Findings, Importance};
 use steadfast_model::{redact, text};
 
-/// The most characters kept of each kind of text.
-const PROMPT_MAX: usize = 4_000;
+/// The most characters kept of an error, a line and a subject.
 const ERROR_MAX: usize = 1_000;
-const MESSAGE_MAX: usize = 500;
 const ONE_LINE_MAX: usize = 200;
 const SUBJECT_MAX: usize = 300;
 
-/// Files with instructions for agents.
 const INSTRUCTION_FILES: [&str; 6] =
     ["CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md", "GEMINI.md", "copilot-instructions.md"];
 
-/// The findings of one hook call.
 pub fn findings(observations: &[Observation]) -> Findings {
     let mut notes = Notes::default();
     for observation in observations {
         notes.take(observation);
     }
-    notes.kept
+    notes.0
 }
 
 #[derive(Default)]
-struct Notes {
-    kept: Findings,
-}
+struct Notes(Findings);
 
 impl Notes {
     fn take(&mut self, observation: &Observation) {
@@ -48,39 +42,41 @@ impl Notes {
             Observation::Search { pattern, path } => {
                 let about = if path.is_empty() { pattern } else { path };
                 let text = if path.is_empty() { pattern.clone() } else { format!("{pattern} in {path}") };
-                self.keep(Category::File, "search", Importance::Low, about, &text, ONE_LINE_MAX);
+                self.keep(Category::File, "search", Importance::Low, about, &text);
                 self.worked(&attempt("search", about));
             }
-            Observation::TaskAnnounced { .. } | Observation::TaskChanged { .. } | Observation::TaskList(_) => {
-                tasks::note(self, observation);
+            Observation::TaskAnnounced { id, subject, status } => {
+                tasks::put(self, id, subject.as_deref(), Some(*status));
             }
+            Observation::TaskChanged { id, subject, status } => tasks::put(self, id, subject.as_deref(), *status),
+            Observation::TaskList(list) => tasks::replace(self, list),
             // A decision of the user holds until they change it.
             Observation::Answer { question, answer } => {
                 let question = text::headline(&text::printable(question), ONE_LINE_MAX);
                 let text = format!("{question} → {answer}");
-                self.keep(Category::Decision, "answer", Importance::Critical, &question, &text, MESSAGE_MAX);
+                self.keep(Category::Decision, "answer", Importance::Critical, &question, &text);
             }
             Observation::Plan { approved, plan, said } => {
                 let kind = if *approved { "plan_approved" } else { "plan_rejected" };
                 let text = if said.is_empty() { plan.clone() } else { format!("{said}\n\n{plan}") };
                 let title = plan.trim_start_matches(['#', ' ']);
-                self.keep(Category::Decision, kind, Importance::Critical, title, &text, MESSAGE_MAX);
+                self.keep(Category::Decision, kind, Importance::Critical, title, &text);
             }
             Observation::Instructions { path } => self.instructions(path),
             Observation::Skill { name } => {
-                self.keep(Category::Skill, "used", Importance::Normal, name, name, ONE_LINE_MAX);
+                self.keep(Category::Skill, "used", Importance::Normal, name, name);
             }
             // Only of interest until the subagent reports something.
             Observation::SubagentStarted { id, kind } => {
-                self.keep(Category::Subagent, "started", Importance::Low, id, kind, ONE_LINE_MAX);
+                self.keep(Category::Subagent, "started", Importance::Low, id, kind);
             }
             Observation::SubagentTasked { id, kind, task } => {
                 let text = if kind.is_empty() { task.clone() } else { format!("{kind}: {task}") };
-                self.keep(Category::Subagent, "tasked", Importance::Normal, id, &text, MESSAGE_MAX);
+                self.keep(Category::Subagent, "tasked", Importance::Normal, id, &text);
             }
             Observation::SubagentFinished { id, kind, message } => {
                 let text = if kind.is_empty() { message.clone() } else { format!("{kind}: {message}") };
-                self.keep(Category::Subagent, "finished", Importance::Normal, id, &text, MESSAGE_MAX);
+                self.keep(Category::Subagent, "finished", Importance::Normal, id, &text);
             }
             Observation::Failed { attempt, output } => {
                 // Reading something that does not exist is part of exploring.
@@ -93,7 +89,7 @@ impl Notes {
 
     fn file(&mut self, action: FileAction, path: &str, to: Option<&str>) {
         if action == FileAction::Read {
-            self.keep(Category::File, "read", Importance::Low, path, path, SUBJECT_MAX);
+            self.keep(Category::File, "read", Importance::Low, path, path);
             self.worked(&attempt("read", path));
             let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if INSTRUCTION_FILES.contains(&name) {
@@ -104,7 +100,7 @@ impl Notes {
         let now = to.unwrap_or(path);
         let text = to.map_or_else(|| path.to_owned(), |to| format!("{path} → {to}"));
         // Changes matter more than reads, and less than decisions: the files still contain them.
-        self.keep(Category::File, action.word(), Importance::Normal, now, &text, 2 * SUBJECT_MAX);
+        self.keep(Category::File, action.word(), Importance::Normal, now, &text);
         // Any successful change resolves earlier errors with the file: agents write a file they cannot edit.
         for tried in [FileAction::Edit, FileAction::Write, FileAction::Delete, FileAction::Move, FileAction::Read] {
             self.worked(&attempt(tried.word(), path));
@@ -116,37 +112,36 @@ impl Notes {
 
     /// Only the path: the client reads the file itself, and a copy would become outdated.
     fn instructions(&mut self, path: &str) {
-        self.keep(Category::Rule, "instructions", Importance::High, path, path, SUBJECT_MAX);
+        self.keep(Category::Rule, "instructions", Importance::High, path, path);
     }
 
     fn error(&mut self, attempt: &str, output: &str, importance: Importance) {
         let text = evidence::what_matters(output, ERROR_MAX);
-        let text = if text.is_empty() { "failed without a word".to_owned() } else { text };
-        let finding =
-            Finding { category: Category::Error, kind: "failed", importance, subject: subject(attempt), text };
-        self.kept.findings.push(finding);
+        let text = if text.is_empty() { "failed without a word" } else { &text };
+        self.keep(Category::Error, "failed", importance, attempt, text);
     }
 
     fn worked(&mut self, attempt: &str) {
         let name = subject(attempt);
-        if !name.is_empty() && !self.kept.worked.contains(&name) {
-            self.kept.worked.push(name);
+        if !name.is_empty() && !self.0.worked.contains(&name) {
+            self.0.worked.push(name);
         }
     }
 
     /// Keeps the beginning of a text unless it is empty once it is clean.
-    fn keep(
-        &mut self,
-        category: Category,
-        kind: &'static str,
-        importance: Importance,
-        about: &str,
-        text: &str,
-        most: usize,
-    ) {
+    fn keep(&mut self, category: Category, kind: &'static str, importance: Importance, about: &str, text: &str) {
+        let most = match category {
+            // Bounded already.
+            Category::Goal => usize::MAX,
+            Category::Prompt => 4_000,
+            Category::Error | Category::Task => ERROR_MAX,
+            Category::File => 2 * SUBJECT_MAX,
+            Category::Decision | Category::Rule | Category::Git | Category::Subagent => 500,
+            _ => ONE_LINE_MAX,
+        };
         let text = clean(text, most);
         if !text.is_empty() {
-            self.kept.findings.push(Finding { category, kind, importance, subject: subject(about), text });
+            self.0.findings.push(Finding { category, kind, importance, subject: subject(about), text });
         }
     }
 }
@@ -156,13 +151,11 @@ fn clean(text: &str, most: usize) -> String {
     // More than is kept, so that a secret at the edge is recognized.
     let window = text::head(text, most.saturating_mul(8).max(4_096));
     let printable = text::printable(window);
-    let safe = redact::redact(printable.trim());
-    if window.len() == text.len() {
-        return text::cut(&safe, most);
+    let mut safe = redact::redact(printable.trim());
+    if window.len() < text.len() {
+        safe += "…";
     }
-    let mut cut: String = safe.chars().take(most.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
+    text::cut(&safe, most)
 }
 
 /// A subject to find events by: one line.

@@ -1,17 +1,11 @@
 //! The text that restores a session after its context was lost: a pure function of the stored memory, within the host's
-//! cap at any size.
-//!
-//! Always there: how to search, the goal, the last prompts, open tasks. The other sections share the remaining room,
-//! in the order of [`section::SectionKind::VALUE`], and `<left_out …/>` counts what did not fit. The text of the goal
-//! appears once: prompts and events that repeat it contain a short mark instead.
+//! cap at any size. How to search, the goal, the last prompts and open tasks are always there; `<left_out …/>` counts what
+//! did not fit. The text of the goal appears once: items that repeat it contain a short mark instead.
 
 mod collect;
-mod fit;
 mod goal;
 mod item;
 mod section;
-
-use std::fmt::Write as _;
 
 use strum::{Display, EnumIter, IntoStaticStr};
 
@@ -59,11 +53,17 @@ pub fn render(memory: &SessionMemory, cap: Cap, framing: &Framing) -> String {
     if sections.is_empty() && memory.goal.is_none() && memory.stated.is_none() {
         return String::new();
     }
-    let opening = opening(memory, framing.after);
+    let opening = format!(
+        "<session_resume session=\"{}\" after=\"{}\" events=\"{}\" compactions=\"{}\">\n",
+        attribute(&memory.session_id),
+        framing.after,
+        memory.events.len(),
+        memory.compactions
+    );
     let frame = cap.measure(&opening) + cap.measure(CLOSING) + cap.measure(&left_out(&sections, &[]));
     let head = goal::head(memory, framing, cap, cap.room().saturating_sub(frame));
     let room = cap.room().saturating_sub(frame + cap.measure(&head));
-    let shown = fit::choose(&sections, cap, room);
+    let shown = section::choose(&sections, cap, room);
 
     let mut snapshot = opening + &head;
     for (section, shown) in sections.iter().zip(&shown) {
@@ -80,26 +80,13 @@ pub fn render(memory: &SessionMemory, cap: Cap, framing: &Framing) -> String {
 
 const CLOSING: &str = "</session_resume>";
 
-fn opening(memory: &SessionMemory, after: After) -> String {
-    format!(
-        "<session_resume session=\"{}\" after=\"{after}\" events=\"{}\" compactions=\"{}\">\n",
-        attribute(&memory.session_id),
-        memory.events.len(),
-        memory.compactions
-    )
-}
-
 /// How many items of each section are not shown; longest when none is.
 fn left_out(sections: &[SnapshotSection], shown: &[usize]) -> String {
-    let mut numbers = String::new();
-    for (at, section) in sections.iter().enumerate() {
-        let left = section.total - shown.get(at).copied().unwrap_or(0);
-        if left > 0 {
-            // Writing to a string cannot fail.
-            let _ = write!(numbers, " {}=\"{left}\"", section.kind);
-        }
-    }
-    if numbers.is_empty() { numbers } else { format!("<left_out{numbers}/>\n") }
+    let shown = shown.iter().copied().chain(std::iter::repeat(0));
+    let left = sections.iter().zip(shown).map(|(section, shown)| (section.tag, section.total - shown));
+    let left: Vec<String> =
+        left.filter(|(_, left)| *left > 0).map(|(tag, left)| format!(" {tag}=\"{left}\"")).collect();
+    if left.is_empty() { String::new() } else { format!("<left_out{}/>\n", left.concat()) }
 }
 
 #[cfg(test)]

@@ -1,9 +1,6 @@
-//! Removes secrets from text before it is stored: known key shapes ([`shapes`]), values whose name
-//! announces a secret ([`names`], [`values`]), headers, URLs and sentences ([`context`]), arguments of programs ([`commands`]), and
-//! `<private>` blocks. What counts as a secret is in the tables of these modules; a new one is one line there.
-//!
-//! Written by hand: a hook has no time to compile regular expressions. One pass from left to right, linear in the length
-//! of the text. When in doubt, a value is removed.
+//! Removes secrets from text before it is stored. What counts as a secret is in the tables of these modules; a new one is
+//! one line there. When in doubt, a value is removed. Written by hand, linear in the length of the text: a hook has no
+//! time to compile regular expressions.
 
 mod commands;
 mod context;
@@ -18,7 +15,6 @@ use std::ops::Range;
 
 use names::Grade;
 
-/// Replaces a secret.
 pub const MARK: &str = "[redacted]";
 
 /// Text is cut off where marks have made it longer by more than this.
@@ -124,7 +120,7 @@ fn of_run(text: &str, at: usize, run: &str) -> Option<Range<usize>> {
         Some(Grade::Cookie) => context::cookie(text, end, flag),
         Some(grade) => of_name(text, at, end, grade, flag).or_else(|| context::netrc(text, at, name, end)),
         None if run.eq_ignore_ascii_case("bearer") => context::bearer(text, end),
-        None => names::half_foreign(text, run, end).and_then(|end| of_name(text, at, end, Grade::Strong, false)),
+        None => None,
     }
 }
 
@@ -146,13 +142,11 @@ fn after(text: &str, from: usize) -> &str {
     text.get(from..).unwrap_or_default()
 }
 
-/// At most `most` bytes from a position on.
 fn window(text: &str, from: usize, most: usize) -> &str {
     let to = text.floor_char_boundary(from.saturating_add(most).min(text.len()));
     text.get(from..to).unwrap_or_default()
 }
 
-/// At most `most` bytes before a position.
 fn before(text: &str, at: usize, most: usize) -> &str {
     text.get(text.ceil_char_boundary(at.saturating_sub(most))..at).unwrap_or_default()
 }

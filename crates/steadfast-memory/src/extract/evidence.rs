@@ -5,45 +5,26 @@ use steadfast_model::{redact, text};
 
 /// How many bytes of an output are read, from its end.
 const LOOKED_AT: usize = 16 * 1024;
-/// The most characters of the line that names the error.
 const LEAD_MAX: usize = 200;
 
-/// Whether the end of an output shows that the command failed.
 pub(super) fn shows_failure(output: &str) -> bool {
     let seen = text::printable(text::tail(output, LOOKED_AT));
     seen.lines().any(is_failure)
 }
 
+/// Only failures print lines that start with these.
+const STARTS: &str = "error[E|error: could not compile|error: test failed|error: aborting due to|\
+    error: process didn't exit successfully|fatal: |Traceback (most recent call last):|npm ERR! code|npm error code|\
+    test result: FAILED|FAILED (failures=|FAILED (errors=|--- FAIL: |FAIL\t|BUILD FAILED|BUILD FAILURE|\
+    [ERROR] BUILD FAILURE|Segmentation fault|panic: |Uncaught |collect2: error: ld returned|\
+    apply_patch verification failed";
+/// A shell or a program ends its complaint with these.
+const ENDS: &str = ": command not found|: No such file or directory|: Permission denied|: not found|(core dumped)";
+
 fn is_failure(line: &str) -> bool {
-    const STARTS: [&str; 22] = [
-        "error[E",
-        "error: could not compile",
-        "error: test failed",
-        "error: aborting due to",
-        "error: process didn't exit successfully",
-        "fatal: ",
-        "Traceback (most recent call last):",
-        "npm ERR! code",
-        "npm error code",
-        "test result: FAILED",
-        "FAILED (failures=",
-        "FAILED (errors=",
-        "--- FAIL: ",
-        "FAIL\t",
-        "BUILD FAILED",
-        "BUILD FAILURE",
-        "[ERROR] BUILD FAILURE",
-        "Segmentation fault",
-        "panic: ",
-        "Uncaught ",
-        "collect2: error: ld returned",
-        "apply_patch verification failed",
-    ];
-    const ENDS: [&str; 5] =
-        [": command not found", ": No such file or directory", ": Permission denied", ": not found", "(core dumped)"];
     let line = line.trim();
-    STARTS.iter().any(|start| line.starts_with(start))
-        || (ENDS.iter().any(|end| line.ends_with(end)) && is_of_shell(line))
+    STARTS.split('|').any(|start| line.starts_with(start))
+        || (ENDS.split('|').any(|end| line.ends_with(end)) && is_of_shell(line))
         || (line.starts_with("make") && line.contains(": *** ") && line.contains("Error "))
         || (line.starts_with("thread '") && line.contains("' panicked at "))
         || line.contains(": error TS")
@@ -59,20 +40,15 @@ fn is_of_shell(line: &str) -> bool {
 
 /// `src/a.c:3:5: error: …`.
 fn is_compiler_error(line: &str) -> bool {
-    let place = line.find(": error: ").or_else(|| line.find(": fatal error: "));
-    place
-        .and_then(|at| line.get(..at))
-        .is_some_and(|place| place.ends_with(|c: char| c.is_ascii_digit()) && place.contains(':'))
+    let place = line.split_once(": error: ").or_else(|| line.split_once(": fatal error: "));
+    place.is_some_and(|(place, _)| place.ends_with(|c: char| c.is_ascii_digit()) && place.contains(':'))
 }
 
 /// `=== 2 failed, 3 passed in 1s ===`, `Tests:  1 failed, 2 passed`: a count that is not zero.
 fn is_failing_summary(line: &str) -> bool {
     let summary = line.starts_with("==") || line.starts_with("Tests:") || line.starts_with("Test Suites:");
-    summary
-        && line.find(" failed").and_then(|at| line.get(..at)).is_some_and(|before| {
-            let count = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
-            count.parse::<u64>().is_ok_and(|count| count > 0)
-        })
+    let count = line.split_once(" failed").and_then(|(before, _)| before.rsplit(|c: char| !c.is_ascii_digit()).next());
+    summary && count.is_some_and(|count| count.parse::<u64>().is_ok_and(|count| count > 0))
 }
 
 /// The output, preceded by the line that names the error, since views show the beginning; of a long one, the end.
@@ -85,51 +61,35 @@ pub(super) fn what_matters(output: &str, most: usize) -> String {
     let printable = text::printable(whole);
     let safe = redact::redact(printable.trim());
     let said = behind_exit_code(&safe);
-    let length = said.chars().count();
     let lead = said.lines().find(|line| is_failure(line)).or_else(|| said.lines().find(|line| is_loud(line)));
-    let lead = lead.map(|line| text::cut(line.trim(), LEAD_MAX));
-    let lead_length = lead.as_ref().map_or(0, |lead| lead.chars().count() + 1);
-    if length <= most {
-        return match lead.filter(|lead| !said.starts_with(lead.as_str()) && length + lead_length + 2 <= most) {
-            Some(lead) => format!("{lead}\n…\n{said}"),
-            None => said.to_owned(),
-        };
+    let lead = lead.map(|line| text::cut(line.trim(), LEAD_MAX)).unwrap_or_default();
+    let length = said.chars().count();
+    let room = most.saturating_sub(lead.chars().count() + 3);
+    if length <= most && (length > room || said.starts_with(&lead)) {
+        return said.to_owned();
     }
-    let room = most.saturating_sub(lead_length + 2);
-    let end: String = said.chars().skip(length - room.min(length)).collect();
+    let mut end: String = said.chars().skip(length.saturating_sub(room)).collect();
     // Drop a partial first line.
-    let end = end.split_once('\n').filter(|(cut, _)| cut.len() < end.len() / 2).map_or(end.as_str(), |(_, rest)| rest);
-    match lead.filter(|lead| !end.starts_with(lead.as_str())) {
-        Some(lead) => format!("{lead}\n…\n{end}"),
-        None => format!("…\n{end}"),
+    if length > room
+        && let Some((cut, rest)) = end.split_once('\n')
+        && cut.len() < end.len() / 2
+    {
+        end = rest.to_owned();
     }
+    if lead.is_empty() || end.starts_with(&lead) { format!("…\n{end}") } else { format!("{lead}\n…\n{end}") }
 }
 
 fn behind_exit_code(text: &str) -> &str {
-    let output = text.split_once('\n').filter(|(first, output)| {
-        let code = first.strip_prefix("Exit code ");
-        !output.trim().is_empty() && code.is_some_and(|code| code.trim_end().bytes().all(|byte| byte.is_ascii_digit()))
-    });
-    output.map_or(text, |(_, output)| output.trim())
+    let Some((first, output)) = text.split_once('\n') else { return text };
+    let code = first.strip_prefix("Exit code ").and_then(|code| code.trim_end().parse::<u8>().ok());
+    if code.is_some() && !output.trim().is_empty() { output.trim() } else { text }
 }
 
 /// A line that looks like an error; only used once the command is known to have failed.
 fn is_loud(line: &str) -> bool {
-    const LOUD: [&str; 12] = [
-        "error",
-        "failed",
-        "failure",
-        "panicked",
-        "exception",
-        "cannot ",
-        "can't ",
-        "not found",
-        "no such ",
-        "denied",
-        "unable to ",
-        "invalid",
-    ];
-    const QUIET: [&str; 5] = ["0 failed", "0 errors", "0 error", "no errors", "errors: 0"];
+    const LOUD: &str =
+        "error|failed|failure|panicked|exception|cannot |can't |not found|no such |denied|unable to |invalid";
+    const QUIET: &str = "0 failed|0 error|no errors|errors: 0";
     let line = text::cut(line, LEAD_MAX).to_lowercase();
-    LOUD.iter().any(|word| line.contains(word)) && !QUIET.iter().any(|words| line.contains(words))
+    LOUD.split('|').any(|word| line.contains(word)) && !QUIET.split('|').any(|words| line.contains(words))
 }

@@ -1,7 +1,7 @@
 //! Git operations, recognized by the words of the command. A commit is kept with its message, the others as commands.
 
-use super::shell::line;
-use super::{MESSAGE_MAX, Notes, ONE_LINE_MAX};
+use super::shell::line::Command;
+use super::{Notes, ONE_LINE_MAX};
 use steadfast_model::memory::{Category, Importance};
 use steadfast_model::text;
 
@@ -12,59 +12,36 @@ const READS: &str = "status log diff show add fetch rm mv";
 /// Options of git itself whose value stands behind them.
 const WITH_VALUE: [&str; 5] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace"];
 
-pub(super) struct GitOperation {
-    kind: &'static str,
-    importance: Importance,
-    subject: String,
-    text: String,
-}
-
-impl GitOperation {
-    pub(super) fn note(&self, notes: &mut Notes) {
-        let most = if self.kind == "commit" { MESSAGE_MAX } else { ONE_LINE_MAX };
-        notes.keep(Category::Git, self.kind, self.importance, &self.subject, &self.text, most);
+/// Notes the operation of a command; of one that failed, only a commit that git printed: `[main 1a2b3c4] message`.
+pub(super) fn note(notes: &mut Notes, command: &Command, failed_with: Option<&str>) {
+    let Some((name, arguments)) = operation(command) else { return };
+    let message = if name == "commit" { message(arguments) } else { String::new() };
+    if let Some(output) = failed_with {
+        let headline = message.lines().next().unwrap_or_default();
+        if headline.is_empty() || !text::tail(output, 16 * 1024).contains(&format!("] {headline}")) {
+            return;
+        }
     }
-
-    /// Whether git printed that the commit was made: `[main 1a2b3c4] message`.
-    pub(super) fn is_confirmed_by(&self, output: &str) -> bool {
-        let headline = self.text.lines().next().unwrap_or_default();
-        !headline.is_empty() && text::tail(output, 16 * 1024).contains(&format!("] {headline}"))
-    }
-}
-
-pub(super) fn operation(words: &[String]) -> Option<GitOperation> {
-    let (name, arguments) = parts(words)?;
-    if name == "commit" {
-        return Some(committed(arguments));
+    if !message.is_empty() {
+        let subject = text::headline(&message, ONE_LINE_MAX);
+        return notes.keep(Category::Git, "commit", Importance::Normal, &subject, &message);
     }
     let known = |list: &'static str| list.split(' ').find(|word| *word == name);
-    let target = arguments.iter().find(|word| !word.starts_with('-')).cloned().unwrap_or_default();
+    let target = arguments.iter().find(|word| !word.starts_with('-')).map_or("", String::as_str);
     let (kind, importance) = match (known(CHANGES), known(READS)) {
         // Without a name these only list.
-        (Some(kind @ ("branch" | "tag" | "remote")), _) if target.is_empty() || target == "show" => {
-            (kind, Importance::Low)
-        }
-        // The history has these; they are kept to show what was done last.
+        (Some(kind @ ("branch" | "tag" | "remote")), _) if matches!(target, "" | "show") => (kind, Importance::Low),
         (Some("cherry-pick"), _) => ("cherry_pick", Importance::Normal),
         (Some(kind), _) => (kind, Importance::Normal),
         (None, Some(kind)) => (kind, Importance::Low),
-        (None, None) => return None,
+        (None, None) => return,
     };
     let text = format!("git {name} {}", arguments.join(" "));
-    Some(GitOperation { kind, importance, subject: target, text: text.trim_end().to_owned() })
+    notes.keep(Category::Git, kind, importance, target, &text);
 }
 
-pub(super) fn commit(words: &[String]) -> Option<GitOperation> {
-    let (name, arguments) = parts(words)?;
-    (name == "commit").then(|| committed(arguments))
-}
-
-/// The operation and its arguments.
-fn parts(words: &[String]) -> Option<(&str, &[String])> {
-    let (program, mut rest) = words.split_first()?;
-    if program.rsplit('/').next() != Some("git") {
-        return None;
-    }
+fn operation(command: &Command) -> Option<(&str, &[String])> {
+    let mut rest = command.words.get(1..).filter(|_| command.program() == "git")?;
     while let Some((word, more)) = rest.split_first() {
         rest = more;
         if WITH_VALUE.contains(&word.as_str()) {
@@ -76,28 +53,17 @@ fn parts(words: &[String]) -> Option<(&str, &[String])> {
     None
 }
 
-fn committed(arguments: &[String]) -> GitOperation {
+/// The message of a commit: `-m`, `-am` and `--message`, once for each paragraph.
+fn message(arguments: &[String]) -> String {
     let mut paragraphs = Vec::new();
     let mut words = arguments.iter().map(String::as_str);
     while let Some(word) = words.next() {
-        let message = if let Some(message) = word.strip_prefix("--message=") {
-            Some(message)
-        } else if word == "--message" || is_short_message(word) {
-            words.next()
+        let flags = word.strip_prefix('-').and_then(|flags| flags.strip_suffix('m'));
+        if word == "--message" || flags.is_some_and(|flags| flags.chars().all(char::is_alphabetic)) {
+            paragraphs.extend(words.next());
         } else {
-            word.strip_prefix("-m").filter(|message| !message.is_empty())
-        };
-        paragraphs.extend(message.map(line::unwrapped));
+            paragraphs.extend(word.strip_prefix("--message="));
+        }
     }
-    let message = paragraphs.join("\n\n");
-    let text = if message.is_empty() { format!("git commit {}", arguments.join(" ")) } else { message };
-    let subject = if paragraphs.is_empty() { String::new() } else { text::headline(&text, ONE_LINE_MAX) };
-    GitOperation { kind: "commit", importance: Importance::Normal, subject, text: text.trim().to_owned() }
-}
-
-/// `-m`, `-am`, `-sm`: the message is the next word.
-fn is_short_message(word: &str) -> bool {
-    word.strip_prefix('-')
-        .and_then(|flags| flags.strip_suffix('m'))
-        .is_some_and(|flags| flags.chars().all(|c| "aqsvnepS".contains(c)))
+    paragraphs.join("\n\n").trim().to_owned()
 }

@@ -1,18 +1,16 @@
 //! What a prompt contains: its text, whether it asks or orders, and the rules and decisions that the user marked as such.
 //! Free talk is a prompt and nothing more: guessed rules would be restored into every later context.
 
-use super::{MESSAGE_MAX, Notes, PROMPT_MAX};
+use super::Notes;
 use steadfast_model::directive::{self, Directive, Form};
-use steadfast_model::memory::{Category, Finding, Importance, stated};
+use steadfast_model::memory::{Category, Importance, stated};
 use steadfast_model::{redact, text};
 
-/// Only this many bytes of a prompt are read.
 const LOOKED_AT: usize = 64 * 1024;
 
 /// At the start of a line, before an ASCII or full-width colon, in any case.
 const MARKERS: [(&str, Category); 3] =
     [("rule", Category::Rule), ("remember", Category::Rule), ("decision", Category::Decision)];
-/// The most marked lines of one prompt.
 const MARKED_MAX: usize = 20;
 
 const QUESTION_MARKS: [char; 4] = ['?', '？', '؟', '¿'];
@@ -26,10 +24,10 @@ pub(super) fn note(notes: &mut Notes, prompt: &str) {
     if is_command(prompt) {
         return;
     }
-    notes.keep(Category::Prompt, "typed", Importance::High, "", prompt, PROMPT_MAX);
+    notes.keep(Category::Prompt, "typed", Importance::High, "", prompt);
     let seen = text::head(prompt, LOOKED_AT);
     if let Some(intent) = intent(seen) {
-        notes.keep(Category::Intent, intent, Importance::Low, "", intent, MESSAGE_MAX);
+        notes.keep(Category::Intent, intent, Importance::Low, "", intent);
     }
     marked(notes, seen);
 }
@@ -42,7 +40,7 @@ fn marked(notes: &mut Notes, prompt: &str) {
     // Redacted as a whole: a secret may span several lines.
     let safe = redact::redact(prompt);
     for (category, text) in safe.lines().filter_map(marker).take(MARKED_MAX) {
-        notes.keep(category, "stated", Importance::Critical, "", text, MESSAGE_MAX);
+        notes.keep(category, "stated", Importance::Critical, "", text);
     }
 }
 
@@ -57,29 +55,18 @@ fn marker(line: &str) -> Option<(Category, &str)> {
 /// The goal is a record of its own; the event records when it was stated.
 fn steered(notes: &mut Notes, form: Form, directive: Directive<String>) {
     let kind = if matches!(directive, Directive::State(_)) { "stated" } else { "edited" };
-    match directive.text() {
-        Some(text) if text.is_empty() => return,
-        Some(text) => {
-            notes.kept.findings.push(Finding {
-                category: Category::Goal,
-                kind,
-                importance: Importance::Critical,
-                subject: String::new(),
-                text: text.clone(),
-            });
-            intended(notes, text);
+    if let Some(text) = directive.text() {
+        if text.is_empty() {
+            return;
         }
-        None => {}
+        notes.keep(Category::Goal, kind, Importance::Critical, "", text);
+        // A long objective counts as work to do.
+        if text.chars().any(char::is_alphabetic) {
+            let intent = intent(text).unwrap_or("implement");
+            notes.keep(Category::Intent, intent, Importance::Low, "", intent);
+        }
     }
-    notes.kept.steering = Some((form, directive));
-}
-
-/// An objective has an intent like any other prompt. A long one counts as work to do.
-fn intended(notes: &mut Notes, objective: &str) {
-    if objective.chars().any(char::is_alphabetic) {
-        let intent = intent(objective).unwrap_or("implement");
-        notes.keep(Category::Intent, intent, Importance::Low, "", intent, MESSAGE_MAX);
-    }
+    notes.0.steering = Some((form, directive));
 }
 
 /// `/command …` and our own skills. A path has more than one slash.
@@ -91,14 +78,10 @@ fn is_command(prompt: &str) -> bool {
 
 /// Whether a text contains a question. A mark inside a word belongs to an address or to code.
 fn asks(text: &str) -> bool {
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        let ends = characters.peek().is_none_or(|next| !next.is_ascii_alphanumeric() && !"=.&[(".contains(*next));
-        if QUESTION_MARKS.contains(&character) && (character != '?' || ends) {
-            return true;
-        }
-    }
-    false
+    text.match_indices(QUESTION_MARKS).any(|(at, mark)| {
+        let next = text.get(at + mark.len()..).and_then(|rest| rest.chars().next());
+        mark != "?" || next.is_none_or(|next| !next.is_ascii_alphanumeric() && !"=.&[(".contains(next))
+    })
 }
 
 fn intent(prompt: &str) -> Option<&'static str> {

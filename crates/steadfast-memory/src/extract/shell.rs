@@ -6,8 +6,9 @@ pub(super) mod line;
 mod read;
 
 use std::cell::LazyCell;
+use std::path::{Component, Path, PathBuf};
 
-use super::{Notes, ONE_LINE_MAX, environment, evidence, git};
+use super::{Notes, environment, evidence, git};
 use line::{Command, Operator};
 use steadfast_model::memory::observation::{FileAction, Shell, ShellDirectory, ShellOutcome, attempt};
 use steadfast_model::memory::{Category, Importance};
@@ -43,9 +44,7 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
         }
         // A chain may fail after its commit.
         for command in &commands {
-            if let Some(commit) = git::commit(&command.words).filter(|commit| commit.is_confirmed_by(&shell.output)) {
-                commit.note(notes);
-            }
+            git::note(notes, command, Some(&shell.output));
         }
         return;
     }
@@ -53,13 +52,11 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
         notes.worked(&attempt("shell", &name));
     }
     for command in &commands {
-        if let Some(operation) = git::operation(&command.words) {
-            operation.note(notes);
-        }
-        environment::note(notes, &command.words);
+        git::note(notes, command, None);
+        environment::note(notes, command);
     }
     if let Some(path) = directory_after(&commands, &shell.directory) {
-        notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path, ONE_LINE_MAX);
+        notes.keep(Category::Cwd, "cd", Importance::Normal, &path, &path);
     }
     for path in read::files(&commands, shell) {
         notes.file(FileAction::Read, &path, None);
@@ -69,7 +66,7 @@ pub(super) fn note(notes: &mut Notes, shell: &Shell) {
 /// What `bash -lc "…"` runs, if that is all there is.
 fn unwrapped(commands: Vec<Command>) -> Vec<Command> {
     let [only] = commands.as_slice() else { return commands };
-    let shell = only.program().is_some_and(|program| matches!(program, "bash" | "sh" | "zsh" | "dash"));
+    let shell = matches!(only.program(), "bash" | "sh" | "zsh" | "dash");
     match only.words.as_slice() {
         [_, flag, line, ..] if shell && matches!(flag.as_str(), "-c" | "-lc" | "-cl") => line::commands(line),
         _ => commands,
@@ -77,29 +74,22 @@ fn unwrapped(commands: Vec<Command>) -> Vec<Command> {
 }
 
 /// The target of `cd`; `None` if its words do not contain it.
-fn directory(command: &Command) -> Option<String> {
-    let (program, arguments) = command.words.split_first()?;
-    if program != "cd" && program != "pushd" {
-        return None;
-    }
-    let target = arguments.iter().find(|word| !word.starts_with('-') && !word.starts_with('+'));
-    match target {
-        None if arguments.iter().any(|word| word == "-") || program == "pushd" => None,
-        None => Some("~".to_owned()),
-        Some(path) if path.contains(['$', '`', '\n']) || path.is_empty() => None,
-        Some(path) => Some(path.clone()),
+fn directory(command: &Command) -> Option<&str> {
+    let target = command.arguments().find(|word| *word == "-" || !word.starts_with(['-', '+']));
+    match (command.program(), target) {
+        ("cd", None) => Some("~"),
+        ("cd" | "pushd", Some(path)) => Some(path).filter(|path| *path != "-" && !path.contains(['$', '`', '\n'])),
+        _ => None,
     }
 }
 
-/// The directory after a line of commands, if it changes.
 fn directory_after(commands: &[Command], start: &ShellDirectory) -> Option<String> {
     let mut path: Option<String> = None;
     for target in commands.iter().filter(|command| !command.nested).filter_map(directory) {
-        let absolute = target.starts_with(['/', '~', '\\']) || target.get(1..2) == Some(":");
         path = Some(match start {
-            _ if absolute => joined("", &target),
+            _ if target.starts_with(['/', '~']) => joined("", target),
             ShellDirectory::After(now) => now.clone(),
-            ShellDirectory::Before(from) => joined(path.as_deref().unwrap_or(from), &target),
+            ShellDirectory::Before(from) => joined(path.as_deref().unwrap_or(from), target),
         });
     }
     path.filter(|path| !path.is_empty())
@@ -107,61 +97,42 @@ fn directory_after(commands: &[Command], start: &ShellDirectory) -> Option<Strin
 
 /// Joins two paths without reading the file system.
 fn joined(from: &str, target: &str) -> String {
-    let root = if from.starts_with('/') || (from.is_empty() && target.starts_with('/')) { "/" } else { "" };
-    let mut parts: Vec<&str> = from.split('/').filter(|part| !part.is_empty()).collect();
-    for part in target.split('/') {
+    let mut path = PathBuf::from(from);
+    for part in Path::new(target).components() {
         match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
+            Component::CurDir => {}
+            Component::ParentDir => {
+                path.pop();
             }
-            part => parts.push(part),
+            part => path.push(part),
         }
     }
-    format!("{root}{}", parts.join("/"))
+    path.to_string_lossy().into_owned()
 }
 
 fn only_shows(commands: &[Command]) -> bool {
-    commands.iter().all(|command| {
-        command.program().is_none_or(|program| VIEWERS.contains(&program) || SETUP.contains(&program))
-            || command.words.get(1).is_some_and(|word| {
-                command.program() == Some("git") && matches!(word.as_str(), "log" | "show" | "diff" | "grep" | "blame")
-            })
+    commands.iter().all(|command| match (command.program(), command.arguments().next()) {
+        ("git", Some(verb)) => matches!(verb, "log" | "show" | "diff" | "grep" | "blame"),
+        (program, _) => VIEWERS.contains(&program) || SETUP.contains(&program),
     })
 }
 
-/// Commands joined by `&&`, each with the number of pipes behind it.
-fn chains(commands: &[Command]) -> Vec<Vec<(&Command, usize)>> {
-    let mut chains: Vec<Vec<(&Command, usize)>> = Vec::new();
-    for command in commands {
-        match (command.operator, chains.last_mut()) {
-            (Operator::Pipe, Some(chain)) => {
-                if let Some((_, through)) = chain.last_mut() {
-                    *through += 1;
-                }
-            }
-            (Operator::And, Some(chain)) => chain.push((command, 0)),
-            _ => chains.push(vec![(command, 0)]),
-        }
-    }
-    chains
+/// Commands joined by `&&` and pipes.
+fn chains(commands: &[Command]) -> impl DoubleEndedIterator<Item = &[Command]> {
+    commands.chunk_by(|_, next| matches!(next.operator, Operator::And | Operator::Pipe))
+}
+
+/// The names of a chain: of each pipe, the first command.
+fn names(chain: &[Command], count_pipes: impl Fn() -> bool) -> Vec<String> {
+    let pipes = chain.chunk_by(|_, next| next.operator == Operator::Pipe);
+    pipes.filter(|pipe| pipe.len() == 1 || count_pipes()).filter_map(|pipe| name(pipe.first()?)).collect()
 }
 
 /// The name of what failed: the last chain, which decides the exit code.
 fn name_of_failed(commands: &[Command]) -> Option<String> {
-    let chains = chains(commands);
-    let mut names = Vec::new();
-    for chain in chains.iter().rev() {
-        names = chain.iter().filter_map(|(command, _)| name(command)).collect();
-        if !names.is_empty() {
-            break;
-        }
-    }
-    if names.is_empty() {
-        names.extend(commands.iter().find_map(Command::program).map(str::to_owned));
-    }
-    let last = names.len().saturating_sub(NAMED_MAX);
-    names.get(last..).filter(|names| !names.is_empty()).map(|names| names.join(" && "))
+    let failed = chains(commands).rev().map(|chain| names(chain, || true)).find(|names| !names.is_empty());
+    let Some(names) = failed else { return commands.first().map(|command| command.program().to_owned()) };
+    Some(names.get(names.len().saturating_sub(NAMED_MAX)..)?.join(" && "))
 }
 
 /// The names of the commands that worked if the whole line did. The exit code of a command before `;` or in a pipe is
@@ -169,18 +140,15 @@ fn name_of_failed(commands: &[Command]) -> Option<String> {
 fn names_of_worked(commands: &[Command], output: &str) -> Vec<String> {
     // Lazy: most lines are one command, which does not need it.
     let doubtful = LazyCell::new(|| evidence::shows_failure(output));
-    let chains = chains(commands);
-    let last = chains.len().saturating_sub(1);
     let mut worked = Vec::new();
-    let alternative = |at: usize| {
-        chains.get(at).and_then(|chain| chain.first()).is_some_and(|(command, _)| command.operator == Operator::Or)
-    };
-    for (at, chain) in chains.iter().enumerate().filter(|(at, _)| !alternative(*at) && !alternative(at + 1)) {
-        let names: Vec<String> = chain
-            .iter()
-            .filter(|(_, through)| (at == last && *through == 0) || !*doubtful)
-            .filter_map(|(command, _)| name(command))
-            .collect();
+    let mut chains = chains(commands).peekable();
+    while let Some(chain) = chains.next() {
+        let alternative = |chain: &[Command]| chain.first().is_some_and(|command| command.operator == Operator::Or);
+        let next = chains.peek();
+        if alternative(chain) || next.is_some_and(|next| alternative(next) || *doubtful) {
+            continue;
+        }
+        let names = names(chain, || !*doubtful);
         for length in 1..=NAMED_MAX.min(names.len()) {
             worked.extend(names.windows(length).map(|names| names.join(" && ")));
         }
@@ -199,13 +167,12 @@ const WITHOUT_VALUE: &str = "-- -v -vv -vvv -q -s -x -la -al -rf -fr -rn -it -ti
 fn name(command: &Command) -> Option<String> {
     /// Words that need the next one: `npm run build`, `docker compose up`.
     const LEADING: [&str; 8] = ["run", "exec", "compose", "x", "tool", "pip", "workspace", "nextest"];
-    let program = command.program()?;
+    let program = command.program();
     if SETUP.contains(&program) {
         return None;
     }
-    let mut name = program.to_owned();
-    let mut taken = 0;
-    let mut words = command.words.iter().skip(1).map(String::as_str).peekable();
+    let mut name = vec![program];
+    let mut words = command.arguments().peekable();
     while let Some(word) = words.next() {
         // `python -m pytest`.
         let leads = LEADING.contains(&word) || (word == "-m" && program.starts_with("py"));
@@ -225,14 +192,12 @@ fn name(command: &Command) -> Option<String> {
         if word.starts_with('+') || !is_plain(word) {
             continue;
         }
-        name.push(' ');
-        name.push_str(word);
-        taken += 1;
-        if !leads || taken == 2 {
+        name.push(word);
+        if !leads || name.len() == 3 {
             break;
         }
     }
-    Some(name)
+    Some(name.join(" "))
 }
 
 fn is_lower(word: &str) -> bool {

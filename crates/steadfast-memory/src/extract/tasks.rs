@@ -3,38 +3,23 @@
 
 use std::fmt::Write as _;
 
-use super::{ERROR_MAX, Notes, ONE_LINE_MAX, clean};
-use steadfast_model::memory::observation::Observation;
+use super::{Notes, ONE_LINE_MAX, clean};
 use steadfast_model::memory::{Category, Importance, TaskChange, TaskStatus};
 
-/// The most tasks of a list without ids.
 const LIST_MAX: usize = 300;
-
-pub(super) fn note(notes: &mut Notes, observation: &Observation) {
-    match observation {
-        Observation::TaskAnnounced { id, subject, status } => {
-            put(notes, id, subject.as_deref(), Some(*status));
-        }
-        Observation::TaskChanged { id, subject, status } => {
-            put(notes, id, subject.as_deref(), *status);
-        }
-        Observation::TaskList(list) => replace(notes, list),
-        _ => {}
-    }
-}
 
 /// The task is a record of its own; the event records when it changed. A change may be announced and then reported: the
 /// store keeps the first of two equal events.
-fn put(notes: &mut Notes, id: &str, subject: Option<&str>, status: Option<TaskStatus>) {
+pub(super) fn put(notes: &mut Notes, id: &str, subject: Option<&str>, status: Option<TaskStatus>) {
     if let Some(status) = status {
         let name = subject.map_or_else(|| format!("task {id}"), |subject| format!("task {id}: {subject}"));
-        notes.keep(Category::Task, status.into(), Importance::Normal, id, &name, ONE_LINE_MAX);
+        notes.keep(Category::Task, status.into(), Importance::Normal, id, &name);
     }
     let subject = subject.map(|subject| clean(subject, ONE_LINE_MAX)).filter(|subject| !subject.is_empty());
-    notes.kept.tasks.push(TaskChange::Put { id: clean(id, ONE_LINE_MAX), subject, status });
+    notes.0.tasks.push(TaskChange::Put { id: clean(id, ONE_LINE_MAX), subject, status });
 }
 
-fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
+pub(super) fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
     let done = list.iter().filter(|(_, status)| *status == TaskStatus::Completed).count();
     let total = list.len();
     let list = bounded(list);
@@ -49,8 +34,8 @@ fn replace(notes: &mut Notes, list: &[(String, TaskStatus)]) {
             let _ = write!(text, "{label}: {}", subjects.join("; "));
         }
     }
-    notes.keep(Category::Task, "list", Importance::Normal, "", &text, ERROR_MAX);
-    notes.kept.tasks.push(TaskChange::Replace(list));
+    notes.keep(Category::Task, "list", Importance::Normal, "", &text);
+    notes.0.tasks.push(TaskChange::Replace(list));
 }
 
 /// The tasks that are kept, in their order. Finished ones are dropped first; open ones that do not fit become one line.

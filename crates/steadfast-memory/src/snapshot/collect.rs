@@ -1,58 +1,43 @@
 //! Groups the events of a session into the sections of a snapshot. A repeated item appears once, where it happened last.
 
-use std::collections::{BTreeMap, HashMap};
-
-use strum::IntoEnumIterator as _;
+use std::collections::BTreeMap;
 
 use super::item::Cleaner;
-use super::section::{SectionKind, SnapshotSection};
+use super::section::{SECTIONS, SnapshotSection};
 use steadfast_model::memory::{Category, MemoryEvent, SessionMemory, TASKS_LEFT_OUT, TaskStatus};
 
 /// The sections that are not empty, in the order of the snapshot.
 pub(super) fn sections(memory: &SessionMemory, cleaner: &Cleaner) -> Vec<SnapshotSection> {
-    let mut lists: BTreeMap<SectionKind, List> = BTreeMap::new();
-    let mut last_cwd = None;
+    let mut lists: BTreeMap<Category, List> = BTreeMap::new();
     for event in &memory.events {
-        let Some(kind) = kind_of(event) else { continue };
+        let list = lists.entry(event.category).or_default();
         match event.category {
-            Category::Cwd => last_cwd = Some(line(event, cleaner)),
+            // The goal has a section of its own, tasks are listed with their current status, and a resolved error is
+            // listed as its fix.
+            Category::Goal | Category::Task => {}
+            Category::Error if event.resolved => {}
+            Category::Cwd => {
+                list.entries.clear();
+                list.push(format!("cwd: {}", line(event, cleaner)));
+            }
+            Category::Intent => {
+                list.entries.clear();
+                list.push(cleaner.line(if event.text.is_empty() { &event.kind } else { &event.text }));
+            }
             Category::File => {
                 let path = cleaner.end_of_line(if event.subject.is_empty() { &event.text } else { &event.subject });
-                lists.entry(kind).or_default().touch(path, &event.kind, event.repeats);
+                list.touch(path, &event.kind, event.repeats);
             }
-            Category::Prompt => lists.entry(kind).or_default().push(cleaner.line(&event.text)),
-            Category::Intent => {
-                let mode = if event.text.is_empty() { &event.kind } else { &event.text };
-                lists.insert(kind, List::of(cleaner.line(mode)));
-            }
-            _ => lists.entry(kind).or_default().touch(line(event, cleaner), "", event.repeats),
+            Category::Prompt => list.push(cleaner.line(&event.text)),
+            _ => list.touch(line(event, cleaner), "", event.repeats),
         }
     }
-    if let Some(cwd) = last_cwd {
-        lists.entry(SectionKind::Environment).or_default().push(format!("cwd: {cwd}"));
+    if let Some(cwd) = lists.remove(&Category::Cwd) {
+        lists.entry(Category::Environment).or_default().entries.extend(cwd.entries);
     }
-    lists.insert(SectionKind::TaskState, tasks(memory, cleaner));
-    SectionKind::iter().filter_map(|kind| lists.remove(&kind)?.into_section(kind)).collect()
-}
-
-/// The section of an event. The goal has a section of its own, and a resolved error is listed as its fix.
-fn kind_of(event: &MemoryEvent) -> Option<SectionKind> {
-    Some(match event.category {
-        // Tasks are listed with their current status.
-        Category::Goal | Category::Task => return None,
-        Category::Error if event.resolved => return None,
-        Category::Error => SectionKind::Errors,
-        Category::Fix => SectionKind::Fixes,
-        Category::Intent => SectionKind::Intent,
-        Category::Prompt => SectionKind::RecentUserMessages,
-        Category::Decision => SectionKind::Decisions,
-        Category::Rule => SectionKind::Rules,
-        Category::File => SectionKind::Files,
-        Category::Git => SectionKind::Git,
-        Category::Cwd | Category::Environment => SectionKind::Environment,
-        Category::Subagent => SectionKind::Subagents,
-        Category::Skill => SectionKind::Skills,
-    })
+    lists.insert(Category::Task, tasks(memory, cleaner));
+    let section = |(category, tag, most)| lists.remove(&category)?.into_section(category, tag, most);
+    SECTIONS.into_iter().filter_map(section).collect()
 }
 
 /// The text of an event, preceded by its subject unless the text contains it.
@@ -81,19 +66,18 @@ fn tasks(memory: &SessionMemory, cleaner: &Cleaner) -> List {
     // Tasks that the store had no room for are only counted.
     let gone = memory.events.iter().filter(|event| event.category == Category::Task && event.kind == TASKS_LEFT_OUT);
     let gone = gone.fold(0, |gone: i64, event| gone.saturating_add(event.repeats));
-    list.distinct = list.distinct.saturating_add(usize::try_from(gone).unwrap_or(0));
+    list.left_out = usize::try_from(gone).unwrap_or(0);
     list
 }
 
 /// Items in the order of their last appearance.
 #[derive(Default)]
 struct List {
-    items: Vec<Option<Entry>>,
-    places: HashMap<String, usize>,
-    distinct: usize,
+    entries: Vec<Entry>,
+    /// How many more there are that the store did not keep.
+    left_out: usize,
 }
 
-#[derive(Default)]
 struct Entry {
     text: String,
     /// What happened how often, in the order of the first time.
@@ -101,17 +85,10 @@ struct Entry {
 }
 
 impl List {
-    fn of(text: String) -> Self {
-        let mut list = Self::default();
-        list.push(text);
-        list
-    }
-
     /// Adds an item even if there is an equal one.
     fn push(&mut self, text: String) {
         if !text.is_empty() {
-            self.distinct += 1;
-            self.items.push(Some(Entry { text, done: Vec::new() }));
+            self.entries.push(Entry { text, done: Vec::new() });
         }
     }
 
@@ -120,25 +97,20 @@ impl List {
         if text.is_empty() {
             return;
         }
-        let known = self.places.insert(text.clone(), self.items.len());
-        let known = known.and_then(|at| self.items.get_mut(at)?.take());
-        let mut entry = known.unwrap_or_else(|| {
-            self.distinct += 1;
-            Entry { text, done: Vec::new() }
-        });
-        let times = times.max(1);
+        let known = self.entries.iter().position(|entry| entry.text == text).map(|at| self.entries.remove(at));
+        let mut entry = known.unwrap_or(Entry { text, done: Vec::new() });
         match entry.done.iter_mut().find(|(what, _)| what == done) {
-            Some((_, count)) => *count = count.saturating_add(times),
-            None => entry.done.push((done.to_owned(), times)),
+            Some((_, count)) => *count = count.saturating_add(times.max(1)),
+            None => entry.done.push((done.to_owned(), times.max(1))),
         }
-        self.items.push(Some(entry));
+        self.entries.push(entry);
     }
 
-    fn into_section(self, kind: SectionKind) -> Option<SnapshotSection> {
-        let entries: Vec<Entry> = self.items.into_iter().flatten().collect();
-        let skipped = if kind == SectionKind::TaskState { 0 } else { entries.len().saturating_sub(kind.most()) };
-        let items: Vec<String> = entries.iter().skip(skipped).take(kind.most()).map(Entry::line).collect();
-        (!items.is_empty()).then_some(SnapshotSection { kind, items, total: self.distinct })
+    fn into_section(self, category: Category, tag: &'static str, most: usize) -> Option<SnapshotSection> {
+        let total = self.entries.len().saturating_add(self.left_out);
+        let skipped = if category == Category::Task { 0 } else { self.entries.len().saturating_sub(most) };
+        let items: Vec<String> = self.entries.iter().skip(skipped).take(most).map(Entry::line).collect();
+        (!items.is_empty()).then_some(SnapshotSection { category, tag, items, total })
     }
 }
 

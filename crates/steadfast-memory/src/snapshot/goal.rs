@@ -12,7 +12,6 @@ use steadfast_model::{prompt, text};
 
 const TEMPLATE: &str = include_str!("../../prompts/snapshot.md");
 
-/// One goal as the template shows it.
 struct ShownGoal<'a> {
     objective: &'a str,
     /// The text is still in the conversation and is not repeated.
@@ -66,7 +65,13 @@ fn words(goals: &[ShownGoal<'_>], keep: &[usize], memory: &SessionMemory, framin
     let host = memory.host;
     let note = framing.note.as_deref().map(phrase).filter(|note| !note.is_empty());
     let after: &'static str = framing.after.into();
-    let values: Vec<Value> = goals.iter().zip(keep).map(|(goal, keep)| goal.values(*keep)).collect();
+    let values = |(goal, keep): (&ShownGoal<'_>, &usize)| {
+        context! {
+            objective => goal.shown_text(*keep), role => goal.role, mode => goal.mode, durable => goal.durable,
+            standing => goal.standing.as_str(), adopt => goal.adopt.as_deref(),
+        }
+    };
+    let values: Vec<Value> = goals.iter().zip(keep).map(values).collect();
     let left_out = goals.iter().skip(keep.len()).find(|goal| !goal.in_context).map(|goal| goal.whole.as_str());
     let values = context! {
         after, note, goals => values, left_out, recall => host.capabilities().recall_tool, tools => host.capabilities().tool_prefix
@@ -131,26 +136,19 @@ fn goals<'a>(memory: &'a SessionMemory, framing: &Framing) -> Vec<ShownGoal<'a>>
 }
 
 impl ShownGoal<'_> {
-    fn values(&self, keep: usize) -> Value {
-        context! {
-            objective => self.shown_text(keep), role => self.role, mode => self.mode, durable => self.durable,
-            standing => self.standing.as_str(), adopt => self.adopt.as_deref(),
-        }
-    }
-
     /// The objective, escaped, maybe cut; none when it is in the conversation.
     fn shown_text(&self, keep: usize) -> Option<String> {
-        (!self.in_context).then(|| self.text(keep))
-    }
-
-    fn text(&self, keep: usize) -> String {
         let length = self.objective.chars().count();
+        if self.in_context {
+            return None;
+        }
         if length <= keep {
-            return text::escape_xml(self.objective);
+            return Some(text::escape_xml(self.objective));
         }
         let start: String = self.objective.chars().take(keep).collect();
         let all = if is_shortened(self.objective) { "all that was kept" } else { "the whole text" };
-        format!("{}… [cut: {keep} of {length} characters; {} has {all}]", text::escape_xml(&start), self.whole)
+        let start = text::escape_xml(&start);
+        Some(format!("{start}… [cut: {keep} of {length} characters; {} has {all}]", self.whole))
     }
 }
 

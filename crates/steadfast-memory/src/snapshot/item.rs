@@ -57,18 +57,12 @@ impl Cleaner {
             line.truncate(before);
             return line + GOAL;
         }
-        for objective in self.objectives.iter().filter(|objective| is_distinctive(objective)) {
-            if line.contains(objective.as_str()) {
-                line = line.replace(objective.as_str(), GOAL);
-            }
+        // A single short word does not mean the goal.
+        for objective in self.objectives.iter().filter(|text| text.len() >= 12 || text.contains(' ')) {
+            line = line.replace(objective.as_str(), GOAL);
         }
         line
     }
-}
-
-/// Whether a repetition of this text means the goal; a single short word does not.
-fn is_distinctive(objective: &str) -> bool {
-    objective.len() >= 12 || objective.contains(' ')
 }
 
 /// The value of an attribute: one line, bounded, escaped, quotes too.
@@ -78,15 +72,7 @@ pub(super) fn attribute(value: &str) -> String {
 
 /// The text on one line: without control sequences, with single blanks.
 pub(super) fn one_line(text: &str) -> String {
-    let printable = text::printable(text);
-    let mut line = String::with_capacity(printable.len());
-    for word in printable.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    line
+    text::printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

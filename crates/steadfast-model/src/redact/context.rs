@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::names::Grade;
 use super::values::{ends_clause, value_after, value_at};
-use super::words::{has, is_code, is_ordinary, is_reference, is_sentence, looks_random};
+use super::words::{has, is_code, is_ordinary, is_reference, looks_random};
 use super::{after, before, is_run, window};
 
 /// How far the `@` of a URL is searched.
@@ -14,8 +14,6 @@ const COOKIE_NAME_MAX: usize = 128;
 const URL_USERS: &str = "git user username root admin anonymous hg svn oauth2 x-access-token www me";
 /// Between the name of a password and its value in a sentence.
 const VERBS: [&str; 11] = [" is ", " is: ", " was ", " ist ", " est ", " es ", "是", "为", "為", "は", " (is) "];
-/// Follow `login … password` in prose.
-const LOGIN_PROSE: &str = "reset field fields form change check prompt manager hash policy recovery page";
 
 /// `Authorization: Bearer …`; the scheme stays.
 pub(super) fn header(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
@@ -38,14 +36,7 @@ pub(super) fn header(text: &str, at: usize, end: usize) -> Option<Range<usize>> 
     if is_reference(word) || is_ordinary(word) || !(looks_random(word) || alone) {
         return None;
     }
-    let length = if value.quoted {
-        credentials.len()
-    } else if scheme.eq_ignore_ascii_case("digest") {
-        // It has several parameters, quoted ones too.
-        credentials.lines().next().map_or(0, str::len)
-    } else {
-        word.len()
-    };
+    let length = if value.quoted { credentials.len() } else { word.len() };
     let from = stop - credentials.len();
     Some(from..from + length)
 }
@@ -136,18 +127,14 @@ pub(super) fn sentence(text: &str, end: usize, grade: Grade) -> Option<Range<usi
     secret.then_some(value.range)
 }
 
-/// `login me password …`, as `.netrc` has it.
+/// `machine h login me password …`, as `.netrc` has it.
 pub(super) fn netrc(text: &str, at: usize, name: &str, end: usize) -> Option<Range<usize>> {
-    let rest = after(text, end);
-    if name != "password" || before(text, at, 160).split_whitespace().rev().nth(1) != Some("login") {
+    let mut words = before(text, at, 160).split_whitespace().rev();
+    if name != "password" || words.nth(1) != Some("login") || words.nth(1) != Some("machine") {
         return None;
     }
-    let behind = rest.trim_start_matches([' ', '\t']);
-    let value = value_at(text, text.len() - behind.len()).filter(|_| behind.len() < rest.len())?;
+    let value = after(text, end).trim_start_matches([' ', '\t']);
+    let value = value_at(text, text.len() - value.len())?;
     let word = text.get(value.range.clone())?;
-    let rest = after(text, value.range.end);
-    let next = rest.trim_start();
-    let continues = ["machine", "default", "account", "macdef"].iter().any(|keyword| next.starts_with(keyword));
-    let plain = is_reference(word) || is_ordinary(word) || is_sentence(word) || has(LOGIN_PROSE, word);
-    (!plain && (value.quoted || looks_random(word) || continues || ends_clause(rest))).then_some(value.range)
+    (!is_reference(word) && !is_ordinary(word)).then_some(value.range)
 }

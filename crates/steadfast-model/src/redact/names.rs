@@ -1,7 +1,7 @@
 //! Which names announce a secret: `DB_PASSWORD`, `apiKey`, `x-auth-token`, but not `max_tokens` or `password_reset_url`.
 //! The last word of a name decides, without qualifiers behind it.
 
-use super::words::{LetterSet, has};
+use super::words::has;
 use super::{after, before};
 
 /// How certain a name is about its value.
@@ -25,7 +25,7 @@ pub(super) enum Grade {
 const NAME_MAX: usize = 100;
 
 const STRONG: &str = "password passwords passwd passphrase passcode secret secrets credential credentials creds apikey pw \
-    passwort kennwort wachtwoord senha contrasena";
+    passe passwort kennwort wachtwoord senha contrasena";
 /// Also with something before them in the same word: `PGPASSWORD`.
 const STRONG_ENDINGS: [&str; 6] = ["password", "passwd", "passphrase", "passwort", "secret", "apikey"];
 /// A key of these is a secret: `API_KEY`, `sshkey`.
@@ -36,30 +36,17 @@ const PATS: &str = "github gitlab gh azure devops access";
 /// Words that may follow: `password_new`, `SECRET_KEY_BASE`.
 const QUALIFIERS: &str = "value base old new prod production dev test staging live b64 base64 raw plain hash default \
     current string text data confirmation confirm again repeat main id";
-/// Three letters that every name above contains. Most names contain none of them and need no further reading.
-static LETTERS: LetterSet = LetterSet::new(&["pas pwd sec tok cre aut key sig jwt cod sas coo ken wac sen con pw pat"]);
-
-/// Names of passwords that begin with a letter outside ASCII.
-const FOREIGN: [&str; 12] = [
-    "密码",
-    "密碼",
-    "口令",
-    "パスワード",
-    "パスフレーズ",
-    "暗証番号",
-    "비밀번호",
-    "пароль",
-    "Пароль",
-    "ключ доступа",
-    "κωδικός",
-    "كلمة المرور",
+const LETTERS: [[u8; 3]; 17] = [
+    *b"pas", *b"pwd", *b"sec", *b"tok", *b"cre", *b"aut", *b"key", *b"sig", *b"jwt", *b"cod", *b"sas", *b"coo",
+    *b"ken", *b"wac", *b"sen", *b"con", *b"pat",
 ];
-/// Names of passwords that begin in ASCII.
-const HALF_FOREIGN: [(&str, &str); 4] =
-    [("contrase", "ña"), ("contrase", "n\u{303}a"), ("has", "ło"), ("l", "ösenord")];
+
+/// Names of passwords with letters outside ASCII.
+const FOREIGN: &str = "密码|密碼|口令|パスワード|パスフレーズ|暗証番号|비밀번호|пароль|Пароль|ключ доступа|κωδικός|كلمة المرور|\
+    contraseña|contrasen\u{303}a|hasło|lösenord";
 
 pub(super) fn grade(name: &str) -> Option<Grade> {
-    if !(2..=NAME_MAX).contains(&name.len()) || matches!(name, "PWD" | "OLDPWD") || !LETTERS.occur_in(name) {
+    if !(2..=NAME_MAX).contains(&name.len()) || matches!(name, "PWD" | "OLDPWD") || !may_announce(name) {
         return None;
     }
     let full = snake_case(name);
@@ -90,29 +77,27 @@ pub(super) fn grade(name: &str) -> Option<Grade> {
     })
 }
 
-/// `API key: …`, `mot de passe : …`: names that are written as several words.
+/// `API key: …`: a name that is written as two words.
 pub(super) fn spaced(text: &str, at: usize, name: &str) -> Option<Grade> {
-    let kinds = match name.len() {
-        3 if name.eq_ignore_ascii_case("key") => KEYS,
-        5 if name.eq_ignore_ascii_case("passe") => "de",
-        _ => return None,
-    };
-    let words = before(text, at, 24).strip_suffix(' ')?;
+    let words = before(text, at, 24).strip_suffix(' ').filter(|_| name.eq_ignore_ascii_case("key"))?;
     let word = words.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
-    let whole = kinds != "de" || words.to_ascii_lowercase().ends_with("mot de");
-    (whole && has(kinds, word)).then_some(Grade::Strong)
+    has(KEYS, word).then_some(Grade::Strong)
 }
 
-/// The end of a name that begins with a letter outside ASCII.
+/// The end of the name whose first letter outside ASCII is at `at`.
 pub(super) fn foreign(text: &str, at: usize) -> Option<usize> {
-    FOREIGN.iter().find(|name| after(text, at).starts_with(**name)).map(|name| at + name.len())
+    FOREIGN.as_bytes().split(|byte| *byte == b'|').find_map(|name| {
+        let (first, rest) = name.split_at_checked(name.iter().position(|byte| !byte.is_ascii())?)?;
+        let found = after(text, at).as_bytes().starts_with(rest)
+            && before(text, at, first.len()).as_bytes().eq_ignore_ascii_case(first);
+        found.then(|| at + rest.len())
+    })
 }
 
-/// The end of a name whose first letters are the run that ends at `end`.
-pub(super) fn half_foreign(text: &str, run: &str, end: usize) -> Option<usize> {
-    let rest = after(text, end);
-    let is_whole = |(first, more): &&(&str, &str)| rest.starts_with(more) && run.eq_ignore_ascii_case(first);
-    HALF_FOREIGN.iter().find(is_whole).map(|(_, more)| end + more.len())
+/// Whether a name contains three letters of any name above. Most do not and need no further reading.
+fn may_announce(name: &str) -> bool {
+    let known = |letters: &[u8]| matches!(letters, [a, b, c] if LETTERS.contains(&[a | 0x20, b | 0x20, c | 0x20]));
+    name.as_bytes().windows(3).any(known) || matches!(name.as_bytes(), [.., b'p' | b'P', b'w' | b'W'])
 }
 
 /// `dbPassword2` as `_db_password_2`.

@@ -117,10 +117,6 @@ fn secrets_in_flags_headers_and_urls_are_removed() {
         ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic [redacted]"),
         ("authorization: token abc\nnext", "authorization: token [redacted]\nnext"),
         (r#"{"Authorization": "Bearer abc"}"#, r#"{"Authorization": "Bearer [redacted]"}"#),
-        (
-            "Proxy-Authorization: Digest username=\"u1\", response=\"0f\"\nnext",
-            "Proxy-Authorization: Digest [redacted]\nnext",
-        ),
         ("got Bearer abcdef123456, thanks", "got Bearer [redacted], thanks"),
         ("postgres://bob:hunter2@db:5432/app", "postgres://bob:[redacted]@db:5432/app"),
         ("git clone https://u:p@ss@github.com/a/b", "git clone https://u:[redacted]@github.com/a/b"),
@@ -197,13 +193,6 @@ fn passwords_in_operands_are_removed() {
         ("smbclient -U 'DOM\\bob%sword fish' //h/s", "smbclient -U 'DOM\\bob%[redacted]' //h/s"),
         ("rpcclient --user=bob%swordfish h", "rpcclient --user=bob%[redacted] h"),
         ("lftp -u bob,swordfish sftp://h", "lftp -u bob,[redacted] sftp://h"),
-        ("htpasswd -b .htpasswd bob swordfish", "htpasswd -b .htpasswd bob [redacted]"),
-        (
-            "htpasswd -cbB -C 12 .htpasswd bob 'sword fish' && ls",
-            "htpasswd -cbB -C 12 .htpasswd bob '[redacted]' && ls",
-        ),
-        ("htpasswd -n -b bob swordfish > f", "htpasswd -n -b bob [redacted] > f"),
-        ("htpasswd -b f token=abc swordfish", "htpasswd -b f token=[redacted] [redacted]"),
     ]);
 }
 

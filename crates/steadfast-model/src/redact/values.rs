@@ -111,7 +111,6 @@ pub(super) fn value_after(text: &str, end: usize, flag: bool) -> Option<Value> {
     quoted(text, start, joint).or_else(|| (!listed).then(|| unquoted(text, start, joint)).flatten())
 }
 
-/// The value that begins at a place of a sentence.
 pub(super) fn value_at(text: &str, start: usize) -> Option<Value> {
     quoted(text, start, Joint::Spaced).or_else(|| unquoted(text, start, Joint::Spaced))
 }
@@ -177,7 +176,6 @@ fn begins_pair(text: &str) -> bool {
     rest.len() < name.len() && rest.starts_with(['=', ':'])
 }
 
-/// Whether a clause ends before `rest`.
 pub(super) fn ends_clause(rest: &str) -> bool {
     let next = rest.trim_start_matches([',', ';', ')', ']', '}', '>', '.', '"', '\'', ' ', '\t', '\r']);
     next.is_empty() || next.starts_with('\n') || rest.starts_with([',', '.', ')', '"', '\''])

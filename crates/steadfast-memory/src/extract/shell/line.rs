@@ -1,10 +1,6 @@
 //! Splits a shell line into commands and words without running it. Quotes and escapes are resolved; redirections, heredocs
 //! and wrappers (`sudo`, `env`, `time`, assignments) are dropped; substitutions stay as written.
 
-mod heredoc;
-
-pub(in crate::extract) use heredoc::unwrapped;
-use heredoc::{heredoc_body, heredoc_mark, substitution_length};
 use steadfast_model::text;
 
 /// At most this many bytes are read, and this many commands.
@@ -33,17 +29,58 @@ pub(in crate::extract) struct Command {
 
 impl Command {
     /// The program without its path.
-    pub(in crate::extract) fn program(&self) -> Option<&str> {
-        let word = self.words.first()?;
-        word.rsplit('/').next().filter(|name| !name.is_empty()).or(Some(word))
+    pub(in crate::extract) fn program(&self) -> &str {
+        self.words.first().and_then(|word| word.rsplit('/').next()).unwrap_or_default()
+    }
+
+    pub(in crate::extract) fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().skip(1).map(String::as_str)
     }
 }
 
 pub(in crate::extract) fn commands(text: &str) -> Vec<Command> {
-    let mut reader = Reader { rest: text::head(text, LOOKED_AT), ..Reader::default() };
+    let text = without_heredocs(text::head(text, LOOKED_AT));
+    let mut reader = Reader { rest: &text, ..Reader::default() };
     reader.read();
     reader.commands
 }
+
+/// The text without its heredocs. `"$(cat <<'EOF' … EOF)"`, which is how messages of several lines are written, becomes
+/// the message.
+fn without_heredocs(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n');
+    while let Some(line) = lines.next() {
+        let length = heredoc_mark(line).and_then(|mark| lines.clone().position(|line| line.trim() == mark));
+        let message = line.split_once("$(cat <<").filter(|_| length.is_some());
+        kept.push_str(message.map_or(line, |(before, _)| before));
+        let Some(length) = length else { continue };
+        let body: String = lines.by_ref().take(length).collect();
+        lines.next();
+        if message.is_some() {
+            for character in body.trim().chars() {
+                if ESCAPED_IN_QUOTES.contains(character) {
+                    kept.push('\\');
+                }
+                kept.push(character);
+            }
+            let closing = lines.next().unwrap_or_default();
+            kept.push_str(closing.trim_start().strip_prefix(')').unwrap_or(closing));
+        }
+    }
+    kept
+}
+
+/// What stands behind `<<`: `EOF`, `'EOF'`, `-EOF`.
+fn heredoc_mark(line: &str) -> Option<&str> {
+    let (_, mark) = line.split_once("<<").filter(|(_, mark)| !mark.starts_with('<'))?;
+    let mark = mark.trim_start_matches(['-', ' ', '\t']).trim_start_matches(['\'', '"', '\\']);
+    let mark = mark.split(|c: char| c.is_whitespace() || "'\";&|)<>".contains(c)).next()?;
+    Some(mark).filter(|mark| !mark.is_empty())
+}
+
+/// A backslash escapes these inside double quotes.
+const ESCAPED_IN_QUOTES: &str = "\"\\$`";
 
 #[derive(Default)]
 struct Reader<'a> {
@@ -53,8 +90,7 @@ struct Reader<'a> {
     word: Option<String>,
     operator: Operator,
     depth: usize,
-    /// The marks of heredocs whose text begins after this line.
-    heredocs: Vec<String>,
+    quoted: bool,
     /// The next word is the target of a redirection.
     redirected: bool,
 }
@@ -66,21 +102,29 @@ impl<'a> Reader<'a> {
                 return;
             }
             match character {
-                '\'' => self.single_quoted(),
-                '"' => self.double_quoted(),
-                '`' => self.raw_until_backtick(),
+                '"' => {
+                    self.skip(1);
+                    self.push(0);
+                    self.quoted = !self.quoted;
+                }
                 '\\' => self.escaped(),
-                '$' if self.rest.starts_with("$(") => self.substitution(),
+                '$' if self.rest.starts_with("$(") => self.push(substitution_length(self.rest)),
+                other if self.quoted => self.push(other.len_utf8()),
+                '\'' => {
+                    self.skip(1);
+                    self.push(self.rest.find('\'').unwrap_or(self.rest.len()));
+                    self.skip(1);
+                }
+                '`' => self.push(self.rest.match_indices('`').nth(1).map_or(self.rest.len(), |(end, _)| end + 1)),
                 '#' if self.word.is_none() => {
                     self.skip(self.rest.find('\n').unwrap_or(self.rest.len()));
                 }
                 '\n' => {
                     self.end_unless_empty();
                     self.skip(1);
-                    self.skip_heredocs();
                 }
                 '&' if self.rest.starts_with("&&") => self.operator(2, Operator::And),
-                '&' if self.rest.starts_with("&>") => self.redirect(2),
+                '&' if self.rest.starts_with("&>") => self.redirection(),
                 '|' if self.rest.starts_with("||") => self.operator(2, Operator::Or),
                 '|' => self.operator(if self.rest.starts_with("|&") { 2 } else { 1 }, Operator::Pipe),
                 '&' | ';' => self.operator(1, Operator::Then),
@@ -93,17 +137,12 @@ impl<'a> Reader<'a> {
                     self.operator(1, Operator::Then);
                     self.depth = self.depth.saturating_sub(1);
                 }
-                '<' if self.rest.starts_with("<<<") => self.redirect(3),
-                '<' if self.rest.starts_with("<<") => self.heredoc(),
                 '<' | '>' => self.redirection(),
                 blank if blank.is_whitespace() => {
                     self.end_word();
                     self.skip(blank.len_utf8());
                 }
-                other => {
-                    self.push(other);
-                    self.skip(other.len_utf8());
-                }
+                other => self.push(other.len_utf8()),
             }
         }
         self.end_command(Operator::Then);
@@ -115,11 +154,9 @@ impl<'a> Reader<'a> {
         skipped
     }
 
-    fn push(&mut self, character: char) {
-        self.word.get_or_insert_default().push(character);
-    }
-
-    fn push_str(&mut self, text: &str) {
+    /// Adds the next bytes to the word.
+    fn push(&mut self, bytes: usize) {
+        let text = self.skip(bytes);
         self.word.get_or_insert_default().push_str(text);
     }
 
@@ -154,103 +191,47 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn single_quoted(&mut self) {
-        self.skip(1);
-        let end = self.rest.find('\'').unwrap_or(self.rest.len());
-        let text = self.skip(end);
-        self.push_str(text);
-        self.skip(1);
-    }
-
-    fn double_quoted(&mut self) {
-        self.skip(1);
-        self.push_str("");
-        while let Some(character) = self.rest.chars().next() {
-            match character {
-                '"' => {
-                    self.skip(1);
-                    return;
-                }
-                '\\' => self.escaped_in_quotes(),
-                '$' if self.rest.starts_with("$(") => self.substitution(),
-                other => {
-                    self.push(other);
-                    self.skip(other.len_utf8());
-                }
-            }
-        }
-    }
-
     fn escaped(&mut self) {
-        self.skip(1);
-        if let Some(character) = self.rest.chars().next() {
-            self.skip(character.len_utf8());
+        match self.rest.chars().nth(1) {
             // A continued line is not part of the word.
-            if character != '\n' {
-                self.push(character);
-            }
-        }
-    }
-
-    /// Inside double quotes a backslash only escapes a few characters.
-    fn escaped_in_quotes(&mut self) {
-        self.skip(1);
-        match self.rest.chars().next() {
-            Some(character @ ('"' | '\\' | '$' | '`')) => {
-                self.skip(1);
-                self.push(character);
-            }
             Some('\n') => {
-                self.skip(1);
+                self.skip(2);
             }
-            _ => self.push('\\'),
+            Some(character) if !self.quoted || ESCAPED_IN_QUOTES.contains(character) => {
+                self.skip(1);
+                self.push(character.len_utf8());
+            }
+            _ => self.push(1),
         }
     }
 
-    fn raw_until_backtick(&mut self) {
-        let end = self.rest.get(1..).and_then(|rest| rest.find('`')).map_or(self.rest.len(), |end| end + 2);
-        let text = self.skip(end);
-        self.push_str(text);
-    }
-
-    /// `$( … )` as it stands, to its own end: quotes and heredocs in it may hold parentheses.
-    fn substitution(&mut self) {
-        let length = substitution_length(self.rest);
-        let text = self.skip(length);
-        self.push_str(text);
-    }
-
-    fn redirect(&mut self, bytes: usize) {
-        self.end_word();
-        self.skip(bytes);
-        self.redirected = true;
-    }
-
-    /// `2>&1`, `> file`, `<(…)`.
+    /// `2>&1`, `> file`, `<<EOF`, `<(…)`.
     fn redirection(&mut self) {
         // A number before it says which stream; it is no argument.
         if self.word.as_ref().is_some_and(|word| word.chars().all(|c| c.is_ascii_digit())) {
             self.word = None;
         }
-        let operator = self.rest.bytes().take_while(|byte| matches!(byte, b'<' | b'>' | b'|' | b'&')).count();
-        self.redirect(operator.clamp(1, 3));
-    }
-
-    fn heredoc(&mut self) {
         self.end_word();
-        self.skip(2);
-        if let Some(end) = heredoc_mark(self.rest) {
-            self.skip(end.length);
-            self.heredocs.push(end.mark);
-        }
+        self.skip(self.rest.bytes().take(3).take_while(|byte| b"<>|&".contains(byte)).count());
+        self.redirected = true;
     }
+}
 
-    fn skip_heredocs(&mut self) {
-        for mark in std::mem::take(&mut self.heredocs) {
-            let (_, length) = heredoc_body(self.rest, &mark);
-            self.skip(length);
+/// How long the `$( … )` at the start of a text is; quotes in it may contain parentheses.
+fn substitution_length(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut quote = None;
+    for (at, character) in text.char_indices() {
+        match (quote, character) {
+            (Some(open), _) if open == character => quote = None,
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '(') => depth += 1,
+            (None, ')') if depth <= 1 => return at + 1,
+            (None, ')') => depth -= 1,
+            _ => {}
         }
     }
+    text.len()
 }
 
 /// The command itself, without keywords, assignments and the programs that only run another one.
@@ -270,22 +251,18 @@ fn bare(words: Vec<String>) -> Vec<String> {
             flag if in_env && flag.starts_with('-') => 1,
             // The duration of `timeout`, the value of a flag.
             number if in_env && number.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok() => 1,
-            word if is_assignment(word) => 1,
+            word if word.split_once('=').is_some_and(|(name, _)| is_variable(name)) => 1,
             _ => break,
         };
-        for _ in 0..skipped {
-            words.next();
-        }
+        words.by_ref().take(skipped).for_each(drop);
     }
     words.collect()
 }
 
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty()
-            && !name.starts_with(|c: char| c.is_ascii_digit())
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    })
+pub(in crate::extract) fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 #[cfg(test)]

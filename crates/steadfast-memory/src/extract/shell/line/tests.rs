@@ -79,10 +79,8 @@ fn a_message_in_a_heredoc_is_unwrapped() {
     let line = "git commit -m \"$(cat <<'EOF'\nFix it (now) and don't \"wait\"\n\nBody.\nEOF\n)\" && git push";
     let commands = commands(line);
     assert_eq!(commands.len(), 2);
-    assert_eq!(unwrapped(&commands[0].words[3]), "Fix it (now) and don't \"wait\"\n\nBody.");
+    assert_eq!(commands[0].words[3], "Fix it (now) and don't \"wait\"\n\nBody.");
     assert_eq!(commands[1].words, ["git", "push"]);
-    assert_eq!(unwrapped("plain"), "plain");
-    assert_eq!(unwrapped("$(cat <<"), "$(cat <<");
 }
 
 #[test]
