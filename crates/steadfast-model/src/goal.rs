@@ -32,10 +32,11 @@ pub const UNLIMITED_SECONDS: i64 = 315_360_000;
 /// Longest objective, in characters.
 pub const OBJECTIVE_MAX: usize = 4_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum GoalStatus {
+    #[default]
     Active,
     Paused,
     Blocked,
@@ -73,7 +74,7 @@ impl Actor {
 }
 
 /// One goal, as its row stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Goal {
     pub session_id: String,
     pub goal_id: String,
@@ -131,37 +132,14 @@ impl Goal {
             host,
             project_dir,
             objective: new.objective,
-            status: GoalStatus::Active,
-            paused_reason: None,
             limits: budget.limits,
             budget_profile: budget.profile,
             budget_source: budget.source,
-            tokens_used: 0,
-            subagent_tokens: 0,
-            cache_read_tokens: 0,
-            cost_micros: 0,
-            unpriced_tokens: 0,
-            time_used_seconds: 0,
             resume_at_ms: Some(now),
-            last_accounted_byte_offset: 0,
-            last_accounted_uuid: None,
-            accounting_uncertain: false,
-            last_continuation_at_ms: None,
-            continuations_used: 0,
-            budget_limit_reported: false,
-            wind_down: None,
-            wind_down_batches: 0,
-            warned: Vec::new(),
-            worked_since_continuation: false,
-            idle_continuations: 0,
-            blocks_in_row: 0,
-            last_message_hash: None,
-            failures_in_row: 0,
-            wake_at_ms: None,
             verify: new.verify,
-            version: 0,
             created_at_ms: now,
             updated_at_ms: now,
+            ..Self::default()
         }
     }
 
@@ -238,15 +216,10 @@ pub enum ObjectiveError {
 /// Trims and checks the text of an objective.
 pub fn objective(text: &str) -> Result<String, ObjectiveError> {
     let trimmed = text.trim();
-    let characters = trimmed.chars().count();
-    if characters == 0 {
-        return Err(ObjectiveError::Empty);
+    match trimmed.chars().count() {
+        0 => Err(ObjectiveError::Empty),
+        characters if characters > OBJECTIVE_MAX => Err(ObjectiveError::TooLong(characters)),
+        _ if trimmed.contains('\0') => Err(ObjectiveError::Nul),
+        _ => Ok(trimmed.to_owned()),
     }
-    if characters > OBJECTIVE_MAX {
-        return Err(ObjectiveError::TooLong(characters));
-    }
-    if trimmed.contains('\0') {
-        return Err(ObjectiveError::Nul);
-    }
-    Ok(trimmed.to_owned())
 }

@@ -7,7 +7,7 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Millis;
+use crate::clock::{DAY, Millis};
 
 /// Token counts by kind. Sums saturate: a foreign file can contain any number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,7 +99,7 @@ pub struct UsageLimit {
 
 /// The longest limits are monthly ones, of a plan or of what is spent; some days are added because the message may be
 /// old. A time that is farther away is a misreading.
-pub const FARTHEST_RESET: Millis = 40 * 24 * 3_600_000;
+pub const FARTHEST_RESET: Millis = 40 * DAY;
 
 /// What one pass over new bytes found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

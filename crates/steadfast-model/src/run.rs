@@ -29,10 +29,12 @@ pub enum RunKind {
 }
 
 /// As in the public state files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum RunStatus {
+    #[default]
     Running,
     Completed,
     Failed,
@@ -49,7 +51,7 @@ pub struct AttemptId {
 }
 
 /// The state of a run. It stays small however long the run is, because ended iterations are only in the records.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub status: RunStatus,
     /// Why it ended.

@@ -209,15 +209,9 @@ pub fn duration(seconds: i64) -> String {
 
 /// Millionths of a dollar as `$1.23`; small amounts keep four digits.
 pub fn usd(micros: i64) -> String {
-    let mut text = String::from("$");
-    let digits = if micros < 1_000_000 { 4 } else { 2 };
-    let scale = 10_i64.pow(6 - digits);
+    let (scale, unit, width) = if micros < 1_000_000 { (100, 10_000, 4) } else { (10_000, 100, 2) };
     let rounded = (micros + scale / 2) / scale;
-    let unit = 10_i64.pow(digits);
-    let width = usize::try_from(digits).unwrap_or(2);
-    // Writing to a string cannot fail.
-    let _ = write!(text, "{}.{:0width$}", rounded / unit, rounded % unit);
-    text
+    format!("${}.{:0width$}", rounded / unit, rounded % unit)
 }
 
 #[cfg(test)]

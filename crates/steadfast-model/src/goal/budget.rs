@@ -69,40 +69,13 @@ impl Budget {
 
 /// Picks a profile from the words of the objective; the first list with a hit wins.
 pub fn auto_profile(objective: &str) -> BudgetProfile {
-    const OVERNIGHT: &[&str] = &["overnight", "weekend", "all night", "tomorrow morning"];
-    const DEEP: &[&str] = &[
-        "migration",
-        "migrations",
-        "migrate",
-        "repo-wide",
-        "repository-wide",
-        "redesign",
-        "redesigns",
-        "integration",
-        "integrations",
-        "multi-module",
-        "multi-file",
-        "many files",
-        "many named files",
-        "broad",
-        "cross-cutting",
-        "large refactor",
-        "major refactor",
-    ];
-    const STANDARD: &[&str] = &[
-        "feature",
-        "bug fix",
-        "bugfix",
-        "test",
-        "tests",
-        "bounded",
-        "medium refactor",
-        "refactor",
-        "implement",
-        "add",
-    ];
+    const OVERNIGHT: &str = "overnight, weekend, all night, tomorrow morning";
+    const DEEP: &str = "migration, migrations, migrate, repo-wide, repository-wide, redesign, redesigns, integration, \
+        integrations, multi-module, multi-file, many files, many named files, broad, cross-cutting, large refactor, \
+        major refactor";
+    const STANDARD: &str = "feature, bug fix, bugfix, test, tests, bounded, medium refactor, refactor, implement, add";
     let text = objective.to_lowercase();
-    let mentions = |words: &[&str]| words.iter().any(|word| contains_word(&text, word));
+    let mentions = |words: &str| words.split(", ").any(|word| contains_word(&text, word));
     if mentions(OVERNIGHT) {
         BudgetProfile::Overnight
     } else if mentions(DEEP) {

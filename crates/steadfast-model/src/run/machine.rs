@@ -21,22 +21,8 @@ pub use reopen::{ReopenError, orphaned, reopen};
 
 /// A new run; [`RunEvent::Started`] starts it.
 pub fn begin(plan: &Plan, now: Millis) -> Run {
-    Run {
-        status: RunStatus::Running,
-        reason: None,
-        started_at_ms: now,
-        completed_at_ms: None,
-        stage: 1,
-        stages: plan.stages.iter().map(|_| StageState::default()).collect(),
-        active: Vec::new(),
-        stopping: None,
-        cut_short: false,
-        capped: false,
-        wait: None,
-        closed_ms: 0,
-        tokens: 0,
-        cost_micros: 0,
-    }
+    let stages = vec![StageState::default(); plan.stages.len()];
+    Run { started_at_ms: now, stage: 1, stages, ..Run::default() }
 }
 
 pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {

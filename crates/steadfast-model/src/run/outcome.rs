@@ -89,7 +89,8 @@ pub struct Failure {
     pub ended_at_ms: Millis,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// The account's limit is reached, until this time if the agent reported one. Not an error: the iteration is retried.
@@ -115,16 +116,6 @@ pub enum FailureKind {
 impl FailureKind {
     /// The word for tables and views.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::UsageLimit { .. } => "usage_limit",
-            Self::Transient => "transient",
-            Self::TimedOut => "timed_out",
-            Self::NoResult => "no_result",
-            Self::Reported => "reported",
-            Self::Exit => "exit",
-            Self::CannotStart => "cannot_start",
-            Self::Lost => "lost",
-            Self::Stopped => "stopped",
-        }
+        self.into()
     }
 }
