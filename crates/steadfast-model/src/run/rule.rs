@@ -1,18 +1,9 @@
 //! Completion rules: what one needs, which checks it asks for, and whether it holds. Checks that cannot change the answer
 //! are not run: `all: [promise, verify]` runs no command before the promise is made.
 
-use strum::VariantNames as _;
-
 use super::{AgentPlan, Check, Checked, Rule, Success};
 
 pub use super::plan::RuleKind;
-
-impl RuleKind {
-    /// All names, in the order of the variants.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        Self::VARIANTS.iter().copied()
-    }
-}
 
 /// What a rule needs, part by part.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -154,26 +145,17 @@ impl Rule {
             Self::Command(command) => outside(Check::Command(command.clone())),
             Self::Verify(commands) => outside(Check::Verify(commands.clone())),
             Self::Checklist(file) => outside(Check::Checklist(file.clone())),
-            Self::Any(rules) => {
-                let parts = Parts::of(rules, known);
-                if !parts.names.is_empty() {
-                    Holding::Yes(parts.names)
-                } else if !parts.checks.is_empty() {
-                    Holding::Unknown(parts.checks)
-                } else {
-                    Holding::No
-                }
-            }
-            Self::All(rules) => {
-                let parts = Parts::of(rules, known);
-                if parts.any_no || rules.is_empty() {
-                    Holding::No
-                } else if !parts.checks.is_empty() {
-                    Holding::Unknown(parts.checks)
-                } else {
-                    Holding::Yes(parts.names)
-                }
-            }
+            Self::Any(rules) => match Parts::of(rules, known) {
+                Parts { names, .. } if !names.is_empty() => Holding::Yes(names),
+                Parts { checks, .. } if !checks.is_empty() => Holding::Unknown(checks),
+                _ => Holding::No,
+            },
+            Self::All(rules) => match Parts::of(rules, known) {
+                Parts { any_no: true, .. } => Holding::No,
+                Parts { checks, .. } if !checks.is_empty() => Holding::Unknown(checks),
+                Parts { names, .. } if !names.is_empty() => Holding::Yes(names),
+                _ => Holding::No,
+            },
         }
     }
 }
