@@ -189,7 +189,7 @@ pub fn plan_pipeline(
     let planned = def.map(|mut def| {
         let limits = std::mem::take(&mut def.limits).into_limits(flags);
         let (stages, used) = def.plan(run.as_str(), flags, own);
-        let pipeline_file = Some(file_name(&source.file));
+        let pipeline_file = source.file.rsplit('/').next().map(str::to_owned);
         let purpose = RunPurpose::Definition;
         (Plan { name: run.to_string(), kind: RunKind::Pipeline, title, pipeline_file, stages, limits, purpose }, used)
     });
@@ -206,7 +206,8 @@ fn finish(
     flags: &Overrides,
 ) -> Result<Planned, PlanError> {
     let warnings = faults.list();
-    let Some(plan) = plan.filter(|_| !faults.has_errors()) else { return Err(PlanError::Faults(warnings)) };
+    let has_errors = warnings.iter().any(|fault| fault.level == Level::Error);
+    let Some(plan) = plan.filter(|_| !has_errors) else { return Err(PlanError::Faults(warnings)) };
     if let Some(last) = plan.stages.last().filter(|last| last.parallel && !flags.verify.is_empty()) {
         return Err(PlanError::VerifiesParallel { stage: last.name.clone() });
     }
@@ -241,8 +242,4 @@ fn default_name(title: &str, now: Millis) -> String {
     let (day, clock) = time.split_at_checked(8).unwrap_or((&time, ""));
     let plain = if plain.is_empty() { "pipeline" } else { &plain };
     format!("{plain}-{day}-{clock}")
-}
-
-fn file_name(file: &str) -> String {
-    file.rsplit('/').next().unwrap_or(file).to_owned()
 }
