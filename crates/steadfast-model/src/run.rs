@@ -212,14 +212,10 @@ pub enum RunEvent {
     /// An engine drives the run from now on, for the first time or again. It sends [`RunEvent::Ended`] for attempts that
     /// the state says are running.
     Started,
-    Ended {
-        id: AttemptId,
-        outcome: Outcome,
-    },
-    Checked {
-        id: AttemptId,
-        facts: Vec<Checked>,
-    },
+    /// An attempt ended.
+    Ended { id: AttemptId, outcome: Outcome },
+    /// The checks of an attempt ran.
+    Checked { id: AttemptId, facts: Vec<Checked> },
     /// The clock reached the time of [`Act::WakeAt`].
     Woke,
     /// A person, a signal or an edited file asks for the end.
@@ -228,35 +224,17 @@ pub enum RunEvent {
     CapReached,
 }
 
-/// A row to write, in the same transaction as the new state.
+/// A row to write, in the same transaction as the new state. A committed iteration is final: there is one such row for
+/// each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
-    StageStarted {
-        stage: u32,
-    },
-    AttemptStarted {
-        id: AttemptId,
-    },
-    AttemptEnded {
-        id: AttemptId,
-        outcome: Outcome,
-    },
-    /// The iteration is final. Happens once for each.
-    Committed {
-        id: AttemptId,
-        success: Box<Success>,
-        facts: Vec<Checked>,
-    },
-    StageEnded {
-        stage: u32,
-        status: StageStatus,
-        reason: String,
-    },
-    Finished {
-        status: RunStatus,
-        reason: String,
-    },
+    StageStarted { stage: u32 },
+    AttemptStarted { id: AttemptId },
+    AttemptEnded { id: AttemptId, outcome: Outcome },
+    Committed { id: AttemptId, success: Box<Success>, facts: Vec<Checked> },
+    StageEnded { stage: u32, status: StageStatus, reason: String },
+    Finished { status: RunStatus, reason: String },
     Reopened,
 }
 
@@ -265,13 +243,9 @@ pub enum Record {
 #[serde(rename_all = "snake_case")]
 pub enum Act {
     Start(AttemptId),
-    Check {
-        id: AttemptId,
-        checks: Vec<Check>,
-    },
+    Check { id: AttemptId, checks: Vec<Check> },
     Stop(Vec<AttemptId>),
     WakeAt(Millis),
-    /// The run is over.
     Finish,
 }
 

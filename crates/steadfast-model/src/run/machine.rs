@@ -1,9 +1,6 @@
-//! The state machine of a run: from (run, event, now) to the new run, the records to save and the actions to take. Pure
-//! and total: the same arguments give the same step, and an event that does not fit changes nothing.
-//!
-//! Invariants between steps: an iteration is active, committed, left for later, or not started. A run that is over has no
-//! active attempt, unless its engine ended without recording the end. A sequential stage has at most one active attempt,
-//! a parallel one at most `limits.parallel`. [`RunEvent::Started`] repeats every action that a crash may have lost.
+//! The state machine of a run: from (run, event, now) to the new run, the records to save and the actions to take. An
+//! event that does not fit changes nothing. Between steps an iteration is active, committed, left for later, or not
+//! started. A run that is over has no active attempt, unless its engine ended without recording the end.
 
 mod advance;
 mod attempt;
