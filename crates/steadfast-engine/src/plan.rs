@@ -1,6 +1,5 @@
 //! From definitions to plans. Loop types and pipelines are YAML with prompts. `plan/catalogue.rs` finds them, the key
-//! tables in `plan/stage.rs`, `plan/loop_type.rs` and `plan/pipeline.rs` read them, and all faults of a definition are
-//! reported together, each with file, line and fix. Flags of the command line replace what definitions set.
+//! tables in `plan/stage.rs` and `plan/pipeline.rs` read them, and all faults of a definition are reported together, each with file, line and fix. Flags of the command line replace what definitions set.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +15,6 @@ pub mod dry_run;
 mod fault;
 mod inputs;
 mod keys;
-mod limits;
-mod loop_type;
 mod pipeline;
 mod planning;
 mod rules;
@@ -26,7 +23,6 @@ mod stage;
 #[cfg(test)]
 mod tests;
 mod used;
-mod variables;
 mod yaml;
 
 pub use agents::agent_kind;
@@ -36,7 +32,7 @@ pub use planning::LOOP_RUNS;
 pub use used::Used;
 
 use fault::{Faults, did_you_mean};
-use planning::{DefaultRuns, StageContext, VERIFY_AFTER, plan_stage};
+use planning::{StageContext, VERIFY_AFTER, plan_stage};
 use stage::Runs;
 use used::commands_of_definitions;
 
@@ -137,19 +133,19 @@ pub fn plan_loop(
     let source = catalogue.find_loop(loop_type)?;
     let run: RunName = name.unwrap_or(&source.name).parse()?;
     let faults = Faults::default();
-    let def = loop_type::read(&source, &faults);
+    let def = stage::read_loop(&source, &faults);
     let mut used = Used::of(RunKind::Loop, &source, catalogue);
     let plan = def.map(|mut def| {
         if let Some(prompt) = &def.stage.prompt {
-            variables::check(prompt, None);
+            inputs::check_variables(prompt, None);
         }
         def.stage.runs = flags.max.map(Runs::Count).or(def.stage.runs);
         let context = StageContext {
+            kind: RunKind::Loop,
             run: run.as_str(),
             name: source.name.clone(),
             loop_type: Some(source.name.clone()),
             inputs: Vec::new(),
-            default_runs: DefaultRuns::Limit(LOOP_RUNS),
             takes_model: true,
             verified: true,
             at: faults.file(&source.file),

@@ -1,4 +1,4 @@
-//! The interactive agents we hook into. What is true of each is data (`host/capabilities.rs`), what needs code is in
+//! The interactive agents we hook into. What is true of each is data (`steadfast_model::host`), what needs code is in
 //! its adapter (`host/adapter.rs`, `host/claude.rs`, `host/codex.rs`). Foreign JSON does not leave the adapters.
 
 mod activity;
