@@ -1,13 +1,5 @@
-//! A durable goal: an objective, its limits, and where it stands. This module and the ones below it are pure;
-//! they say what changes and why, and leave writing to [`steadfast_store`] and [`steadfast_app::action`].
-//!
-//! | status | meaning |
-//! | --- | --- |
-//! | `active` | driving turns |
-//! | `paused` | stopped, for [`PausedReason`]; no hook continues it |
-//! | `blocked` | the worker waits for a person or the outside world |
-//! | `budget_limited` | the token or money budget is spent |
-//! | `complete`, `abandoned` | over; the session may start another goal |
+//! A durable goal: an objective, its limits, and where it stands. This module and the ones below it are pure: they decide
+//! what changes and why, and leave writing to `steadfast-store` and `steadfast-app`.
 
 pub mod budget;
 pub mod change;
@@ -25,9 +17,9 @@ use budget::{BudgetProfile, BudgetSource};
 
 pub use crate::pause::PausedReason;
 
-/// Continuations of a goal that nobody capped.
+/// Continuations of a goal without a cap.
 pub const UNLIMITED_CONTINUATIONS: i64 = UNLIMITED_TURNS;
-/// Seconds of a goal that nobody capped: ten years.
+/// Seconds of a goal without a cap: ten years.
 pub const UNLIMITED_SECONDS: i64 = 315_360_000;
 /// Longest objective, in characters.
 pub const OBJECTIVE_MAX: usize = 4_000;
@@ -36,10 +28,14 @@ pub const OBJECTIVE_MAX: usize = 4_000;
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum GoalStatus {
+    /// Driving turns.
     #[default]
     Active,
+    /// Stopped, for a [`PausedReason`]; no hook continues it.
     Paused,
+    /// The worker waits for a person or the outside world.
     Blocked,
+    /// The token or money budget is spent.
     BudgetLimited,
     Complete,
     Abandoned,
@@ -184,11 +180,6 @@ impl Goal {
             now_ms: now,
             shared,
         }
-    }
-
-    /// What the goal used of one axis.
-    pub fn used_of(&self, axis: Axis, now: Millis) -> i64 {
-        Limits::default().with(axis, i64::MAX).standing(axis, &self.used(now)).map_or(0, |standing| standing.used)
     }
 
     /// How a limit of the goal stands; zeros where it has none.

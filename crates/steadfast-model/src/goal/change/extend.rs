@@ -55,11 +55,12 @@ pub fn extend(goal: &Goal, add: Limits, now: Millis) -> Result<Change, Refusal> 
 /// Adds to one limit. A first limit on an axis counts from what is used now; a deadline is only moved.
 fn raise(goal: &mut Goal, axis: Axis, amount: i64, now: Millis) {
     let limit = goal.limits.get(axis);
+    let used = || Limits::default().with(axis, i64::MAX).standing(axis, &goal.used(now)).map_or(0, |now| now.used);
     let raised = match axis {
         Axis::Deadline => limit.map(|at| at.max(now).saturating_add(amount)),
         // Hours move the deadline of a goal that has one; they are a limit of their own only if they were one before.
         Axis::Hours if limit.is_none() && goal.limits.get(Axis::Deadline).is_some() => None,
-        _ => Some(limit.unwrap_or_else(|| goal.used_of(axis, now)).saturating_add(amount)),
+        _ => Some(limit.unwrap_or_else(used).saturating_add(amount)),
     };
     let most = match axis {
         Axis::Turns => UNLIMITED_CONTINUATIONS - 1,
