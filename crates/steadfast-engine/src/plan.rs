@@ -61,7 +61,6 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Faults(_) => {
@@ -211,7 +210,6 @@ fn finish(
     Ok(Planned { plan, warnings, file, used, definition })
 }
 
-/// The errors and warnings of a loop type.
 pub fn validate_loop(catalogue: &Catalogue, loop_type: &str) -> Result<Vec<Fault>, PlanError> {
     // A folder may have a name that no run can have.
     faults_of(plan_loop(catalogue, loop_type, Some("name"), &Overrides::default()))

@@ -5,7 +5,6 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, Timestamp, Zoned};
 
-/// Milliseconds since 1970 in UTC.
 pub type Millis = i64;
 
 pub const HOUR: Millis = 3_600_000;

@@ -48,7 +48,6 @@ impl GoalStatus {
     }
 }
 
-/// Who caused a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Actor {
@@ -119,7 +118,6 @@ pub struct NewGoal {
 }
 
 impl Goal {
-    /// A goal that starts now.
     pub fn start(new: NewGoal, session_id: &str, host: Host, project_dir: Option<String>, now: Millis) -> Self {
         let budget = new.budget;
         Self {
@@ -193,7 +191,6 @@ impl Goal {
     }
 }
 
-/// What is wrong with an objective.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ObjectiveError {
     #[error("the objective is empty")]

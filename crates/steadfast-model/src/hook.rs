@@ -77,7 +77,6 @@ pub enum StartSource {
     Fork,
 }
 
-/// What a hook replies to the client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookReply {
     /// Stop: keep the turn going with this text. Prompts and commands: answer with it, no model call.

@@ -28,7 +28,6 @@ pub enum Importance {
     Critical,
 }
 
-/// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(Display, EnumString, EnumIter, IntoStaticStr)]
@@ -126,7 +125,6 @@ pub struct Findings {
     pub steering: Option<(Form, Directive<String>)>,
 }
 
-/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryEvent {
     pub id: i64,

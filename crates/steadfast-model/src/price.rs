@@ -75,10 +75,8 @@ impl Price {
     }
 }
 
-/// The table in the repository, as text.
 const SHIPPED: &str = include_str!("../prices.toml");
 
-/// Prices by model.
 #[derive(Debug, Default, Deserialize)]
 pub struct Table {
     models: BTreeMap<String, Price>,

@@ -204,7 +204,6 @@ pub struct Checked {
     pub detail: String,
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
@@ -248,7 +247,6 @@ pub enum Act {
     Finish,
 }
 
-/// One step of the machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     pub run: Run,

@@ -21,7 +21,6 @@ const PIPELINE_ENDS: [&str; 2] = [".yaml", ".yml"];
 /// The places that are searched.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    /// The project's directory.
     pub project: PathBuf,
     /// `$STEADFAST_HOME`.
     pub home: PathBuf,

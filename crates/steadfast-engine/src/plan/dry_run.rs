@@ -15,7 +15,6 @@ use crate::{agent, files};
 /// Stands for a file that exists only while an agent works.
 const RESULT: &str = "[result file]";
 
-/// A prompt as the agent would get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filled {
     /// From 1.

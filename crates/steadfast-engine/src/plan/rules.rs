@@ -113,7 +113,6 @@ fn kind_of(name: &str, at: &Location) -> Option<RuleKind> {
     })
 }
 
-/// Makes a rule of its definition.
 pub(super) struct Resolver<'a> {
     pub(super) arguments: &'a Arguments,
     /// The run's name, for labels and files named after it.

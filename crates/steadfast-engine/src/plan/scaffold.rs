@@ -29,7 +29,6 @@ pub fn new_loop(dir: &Path, name: &str, readers: Readers) -> Result<Vec<PathBuf>
     Ok(files.map(|(path, _)| path).to_vec())
 }
 
-/// Writes a pipeline to `path`.
 pub fn new_pipeline(path: &Path, name: &str, readers: Readers) -> Result<(), PlanError> {
     let name: RunName = name.parse()?;
     if path.symlink_metadata().is_ok() {

@@ -102,7 +102,6 @@ impl StageDef {
     }
 }
 
-/// The template of a prompt.
 #[derive(Debug, Clone)]
 pub(super) struct Prompt {
     /// Empty after a fault.
@@ -122,7 +121,6 @@ impl Prompt {
         at.error("the prompt is empty", "write what the agent should do");
     }
 
-    /// Where a variable stands.
     pub(super) fn location_of(&self, name: &str) -> Location {
         let (text, first) = self.written.as_ref().map_or((&self.text, 1), |(text, line)| (text, *line));
         let variable = format!("${{{name}}}");

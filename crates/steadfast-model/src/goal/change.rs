@@ -43,7 +43,6 @@ impl Change {
     }
 }
 
-/// Why a change is not allowed.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 pub enum Refusal {
     #[error("the goal is {status}{}", .reason.map(|r| format!(" ({r})")).unwrap_or_default())]

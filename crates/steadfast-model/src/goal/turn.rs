@@ -12,7 +12,6 @@ use crate::limit::{Axis, SharedSpend, Standing};
 /// Batches of tool calls a turn may still make after it was told, in the middle, that a limit is reached.
 const WIND_DOWN_BATCHES: i64 = 3;
 
-/// Facts about a turn that ended.
 #[derive(Debug, Clone, Default)]
 pub struct TurnEnd {
     /// Whether the turn was started by a continuation and not by a person.
@@ -61,7 +60,6 @@ pub struct TurnRules {
     pub shared: SharedSpend,
 }
 
-/// Decides at the end of a turn.
 pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (Option<Change>, Decision) {
     match goal.status {
         GoalStatus::Active => {}

@@ -6,7 +6,6 @@ use strum::{Display, EnumString, IntoStaticStr};
 use crate::clock::Millis;
 use crate::reading::Tokens;
 
-/// What an agent used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptUsage {
     #[serde(flatten)]
@@ -45,7 +44,6 @@ pub enum AgentDecision {
     Error,
 }
 
-/// A successful attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Success {
     pub result: AgentResult,
@@ -62,7 +60,6 @@ pub struct Success {
     pub ended_at_ms: Millis,
 }
 
-/// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

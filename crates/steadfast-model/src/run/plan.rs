@@ -25,7 +25,6 @@ pub struct Plan {
     pub purpose: RunPurpose,
 }
 
-/// What a run was started for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunPurpose {
@@ -51,7 +50,6 @@ impl Plan {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StagePlan {
     pub name: String,
-    /// The loop type that the stage uses.
     pub loop_type: Option<String>,
     /// The template, before substitution.
     pub prompt: String,
@@ -64,7 +62,6 @@ pub struct StagePlan {
     /// Delay after an iteration that did not end the stage.
     pub delay_ms: Millis,
     pub agent: AgentPlan,
-    /// The time limit of one attempt.
     pub timeout_ms: Millis,
     /// Iteration `i` gets element `i - 1`.
     pub perspectives: Vec<String>,
@@ -86,7 +83,6 @@ pub struct StagePlan {
 }
 
 impl StagePlan {
-    /// The default time limit of an attempt.
     pub const TIMEOUT_MS: Millis = 2 * HOUR;
 
     /// A stage with the defaults: Claude Code, one iteration after the other, without a delay.

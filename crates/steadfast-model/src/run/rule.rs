@@ -12,7 +12,6 @@ pub struct RuleNeeds<'a> {
     pub commands: Vec<&'a str>,
     /// Programs that have to be on PATH.
     pub programs: Vec<&'static str>,
-    /// Files of the project.
     pub files: Vec<&'a str>,
     /// Texts that the agent can promise.
     pub promises: Vec<&'a str>,
@@ -25,7 +24,6 @@ pub struct RuleNeeds<'a> {
 pub struct Known<'a> {
     /// Committed iterations, including the one that is tested.
     pub iterations: u32,
-    /// The maximum of the stage.
     pub max: u32,
     pub items: usize,
     /// Iterations in a row that agree, including the one that is tested; `None` until the judge has voted.
@@ -101,12 +99,10 @@ impl Rule {
         }
     }
 
-    /// The texts that an agent can promise for the rule to hold.
     pub fn promises(&self) -> impl Iterator<Item = &str> {
         self.needs().promises.into_iter()
     }
 
-    /// Whether verification commands are part of it.
     pub fn is_verified(&self) -> bool {
         self.leaves().any(|leaf| matches!(leaf, Self::Verify(_)))
     }

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 const LONGEST_NAME: usize = 128;
 /// Unknown names to report at most.
 const MOST_UNKNOWN: usize = 50;
-/// The run's name.
 const SESSION: [&str; 2] = ["SESSION", "SESSION_NAME"];
 
 /// All names but `INPUTS.name`.
@@ -40,7 +39,6 @@ pub struct Variables {
     pub output: String,
     /// `${PROGRESS}`, `${PROGRESS_FILE}`: the path of the progress file.
     pub progress: String,
-    /// `${INPUTS}`
     pub inputs: String,
     /// `${INPUTS.name}`, by the names of earlier stages.
     pub named_inputs: BTreeMap<String, String>,
@@ -77,7 +75,6 @@ impl Variables {
     }
 }
 
-/// Fills in the variables of a template.
 pub fn render(template: &str, variables: &Variables) -> Rendered {
     fill(template, |name| variables.value(name))
 }

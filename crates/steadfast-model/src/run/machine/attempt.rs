@@ -40,21 +40,27 @@ impl Machine<'_> {
         let wants_vote = self.stage_plan().is_some_and(|stage| {
             !stage.parallel && stage.completion.needs_vote() && !stage.completion.is_judged(stage.judge.as_ref())
         });
-        if success.result.decision == Some(AgentDecision::Error) {
+        let (kind, message) = if success.result.decision == Some(AgentDecision::Error) {
             let words = success.result.reasoning.as_deref().or(success.result.summary.as_deref());
-            let message = words.unwrap_or("the agent reported an error").to_owned();
-            Outcome::Failed(as_failure(&success, FailureKind::Reported, message))
+            (FailureKind::Reported, words.unwrap_or("the agent reported an error").to_owned())
         } else if wants_vote && success.result.vote().is_none() {
-            let message = "the agent did not say whether anything is left to improve".to_owned();
-            Outcome::Failed(as_failure(&success, FailureKind::NoResult, message))
+            (FailureKind::NoResult, "the agent did not say whether anything is left to improve".to_owned())
         } else {
             if let Some(stage) = self.stage_plan().filter(|stage| stage.stop_is_promise)
                 && success.result.decision == Some(AgentDecision::Stop)
             {
                 success.promises.extend(stage.completion.promises().map(str::to_owned));
             }
-            Outcome::Succeeded(success)
-        }
+            return Outcome::Succeeded(success);
+        };
+        Outcome::Failed(Failure {
+            kind,
+            message,
+            exit_code: Some(success.exit_code),
+            usage: success.usage,
+            started_at_ms: Some(success.started_at_ms),
+            ended_at_ms: success.ended_at_ms,
+        })
     }
 
     fn succeeded(&mut self, id: AttemptId, success: Box<Success>) {
@@ -134,17 +140,6 @@ impl ActiveAttempt {
     fn rest(&mut self, until_ms: Millis, why: WaitReason) {
         self.phase = Phase::Resting;
         self.wait = Some(Wait { until_ms, why });
-    }
-}
-
-fn as_failure(success: &Success, kind: FailureKind, message: String) -> Failure {
-    Failure {
-        kind,
-        message,
-        exit_code: Some(success.exit_code),
-        usage: success.usage,
-        started_at_ms: Some(success.started_at_ms),
-        ended_at_ms: success.ended_at_ms,
     }
 }
 

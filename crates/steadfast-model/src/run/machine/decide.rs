@@ -9,7 +9,6 @@ use crate::run::{
 };
 
 impl Machine<'_> {
-    /// The checks before an iteration starts.
     pub(super) fn checks_before(&self) -> Vec<Check> {
         let Some(stage) = self.stage_plan() else { return Vec::new() };
         match stage.completion.holds(&self.known_before(None)) {
