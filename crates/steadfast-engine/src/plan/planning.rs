@@ -127,9 +127,9 @@ fn plan_agent(def: AgentDef, takes_model: bool, flags: &Overrides, at: &Location
 
 keys! {
     LimitsDef {
-        tokens: Setting<i64> = tokens("tokens"),
-        usd: Setting<i64> = usd("usd"),
-        hours: Setting<i64> = hours("hours"),
+        tokens: Setting<i64> = amount("tokens"),
+        usd: Setting<i64> = amount("usd"),
+        hours: Setting<i64> = amount("hours"),
         errors: Option<u32> = count("errors"),
         idle: Option<u32> = count_or_zero("idle"),
         parallel: Option<u32> = count("parallel"),
@@ -140,20 +140,9 @@ pub(super) fn limits(value: &Value<'_>) -> Option<LimitsDef> {
     value.table("`limits`")
 }
 
-fn tokens(value: &Value<'_>) -> Option<i64> {
-    amount(value, Axis::Tokens)
-}
-
-fn usd(value: &Value<'_>) -> Option<i64> {
-    amount(value, Axis::Usd)
-}
-
-fn hours(value: &Value<'_>) -> Option<i64> {
-    amount(value, Axis::Hours)
-}
-
-/// An amount of an axis; only a deadline would depend on the time.
-fn amount(value: &Value<'_>, axis: Axis) -> Option<i64> {
+/// An amount of the axis that the key names; only a deadline would depend on the time.
+fn amount(value: &Value<'_>) -> Option<i64> {
+    let axis: Axis = value.key.parse().ok()?;
     let amount = text(value).and_then(|text| axis.parse(text.trim(), 0).ok());
     let fix = format!("write for example `{}: {}`", value.key, axis.example());
     amount.or_else(|| value.at.refuse(format!("`{}` is not an amount", value.key), fix))
