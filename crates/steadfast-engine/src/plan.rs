@@ -1,6 +1,5 @@
 //! From definitions to plans. Loop types and pipelines are YAML with prompts. `plan/catalogue.rs` finds them, the key
-//! tables in `plan/stage.rs`, `plan/loop_type.rs` and `plan/pipeline.rs` read them, and all faults of a definition are
-//! reported together, each with file, line and fix. Flags of the command line replace what definitions set.
+//! tables in `plan/stage.rs` and `plan/pipeline.rs` read them, and all faults of a definition are reported together, each with file, line and fix. Flags of the command line replace what definitions set.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +15,6 @@ pub mod dry_run;
 mod fault;
 mod inputs;
 mod keys;
-mod limits;
-mod loop_type;
 mod pipeline;
 mod planning;
 mod rules;
@@ -26,7 +23,6 @@ mod stage;
 #[cfg(test)]
 mod tests;
 mod used;
-mod variables;
 mod yaml;
 
 pub use agents::agent_kind;
@@ -36,7 +32,7 @@ pub use planning::LOOP_RUNS;
 pub use used::Used;
 
 use fault::{Faults, did_you_mean};
-use planning::{DefaultRuns, StageContext, VERIFY_AFTER, plan_stage};
+use planning::{StageContext, VERIFY_AFTER, plan_stage};
 use stage::Runs;
 use used::commands_of_definitions;
 
@@ -65,7 +61,6 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Faults(_) => {
@@ -137,19 +132,19 @@ pub fn plan_loop(
     let source = catalogue.find_loop(loop_type)?;
     let run: RunName = name.unwrap_or(&source.name).parse()?;
     let faults = Faults::default();
-    let def = loop_type::read(&source, &faults);
+    let def = stage::read_loop(&source, &faults);
     let mut used = Used::of(RunKind::Loop, &source, catalogue);
     let plan = def.map(|mut def| {
         if let Some(prompt) = &def.stage.prompt {
-            variables::check(prompt, None);
+            inputs::check_variables(prompt, None);
         }
         def.stage.runs = flags.max.map(Runs::Count).or(def.stage.runs);
         let context = StageContext {
+            kind: RunKind::Loop,
             run: run.as_str(),
             name: source.name.clone(),
             loop_type: Some(source.name.clone()),
             inputs: Vec::new(),
-            default_runs: DefaultRuns::Limit(LOOP_RUNS),
             takes_model: true,
             verified: true,
             at: faults.file(&source.file),
@@ -189,7 +184,7 @@ pub fn plan_pipeline(
     let planned = def.map(|mut def| {
         let limits = std::mem::take(&mut def.limits).into_limits(flags);
         let (stages, used) = def.plan(run.as_str(), flags, own);
-        let pipeline_file = Some(file_name(&source.file));
+        let pipeline_file = source.file.rsplit('/').next().map(str::to_owned);
         let purpose = RunPurpose::Definition;
         (Plan { name: run.to_string(), kind: RunKind::Pipeline, title, pipeline_file, stages, limits, purpose }, used)
     });
@@ -206,7 +201,8 @@ fn finish(
     flags: &Overrides,
 ) -> Result<Planned, PlanError> {
     let warnings = faults.list();
-    let Some(plan) = plan.filter(|_| !faults.has_errors()) else { return Err(PlanError::Faults(warnings)) };
+    let has_errors = warnings.iter().any(|fault| fault.level == Level::Error);
+    let Some(plan) = plan.filter(|_| !has_errors) else { return Err(PlanError::Faults(warnings)) };
     if let Some(last) = plan.stages.last().filter(|last| last.parallel && !flags.verify.is_empty()) {
         return Err(PlanError::VerifiesParallel { stage: last.name.clone() });
     }
@@ -214,7 +210,6 @@ fn finish(
     Ok(Planned { plan, warnings, file, used, definition })
 }
 
-/// The errors and warnings of a loop type.
 pub fn validate_loop(catalogue: &Catalogue, loop_type: &str) -> Result<Vec<Fault>, PlanError> {
     // A folder may have a name that no run can have.
     faults_of(plan_loop(catalogue, loop_type, Some("name"), &Overrides::default()))
@@ -241,8 +236,4 @@ fn default_name(title: &str, now: Millis) -> String {
     let (day, clock) = time.split_at_checked(8).unwrap_or((&time, ""));
     let plain = if plain.is_empty() { "pipeline" } else { &plain };
     format!("{plain}-{day}-{clock}")
-}
-
-fn file_name(file: &str) -> String {
-    file.rsplit('/').next().unwrap_or(file).to_owned()
 }

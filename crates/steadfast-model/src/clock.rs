@@ -3,9 +3,8 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{RoundMode, SignedDuration, Span, Timestamp, Unit, Zoned, ZonedRound};
+use jiff::{SignedDuration, Span, Timestamp, Zoned};
 
-/// Milliseconds since 1970 in UTC.
 pub type Millis = i64;
 
 pub const HOUR: Millis = 3_600_000;
@@ -24,10 +23,12 @@ pub fn to_rfc3339(at: Millis) -> String {
 
 /// Formats a moment for a person, in the machine's own time zone.
 pub fn to_local(at: Millis) -> String {
-    Timestamp::from_millisecond(at).map_or_else(
-        |_| at.to_string(),
-        |moment| moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string(),
-    )
+    zoned(at).map_or_else(|| at.to_string(), |moment| moment.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// A moment in the machine's time zone; `None` outside the calendar's range.
+fn zoned(at: Millis) -> Option<Zoned> {
+    Some(Timestamp::from_millisecond(at).ok()?.to_zoned(TimeZone::system()))
 }
 
 /// Reads an RFC 3339 timestamp as transcripts write it.
@@ -42,15 +43,14 @@ pub fn parse_moment(text: &str, now: Millis) -> Option<Millis> {
     if let Some(moment) = parse_rfc3339(text) {
         return Some(moment);
     }
-    let here = Timestamp::from_millisecond(now).ok()?.to_zoned(TimeZone::system());
+    let here = zoned(now)?;
     if let Ok(local) = text.replace(' ', "T").parse::<jiff::civil::DateTime>() {
         return local.to_zoned(TimeZone::system()).ok().map(|at| at.timestamp().as_millisecond());
     }
     if let Some(time) = parse_time_of_day(text) {
         return next_occurrence(&here, time);
     }
-    let span = parse_duration(text)?;
-    now.checked_add(span)
+    now.checked_add(parse_duration(text)?)
 }
 
 /// Reads what a person types for a day: a date, `today`, `yesterday`, or a span back from today such as `7d`.
@@ -95,20 +95,15 @@ pub fn day_start(now: Millis) -> Millis {
 
 /// Midnight of this week's Monday, in the machine's time zone.
 pub fn week_start(now: Millis) -> Millis {
-    let weekday = Timestamp::from_millisecond(now)
-        .map_or(0, |moment| moment.to_zoned(TimeZone::system()).weekday().to_monday_zero_offset());
-    midnight(now, i64::from(weekday))
+    let days = zoned(now).map_or(0, |here| here.weekday().to_monday_zero_offset());
+    midnight(now, i64::from(days))
 }
 
 /// Midnight, `days` before today.
 fn midnight(now: Millis, days: i64) -> Millis {
-    Timestamp::from_millisecond(now)
-        .ok()
-        .map(|moment| moment.to_zoned(TimeZone::system()))
-        .and_then(|here| here.round(ZonedRound::new().smallest(Unit::Day).mode(RoundMode::Trunc)).ok())
-        .and_then(|midnight| midnight.checked_sub(Span::new().days(days)).ok())
-        // A timestamp outside the calendar's range has no midnight; a whole day back is close enough.
-        .map_or(now - DAY * (days + 1), |midnight| midnight.timestamp().as_millisecond())
+    let midnight = zoned(now).and_then(|here| here.start_of_day().ok()?.checked_sub(Span::new().days(days)).ok());
+    // A timestamp outside the calendar's range has no midnight; a whole day back is close enough.
+    midnight.map_or(now - DAY * (days + 1), |midnight| midnight.timestamp().as_millisecond())
 }
 
 #[cfg(test)]

@@ -68,24 +68,18 @@ pub fn marked_goal(prompt: &str) -> Option<&str> {
 }
 
 fn after_slash(text: &str) -> Directive<&str> {
-    let word = |word: &str| text.eq_ignore_ascii_case(word);
-    // Claude Code's own command ends its goal at any of these.
-    if ["clear", "stop", "off", "reset", "none", "cancel"].iter().any(|ending| word(ending)) {
-        Directive::Clear
-    } else if word("pause") {
-        Directive::Pause
-    } else if word("resume") {
-        Directive::Resume
-    } else if word("status") {
-        Directive::Status
-    } else if word("done") {
-        Directive::Done
-    } else if word("edit") {
-        Directive::Edit(None)
-    } else if let Some(rest) = strip_word(text, "edit").and_then(|rest| rest.strip_prefix(char::is_whitespace)) {
-        Directive::Edit(Some(rest.trim()))
-    } else {
-        Directive::State(text)
+    match text.to_ascii_lowercase().as_str() {
+        // Claude Code's own command ends its goal at any of these.
+        "clear" | "stop" | "off" | "reset" | "none" | "cancel" => Directive::Clear,
+        "pause" => Directive::Pause,
+        "resume" => Directive::Resume,
+        "status" => Directive::Status,
+        "done" => Directive::Done,
+        "edit" => Directive::Edit(None),
+        _ => match strip_word(text, "edit").and_then(|rest| rest.strip_prefix(char::is_whitespace)) {
+            Some(rest) => Directive::Edit(Some(rest.trim())),
+            None => Directive::State(text),
+        },
     }
 }
 

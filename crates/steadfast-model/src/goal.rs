@@ -1,13 +1,5 @@
-//! A durable goal: an objective, its limits, and where it stands. This module and the ones below it are pure;
-//! they say what changes and why, and leave writing to [`steadfast_store`] and [`steadfast_app::action`].
-//!
-//! | status | meaning |
-//! | --- | --- |
-//! | `active` | driving turns |
-//! | `paused` | stopped, for [`PausedReason`]; no hook continues it |
-//! | `blocked` | the worker waits for a person or the outside world |
-//! | `budget_limited` | the token or money budget is spent |
-//! | `complete`, `abandoned` | over; the session may start another goal |
+//! A durable goal: an objective, its limits, and where it stands. This module and the ones below it are pure: they decide
+//! what changes and why, and leave writing to `steadfast-store` and `steadfast-app`.
 
 pub mod budget;
 pub mod change;
@@ -25,20 +17,25 @@ use budget::{BudgetProfile, BudgetSource};
 
 pub use crate::pause::PausedReason;
 
-/// Continuations of a goal that nobody capped.
+/// Continuations of a goal without a cap.
 pub const UNLIMITED_CONTINUATIONS: i64 = UNLIMITED_TURNS;
-/// Seconds of a goal that nobody capped: ten years.
+/// Seconds of a goal without a cap: ten years.
 pub const UNLIMITED_SECONDS: i64 = 315_360_000;
 /// Longest objective, in characters.
 pub const OBJECTIVE_MAX: usize = 4_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumIter, EnumString, IntoStaticStr, Serialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum GoalStatus {
+    /// Driving turns.
+    #[default]
     Active,
+    /// Stopped, for a [`PausedReason`]; no hook continues it.
     Paused,
+    /// The worker waits for a person or the outside world.
     Blocked,
+    /// The token or money budget is spent.
     BudgetLimited,
     Complete,
     Abandoned,
@@ -51,7 +48,6 @@ impl GoalStatus {
     }
 }
 
-/// Who caused a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum Actor {
@@ -73,7 +69,7 @@ impl Actor {
 }
 
 /// One goal, as its row stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Goal {
     pub session_id: String,
     pub goal_id: String,
@@ -122,7 +118,6 @@ pub struct NewGoal {
 }
 
 impl Goal {
-    /// A goal that starts now.
     pub fn start(new: NewGoal, session_id: &str, host: Host, project_dir: Option<String>, now: Millis) -> Self {
         let budget = new.budget;
         Self {
@@ -131,37 +126,14 @@ impl Goal {
             host,
             project_dir,
             objective: new.objective,
-            status: GoalStatus::Active,
-            paused_reason: None,
             limits: budget.limits,
             budget_profile: budget.profile,
             budget_source: budget.source,
-            tokens_used: 0,
-            subagent_tokens: 0,
-            cache_read_tokens: 0,
-            cost_micros: 0,
-            unpriced_tokens: 0,
-            time_used_seconds: 0,
             resume_at_ms: Some(now),
-            last_accounted_byte_offset: 0,
-            last_accounted_uuid: None,
-            accounting_uncertain: false,
-            last_continuation_at_ms: None,
-            continuations_used: 0,
-            budget_limit_reported: false,
-            wind_down: None,
-            wind_down_batches: 0,
-            warned: Vec::new(),
-            worked_since_continuation: false,
-            idle_continuations: 0,
-            blocks_in_row: 0,
-            last_message_hash: None,
-            failures_in_row: 0,
-            wake_at_ms: None,
             verify: new.verify,
-            version: 0,
             created_at_ms: now,
             updated_at_ms: now,
+            ..Self::default()
         }
     }
 
@@ -208,11 +180,6 @@ impl Goal {
         }
     }
 
-    /// What the goal used of one axis.
-    pub fn used_of(&self, axis: Axis, now: Millis) -> i64 {
-        Limits::default().with(axis, i64::MAX).standing(axis, &self.used(now)).map_or(0, |standing| standing.used)
-    }
-
     /// How a limit of the goal stands; zeros where it has none.
     pub fn standing(&self, axis: Axis, now: Millis) -> Standing {
         let none = Standing { axis, used: 0, most: 0 };
@@ -224,7 +191,6 @@ impl Goal {
     }
 }
 
-/// What is wrong with an objective.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ObjectiveError {
     #[error("the objective is empty")]
@@ -238,15 +204,10 @@ pub enum ObjectiveError {
 /// Trims and checks the text of an objective.
 pub fn objective(text: &str) -> Result<String, ObjectiveError> {
     let trimmed = text.trim();
-    let characters = trimmed.chars().count();
-    if characters == 0 {
-        return Err(ObjectiveError::Empty);
+    match trimmed.chars().count() {
+        0 => Err(ObjectiveError::Empty),
+        characters if characters > OBJECTIVE_MAX => Err(ObjectiveError::TooLong(characters)),
+        _ if trimmed.contains('\0') => Err(ObjectiveError::Nul),
+        _ => Ok(trimmed.to_owned()),
     }
-    if characters > OBJECTIVE_MAX {
-        return Err(ObjectiveError::TooLong(characters));
-    }
-    if trimmed.contains('\0') {
-        return Err(ObjectiveError::Nul);
-    }
-    Ok(trimmed.to_owned())
 }

@@ -25,57 +25,37 @@ pub struct HookInput {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookEvent {
+    /// A session began.
     SessionStart(StartSource),
-    SessionEnd {
-        reason: String,
-    },
+    /// The client is leaving the session.
+    SessionEnd { reason: String },
     /// A prompt; `typed` is false for prompts the client makes itself.
-    Prompt {
-        typed: bool,
-    },
+    Prompt { typed: bool },
     /// One of our commands: `status` for `/goal-status` or `$goal-status`.
-    Command {
-        verb: String,
-        arguments: String,
-    },
+    Command { verb: String, arguments: String },
     /// A prompt that states a goal: `goal: …`.
-    Directive {
-        objective: String,
-    },
+    Directive { objective: String },
     /// A call of one of our own MCP tools.
-    OwnTool {
-        tool_use_id: String,
-        tool_name: String,
-        agent_id: String,
-        agent_type: String,
-    },
+    OwnTool { tool_use_id: String, tool_name: String, agent_id: String, agent_type: String },
     /// The client asks whether one of our own MCP tools may run.
     OwnToolAsked,
     /// Tools ran: one call or several, as the host reports them.
-    ToolBatch {
-        agent: Option<Agent>,
-    },
+    ToolBatch { agent: Option<Agent> },
     /// A tool of the client's own goal feature ran.
     NativeGoal(NativeGoal),
-    Stop {
-        after_continuation: bool,
-        last_message: Option<String>,
-        background_work: bool,
-    },
-    StopFailure {
-        error: String,
-        message: String,
-    },
+    /// The turn is about to end.
+    Stop { after_continuation: bool, last_message: Option<String>, background_work: bool },
+    /// The turn failed.
+    StopFailure { error: String, message: String },
     /// A request to the model succeeded after all.
     ModelAnswered,
     /// The user stopped the turn.
     Interrupt,
-    SubagentStart {
-        agent: Agent,
-    },
-    SubagentStop {
-        agent: Agent,
-    },
+    /// A subagent began.
+    SubagentStart { agent: Agent },
+    /// A subagent ended.
+    SubagentStop { agent: Agent },
+    /// The context is about to be compacted.
     PreCompact,
     /// Only its observations matter.
     Seen,
@@ -97,7 +77,6 @@ pub enum StartSource {
     Fork,
 }
 
-/// What a hook replies to the client.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookReply {
     /// Stop: keep the turn going with this text. Prompts and commands: answer with it, no model call.

@@ -1,8 +1,213 @@
-//! The ids of the hosts and what is true of each, as plain data. Reading and writing their formats is in
-//! `steadfast-hosts`.
+//! The hosts and what is true of each, as plain data. Code outside the adapters in `steadfast-hosts` asks these facts and
+//! never the host's name.
 
-mod capabilities;
-mod id;
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-pub use capabilities::{Cap, Capabilities, VersionCheck};
-pub use id::Host;
+/// An agent that we hook into. Everything that differs between hosts is in its [`Capabilities`] and its adapter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum Host {
+    /// Also assumed where no host is known.
+    #[default]
+    Claude,
+    Codex,
+}
+
+#[derive(Debug)]
+pub struct Capabilities {
+    pub product: &'static str,
+    /// Its executable, also the name of its processes.
+    pub program: &'static str,
+    /// Other names for it in loop and pipeline definitions.
+    pub aliases: &'static [&'static str],
+    /// Names that older definitions use for its models.
+    pub model_aliases: &'static [(&'static str, &'static str)],
+    /// The flag that lets its agent do everything without asking.
+    pub all_permissions_flag: &'static str,
+    /// How to check the version of its program, if some are too old.
+    pub version_check: Option<VersionCheck>,
+    /// How its users begin the name of one of our commands.
+    pub command_prefix: &'static str,
+    /// What the names of our tools need in front so that the model does not call the host's own tools of that name.
+    pub tool_prefix: &'static str,
+    /// The full name of the tool that searches session memory.
+    pub recall_tool: &'static str,
+    /// The most text that may be injected when a session starts.
+    pub start_cap: Cap,
+
+    /// The variable that names its configuration directory, and that directory below the user's home otherwise.
+    pub config_variable: &'static str,
+    pub default_config_dir: &'static str,
+    /// The directory of session files in the configuration directory.
+    pub transcripts_dir: &'static str,
+    /// Variables that only the shell of its agent has.
+    pub shell_markers: &'static [&'static str],
+    /// Variables that name the session in the shell of its agent, the best first.
+    pub session_variables: &'static [&'static str],
+
+    /// Hooks prove that the evaluator subagent made a tool call.
+    pub proves_evaluator: bool,
+    /// A background hook can wake an idle session.
+    pub can_wake: bool,
+    /// A closed session can be continued from a terminal.
+    pub continues_closed_sessions: bool,
+    /// Session files only grow. Otherwise the host may rewrite them, and responses may disappear.
+    pub only_appends_transcripts: bool,
+    /// The last message may reach the session file after the Stop hook has started.
+    pub writes_transcript_late: bool,
+    /// `/clear` ends the old session with a hook of its own.
+    pub announces_clear_end: bool,
+    /// A fork starts with a hook under its own id. Otherwise its id first appears with its first prompt.
+    pub announces_forks: bool,
+    /// A prompt `goal: …` starts a durable goal.
+    pub marker_starts_goal: bool,
+    /// The user's prompts stay in the model's context through a compaction.
+    pub keeps_prompts_in_compaction: bool,
+    /// The host's own goal loses its text in a compaction in the middle of a turn.
+    pub loses_own_goal_in_compaction: bool,
+    /// The host has a `/goal` command of its own, which gets the same prompts as ours.
+    pub has_goal_command: bool,
+}
+
+/// What `PROGRAM --version` must print.
+#[derive(Debug)]
+pub struct VersionCheck {
+    /// The id of the check in `steadfast doctor`.
+    pub id: &'static str,
+    /// What stands before the version.
+    pub prefix: &'static str,
+    /// Major and minor number; hooks of older versions do not run everywhere.
+    pub oldest: (u32, u32),
+}
+
+/// How much text a host accepts at the start of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cap {
+    /// UTF-16 units, as Claude Code counts.
+    Characters(usize),
+    /// Four bytes each, as Codex counts without asking the model.
+    Tokens(usize),
+}
+
+const CLAUDE: Capabilities = Capabilities {
+    product: "Claude Code",
+    program: "claude",
+    aliases: &["claude-code", "anthropic"],
+    model_aliases: &[
+        ("claude-opus", "opus"),
+        ("opus-4", "opus"),
+        ("opus-4.5", "opus"),
+        ("claude-sonnet", "sonnet"),
+        ("sonnet-4", "sonnet"),
+        ("claude-haiku", "haiku"),
+    ],
+    all_permissions_flag: "--dangerously-skip-permissions",
+    version_check: None,
+    command_prefix: "/goal-",
+    tool_prefix: "",
+    recall_tool: "mcp__plugin_steadfast_steadfast__recall",
+    // It drops more than 10,000 characters.
+    start_cap: Cap::Characters(9_500),
+    config_variable: "CLAUDE_CONFIG_DIR",
+    default_config_dir: ".claude",
+    transcripts_dir: "projects",
+    shell_markers: &["CLAUDECODE"],
+    session_variables: &["CLAUDE_CODE_SESSION_ID"],
+    proves_evaluator: true,
+    can_wake: true,
+    continues_closed_sessions: false,
+    only_appends_transcripts: false,
+    writes_transcript_late: true,
+    announces_clear_end: true,
+    announces_forks: false,
+    marker_starts_goal: false,
+    keeps_prompts_in_compaction: false,
+    loses_own_goal_in_compaction: false,
+    has_goal_command: true,
+};
+
+const CODEX: Capabilities = Capabilities {
+    product: "Codex",
+    program: "codex",
+    aliases: &["openai"],
+    model_aliases: &[],
+    all_permissions_flag: "--dangerously-bypass-approvals-and-sandbox",
+    // Older ones do not run hooks in `codex exec`, trusted or not.
+    version_check: Some(VersionCheck { id: "codex_version", prefix: "codex-cli ", oldest: (0, 141) }),
+    command_prefix: "$goal-",
+    tool_prefix: "mcp__steadfast__",
+    recall_tool: "mcp__steadfast__recall",
+    // It drops more than 2,500 tokens.
+    start_cap: Cap::Tokens(2_400),
+    config_variable: "CODEX_HOME",
+    default_config_dir: ".codex",
+    transcripts_dir: "sessions",
+    shell_markers: &["CODEX_SANDBOX", "CODEX_THREAD_ID"],
+    // The first one is the root thread, also in a subagent's shell.
+    session_variables: &["CODEX_SESSION_ID", "CODEX_THREAD_ID"],
+    // Any subagent can take the evaluator's name.
+    proves_evaluator: false,
+    can_wake: false,
+    continues_closed_sessions: true,
+    only_appends_transcripts: true,
+    writes_transcript_late: false,
+    announces_clear_end: false,
+    announces_forks: true,
+    marker_starts_goal: true,
+    keeps_prompts_in_compaction: true,
+    loses_own_goal_in_compaction: true,
+    has_goal_command: false,
+};
+
+impl Host {
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    pub fn capabilities(self) -> &'static Capabilities {
+        match self {
+            Self::Claude => &CLAUDE,
+            Self::Codex => &CODEX,
+        }
+    }
+
+    /// Rewrites the commands in one of our sentences, which are spelled `/goal-…`, for the users of this host.
+    pub fn spell(self, sentence: &str) -> String {
+        sentence.replace(CLAUDE.command_prefix, self.capabilities().command_prefix)
+    }
+}
+
+impl Cap {
+    pub fn fits(self, text: &str) -> bool {
+        self.measure(text) <= self.room()
+    }
+
+    /// How much fits, in the unit of [`Cap::measure`].
+    pub fn room(self) -> usize {
+        match self {
+            Self::Characters(most) => most,
+            Self::Tokens(most) => most.saturating_mul(4),
+        }
+    }
+
+    /// How much of the room a text needs. The measures of pieces add up to that of the whole.
+    pub fn measure(self, text: &str) -> usize {
+        match self {
+            Self::Characters(_) => text.encode_utf16().count(),
+            Self::Tokens(_) => text.len(),
+        }
+    }
+
+    /// A length in characters that fits whatever the characters are.
+    pub fn safe_characters(self) -> usize {
+        match self {
+            Self::Characters(most) => most / 2,
+            Self::Tokens(most) => most,
+        }
+    }
+}

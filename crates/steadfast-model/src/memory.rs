@@ -1,7 +1,5 @@
-//! Session memory: what a session did, stored to restore it when its context is lost. Hooks produce observations
-//! ([`observation`]), [`extract`] turns them into findings, the store keeps a bounded number of those as events, and
-//! [`snapshot`] renders them for the model.
-//!
+//! Session memory: what a session did, stored to restore it when its context is lost. Hooks produce observations,
+//! `steadfast-memory` turns them into findings and snapshots, the store keeps a bounded number of findings as events.
 //! All of it is text from outside: redacted before it is stored, bounded, escaped when it is shown.
 
 pub mod observation;
@@ -19,11 +17,10 @@ use stated::StatedGoal;
 pub const EVENTS_KEPT: usize = 1_000;
 
 /// How important an event is. When a session has too many, the least important are evicted first, the oldest of them first.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize,
-)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Importance {
     Low,
     Normal,
@@ -31,12 +28,10 @@ pub enum Importance {
     Critical,
 }
 
-/// What an event is about.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Display, EnumString, EnumIter, IntoStaticStr, Serialize,
-)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, EnumIter, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Category {
     /// A goal stated in a prompt. The goal is a record of its own; the event records when.
     Goal,
@@ -130,7 +125,6 @@ pub struct Findings {
     pub steering: Option<(Form, Directive<String>)>,
 }
 
-/// A stored event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MemoryEvent {
     pub id: i64,

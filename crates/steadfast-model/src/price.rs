@@ -45,84 +45,7 @@ impl Price {
             ..self
         })
     }
-}
 
-/// The table in the repository, as text.
-const SHIPPED: &str = include_str!("../prices.toml");
-
-/// Prices by model.
-#[derive(Debug)]
-pub struct Table {
-    models: BTreeMap<String, Price>,
-    fingerprint: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct TableWire {
-    models: BTreeMap<String, Price>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum PriceError {
-    #[error(transparent)]
-    Read(#[from] std::io::Error),
-    #[error("invalid price table {path}: {message}")]
-    Invalid { path: PathBuf, message: String },
-}
-
-impl PriceError {
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Read(_) => "pass a TOML file with a [models.NAME] table for each model",
-            Self::Invalid { .. } => {
-                "each [models.NAME] needs input, output, cache_write_5m, cache_write_1h and cache_read, in dollars per million tokens"
-            }
-        }
-    }
-}
-
-impl Table {
-    /// The table in the repository.
-    pub fn shipped() -> &'static Self {
-        static TABLE: OnceLock<Table> = OnceLock::new();
-        // A test makes sure that the shipped file parses.
-        TABLE.get_or_init(|| Self::parse(SHIPPED).unwrap_or(Self { models: BTreeMap::new(), fingerprint: 0 }))
-    }
-
-    /// Reads a table of the same form from the text of the file at `path`.
-    pub fn from_toml(text: &str, path: &Path) -> Result<Self, PriceError> {
-        let invalid = |message: String| PriceError::Invalid { path: path.to_owned(), message };
-        let table = Self::parse(text).map_err(|error| {
-            let line = error
-                .span()
-                .and_then(|span| text.get(..span.start))
-                .map_or(1, |before| before.matches('\n').count() + 1);
-            invalid(format!("line {line}: {}", error.message()))
-        })?;
-        let wrong = |price: &Price| price.amounts().any(|amount| !amount.is_finite() || amount < 0.0);
-        match table.models.iter().find(|(_, price)| wrong(price)) {
-            Some((model, _)) => Err(invalid(format!("a price of {model} is negative or not a number"))),
-            None => Ok(table),
-        }
-    }
-
-    fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        let wire: TableWire = toml::from_str(text)?;
-        Ok(Self { models: wire.models, fingerprint: text::checksum(text.as_bytes()) })
-    }
-
-    /// Changes with the content of the table.
-    pub fn fingerprint(&self) -> u64 {
-        self.fingerprint
-    }
-
-    /// The cost of a response in millionths of a dollar; `None` when the table has no price for it.
-    pub fn cost_micros(&self, model: &str, tokens: &Tokens) -> Option<i64> {
-        Some(self.models.get(plain_model(model))?.for_context(tokens)?.cost_micros(tokens))
-    }
-}
-
-impl Price {
     /// The cost at exactly these rates, in millionths of a dollar.
     fn cost_micros(self, tokens: &Tokens) -> i64 {
         #[expect(clippy::cast_precision_loss, reason = "token counts are below 2^53")]
@@ -149,6 +72,75 @@ impl Price {
             self.cache_read_long,
         ];
         always.into_iter().chain(long.into_iter().flatten())
+    }
+}
+
+const SHIPPED: &str = include_str!("../prices.toml");
+
+#[derive(Debug, Default, Deserialize)]
+pub struct Table {
+    models: BTreeMap<String, Price>,
+    #[serde(skip)]
+    fingerprint: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PriceError {
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+    #[error("invalid price table {path}: {message}")]
+    Invalid { path: PathBuf, message: String },
+}
+
+impl PriceError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Read(_) => "pass a TOML file with a [models.NAME] table for each model",
+            Self::Invalid { .. } => {
+                "each [models.NAME] needs input, output, cache_write_5m, cache_write_1h and cache_read, in dollars per million tokens"
+            }
+        }
+    }
+}
+
+impl Table {
+    /// The table in the repository.
+    pub fn shipped() -> &'static Self {
+        static TABLE: OnceLock<Table> = OnceLock::new();
+        // A test makes sure that the shipped file parses.
+        TABLE.get_or_init(|| Self::parse(SHIPPED).unwrap_or_default())
+    }
+
+    /// Reads a table of the same form from the text of the file at `path`.
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self, PriceError> {
+        let invalid = |message: String| PriceError::Invalid { path: path.to_owned(), message };
+        let table = Self::parse(text).map_err(|error| {
+            let line = error
+                .span()
+                .and_then(|span| text.get(..span.start))
+                .map_or(1, |before| before.matches('\n').count() + 1);
+            invalid(format!("line {line}: {}", error.message()))
+        })?;
+        let wrong = |price: &Price| price.amounts().any(|amount| !amount.is_finite() || amount < 0.0);
+        match table.models.iter().find(|(_, price)| wrong(price)) {
+            Some((model, _)) => Err(invalid(format!("a price of {model} is negative or not a number"))),
+            None => Ok(table),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        let table: Self = toml::from_str(text)?;
+        Ok(Self { fingerprint: text::checksum(text.as_bytes()), ..table })
+    }
+
+    /// Changes with the content of the table.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The cost of a response in millionths of a dollar; `None` when the table has no price for it.
+    pub fn cost_micros(&self, model: &str, tokens: &Tokens) -> Option<i64> {
+        Some(self.models.get(plain_model(model))?.for_context(tokens)?.cost_micros(tokens))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Everything a model reads, from template files. Text of users is escaped and every prompt has a hard cap.
 
-use minijinja::{Environment, UndefinedBehavior, context};
+use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use crate::clock::Millis;
 use crate::goal::{Goal, GoalStatus};
@@ -10,7 +10,6 @@ use crate::text;
 
 /// Longest prompt that comes with every turn, in characters.
 const TURN_CAP: Cap = Cap::Characters(2_500);
-const REST: &str = "get_goal has the whole text)";
 
 #[derive(Debug, thiserror::Error)]
 #[error("prompt template: {0}")]
@@ -28,60 +27,38 @@ pub enum Wording {
 /// The prompt that keeps the agent going.
 pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Axis], now: Millis) -> Result<String, PromptError> {
     let warnings: Vec<String> = warnings.iter().map(|axis| goal.standing(*axis, now).describe_near()).collect();
-    capped(goal, wording, TURN_CAP, |objective| {
-        render(
-            include_str!("../prompts/continuation.md"),
-            context! {
-                tools => goal.host.capabilities().tool_prefix, evaluator => goal.host.capabilities().proves_evaluator,
-                objective, usage => usage(goal), time => time(goal, now), verify => commands(goal),
-                warnings => warnings.join("; "),
-            },
-        )
-    })
+    let values = context! {
+        usage => usage(goal), time => time(goal, now), verify => commands(goal), warnings => warnings.join("; "),
+    };
+    capped(goal, wording, TURN_CAP, include_str!("../prompts/continuation.md"), &values)
 }
 
 /// The prompt of the one turn a goal gets after a limit.
 pub fn wind_down(goal: &Goal, wording: Wording, limit: Axis, now: Millis) -> Result<String, PromptError> {
-    capped(goal, wording, TURN_CAP, |objective| {
-        render(
-            include_str!("../prompts/wind_down.md"),
-            context! {
-                tools => goal.host.capabilities().tool_prefix, evaluator => goal.host.capabilities().proves_evaluator,
-                extend => goal.host.spell("/goal-extend"),
-                objective, limit => goal.standing(limit, now).describe_reached(), usage => usage(goal), time => time(goal, now),
-                limit_is_budget => limit.is_budget() && goal.verify.is_empty(),
-            },
-        )
-    })
+    let values = context! {
+        extend => goal.host.spell("/goal-extend"), limit => goal.standing(limit, now).describe_reached(),
+        limit_is_budget => limit.is_budget() && goal.verify.is_empty(),
+        usage => usage(goal), time => time(goal, now),
+    };
+    capped(goal, wording, TURN_CAP, include_str!("../prompts/wind_down.md"), &values)
 }
 
 /// What a session must know when its goal was changed or taken over.
 pub fn restore(goal: &Goal, after: &str, now: Millis) -> Result<String, PromptError> {
     let uncertain = goal.host.spell("the user must run /goal-reconcile --accept-reset before the goal can go on.");
-    capped(goal, Wording::Quoted, goal.host.capabilities().start_cap, |objective| {
-        render(
-            include_str!("../prompts/restore.md"),
-            context! {
-                tools => goal.host.capabilities().tool_prefix,
-                objective, after, status => goal.state(), usage => usage(goal), time => time(goal, now), verify => commands(goal),
-                active => goal.status == GoalStatus::Active,
-                uncertain => goal.accounting_uncertain.then_some(&uncertain),
-            },
-        )
-    })
+    let values = context! {
+        after, status => goal.state(), active => goal.status == GoalStatus::Active,
+        usage => usage(goal), time => time(goal, now), verify => commands(goal),
+        uncertain => goal.accounting_uncertain.then_some(&uncertain),
+    };
+    let cap = goal.host.capabilities().start_cap;
+    capped(goal, Wording::Quoted, cap, include_str!("../prompts/restore.md"), &values)
 }
 
-/// What the model is told when the user starts a goal.
+/// The prompt for the model when the user starts a goal.
 pub fn started(goal: &Goal, wording: Wording) -> Result<String, PromptError> {
-    capped(goal, wording, goal.host.capabilities().start_cap, |objective| {
-        render(
-            include_str!("../prompts/started.md"),
-            context! {
-                tools => goal.host.capabilities().tool_prefix, evaluator => goal.host.capabilities().proves_evaluator,
-                objective, limits => goal.limits.describe(), verify => commands(goal),
-            },
-        )
-    })
+    let values = context! { limits => goal.limits.describe(), verify => commands(goal) };
+    capped(goal, wording, goal.host.capabilities().start_cap, include_str!("../prompts/started.md"), &values)
 }
 
 /// What is added to the prompt of an iteration, so that its agent leaves a result.
@@ -109,34 +86,33 @@ pub fn judge(asked: &str, answer: &str, earlier: &str, file: &str) -> Result<Str
 }
 
 /// Renders a template with strict variables.
-pub fn render(template: &str, values: minijinja::Value) -> Result<String, PromptError> {
+pub fn render(template: &str, values: Value) -> Result<String, PromptError> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     Ok(environment.render_str(template, values)?.trim_end().to_owned())
 }
 
 /// Renders with the whole objective if that fits, else with as much of it as does.
-fn capped(
-    goal: &Goal,
-    wording: Wording,
-    cap: Cap,
-    render: impl Fn(&str) -> Result<String, PromptError>,
-) -> Result<String, PromptError> {
+fn capped(goal: &Goal, wording: Wording, cap: Cap, template: &str, values: &Value) -> Result<String, PromptError> {
+    let host = goal.host.capabilities();
+    let with = |objective: &str| {
+        let (tools, evaluator) = (host.tool_prefix, host.proves_evaluator);
+        render(template, context! { objective, tools, evaluator, ..values.clone() })
+    };
     if wording == Wording::InConversation {
-        return render("");
+        return with("");
     }
-    let (objective, tools) = (&goal.objective, goal.host.capabilities().tool_prefix);
-    let whole = render(&text::escape_xml(objective))?;
+    let whole = with(&text::escape_xml(&goal.objective))?;
     if cap.fits(&whole) {
         return Ok(whole);
     }
-    let characters = objective.chars().count();
     // Escaping makes text longer, so the room is found by halving.
-    let mut keep = characters;
+    let mut keep = goal.objective.chars().count();
     loop {
         keep /= 2;
-        let start: String = objective.chars().take(keep).collect();
-        let shorter = render(&format!("{}… (cut; {tools}{REST}", text::escape_xml(&start)))?;
+        let start: String = goal.objective.chars().take(keep).collect();
+        let (start, tools) = (text::escape_xml(&start), host.tool_prefix);
+        let shorter = with(&format!("{start}… (cut; {tools}get_goal has the whole text)"))?;
         if cap.fits(&shorter) {
             return Ok(shorter);
         }
@@ -163,11 +139,11 @@ pub fn usage(goal: &Goal) -> String {
         ),
         None => format!("{} tokens, no token budget", text::thousands(goal.total_tokens())),
     };
+    let mut parts = vec![tokens];
     let budget = goal.limits.get(Axis::Usd);
-    let money = budget.map(|budget| format!("{} of {}", text::usd(goal.cost_micros), text::usd(budget)));
+    parts.extend(budget.map(|budget| format!("{} of {}", text::usd(goal.cost_micros), text::usd(budget))));
     let cap = goal.limits.get(Axis::Turns);
-    let turns = cap.map(|_| format!("{} turns left", goal.continuations_remaining()));
-    let parts: Vec<String> = [Some(tokens), money, turns].into_iter().flatten().collect();
+    parts.extend(cap.map(|_| format!("{} turns left", goal.continuations_remaining())));
     parts.join(", ")
 }
 

@@ -3,11 +3,11 @@
 //! harmless.
 
 use std::collections::HashMap;
-use std::ops::{Add, AddAssign};
+use std::ops::AddAssign;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Millis;
+use crate::clock::{DAY, Millis};
 
 /// Token counts by kind. Sums saturate: a foreign file can contain any number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,23 +37,13 @@ impl Tokens {
     }
 }
 
-impl Add for Tokens {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            input: self.input.saturating_add(other.input),
-            output: self.output.saturating_add(other.output),
-            cache_creation: self.cache_creation.saturating_add(other.cache_creation),
-            cache_creation_1h: self.cache_creation_1h.saturating_add(other.cache_creation_1h),
-            cache_read: self.cache_read.saturating_add(other.cache_read),
-        }
-    }
-}
-
 impl AddAssign for Tokens {
     fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_creation = self.cache_creation.saturating_add(other.cache_creation);
+        self.cache_creation_1h = self.cache_creation_1h.saturating_add(other.cache_creation_1h);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
     }
 }
 
@@ -99,7 +89,7 @@ pub struct UsageLimit {
 
 /// The longest limits are monthly ones, of a plan or of what is spent; some days are added because the message may be
 /// old. A time that is farther away is a misreading.
-pub const FARTHEST_RESET: Millis = 40 * 24 * 3_600_000;
+pub const FARTHEST_RESET: Millis = 40 * DAY;
 
 /// What one pass over new bytes found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,7 +116,6 @@ pub struct Reading {
     pub position: Position,
 }
 
-/// How far a file was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     pub offset: u64,
@@ -136,7 +125,6 @@ pub struct Position {
 }
 
 impl Reading {
-    /// A reading that found nothing.
     pub fn nothing_new(position: Position) -> Self {
         Self { position, ..Self::default() }
     }

@@ -29,10 +29,12 @@ pub enum RunKind {
 }
 
 /// As in the public state files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum RunStatus {
+    #[default]
     Running,
     Completed,
     Failed,
@@ -49,7 +51,7 @@ pub struct AttemptId {
 }
 
 /// The state of a run. It stays small however long the run is, because ended iterations are only in the records.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     pub status: RunStatus,
     /// Why it ended.
@@ -111,11 +113,10 @@ pub struct Undecided {
     pub success: Box<Success>,
 }
 
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Serialize, Deserialize,
-)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum StageStatus {
     #[default]
     Pending,
@@ -203,21 +204,16 @@ pub struct Checked {
     pub detail: String,
 }
 
-/// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunEvent {
     /// An engine drives the run from now on, for the first time or again. It sends [`RunEvent::Ended`] for attempts that
     /// the state says are running.
     Started,
-    Ended {
-        id: AttemptId,
-        outcome: Outcome,
-    },
-    Checked {
-        id: AttemptId,
-        facts: Vec<Checked>,
-    },
+    /// An attempt ended.
+    Ended { id: AttemptId, outcome: Outcome },
+    /// The checks of an attempt ran.
+    Checked { id: AttemptId, facts: Vec<Checked> },
     /// The clock reached the time of [`Act::WakeAt`].
     Woke,
     /// A person, a signal or an edited file asks for the end.
@@ -226,35 +222,17 @@ pub enum RunEvent {
     CapReached,
 }
 
-/// A row to write, in the same transaction as the new state.
+/// A row to write, in the same transaction as the new state. A committed iteration is final: there is one such row for
+/// each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Record {
-    StageStarted {
-        stage: u32,
-    },
-    AttemptStarted {
-        id: AttemptId,
-    },
-    AttemptEnded {
-        id: AttemptId,
-        outcome: Outcome,
-    },
-    /// The iteration is final. Happens once for each.
-    Committed {
-        id: AttemptId,
-        success: Box<Success>,
-        facts: Vec<Checked>,
-    },
-    StageEnded {
-        stage: u32,
-        status: StageStatus,
-        reason: String,
-    },
-    Finished {
-        status: RunStatus,
-        reason: String,
-    },
+    StageStarted { stage: u32 },
+    AttemptStarted { id: AttemptId },
+    AttemptEnded { id: AttemptId, outcome: Outcome },
+    Committed { id: AttemptId, success: Box<Success>, facts: Vec<Checked> },
+    StageEnded { stage: u32, status: StageStatus, reason: String },
+    Finished { status: RunStatus, reason: String },
     Reopened,
 }
 
@@ -263,17 +241,12 @@ pub enum Record {
 #[serde(rename_all = "snake_case")]
 pub enum Act {
     Start(AttemptId),
-    Check {
-        id: AttemptId,
-        checks: Vec<Check>,
-    },
+    Check { id: AttemptId, checks: Vec<Check> },
     Stop(Vec<AttemptId>),
     WakeAt(Millis),
-    /// The run is over.
     Finish,
 }
 
-/// One step of the machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     pub run: Run,

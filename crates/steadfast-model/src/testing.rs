@@ -1,6 +1,8 @@
 //! What several test modules share: a goal, a store in a directory of its own, and lines as Claude Code writes
 //! them.
 
+#![expect(clippy::unwrap_used, reason = "only tests use these functions")]
+
 pub mod runs;
 
 use std::io::Write as _;

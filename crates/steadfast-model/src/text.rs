@@ -77,9 +77,8 @@ fn skip_sequence(characters: &mut Peekable<Chars<'_>>) {
 pub fn headline(text: &str, most: usize) -> String {
     let is_plain = |c: &char| !c.is_control() && !turns_direction(*c);
     let line: String = text.chars().take_while(|c| *c != '\n').filter(is_plain).collect();
-    let more = text.contains('\n');
     let cut = cut(&line, most);
-    if more && cut == line { format!("{} …", cut.trim_end()) } else { cut }
+    if text.contains('\n') && cut == line { format!("{} …", cut.trim_end()) } else { cut }
 }
 
 /// A text without its line breaks: one line, printable.
@@ -165,15 +164,10 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// `1234567` as `1,234,567`.
 pub fn thousands(number: i64) -> String {
+    let sign = if number < 0 { "-" } else { "" };
     let digits = number.unsigned_abs().to_string();
-    let mut grouped = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    if number < 0 { format!("-{grouped}") } else { grouped }
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    format!("{sign}{}", groups.join(","))
 }
 
 /// `1234567` as `1.2M`: rounded down, so that a budget never looks more used than it is.
@@ -209,15 +203,9 @@ pub fn duration(seconds: i64) -> String {
 
 /// Millionths of a dollar as `$1.23`; small amounts keep four digits.
 pub fn usd(micros: i64) -> String {
-    let mut text = String::from("$");
-    let digits = if micros < 1_000_000 { 4 } else { 2 };
-    let scale = 10_i64.pow(6 - digits);
+    let (scale, unit, width) = if micros < 1_000_000 { (100, 10_000, 4) } else { (10_000, 100, 2) };
     let rounded = (micros + scale / 2) / scale;
-    let unit = 10_i64.pow(digits);
-    let width = usize::try_from(digits).unwrap_or(2);
-    // Writing to a string cannot fail.
-    let _ = write!(text, "{}.{:0width$}", rounded / unit, rounded % unit);
-    text
+    format!("${}.{:0width$}", rounded / unit, rounded % unit)
 }
 
 #[cfg(test)]

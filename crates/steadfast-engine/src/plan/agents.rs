@@ -5,19 +5,10 @@ use steadfast_model::host::Host;
 use steadfast_model::run::{AgentKind, AgentPlan};
 
 use super::fault::{Location, did_you_mean, nearest};
-use super::keys::{Inherit, Keys, Setting, Table, Value, keys, text, texts, truth};
+use super::keys::{Inherit, Keys, Setting, Slot, Table, Value, text, texts, truth};
 use super::yaml::Yaml;
 
 const EFFORTS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
-
-keys! {
-    AgentKeys {
-        agent: Option<AgentDef> = agent("agent" | "provider"),
-        model: Setting<String> = text("model"),
-        effort: Setting<String> = text("effort"),
-        user_hooks: Option<bool> = truth("user_hooks"),
-    }
-}
 
 /// An agent as far as a definition sets it.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +21,14 @@ pub(super) struct AgentDef {
 
 impl Table for AgentDef {
     fn read(keys: &mut Keys<'_>) -> Self {
-        let AgentKeys { agent, model, effort, user_hooks } = Table::read(keys);
-        Self { model, effort, user_hooks, kind: None }.inherit(agent.unwrap_or_default(), true)
+        let named: Option<Self> = Slot::fill(keys.take(&["agent", "provider"]), agent);
+        let own = Self {
+            kind: None,
+            model: Slot::fill(keys.take(&["model"]), text),
+            effort: Slot::fill(keys.take(&["effort"]), text),
+            user_hooks: Slot::fill(keys.take(&["user_hooks"]), truth),
+        };
+        own.inherit(named.unwrap_or_default(), true)
     }
 }
 
@@ -90,7 +87,10 @@ impl AgentDef {
             model = Some(name.to_owned());
         }
         if let AgentKind::Host(host) = kind {
-            model = model.map(|model| current_model(host, &model).to_owned());
+            // Older definitions use other names.
+            let aliases = host.capabilities().model_aliases;
+            let current = aliases.iter().find(|(alias, _)| model.as_deref() == Some(alias));
+            model = current.map(|(_, current)| (*current).to_owned()).or(model);
         }
         if let Some(effort) = effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
             let fix = format!("{}Known are {}", did_you_mean(effort, EFFORTS), EFFORTS.join(", "));
@@ -105,12 +105,6 @@ pub(super) fn command_line(kind: &AgentKind) -> Option<String> {
         AgentKind::Command(words) => Some(words.join(" ")),
         AgentKind::Host(_) => None,
     }
-}
-
-/// A model by its current name; older definitions use others.
-fn current_model(host: Host, model: &str) -> &str {
-    let aliases = host.capabilities().model_aliases;
-    aliases.iter().find(|(alias, _)| *alias == model).map_or(model, |(_, current)| current)
 }
 
 /// Reads `claude`, `codex` or a command line. An error has what is wrong and how to fix it.

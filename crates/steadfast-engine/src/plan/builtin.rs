@@ -1,42 +1,51 @@
 //! The built-in loop types and pipelines, from `loops/` and `pipelines/` at the root of the repository, where they also
 //! serve as examples.
 
-/// A built-in loop type.
-pub(super) struct BuiltInLoop {
+use steadfast_model::run::RunKind;
+
+pub(super) struct BuiltIn {
+    pub(super) kind: RunKind,
     pub(super) name: &'static str,
+    /// Its file, below `loops/` or `pipelines/`.
+    pub(super) path: &'static str,
     pub(super) yaml: &'static str,
-    /// Prompts by their path in the folder.
+    /// Prompts of a loop type by their path in its folder.
     pub(super) prompts: &'static [(&'static str, &'static str)],
 }
 
-macro_rules! loops {
-    ($($name:literal: $prompt:literal,)*) => {
-        &[$(BuiltInLoop {
+macro_rules! loop_type {
+    ($name:literal, $prompt:literal) => {
+        BuiltIn {
+            kind: RunKind::Loop,
             name: $name,
+            path: concat!($name, "/loop.yaml"),
             yaml: include_str!(concat!("../../../../loops/", $name, "/loop.yaml")),
             prompts: &[($prompt, include_str!(concat!("../../../../loops/", $name, "/", $prompt)))],
-        },)*]
+        }
     };
 }
 
-macro_rules! pipelines {
-    ($($name:literal,)*) => {
-        &[$(($name, include_str!(concat!("../../../../pipelines/", $name, ".yaml"))),)*]
+macro_rules! pipeline {
+    ($name:literal) => {
+        BuiltIn {
+            kind: RunKind::Pipeline,
+            name: $name,
+            path: concat!($name, ".yaml"),
+            yaml: include_str!(concat!("../../../../pipelines/", $name, ".yaml")),
+            prompts: &[],
+        }
     };
 }
 
-pub(super) const LOOPS: &[BuiltInLoop] = loops! {
-    "work": "prompt.md",
-    "improve-plan": "prompt.md",
-    "refine-beads": "prompts/bead-refiner.md",
-    "idea-wizard": "prompt.md",
-};
-
-pub(super) const PIPELINES: &[(&str, &str)] = pipelines! {
-    "quick-refine",
-    "full-refine",
-    "deep-refine",
-    "code-review",
-    "ideate",
-    "research-implement",
-};
+pub(super) const BUILT_IN: [BuiltIn; 10] = [
+    loop_type!("work", "prompt.md"),
+    loop_type!("improve-plan", "prompt.md"),
+    loop_type!("refine-beads", "prompts/bead-refiner.md"),
+    loop_type!("idea-wizard", "prompt.md"),
+    pipeline!("quick-refine"),
+    pipeline!("full-refine"),
+    pipeline!("deep-refine"),
+    pipeline!("code-review"),
+    pipeline!("ideate"),
+    pipeline!("research-implement"),
+];

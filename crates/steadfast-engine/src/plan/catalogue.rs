@@ -2,26 +2,25 @@
 //! are bounded, and a prompt is never read from outside of its loop type's folder, because it is sent to a model.
 
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use steadfast_model::run::RunKind;
 use steadfast_model::run::name::RunName;
 use steadfast_model::text;
 use steadfast_system::bounded;
 
+use super::PlanError;
+use super::builtin::BUILT_IN;
 use super::yaml::{self, Yaml};
-use super::{PlanError, builtin};
 
 const MAX_PROMPT: u64 = 1 << 20;
 /// A folder with more entries does not hold definitions.
 const MAX_ENTRIES: usize = 1_000;
-const LOOP_FILES: [&str; 2] = ["loop.yaml", "stage.yaml"];
 const PIPELINE_ENDS: [&str; 2] = [".yaml", ".yml"];
 
 /// The places that are searched.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    /// The project's directory.
     pub project: PathBuf,
     /// `$STEADFAST_HOME`.
     pub home: PathBuf,
@@ -60,7 +59,6 @@ pub(super) struct Source {
 /// Where the prompts of a loop type are.
 #[derive(Debug, Clone)]
 pub(super) enum Prompts {
-    None,
     Folder(PathBuf),
     BuiltIn(&'static [(&'static str, &'static str)]),
 }
@@ -134,29 +132,18 @@ impl Catalogue {
         file_in(kind, &home, name).is_some() || built_in(kind, name).is_some()
     }
 
-    pub fn loop_types(&self) -> Vec<ListedDefinition> {
-        self.list(RunKind::Loop)
-    }
-
-    pub fn pipelines(&self) -> Vec<ListedDefinition> {
-        self.list(RunKind::Pipeline)
-    }
-
     /// All definitions; of several with one name, the one that is used.
-    fn list(&self, kind: RunKind) -> Vec<ListedDefinition> {
+    pub fn list(&self, kind: RunKind) -> Vec<ListedDefinition> {
         let mut sources = Vec::new();
         for (origin, folder) in self.folders(kind) {
             for entry in entries(&folder) {
-                let file = match kind {
-                    RunKind::Loop => loop_file(&folder.join(entry)),
-                    RunKind::Pipeline => {
-                        PIPELINE_ENDS.iter().any(|end| entry.ends_with(end)).then(|| folder.join(entry))
-                    }
-                };
+                let is_definition = kind == RunKind::Loop || PIPELINE_ENDS.iter().any(|end| entry.ends_with(end));
+                let file = file_in(kind, &folder, &entry).filter(|_| is_definition);
                 sources.extend(file.and_then(|file| read(kind, &file, origin).ok()));
             }
         }
-        sources.extend(built_in_names(kind).filter_map(|name| self.find(kind, name).ok().flatten()));
+        let built_in = BUILT_IN.iter().filter(|built_in| built_in.kind == kind);
+        sources.extend(built_in.filter_map(|built_in| self.find(kind, built_in.name).ok().flatten()));
         let mut listed: Vec<ListedDefinition> = Vec::new();
         for Source { name, origin, file, bytes, .. } in sources {
             if listed.iter().all(|other| other.name != name) {
@@ -176,27 +163,16 @@ fn describe(node: &yaml::Node) -> Option<String> {
     }
 }
 
-fn built_in_names(kind: RunKind) -> Box<dyn Iterator<Item = &'static str>> {
-    match kind {
-        RunKind::Loop => Box::new(builtin::LOOPS.iter().map(|found| found.name)),
-        RunKind::Pipeline => Box::new(builtin::PIPELINES.iter().map(|(name, _)| *name)),
-    }
-}
-
+/// A built-in definition by its name, or by that of its file.
 fn built_in(kind: RunKind, name: &str) -> Option<Source> {
-    let (name, path, yaml, prompts) = match kind {
-        RunKind::Loop => {
-            let found = builtin::LOOPS.iter().find(|found| found.name == name)?;
-            (found.name, format!("{name}/loop.yaml"), found.yaml, Prompts::BuiltIn(found.prompts))
-        }
-        RunKind::Pipeline => {
-            let stem = PIPELINE_ENDS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-            let (name, yaml) = builtin::PIPELINES.iter().find(|(name, _)| *name == stem)?;
-            (*name, format!("{name}.yaml"), *yaml, Prompts::None)
-        }
-    };
-    let file = format!("<built in>/{kind}s/{path}");
-    Some(Source { name: name.to_owned(), origin: Origin::BuiltIn, file, bytes: yaml.as_bytes().to_vec(), prompts })
+    let found = BUILT_IN.iter().find(|found| found.kind == kind && (found.name == name || found.path == name))?;
+    Some(Source {
+        name: found.name.to_owned(),
+        origin: Origin::BuiltIn,
+        file: format!("<built in>/{kind}s/{}", found.path),
+        bytes: found.yaml.into(),
+        prompts: Prompts::BuiltIn(found.prompts),
+    })
 }
 
 fn entries(folder: &Path) -> Vec<String> {
@@ -209,23 +185,21 @@ fn entries(folder: &Path) -> Vec<String> {
 
 /// The file of a definition in a folder of them.
 fn file_in(kind: RunKind, folder: &Path, name: &str) -> Option<PathBuf> {
-    match kind {
-        RunKind::Loop => loop_file(&folder.join(name)),
-        RunKind::Pipeline => {
-            let mut files = ["", ".yaml", ".yml"].iter().map(|end| folder.join(format!("{name}{end}")));
-            files.find(|path| path.is_file())
-        }
-    }
+    let files = match kind {
+        RunKind::Loop => return loop_file(&folder.join(name)),
+        RunKind::Pipeline => ["", ".yaml", ".yml"].map(|end| folder.join(format!("{name}{end}"))),
+    };
+    files.into_iter().find(|path| path.is_file())
 }
 
 fn loop_file(folder: &Path) -> Option<PathBuf> {
-    LOOP_FILES.iter().map(|file| folder.join(file)).find(|path| path.is_file())
+    ["loop.yaml", "stage.yaml"].iter().map(|file| folder.join(file)).find(|path| path.is_file())
 }
 
 fn read(kind: RunKind, file: &Path, origin: Origin) -> Result<Source, PlanError> {
     let (name, prompts) = match (kind, file.parent()) {
         (RunKind::Loop, Some(folder)) => (folder.file_name(), Prompts::Folder(folder.to_owned())),
-        _ => (file.file_stem(), Prompts::None),
+        _ => (file.file_stem(), Prompts::BuiltIn(&[])),
     };
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
     let bytes = read_bounded(file, yaml::MAX_BYTES as u64)?;
@@ -245,27 +219,23 @@ impl Prompts {
     /// The text of a prompt and its file. `name` is the value of `prompt:`. An error has what is wrong and how to fix it.
     pub(super) fn read(&self, name: Option<&str>) -> Result<(String, String), (String, String)> {
         let wanted = name.unwrap_or("prompt");
-        let plain = Path::new(wanted).components().all(|part| matches!(part, std::path::Component::Normal(_)));
-        if !plain || wanted.is_empty() {
-            return Err((
-                format!("the prompt `{wanted}` is not in the loop type's folder"),
-                "name a file in it".into(),
-            ));
+        let is_plain = Path::new(wanted).components().all(|part| matches!(part, Component::Normal(_)));
+        if !is_plain || wanted.is_empty() {
+            let what = format!("the prompt `{wanted}` is not in the loop type's folder");
+            return Err((what, "name a file in it".into()));
         }
         let stem = wanted.strip_suffix(".md").unwrap_or(wanted);
         let stem = stem.strip_prefix("prompts/").unwrap_or(stem);
         let files = [format!("prompts/{stem}.md"), format!("{stem}.md")];
-        let fix = format!("create `{}` or `{}`", files[1], files[0]);
+        let missing = || (format!("there is no prompt `{wanted}`"), format!("create `{}` or `{}`", files[1], files[0]));
         match self {
-            Self::None => Err(("there are no prompt files here".into(), "write the prompt itself".into())),
             Self::BuiltIn(prompts) => {
                 let found = files.iter().find_map(|file| prompts.iter().find(|(name, _)| name == file));
-                let found = found.ok_or_else(|| (format!("there is no prompt `{wanted}`"), fix))?;
-                Ok((found.1.to_owned(), format!("<built in>/{}", found.0)))
+                let (file, text) = found.ok_or_else(missing)?;
+                Ok(((*text).to_owned(), format!("<built in>/{file}")))
             }
             Self::Folder(folder) => {
-                let path = files.iter().map(|file| folder.join(file)).find(|path| path.exists());
-                let path = path.ok_or_else(|| (format!("there is no prompt `{wanted}`"), fix))?;
+                let path = files.iter().map(|file| folder.join(file)).find(|path| path.exists()).ok_or_else(missing)?;
                 read_prompt(folder, &path).map(|text| (text, path.display().to_string()))
             }
         }

@@ -15,7 +15,6 @@ use crate::{agent, files};
 /// Stands for a file that exists only while an agent works.
 const RESULT: &str = "[result file]";
 
-/// A prompt as the agent would get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filled {
     /// From 1.
@@ -73,8 +72,7 @@ fn row(out: &mut String, name: &str, value: &str) {
 
 fn limits(plan: &Plan) -> String {
     let limits = &plan.limits;
-    let mut parts = Vec::new();
-    parts.extend(limits.limits.iter().map(|(axis, amount)| axis.format(amount)));
+    let mut parts: Vec<String> = limits.limits.iter().map(|(axis, amount)| axis.format(amount)).collect();
     parts.push(format!("{} errors in a row", limits.errors));
     match limits.idle {
         0 => parts.push("no limit for iterations without progress".into()),
@@ -148,9 +146,7 @@ fn show(out: &mut String, filled: &Filled) {
         row(out, "unknown", &unknown.join(" "));
     }
     let _ = match &filled.perspective {
-        Some(perspective) => {
-            writeln!(out, "  prompt {} ({}):", filled.iteration, text::headline(perspective, 100))
-        }
+        Some(name) => writeln!(out, "  prompt {} ({}):", filled.iteration, text::headline(name, 100)),
         None => writeln!(out, "  first prompt:"),
     };
     for line in text::printable(&filled.prompt).trim_end().lines() {

@@ -15,7 +15,8 @@ pub struct Fault {
     pub fix: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
 pub enum Level {
     Error,
     Warning,
@@ -23,27 +24,17 @@ pub enum Level {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = match self.level {
-            Level::Error => "error",
-            Level::Warning => "warning",
-        };
-        write!(f, "{}:{}: {level}: {}", self.file, self.line, self.what)?;
-        if self.fix.is_empty() { Ok(()) } else { write!(f, "\n  fix: {}", self.fix) }
+        let Self { file, line, level, what, fix } = self;
+        write!(f, "{file}:{line}: {level}: {what}\n  fix: {fix}")
     }
 }
 
-/// A hostile file can have a fault on every line; later ones are only counted.
+/// A hostile file can have a fault on every line; no more of each level are kept.
 const MAX_FAULTS: usize = 100;
 
 /// The faults found so far. Clones share one list.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Faults(Rc<RefCell<Found>>);
-
-#[derive(Debug, Default)]
-struct Found {
-    list: Vec<Fault>,
-    errors: usize,
-}
+pub(super) struct Faults(Rc<RefCell<Vec<Fault>>>);
 
 impl Faults {
     /// The first line of a file.
@@ -51,13 +42,9 @@ impl Faults {
         Location { file: file.into(), line: 1, faults: self.clone() }
     }
 
-    pub(super) fn has_errors(&self) -> bool {
-        self.0.borrow().errors > 0
-    }
-
     /// Sorted by file and line.
     pub(super) fn list(&self) -> Vec<Fault> {
-        let mut list = self.0.borrow().list.clone();
+        let mut list = self.0.borrow().clone();
         list.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
         list
     }
@@ -81,7 +68,6 @@ impl Location {
     }
 
     pub(super) fn error(&self, what: impl Into<String>, fix: impl Into<String>) {
-        self.faults.0.borrow_mut().errors += 1;
         self.add(Level::Error, what.into(), fix.into());
     }
 
@@ -97,8 +83,9 @@ impl Location {
 
     fn add(&self, level: Level, what: String, fix: String) {
         let fault = Fault { file: self.file.to_string(), line: self.line, level, what, fix };
-        let list = &mut self.faults.0.borrow_mut().list;
-        if list.len() < MAX_FAULTS && !list.contains(&fault) {
+        let mut list = self.faults.0.borrow_mut();
+        let is_full = list.iter().filter(|other| other.level == level).count() >= MAX_FAULTS;
+        if !is_full && !list.contains(&fault) {
             list.push(fault);
         }
     }

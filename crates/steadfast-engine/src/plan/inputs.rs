@@ -1,7 +1,11 @@
-//! `inputs:` of a stage: the earlier stages that `${INPUTS}` shows, and how much of each.
+//! What a prompt gets: `inputs:` of a stage, which names the earlier stages that `${INPUTS}` shows, and a check of its
+//! variables before anything runs.
 
-use super::fault::did_you_mean;
+use steadfast_model::run::template::{self, Variables};
+
+use super::fault::{Location, did_you_mean};
 use super::keys::{LocatedText, Setting, Value, keys, located_text, no_effect, text};
+use super::stage::Prompt;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Inputs {
@@ -46,4 +50,41 @@ fn select(value: &Value<'_>) -> Option<bool> {
             value.at.refuse(format!("there is no `select: {other}`"), fix)
         }
     }
+}
+
+/// Checks the variables of a prompt. `stages` are the names before the stage, and its own with those after it; `None`
+/// for a loop alone.
+pub(super) fn check_variables(prompt: &Prompt, stages: Option<(&[&str], &[&str])>) {
+    for name in template::render(&prompt.text, &Variables::default()).unknown {
+        let at = prompt.location_of(&name);
+        match (name.strip_prefix("INPUTS."), stages) {
+            (Some(input), Some((earlier, others))) => check_input(input, earlier, others, &at),
+            (Some(_), None) => {
+                let what = format!("`${{{name}}}` has no value: a loop alone has no earlier stages");
+                at.warning(what, "use this loop type in a pipeline, or remove it");
+            }
+            (None, _) => {
+                let meant = did_you_mean(&name, template::NAMES);
+                let fix = format!("{meant}Write `$${{{name}}}` if it is meant to stay as it is");
+                at.warning(format!("there is no variable `${{{name}}}`: it stays as it is"), fix);
+            }
+        }
+    }
+}
+
+pub(super) fn check_input(input: &str, earlier: &[&str], others: &[&str], at: &Location) {
+    if earlier.contains(&input) {
+        return;
+    }
+    let what = match others {
+        [own, ..] if *own == input => format!("the stage `{input}` cannot be its own input"),
+        others if others.contains(&input) => format!("the stage `{input}` comes later: it has no output yet"),
+        _ => format!("there is no stage `{input}`"),
+    };
+    let fix = if earlier.is_empty() {
+        "remove it: the first stage has no inputs".to_owned()
+    } else {
+        format!("{}Earlier stages are {}", did_you_mean(input, earlier.iter().copied()), earlier.join(", "))
+    };
+    at.error(what, fix);
 }

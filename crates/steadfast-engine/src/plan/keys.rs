@@ -112,7 +112,6 @@ impl<T> Inherit for Setting<T> {
     }
 }
 
-/// A value, its key and its line.
 #[derive(Debug, Clone)]
 pub(super) struct Value<'a> {
     pub(super) key: &'a str,
@@ -152,7 +151,6 @@ impl<'a> Keys<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A whole document.
     pub(super) fn document(node: &'a Node, at: &Location) -> Self {
         Self { key: "", node, at: at.clone() }
     }

@@ -10,14 +10,13 @@ use steadfast_model::run::{AgentKind, RunKind, StagePlan};
 use super::agents::AgentDef;
 use super::catalogue::{Catalogue, Source};
 use super::fault::{Faults, Location, did_you_mean};
-use super::inputs::{Inputs, inputs};
+use super::inputs::{self, Inputs, inputs};
 use super::keys::{LocatedText, Setting, Value, duration, keys, located_text, no_effect, text, timeout};
-use super::limits::{LimitsDef, limits};
-use super::planning::{DefaultRuns, StageContext, plan_stage};
-use super::stage::{Prompt, StageDef};
+use super::planning::{LimitsDef, StageContext, limits, plan_stage};
+use super::stage::{self, Prompt, StageDef};
 use super::used::{Used, UsedLoop, commands_of_definitions};
 use super::yaml::{self, Yaml};
-use super::{Overrides, PlanError, loop_type, variables};
+use super::{Overrides, PlanError};
 
 const MAX_STAGES: usize = 100;
 
@@ -205,7 +204,7 @@ impl StageReader<'_> {
     fn read_loop(&self, name: &str, at: &Location) -> Option<UsedLoop> {
         match self.catalogue.find_loop(name) {
             Ok(source) => {
-                let def = loop_type::read(&source, self.faults)?.stage;
+                let def = stage::read_loop(&source, self.faults)?.stage;
                 Some(UsedLoop { def, used: Used::of(RunKind::Loop, &source, self.catalogue) })
             }
             Err(PlanError::NoDefinitionNamed { known, .. }) => {
@@ -243,10 +242,10 @@ impl PipelineDef {
             let (earlier, others) = names.split_at(number);
             let earlier: Vec<&str> = earlier.iter().copied().filter(|name| !name.is_empty()).collect();
             for (input, at) in stage.inputs.names.iter().flatten() {
-                variables::check_input(input, &earlier, others, at);
+                inputs::check_input(input, &earlier, others, at);
             }
             if let Some(prompt) = &stage.def.prompt {
-                variables::check(prompt, Some((&earlier, others)));
+                inputs::check_variables(prompt, Some((&earlier, others)));
             }
         }
     }
@@ -269,11 +268,11 @@ impl PipelineDef {
         for (number, stage) in (1..).zip(self.stages) {
             let of_loop = stage.loop_type.as_ref().and_then(|name| self.loops.get_mut(name));
             let context = StageContext {
+                kind: RunKind::Pipeline,
                 run,
                 name: stage.name,
                 loop_type: stage.loop_type,
                 inputs: stage.inputs.names.into_iter().flatten().map(|(input, _)| input).collect(),
-                default_runs: DefaultRuns::Exactly(1),
                 takes_model: flags.agent.is_some() || stage.def.agent.program() == of_model,
                 verified: number == last,
                 at: stage.at,

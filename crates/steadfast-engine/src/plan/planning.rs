@@ -1,13 +1,14 @@
-//! From the definition of a stage to its plan: applies flags and defaults, and reports settings that contradict.
+//! From definitions to plans: applies flags and defaults to a stage and to the limits of a run, and reports settings that
+//! contradict.
 
 use steadfast_model::clock::Millis;
-use steadfast_model::limit::Axis;
-use steadfast_model::run::{AgentPlan, Rule, StagePlan};
+use steadfast_model::limit::{Axis, Limits};
+use steadfast_model::run::{AgentPlan, Rule, RunKind, RunLimits, StagePlan};
 
 use super::Overrides;
 use super::agents::AgentDef;
 use super::fault::Location;
-use super::keys::{Inherit as _, Setting};
+use super::keys::{Inherit as _, Setting, Value, count, count_or_zero, keys, text};
 use super::rules::Resolver;
 use super::stage::{Runs, StageDef};
 
@@ -20,36 +21,16 @@ pub(super) const VERIFY_AFTER: &str = "put verify on a stage of its own after it
 
 /// What a stage gets from its run.
 pub(super) struct StageContext<'a> {
+    pub(super) kind: RunKind,
     pub(super) run: &'a str,
     pub(super) name: String,
     pub(super) loop_type: Option<String>,
     pub(super) inputs: Vec<String>,
-    pub(super) default_runs: DefaultRuns,
     /// `--model` is meant for this stage's program.
     pub(super) takes_model: bool,
     /// `--verify` is meant for this stage.
     pub(super) verified: bool,
     pub(super) at: Location,
-}
-
-/// The maximum of a stage whose definition has no `runs`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DefaultRuns {
-    /// A guard against running for ever, which a budget profile may raise.
-    Limit(u32),
-    Exactly(u32),
-}
-
-/// A profile's turns limit what a definition says and never add to it.
-fn max_runs(stated: Option<u32>, default: DefaultRuns, only_counts: bool, flags: &Overrides) -> u32 {
-    let turns = flags.limits.get(Axis::Turns).filter(|_| flags.max.is_none());
-    let turns = turns.and_then(|turns| u32::try_from(turns).ok());
-    match (stated, default) {
-        (None, DefaultRuns::Limit(limit)) if !only_counts => turns.unwrap_or(limit),
-        (None, DefaultRuns::Limit(runs) | DefaultRuns::Exactly(runs)) | (Some(runs), _) => {
-            runs.min(turns.unwrap_or(u32::MAX))
-        }
-    }
 }
 
 pub(super) fn plan_stage(mut def: StageDef, context: StageContext<'_>, flags: &Overrides) -> StagePlan {
@@ -67,11 +48,19 @@ pub(super) fn plan_stage(mut def: StageDef, context: StageContext<'_>, flags: &O
     let resolver = Resolver { arguments: &def.arguments, run: context.run, items: items.len(), at: at.clone() };
     let completion = resolver.rule(&def.completion);
     let one_each = if completion == Rule::AllItems { items.len() } else { perspectives.len() };
-    let runs = match def.runs {
+    let stated = match def.runs {
         Some(Runs::Count(runs)) => Some(runs),
         _ => u32::try_from(one_each).ok().filter(|count| *count > 0),
     };
-    let runs = max_runs(runs, context.default_runs, completion.only_counts(), flags);
+    // The turns of a profile limit what a definition says. They replace a default that only guards against running for ever.
+    let turns = flags.limits.get(Axis::Turns).filter(|_| flags.max.is_none());
+    let turns = turns.and_then(|turns| u32::try_from(turns).ok());
+    let default = if context.kind == RunKind::Loop { LOOP_RUNS } else { 1 };
+    let is_guard = stated.is_none() && context.kind == RunKind::Loop && !completion.only_counts();
+    let runs = match turns {
+        Some(turns) if is_guard => turns,
+        turns => stated.unwrap_or(default).min(turns.unwrap_or(u32::MAX)),
+    };
     // The documented delay is that of loop types.
     let delay_ms = if context.loop_type.is_some() { DELAY_MS } else { 0 };
     let stage = StagePlan {
@@ -134,4 +123,47 @@ fn plan_agent(def: AgentDef, takes_model: bool, flags: &Overrides, at: &Location
         user_hooks: flags.user_hooks,
     };
     flagged.or(def).into_plan(at)
+}
+
+keys! {
+    LimitsDef {
+        tokens: Setting<i64> = amount("tokens"),
+        usd: Setting<i64> = amount("usd"),
+        hours: Setting<i64> = amount("hours"),
+        errors: Option<u32> = count("errors"),
+        idle: Option<u32> = count_or_zero("idle"),
+        parallel: Option<u32> = count("parallel"),
+    }
+}
+
+pub(super) fn limits(value: &Value<'_>) -> Option<LimitsDef> {
+    value.table("`limits`")
+}
+
+/// An amount of the axis that the key names; only a deadline would depend on the time.
+fn amount(value: &Value<'_>) -> Option<i64> {
+    let axis: Axis = value.key.parse().ok()?;
+    let amount = text(value).and_then(|text| axis.parse(text.trim(), 0).ok());
+    let fix = format!("write for example `{}: {}`", value.key, axis.example());
+    amount.or_else(|| value.at.refuse(format!("`{}` is not an amount", value.key), fix))
+}
+
+impl LimitsDef {
+    pub(super) fn into_limits(self, flags: &Overrides) -> RunLimits {
+        let default = RunLimits::default();
+        let mut limits = Limits::default();
+        limits.set(Axis::Tokens, self.tokens.on());
+        limits.set(Axis::Usd, self.usd.on());
+        limits.set(Axis::Hours, self.hours.on());
+        let mut flag_limits = flags.limits;
+        // The turns of a profile limit the iterations of each stage, not the run.
+        flag_limits.set(Axis::Turns, None);
+        RunLimits {
+            limits: flag_limits.or(limits),
+            errors: flags.errors.or(self.errors).unwrap_or(default.errors),
+            idle: flags.idle.or(self.idle).unwrap_or(default.idle),
+            parallel: flags.parallel.or(self.parallel).unwrap_or(default.parallel),
+            back_off_ms: default.back_off_ms,
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 use steadfast_model::run::rule::RuleKind;
 use steadfast_model::run::{Rule, template};
+use strum::VariantNames as _;
 
 use super::fault::{Location, did_you_mean};
 use super::keys::{Setting, Value, count, keys, text, texts};
@@ -93,7 +94,7 @@ impl Arguments {
 }
 
 fn leaf_names() -> impl Iterator<Item = &'static str> {
-    RuleKind::names().filter(|name| !matches!(*name, "any" | "all"))
+    RuleKind::VARIANTS.iter().copied().filter(|name| !matches!(*name, "any" | "all"))
 }
 
 fn kind_of(name: &str, at: &Location) -> Option<RuleKind> {
@@ -112,7 +113,6 @@ fn kind_of(name: &str, at: &Location) -> Option<RuleKind> {
     })
 }
 
-/// Makes a rule of its definition.
 pub(super) struct Resolver<'a> {
     pub(super) arguments: &'a Arguments,
     /// The run's name, for labels and files named after it.

@@ -1,16 +1,19 @@
-//! The keys of a stage. Loop types and stages of pipelines have the same ones; a stage that names a loop type sets only
-//! what differs. `plan/planning.rs` adds the defaults.
+//! Loop types, and the keys of a stage. Loop types and stages of pipelines have the same ones; a stage that names a loop
+//! type sets only what differs. `plan/planning.rs` adds the defaults.
 
 use steadfast_model::clock::Millis;
 use steadfast_model::run::AgentKind;
 
 use super::agents::{AgentDef, agent};
-use super::fault::Location;
+use super::catalogue::Source;
+use super::fault::{Faults, Location};
 use super::keys::{
-    Inherit as _, Setting, Value, count, count_or_zero, duration, keys, no_effect, text, texts, timeout, truth,
+    Inherit as _, LocatedText, Setting, Value, count, count_or_zero, duration, keys, located_text, no_effect, text,
+    texts, timeout, truth,
 };
+use super::planning::{LimitsDef, limits};
 use super::rules::{Arguments, RuleDef, rule_def};
-use super::yaml::Yaml;
+use super::yaml::{self, Yaml};
 use crate::files;
 
 keys! {
@@ -99,7 +102,6 @@ impl StageDef {
     }
 }
 
-/// The template of a prompt.
 #[derive(Debug, Clone)]
 pub(super) struct Prompt {
     /// Empty after a fault.
@@ -119,7 +121,6 @@ impl Prompt {
         at.error("the prompt is empty", "write what the agent should do");
     }
 
-    /// Where a variable stands.
     pub(super) fn location_of(&self, name: &str) -> Location {
         let (text, first) = self.written.as_ref().map_or((&self.text, 1), |(text, line)| (text, *line));
         let variable = format!("${{{name}}}");
@@ -215,11 +216,54 @@ fn markers(value: &Value<'_>) -> Option<Markers> {
     Some(pairs.into_iter().map(|(key, marker, _)| (key, marker)).collect())
 }
 
+keys! {
+    LoopDef {
+        name: Option<LocatedText> = located_text("name" | "id"),
+        description: Option<String> = text("description"),
+        limits: Setting<LimitsDef> = limits("limits"),
+        stage: StageDef,
+    }
+}
+
+/// Reads a loop type with its prompt.
+pub(super) fn read_loop(source: &Source, faults: &Faults) -> Option<LoopDef> {
+    let at = faults.file(&source.file);
+    let node = yaml::open(&source.bytes, &at)?;
+    let mut def: LoopDef = Value::document(&node, &at).table("a loop type")?;
+    if let Some((name, at)) = def.name.as_ref().filter(|(name, _)| *name != source.name) {
+        let what = format!("the name is `{name}`, but the folder is `{}`: the folder counts", source.name);
+        at.warning(what, format!("write `name: {}`", source.name));
+    }
+    def.stage = def.stage.without_termination();
+    def.stage.prompt = Some(read_prompt(def.stage.prompt.as_ref(), source, &at));
+    Some(def)
+}
+
+/// `prompt:` names a file beside `loop.yaml`; a text of several lines is the prompt itself.
+fn read_prompt(stated: Option<&Prompt>, source: &Source, at: &Location) -> Prompt {
+    let name = match stated {
+        Some(prompt) if prompt.text.trim().is_empty() || prompt.text.trim().contains('\n') => return prompt.clone(),
+        Some(prompt) => Some(prompt.text.as_str()),
+        None => None,
+    };
+    match source.prompts.read(name) {
+        Ok((text, file)) => {
+            let file = at.file(&file);
+            if text.trim().is_empty() {
+                Prompt::refuse_empty(&file);
+            }
+            Prompt::of_file(&file, text)
+        }
+        Err((what, fix)) => {
+            stated.map_or(at, |prompt| &prompt.at).error(what, fix);
+            Prompt::of_file(at, String::new())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::fault::Faults;
-    use crate::plan::yaml;
 
     #[test]
     fn variables_have_the_line_on_which_they_are_written() {

@@ -163,10 +163,6 @@ impl<'de> Deserialize<'de> for Yaml {
                 Ok(Yaml::Text(value.to_owned()))
             }
 
-            fn visit_bytes<E>(self, value: &[u8]) -> Result<Yaml, E> {
-                Ok(Yaml::Text(String::from_utf8_lossy(value).into_owned()))
-            }
-
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Yaml, A::Error> {
                 let mut nodes = Vec::new();
                 while let Some(node) = list.next_element::<Spanned<Yaml>>()? {

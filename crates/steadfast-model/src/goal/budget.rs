@@ -69,49 +69,21 @@ impl Budget {
 
 /// Picks a profile from the words of the objective; the first list with a hit wins.
 pub fn auto_profile(objective: &str) -> BudgetProfile {
-    const OVERNIGHT: &[&str] = &["overnight", "weekend", "all night", "tomorrow morning"];
-    const DEEP: &[&str] = &[
-        "migration",
-        "migrations",
-        "migrate",
-        "repo-wide",
-        "repository-wide",
-        "redesign",
-        "redesigns",
-        "integration",
-        "integrations",
-        "multi-module",
-        "multi-file",
-        "many files",
-        "many named files",
-        "broad",
-        "cross-cutting",
-        "large refactor",
-        "major refactor",
-    ];
-    const STANDARD: &[&str] = &[
-        "feature",
-        "bug fix",
-        "bugfix",
-        "test",
-        "tests",
-        "bounded",
-        "medium refactor",
-        "refactor",
-        "implement",
-        "add",
+    const WORDS: [(BudgetProfile, &str); 3] = [
+        (BudgetProfile::Overnight, "overnight, weekend, all night, tomorrow morning"),
+        (
+            BudgetProfile::Deep,
+            "migration, migrations, migrate, repo-wide, repository-wide, redesign, redesigns, integration, integrations, \
+             multi-module, multi-file, many files, many named files, broad, cross-cutting, large refactor, major refactor",
+        ),
+        (
+            BudgetProfile::Standard,
+            "feature, bug fix, bugfix, test, tests, bounded, medium refactor, refactor, implement, add",
+        ),
     ];
     let text = objective.to_lowercase();
-    let mentions = |words: &[&str]| words.iter().any(|word| contains_word(&text, word));
-    if mentions(OVERNIGHT) {
-        BudgetProfile::Overnight
-    } else if mentions(DEEP) {
-        BudgetProfile::Deep
-    } else if mentions(STANDARD) {
-        BudgetProfile::Standard
-    } else {
-        BudgetProfile::Quick
-    }
+    let is_hit = |words: &str| words.split(", ").any(|word| contains_word(&text, word));
+    WORDS.iter().find(|(_, words)| is_hit(words)).map_or(BudgetProfile::Quick, |(profile, _)| *profile)
 }
 
 fn contains_word(text: &str, word: &str) -> bool {

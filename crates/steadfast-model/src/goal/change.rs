@@ -3,9 +3,8 @@
 
 mod extend;
 mod run;
-mod session;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::event::{Event, EventKind};
 use super::proof::{CompletedBy, Proof};
@@ -15,7 +14,6 @@ use crate::limit::Axis;
 
 pub use extend::{extend, reconcile};
 pub use run::{can_resume, follow_run};
-pub use session::{prompted, session_ended, session_resumed};
 
 /// What happens to the goal's claim on the tokens of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +31,18 @@ pub struct Change {
     pub span: Span,
 }
 
-/// Why a change is not allowed.
+impl Change {
+    pub(super) fn new(goal: Goal, kind: EventKind, payload: Value, span: Span) -> Self {
+        Self { goal, events: vec![Event::new(kind, payload)], span }
+    }
+
+    /// A change whose event keeps the turn going.
+    pub(super) fn blocking(goal: Goal, kind: EventKind, payload: Value) -> Self {
+        let event = Event { decision: Some("block"), ..Event::new(kind, payload) };
+        Self { goal, events: vec![event], span: Span::Keep }
+    }
+}
+
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 pub enum Refusal {
     #[error("the goal is {status}{}", .reason.map(|r| format!(" ({r})")).unwrap_or_default())]
@@ -58,12 +67,12 @@ impl Goal {
         Refusal::WrongState { status: self.status, reason: self.paused_reason, hint: hint.to_owned() }
     }
 
-    fn changed(&self, now: Millis) -> Self {
+    pub(super) fn changed(&self, now: Millis) -> Self {
         Self { updated_at_ms: now, ..self.clone() }
     }
 
     /// Moves the running interval into the bank and stops the clock.
-    fn stop_clock(&mut self, now: Millis) {
+    pub(super) fn stop_clock(&mut self, now: Millis) {
         self.time_used_seconds = self.active_seconds(now);
         self.resume_at_ms = None;
     }
@@ -90,10 +99,9 @@ impl Goal {
 
 /// Pauses for a person. A goal that waits for a reset is paused too, so that it does not wake by itself.
 pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
-    let wakes_by_itself = goal.paused_reason.is_some_and(PausedReason::wakes_by_itself);
     match goal.status {
         GoalStatus::Active | GoalStatus::BudgetLimited => {}
-        GoalStatus::Paused if wakes_by_itself => {}
+        GoalStatus::Paused if goal.paused_reason.is_some_and(PausedReason::wakes_by_itself) => {}
         GoalStatus::Paused => {
             return Err(goal.wrong_state("it is paused already; resume it with `steadfast goal resume`"));
         }
@@ -154,15 +162,13 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
             let mut after = goal.changed(now);
             after.status = GoalStatus::BudgetLimited;
             after.paused_reason = None;
-            let event = Event::new(EventKind::GoalResumed, json!({"budget": "spent"}));
-            return Ok(Change { goal: after, events: vec![event], span: Span::Keep });
+            return Ok(Change::new(after, EventKind::GoalResumed, json!({"budget": "spent"}), Span::Keep));
         }
         Some(Axis::Shared) | None => {}
     }
     let mut after = goal.changed(now);
     after.enter_active(now);
-    let event = Event::new(EventKind::GoalResumed, json!({"from": goal.state()}));
-    Ok(Change { goal: after, events: vec![event], span: Span::Open })
+    Ok(Change::new(after, EventKind::GoalResumed, json!({"from": goal.state()}), Span::Open))
 }
 
 pub fn abandon(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
@@ -171,7 +177,7 @@ pub fn abandon(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
     }
     let mut after = goal.changed(now);
     after.leave_active(GoalStatus::Abandoned, None, now);
-    Ok(Change { goal: after, events: vec![Event::new(EventKind::GoalAbandoned, json!({}))], span: Span::Close })
+    Ok(Change::new(after, EventKind::GoalAbandoned, json!({}), Span::Close))
 }
 
 /// Replaces the text of the objective. Verdicts given for the old text no longer count.
@@ -180,9 +186,9 @@ pub fn edit(goal: &Goal, objective: String, now: Millis) -> Result<Change, Refus
         return Err(goal.wrong_state("it is over; start a new one with `steadfast goal start`"));
     }
     let mut after = goal.changed(now);
-    let payload = json!({"previous_objective": goal.objective});
     after.objective = objective;
-    Ok(Change { goal: after, events: vec![Event::new(EventKind::GoalObjectiveUpdated, payload)], span: Span::Keep })
+    let payload = json!({"previous_objective": goal.objective});
+    Ok(Change::new(after, EventKind::GoalObjectiveUpdated, payload, Span::Keep))
 }
 
 pub fn block(goal: &Goal, reason: &str, now: Millis) -> Result<Change, Refusal> {
@@ -191,9 +197,8 @@ pub fn block(goal: &Goal, reason: &str, now: Millis) -> Result<Change, Refusal> 
     }
     let mut after = goal.changed(now);
     after.leave_active(GoalStatus::Blocked, None, now);
-    let event = Event::new(EventKind::GoalBlocked, json!({"reason": reason}));
     // The rest of the turn that blocked it is still this goal's; the next Stop closes the span.
-    Ok(Change { goal: after, events: vec![event], span: Span::Keep })
+    Ok(Change::new(after, EventKind::GoalBlocked, json!({"reason": reason}), Span::Keep))
 }
 
 /// Completes the goal. A worker's word counts only while the goal is active; a verdict or passing verification
@@ -215,7 +220,7 @@ pub fn complete(goal: &Goal, proof: &Proof, now: Millis) -> Result<Change, Refus
     after.leave_active(GoalStatus::Complete, None, now);
     after.accounting_uncertain = false;
     let span = if proof.by() == CompletedBy::User { Span::Close } else { Span::Keep };
-    Ok(Change { goal: after, events: vec![Event::new(proof.by().event_kind(), payload)], span })
+    Ok(Change::new(after, proof.by().event_kind(), payload, span))
 }
 
 /// Whether such a proof can complete the goal in its status; asked before checks that take minutes.
@@ -255,14 +260,54 @@ pub fn verdict(
         "evidence": evidence,
         "objective_hash": crate::text::fingerprint(&goal.objective),
     });
-    let event = Event::new(EventKind::EvaluatorVerdict, payload);
-    Ok(Change { goal: goal.changed(now), events: vec![event], span: Span::Keep })
+    Ok(Change::new(goal.changed(now), EventKind::EvaluatorVerdict, payload, Span::Keep))
 }
 
 /// A privileged verb came from inside an agent's shell.
 pub fn refused(goal: &Goal, verb: &str, now: Millis) -> Change {
-    let event = Event::new(EventKind::PrivilegedVerbRefused, json!({"verb": verb}));
-    Change { goal: goal.changed(now), events: vec![event], span: Span::Keep }
+    Change::new(goal.changed(now), EventKind::PrivilegedVerbRefused, json!({"verb": verb}), Span::Keep)
+}
+
+/// The client of an unfinished goal went away: its clock stops where it was last seen.
+pub fn session_ended(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Change> {
+    goal.resume_at_ms?;
+    let mut after = goal.changed(now);
+    after.stop_clock(last_seen);
+    Some(Change::new(after, EventKind::SessionEnded, json!({}), Span::Close))
+}
+
+/// The client came back. Time before `last_seen` is banked, time without a client is not charged. A pause that
+/// ends by itself (a usage limit, a wait) is over when its moment has passed.
+pub fn session_resumed(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Change> {
+    let wake_passed =
+        goal.paused_reason.is_some_and(PausedReason::wakes_by_itself) && goal.wake_at_ms.is_some_and(|at| at <= now);
+    if goal.status != GoalStatus::Active && !wake_passed {
+        return None;
+    }
+    let mut after = goal.changed(now);
+    after.stop_clock(last_seen);
+    after.enter_active(now);
+    Some(Change::new(after, EventKind::SessionResumed, json!({"away_since_ms": last_seen}), Span::Open))
+}
+
+/// A person typed a prompt: what the breaker and the client's block cap count starts anew.
+pub fn prompted(goal: &Goal, now: Millis) -> Option<Change> {
+    let nothing_counted = goal.idle_continuations == 0
+        && goal.blocks_in_row == 0
+        && goal.failures_in_row == 0
+        && goal.wake_at_ms.is_none();
+    let clock_runs = goal.resume_at_ms.is_some();
+    if goal.status != GoalStatus::Active || (nothing_counted && clock_runs) {
+        return None;
+    }
+    let mut after = goal.changed(now);
+    after.idle_continuations = 0;
+    after.blocks_in_row = 0;
+    after.failures_in_row = 0;
+    after.wake_at_ms = None;
+    let span = if clock_runs { Span::Keep } else { Span::Open };
+    after.resume_at_ms = after.resume_at_ms.or(Some(now));
+    Some(Change { goal: after, events: Vec::new(), span })
 }
 
 #[cfg(test)]

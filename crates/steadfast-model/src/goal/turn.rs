@@ -12,7 +12,6 @@ use crate::limit::{Axis, SharedSpend, Standing};
 /// Batches of tool calls a turn may still make after it was told, in the middle, that a limit is reached.
 const WIND_DOWN_BATCHES: i64 = 3;
 
-/// Facts about a turn that ended.
 #[derive(Debug, Clone, Default)]
 pub struct TurnEnd {
     /// Whether the turn was started by a continuation and not by a person.
@@ -61,7 +60,6 @@ pub struct TurnRules {
     pub shared: SharedSpend,
 }
 
-/// Decides at the end of a turn.
 pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (Option<Change>, Decision) {
     match goal.status {
         GoalStatus::Active => {}
@@ -72,9 +70,9 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
         return (Some(stop_at_limit(goal, limit, now)), Decision::Limited(limit));
     }
     if goal.accounting_uncertain && (goal.limits.has_budget() || rules.always_pause_uncertain) {
-        let event = Event::new(EventKind::GoalPaused, json!({"reason": PausedReason::AccountingUncertain}));
-        let change = pause_for(goal, PausedReason::AccountingUncertain, event, now);
-        return (Some(change), Decision::AccountingUncertain);
+        let reason = PausedReason::AccountingUncertain;
+        let event = Event::new(EventKind::GoalPaused, json!({"reason": reason}));
+        return (Some(pause_for(goal, reason, event, now)), Decision::AccountingUncertain);
     }
     if turn.user_waits {
         return (None, Decision::UserFirst);
@@ -93,16 +91,14 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     let idle = turn.after_continuation && (!worked || same_message);
     let idle_continuations = if idle { goal.idle_continuations + 1 } else { 0 };
     if rules.no_progress_limit > 0 && idle_continuations >= rules.no_progress_limit {
-        let event = Event::new(
-            EventKind::GoalPaused,
-            json!({"reason": PausedReason::NoProgress, "continuations": idle_continuations}),
-        );
-        return (Some(pause_for(goal, PausedReason::NoProgress, event, now)), Decision::NoProgress);
+        let reason = PausedReason::NoProgress;
+        let payload = json!({"reason": reason, "continuations": idle_continuations});
+        let change = pause_for(goal, reason, Event::new(EventKind::GoalPaused, payload), now);
+        return (Some(change), Decision::NoProgress);
     }
     let blocks = if worked || !turn.after_continuation { 0 } else { goal.blocks_in_row };
     let hand_over = turn.block_cap.is_some_and(|cap| blocks >= cap);
-    let mut after = goal.clone();
-    after.updated_at_ms = now;
+    let mut after = goal.changed(now);
     after.idle_continuations = idle_continuations;
     after.blocks_in_row = if hand_over { 0 } else { blocks + 1 };
     after.last_message_hash.clone_from(&turn.message);
@@ -111,14 +107,11 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     after.wake_at_ms = None;
     after.last_continuation_at_ms = Some(now);
     after.continuations_used += 1;
-    let kind = if hand_over { EventKind::BlockCapReached } else { EventKind::ContinuationInjected };
-    let mut event = Event::new(
-        kind,
-        json!({"message": turn.message, "last_accounted_byte_offset": goal.last_accounted_byte_offset}),
-    );
-    event.decision = (!hand_over).then_some("block");
-    let change = Change { goal: after, events: vec![event], span: Span::Keep };
-    (Some(change), if hand_over { Decision::HandOver } else { Decision::Continue })
+    let payload = json!({"message": turn.message, "last_accounted_byte_offset": goal.last_accounted_byte_offset});
+    if hand_over {
+        return (Some(Change::new(after, EventKind::BlockCapReached, payload, Span::Keep)), Decision::HandOver);
+    }
+    (Some(Change::blocking(after, EventKind::ContinuationInjected, payload)), Decision::Continue)
 }
 
 fn budget_limited_at_stop(goal: &Goal, now: Millis) -> (Option<Change>, Decision) {
@@ -130,36 +123,28 @@ fn budget_limited_at_stop(goal: &Goal, now: Millis) -> (Option<Change>, Decision
         return (None, Decision::Silent);
     }
     // The wind-down turn is over; what the session spends from here on is not this goal's.
-    let mut after = goal.clone();
-    after.updated_at_ms = now;
+    let mut after = goal.changed(now);
     after.wind_down = None;
-    let event = Event::new(EventKind::WindDownEnded, json!({"limit": limit}));
-    (Some(Change { goal: after, events: vec![event], span: Span::Close }), Decision::Limited(limit))
+    let change = Change::new(after, EventKind::WindDownEnded, json!({"limit": limit}), Span::Close);
+    (Some(change), Decision::Limited(limit))
 }
 
 /// Grants the one wind-down turn.
 fn hand_wind_down(goal: &Goal, limit: Axis, now: Millis) -> Change {
-    let mut after = goal.clone();
-    after.updated_at_ms = now;
+    let mut after = goal.changed(now);
     after.wind_down = Some(limit);
     after.wind_down_batches = 0;
-    let kind = if limit.is_budget() {
-        after.budget_limit_reported = true;
-        EventKind::BudgetLimitReported
-    } else {
-        EventKind::WindDownStarted
-    };
-    let mut event = Event::new(kind, json!({"limit": limit}));
-    event.decision = Some("block");
-    Change { goal: after, events: vec![event], span: Span::Keep }
+    after.budget_limit_reported |= limit.is_budget();
+    let kind = if limit.is_budget() { EventKind::BudgetLimitReported } else { EventKind::WindDownStarted };
+    Change::blocking(after, kind, json!({"limit": limit}))
 }
 
 /// Ends a goal's wind-down turn: at a cap it pauses under the cap's name, at a budget it is `budget_limited`.
 fn stop_at_limit(goal: &Goal, limit: Axis, now: Millis) -> Change {
     let Standing { used, most, .. } = goal.standing(limit, now);
     let reason = limit.paused_reason();
-    let event =
-        Event::new(EventKind::CapReached, json!({"limit": limit, "used": used, "most": most, "reason": reason}));
+    let payload = json!({"limit": limit, "used": used, "most": most, "reason": reason});
+    let event = Event::new(EventKind::CapReached, payload);
     if let Some(reason) = reason {
         return pause_for(goal, reason, event, now);
     }
@@ -193,8 +178,7 @@ pub fn at_batch(goal: &Goal, shared: SharedSpend, now: Millis) -> (Option<Change
         if goal.worked_since_continuation {
             return (None, BatchDecision::GoOn);
         }
-        let mut after = goal.clone();
-        after.updated_at_ms = now;
+        let mut after = goal.changed(now);
         after.worked_since_continuation = true;
         return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::GoOn);
     };
@@ -202,8 +186,7 @@ pub fn at_batch(goal: &Goal, shared: SharedSpend, now: Millis) -> (Option<Change
         return (Some(hand_wind_down(goal, limit, now)), BatchDecision::WindDown(limit));
     }
     if goal.wind_down_batches < WIND_DOWN_BATCHES {
-        let mut after = goal.clone();
-        after.updated_at_ms = now;
+        let mut after = goal.changed(now);
         after.wind_down_batches += 1;
         return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::GoOn);
     }
@@ -247,8 +230,7 @@ pub fn charge(goal: &Goal, add: Charge, now: Millis) -> Option<Change> {
     if add.is_nothing() {
         return None;
     }
-    let mut after = goal.clone();
-    after.updated_at_ms = now;
+    let mut after = goal.changed(now);
     after.tokens_used = (after.tokens_used + add.worker_tokens).max(0);
     after.subagent_tokens = (after.subagent_tokens + add.subagent_tokens).max(0);
     after.cache_read_tokens = (after.cache_read_tokens + add.cache_read_tokens).max(0);
@@ -256,18 +238,15 @@ pub fn charge(goal: &Goal, add: Charge, now: Millis) -> Option<Change> {
     after.unpriced_tokens = (after.unpriced_tokens + add.unpriced_tokens).max(0);
     let spent = after.reached_limit(now).is_some_and(Axis::is_budget);
     if after.status == GoalStatus::Active && spent {
-        after.time_used_seconds = after.active_seconds(now);
-        after.resume_at_ms = None;
+        after.stop_clock(now);
         after.status = GoalStatus::BudgetLimited;
     }
-    let mut event = Event::new(
-        EventKind::TokensAccounted,
-        json!({
-            "worker_tokens": add.worker_tokens, "subagent_tokens": add.subagent_tokens,
-            "cache_read_tokens": add.cache_read_tokens, "cost_micros": add.cost_micros,
-        }),
-    );
-    event.tokens_delta = Some(add.worker_tokens + add.subagent_tokens);
+    let payload = json!({
+        "worker_tokens": add.worker_tokens, "subagent_tokens": add.subagent_tokens,
+        "cache_read_tokens": add.cache_read_tokens, "cost_micros": add.cost_micros,
+    });
+    let tokens_delta = Some(add.worker_tokens + add.subagent_tokens);
+    let event = Event { tokens_delta, ..Event::new(EventKind::TokensAccounted, payload) };
     Some(Change { goal: after, events: vec![event], span: Span::Keep })
 }
 
@@ -282,11 +261,10 @@ pub fn warn(goal: &Goal, shared: SharedSpend, now: Millis) -> Option<(Change, Ve
     if limits.is_empty() {
         return None;
     }
-    let mut after = goal.clone();
-    after.updated_at_ms = now;
+    let mut after = goal.changed(now);
     after.warned.extend(&limits);
-    let event = Event::new(EventKind::LimitWarning, json!({"limits": limits}));
-    Some((Change { goal: after, events: vec![event], span: Span::Keep }, limits))
+    let change = Change::new(after, EventKind::LimitWarning, json!({"limits": limits}), Span::Keep);
+    Some((change, limits))
 }
 
 #[cfg(test)]

@@ -1,9 +1,6 @@
-//! The state machine of a run: from (run, event, now) to the new run, the records to save and the actions to take. Pure
-//! and total: the same arguments give the same step, and an event that does not fit changes nothing.
-//!
-//! Invariants between steps: an iteration is active, committed, left for later, or not started. A run that is over has no
-//! active attempt, unless its engine ended without recording the end. A sequential stage has at most one active attempt,
-//! a parallel one at most `limits.parallel`. [`RunEvent::Started`] repeats every action that a crash may have lost.
+//! The state machine of a run: from (run, event, now) to the new run, the records to save and the actions to take. An
+//! event that does not fit changes nothing. Between steps an iteration is active, committed, left for later, or not
+//! started. A run that is over has no active attempt, unless its engine ended without recording the end.
 
 mod advance;
 mod attempt;
@@ -21,22 +18,8 @@ pub use reopen::{ReopenError, orphaned, reopen};
 
 /// A new run; [`RunEvent::Started`] starts it.
 pub fn begin(plan: &Plan, now: Millis) -> Run {
-    Run {
-        status: RunStatus::Running,
-        reason: None,
-        started_at_ms: now,
-        completed_at_ms: None,
-        stage: 1,
-        stages: plan.stages.iter().map(|_| StageState::default()).collect(),
-        active: Vec::new(),
-        stopping: None,
-        cut_short: false,
-        capped: false,
-        wait: None,
-        closed_ms: 0,
-        tokens: 0,
-        cost_micros: 0,
-    }
+    let stages = vec![StageState::default(); plan.stages.len()];
+    Run { started_at_ms: now, stage: 1, stages, ..Run::default() }
 }
 
 pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
@@ -58,7 +41,8 @@ pub fn step(plan: &Plan, run: Run, event: RunEvent, now: Millis) -> Step {
         && (asks_for_wake || machine.run.wait != waited_for)
     {
         // Wake at the wall-clock limit at the latest: the run ends there.
-        let at = machine.wall_deadline().map_or(wait.until_ms, |deadline| wait.until_ms.min(deadline));
+        let left = time_left(plan, &machine.run, now).unwrap_or(Millis::MAX);
+        let at = wait.until_ms.min(now.saturating_add(left));
         machine.acts.push(Act::WakeAt(at));
     }
     machine.into_step()
@@ -145,11 +129,6 @@ impl<'a> Machine<'a> {
         self.run.active.iter_mut().find(|attempt| attempt.id == id)
     }
 
-    fn running(&self) -> Vec<AttemptId> {
-        let running = self.run.active.iter().filter(|attempt| attempt.phase == Phase::Running);
-        running.map(|attempt| attempt.id).collect()
-    }
-
     /// A new engine drives the run, so actions that the last one may not have done are repeated.
     fn started(&mut self) {
         let unanswered: Vec<AttemptId> = self.run.active.iter().map(|attempt| attempt.id).collect();
@@ -187,7 +166,8 @@ impl<'a> Machine<'a> {
     }
 
     fn stop_what_runs(&mut self) {
-        let running = self.running();
+        let running = self.run.active.iter().filter(|attempt| attempt.phase == Phase::Running);
+        let running: Vec<AttemptId> = running.map(|attempt| attempt.id).collect();
         if self.run.cut_short && !running.is_empty() {
             self.acts.push(Act::Stop(running));
         }
@@ -207,11 +187,6 @@ impl<'a> Machine<'a> {
         let soonest = rests.min_by_key(|wait| wait.until_ms).cloned();
         let delay = || self.run.wait.clone().filter(|wait| wait.why == WaitReason::Delay);
         soonest.or_else(|| delay().filter(|_| self.run.active.is_empty()))
-    }
-
-    fn wall_deadline(&self) -> Option<Millis> {
-        let wall = self.plan.limits.limits.get(Axis::Hours)?;
-        Some(self.run.started_at_ms.saturating_add(self.run.closed_ms).saturating_add(wall))
     }
 }
 

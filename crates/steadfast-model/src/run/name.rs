@@ -4,13 +4,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 const LONGEST: usize = 64;
 
 /// A letter or digit, then up to 63 letters, digits, `.`, `_` or `-`; never `..`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunName(String);
 
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
@@ -68,7 +65,7 @@ impl FromStr for RunName {
     fn from_str(text: &str) -> Result<Self, NameError> {
         // The error shows the name, so control characters are escaped.
         let name = || crate::text::cut(&text.escape_debug().to_string(), LONGEST);
-        let Some(first) = text.chars().next() else { return Err(NameError::Empty) };
+        let first = text.chars().next().ok_or(NameError::Empty)?;
         if let Some(found) = text.chars().find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_' | '-')) {
             // Do not print a control character.
             let is_plain = found.escape_debug().count() == 1;
@@ -85,26 +82,6 @@ impl FromStr for RunName {
             return Err(NameError::TwoDots { name: name() });
         }
         Ok(Self(text.to_owned()))
-    }
-}
-
-impl TryFrom<String> for RunName {
-    type Error = NameError;
-
-    fn try_from(text: String) -> Result<Self, NameError> {
-        text.parse()
-    }
-}
-
-impl From<RunName> for String {
-    fn from(name: RunName) -> Self {
-        name.0
-    }
-}
-
-impl AsRef<str> for RunName {
-    fn as_ref(&self) -> &str {
-        &self.0
     }
 }
 
@@ -155,13 +132,5 @@ mod tests {
         for (name, expected) in [("a", "a"), ("a.lock", "a-lock"), ("a.lock.lock", "a.lock-lock"), ("a.", "a.")] {
             assert_eq!(in_branch(name), expected);
         }
-    }
-
-    #[test]
-    fn a_name_in_json_is_checked_too() {
-        assert_eq!(serde_json::from_str::<RunName>("\"ok-1\"").unwrap().to_string(), "ok-1");
-        let error = serde_json::from_str::<RunName>("\"../x\"").unwrap_err();
-        assert_eq!(error.to_string(), "the name `../x` contains `/`");
-        assert_eq!(serde_json::to_string(&"ok-1".parse::<RunName>().unwrap()).unwrap(), "\"ok-1\"");
     }
 }

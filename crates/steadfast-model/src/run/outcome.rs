@@ -6,7 +6,6 @@ use strum::{Display, EnumString, IntoStaticStr};
 use crate::clock::Millis;
 use crate::reading::Tokens;
 
-/// What an agent used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptUsage {
     #[serde(flatten)]
@@ -45,7 +44,6 @@ pub enum AgentDecision {
     Error,
 }
 
-/// A successful attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Success {
     pub result: AgentResult,
@@ -62,7 +60,6 @@ pub struct Success {
     pub ended_at_ms: Millis,
 }
 
-/// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -89,7 +86,8 @@ pub struct Failure {
     pub ended_at_ms: Millis,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, Serialize, Deserialize)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// The account's limit is reached, until this time if the agent reported one. Not an error: the iteration is retried.
@@ -115,16 +113,6 @@ pub enum FailureKind {
 impl FailureKind {
     /// The word for tables and views.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::UsageLimit { .. } => "usage_limit",
-            Self::Transient => "transient",
-            Self::TimedOut => "timed_out",
-            Self::NoResult => "no_result",
-            Self::Reported => "reported",
-            Self::Exit => "exit",
-            Self::CannotStart => "cannot_start",
-            Self::Lost => "lost",
-            Self::Stopped => "stopped",
-        }
+        self.into()
     }
 }

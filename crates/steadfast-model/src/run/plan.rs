@@ -1,13 +1,13 @@
 //! Plans: the stages of a run with their rules and limits. The engine makes them from loop types and pipeline files;
 //! they are stored with the run as JSON.
 
-use crate::limit::{self, Limits};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, EnumString, IntoStaticStr, VariantNames};
 
 use super::RunKind;
 use crate::clock::{HOUR, Millis};
 use crate::host::Host;
+use crate::limit::{self, Limits};
 
 /// Read from files once and stored with the run, so later edits of the files do not affect the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,7 +25,6 @@ pub struct Plan {
     pub purpose: RunPurpose,
 }
 
-/// What a run was started for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunPurpose {
@@ -41,21 +40,16 @@ impl Plan {
     pub const GOAL_TITLE: &str = "goal";
 
     pub fn pursues_goal(&self) -> bool {
-        self.purpose == RunPurpose::Goal || self.is_goal_of_earlier_version()
-    }
-
-    /// Plans stored by earlier versions have no purpose. A loop of a type names it in its stage.
-    fn is_goal_of_earlier_version(&self) -> bool {
-        self.kind == RunKind::Loop
-            && self.title == Self::GOAL_TITLE
-            && self.stages.iter().all(|stage| stage.loop_type.is_none())
+        // Plans stored by earlier versions have no purpose. A loop of a type names it in its stage.
+        let is_untyped = || self.stages.iter().all(|stage| stage.loop_type.is_none());
+        let is_older_goal = self.kind == RunKind::Loop && self.title == Self::GOAL_TITLE && is_untyped();
+        self.purpose == RunPurpose::Goal || is_older_goal
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StagePlan {
     pub name: String,
-    /// The loop type that the stage uses.
     pub loop_type: Option<String>,
     /// The template, before substitution.
     pub prompt: String,
@@ -68,7 +62,6 @@ pub struct StagePlan {
     /// Delay after an iteration that did not end the stage.
     pub delay_ms: Millis,
     pub agent: AgentPlan,
-    /// The time limit of one attempt.
     pub timeout_ms: Millis,
     /// Iteration `i` gets element `i - 1`.
     pub perspectives: Vec<String>,
@@ -90,35 +83,16 @@ pub struct StagePlan {
 }
 
 impl StagePlan {
-    /// The default time limit of an attempt.
     pub const TIMEOUT_MS: Millis = 2 * HOUR;
 
     /// A stage with the defaults: Claude Code, one iteration after the other, without a delay.
     pub fn new(name: impl Into<String>, completion: Rule, runs: u32) -> Self {
-        Self {
-            name: name.into(),
-            loop_type: None,
-            prompt: String::new(),
-            runs,
-            min_iterations: 1,
-            completion,
-            check_before: false,
-            delay_ms: 0,
-            agent: AgentPlan::new(AgentKind::default()),
-            timeout_ms: Self::TIMEOUT_MS,
-            perspectives: Vec::new(),
-            items: Vec::new(),
-            parallel: false,
-            output_parse: Vec::new(),
-            inputs: Vec::new(),
-            latest_inputs: false,
-            judge: None,
-            stop_is_promise: false,
-        }
+        let name = name.into();
+        Self { name, completion, runs, min_iterations: 1, timeout_ms: Self::TIMEOUT_MS, ..Self::default() }
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentPlan {
     pub kind: AgentKind,
     pub model: Option<String>,
@@ -130,7 +104,7 @@ pub struct AgentPlan {
 impl AgentPlan {
     /// An agent with the model and effort of its own configuration.
     pub fn new(kind: AgentKind) -> Self {
-        Self { kind, model: None, effort: None, user_hooks: false }
+        Self { kind, ..Self::default() }
     }
 }
 
@@ -150,12 +124,13 @@ impl Default for AgentKind {
 }
 
 /// When a stage is over. To add a rule, add a variant here and its answers in `run/rule.rs`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, EnumDiscriminants)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, EnumDiscriminants)]
 #[serde(rename_all = "kebab-case")]
 #[strum_discriminants(name(RuleKind), derive(Display, EnumString, IntoStaticStr, VariantNames))]
 #[strum_discriminants(strum(serialize_all = "kebab-case"), doc = "The name of a rule, as in definitions.")]
 pub enum Rule {
     /// After `runs` iterations.
+    #[default]
     FixedN,
     /// After one iteration for each item.
     AllItems,

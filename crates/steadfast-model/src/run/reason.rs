@@ -10,11 +10,10 @@ use crate::text;
 
 const LONGEST_DETAIL: usize = 200;
 
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumIter, EnumString, IntoStaticStr, Serialize, Deserialize,
-)]
-#[strum(serialize_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[derive(Display, EnumIter, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum RunReason {
     /// All stages of a pipeline are done.
     Completed,

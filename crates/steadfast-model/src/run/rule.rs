@@ -1,18 +1,9 @@
 //! Completion rules: what one needs, which checks it asks for, and whether it holds. Checks that cannot change the answer
 //! are not run: `all: [promise, verify]` runs no command before the promise is made.
 
-use strum::VariantNames as _;
-
 use super::{AgentPlan, Check, Checked, Rule, Success};
 
 pub use super::plan::RuleKind;
-
-impl RuleKind {
-    /// All names, in the order of the variants.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        Self::VARIANTS.iter().copied()
-    }
-}
 
 /// What a rule needs, part by part.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,7 +12,6 @@ pub struct RuleNeeds<'a> {
     pub commands: Vec<&'a str>,
     /// Programs that have to be on PATH.
     pub programs: Vec<&'static str>,
-    /// Files of the project.
     pub files: Vec<&'a str>,
     /// Texts that the agent can promise.
     pub promises: Vec<&'a str>,
@@ -34,7 +24,6 @@ pub struct RuleNeeds<'a> {
 pub struct Known<'a> {
     /// Committed iterations, including the one that is tested.
     pub iterations: u32,
-    /// The maximum of the stage.
     pub max: u32,
     pub items: usize,
     /// Iterations in a row that agree, including the one that is tested; `None` until the judge has voted.
@@ -110,12 +99,10 @@ impl Rule {
         }
     }
 
-    /// The texts that an agent can promise for the rule to hold.
     pub fn promises(&self) -> impl Iterator<Item = &str> {
         self.needs().promises.into_iter()
     }
 
-    /// Whether verification commands are part of it.
     pub fn is_verified(&self) -> bool {
         self.leaves().any(|leaf| matches!(leaf, Self::Verify(_)))
     }
@@ -154,26 +141,17 @@ impl Rule {
             Self::Command(command) => outside(Check::Command(command.clone())),
             Self::Verify(commands) => outside(Check::Verify(commands.clone())),
             Self::Checklist(file) => outside(Check::Checklist(file.clone())),
-            Self::Any(rules) => {
-                let parts = Parts::of(rules, known);
-                if !parts.names.is_empty() {
-                    Holding::Yes(parts.names)
-                } else if !parts.checks.is_empty() {
-                    Holding::Unknown(parts.checks)
-                } else {
-                    Holding::No
-                }
-            }
-            Self::All(rules) => {
-                let parts = Parts::of(rules, known);
-                if parts.any_no || rules.is_empty() {
-                    Holding::No
-                } else if !parts.checks.is_empty() {
-                    Holding::Unknown(parts.checks)
-                } else {
-                    Holding::Yes(parts.names)
-                }
-            }
+            Self::Any(rules) => match Parts::of(rules, known) {
+                Parts { names, .. } if !names.is_empty() => Holding::Yes(names),
+                Parts { checks, .. } if !checks.is_empty() => Holding::Unknown(checks),
+                _ => Holding::No,
+            },
+            Self::All(rules) => match Parts::of(rules, known) {
+                Parts { any_no: true, .. } => Holding::No,
+                Parts { checks, .. } if !checks.is_empty() => Holding::Unknown(checks),
+                Parts { names, .. } if !names.is_empty() => Holding::Yes(names),
+                _ => Holding::No,
+            },
         }
     }
 }

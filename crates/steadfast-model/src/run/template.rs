@@ -1,13 +1,13 @@
 //! Prompts of iterations: one pass over the template replaces each `${NAME}` with its value. Inserted text is not scanned
 //! again, so outputs of agents may contain `${…}`. `$${NAME}` writes `${NAME}`; unknown names stay and are reported.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// Longer names are plain text, which keeps the search for the closing brace short.
 const LONGEST_NAME: usize = 128;
 /// Unknown names to report at most.
 const MOST_UNKNOWN: usize = 50;
-/// The run's name.
 const SESSION: [&str; 2] = ["SESSION", "SESSION_NAME"];
 
 /// All names but `INPUTS.name`.
@@ -39,7 +39,6 @@ pub struct Variables {
     pub output: String,
     /// `${PROGRESS}`, `${PROGRESS_FILE}`: the path of the progress file.
     pub progress: String,
-    /// `${INPUTS}`
     pub inputs: String,
     /// `${INPUTS.name}`, by the names of earlier stages.
     pub named_inputs: BTreeMap<String, String>,
@@ -58,17 +57,11 @@ pub struct Rendered {
 }
 
 impl Variables {
-    fn push_value(&self, name: &str, text: &mut String) -> bool {
+    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
         let value = match name {
             name if SESSION.contains(&name) => &self.session,
-            "ITERATION" => {
-                text.push_str(&self.iteration.to_string());
-                return true;
-            }
-            "INDEX" => {
-                text.push_str(&self.iteration.saturating_sub(1).to_string());
-                return true;
-            }
+            "ITERATION" => return Some(self.iteration.to_string().into()),
+            "INDEX" => return Some(self.iteration.saturating_sub(1).to_string().into()),
             "PERSPECTIVE" => &self.perspective,
             "OUTPUT" => &self.output,
             "PROGRESS" | "PROGRESS_FILE" => &self.progress,
@@ -76,34 +69,25 @@ impl Variables {
             "ITEM" | "CURRENT_ITEM" => &self.item,
             "RESULT" => &self.result,
             "OBJECTIVE" => &self.objective,
-            _ => match name.strip_prefix("INPUTS.").and_then(|stage| self.named_inputs.get(stage)) {
-                Some(value) => value,
-                None => return false,
-            },
+            _ => self.named_inputs.get(name.strip_prefix("INPUTS.")?)?,
         };
-        text.push_str(value);
-        true
+        Some(value.into())
     }
 }
 
-/// Fills in the variables of a template.
 pub fn render(template: &str, variables: &Variables) -> Rendered {
-    fill(template, |name, text| variables.push_value(name, text))
+    fill(template, |name| variables.value(name))
 }
 
 /// Fills in the name of a file or label, where only the run's name is known.
 pub fn render_name(template: &str, session: &str) -> Rendered {
-    fill(template, |name, text| {
-        let is_known = SESSION.contains(&name);
-        text.push_str(if is_known { session } else { "" });
-        is_known
-    })
+    fill(template, |name| SESSION.contains(&name).then_some(session.into()))
 }
 
-/// One pass over a template; `push_value` appends the value of a name, or returns false.
-fn fill(template: &str, push_value: impl Fn(&str, &mut String) -> bool) -> Rendered {
+/// One pass over a template; `value_of` returns the value of a name.
+fn fill<'v>(template: &str, value_of: impl Fn(&str) -> Option<Cow<'v, str>>) -> Rendered {
     let mut text = String::with_capacity(template.len());
-    let mut unknown = Unknown::default();
+    let mut unknown: Vec<String> = Vec::new();
     let mut rest = template;
     while let Some(dollar) = memchr::memchr(b'$', rest.as_bytes()) {
         let (before, from_dollar) = rest.split_at(dollar);
@@ -120,16 +104,16 @@ fn fill(template: &str, push_value: impl Fn(&str, &mut String) -> bool) -> Rende
         };
         // `${` before the name and `}` behind it.
         let whole = from_dollar.get(taken..taken + name.len() + 3).unwrap_or_default();
-        if is_literal {
-            text.push_str(whole);
-        } else if !push_value(name, &mut text) {
-            text.push_str(whole);
-            unknown.add(name);
+        let value = if is_literal { None } else { value_of(name) };
+        text.push_str(value.as_deref().unwrap_or(whole));
+        let is_unknown = value.is_none() && !is_literal;
+        if is_unknown && unknown.len() < MOST_UNKNOWN && !unknown.iter().any(|known| known == name) {
+            unknown.push(name.to_owned());
         }
         rest = from_dollar.get(taken + whole.len()..).unwrap_or_default();
     }
     text.push_str(rest);
-    Rendered { text, unknown: unknown.names }
+    Rendered { text, unknown }
 }
 
 /// The name in a `{NAME}` at the start of a text; `None` for shell syntax such as `{x:-1}`.
@@ -140,20 +124,6 @@ fn name_in_braces(text: &str) -> Option<&str> {
     let begins_well = inside.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_');
     let ends_well = inside.as_bytes().get(length) == Some(&b'}');
     if begins_well && ends_well { inside.get(..length) } else { None }
-}
-
-#[derive(Default)]
-struct Unknown {
-    names: Vec<String>,
-    seen: BTreeSet<String>,
-}
-
-impl Unknown {
-    fn add(&mut self, name: &str) {
-        if self.names.len() < MOST_UNKNOWN && self.seen.insert(name.to_owned()) {
-            self.names.push(name.to_owned());
-        }
-    }
 }
 
 #[cfg(test)]

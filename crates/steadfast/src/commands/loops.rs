@@ -20,7 +20,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<CommandOutpu
     match arguments.verb {
         LoopVerb::Run(arguments) => start(&context, &arguments),
         LoopVerb::OnRun(verb) => runs::on_run(&context, &verb),
-        LoopVerb::Types => Ok(listed(&context.catalogue().loop_types(), "loop types")),
+        LoopVerb::Types => Ok(listed(&context.catalogue().list(RunKind::Loop), "loop types")),
         LoopVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;

@@ -16,7 +16,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: PipelineArgs) -> Result<CommandO
     match arguments.verb {
         PipelineVerb::Run(arguments) => start(&context, &arguments),
         PipelineVerb::OnRun(verb) => runs::on_run(&context, &verb),
-        PipelineVerb::Types => Ok(listed(&context.catalogue().pipelines(), "pipelines")),
+        PipelineVerb::Types => Ok(listed(&context.catalogue().list(RunKind::Pipeline), "pipelines")),
         PipelineVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let path = base.join("pipelines").join(format!("{name}.yaml"));

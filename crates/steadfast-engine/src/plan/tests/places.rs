@@ -12,7 +12,7 @@ fn the_project_comes_before_the_home_and_that_before_what_is_built_in() {
     world.add_loop("work", "description: of the project");
     assert_eq!(origin("work"), Origin::Project);
     assert_eq!(world.catalogue.find_loop("./.claude/loops/work").unwrap().origin, Origin::Path);
-    let listed = world.catalogue.loop_types();
+    let listed = world.catalogue.list(RunKind::Loop);
     let work: Vec<_> = listed.iter().filter(|listed| listed.name == "work").collect();
     assert_eq!(work.len(), 1);
     assert_eq!(work[0].description.as_deref(), Some("of the project"));
@@ -25,7 +25,7 @@ fn the_project_comes_before_the_home_and_that_before_what_is_built_in() {
     assert_eq!((origin("full-refine"), origin("full-refine.yaml")), (Some(Origin::Project), Some(Origin::User)));
     world.write("project/full-refine", "");
     assert_eq!((origin("full-refine"), origin("missing"), origin("")), (Some(Origin::Path), None, None));
-    let listed = world.catalogue.pipelines();
+    let listed = world.catalogue.list(RunKind::Pipeline);
     assert_eq!(listed.iter().filter(|listed| listed.name == "full-refine").count(), 1);
 }
 

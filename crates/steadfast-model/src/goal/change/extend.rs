@@ -1,13 +1,12 @@
 //! Ways a person gets a stopped goal going: more room, or accepting a gap in the accounting.
 
 use serde_json::json;
-
 use strum::IntoEnumIterator as _;
 
 use super::{Change, Refusal, Span};
 use crate::clock::Millis;
 use crate::goal::budget::BudgetSource;
-use crate::goal::event::{Event, EventKind};
+use crate::goal::event::EventKind;
 use crate::goal::{Goal, GoalStatus, PausedReason, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 use crate::limit::{Axis, Limits, Standing};
 
@@ -50,17 +49,18 @@ pub fn extend(goal: &Goal, add: Limits, now: Millis) -> Result<Change, Refusal> 
         "add_turns": add.get(Axis::Turns), "add_seconds": add.get(Axis::Hours).map(|ms| ms / 1_000),
         "add_tokens": add.get(Axis::Tokens), "add_usd_micros": add.get(Axis::Usd),
     });
-    Ok(Change { goal: after, events: vec![Event::new(EventKind::GoalExtended, payload)], span })
+    Ok(Change::new(after, EventKind::GoalExtended, payload, span))
 }
 
 /// Adds to one limit. A first limit on an axis counts from what is used now; a deadline is only moved.
 fn raise(goal: &mut Goal, axis: Axis, amount: i64, now: Millis) {
     let limit = goal.limits.get(axis);
+    let used = || Limits::default().with(axis, i64::MAX).standing(axis, &goal.used(now)).map_or(0, |now| now.used);
     let raised = match axis {
         Axis::Deadline => limit.map(|at| at.max(now).saturating_add(amount)),
         // Hours move the deadline of a goal that has one; they are a limit of their own only if they were one before.
         Axis::Hours if limit.is_none() && goal.limits.get(Axis::Deadline).is_some() => None,
-        _ => Some(limit.unwrap_or_else(|| goal.used_of(axis, now)).saturating_add(amount)),
+        _ => Some(limit.unwrap_or_else(used).saturating_add(amount)),
     };
     let most = match axis {
         Axis::Turns => UNLIMITED_CONTINUATIONS - 1,
@@ -73,21 +73,20 @@ fn raise(goal: &mut Goal, axis: Axis, amount: i64, now: Millis) {
 /// The limits that stopped the goal.
 fn stopped_by(goal: &Goal, now: Millis) -> Vec<Axis> {
     match (goal.status, goal.paused_reason) {
-        (GoalStatus::BudgetLimited, _) => spent_budgets(goal, now),
+        (GoalStatus::BudgetLimited, _) => {
+            let used = goal.used(now);
+            let is_spent =
+                |axis: &Axis| goal.limits.standing(*axis, &used).is_some_and(|standing| standing.is_reached());
+            let budgets: Vec<Axis> = Axis::iter().filter(|axis| axis.is_budget()).collect();
+            let spent: Vec<Axis> = budgets.iter().copied().filter(is_spent).collect();
+            // If none seems spent, any can free the goal.
+            if spent.is_empty() { budgets } else { spent }
+        }
         (GoalStatus::Paused, Some(reason)) => {
             Axis::iter().filter(|axis| axis.paused_reason() == Some(reason)).collect()
         }
         _ => goal.wind_down.into_iter().collect(),
     }
-}
-
-/// The budgets that stopped a `budget_limited` goal; all when none seems spent, so that any can free it.
-fn spent_budgets(goal: &Goal, now: Millis) -> Vec<Axis> {
-    let used = goal.used(now);
-    let budgets: Vec<Axis> = Axis::iter().filter(|axis| axis.is_budget()).collect();
-    let is_spent = |axis: &Axis| goal.limits.standing(*axis, &used).is_some_and(|standing| standing.is_reached());
-    let spent: Vec<Axis> = budgets.iter().copied().filter(is_spent).collect();
-    if spent.is_empty() { budgets } else { spent }
 }
 
 /// Accepts that some tokens may be uncounted: the flag is cleared, the cursor is where the caller put it, and
@@ -112,5 +111,5 @@ pub fn reconcile(goal: &Goal, new_offset: i64, now: Millis) -> Result<Change, Re
         after.enter_active(now);
         span = Span::Open;
     }
-    Ok(Change { goal: after, events: vec![Event::new(EventKind::GoalReconciled, payload)], span })
+    Ok(Change::new(after, EventKind::GoalReconciled, payload, span))
 }

@@ -1,16 +1,16 @@
 //! The end of an attempt, and what follows: a commit, another attempt now or later, or the end of the run.
 
 use super::{Machine, RunStatus, time_left};
-use crate::clock::Millis;
+use crate::clock::{HOUR, Millis};
 use crate::reading::FARTHEST_RESET;
 use crate::run::{
-    Act, ActiveAttempt, AgentDecision, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Record,
-    RunReason, Success, Undecided, Wait, WaitReason,
+    Act, ActiveAttempt, AgentDecision, AttemptId, Failure, FailureKind, Outcome, Phase, Record, RunReason, Success,
+    Undecided, Wait, WaitReason,
 };
 
 const MINUTE: Millis = 60_000;
 /// How long to wait for a reset whose time the agent does not report: the first time, the second, and so on.
-const UNKNOWN_RESETS: [Millis; 4] = [5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE];
+const UNKNOWN_RESETS: [Millis; 4] = [5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR];
 const LONGEST_BACK_OFF: Millis = 5 * MINUTE;
 
 impl Machine<'_> {
@@ -19,21 +19,15 @@ impl Machine<'_> {
             return;
         }
         let outcome = self.reviewed(outcome);
-        self.charge(match &outcome {
-            Outcome::Succeeded(success) => &success.usage,
-            Outcome::Failed(failure) => &failure.usage,
-        });
+        let usage = outcome.usage();
+        self.run.tokens = self.run.tokens.saturating_add(usage.tokens.charged().max(0));
+        self.run.cost_micros = self.run.cost_micros.saturating_add(usage.cost_micros.max(0));
         self.records.push(Record::AttemptEnded { id, outcome: outcome.clone() });
         match outcome {
             Outcome::Succeeded(success) => self.succeeded(id, success),
             Outcome::Failed(failure) => self.failed(id, &failure),
         }
         self.advance();
-    }
-
-    fn charge(&mut self, usage: &AttemptUsage) {
-        self.run.tokens = self.run.tokens.saturating_add(usage.tokens.charged().max(0));
-        self.run.cost_micros = self.run.cost_micros.saturating_add(usage.cost_micros.max(0));
     }
 
     /// Turns a success into a failure if the agent reports an error, or gives no vote where the rule needs one: a missing
@@ -46,21 +40,27 @@ impl Machine<'_> {
         let wants_vote = self.stage_plan().is_some_and(|stage| {
             !stage.parallel && stage.completion.needs_vote() && !stage.completion.is_judged(stage.judge.as_ref())
         });
-        if success.result.decision == Some(AgentDecision::Error) {
+        let (kind, message) = if success.result.decision == Some(AgentDecision::Error) {
             let words = success.result.reasoning.as_deref().or(success.result.summary.as_deref());
-            let message = words.unwrap_or("the agent reported an error").to_owned();
-            Outcome::Failed(as_failure(&success, FailureKind::Reported, message))
+            (FailureKind::Reported, words.unwrap_or("the agent reported an error").to_owned())
         } else if wants_vote && success.result.vote().is_none() {
-            let message = "the agent did not say whether anything is left to improve".to_owned();
-            Outcome::Failed(as_failure(&success, FailureKind::NoResult, message))
+            (FailureKind::NoResult, "the agent did not say whether anything is left to improve".to_owned())
         } else {
             if let Some(stage) = self.stage_plan().filter(|stage| stage.stop_is_promise)
                 && success.result.decision == Some(AgentDecision::Stop)
             {
                 success.promises.extend(stage.completion.promises().map(str::to_owned));
             }
-            Outcome::Succeeded(success)
-        }
+            return Outcome::Succeeded(success);
+        };
+        Outcome::Failed(Failure {
+            kind,
+            message,
+            exit_code: Some(success.exit_code),
+            usage: success.usage,
+            started_at_ms: Some(success.started_at_ms),
+            ended_at_ms: success.ended_at_ms,
+        })
     }
 
     fn succeeded(&mut self, id: AttemptId, success: Box<Success>) {
@@ -143,26 +143,13 @@ impl ActiveAttempt {
     }
 }
 
-fn as_failure(success: &Success, kind: FailureKind, message: String) -> Failure {
-    Failure {
-        kind,
-        message,
-        exit_code: Some(success.exit_code),
-        usage: success.usage,
-        started_at_ms: Some(success.started_at_ms),
-        ended_at_ms: success.ended_at_ms,
-    }
-}
-
 /// A reset time in the past counts as unknown; otherwise the attempt would be repeated at once, again and again.
 fn reset_at(named: Option<Millis>, waits: u32, now: Millis) -> Millis {
-    match named {
-        Some(until) if until > now => until.min(now.saturating_add(FARTHEST_RESET)),
-        _ => {
-            let wait = usize::try_from(waits).ok().and_then(|waits| UNKNOWN_RESETS.get(waits));
-            now.saturating_add(*wait.unwrap_or(&(60 * MINUTE)))
-        }
-    }
+    let wait = match named {
+        Some(until) if until > now => FARTHEST_RESET.min(until - now),
+        _ => UNKNOWN_RESETS.get(waits as usize).copied().unwrap_or(HOUR),
+    };
+    now.saturating_add(wait)
 }
 
 /// Half of the base after the first error, because most errors pass at once; then doubled with each error.

@@ -1,10 +1,6 @@
-//! Commits, and what they decide. After a commit, the first that applies: the rule holds and the minimum is reached, so
-//! the stage ends under the rule's name; the maximum is reached (`max_iterations`); nothing has changed for too long
-//! (`no_progress`, which fails the run); else the next iteration, after the stage's delay.
-//!
-//! An agent's `stop` is a vote, which ends only a `plateau`. If the plan sets `stop_is_promise`, it is also a promise
-//! (`run/machine/attempt.rs`). Rules that only count ignore the minimum and `no_progress`. A parallel stage ends when all
-//! its iterations are committed, whatever its rule.
+//! Commits, and what they decide: the rule holds after the minimum, the maximum is reached, nothing has changed for too
+//! long, or the next iteration starts after a delay. Rules that only count ignore the minimum and `no_progress`. A
+//! parallel stage ends when all its iterations are committed, whatever its rule.
 
 use super::{Machine, RunReason, RunStatus};
 use crate::run::rule::{self, Holding, Known};
@@ -13,7 +9,6 @@ use crate::run::{
 };
 
 impl Machine<'_> {
-    /// The checks before an iteration starts.
     pub(super) fn checks_before(&self) -> Vec<Check> {
         let Some(stage) = self.stage_plan() else { return Vec::new() };
         match stage.completion.holds(&self.known_before(None)) {

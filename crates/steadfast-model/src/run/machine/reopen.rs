@@ -5,7 +5,6 @@ use super::{Machine, limit_reached};
 use crate::clock::Millis;
 use crate::run::{ActiveAttempt, Plan, Record, Rule, Run, RunKind, RunReason, RunStatus, StageStatus, Step};
 
-/// Why a run cannot be resumed.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 pub enum ReopenError {
     #[error("the run is running")]
@@ -33,7 +32,10 @@ impl ReopenError {
 /// (after the plan's limit was raised). Nothing starts before [`crate::run::RunEvent::Started`].
 pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<Step, ReopenError> {
     let reason = run.reason.as_deref().unwrap_or_default();
-    let has_reached_maximum = has_reached_maximum(plan, run);
+    // A `fixed-n` loop ends at its maximum too, but under the name of the rule.
+    let is_fixed = plan.kind == RunKind::Loop && reason == Rule::FixedN.name();
+    let has_reached_maximum =
+        run.status == RunStatus::Completed && (is_fixed || run.end_reason() == Some(RunReason::MaxIterations));
     match run.status {
         RunStatus::Running => return Err(ReopenError::Running),
         RunStatus::Completed if !has_reached_maximum && !run.end_reason().is_some_and(RunReason::is_limit) => {
@@ -78,12 +80,6 @@ pub fn reopen(plan: &Plan, run: &Run, max: Option<u32>, now: Millis) -> Result<S
     }
     machine.records.push(Record::Reopened);
     Ok(machine.into_step())
-}
-
-/// A `fixed-n` loop ends at its maximum too, but under the name of the rule.
-fn has_reached_maximum(plan: &Plan, run: &Run) -> bool {
-    let is_fixed = plan.kind == RunKind::Loop && run.reason.as_deref() == Some(Rule::FixedN.name());
-    run.status == RunStatus::Completed && (is_fixed || run.end_reason() == Some(RunReason::MaxIterations))
 }
 
 /// Ends a run whose engine is gone. Its active attempts stay in the state: their agents may still run, and the engine that
