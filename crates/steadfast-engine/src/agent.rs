@@ -80,7 +80,10 @@ pub fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
     let (argv, files) = match &call.agent.kind {
         AgentKind::Command(words) => (command::argv(words, call.directory), Vec::new()),
         AgentKind::Host(host) => {
-            append_result(&mut prompt, call)?;
+            if call.asks_for_result {
+                let file = call.attempt.result().display().to_string();
+                add_result(&mut prompt, &file, call.wants_vote, call.promises)?;
+            }
             let config = call.config.of(*host);
             let command = (adapter(*host).headless_command)(&HeadlessRequest {
                 program: call.config.program(*host),
@@ -108,14 +111,6 @@ pub fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
         files,
         prompt,
     })
-}
-
-fn append_result(prompt: &mut String, call: &AgentCall<'_>) -> Result<(), PromptError> {
-    if !call.asks_for_result {
-        return Ok(());
-    }
-    let file = call.attempt.result().display().to_string();
-    add_result(prompt, &file, call.wants_vote, call.promises)
 }
 
 /// Adds to a prompt how to write the result.

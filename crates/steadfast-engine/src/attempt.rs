@@ -110,10 +110,6 @@ impl Attempt {
         self.directory.join(EVIDENCE)
     }
 
-    pub(crate) fn keep_answer(&self, text: &str) -> std::io::Result<()> {
-        durable::replace(&self.answer(), text.as_bytes())
-    }
-
     /// Removes files that only the running agent needed.
     pub(crate) fn remove_files(&self, names: &[&str]) {
         for name in names {
@@ -179,12 +175,12 @@ impl Attempt {
         self.wait_with(limit, grace, |_| {})
     }
 
-    /// Like [`Attempt::wait`]; calls `on_orphans` each time it finds orphaned processes to wait for.
+    /// Like [`Attempt::wait`]; calls `on_orphans` with one of them each time it finds orphaned processes to wait for.
     pub(crate) fn wait_with(
         &self,
         limit: Duration,
         grace: Duration,
-        mut on_orphans: impl FnMut(&Descendants),
+        on_orphans: impl Fn(i32),
     ) -> std::io::Result<Option<AttemptExit>> {
         loop {
             match self.inspect()? {
@@ -192,11 +188,12 @@ impl Attempt {
                 AttemptState::Gone | AttemptState::NeverStarted => return Ok(None),
                 AttemptState::Supervised => AttemptLock::wait_until_free(&self.directory)?,
                 AttemptState::Orphaned { supervisor, descendants } => {
-                    // Escaped processes alone are what the agent left behind, not the agent.
-                    if descendants.session.is_empty() || is_past_limit(&supervisor, limit, clock::now()) {
-                        self.end_orphans(&descendants, grace);
-                    } else {
-                        on_orphans(&descendants);
+                    let limit = Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
+                    let is_past_limit = clock::now().saturating_sub(supervisor.started_at_ms) >= limit;
+                    match descendants.session.first() {
+                        Some(pid) if !is_past_limit => on_orphans(*pid),
+                        // Escaped processes alone are what the agent left behind, not the agent.
+                        _ => self.end_orphans(&descendants, grace),
                     }
                     std::thread::sleep(ORPHAN_POLL);
                 }
@@ -262,11 +259,6 @@ pub(crate) fn supervisor_deadline(limit: Duration, grace: Duration) -> Option<In
     Instant::now().checked_add(longest)
 }
 
-fn is_past_limit(supervisor: &SupervisorRecord, limit: Duration, now: Millis) -> bool {
-    let limit = Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
-    now.saturating_sub(supervisor.started_at_ms) >= limit
-}
-
 /// Reads the beginning of a file. The agent knows its directory, and may have replaced a file by anything.
 fn read_text(path: &Path, most: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bounded::start_of(path, most).ok()?.bytes).into_owned())
@@ -274,11 +266,7 @@ fn read_text(path: &Path, most: u64) -> Option<String> {
 
 /// Reads one of our records; `None` if it was not written yet.
 fn read_record<T: serde::de::DeserializeOwned>(path: &Path) -> std::io::Result<Option<T>> {
-    match bounded::whole(path, RECORD_BYTES) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| std::io::Error::other(format!("{} is damaged: {error}", path.display()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let Some(bytes) = durable::if_exists(bounded::whole(path, RECORD_BYTES))? else { return Ok(None) };
+    let damaged = |error| std::io::Error::other(format!("{} is damaged: {error}", path.display()));
+    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
 }

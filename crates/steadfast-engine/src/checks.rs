@@ -55,18 +55,18 @@ pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
         Check::Command(command) => command_holds(command, context),
         Check::Verify(commands) => commands_hold(commands, context),
         Check::Checklist(file) => checklist::is_ticked(&context.directory.join(file)),
-        Check::BeadsEmpty(label) => beads::are_empty(label, context),
+        Check::BeadsEmpty(label) => beads::are_empty_by("bd", label, context),
         Check::Judge => match &context.judge {
             Some(request) => judge::ask(request, context),
             None => (None, "the stage has no judge".to_owned()),
         },
     };
-    Checked { check: check.clone(), holds, detail: text::cut(text::printable(&detail).trim(), DETAIL_CHARS) }
+    checked(check, holds, &detail)
 }
 
-/// The result of a check that could not be made.
-pub(crate) fn not_known(check: &Check, why: &str) -> Checked {
-    Checked { check: check.clone(), holds: None, detail: text::cut(text::printable(why).trim(), DETAIL_CHARS) }
+/// The result of a check; `None` if it could not be made.
+pub(crate) fn checked(check: &Check, holds: Option<bool>, detail: &str) -> Checked {
+    Checked { check: check.clone(), holds, detail: text::cut(text::printable(detail).trim(), DETAIL_CHARS) }
 }
 
 fn command_holds(command: &str, context: &CheckContext) -> CheckResult {
@@ -74,16 +74,20 @@ fn command_holds(command: &str, context: &CheckContext) -> CheckResult {
         Err(error) => (None, format!("cannot run: {error}")),
         Ok(outcome) if outcome.timed_out => (None, "time limit reached".to_owned()),
         Ok(outcome) => {
-            let last = outcome.output_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
             let code = outcome.exit_code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
-            (Some(outcome.exit_code == Some(0)), with_last_line(&code, last))
+            (Some(outcome.exit_code == Some(0)), with_last_line(&code, &outcome.output_tail))
         }
     }
 }
 
 /// What happened and the last printed line, if there is one.
-fn with_last_line(what: &str, last: &str) -> String {
-    if last.trim().is_empty() { what.to_owned() } else { format!("{what}: {last}") }
+fn with_last_line(what: &str, output: &str) -> String {
+    let last = last_line(output);
+    if last.is_empty() { what.to_owned() } else { format!("{what}: {last}") }
+}
+
+fn last_line(output: &str) -> &str {
+    output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default()
 }
 
 fn commands_hold(commands: &[String], context: &CheckContext) -> CheckResult {
@@ -92,8 +96,8 @@ fn commands_hold(commands: &[String], context: &CheckContext) -> CheckResult {
         Ok(runs) if save_evidence(&runs, context).is_err() => (None, "cannot save the evidence".to_owned()),
         Ok(runs) => match runs.iter().find(|run| !run.passed()) {
             Some(failed) => {
-                let last = failed.output_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-                (Some(false), with_last_line(&format!("`{}` failed", text::headline(&failed.command, 100)), last))
+                let what = format!("`{}` failed", text::headline(&failed.command, 100));
+                (Some(false), with_last_line(&what, &failed.output_tail))
             }
             None => (Some(runs.len() == commands.len() && !runs.is_empty()), format!("{} passed", runs.len())),
         },

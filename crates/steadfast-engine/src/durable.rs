@@ -87,6 +87,15 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
+/// `None` for a file that does not exist.
+pub(crate) fn if_exists<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Creates an empty file whose existence is the message.
 pub(crate) fn mark(path: &Path) -> io::Result<()> {
     let mut options = fs_err::OpenOptions::new();

@@ -54,17 +54,16 @@ fn try_take(path: &Path) -> io::Result<Option<File>> {
     Ok(try_lock(&file)?.then_some(file))
 }
 
-/// Waits for a lock; `None` when the time is over or the caller gives up.
-fn take_within(path: &Path, patience: Duration, gives_up: impl Fn() -> bool) -> io::Result<Option<File>> {
-    let file = open(path)?;
+/// Waits for the lock of an open file; false when the time is over or the caller gives up.
+pub(crate) fn lock_within(file: &File, patience: Duration, gives_up: impl Fn() -> bool) -> io::Result<bool> {
     let deadline = Instant::now() + patience;
-    while !try_lock(&file)? {
+    while !try_lock(file)? {
         if gives_up() || Instant::now() >= deadline {
-            return Ok(None);
+            return Ok(false);
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(Some(file))
+    Ok(true)
 }
 
 /// The lock of a run. While it is held, no other engine drives the run.
@@ -81,8 +80,8 @@ impl RunLock {
 
     /// Takes the lock, and waits a moment for processes that only test it.
     pub(crate) fn take(home: &Path, run_id: &str) -> io::Result<Option<Self>> {
-        let path = Self::create_folder(home, run_id)?;
-        Ok(take_within(&path, RUN_PATIENCE, || false)?.map(|file| Self { _file: file }))
+        let file = open(&Self::create_folder(home, run_id)?)?;
+        Ok(lock_within(&file, RUN_PATIENCE, || false)?.then_some(Self { _file: file }))
     }
 
     /// Whether an engine drives the run now.
@@ -135,7 +134,8 @@ impl WorktreeLock {
     /// Waits for the lock; `None` when the time is over or the caller gives up.
     pub(crate) fn take(worktrees: &Path, patience: Duration, gives_up: impl Fn() -> bool) -> io::Result<Option<Self>> {
         paths::create_private_dir(worktrees)?;
-        Ok(take_within(&worktrees.join(LOCK), patience, gives_up)?.map(|file| Self { file }))
+        let file = open(&worktrees.join(LOCK))?;
+        Ok(lock_within(&file, patience, gives_up)?.then_some(Self { file }))
     }
 
     /// A stdin that holds the lock for as long as the process that has it lives.

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ pub struct Captured {
 
 /// A flag that ends work on another thread.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel(pub(crate) Arc<AtomicBool>);
 
 impl Cancel {
     pub fn cancel(&self) {
@@ -137,13 +137,7 @@ impl LimitedCommand {
         let mut child = command.spawn()?;
         // Close our copies of its files: one of them may be a lock.
         drop(command);
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let signal = |signal: Signal| {
-            if let Some(group) = group {
-                // The group may be gone already.
-                let _ = kill_process_group(group, signal);
-            }
-        };
+        let signal = signal_group_of(&child);
         let mut timed_out = false;
         let (sender, ended) = mpsc::channel();
         std::thread::spawn(move || sender.send(child.wait()));
@@ -167,6 +161,15 @@ impl LimitedCommand {
         // Kill what the command left running in its group.
         signal(Signal::KILL);
         Ok((if timed_out { None } else { status.code() }, timed_out))
+    }
+}
+
+/// Sends signals to the group of a child that leads one.
+pub(crate) fn signal_group_of(child: &Child) -> impl Fn(Signal) + use<> {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    move |signal| {
+        // The group may be gone already.
+        let _ = group.map(|group| kill_process_group(group, signal));
     }
 }
 

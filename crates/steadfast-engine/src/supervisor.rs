@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use steadfast_model::clock;
 use steadfast_system::bounded;
@@ -20,7 +20,7 @@ use crate::attempt::{
 };
 use crate::descendants::{self, Descendants};
 use crate::lock::AttemptLock;
-use crate::{crash, durable, process};
+use crate::{crash, durable, interrupt, process};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
@@ -63,7 +63,11 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     }
     // Before the record is written: from then on the engine may ask this process to stop.
     let (sender, messages) = mpsc::channel();
-    listen(sender.clone())?;
+    let stop = sender.clone();
+    // This process has no terminal, so a hang-up is no request to stop.
+    interrupt::listen([SIGTERM, SIGINT, SIGHUP], move |signal| {
+        signal == SIGHUP || stop.send(SupervisorMessage::StopRequested).is_ok()
+    })?;
     let record = SupervisorRecord { identity: ProcessIdentity::own(), started_at_ms: clock::now() };
     durable::replace(&directory.join(SUPERVISOR), durable::json(&record).as_bytes())?;
     here(crash::Point::RecordWritten);
@@ -74,13 +78,10 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
             Supervision { spec: &spec, record: &record, mark: &mark }.watch(child, sender, &messages)?
         }
         Err(error) => AttemptExit {
-            exit_code: None,
-            signal: None,
-            timed_out: false,
-            stopped: false,
             cannot_start: Some(error.to_string()),
             started_at_ms: record.started_at_ms,
             ended_at_ms: clock::now(),
+            ..AttemptExit::default()
         },
     };
     here(crash::Point::AgentEnded);
@@ -94,19 +95,6 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     durable::replace(&directory.join(EXIT), durable::json(&exit).as_bytes())?;
     here(crash::Point::ExitWritten);
     drop(lock);
-    Ok(())
-}
-
-fn listen(sender: mpsc::Sender<SupervisorMessage>) -> std::io::Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            // This process has no terminal, so a hang-up is no request to stop.
-            if signal != SIGHUP && sender.send(SupervisorMessage::StopRequested).is_err() {
-                break;
-            }
-        }
-    });
     Ok(())
 }
 
@@ -147,17 +135,7 @@ impl Supervision<'_> {
         sender: mpsc::Sender<SupervisorMessage>,
         messages: &mpsc::Receiver<SupervisorMessage>,
     ) -> Result<AttemptExit, SupervisorError> {
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let signal = |signal: Signal| {
-            if let Some(group) = group {
-                // The group may be gone already.
-                let _ = kill_process_group(group, signal);
-            }
-        };
-        let terminate = || {
-            signal(Signal::TERM);
-            self.terminate_escaped();
-        };
+        let signal = process::signal_group_of(&child);
         std::thread::spawn(move || sender.send(SupervisorMessage::Ended(child.wait())));
         let grace = Duration::from_millis(self.spec.grace_ms);
         let (mut timed_out, mut stopped) = (false, false);
@@ -169,22 +147,18 @@ impl Supervision<'_> {
             };
             match received {
                 Ok(SupervisorMessage::Ended(status)) => break status?,
-                Ok(SupervisorMessage::StopRequested) if !stopped && !timed_out => {
-                    stopped = true;
-                    terminate();
-                    deadline = Instant::now().checked_add(grace);
-                }
-                Ok(SupervisorMessage::StopRequested) => signal(Signal::KILL),
-                Err(_) if stopped || timed_out => {
+                Ok(SupervisorMessage::StopRequested) if stopped || timed_out => {
                     signal(Signal::KILL);
-                    deadline = Instant::now().checked_add(grace);
+                    continue;
                 }
-                Err(_) => {
-                    timed_out = true;
-                    terminate();
-                    deadline = Instant::now().checked_add(grace);
+                Err(_) if stopped || timed_out => signal(Signal::KILL),
+                request => {
+                    (stopped, timed_out) = (request.is_ok(), request.is_err());
+                    signal(Signal::TERM);
+                    self.terminate_escaped();
                 }
             }
+            deadline = Instant::now().checked_add(grace);
         };
         // Kill what the agent left running in its group.
         signal(Signal::KILL);

@@ -1,7 +1,7 @@
 //! Asking another agent, the judge, whether the work has reached a plateau. A judge is an attempt like any other: it
 //! outlives the engine, never runs twice at the same time, and its verdict is collected after a crash.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use steadfast_model::run::{AgentPlan, Outcome};
@@ -23,20 +23,18 @@ pub(crate) struct JudgeRequest {
     pub(crate) run: String,
     pub(crate) stage: String,
     pub(crate) iteration: u32,
-    /// The worker's prompt and answer, and the summaries of earlier iterations.
-    pub(crate) asked: String,
-    pub(crate) answer: String,
+    /// The summaries of earlier iterations.
     pub(crate) earlier: String,
-    /// The directory of the attempt that is judged; that of the judge is beside it.
-    pub(crate) judged: PathBuf,
+    /// The attempt that is judged; the directory of the judge is beside it.
+    pub(crate) judged: Attempt,
     pub(crate) program: PathBuf,
     pub(crate) limit: Duration,
     pub(crate) grace: Duration,
 }
 
 /// The attempt of the nth judge; judges are asked one after the other.
-pub(super) fn beside(judged: &Path, number: u32) -> Attempt {
-    let mut directory = judged.as_os_str().to_owned();
+pub(super) fn beside(judged: &Attempt, number: u32) -> Attempt {
+    let mut directory = judged.directory().as_os_str().to_owned();
     directory.push(format!("-judge-{number}"));
     Attempt::in_directory(directory.into())
 }
@@ -118,8 +116,9 @@ fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) ->
 
 fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<()> {
     let file = attempt.result().display().to_string();
-    let text =
-        prompt::judge(&request.asked, &request.answer, &request.earlier, &file).map_err(std::io::Error::other)?;
+    let asked = request.judged.read_prompt().unwrap_or_default();
+    let answer = request.judged.read_answer().unwrap_or_default();
+    let text = prompt::judge(&asked, &answer, &request.earlier, &file).map_err(std::io::Error::other)?;
     let call = AgentCall {
         agent: &request.agent,
         run: &request.run,

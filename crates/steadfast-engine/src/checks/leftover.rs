@@ -40,7 +40,7 @@ pub(crate) fn end_commands(attempt: &Attempt, grace: Duration) {
 }
 
 fn live_judges(attempt: &Attempt) -> std::io::Result<Vec<Attempt>> {
-    let judges = (1..).map(|number| judge::beside(attempt.directory(), number));
+    let judges = (1..).map(|number| judge::beside(attempt, number));
     let mut live = Vec::new();
     for judge in judges.take_while(|judge| judge.directory().is_dir()) {
         if matches!(judge.inspect()?, AttemptState::Supervised | AttemptState::Orphaned { .. }) {

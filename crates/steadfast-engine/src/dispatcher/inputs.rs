@@ -29,9 +29,8 @@ impl Dispatcher<'_, '_> {
         let inputs = if id.stage <= 1 {
             text::cut(values.inputs.trim_end(), INPUT_CHARS)
         } else if stage.inputs.is_empty() {
-            let before = id.stage.checked_sub(1).and_then(|before| self.plan.stage(before));
-            let before: Vec<String> = before.map(|before| before.name.clone()).into_iter().collect();
-            chosen(&before, &kept, stage.latest_inputs)
+            let before = self.plan.stage(id.stage - 1).map(|before| before.name.clone());
+            chosen(before.as_slice(), &kept, stage.latest_inputs)
         } else {
             chosen(&stage.inputs, &kept, stage.latest_inputs)
         };
@@ -85,7 +84,7 @@ impl Dispatcher<'_, '_> {
     }
 
     fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {
-        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer(), KEPT_OUTPUT_BYTES);
+        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer());
         self.observers.output(&self.plan, &self.run, id).or_else(own)
     }
 }

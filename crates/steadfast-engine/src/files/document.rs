@@ -3,26 +3,24 @@
 //! stay the same, so that a long history is not read again.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use steadfast_model::clock;
 use steadfast_system::bounded;
 
 use super::FilesError;
 use super::exchange::{self, Stamp};
-use super::layout::Layout;
 use super::place::Place;
-use crate::durable::{self, Readers, UNFINISHED};
+use crate::durable::{self, Readers, UNFINISHED, if_exists};
 use crate::lock;
 
 pub(super) const CLAUDE: &str = ".claude";
 const LOCK: &str = ".steadfast.lock";
 /// The lock is held for a few writes at most.
-const LOCK_TRIES: u32 = 200;
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// Ten thousand iterations are about four megabytes.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -42,13 +40,8 @@ impl Lock {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
         let file =
             fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?.into_parts().0;
-        for _ in 0..LOCK_TRIES {
-            if lock::try_lock(&file)? {
-                return Ok(Self { file });
-            }
-            std::thread::sleep(LOCK_PAUSE);
-        }
-        Err(FilesError::Busy { path })
+        let is_held = lock::lock_within(&file, LOCK_PATIENCE, || false)?;
+        if is_held { Ok(Self { file }) } else { Err(FilesError::Busy { path }) }
     }
 
     /// Records that the registry was missing or broken, see [`registry_epoch`].
@@ -61,11 +54,8 @@ impl Lock {
 /// The time of the lock file, which changes whenever the registry had to be created anew. A run that remembers another
 /// time knows that its entry was lost with the registry, not removed by hand.
 pub(super) fn registry_epoch(place: &Place) -> Result<Option<SystemTime>, FilesError> {
-    match fs_err::metadata(place.file(&[CLAUDE, LOCK])?) {
-        Ok(metadata) => Ok(metadata.modified().ok()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let metadata = if_exists(fs_err::metadata(place.file(&[CLAUDE, LOCK])?))?;
+    Ok(metadata.and_then(|metadata| metadata.modified().ok()))
 }
 
 /// Refuses a lock path that leaves the project or is not a file.
@@ -106,21 +96,16 @@ pub(super) struct Document {
     stamp: Option<Stamp>,
     /// Its content then, except while `update` has handed it out.
     value: Option<Value>,
-    layout: Layout,
 }
 
 impl Document {
     pub(super) fn new(parts: &[&str], shape: Shape) -> Self {
         let parts = parts.iter().map(|part| (*part).to_owned()).collect();
-        Self { parts, shape, stamp: None, value: None, layout: Layout::default() }
-    }
-
-    fn parts(&self) -> Vec<&str> {
-        self.parts.iter().map(String::as_str).collect()
+        Self { parts, shape, stamp: None, value: None }
     }
 
     pub(super) fn path(&self, place: &Place) -> Result<PathBuf, FilesError> {
-        place.file(&self.parts())
+        place.file(&self.parts)
     }
 
     /// Reads the file and does what `change` decides. If the file was edited meanwhile, it is read and changed again.
@@ -166,9 +151,10 @@ impl Document {
     /// Writes a value; false if the file is not the one that was read any more.
     fn replace(&mut self, place: &Place, value: Value) -> Result<bool, FilesError> {
         let known = self.stamp.take();
-        let text = self.layout.text(&value)?;
-        let path = place.file_to_write(&self.parts())?;
-        let Some(stamp) = exchange::replace(&path, &text, known.as_ref())? else { return Ok(false) };
+        let path = place.file_to_write(&self.parts)?;
+        let Some(stamp) = exchange::replace(&path, durable::json(&value).as_bytes(), known.as_ref())? else {
+            return Ok(false);
+        };
         self.stamp = Some(stamp);
         self.value = Some(value);
         Ok(true)
@@ -186,14 +172,9 @@ impl Document {
     /// Brings `self.value` up to date.
     fn read(&mut self, path: &Path) -> Result<Content, FilesError> {
         let before = self.stamp.take();
-        let file = match bounded::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                self.value = None;
-                self.layout = Layout::default();
-                return Ok(Content::Missing);
-            }
-            Err(error) => return Err(error.into()),
+        let Some(file) = if_exists(bounded::open(path))? else {
+            self.value = None;
+            return Ok(Content::Missing);
         };
         let stamp = Stamp::of(&file.metadata()?);
         if before.as_ref() == Some(&stamp) && self.value.is_some() {
@@ -201,7 +182,6 @@ impl Document {
             return Ok(Content::Valid);
         }
         self.value = None;
-        self.layout = Layout::default();
         let mut text = Vec::new();
         if stamp.length <= MAX_BYTES {
             file.take(MAX_BYTES).read_to_end(&mut text)?;
@@ -231,6 +211,22 @@ pub(super) fn set(object: &mut serde_json::Map<String, Value>, name: &str, value
     }
     object.insert(name.to_owned(), value);
     true
+}
+
+/// The object; anything else is replaced by an empty one.
+pub(super) fn object(value: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut()
+}
+
+/// The list; anything else is replaced by an empty one.
+pub(super) fn list(value: &mut Value) -> Option<&mut Vec<Value>> {
+    if !value.is_array() {
+        *value = json!([]);
+    }
+    value.as_array_mut()
 }
 
 /// Renames a file or directory to the first free `NAME.WHY-N` beside it.

@@ -33,11 +33,7 @@ impl Stamp {
 
     /// Of the file at a path; a link is not followed.
     fn at(path: &Path) -> io::Result<Option<Self>> {
-        match fs_err::symlink_metadata(path) {
-            Ok(metadata) => Ok(Some(Self::of(&metadata))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        Ok(durable::if_exists(fs_err::symlink_metadata(path))?.as_ref().map(Self::of))
     }
 }
 

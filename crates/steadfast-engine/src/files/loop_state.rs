@@ -8,7 +8,7 @@ use steadfast_model::run::RunKind;
 use steadfast_model::{clock, text};
 use steadfast_store::{Db, IterationRow};
 
-use super::document::set;
+use super::document::{list, object, set};
 use super::{FilesError, View, usd};
 
 /// Longer texts of agents are cut; the store has the whole text.
@@ -53,11 +53,7 @@ pub(super) fn set_extras(state: &mut Map<String, Value>, view: &View<'_>) -> boo
 
 /// Adds the iterations that are missing in the file.
 pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
-    let shown = state.entry("history").or_insert_with(|| json!([]));
-    if !shown.is_array() {
-        *shown = json!([]);
-    }
-    let Some(shown) = shown.as_array_mut() else { return Ok(false) };
+    let Some(shown) = list(state.entry("history").or_insert_with(|| json!([]))) else { return Ok(false) };
     let before = shown.len();
     let single = view.plan.stages.len() == 1;
     for (stage, (plan, state)) in (1_u32..).zip(view.plan.stages.iter().zip(&view.run.stages)) {
@@ -65,8 +61,9 @@ pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db
             continue;
         }
         // Parallel iterations end in any order; of sequential ones, only those after the last can be missing.
-        let there = if plan.parallel { shown_iterations(shown, stage, single) } else { BTreeSet::new() };
-        let after = if plan.parallel { 0 } else { last_shown(shown, stage, single) };
+        let mut there = shown.iter().rev().filter_map(|entry| iteration_of(entry, stage, single));
+        let after = if plan.parallel { 0 } else { there.next().unwrap_or(0) };
+        let there: BTreeSet<u32> = if plan.parallel { there.collect() } else { BTreeSet::new() };
         if there.len() >= state.iterations as usize || after >= state.iterations {
             continue;
         }
@@ -75,15 +72,6 @@ pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db
         shown.extend(missing.map(|row| iteration(row, view.plan.kind)));
     }
     Ok(shown.len() > before)
-}
-
-fn shown_iterations(shown: &[Value], stage: u32, single: bool) -> BTreeSet<u32> {
-    shown.iter().filter_map(|entry| iteration_of(entry, stage, single)).collect()
-}
-
-/// The last iteration of a stage in the history, searched from the end.
-fn last_shown(shown: &[Value], stage: u32, single: bool) -> u32 {
-    shown.iter().rev().find_map(|entry| iteration_of(entry, stage, single)).unwrap_or(0)
 }
 
 fn iteration_of(entry: &Value, stage: u32, single: bool) -> Option<u32> {
@@ -118,14 +106,6 @@ fn iteration(row: &IterationRow, kind: RunKind) -> Value {
         }
     }
     Value::Object(entry)
-}
-
-/// The object; anything else is replaced by an empty one.
-pub(super) fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
-    if !value.is_object() {
-        *value = json!({});
-    }
-    value.as_object_mut()
 }
 
 #[cfg(test)]

@@ -6,22 +6,18 @@ use steadfast_model::clock;
 use steadfast_model::run::{StagePlan, StageState, StageStatus};
 use steadfast_store::Db;
 
-use super::document::set;
-use super::loop_state::{extend_history, object, set_extras};
+use super::document::{list, object, set};
+use super::loop_state::{extend_history, set_extras};
 use super::{FilesError, View};
 
 pub(super) const DIRECTORY: &str = "pipeline-runs";
 pub(super) const FILE: &str = "state.json";
 
-/// The folder of a stage; `stage` counts from 1.
-pub(super) fn stage_folder(stage: u32, name: &str) -> String {
-    format!("stage-{stage}-{name}")
-}
-
 /// Brings the state of a pipeline up to date; returns whether that changed anything.
 pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let Some(state) = object(state) else { return Ok(false) };
     let (plan, run) = (view.plan, view.run);
+    let current = (1..).zip(&run.stages).find(|(number, _)| *number == run.stage);
     let mut changed = set(state, "session", plan.name.as_str())
         | set(state, "pipeline", plan.title.as_str())
         | set(state, "started_at", clock::to_rfc3339(run.started_at_ms))
@@ -32,23 +28,14 @@ pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<b
         | set(state, "reason", run.reason.clone())
         | set(state, "type", plan.kind.to_string())
         | set(state, "total_stages", plan.stages.len())
-        | set(state, "iteration", current_stage(view).map_or(0, |stage| stage.iterations));
+        | set(state, "iteration", current.map_or(0, |(_, stage)| stage.iterations));
     changed |= extend_history(state, view, db)?;
     Ok(changed | set_extras(state, view))
 }
 
-fn current_stage<'a>(view: &View<'a>) -> Option<&'a StageState> {
-    let at = usize::try_from(view.run.stage.checked_sub(1)?).ok()?;
-    view.run.stages.get(at)
-}
-
 /// Stages are listed once they have begun, as in the documented example.
 fn update_stages(state: &mut Map<String, Value>, view: &View<'_>) -> bool {
-    let listed = state.entry("stages").or_insert_with(|| json!([]));
-    if !listed.is_array() {
-        *listed = json!([]);
-    }
-    let Some(listed) = listed.as_array_mut() else { return false };
+    let Some(listed) = list(state.entry("stages").or_insert_with(|| json!([]))) else { return false };
     let mut changed = false;
     let begun = view.plan.stages.iter().zip(&view.run.stages).take_while(|(_, it)| it.status != StageStatus::Pending);
     for (at, (plan, stage)) in begun.enumerate() {
