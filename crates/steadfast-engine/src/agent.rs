@@ -8,7 +8,6 @@ pub mod result;
 
 pub use command::beside;
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
@@ -42,17 +41,25 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    pub(crate) fn spec(&self, directory: &Path, limit: Duration, grace: Duration, ordinal: u32) -> AttemptSpec {
+    /// Writes what the supervisor of the call's attempt is to run.
+    pub(crate) fn prepare(
+        self,
+        call: &AgentCall<'_>,
+        limit: Duration,
+        grace: Duration,
+        ordinal: u32,
+    ) -> std::io::Result<()> {
         let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        AttemptSpec {
-            argv: self.argv.clone(),
-            directory: directory.to_owned(),
-            env: self.env.clone(),
-            env_remove: self.env_remove.clone(),
+        let spec = AttemptSpec {
+            argv: self.argv,
+            directory: call.directory.to_owned(),
+            env: self.env,
+            env_remove: self.env_remove,
             limit_ms: milliseconds(limit),
             grace_ms: milliseconds(grace),
             ordinal,
-        }
+        };
+        call.attempt.prepare(&spec, &self.prompt, &self.files)
     }
 }
 
@@ -139,17 +146,14 @@ pub struct AttemptReport {
 
 impl AttemptReport {
     /// The last message as it is kept, with a note about the bytes that were dropped.
-    pub fn to_keep(&self, attempt: &Attempt) -> Cow<'_, str> {
+    pub(crate) fn to_keep(&self, attempt: &Attempt) -> String {
         if self.left_out == 0 {
-            return Cow::Borrowed(&self.text);
+            return self.text.clone();
         }
         let bytes = text::thousands(i64::try_from(self.left_out).unwrap_or(i64::MAX));
-        let whole = attempt.output();
-        Cow::Owned(format!(
-            "[cut: the first {bytes} bytes are left out; the whole output is in {}]\n\n{}",
-            whole.display(),
-            self.text
-        ))
+        let (whole, text) = (attempt.output(), &self.text);
+        let whole = whole.display();
+        format!("[cut: the first {bytes} bytes are left out; the whole output is in {whole}]\n\n{text}")
     }
 }
 

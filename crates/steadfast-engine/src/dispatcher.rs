@@ -249,7 +249,7 @@ impl Dispatcher<'_, '_> {
                 Ok(EngineMessage::Started(id)) => self.set_deadline(id),
                 Ok(EngineMessage::Note(message)) => {
                     if self.noted.insert(message.clone()) {
-                        self.note(&message);
+                        self.observers.note(&message);
                     }
                 }
                 Ok(EngineMessage::Ended { id, outcome }) => {
@@ -314,10 +314,6 @@ impl Dispatcher<'_, '_> {
             // The receiver lives as long as the dispatcher.
             let _ = self.sender.send(EngineMessage::Ended { id, outcome: Box::new(cannot_start(message)) });
         }
-    }
-
-    fn note(&mut self, message: &str) {
-        self.observers.note(message);
     }
 
     fn wait_for_threads(&mut self) {

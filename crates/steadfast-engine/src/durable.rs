@@ -68,9 +68,9 @@ fn unforced_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<
     Ok(file)
 }
 
-/// Syncs the directory of a file that was renamed.
+/// Syncs the directory of a file that was renamed or created, which makes that durable.
 pub(crate) fn sync_beside(path: &Path) -> io::Result<()> {
-    sync_directory(directory_of(path))
+    fs_err::File::open(directory_of(path))?.sync_all()
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -98,19 +98,13 @@ pub(crate) fn if_exists<T>(found: io::Result<T>) -> io::Result<Option<T>> {
 
 /// Creates an empty file whose existence is the message.
 pub(crate) fn mark(path: &Path) -> io::Result<()> {
-    let mut options = fs_err::OpenOptions::new();
-    options.create(true).append(true).mode(0o600).open(path)?.sync_all()?;
-    sync_directory(directory_of(path))
+    open_to_append(path)?.sync_all()?;
+    sync_beside(path)
 }
 
 /// Opens a file to append to it, creating it if it is missing.
 pub(crate) fn open_to_append(path: &Path) -> io::Result<fs_err::File> {
     fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(path)
-}
-
-/// A rename is durable once its directory is synced.
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    fs_err::File::open(directory)?.sync_all()
 }
 
 #[cfg(test)]

@@ -143,7 +143,7 @@ impl PublicFiles {
         for document in [&self.registry, &self.completions, &self.state] {
             document.path(&self.place)?;
         }
-        document::check_lock(&self.place)?;
+        self.place.file(&[CLAUDE, document::LOCK])?;
         for (stage, _) in (1..).zip(&plan.stages) {
             self.progress_file(plan, stage)?;
         }

@@ -53,11 +53,6 @@ pub struct KeptOutput {
 }
 
 impl KeptOutput {
-    /// Stands for a missing output.
-    pub(crate) fn missing() -> Self {
-        Self { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 }
-    }
-
     /// Reads the beginning of a file; `None` if it is missing or has only white space.
     pub(crate) fn read(file: PathBuf) -> Option<Self> {
         let Part { bytes, size, .. } = bounded::start_of(&file, KEPT_OUTPUT_BYTES).ok()?;

@@ -130,6 +130,12 @@ impl LimitedCommand {
         Ok(Captured { exit_code, timed_out, stdout, stderr_tail })
     }
 
+    /// What a git command that only reads prints, if it succeeds.
+    pub(crate) fn ask_git(arguments: &[&str], directory: &Path, limit: Duration, most: u64) -> Option<Vec<u8>> {
+        let captured = Self::new("git", directory, limit).args(arguments.iter().copied()).capture(most).ok()?;
+        (captured.exit_code == Some(0)).then_some(captured.stdout)
+    }
+
     /// Waits for the end or the limit: the exit code, if there is one, and whether the limit was reached.
     fn wait(self) -> std::io::Result<(Option<i32>, bool)> {
         let Self { mut command, mut limit, cancel } = self;
@@ -185,12 +191,8 @@ fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {
     file.seek(SeekFrom::Start(0))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let read = file.read(&mut buffer)?;
-        match buffer.get(..read) {
-            None | Some([]) => break,
-            Some(bytes) => hash.update(bytes),
-        }
+    while let read @ 1.. = file.read(&mut buffer)? {
+        hash.update(buffer.get(..read).unwrap_or_default());
     }
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();

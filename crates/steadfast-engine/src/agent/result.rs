@@ -94,23 +94,17 @@ fn from_markers(answer: &str, markers: &[(String, String)]) -> Option<AgentResul
     let mut result = AgentResult::default();
     for line in answer.lines() {
         let line = without_markdown(line);
-        let value = |marker: &str| marked(line, marker).filter(|value| !value.is_empty());
-        if let Some(vote) = value("PLATEAU").and_then(vote) {
-            result.plateau = Some(vote);
-        }
-        if let Some(reasoning) = value("REASONING") {
-            result.reasoning = Some(text::cut(reasoning, TEXT_CHARS));
-        }
-        for (field, marker) in markers {
-            let Some(value) = value(marker) else { continue };
-            match field.as_str() {
+        let named = markers.iter().map(|(field, marker)| (field.as_str(), marker.as_str()));
+        for (field, marker) in [("plateau", "PLATEAU"), ("reasoning", "REASONING")].into_iter().chain(named) {
+            let Some(value) = marked(line, marker).filter(|value| !value.is_empty()) else { continue };
+            match field {
                 "plateau" => result.plateau = vote(value).or(result.plateau),
                 "reasoning" => result.reasoning = Some(text::cut(value, TEXT_CHARS)),
                 _ => {
                     let value = text::cut(value, TEXT_CHARS);
                     match result.fields.iter_mut().find(|(known, _)| known == field) {
                         Some((_, known)) => *known = value,
-                        None => result.fields.push((field.clone(), value)),
+                        None => result.fields.push((field.to_owned(), value)),
                     }
                 }
             }

@@ -133,8 +133,7 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
         config: &request.config,
     };
     let invoked = agent::invocation(&call).map_err(std::io::Error::other)?;
-    let spec = invoked.spec(&context.directory, request.limit, request.grace, 0);
-    attempt.prepare(&spec, &invoked.prompt, &invoked.files)?;
+    invoked.prepare(&call, request.limit, request.grace, 0)?;
     let mut supervisor = attempt.start(&request.program)?;
     // To inspect the attempt before its supervisor holds the lock would abandon it.
     while attempt.supervisor()?.is_none() {

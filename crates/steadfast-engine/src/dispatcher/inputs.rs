@@ -1,7 +1,7 @@
 //! The variables of an iteration's prompt: its number, its files, its item, and the outputs of earlier stages.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use steadfast_model::run::template::Variables;
 use steadfast_model::run::{AttemptId, StagePlan};
@@ -56,17 +56,17 @@ impl Dispatcher<'_, '_> {
         for (at, earlier) in
             earlier.filter(|(at, earlier)| asks_for(&stage.prompt, &stage.inputs, &earlier.name, at + 1 == number))
         {
-            let rows = self.store.read().end_of_stage(&self.run_id, at, MOST_ITERATIONS);
-            let rows = match rows {
+            let rows = match self.store.read().end_of_stage(&self.run_id, at, MOST_ITERATIONS) {
                 Ok(rows) => rows,
                 Err(error) => {
-                    self.note(&format!("cannot read the outputs of stage {}: {error}", earlier.name));
+                    self.observers.note(&format!("cannot read the outputs of stage {}: {error}", earlier.name));
                     continue;
                 }
             };
             let left_out = rows.first().map_or(0, |row| row.id.iteration.saturating_sub(1));
             // Report the branch even when its agent printed nothing.
-            let missing = || earlier.parallel.then(KeptOutput::missing);
+            let missing = KeptOutput { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 };
+            let missing = || earlier.parallel.then(|| missing.clone());
             let outputs = rows
                 .iter()
                 .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(missing)?)))

@@ -10,7 +10,7 @@ use steadfast_model::clock;
 use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, StagePlan};
 
 use super::starting::{Launch, Workplace, limit_of};
-use super::{Dispatcher, DriveError, EngineMessage, WaitedAttempt, cannot_start};
+use super::{Dispatcher, DriveError, Engine, EngineMessage, WaitedAttempt, cannot_start};
 use crate::agent::{self, EndedAttempt};
 use crate::attempt::{self, Attempt};
 use crate::checks::judge::JudgeRequest;
@@ -51,7 +51,7 @@ impl Dispatcher<'_, '_> {
             counts_idle: plan.limits.idle > 0 && !stage.parallel && !stage.completion.only_counts(),
             stopping: self.stopping.clone(),
             overdue,
-            grace: self.engine.grace,
+            engine: self.engine.clone(),
             sender: self.sender.clone(),
         };
         std::thread::spawn(move || {
@@ -166,7 +166,7 @@ pub(super) struct AttemptThread {
     counts_idle: bool,
     pub(super) stopping: Cancel,
     overdue: Cancel,
-    pub(super) grace: Duration,
+    pub(super) engine: Engine,
     sender: mpsc::Sender<EngineMessage>,
     folder: RunFolder,
 }
@@ -183,7 +183,7 @@ impl AttemptThread {
                 "waiting for process {pid} of iteration {iteration}, whose supervisor is gone; `kill {run}` ends it"
             ));
         };
-        let exit = match self.attempt.wait_with(limit_of(&self.stage), self.grace, on_orphans) {
+        let exit = match self.attempt.wait_with(limit_of(&self.stage), self.engine.grace, on_orphans) {
             Ok(exit) => exit,
             // Its agent may be alive, so no other one may be started: end the run.
             Err(error) => return cannot_start(format!("cannot read the state of the attempt: {error}")),

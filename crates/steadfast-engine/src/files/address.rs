@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use steadfast_model::run::RunKind;
 use steadfast_system::bounded;
 
-use super::document::CLAUDE;
+use super::document::{CLAUDE, files_named};
 use super::place::Place;
 use super::{FilesError, registry_key};
 use crate::{durable, lock};
@@ -75,17 +75,11 @@ pub fn holder(project: &Path, kind: RunKind, name: &str) -> Result<Option<Holder
 
 /// Removes lock files of killed engines.
 pub(super) fn sweep(place: &Place) -> Result<(), FilesError> {
-    let Ok(entries) = std::fs::read_dir(place.directory(&[CLAUDE])?) else { return Ok(()) };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if !(name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
-            continue;
-        }
+    for path in files_named(&place.directory(&[CLAUDE])?, [PREFIX, SUFFIX]) {
         // Best effort: a leftover does no harm.
-        let Ok(Some(lock)) = open_existing(&entry.path()) else { continue };
-        if lock::try_lock(&lock).unwrap_or(false) && is_at(&lock, &entry.path()).unwrap_or(false) {
-            let _ = fs_err::remove_file(entry.path());
+        let Ok(Some(lock)) = open_existing(&path) else { continue };
+        if lock::try_lock(&lock).unwrap_or(false) && is_at(&lock, &path).unwrap_or(false) {
+            let _ = fs_err::remove_file(path);
         }
     }
     Ok(())

@@ -18,7 +18,7 @@ use crate::durable::{self, Readers, UNFINISHED, if_exists};
 use crate::lock;
 
 pub(super) const CLAUDE: &str = ".claude";
-const LOCK: &str = ".steadfast.lock";
+pub(super) const LOCK: &str = ".steadfast.lock";
 /// The lock is held for a few writes at most.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// Ten thousand iterations are about four megabytes.
@@ -58,14 +58,6 @@ pub(super) fn registry_epoch(place: &Place) -> Result<Option<SystemTime>, FilesE
     Ok(metadata.and_then(|metadata| metadata.modified().ok()))
 }
 
-/// Refuses a lock path that leaves the project or is not a file.
-pub(super) fn check_lock(place: &Place) -> Result<(), FilesError> {
-    place.file(&[CLAUDE, LOCK]).map(|_| ())
-}
-
-/// Whether a value has the shape of its file; any other content is treated as broken.
-pub(super) type Shape = fn(&Value) -> bool;
-
 /// The content of a file.
 pub(super) enum Found {
     Missing,
@@ -91,7 +83,8 @@ impl Edit {
 #[derive(Debug)]
 pub(super) struct Document {
     parts: Vec<String>,
-    shape: Shape,
+    /// Whether a value has the shape of this file; any other content is treated as broken.
+    shape: fn(&Value) -> bool,
     /// The file when it was last read or written.
     stamp: Option<Stamp>,
     /// Its content then, except while `update` has handed it out.
@@ -99,7 +92,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    pub(super) fn new(parts: &[&str], shape: Shape) -> Self {
+    pub(super) fn new(parts: &[&str], shape: fn(&Value) -> bool) -> Self {
         let parts = parts.iter().map(|part| (*part).to_owned()).collect();
         Self { parts, shape, stamp: None, value: None }
     }
@@ -255,14 +248,16 @@ pub(super) fn create(path: &Path, text: &[u8]) -> Result<(), FilesError> {
 
 /// Removes temporary files that a killed process left. The lock makes sure that none of them is in use.
 pub(super) fn sweep(directory: &Path, _lock: &Lock) {
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
-    let [prefix, suffix] = UNFINISHED;
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with(prefix) && name.ends_with(suffix) {
-            // Best effort: a leftover does no harm.
-            let _ = fs_err::remove_file(entry.path());
-        }
+    for path in files_named(directory, UNFINISHED) {
+        // Best effort: a leftover does no harm.
+        let _ = fs_err::remove_file(path);
     }
+}
+
+/// The files of a directory with this prefix and suffix.
+pub(super) fn files_named(directory: &Path, [prefix, suffix]: [&str; 2]) -> impl Iterator<Item = PathBuf> {
+    fs_err::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).filter(move |path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(prefix) && name.ends_with(suffix)
+    })
 }
