@@ -1,14 +1,11 @@
-//! The agents of runs: how each kind is called (`agent/command.rs`, the adapters of the hosts), and the outcome of an
+//! The agents of runs: how each kind is called (a program, or by the adapter of a host), and the outcome of an
 //! attempt. Only an agent's own error channel counts as an error: its structured errors, or, when it failed, the last
 //! lines of its stderr. Error messages inside its work are ignored.
 
 mod answer;
-mod command;
-pub mod result;
+pub(crate) mod result;
 
-pub use command::beside;
-
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use steadfast_hosts::adapter;
@@ -21,7 +18,7 @@ use steadfast_model::text;
 use steadfast_system::config::AgentsConfig;
 use steadfast_system::env_vars;
 
-use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_stream};
+use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_command, of_stream};
 use crate::attempt::{Attempt, AttemptExit, AttemptSpec};
 use crate::footprint::{self, ProgressTree};
 
@@ -31,7 +28,7 @@ const MESSAGE_CHARS: usize = 500;
 
 /// How an agent is called for one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invocation {
+pub(crate) struct Invocation {
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
     pub env_remove: Vec<String>,
@@ -65,7 +62,7 @@ impl Invocation {
 
 /// What an agent is called with.
 #[derive(Debug, Clone, Copy)]
-pub struct AgentCall<'a> {
+pub(crate) struct AgentCall<'a> {
     pub agent: &'a AgentPlan,
     pub run: &'a str,
     pub stage: &'a str,
@@ -82,10 +79,18 @@ pub struct AgentCall<'a> {
 }
 
 /// How the agent of a call is started.
-pub fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
+pub(crate) fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
     let mut prompt = call.prompt.to_owned();
     let (argv, files) = match &call.agent.kind {
-        AgentKind::Command(words) => (command::argv(words, call.directory), Vec::new()),
+        AgentKind::Command(words) => {
+            let mut argv = words.clone();
+            if let Some(program) = argv.first_mut()
+                && let Some(path) = beside(program, call.directory)
+            {
+                *program = path.display().to_string();
+            }
+            (argv, Vec::new())
+        }
         AgentKind::Host(host) => {
             if call.asks_for_result {
                 let file = call.attempt.result().display().to_string();
@@ -120,6 +125,12 @@ pub fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
     })
 }
 
+/// Resolves the relative path of a program; `None` for an absolute path and for a name to be found on PATH.
+pub fn beside(program: &str, directory: &Path) -> Option<PathBuf> {
+    let is_relative_path = program.contains('/') && Path::new(program).is_relative();
+    is_relative_path.then(|| directory.join(program))
+}
+
 /// Adds to a prompt how to write the result.
 pub(crate) fn add_result(
     prompt: &mut String,
@@ -137,7 +148,7 @@ pub(crate) fn add_result(
 
 /// The outcome of an attempt, and the agent's last message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AttemptReport {
+pub(crate) struct AttemptReport {
     pub outcome: Outcome,
     pub text: String,
     /// How many bytes before the text were dropped.
@@ -159,7 +170,7 @@ impl AttemptReport {
 
 /// An attempt that has ended.
 #[derive(Debug, Clone, Copy)]
-pub struct EndedAttempt<'a> {
+pub(crate) struct EndedAttempt<'a> {
     pub agent: &'a AgentPlan,
     /// Marker lines to read: name of the field, marker.
     pub markers: &'a [(String, String)],
@@ -176,13 +187,13 @@ pub struct EndedAttempt<'a> {
 }
 
 /// Reads the outcome of an attempt.
-pub fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
+pub(crate) fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
     let supervisor = ended.attempt.supervisor().ok().flatten();
     let started_at_ms = ended.exit.map(|exit| exit.started_at_ms).or(supervisor.map(|record| record.started_at_ms));
     let ended_at_ms = ended.exit.map_or(ended.now, |exit| exit.ended_at_ms);
     let began = started_at_ms.unwrap_or(ended_at_ms);
     let answer = match &ended.agent.kind {
-        AgentKind::Command(_) => command::answer(ended.attempt, ended.exit, ended_at_ms),
+        AgentKind::Command(_) => of_command(ended.attempt, ended.exit, ended_at_ms),
         AgentKind::Host(host) => of_stream(*host, ended, began, ended_at_ms),
     };
     let text = answer.text.clone().unwrap_or_default();

@@ -14,9 +14,8 @@ use steadfast_system::{bounded, env_vars, paths};
 
 use self::record::{ANSWER, EVIDENCE, SUPERVISOR_LOG};
 use crate::descendants::{self, Descendants};
-use crate::lock::AttemptLock;
 use crate::run_folder::RunFolder;
-use crate::{crash, durable};
+use crate::{crash, durable, lock};
 
 pub(crate) use self::record::{ABANDONED, ERRORS, EXIT, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR};
 pub use self::record::{AttemptExit, AttemptSpec, SupervisorRecord};
@@ -81,6 +80,11 @@ impl Attempt {
     /// Where the agent may write its result.
     pub fn result(&self) -> PathBuf {
         self.directory.join(RESULT)
+    }
+
+    /// Locked by the supervisor from its start to its end.
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        self.directory.join("lock")
     }
 
     /// The stderr of the supervisor.
@@ -156,7 +160,7 @@ impl Attempt {
     /// supervisor that comes late starts nothing.
     pub fn inspect(&self) -> std::io::Result<AttemptState> {
         paths::create_private_dir(&self.directory)?;
-        let Some(_lock) = AttemptLock::try_take(&self.directory)? else { return Ok(AttemptState::Supervised) };
+        let Some(_lock) = lock::try_take(&self.lock_file())? else { return Ok(AttemptState::Supervised) };
         if let Some(exit) = read_record::<AttemptExit>(&self.directory.join(EXIT))? {
             return Ok(AttemptState::Ended(exit));
         }
@@ -186,14 +190,15 @@ impl Attempt {
             match self.inspect()? {
                 AttemptState::Ended(exit) => return Ok(Some(exit)),
                 AttemptState::Gone | AttemptState::NeverStarted => return Ok(None),
-                AttemptState::Supervised => AttemptLock::wait_until_free(&self.directory)?,
+                // Only while a supervisor holds the lock: a new one would find it taken.
+                AttemptState::Supervised => lock::open(&self.lock_file())?.lock()?,
                 AttemptState::Orphaned { supervisor, descendants } => {
                     let limit = Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
                     let is_past_limit = clock::now().saturating_sub(supervisor.started_at_ms) >= limit;
                     match descendants.session.first() {
                         Some(pid) if !is_past_limit => on_orphans(*pid),
                         // Escaped processes alone are what the agent left behind, not the agent.
-                        _ => self.end_orphans(&descendants, grace),
+                        _ => self.end_orphans(&supervisor, grace),
                     }
                     std::thread::sleep(ORPHAN_POLL);
                 }
@@ -206,7 +211,7 @@ impl Attempt {
     pub fn stop(&self, grace: Duration) -> std::io::Result<()> {
         match self.inspect()? {
             AttemptState::Ended(_) | AttemptState::Gone | AttemptState::NeverStarted => {}
-            AttemptState::Orphaned { descendants, .. } => self.end_orphans(&descendants, grace),
+            AttemptState::Orphaned { supervisor, .. } => self.end_orphans(&supervisor, grace),
             AttemptState::Supervised => self.ask_supervisor(grace)?,
         }
         // The supervisor may have missed processes in sessions of their own.
@@ -218,7 +223,7 @@ impl Attempt {
     fn ask_supervisor(&self, grace: Duration) -> std::io::Result<()> {
         let deadline = Instant::now() + grace + SUPERVISOR_GRACE;
         let mut is_asked = false;
-        while Instant::now() < deadline && AttemptLock::is_held(&self.directory)? {
+        while Instant::now() < deadline && lock::try_take(&self.lock_file())?.is_none() {
             if !is_asked && let Some(supervisor) = self.supervisor()?.filter(|found| found.identity.is_alive()) {
                 descendants::signal_all(&[supervisor.identity.pid], Signal::TERM);
                 is_asked = true;
@@ -231,19 +236,13 @@ impl Attempt {
     /// Kills everything at once, the supervisor included.
     pub fn kill(&self) -> std::io::Result<()> {
         if let Some(supervisor) = self.supervisor()? {
-            Descendants::kill(&supervisor.identity, &self.mark());
+            descendants::end_at(None, || Descendants::of(&supervisor.identity, &self.mark()).all());
         }
         Ok(())
     }
 
-    fn end_orphans(&self, descendants: &Descendants, grace: Duration) {
-        descendants.signal(Signal::TERM);
-        let deadline = Instant::now() + grace;
-        while Instant::now() < deadline && matches!(self.inspect(), Ok(AttemptState::Orphaned { .. })) {
-            std::thread::sleep(SUPERVISOR_POLL);
-        }
-        // The record was read a moment ago.
-        let _ = self.kill();
+    fn end_orphans(&self, supervisor: &SupervisorRecord, grace: Duration) {
+        descendants::end(grace, || Descendants::of(&supervisor.identity, &self.mark()).all());
     }
 
     /// The record of the supervisor, if the attempt has started.

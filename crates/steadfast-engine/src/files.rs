@@ -14,26 +14,28 @@ mod address;
 mod document;
 mod exchange;
 mod listing;
-mod loop_state;
 mod outputs;
-mod pipeline_state;
 mod place;
 mod publishing;
 mod registry;
+mod state;
 #[cfg(test)]
 mod tests;
 mod tidy;
 
 pub use address::{Address, Holder, hold, holder};
-pub(crate) use loop_state::OWN_FIELDS;
 pub use outputs::OutputOf;
 pub(crate) use outputs::first_files;
 pub use registry::{RegistryEntry, registry_key};
+pub(crate) use state::OWN_FIELDS;
 pub use tidy::{Tidied, Tidy, mark_killed, tidy};
 
 use document::{CLAUDE, Document};
 use place::Place;
 use publishing::Shown;
+
+/// The directory of pipelines.
+const PIPELINES: &str = "pipeline-runs";
 
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
@@ -101,11 +103,8 @@ impl PublicFiles {
     pub fn open(project: &Path, kind: RunKind, name: &str) -> Result<Self, FilesError> {
         let _: RunName = name.parse()?;
         let state = match kind {
-            RunKind::Loop => Document::new(&[CLAUDE, &loop_state::file(name)], Value::is_object),
-            RunKind::Pipeline => {
-                let parts = [CLAUDE, pipeline_state::DIRECTORY, name, pipeline_state::FILE];
-                Document::new(&parts, Value::is_object)
-            }
+            RunKind::Loop => Document::new(&[CLAUDE, &format!("loop-state-{name}.json")], Value::is_object),
+            RunKind::Pipeline => Document::new(&[CLAUDE, PIPELINES, name, "state.json"], Value::is_object),
         };
         Ok(Self {
             place: Place::of(project)?,

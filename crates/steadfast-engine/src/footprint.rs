@@ -20,11 +20,11 @@ const TOOL_DIRECTORIES: [&str; 6] = [".git", "node_modules", "target", "__pycach
 
 /// The files whose changes count as progress.
 #[derive(Debug, Clone, Copy)]
-pub struct ProgressTree<'a> {
-    pub directory: &'a Path,
-    pub progress: Option<&'a Path>,
+pub(crate) struct ProgressTree<'a> {
+    pub(crate) directory: &'a Path,
+    pub(crate) progress: Option<&'a Path>,
     /// The fingerprint before the first attempt of the stage, if it is known.
-    pub before: Option<&'a str>,
+    pub(crate) before: Option<&'a str>,
 }
 
 /// The fingerprint of an answer over a tree.

@@ -4,7 +4,7 @@
 //! | lock | file | held by | it ensures |
 //! | --- | --- | --- | --- |
 //! | [`RunLock`] | `HOME/runs/ID/lock` | the engine of a run; a command that keeps engines away | one engine per run |
-//! | [`AttemptLock`] | `HOME/runs/ID/ATTEMPT/lock` | the supervisor; briefly a process that inspects the attempt | one supervisor per attempt |
+//! | `attempt.rs` | `HOME/runs/ID/ATTEMPT/lock` | the supervisor; briefly a process that inspects the attempt | one supervisor per attempt |
 //! | [`WorktreeLock`] | `HOME/worktrees/ID/lock` | the engine around git calls; git itself, as its stdin | no two gits on the worktrees of a run |
 //! | `files/address.rs` | `PROJECT/.claude/.steadfast-KIND-NAME.lock` | the engine of a run | one engine per run name, whatever its home and store |
 //! | `files/document.rs` | `PROJECT/.claude/.steadfast.lock` | a process that changes the public files | one writer at a time |
@@ -49,7 +49,8 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-fn try_take(path: &Path) -> io::Result<Option<File>> {
+/// Opens a file and takes its lock; `None` if it is held.
+pub(crate) fn try_take(path: &Path) -> io::Result<Option<File>> {
     let file = open(path)?;
     Ok(try_lock(&file)?.then_some(file))
 }
@@ -97,29 +98,6 @@ impl RunLock {
         let folder = RunFolder::at(home, run_id);
         paths::create_private_dir(folder.path())?;
         Ok(folder.path().join(LOCK))
-    }
-}
-
-/// The lock of an attempt: held by its supervisor from its start to its end.
-#[derive(Debug)]
-pub(crate) struct AttemptLock {
-    _file: File,
-}
-
-impl AttemptLock {
-    /// Takes the lock; `None` if a supervisor holds it.
-    pub(crate) fn try_take(attempt: &Path) -> io::Result<Option<Self>> {
-        Ok(try_take(&attempt.join(LOCK))?.map(|file| Self { _file: file }))
-    }
-
-    pub(crate) fn is_held(attempt: &Path) -> io::Result<bool> {
-        Ok(Self::try_take(attempt)?.is_none())
-    }
-
-    /// Waits until the supervisor is gone. Only for a supervisor that holds its lock already: a new one would find it
-    /// taken.
-    pub(crate) fn wait_until_free(attempt: &Path) -> io::Result<()> {
-        open(&attempt.join(LOCK))?.lock()
     }
 }
 

@@ -23,8 +23,6 @@ pub enum PublishError {
     Files(#[from] FilesError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
 }
 
 /// Writes the public files of one run.

@@ -19,8 +19,7 @@ use crate::attempt::{
     SupervisorRecord,
 };
 use crate::descendants::{self, Descendants};
-use crate::lock::AttemptLock;
-use crate::{crash, durable, interrupt, process};
+use crate::{crash, durable, interrupt, lock, process};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
@@ -46,12 +45,13 @@ enum SupervisorMessage {
 /// Runs the attempt of a directory to its end. A second call for the same directory starts nothing.
 pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     process::begin_session();
+    let attempt = Attempt::in_directory(directory.to_owned());
     let path = directory.join(SPEC);
     let spec: AttemptSpec =
         serde_json::from_slice(&fs_err::read(&path)?).map_err(|source| SupervisorError::Spec { path, source })?;
     let here = |point: crash::Point| crash::point_of(point, spec.ordinal);
     here(crash::Point::SupervisorStarted);
-    let Some(lock) = AttemptLock::try_take(directory)? else {
+    let Some(lock) = lock::try_take(&attempt.lock_file())? else {
         return Err(SupervisorError::Supervised(directory.to_owned()));
     };
     here(crash::Point::SupervisorLocked);
@@ -74,8 +74,7 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     let exit = match start(&spec, directory) {
         Ok(child) => {
             here(crash::Point::Spawned);
-            let mark = Attempt::in_directory(directory.to_owned()).mark();
-            Supervision { spec: &spec, record: &record, mark: &mark }.watch(child, sender, &messages)?
+            Supervision { spec: &spec, record: &record, mark: &attempt.mark() }.watch(child, sender, &messages)?
         }
         Err(error) => AttemptExit {
             cannot_start: Some(error.to_string()),
@@ -191,9 +190,6 @@ impl Supervision<'_> {
     /// Ends what an agent started in other sessions, unless the agent ended by itself: the next agent must not work
     /// beside it. An agent that ended by itself may have left a server running on purpose.
     fn end_escaped(&self, deadline: Option<Instant>) {
-        while deadline.is_some_and(|deadline| Instant::now() < deadline) && !self.descendants().is_empty() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Descendants::kill(&self.record.identity, self.mark);
+        descendants::end_at(deadline, || self.descendants().all());
     }
 }

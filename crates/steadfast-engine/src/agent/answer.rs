@@ -15,10 +15,12 @@ use super::{EndedAttempt, result};
 use crate::attempt::{Attempt, AttemptExit};
 
 /// The most of an agent's answer that is kept, from its end.
-pub(super) const ANSWER_BYTES: usize = 1 << 20;
+const ANSWER_BYTES: usize = 1 << 20;
 /// How much is read of the output of an agent that failed.
 pub(super) const ERROR_BYTES: u64 = 4 * 1024;
 const LAST_LINES: usize = 4;
+/// The exit codes of a shell whose command cannot be run or found.
+const SHELL_CANNOT_RUN: [i32; 2] = [126, 127];
 
 /// What an agent left behind, read once.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -58,6 +60,22 @@ pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, end
     }
 }
 
+/// Reads what a program left: its answer on stdout, success by exit code.
+pub(super) fn of_command(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> AgentAnswer {
+    let most = ANSWER_BYTES as u64;
+    let text = result::tail_of(&attempt.output(), most).map(|text| text::printable(&text));
+    let left_out = fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(most));
+    let failed = exit.is_some_and(|exit| exit.exit_code != Some(0));
+    let mut error = if failed { program_error(attempt, exit, at) } else { None };
+    if let (Some((trouble, _)), Some(code)) = (&mut error, exit.and_then(|exit| exit.exit_code))
+        && *trouble == Trouble::Other
+        && SHELL_CANNOT_RUN.contains(&code)
+    {
+        *trouble = Trouble::Hopeless;
+    }
+    AgentAnswer { text, left_out, error, is_complete: true, ..AgentAnswer::default() }
+}
+
 /// Codex reports tokens and no cost; the price table has the cost of its model.
 fn priced(reported: AttemptUsage, agent: &AgentPlan) -> AttemptUsage {
     let Some(model) = agent.model.clone().filter(|_| reported.cost_micros == 0) else { return reported };
@@ -85,7 +103,7 @@ fn stream_error(stream: &AgentStream, at: Millis, exact: impl FnOnce() -> Option
 /// The error of a program that failed. Its output is its work and may mention anything: on stdout only a last line that
 /// is a client's notice of a used-up plan counts, on stderr only the last line or such a notice shortly before it. A
 /// failed login inside its work is an error like any other.
-pub(super) fn program_error(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> Option<(Trouble, String)> {
+fn program_error(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> Option<(Trouble, String)> {
     let (errors, output) = (last_lines(&attempt.errors()), last_lines(&attempt.output()));
     let notice = |line: &String| Some((trouble::judge_notice(line, at)?, line.clone()));
     let judged = errors

@@ -16,7 +16,12 @@ const SUMMARY_CHARS: usize = 600;
 const MOST_PROMISES: usize = 20;
 
 /// Reads the result of an iteration; `None` if the agent left nothing at all.
-pub fn read(file: &Path, structured: Option<&str>, answer: &str, markers: &[(String, String)]) -> Option<AgentResult> {
+pub(crate) fn read(
+    file: &Path,
+    structured: Option<&str>,
+    answer: &str,
+    markers: &[(String, String)],
+) -> Option<AgentResult> {
     let mut result = from_file(file).or_else(|| structured.and_then(from_json)).or_else(|| from_json(answer));
     let marked = from_markers(answer, markers);
     if let Some(marked) = marked {
@@ -165,7 +170,7 @@ fn last_lines(answer: &str) -> Option<String> {
 
 /// An answer without repeated lines of the prompt that explain what to promise: repeating them is no promise. A line
 /// with the promise alone counts, unless the line before it is repeated as well.
-pub fn without_echo(answer: &str, prompt: &str) -> String {
+pub(crate) fn without_echo(answer: &str, prompt: &str) -> String {
     let is_bare = |line: &str| line.starts_with("<promise>") && line.ends_with("</promise>");
     let lines = |text| -> Vec<(String, String)> {
         let mut before = String::new();
@@ -182,7 +187,7 @@ pub fn without_echo(answer: &str, prompt: &str) -> String {
 }
 
 /// The texts between `<promise>` and `</promise>`, with normalized white space.
-pub fn promises(answer: &str) -> Vec<String> {
+pub(crate) fn promises(answer: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for part in answer.split("<promise>").skip(1).take(MOST_PROMISES * 10) {
         let Some((inside, _)) = part.split_once("</promise>") else { continue };

@@ -39,21 +39,15 @@ pub(super) fn beside(judged: &Attempt, number: u32) -> Attempt {
     Attempt::in_directory(directory.into())
 }
 
-enum JudgeOutcome {
-    Verdict(CheckResult),
-    /// This engine started it, and it ended without a verdict.
-    Lost,
-    /// An earlier engine started it, and it ended without a verdict. It does not count against the maximum.
-    LostEarlier,
-}
-
 pub(super) fn ask(request: &JudgeRequest, context: &CheckContext) -> CheckResult {
     let mut lost = 0;
-    for number in 1.. {
-        match ask_one(request, context, &beside(&request.judged, number)) {
-            Ok(JudgeOutcome::Verdict(verdict)) => return verdict,
-            Ok(JudgeOutcome::Lost) => lost += 1,
-            Ok(JudgeOutcome::LostEarlier) => {}
+    for attempt in (1..).map(|number| beside(&request.judged, number)) {
+        let is_new = !attempt.directory().exists();
+        match ask_one(request, context, &attempt) {
+            Ok(Some(verdict)) => return verdict,
+            Ok(None) if is_new => lost += 1,
+            // A judge of an earlier engine does not count against the maximum.
+            Ok(None) => {}
             Err(error) => return (None, format!("cannot ask the judge: {error}")),
         }
         if lost >= MOST_LOST || context.cancel.is_cancelled() {
@@ -63,28 +57,27 @@ pub(super) fn ask(request: &JudgeRequest, context: &CheckContext) -> CheckResult
     (None, "the judge gave no verdict".to_owned())
 }
 
-fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<JudgeOutcome> {
-    let is_new = attempt.supervisor()?.is_none();
-    if is_new {
+/// Asks a judge, or waits for one of an earlier engine; `None` if it ended without a verdict.
+fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<Option<CheckResult>> {
+    if attempt.supervisor()?.is_none() {
         if attempt.directory().join(ABANDONED).exists() {
-            return Ok(JudgeOutcome::LostEarlier);
+            return Ok(None);
         }
         start(request, context, attempt)?;
     }
-    let without_verdict = || if is_new { JudgeOutcome::Lost } else { JudgeOutcome::LostEarlier };
     let deadline = supervisor_deadline(request.limit, request.grace);
     let exit = loop {
         match attempt.inspect()? {
-            AttemptState::Ended(exit) if exit.stopped => return Ok(without_verdict()),
+            AttemptState::Ended(exit) if exit.stopped => return Ok(None),
             AttemptState::Ended(exit) => break exit,
-            AttemptState::Gone | AttemptState::NeverStarted => return Ok(without_verdict()),
+            AttemptState::Gone | AttemptState::NeverStarted => return Ok(None),
             AttemptState::Supervised | AttemptState::Orphaned { .. } if context.cancel.is_cancelled() => {
                 attempt.stop(request.grace)?;
-                return Ok(JudgeOutcome::Verdict((None, "the judge was stopped".to_owned())));
+                return Ok(Some((None, "the judge was stopped".to_owned())));
             }
             AttemptState::Orphaned { .. } => {
                 attempt.stop(request.grace)?;
-                return Ok(without_verdict());
+                return Ok(None);
             }
             AttemptState::Supervised if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                 attempt.kill()?;
@@ -103,7 +96,7 @@ fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) ->
         now: clock::now(),
     });
     attempt.remove_files(&agent::PRIVATE_FILES);
-    Ok(JudgeOutcome::Verdict(match report.outcome {
+    Ok(Some(match report.outcome {
         Outcome::Failed(failure) => (None, format!("the judge failed: {}", failure.message)),
         Outcome::Succeeded(success) => {
             let verdict = result::verdict(&attempt.result(), &report.text);

@@ -36,7 +36,7 @@ pub fn stop(attempt: &Attempt, grace: Duration) -> std::io::Result<()> {
 
 /// Ends the commands that an earlier engine started.
 pub(crate) fn end_commands(attempt: &Attempt, grace: Duration) {
-    descendants::end_marked(&entry(attempt), grace);
+    descendants::end(grace, || descendants::marked(&entry(attempt)));
 }
 
 fn live_judges(attempt: &Attempt) -> std::io::Result<Vec<Attempt>> {

@@ -237,8 +237,7 @@ pub(super) fn move_aside(path: &Path, why: &str) -> Result<PathBuf, FilesError> 
 
 /// Writes a file whole or not at all, readable for everyone who can read the project.
 pub(super) fn replace(path: &Path, text: &[u8]) -> Result<(), FilesError> {
-    durable::replace_for(Readers::Project, path, text)?;
-    Ok(())
+    Ok(durable::replace_for(Readers::Project, path, text)?)
 }
 
 /// Creates a file with its content unless it exists.

@@ -8,7 +8,7 @@ use steadfast_system::bounded;
 
 use super::document::{CLAUDE, Lock, create, replace, sweep};
 use super::place::Place;
-use super::{FilesError, PublicFiles, pipeline_state};
+use super::{FilesError, PIPELINES, PublicFiles};
 use crate::durable;
 
 const PROGRESS: &str = "progress.md";
@@ -50,7 +50,7 @@ impl PublicFiles {
     /// Creates the files that are missing.
     pub(super) fn prepare(&self, plan: &Plan, definition: Option<&str>, lock: &Lock) -> Result<(), FilesError> {
         if plan.kind == RunKind::Pipeline {
-            let parts = [CLAUDE, pipeline_state::DIRECTORY, &plan.name];
+            let parts = [CLAUDE, PIPELINES, &plan.name];
             sweep(&self.place.directory(&parts)?, lock);
             if let Some(definition) = definition {
                 let path = self.place.file_to_write(&[&parts[..], &[DEFINITION]].concat())?;
@@ -169,5 +169,5 @@ fn progress_parts(plan: &Plan, number: u32, stage: &StagePlan) -> Vec<String> {
 
 fn in_stage(plan: &Plan, number: u32, stage: &StagePlan, file: &str) -> Vec<String> {
     let folder = format!("stage-{number}-{}", stage.name);
-    [CLAUDE, pipeline_state::DIRECTORY, &plan.name, &folder, file].map(str::to_owned).to_vec()
+    [CLAUDE, PIPELINES, &plan.name, &folder, file].map(str::to_owned).to_vec()
 }

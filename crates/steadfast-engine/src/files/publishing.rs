@@ -11,7 +11,7 @@ use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_store::Db;
 
 use super::document::{self, CLAUDE, Edit, Found, Lock};
-use super::{FilesError, PublicFiles, View, address, loop_state, pipeline_state, registry};
+use super::{FilesError, PIPELINES, PublicFiles, View, address, registry, state};
 
 /// A list of runs that ended, for scripts that wait for it. They may remove it once they have read it; a removed entry is
 /// not written again.
@@ -112,9 +112,7 @@ impl PublicFiles {
                         // The store has an earlier loop of ours; another tool's state exists only here.
                         RunKind::Loop => earlier.get("run_id").is_none_or(|id| !id.is_string()).then(|| path.clone()),
                         // Outputs of an earlier run must not be taken for this one's.
-                        RunKind::Pipeline => {
-                            Some(self.place.directory(&[CLAUDE, pipeline_state::DIRECTORY, &self.name])?)
-                        }
+                        RunKind::Pipeline => Some(self.place.directory(&[CLAUDE, PIPELINES, &self.name])?),
                     };
                     if let Some(aside) = aside {
                         let aside = document::move_aside(&aside, "previous")?;
@@ -128,10 +126,7 @@ impl PublicFiles {
                     json!({})
                 }
             };
-            let updated = match self.kind {
-                RunKind::Loop => loop_state::update(&mut state, view, db)?,
-                RunKind::Pipeline => pipeline_state::update(&mut state, view, db)?,
-            };
+            let updated = state::update(&mut state, view, db)?;
             let changed = set_owed(&mut state, owed) | updated;
             Ok((Edit::write_if(changed, state), ()))
         })

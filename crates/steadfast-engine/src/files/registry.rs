@@ -7,7 +7,6 @@ use steadfast_model::run::{RunKind, RunStatus};
 
 use super::View;
 use super::document::{CLAUDE, Document, object, set};
-use super::loop_state::max_iterations;
 
 pub(super) const FILE: &str = "loop-sessions.json";
 const SESSIONS: &str = "sessions";
@@ -93,7 +92,7 @@ fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, mar
     changed |= set(entry, "started_at", clock::to_rfc3339(run.started_at_ms));
     changed |= set(entry, "project_path", project);
     if plan.kind == RunKind::Loop {
-        changed |= set(entry, "max_iterations", max_iterations(view));
+        changed |= set(entry, "max_iterations", run.max_iterations(plan, 1));
     }
     if marked {
         return changed;
