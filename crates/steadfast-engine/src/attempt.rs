@@ -92,10 +92,6 @@ impl Attempt {
         self.directory.join(SUPERVISOR_LOG)
     }
 
-    pub fn prompt(&self) -> PathBuf {
-        self.directory.join(PROMPT)
-    }
-
     /// The agent's last message, kept for later stages.
     pub fn answer(&self) -> PathBuf {
         self.directory.join(ANSWER)
@@ -106,7 +102,7 @@ impl Attempt {
     }
 
     pub(crate) fn read_prompt(&self) -> Option<String> {
-        read_text(&self.prompt(), PROMPT_BYTES)
+        read_text(&self.directory.join(PROMPT), PROMPT_BYTES)
     }
 
     /// The results of the user's verify commands after this attempt.
@@ -136,7 +132,7 @@ impl Attempt {
         let mut spec = spec.clone();
         spec.env.push((env_vars::ATTEMPT.to_owned(), self.directory.display().to_string()));
         // Not synced: after a power cut another attempt is started.
-        durable::hand_over(&self.prompt(), prompt.as_bytes())?;
+        durable::hand_over(&self.directory.join(PROMPT), prompt.as_bytes())?;
         for (name, content) in files {
             durable::hand_over(&self.directory.join(name), content.as_bytes())?;
         }

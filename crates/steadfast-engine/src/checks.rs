@@ -4,7 +4,6 @@
 mod beads;
 mod checklist;
 pub(crate) mod judge;
-mod leftover;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,12 +11,11 @@ use std::time::Duration;
 use steadfast_model::goal::proof::Evidence;
 use steadfast_model::run::{Check, Checked};
 use steadfast_model::text;
+use steadfast_system::env_vars;
 
+use crate::attempt::{Attempt, AttemptState};
 use crate::process::{Cancel, LimitedCommand};
-use crate::{durable, verify};
-
-pub use self::leftover::{are_under_way, stop};
-pub(crate) use self::leftover::{end_commands, mark_of};
+use crate::{descendants, durable, verify};
 
 const DETAIL_CHARS: usize = 300;
 
@@ -28,7 +26,7 @@ pub(crate) struct CheckContext {
     /// For each command.
     pub(crate) limit: Duration,
     pub(crate) cancel: Cancel,
-    /// An entry for the environment of commands, by which those of a killed engine are found.
+    /// See [`mark_of`].
     pub(crate) mark: Option<(&'static str, String)>,
     pub(crate) judge: Option<judge::JudgeRequest>,
     /// The file for the results of verify commands.
@@ -110,6 +108,44 @@ fn save_evidence(runs: &[Evidence], context: &CheckContext) -> std::io::Result<(
         return Ok(());
     }
     durable::replace(&context.evidence, durable::json(&runs).as_bytes())
+}
+
+/// The entry in the environment of the commands that check an attempt, by which those of a killed engine are found.
+pub(crate) fn mark_of(attempt: &Attempt) -> (&'static str, String) {
+    (env_vars::CHECK, attempt.directory().display().to_string())
+}
+
+fn left_commands(attempt: &Attempt) -> Vec<i32> {
+    let (name, value) = mark_of(attempt);
+    descendants::marked(&format!("{name}={value}"))
+}
+
+/// The judges of an attempt that run; they are attempts beside it.
+fn left_judges(attempt: &Attempt) -> std::io::Result<Vec<Attempt>> {
+    let judges = (1..).map(|number| judge::beside(attempt, number));
+    let mut live = Vec::new();
+    for judge in judges.take_while(|judge| judge.directory().is_dir()) {
+        if matches!(judge.inspect()?, AttemptState::Supervised | AttemptState::Orphaned { .. }) {
+            live.push(judge);
+        }
+    }
+    Ok(live)
+}
+
+/// Whether a check of this attempt is running. Only for runs without an engine.
+pub fn are_under_way(attempt: &Attempt) -> std::io::Result<bool> {
+    Ok(!left_commands(attempt).is_empty() || !left_judges(attempt)?.is_empty())
+}
+
+/// Ends all checks of this attempt that a killed engine left running. Only for runs without an engine.
+pub fn stop(attempt: &Attempt, grace: Duration) -> std::io::Result<()> {
+    end_commands(attempt, grace);
+    left_judges(attempt)?.iter().try_for_each(|judge| judge.stop(grace))
+}
+
+/// Ends the commands that an earlier engine started, because their results are lost. Its judges are waited for.
+pub(crate) fn end_commands(attempt: &Attempt, grace: Duration) {
+    descendants::end(grace, || left_commands(attempt));
 }
 
 #[cfg(test)]

@@ -23,8 +23,7 @@ pub(crate) fn read(
     markers: &[(String, String)],
 ) -> Option<AgentResult> {
     let mut result = from_file(file).or_else(|| structured.and_then(from_json)).or_else(|| from_json(answer));
-    let marked = from_markers(answer, markers);
-    if let Some(marked) = marked {
+    if let Some(marked) = from_markers(answer, markers) {
         let result = result.get_or_insert_default();
         result.plateau = result.plateau.or(marked.plateau);
         result.reasoning = result.reasoning.take().or(marked.reasoning);
@@ -39,26 +38,31 @@ pub(crate) fn read(
 }
 
 fn from_file(file: &Path) -> Option<AgentResult> {
-    from_json(&String::from_utf8_lossy(&bounded::whole(file, FILE_BYTES).ok()?))
+    from_json(&text_of(file)?)
 }
 
-/// Whether there is a result file without a JSON object: cut off, too long, or something else.
+fn text_of(file: &Path) -> Option<String> {
+    Some(String::from_utf8_lossy(&bounded::whole(file, FILE_BYTES).ok()?).into_owned())
+}
+
+/// Whether there is a result file without a JSON object: cut off, too long, or something else. A directory or a pipe is
+/// no result file.
 pub(super) fn is_broken(file: &Path) -> bool {
-    match bounded::whole(file, FILE_BYTES) {
-        Ok(bytes) => object(&String::from_utf8_lossy(&bytes)).is_none(),
-        // A directory or a pipe is no result file.
-        Err(_) => fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file()),
-    }
+    fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file())
+        && text_of(file).and_then(|it| object(&it)).is_none()
 }
 
 /// A judge's answer in the format of other tools: `{"stop": …, "reason": …, "confidence": …}`. The confidence is
 /// ignored, as those tools do.
 pub(crate) fn verdict(file: &Path, answer: &str) -> Option<(Option<bool>, Option<String>)> {
-    let from_file = bounded::whole(file, FILE_BYTES).ok().and_then(|bytes| object(&String::from_utf8_lossy(&bytes)));
+    let from_file = text_of(file).and_then(|text| object(&text));
     let object = from_file.filter(|object| object.contains_key("stop")).or_else(|| object(answer))?;
-    let reason =
-        object.get("reason").and_then(Value::as_str).map(|text| text::cut(text::printable(text).trim(), TEXT_CHARS));
+    let reason = object.get("reason").and_then(Value::as_str).map(harmless);
     Some((object.get("stop").and_then(Value::as_bool), reason))
+}
+
+fn harmless(text: &str) -> String {
+    text::cut(text::printable(text).trim(), TEXT_CHARS)
 }
 
 fn object(text: &str) -> Option<Map<String, Value>> {
@@ -68,10 +72,7 @@ fn object(text: &str) -> Option<Map<String, Value>> {
 /// A JSON object with at least one of our fields, perhaps between code fences.
 fn from_json(text: &str) -> Option<AgentResult> {
     let object = object(text)?;
-    let string = |name: &str| {
-        let text = text::printable(object.get(name)?.as_str()?);
-        Some(text::cut(text.trim(), TEXT_CHARS)).filter(|text| !text.is_empty())
-    };
+    let string = |name: &str| Some(harmless(object.get(name)?.as_str()?)).filter(|text| !text.is_empty());
     let result = AgentResult {
         summary: string("summary"),
         plateau: object.get("plateau").and_then(boolean),
