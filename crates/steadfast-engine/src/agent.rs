@@ -139,10 +139,7 @@ pub(crate) fn add_result(
     promises: &[String],
 ) -> Result<(), PromptError> {
     let result = prompt::iteration_result(file, wants_vote, promises)?;
-    prompt.truncate(prompt.trim_end().len());
-    prompt.push_str("\n\n");
-    prompt.push_str(&result);
-    prompt.push('\n');
+    *prompt = format!("{}\n\n{result}\n", prompt.trim_end());
     Ok(())
 }
 
@@ -196,8 +193,7 @@ pub(crate) fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
         AgentKind::Command(_) => of_command(ended.attempt, ended.exit, ended_at_ms),
         AgentKind::Host(host) => of_stream(*host, ended, began, ended_at_ms),
     };
-    let text = answer.text.clone().unwrap_or_default();
-    let outcome = succeeded(ended, &answer, &text, began, ended_at_ms).unwrap_or_else(|(kind, message)| {
+    let outcome = succeeded(ended, &answer, began, ended_at_ms).unwrap_or_else(|(kind, message)| {
         Outcome::Failed(Failure {
             kind,
             message: text::cut(text::printable(&message).trim(), MESSAGE_CHARS),
@@ -207,7 +203,7 @@ pub(crate) fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
             ended_at_ms,
         })
     });
-    AttemptReport { outcome, text, left_out: answer.left_out }
+    AttemptReport { outcome, text: answer.text, left_out: answer.left_out }
 }
 
 /// Why an attempt failed.
@@ -216,10 +212,10 @@ type Why = (FailureKind, String);
 fn succeeded(
     ended: &EndedAttempt<'_>,
     answer: &AgentAnswer,
-    text: &str,
     started_at_ms: Millis,
     ended_at_ms: Millis,
 ) -> Result<Outcome, Why> {
+    let text = answer.text.as_str();
     if let Some(why) = failure(ended, answer) {
         return Err(why);
     }

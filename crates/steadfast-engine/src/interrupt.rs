@@ -1,15 +1,25 @@
 //! Signals as flags and messages instead of an end in the middle of a line.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
 
-use crate::process::Cancel;
+/// Set once the user pressed Ctrl-C.
+pub struct Interrupted(Arc<AtomicBool>);
+
+impl Interrupted {
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// Catches Ctrl-C from now on, for commands that only watch a run.
-pub fn flag() -> std::io::Result<Cancel> {
-    let flag = Cancel::default();
-    signal_hook::flag::register(SIGINT, flag.0.clone())?;
-    Ok(flag)
+pub fn flag() -> std::io::Result<Interrupted> {
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGINT, flag.clone())?;
+    Ok(Interrupted(flag))
 }
 
 /// Calls `on_signal` for each signal on a thread of its own, until it returns false.

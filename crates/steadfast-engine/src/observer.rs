@@ -113,7 +113,7 @@ impl<'a, 'b> Observers<'a, 'b> {
                 observer.saved(step, &mut notes);
             }
             // Before the next observer: the terminal shows the notes above the step.
-            self.note_all(notes);
+            self.note_all(&notes);
         }
     }
 
@@ -126,14 +126,14 @@ impl<'a, 'b> Observers<'a, 'b> {
     pub(crate) fn stop_requested(&mut self) -> Option<Stopping> {
         let mut notes = Vec::new();
         let stopping = self.list.iter_mut().rev().find_map(|observer| observer.stop_requested(&mut notes));
-        self.note_all(notes);
+        self.note_all(&notes);
         stopping
     }
 
     pub(crate) fn starting(&mut self, plan: &Plan, run: &Run, id: AttemptId) -> Result<(), String> {
         let mut notes = Vec::new();
         let started = self.list.iter_mut().try_for_each(|observer| observer.starting(plan, run, id, &mut notes));
-        self.note_all(notes);
+        self.note_all(&notes);
         started
     }
 
@@ -147,10 +147,8 @@ impl<'a, 'b> Observers<'a, 'b> {
         self.list.iter().find_map(|observer| observer.output(plan, run, id))
     }
 
-    fn note_all(&mut self, notes: Vec<String>) {
-        for note in notes {
-            self.note(&note);
-        }
+    fn note_all(&mut self, notes: &[String]) {
+        notes.iter().for_each(|note| self.note(note));
     }
 
     /// Logs a message and passes it to every observer.

@@ -46,7 +46,7 @@ pub struct Captured {
 
 /// A flag that ends work on another thread.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(pub(crate) Arc<AtomicBool>);
+pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
     pub fn cancel(&self) {

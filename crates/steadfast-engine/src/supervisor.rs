@@ -26,11 +26,7 @@ pub enum SupervisorError {
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error("{path} does not describe an attempt: {source}")]
-    Spec {
-        path: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
+    Spec { path: PathBuf, source: serde_json::Error },
     #[error("{0} is already supervised")]
     Supervised(PathBuf),
     #[error("{0} was abandoned")]

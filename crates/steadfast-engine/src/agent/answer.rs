@@ -26,7 +26,7 @@ const SHELL_CANNOT_RUN: [i32; 2] = [126, 127];
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct AgentAnswer {
     /// Its last message.
-    pub(super) text: Option<String>,
+    pub(super) text: String,
     /// How many bytes before that were dropped.
     pub(super) left_out: u64,
     pub(super) structured: Option<String>,
@@ -47,11 +47,10 @@ pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, end
         let ended_well = ended.exit.is_some_and(|exit| exit.exit_code == Some(0));
         (!ended_well && !stream.is_complete).then(|| client_error(ended.attempt, ended.exit, ended_at_ms)).flatten()
     });
-    let whole = stream.final_text.map(|text| text::printable(&text));
-    let text = whole.as_deref().map(|whole| text::tail(whole, ANSWER_BYTES).to_owned());
-    let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
+    let whole = text::printable(&stream.final_text.unwrap_or_default());
+    let text = text::tail(&whole, ANSWER_BYTES).to_owned();
     AgentAnswer {
-        left_out: length(&whole).saturating_sub(length(&text)),
+        left_out: (whole.len() - text.len()) as u64,
         text,
         structured: stream.structured,
         usage,
@@ -63,7 +62,7 @@ pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, end
 /// Reads what a program left: its answer on stdout, success by exit code.
 pub(super) fn of_command(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> AgentAnswer {
     let most = ANSWER_BYTES as u64;
-    let text = result::tail_of(&attempt.output(), most).map(|text| text::printable(&text));
+    let text = text::printable(&result::tail_of(&attempt.output(), most).unwrap_or_default());
     let left_out = fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(most));
     let failed = exit.is_some_and(|exit| exit.exit_code != Some(0));
     let mut error = if failed { program_error(attempt, exit, at) } else { None };

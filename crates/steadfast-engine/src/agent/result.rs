@@ -155,15 +155,12 @@ fn vote(value: &str) -> Option<bool> {
 fn last_lines(answer: &str) -> Option<String> {
     let mut kept: Vec<&str> = Vec::new();
     let mut length = 0;
-    for line in answer.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in answer.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(5) {
         length += line.chars().count() + 1;
         if !kept.is_empty() && length > SUMMARY_CHARS {
             break;
         }
         kept.push(line);
-        if kept.len() >= 5 {
-            break;
-        }
     }
     kept.reverse();
     (!kept.is_empty()).then(|| text::cut(&kept.join("\n"), SUMMARY_CHARS))

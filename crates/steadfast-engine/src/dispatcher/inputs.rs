@@ -1,7 +1,7 @@
 //! The variables of an iteration's prompt: its number, its files, its item, and the outputs of earlier stages.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use steadfast_model::run::template::Variables;
 use steadfast_model::run::{AttemptId, StagePlan};
@@ -21,7 +21,7 @@ const MOST_ITERATIONS: usize = 200;
 impl Dispatcher<'_, '_> {
     pub(super) fn variables(&mut self, stage: &StagePlan, id: AttemptId, attempt: &Attempt) -> Variables {
         let values = self.observers.prompt_values(&self.plan, &self.run, id);
-        let shown = |path: Option<&Path>| path.map(|path| path.display().to_string()).unwrap_or_default();
+        let shown = |path: Option<PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
         let index = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
         let kept = self.outputs_before(stage, id.stage);
         let named_inputs: BTreeMap<String, String> =
@@ -38,8 +38,8 @@ impl Dispatcher<'_, '_> {
             session: self.plan.name.clone(),
             iteration: id.iteration,
             perspective: stage.perspectives.get(index).cloned().unwrap_or_default(),
-            output: shown(values.output.as_deref()),
-            progress: shown(values.progress.as_deref()),
+            output: shown(values.output),
+            progress: shown(values.progress),
             inputs,
             named_inputs,
             item: stage.items.get(index).cloned().unwrap_or_default(),

@@ -101,15 +101,13 @@ impl AttemptThread {
     /// Starts the supervisor of the attempt; otherwise returns the outcome.
     pub(super) fn start(&self, launch: &Launch) -> Result<Child, Outcome> {
         let failed = |error: std::io::Error| cannot_start(format!("cannot start the attempt: {error}"));
-        let stopped = || without_agent(FailureKind::Stopped, "stopped before it started".to_owned());
         let directory = match self.workplace.enter(&self.stopping) {
-            Ok(directory) => directory,
-            Err(WorktreeError::Ending) => return Err(stopped()),
+            Ok(directory) if !self.stopping.is_cancelled() => directory,
+            Ok(_) | Err(WorktreeError::Ending) => {
+                return Err(without_agent(FailureKind::Stopped, "stopped before it started".to_owned()));
+            }
             Err(error) => return Err(cannot_start(error.to_string())),
         };
-        if self.stopping.is_cancelled() {
-            return Err(stopped());
-        }
         self.save_tree_before(&directory);
         let promises: Vec<String> = self.stage.completion.promises().map(str::to_owned).collect();
         let call = AgentCall {

@@ -55,14 +55,8 @@ impl Dispatcher<'_, '_> {
             sender: self.sender.clone(),
         };
         std::thread::spawn(move || {
-            let outcome = match launch.map(|launch| thread.start(&launch)) {
-                Some(Err(outcome)) => outcome,
-                Some(Ok(supervisor)) => {
-                    thread.send(EngineMessage::Started(id));
-                    thread.outcome(Some(supervisor))
-                }
-                None => thread.outcome(None),
-            };
+            let started = launch.map(|launch| thread.start(&launch)).transpose();
+            let outcome = started.map_or_else(|outcome| outcome, |supervisor| thread.outcome(supervisor));
             thread.send(EngineMessage::Ended { id, outcome: Box::new(outcome) });
         });
     }
@@ -174,6 +168,7 @@ pub(super) struct AttemptThread {
 impl AttemptThread {
     fn outcome(&self, supervisor: Option<Child>) -> Outcome {
         if let Some(mut supervisor) = supervisor {
+            self.send(EngineMessage::Started(self.id));
             // The directory of the attempt says more than its exit code.
             let _ = supervisor.wait();
         }

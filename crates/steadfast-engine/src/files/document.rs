@@ -66,6 +66,20 @@ pub(super) enum Found {
     Value(Value),
 }
 
+impl Found {
+    /// The value, or a new one. Warns about a broken file.
+    pub(super) fn value_or(self, new: Value, warnings: &mut Vec<String>) -> Value {
+        match self {
+            Self::Value(value) => return value,
+            Self::Missing => {}
+            Self::Broken(aside) => {
+                warnings.push(format!("a broken file was moved to `{}` and replaced by a new one", aside.display()));
+            }
+        }
+        new
+    }
+}
+
 /// What to do with a file that was read.
 pub(super) enum Edit {
     Write(Value),

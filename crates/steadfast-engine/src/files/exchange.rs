@@ -56,9 +56,8 @@ pub(super) fn replace(path: &Path, text: &[u8], known: Option<&Stamp>) -> io::Re
 
 fn create(file: NamedTempFile, path: &Path) -> io::Result<bool> {
     match file.persist_noclobber(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error.error),
+        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
+        created => Ok(created.is_ok()),
     }
 }
 

@@ -10,7 +10,7 @@ use steadfast_model::run::RunStatus;
 
 use super::document::{Edit, Found, Lock, registry_epoch};
 use super::place::Place;
-use super::publishing::{Shown, broken_file};
+use super::publishing::Shown;
 use super::{FilesError, PublicFiles, View, registry, registry_key};
 
 /// The entry as this process wrote it last.
@@ -114,11 +114,9 @@ impl PublicFiles {
 
 /// The registry, and whether it was there. One that was missing or broken begins a new epoch.
 fn registry_value(found: Found, lock: &Lock, warnings: &mut Vec<String>) -> Result<(Value, bool), FilesError> {
-    match found {
-        Found::Value(value) => return Ok((value, true)),
-        Found::Missing => {}
-        Found::Broken(aside) => warnings.push(broken_file(&aside)),
+    let was_there = matches!(found, Found::Value(_));
+    if !was_there {
+        lock.begin_registry_epoch()?;
     }
-    lock.begin_registry_epoch()?;
-    Ok((json!({"sessions": {}}), false))
+    Ok((found.value_or(json!({"sessions": {}}), warnings), was_there))
 }

@@ -2,8 +2,6 @@
 //! state that shows a run proves that its entry was written, and an entry that is missing now was removed by a person,
 //! unless the registry as a whole was lost (`files/listing.rs`). One bad file does not keep the others from being written.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 use steadfast_model::clock;
 use steadfast_model::run::name::RunName;
@@ -120,11 +118,7 @@ impl PublicFiles {
                     }
                     json!({})
                 }
-                Found::Missing => json!({}),
-                Found::Broken(aside) => {
-                    warnings.push(broken_file(&aside));
-                    json!({})
-                }
+                missing => missing.value_or(json!({}), warnings),
             };
             let updated = state::update(&mut state, view, db)?;
             let changed = set_owed(&mut state, owed) | updated;
@@ -134,14 +128,7 @@ impl PublicFiles {
 
     fn publish_end(&mut self, view: &View<'_>, lock: &Lock, warnings: &mut Vec<String>) -> Result<(), FilesError> {
         self.completions.update(&self.place, lock, |found| {
-            let mut list = match found {
-                Found::Value(list) => list,
-                Found::Missing => json!([]),
-                Found::Broken(aside) => {
-                    warnings.push(broken_file(&aside));
-                    json!([])
-                }
-            };
+            let mut list = found.value_or(json!([]), warnings);
             let end = end_of(view);
             let is_same =
                 |entry: &Value| ["run_id", "completed_at"].iter().all(|name| entry.get(name) == end.get(name));
@@ -170,8 +157,4 @@ fn end_of(view: &View<'_>) -> Value {
         what: plan.title,
         "run_id": view.run_id,
     })
-}
-
-pub(super) fn broken_file(aside: &Path) -> String {
-    format!("a broken file was moved to `{}` and replaced by a new one", aside.display())
 }

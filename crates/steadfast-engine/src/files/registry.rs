@@ -72,11 +72,9 @@ fn sessions_of(registry: &mut Value) -> Option<&mut Map<String, Value>> {
 /// Inserts an entry unless the key exists; returns whether that changed anything.
 pub(super) fn put_back(registry: &mut Value, key: &str, entry: &Value) -> bool {
     let Some(sessions) = sessions_of(registry) else { return false };
-    if sessions.contains_key(key) {
-        return false;
-    }
-    sessions.insert(key.to_owned(), entry.clone());
-    true
+    let is_missing = !sessions.contains_key(key);
+    sessions.entry(key).or_insert_with(|| entry.clone());
+    is_missing
 }
 
 fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, marked: bool) -> bool {

@@ -56,7 +56,7 @@ pub(super) fn attach(context: &RunContext, name: &str) -> Result<CommandOutput, 
                 format!("`steadfast {kind} resume {name}` resumes it, `kill {name}` ends it"),
             ));
         }
-        if interrupted.is_cancelled() {
+        if interrupted.is_set() {
             drop(progress);
             output::note(&format!(
                 "detached; {} is still running (`steadfast {kind} kill {name}` ends it)",
