@@ -148,7 +148,9 @@ impl<'a, 'b> Observers<'a, 'b> {
     }
 
     fn note_all(&mut self, notes: &[String]) {
-        notes.iter().for_each(|note| self.note(note));
+        for note in notes {
+            self.note(note);
+        }
     }
 
     /// Logs a message and passes it to every observer.

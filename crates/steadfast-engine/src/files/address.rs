@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use steadfast_model::run::RunKind;
 use steadfast_system::bounded;
 
@@ -55,7 +56,7 @@ pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<R
             if is_at(&lock, &path)? {
                 lock.set_len(0)?;
                 let own = Holder { pid: Some(std::process::id().into()), run_id: Some(run_id.to_owned()) };
-                lock.write_all(durable::json(&own).as_bytes())?;
+                lock.write_all(format!("{}\n", json!(own)).as_bytes())?;
                 return Ok(Ok(Address { path, _file: lock }));
             }
         } else if Instant::now() > deadline {
