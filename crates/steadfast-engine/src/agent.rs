@@ -1,15 +1,11 @@
-//! The agents of runs: how each kind is called (`agent/command.rs`, the adapters of the hosts), and the outcome of an
+//! The agents of runs: how each kind is called (a program, or by the adapter of a host), and the outcome of an
 //! attempt. Only an agent's own error channel counts as an error: its structured errors, or, when it failed, the last
 //! lines of its stderr. Error messages inside its work are ignored.
 
 mod answer;
-mod command;
-pub mod result;
+pub(crate) mod result;
 
-pub use command::beside;
-
-use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use steadfast_hosts::adapter;
@@ -22,7 +18,7 @@ use steadfast_model::text;
 use steadfast_system::config::AgentsConfig;
 use steadfast_system::env_vars;
 
-use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_stream};
+use self::answer::{AgentAnswer, ERROR_BYTES, newest_line, of_command, of_stream};
 use crate::attempt::{Attempt, AttemptExit, AttemptSpec};
 use crate::footprint::{self, ProgressTree};
 
@@ -32,7 +28,7 @@ const MESSAGE_CHARS: usize = 500;
 
 /// How an agent is called for one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invocation {
+pub(crate) struct Invocation {
     pub argv: Vec<String>,
     pub env: Vec<(String, String)>,
     pub env_remove: Vec<String>,
@@ -42,23 +38,31 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    pub(crate) fn spec(&self, directory: &Path, limit: Duration, grace: Duration, ordinal: u32) -> AttemptSpec {
+    /// Writes what the supervisor of the call's attempt is to run.
+    pub(crate) fn prepare(
+        self,
+        call: &AgentCall<'_>,
+        limit: Duration,
+        grace: Duration,
+        ordinal: u32,
+    ) -> std::io::Result<()> {
         let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        AttemptSpec {
-            argv: self.argv.clone(),
-            directory: directory.to_owned(),
-            env: self.env.clone(),
-            env_remove: self.env_remove.clone(),
+        let spec = AttemptSpec {
+            argv: self.argv,
+            directory: call.directory.to_owned(),
+            env: self.env,
+            env_remove: self.env_remove,
             limit_ms: milliseconds(limit),
             grace_ms: milliseconds(grace),
             ordinal,
-        }
+        };
+        call.attempt.prepare(&spec, &self.prompt, &self.files)
     }
 }
 
 /// What an agent is called with.
 #[derive(Debug, Clone, Copy)]
-pub struct AgentCall<'a> {
+pub(crate) struct AgentCall<'a> {
     pub agent: &'a AgentPlan,
     pub run: &'a str,
     pub stage: &'a str,
@@ -75,12 +79,23 @@ pub struct AgentCall<'a> {
 }
 
 /// How the agent of a call is started.
-pub fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
+pub(crate) fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
     let mut prompt = call.prompt.to_owned();
     let (argv, files) = match &call.agent.kind {
-        AgentKind::Command(words) => (command::argv(words, call.directory), Vec::new()),
+        AgentKind::Command(words) => {
+            let mut argv = words.clone();
+            if let Some(program) = argv.first_mut()
+                && let Some(path) = beside(program, call.directory)
+            {
+                *program = path.display().to_string();
+            }
+            (argv, Vec::new())
+        }
         AgentKind::Host(host) => {
-            append_result(&mut prompt, call)?;
+            if call.asks_for_result {
+                let file = call.attempt.result().display().to_string();
+                add_result(&mut prompt, &file, call.wants_vote, call.promises)?;
+            }
             let config = call.config.of(*host);
             let command = (adapter(*host).headless_command)(&HeadlessRequest {
                 program: call.config.program(*host),
@@ -110,12 +125,10 @@ pub fn invocation(call: &AgentCall<'_>) -> Result<Invocation, PromptError> {
     })
 }
 
-fn append_result(prompt: &mut String, call: &AgentCall<'_>) -> Result<(), PromptError> {
-    if !call.asks_for_result {
-        return Ok(());
-    }
-    let file = call.attempt.result().display().to_string();
-    add_result(prompt, &file, call.wants_vote, call.promises)
+/// Resolves the relative path of a program; `None` for an absolute path and for a name to be found on PATH.
+pub fn beside(program: &str, directory: &Path) -> Option<PathBuf> {
+    let is_relative_path = program.contains('/') && Path::new(program).is_relative();
+    is_relative_path.then(|| directory.join(program))
 }
 
 /// Adds to a prompt how to write the result.
@@ -126,16 +139,13 @@ pub(crate) fn add_result(
     promises: &[String],
 ) -> Result<(), PromptError> {
     let result = prompt::iteration_result(file, wants_vote, promises)?;
-    prompt.truncate(prompt.trim_end().len());
-    prompt.push_str("\n\n");
-    prompt.push_str(&result);
-    prompt.push('\n');
+    *prompt = format!("{}\n\n{result}\n", prompt.trim_end());
     Ok(())
 }
 
 /// The outcome of an attempt, and the agent's last message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AttemptReport {
+pub(crate) struct AttemptReport {
     pub outcome: Outcome,
     pub text: String,
     /// How many bytes before the text were dropped.
@@ -144,23 +154,20 @@ pub struct AttemptReport {
 
 impl AttemptReport {
     /// The last message as it is kept, with a note about the bytes that were dropped.
-    pub fn to_keep(&self, attempt: &Attempt) -> Cow<'_, str> {
+    pub(crate) fn to_keep(&self, attempt: &Attempt) -> String {
         if self.left_out == 0 {
-            return Cow::Borrowed(&self.text);
+            return self.text.clone();
         }
         let bytes = text::thousands(i64::try_from(self.left_out).unwrap_or(i64::MAX));
-        let whole = attempt.output();
-        Cow::Owned(format!(
-            "[cut: the first {bytes} bytes are left out; the whole output is in {}]\n\n{}",
-            whole.display(),
-            self.text
-        ))
+        let (whole, text) = (attempt.output(), &self.text);
+        let whole = whole.display();
+        format!("[cut: the first {bytes} bytes are left out; the whole output is in {whole}]\n\n{text}")
     }
 }
 
 /// An attempt that has ended.
 #[derive(Debug, Clone, Copy)]
-pub struct EndedAttempt<'a> {
+pub(crate) struct EndedAttempt<'a> {
     pub agent: &'a AgentPlan,
     /// Marker lines to read: name of the field, marker.
     pub markers: &'a [(String, String)],
@@ -177,17 +184,16 @@ pub struct EndedAttempt<'a> {
 }
 
 /// Reads the outcome of an attempt.
-pub fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
+pub(crate) fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
     let supervisor = ended.attempt.supervisor().ok().flatten();
     let started_at_ms = ended.exit.map(|exit| exit.started_at_ms).or(supervisor.map(|record| record.started_at_ms));
     let ended_at_ms = ended.exit.map_or(ended.now, |exit| exit.ended_at_ms);
     let began = started_at_ms.unwrap_or(ended_at_ms);
     let answer = match &ended.agent.kind {
-        AgentKind::Command(_) => command::answer(ended.attempt, ended.exit, ended_at_ms),
+        AgentKind::Command(_) => of_command(ended.attempt, ended.exit, ended_at_ms),
         AgentKind::Host(host) => of_stream(*host, ended, began, ended_at_ms),
     };
-    let text = answer.text.clone().unwrap_or_default();
-    let outcome = succeeded(ended, &answer, &text, began, ended_at_ms).unwrap_or_else(|(kind, message)| {
+    let outcome = succeeded(ended, &answer, began, ended_at_ms).unwrap_or_else(|(kind, message)| {
         Outcome::Failed(Failure {
             kind,
             message: text::cut(text::printable(&message).trim(), MESSAGE_CHARS),
@@ -197,7 +203,7 @@ pub fn report(ended: &EndedAttempt<'_>) -> AttemptReport {
             ended_at_ms,
         })
     });
-    AttemptReport { outcome, text, left_out: answer.left_out }
+    AttemptReport { outcome, text: answer.text, left_out: answer.left_out }
 }
 
 /// Why an attempt failed.
@@ -206,10 +212,10 @@ type Why = (FailureKind, String);
 fn succeeded(
     ended: &EndedAttempt<'_>,
     answer: &AgentAnswer,
-    text: &str,
     started_at_ms: Millis,
     ended_at_ms: Millis,
 ) -> Result<Outcome, Why> {
+    let text = answer.text.as_str();
     if let Some(why) = failure(ended, answer) {
         return Err(why);
     }

@@ -14,9 +14,8 @@ use steadfast_system::{bounded, env_vars, paths};
 
 use self::record::{ANSWER, EVIDENCE, SUPERVISOR_LOG};
 use crate::descendants::{self, Descendants};
-use crate::lock::AttemptLock;
 use crate::run_folder::RunFolder;
-use crate::{crash, durable};
+use crate::{crash, durable, lock};
 
 pub(crate) use self::record::{ABANDONED, ERRORS, EXIT, OUTPUT, PROMPT, RESULT, SPEC, SUPERVISOR};
 pub use self::record::{AttemptExit, AttemptSpec, SupervisorRecord};
@@ -83,13 +82,14 @@ impl Attempt {
         self.directory.join(RESULT)
     }
 
+    /// Locked by the supervisor from its start to its end.
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        self.directory.join("lock")
+    }
+
     /// The stderr of the supervisor.
     pub(crate) fn supervisor_log(&self) -> PathBuf {
         self.directory.join(SUPERVISOR_LOG)
-    }
-
-    pub fn prompt(&self) -> PathBuf {
-        self.directory.join(PROMPT)
     }
 
     /// The agent's last message, kept for later stages.
@@ -102,16 +102,12 @@ impl Attempt {
     }
 
     pub(crate) fn read_prompt(&self) -> Option<String> {
-        read_text(&self.prompt(), PROMPT_BYTES)
+        read_text(&self.directory.join(PROMPT), PROMPT_BYTES)
     }
 
     /// The results of the user's verify commands after this attempt.
     pub fn evidence(&self) -> PathBuf {
         self.directory.join(EVIDENCE)
-    }
-
-    pub(crate) fn keep_answer(&self, text: &str) -> std::io::Result<()> {
-        durable::replace(&self.answer(), text.as_bytes())
     }
 
     /// Removes files that only the running agent needed.
@@ -136,7 +132,7 @@ impl Attempt {
         let mut spec = spec.clone();
         spec.env.push((env_vars::ATTEMPT.to_owned(), self.directory.display().to_string()));
         // Not synced: after a power cut another attempt is started.
-        durable::hand_over(&self.prompt(), prompt.as_bytes())?;
+        durable::hand_over(&self.directory.join(PROMPT), prompt.as_bytes())?;
         for (name, content) in files {
             durable::hand_over(&self.directory.join(name), content.as_bytes())?;
         }
@@ -160,7 +156,7 @@ impl Attempt {
     /// supervisor that comes late starts nothing.
     pub fn inspect(&self) -> std::io::Result<AttemptState> {
         paths::create_private_dir(&self.directory)?;
-        let Some(_lock) = AttemptLock::try_take(&self.directory)? else { return Ok(AttemptState::Supervised) };
+        let Some(_lock) = lock::try_take(&self.lock_file())? else { return Ok(AttemptState::Supervised) };
         if let Some(exit) = read_record::<AttemptExit>(&self.directory.join(EXIT))? {
             return Ok(AttemptState::Ended(exit));
         }
@@ -179,24 +175,26 @@ impl Attempt {
         self.wait_with(limit, grace, |_| {})
     }
 
-    /// Like [`Attempt::wait`]; calls `on_orphans` each time it finds orphaned processes to wait for.
+    /// Like [`Attempt::wait`]; calls `on_orphans` with one of them each time it finds orphaned processes to wait for.
     pub(crate) fn wait_with(
         &self,
         limit: Duration,
         grace: Duration,
-        mut on_orphans: impl FnMut(&Descendants),
+        on_orphans: impl Fn(i32),
     ) -> std::io::Result<Option<AttemptExit>> {
         loop {
             match self.inspect()? {
                 AttemptState::Ended(exit) => return Ok(Some(exit)),
                 AttemptState::Gone | AttemptState::NeverStarted => return Ok(None),
-                AttemptState::Supervised => AttemptLock::wait_until_free(&self.directory)?,
+                // Only while a supervisor holds the lock: a new one would find it taken.
+                AttemptState::Supervised => lock::open(&self.lock_file())?.lock()?,
                 AttemptState::Orphaned { supervisor, descendants } => {
-                    // Escaped processes alone are what the agent left behind, not the agent.
-                    if descendants.session.is_empty() || is_past_limit(&supervisor, limit, clock::now()) {
-                        self.end_orphans(&descendants, grace);
-                    } else {
-                        on_orphans(&descendants);
+                    let limit = Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
+                    let is_past_limit = clock::now().saturating_sub(supervisor.started_at_ms) >= limit;
+                    match descendants.session.first() {
+                        Some(pid) if !is_past_limit => on_orphans(*pid),
+                        // Escaped processes alone are what the agent left behind, not the agent.
+                        _ => self.end_orphans(&supervisor, grace),
                     }
                     std::thread::sleep(ORPHAN_POLL);
                 }
@@ -209,7 +207,7 @@ impl Attempt {
     pub fn stop(&self, grace: Duration) -> std::io::Result<()> {
         match self.inspect()? {
             AttemptState::Ended(_) | AttemptState::Gone | AttemptState::NeverStarted => {}
-            AttemptState::Orphaned { descendants, .. } => self.end_orphans(&descendants, grace),
+            AttemptState::Orphaned { supervisor, .. } => self.end_orphans(&supervisor, grace),
             AttemptState::Supervised => self.ask_supervisor(grace)?,
         }
         // The supervisor may have missed processes in sessions of their own.
@@ -221,7 +219,7 @@ impl Attempt {
     fn ask_supervisor(&self, grace: Duration) -> std::io::Result<()> {
         let deadline = Instant::now() + grace + SUPERVISOR_GRACE;
         let mut is_asked = false;
-        while Instant::now() < deadline && AttemptLock::is_held(&self.directory)? {
+        while Instant::now() < deadline && lock::try_take(&self.lock_file())?.is_none() {
             if !is_asked && let Some(supervisor) = self.supervisor()?.filter(|found| found.identity.is_alive()) {
                 descendants::signal_all(&[supervisor.identity.pid], Signal::TERM);
                 is_asked = true;
@@ -234,19 +232,13 @@ impl Attempt {
     /// Kills everything at once, the supervisor included.
     pub fn kill(&self) -> std::io::Result<()> {
         if let Some(supervisor) = self.supervisor()? {
-            Descendants::kill(&supervisor.identity, &self.mark());
+            descendants::end_at(None, || Descendants::of(&supervisor.identity, &self.mark()).all());
         }
         Ok(())
     }
 
-    fn end_orphans(&self, descendants: &Descendants, grace: Duration) {
-        descendants.signal(Signal::TERM);
-        let deadline = Instant::now() + grace;
-        while Instant::now() < deadline && matches!(self.inspect(), Ok(AttemptState::Orphaned { .. })) {
-            std::thread::sleep(SUPERVISOR_POLL);
-        }
-        // The record was read a moment ago.
-        let _ = self.kill();
+    fn end_orphans(&self, supervisor: &SupervisorRecord, grace: Duration) {
+        descendants::end(grace, || Descendants::of(&supervisor.identity, &self.mark()).all());
     }
 
     /// The record of the supervisor, if the attempt has started.
@@ -262,11 +254,6 @@ pub(crate) fn supervisor_deadline(limit: Duration, grace: Duration) -> Option<In
     Instant::now().checked_add(longest)
 }
 
-fn is_past_limit(supervisor: &SupervisorRecord, limit: Duration, now: Millis) -> bool {
-    let limit = Millis::try_from(limit.as_millis()).unwrap_or(Millis::MAX);
-    now.saturating_sub(supervisor.started_at_ms) >= limit
-}
-
 /// Reads the beginning of a file. The agent knows its directory, and may have replaced a file by anything.
 fn read_text(path: &Path, most: u64) -> Option<String> {
     Some(String::from_utf8_lossy(&bounded::start_of(path, most).ok()?.bytes).into_owned())
@@ -274,11 +261,7 @@ fn read_text(path: &Path, most: u64) -> Option<String> {
 
 /// Reads one of our records; `None` if it was not written yet.
 fn read_record<T: serde::de::DeserializeOwned>(path: &Path) -> std::io::Result<Option<T>> {
-    match bounded::whole(path, RECORD_BYTES) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| std::io::Error::other(format!("{} is damaged: {error}", path.display()))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
+    let Some(bytes) = durable::if_exists(bounded::whole(path, RECORD_BYTES))? else { return Ok(None) };
+    let damaged = |error| std::io::Error::other(format!("{} is damaged: {error}", path.display()));
+    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
 }

@@ -4,7 +4,6 @@
 mod beads;
 mod checklist;
 pub(crate) mod judge;
-mod leftover;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,12 +11,11 @@ use std::time::Duration;
 use steadfast_model::goal::proof::Evidence;
 use steadfast_model::run::{Check, Checked};
 use steadfast_model::text;
+use steadfast_system::env_vars;
 
+use crate::attempt::{Attempt, AttemptState};
 use crate::process::{Cancel, LimitedCommand};
-use crate::{durable, verify};
-
-pub use self::leftover::{are_under_way, stop};
-pub(crate) use self::leftover::{end_commands, mark_of};
+use crate::{descendants, durable, verify};
 
 const DETAIL_CHARS: usize = 300;
 
@@ -28,7 +26,7 @@ pub(crate) struct CheckContext {
     /// For each command.
     pub(crate) limit: Duration,
     pub(crate) cancel: Cancel,
-    /// An entry for the environment of commands, by which those of a killed engine are found.
+    /// See [`mark_of`].
     pub(crate) mark: Option<(&'static str, String)>,
     pub(crate) judge: Option<judge::JudgeRequest>,
     /// The file for the results of verify commands.
@@ -55,18 +53,18 @@ pub(crate) fn carry_out(check: &Check, context: &CheckContext) -> Checked {
         Check::Command(command) => command_holds(command, context),
         Check::Verify(commands) => commands_hold(commands, context),
         Check::Checklist(file) => checklist::is_ticked(&context.directory.join(file)),
-        Check::BeadsEmpty(label) => beads::are_empty(label, context),
+        Check::BeadsEmpty(label) => beads::are_empty_by("bd", label, context),
         Check::Judge => match &context.judge {
             Some(request) => judge::ask(request, context),
             None => (None, "the stage has no judge".to_owned()),
         },
     };
-    Checked { check: check.clone(), holds, detail: text::cut(text::printable(&detail).trim(), DETAIL_CHARS) }
+    checked(check, holds, &detail)
 }
 
-/// The result of a check that could not be made.
-pub(crate) fn not_known(check: &Check, why: &str) -> Checked {
-    Checked { check: check.clone(), holds: None, detail: text::cut(text::printable(why).trim(), DETAIL_CHARS) }
+/// The result of a check; `None` if it could not be made.
+pub(crate) fn checked(check: &Check, holds: Option<bool>, detail: &str) -> Checked {
+    Checked { check: check.clone(), holds, detail: text::cut(text::printable(detail).trim(), DETAIL_CHARS) }
 }
 
 fn command_holds(command: &str, context: &CheckContext) -> CheckResult {
@@ -74,16 +72,20 @@ fn command_holds(command: &str, context: &CheckContext) -> CheckResult {
         Err(error) => (None, format!("cannot run: {error}")),
         Ok(outcome) if outcome.timed_out => (None, "time limit reached".to_owned()),
         Ok(outcome) => {
-            let last = outcome.output_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
             let code = outcome.exit_code.map_or_else(|| "a signal".to_owned(), |code| format!("exit code {code}"));
-            (Some(outcome.exit_code == Some(0)), with_last_line(&code, last))
+            (Some(outcome.exit_code == Some(0)), with_last_line(&code, &outcome.output_tail))
         }
     }
 }
 
 /// What happened and the last printed line, if there is one.
-fn with_last_line(what: &str, last: &str) -> String {
-    if last.trim().is_empty() { what.to_owned() } else { format!("{what}: {last}") }
+fn with_last_line(what: &str, output: &str) -> String {
+    let last = last_line(output);
+    if last.is_empty() { what.to_owned() } else { format!("{what}: {last}") }
+}
+
+fn last_line(output: &str) -> &str {
+    output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default()
 }
 
 fn commands_hold(commands: &[String], context: &CheckContext) -> CheckResult {
@@ -92,8 +94,8 @@ fn commands_hold(commands: &[String], context: &CheckContext) -> CheckResult {
         Ok(runs) if save_evidence(&runs, context).is_err() => (None, "cannot save the evidence".to_owned()),
         Ok(runs) => match runs.iter().find(|run| !run.passed()) {
             Some(failed) => {
-                let last = failed.output_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-                (Some(false), with_last_line(&format!("`{}` failed", text::headline(&failed.command, 100)), last))
+                let what = format!("`{}` failed", text::headline(&failed.command, 100));
+                (Some(false), with_last_line(&what, &failed.output_tail))
             }
             None => (Some(runs.len() == commands.len() && !runs.is_empty()), format!("{} passed", runs.len())),
         },
@@ -106,6 +108,44 @@ fn save_evidence(runs: &[Evidence], context: &CheckContext) -> std::io::Result<(
         return Ok(());
     }
     durable::replace(&context.evidence, durable::json(&runs).as_bytes())
+}
+
+/// The entry in the environment of the commands that check an attempt, by which those of a killed engine are found.
+pub(crate) fn mark_of(attempt: &Attempt) -> (&'static str, String) {
+    (env_vars::CHECK, attempt.directory().display().to_string())
+}
+
+fn left_commands(attempt: &Attempt) -> Vec<i32> {
+    let (name, value) = mark_of(attempt);
+    descendants::marked(&format!("{name}={value}"))
+}
+
+/// The judges of an attempt that run; they are attempts beside it.
+fn left_judges(attempt: &Attempt) -> std::io::Result<Vec<Attempt>> {
+    let judges = (1..).map(|number| judge::beside(attempt, number));
+    let mut live = Vec::new();
+    for judge in judges.take_while(|judge| judge.directory().is_dir()) {
+        if matches!(judge.inspect()?, AttemptState::Supervised | AttemptState::Orphaned { .. }) {
+            live.push(judge);
+        }
+    }
+    Ok(live)
+}
+
+/// Whether a check of this attempt is running. Only for runs without an engine.
+pub fn are_under_way(attempt: &Attempt) -> std::io::Result<bool> {
+    Ok(!left_commands(attempt).is_empty() || !left_judges(attempt)?.is_empty())
+}
+
+/// Ends all checks of this attempt that a killed engine left running. Only for runs without an engine.
+pub fn stop(attempt: &Attempt, grace: Duration) -> std::io::Result<()> {
+    end_commands(attempt, grace);
+    left_judges(attempt)?.iter().try_for_each(|judge| judge.stop(grace))
+}
+
+/// Ends the commands that an earlier engine started, because their results are lost. Its judges are waited for.
+pub(crate) fn end_commands(attempt: &Attempt, grace: Duration) {
+    descendants::end(grace, || left_commands(attempt));
 }
 
 #[cfg(test)]

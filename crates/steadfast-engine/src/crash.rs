@@ -2,6 +2,14 @@
 //! `STEADFAST_CRASH_AT=point[:nth[:hold]]`. All points are listed here, so that a test over all of them includes new
 //! ones. In release builds they do nothing.
 
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, kill_process};
+use steadfast_system::env_vars;
+
 /// A process that is held writes its number to this file in the home.
 pub const HELD: &str = "held";
 
@@ -61,42 +69,31 @@ points! {
 }
 
 /// Kills or holds this process if the environment names this point and it is reached for the nth time (default 1).
-#[cfg(debug_assertions)]
 pub(crate) fn point(point: Point) {
-    use std::collections::HashMap;
-    use std::sync::Mutex;
-
     static REACHED: Mutex<Option<HashMap<Point, u32>>> = Mutex::new(None);
+    if !cfg!(debug_assertions) {
+        return;
+    }
     let Ok(mut reached) = REACHED.lock() else { return };
     let count = reached.get_or_insert_default().entry(point).or_insert(0);
     *count += 1;
-    die_at(point, *count);
-}
-
-/// The same in a process that reaches each point once; `ordinal` counts processes of its kind.
-#[cfg(debug_assertions)]
-pub(crate) fn point_of(point: Point, ordinal: u32) {
-    die_at(point, ordinal);
+    point_of(point, *count);
 }
 
 /// Which attempt of its run the one in this directory is, for tests that kill the supervisor of a certain one.
-#[cfg(debug_assertions)]
-pub(crate) fn ordinal(attempt: &std::path::Path) -> u32 {
-    use steadfast_system::env_vars;
-    if env_vars::text(env_vars::CRASH_AT).is_none() {
+pub(crate) fn ordinal(attempt: &Path) -> u32 {
+    if !cfg!(debug_assertions) || env_vars::text(env_vars::CRASH_AT).is_none() {
         return 0;
     }
-    let beside = attempt.parent().and_then(|run| fs_err::read_dir(run).ok());
-    let attempts =
-        beside.into_iter().flatten().flatten().filter(|entry| entry.path().is_dir() && entry.path() != attempt);
+    let beside = attempt.parent().and_then(|run| fs_err::read_dir(run).ok()).into_iter().flatten().flatten();
+    let attempts = beside.filter(|entry| entry.path().is_dir() && entry.path() != attempt);
     u32::try_from(attempts.count() + 1).unwrap_or(u32::MAX)
 }
 
-#[cfg(debug_assertions)]
-fn die_at(point: Point, count: u32) {
-    use rustix::process::{Signal, getpid, kill_process};
-    use steadfast_system::env_vars;
-    let Some(wanted) = env_vars::text(env_vars::CRASH_AT) else { return };
+/// The same as [`point`] in a process that reaches each point once; `count` counts processes of its kind.
+pub(crate) fn point_of(point: Point, count: u32) {
+    let wanted = if cfg!(debug_assertions) { env_vars::text(env_vars::CRASH_AT) } else { None };
+    let Some(wanted) = wanted else { return };
     let mut words = wanted.split(':');
     let is_here = words.next() == Some(point.name()) && words.next().unwrap_or("1").parse() == Ok(count);
     if !is_here {
@@ -111,16 +108,5 @@ fn die_at(point: Point, count: u32) {
     }
     let _ = kill_process(getpid(), Signal::STOP);
     // Other threads may run for a moment before the signal stops them.
-    std::thread::sleep(std::time::Duration::from_millis(20));
-}
-
-#[cfg(not(debug_assertions))]
-pub(crate) fn point(_point: Point) {}
-
-#[cfg(not(debug_assertions))]
-pub(crate) fn point_of(_point: Point, _ordinal: u32) {}
-
-#[cfg(not(debug_assertions))]
-pub(crate) fn ordinal(_attempt: &std::path::Path) -> u32 {
-    0
+    std::thread::sleep(Duration::from_millis(20));
 }

@@ -44,22 +44,12 @@ impl Descendants {
         found
     }
 
-    /// Kills all of them at once.
-    pub(crate) fn kill(leader: &ProcessIdentity, mark: &str) {
-        kill_all(|| {
-            let Self { mut session, escaped } = Self::of(leader, mark);
-            session.extend(escaped);
-            session
-        });
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.session.is_empty() && self.escaped.is_empty()
     }
 
-    pub(crate) fn signal(&self, signal: Signal) {
-        signal_all(&self.session, signal);
-        signal_all(&self.escaped, signal);
+    pub(crate) fn all(&self) -> Vec<i32> {
+        [&self.session[..], &self.escaped].concat()
     }
 }
 
@@ -71,21 +61,20 @@ pub(crate) fn marked(mark: &str) -> Vec<i32> {
     all.filter(|pid| *pid != own && process::has_environment_entry(*pid, mark)).collect()
 }
 
-/// Ends the processes with this mark: TERM, and after the grace KILL.
-pub(crate) fn end_marked(mark: &str, grace: Duration) {
-    let found = marked(mark);
-    if found.is_empty() {
-        return;
+/// Ends the listed processes: TERM, and after the grace KILL.
+pub(crate) fn end(grace: Duration, list: impl Fn() -> Vec<i32>) {
+    let found = list();
+    if !found.is_empty() {
+        signal_all(&found, Signal::TERM);
+        end_at(Instant::now().checked_add(grace), list);
     }
-    signal_all(&found, Signal::TERM);
-    let deadline = Instant::now() + grace;
-    while Instant::now() < deadline && !marked(mark).is_empty() {
-        std::thread::sleep(LOOK_EVERY);
-    }
-    kill_all(|| marked(mark));
 }
 
-fn kill_all(list: impl Fn() -> Vec<i32>) {
+/// Waits for the end of the listed processes, and kills them at the deadline; without one, at once.
+pub(crate) fn end_at(deadline: Option<Instant>, list: impl Fn() -> Vec<i32>) {
+    while deadline.is_some_and(|deadline| Instant::now() < deadline) && !list().is_empty() {
+        std::thread::sleep(LOOK_EVERY);
+    }
     for _ in 0..KILL_ROUNDS {
         let left = list();
         if left.is_empty() {

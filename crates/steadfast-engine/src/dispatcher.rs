@@ -4,8 +4,6 @@
 
 mod inputs;
 mod interruptions;
-mod reopening;
-mod signals;
 mod starting;
 mod threads;
 
@@ -25,18 +23,14 @@ use steadfast_system::config::Config;
 use steadfast_system::process::ProcessId;
 
 use crate::attempt::Attempt;
-use crate::crash;
 use crate::lock::{LOCK_HINT, RunLock};
 use crate::observer::{Observer, Observers, SavedStep};
 use crate::process::Cancel;
 use crate::run_folder::RunFolder;
-
-pub use self::reopening::reopen;
+use crate::{crash, interrupt};
 
 /// How often requests to stop are checked.
 const CHECK_EVERY: Duration = Duration::from_millis(300);
-/// The reason of a run that a signal ended.
-pub const INTERRUPTED: &str = "interrupted";
 
 /// The installation that an engine works for.
 #[derive(Debug, Clone)]
@@ -107,7 +101,9 @@ pub fn drive(
     crash::point(crash::Point::Locked);
     let folder = RunFolder::at(&engine.home, run_id);
     let (sender, messages) = mpsc::channel();
-    let listening = signals::listen(sender.clone())?;
+    let on_signal = sender.clone();
+    let signals = interrupt::requests_to_end();
+    let listening = interrupt::listen(signals, move |_| on_signal.send(EngineMessage::Signal).is_ok())?;
     let mut dispatcher = Dispatcher {
         store,
         engine,
@@ -138,6 +134,18 @@ pub fn drive(
     driven?;
     released?;
     Ok(run)
+}
+
+/// Opens a run that has ended, so that [`drive`] continues it; `max` is its new maximum of iterations.
+pub fn reopen(store: &mut Store, engine: &Engine, run_id: &str, max: Option<u32>) -> Result<(), DriveError> {
+    let _lock = lock_run(store, engine, run_id)?;
+    let now = clock::now();
+    store.write(|db| {
+        let row = db.run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
+        let step = machine::reopen(&row.plan, &row.run, max, now)?;
+        db.save_step(run_id, row.version, &step, now)?;
+        Ok(())
+    })
 }
 
 /// Takes the lock of a run; an error if an engine has it.
@@ -241,7 +249,7 @@ impl Dispatcher<'_, '_> {
                 Ok(EngineMessage::Started(id)) => self.set_deadline(id),
                 Ok(EngineMessage::Note(message)) => {
                     if self.noted.insert(message.clone()) {
-                        self.note(&message);
+                        self.observers.note(&message);
                     }
                 }
                 Ok(EngineMessage::Ended { id, outcome }) => {
@@ -306,10 +314,6 @@ impl Dispatcher<'_, '_> {
             // The receiver lives as long as the dispatcher.
             let _ = self.sender.send(EngineMessage::Ended { id, outcome: Box::new(cannot_start(message)) });
         }
-    }
-
-    fn note(&mut self, message: &str) {
-        self.observers.note(message);
     }
 
     fn wait_for_threads(&mut self) {

@@ -1,7 +1,7 @@
 //! Files that are written whole or not at all, also across a crash. Only their owner can read them, except files of
 //! the project.
 
-use std::fs::{File, Metadata, Permissions};
+use std::fs::Permissions;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -23,19 +23,17 @@ pub enum Readers {
 
 /// Replaces a file that only its owner can read: write a temporary file, sync it, rename it.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    replace_for(Readers::Owner, path, content).map(|_| ())
+    replace_for(Readers::Owner, path, content)
 }
 
-/// Replaces a file and returns the metadata of the new one.
-pub(crate) fn replace_for(readers: Readers, path: &Path, content: &[u8]) -> io::Result<Metadata> {
-    let file = put_in_place(write_beside(readers, path, content)?, path)?;
-    sync_beside(path)?;
-    file.metadata()
+pub(crate) fn replace_for(readers: Readers, path: &Path, content: &[u8]) -> io::Result<()> {
+    put_in_place(write_beside(readers, path, content)?, path)?;
+    sync_beside(path)
 }
 
 /// Replaces a file without syncing it, for files that are not needed after a power cut.
 pub(crate) fn hand_over(path: &Path, content: &[u8]) -> io::Result<()> {
-    put_in_place(unforced_beside(Readers::Owner, path, content)?, path).map(|_| ())
+    put_in_place(unforced_beside(Readers::Owner, path, content)?, path)
 }
 
 /// Writes and syncs the file that is to replace another. It is removed on drop unless the caller renames it.
@@ -45,8 +43,8 @@ pub(crate) fn write_beside(readers: Readers, path: &Path, content: &[u8]) -> io:
     Ok(file)
 }
 
-fn put_in_place(file: NamedTempFile, path: &Path) -> io::Result<File> {
-    file.persist(path).map_err(|error| at(path, "cannot replace", &error.error))
+fn put_in_place(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    file.persist(path).map(drop).map_err(|error| at(path, "cannot replace", &error.error))
 }
 
 fn unforced_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
@@ -68,9 +66,9 @@ fn unforced_beside(readers: Readers, path: &Path, content: &[u8]) -> io::Result<
     Ok(file)
 }
 
-/// Syncs the directory of a file that was renamed.
+/// Syncs the directory of a file that was renamed or created, which makes that durable.
 pub(crate) fn sync_beside(path: &Path) -> io::Result<()> {
-    sync_directory(directory_of(path))
+    fs_err::File::open(directory_of(path))?.sync_all()
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -87,21 +85,24 @@ pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
 
+/// `None` for a file that does not exist.
+pub(crate) fn if_exists<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Creates an empty file whose existence is the message.
 pub(crate) fn mark(path: &Path) -> io::Result<()> {
-    let mut options = fs_err::OpenOptions::new();
-    options.create(true).append(true).mode(0o600).open(path)?.sync_all()?;
-    sync_directory(directory_of(path))
+    open_to_append(path)?.sync_all()?;
+    sync_beside(path)
 }
 
 /// Opens a file to append to it, creating it if it is missing.
 pub(crate) fn open_to_append(path: &Path) -> io::Result<fs_err::File> {
     fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(path)
-}
-
-/// A rename is durable once its directory is synced.
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    fs_err::File::open(directory)?.sync_all()
 }
 
 #[cfg(test)]
@@ -118,8 +119,9 @@ mod tests {
             fs_err::set_permissions(path, Permissions::from_mode(0o664)).unwrap();
         }
         replace(&ours, b"after").unwrap();
-        let metadata = replace_for(Readers::Project, &theirs, b"after").unwrap();
-        assert_eq!((mode(&ours), mode(&theirs), metadata.len()), (0o600, 0o664, 5));
+        replace_for(Readers::Project, &theirs, b"after").unwrap();
+        let length = fs_err::metadata(&theirs).unwrap().len();
+        assert_eq!((mode(&ours), mode(&theirs), length), (0o600, 0o664, 5));
         hand_over(&ours, b"at last").unwrap();
         assert_eq!((mode(&ours), fs_err::read_to_string(&ours).unwrap()), (0o600, "at last".to_owned()));
         assert_eq!(fs_err::read_dir(directory.path()).unwrap().count(), 2, "nothing is left beside them");

@@ -1,11 +1,6 @@
 //! The public files of a run: those under `PROJECT/.claude` that people, scripts and other sessions read and edit. The
 //! store is the truth; these files are derived from plan, state and committed iterations, so writing them again changes
-//! nothing and repairs what a crash left. Pure functions in `files/` build the content, `files/document.rs` reads and
-//! replaces files, and [`PublicFiles`] combines both under one lock (`files/publishing.rs`).
-//!
-//! The order of writing is a promise: the registry's entry before the state, and the completions log before the state
-//! shows the end. So a state file that shows a run proves that its entry was written, and an entry that is missing now
-//! was removed by a person, unless the registry as a whole was lost (`files/listing.rs`).
+//! nothing and repairs what a crash left.
 
 use std::path::{Path, PathBuf};
 
@@ -16,33 +11,31 @@ use steadfast_model::run::{Plan, Run, RunKind, RunStatus};
 use steadfast_store::StoreError;
 
 mod address;
-mod completions;
 mod document;
 mod exchange;
-mod layout;
 mod listing;
-mod loop_state;
 mod outputs;
-mod pipeline_state;
 mod place;
-mod progress;
 mod publishing;
 mod registry;
-mod shown;
+mod state;
 #[cfg(test)]
 mod tests;
 mod tidy;
 
 pub use address::{Address, Holder, hold, holder};
-pub(crate) use loop_state::OWN_FIELDS;
 pub use outputs::OutputOf;
 pub(crate) use outputs::first_files;
 pub use registry::{RegistryEntry, registry_key};
+pub(crate) use state::OWN_FIELDS;
 pub use tidy::{Tidied, Tidy, mark_killed, tidy};
 
 use document::{CLAUDE, Document};
 use place::Place;
-use shown::Shown;
+use publishing::Shown;
+
+/// The directory of pipelines.
+const PIPELINES: &str = "pipeline-runs";
 
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError {
@@ -110,19 +103,16 @@ impl PublicFiles {
     pub fn open(project: &Path, kind: RunKind, name: &str) -> Result<Self, FilesError> {
         let _: RunName = name.parse()?;
         let state = match kind {
-            RunKind::Loop => Document::new(&[CLAUDE, &loop_state::file(name)], Value::is_object),
-            RunKind::Pipeline => {
-                let parts = [CLAUDE, pipeline_state::DIRECTORY, name, pipeline_state::FILE];
-                Document::new(&parts, Value::is_object)
-            }
+            RunKind::Loop => Document::new(&[CLAUDE, &format!("loop-state-{name}.json")], Value::is_object),
+            RunKind::Pipeline => Document::new(&[CLAUDE, PIPELINES, name, "state.json"], Value::is_object),
         };
         Ok(Self {
             place: Place::of(project)?,
             kind,
             name: name.to_owned(),
-            registry: Document::new(&[CLAUDE, registry::FILE], registry::is_registry),
+            registry: registry::document(),
             state,
-            completions: Document::new(&[CLAUDE, completions::FILE], Value::is_array),
+            completions: Document::new(&[CLAUDE, publishing::COMPLETIONS], Value::is_array),
             listed: None,
             missed: false,
         })
@@ -152,7 +142,7 @@ impl PublicFiles {
         for document in [&self.registry, &self.completions, &self.state] {
             document.path(&self.place)?;
         }
-        document::check_lock(&self.place)?;
+        self.place.file(&[CLAUDE, document::LOCK])?;
         for (stage, _) in (1..).zip(&plan.stages) {
             self.progress_file(plan, stage)?;
         }
@@ -167,38 +157,11 @@ impl PublicFiles {
         let registry = self.registry.peek(&self.place)?;
         Ok(wrote_running && registry.is_some_and(|registry| registry::is_marked_killed(registry, &key)))
     }
-
-    /// Creates a missing progress file before an agent starts that reads it.
-    pub fn ensure_progress(&self, plan: &Plan, stage: u32) -> Result<(), FilesError> {
-        outputs::ensure_progress(&self.place, plan, stage)
-    }
-
-    /// The progress file of a loop, or of a pipeline's stage (from 1).
-    pub fn progress_file(&self, plan: &Plan, stage: u32) -> Result<PathBuf, FilesError> {
-        outputs::progress_file(&self.place, plan, stage)
-    }
-
-    /// Where the output of an iteration belongs: `output.md` of a stage with one run, else `run-N.md`. Loops have none.
-    pub fn output_file(&self, of: OutputOf<'_>) -> Result<Option<PathBuf>, FilesError> {
-        outputs::output_file(&self.place, of)
-    }
-
-    /// Removes the output that a failed attempt left, before the next one starts.
-    pub fn clear_output(&self, of: OutputOf<'_>) -> Result<(), FilesError> {
-        outputs::clear(&self.place, of)
-    }
-
-    /// Saves the output of a committed iteration. A file that the agent wrote itself wins over `text`. Of several
-    /// iterations, `output.md` is a copy of the last. Returns the file, or `None` for a loop.
-    pub fn save_output(&self, of: OutputOf<'_>, text: &str) -> Result<Option<PathBuf>, FilesError> {
-        outputs::save(&self.place, of, text)
-    }
 }
 
 /// All entries of a project's registry, other tools' too; empty if it is missing or broken.
 pub fn registry(project: &Path) -> Result<Vec<RegistryEntry>, FilesError> {
-    let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
-    Ok(document.peek(&Place::of(project)?)?.map(registry::entries).unwrap_or_default())
+    Ok(registry::document().peek(&Place::of(project)?)?.map(registry::entries).unwrap_or_default())
 }
 
 /// Millionths of a dollar as dollars; whole numbers without a decimal point, as `jq` writes them.

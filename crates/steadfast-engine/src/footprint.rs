@@ -20,11 +20,11 @@ const TOOL_DIRECTORIES: [&str; 6] = [".git", "node_modules", "target", "__pycach
 
 /// The files whose changes count as progress.
 #[derive(Debug, Clone, Copy)]
-pub struct ProgressTree<'a> {
-    pub directory: &'a Path,
-    pub progress: Option<&'a Path>,
+pub(crate) struct ProgressTree<'a> {
+    pub(crate) directory: &'a Path,
+    pub(crate) progress: Option<&'a Path>,
     /// The fingerprint before the first attempt of the stage, if it is known.
-    pub before: Option<&'a str>,
+    pub(crate) before: Option<&'a str>,
 }
 
 /// The fingerprint of an answer over a tree.
@@ -48,7 +48,9 @@ pub(crate) fn of_tree(tree: &ProgressTree<'_>) -> String {
     add(String::from_utf8_lossy(&progress.map(|part| part.bytes).unwrap_or_default()).as_bytes());
     // Do not start git processes only to learn that there is no repository.
     let is_in_repository = tree.directory.ancestors().any(|place| place.join(".git").exists());
-    let ask = |arguments: &[&str]| if is_in_repository { git(arguments, tree.directory) } else { None };
+    let ask = |arguments: &[&str]| {
+        is_in_repository.then(|| LimitedCommand::ask_git(arguments, tree.directory, GIT_LIMIT, GIT_BYTES)).flatten()
+    };
     add(ask(&["rev-parse", "HEAD"]).as_deref().unwrap_or_default());
     let mut files = Vec::new();
     if let Some(names) = ask(&["ls-files", "-co", "--exclude-standard", "-z"]) {
@@ -93,12 +95,6 @@ pub(crate) fn is_ours(file: &Path) -> bool {
 
 fn is_of_tool(file: &Path) -> bool {
     file.iter().any(|name| name.to_str().is_some_and(|name| TOOL_DIRECTORIES.contains(&name)))
-}
-
-fn git(arguments: &[&str], directory: &Path) -> Option<Vec<u8>> {
-    let git = LimitedCommand::new("git", directory, GIT_LIMIT).args(arguments.iter().copied());
-    let captured = git.capture(GIT_BYTES).ok()?;
-    (captured.exit_code == Some(0)).then_some(captured.stdout)
 }
 
 fn walk(root: &Path, below: &Path, depth: usize, files: &mut Vec<PathBuf>) {

@@ -131,13 +131,11 @@ impl GoalLink {
         let rows = self.store.read().run_history(run_id, Some((1, counted)), usize::MAX)?;
         // The caller's state may be older than the history.
         let rows = rows.into_iter().filter(|row| row.id.iteration <= committed);
-        let kept = rows.map(|row| (row.id.iteration, self.evidence(run_id, row.id)));
+        let kept = rows.filter_map(|row| {
+            let bytes = bounded::whole(&Attempt::at(&self.home, run_id, row.id).evidence(), EVIDENCE_BYTES).ok()?;
+            Some((row.id.iteration, serde_json::from_slice::<Vec<Evidence>>(&bytes).ok()?))
+        });
         Ok(kept.filter(|(_, runs)| !runs.is_empty()).collect())
-    }
-
-    fn evidence(&self, run_id: &str, id: AttemptId) -> Vec<Evidence> {
-        let kept = bounded::whole(&Attempt::at(&self.home, run_id, id).evidence(), EVIDENCE_BYTES).ok();
-        kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 }
 

@@ -1,12 +1,12 @@
-//! Ctrl-C for commands that only watch a run: it sets a flag instead of ending the process in the middle of a line.
+//! Signals as flags and messages instead of an end in the middle of a line.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
 
 /// Set once the user pressed Ctrl-C.
-#[derive(Debug, Clone)]
 pub struct Interrupted(Arc<AtomicBool>);
 
 impl Interrupted {
@@ -15,9 +15,28 @@ impl Interrupted {
     }
 }
 
-/// Catches Ctrl-C from now on.
+/// Catches Ctrl-C from now on, for commands that only watch a run.
 pub fn flag() -> std::io::Result<Interrupted> {
     let flag = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, flag.clone())?;
     Ok(Interrupted(flag))
+}
+
+/// Calls `on_signal` for each signal on a thread of its own, until it returns false.
+pub(crate) fn listen(
+    wanted: impl IntoIterator<Item = i32>,
+    on_signal: impl FnMut(i32) -> bool + Send + 'static,
+) -> std::io::Result<Handle> {
+    let mut signals = Signals::new(wanted)?;
+    let handle = signals.handle();
+    std::thread::spawn(move || signals.forever().all(on_signal));
+    Ok(handle)
+}
+
+/// The signals that end a run. Those that the parent set to be ignored (`nohup`, a background job) stay ignored.
+pub(crate) fn requests_to_end() -> impl Iterator<Item = i32> {
+    let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
+    let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+    [SIGINT, SIGTERM, SIGHUP].into_iter().filter(move |signal| ignored & (1 << (signal - 1)) == 0)
 }

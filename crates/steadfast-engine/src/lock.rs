@@ -4,7 +4,7 @@
 //! | lock | file | held by | it ensures |
 //! | --- | --- | --- | --- |
 //! | [`RunLock`] | `HOME/runs/ID/lock` | the engine of a run; a command that keeps engines away | one engine per run |
-//! | [`AttemptLock`] | `HOME/runs/ID/ATTEMPT/lock` | the supervisor; briefly a process that inspects the attempt | one supervisor per attempt |
+//! | `attempt.rs` | `HOME/runs/ID/ATTEMPT/lock` | the supervisor; briefly a process that inspects the attempt | one supervisor per attempt |
 //! | [`WorktreeLock`] | `HOME/worktrees/ID/lock` | the engine around git calls; git itself, as its stdin | no two gits on the worktrees of a run |
 //! | `files/address.rs` | `PROJECT/.claude/.steadfast-KIND-NAME.lock` | the engine of a run | one engine per run name, whatever its home and store |
 //! | `files/document.rs` | `PROJECT/.claude/.steadfast.lock` | a process that changes the public files | one writer at a time |
@@ -49,22 +49,22 @@ pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-fn try_take(path: &Path) -> io::Result<Option<File>> {
+/// Opens a file and takes its lock; `None` if it is held.
+pub(crate) fn try_take(path: &Path) -> io::Result<Option<File>> {
     let file = open(path)?;
     Ok(try_lock(&file)?.then_some(file))
 }
 
-/// Waits for a lock; `None` when the time is over or the caller gives up.
-fn take_within(path: &Path, patience: Duration, gives_up: impl Fn() -> bool) -> io::Result<Option<File>> {
-    let file = open(path)?;
+/// Waits for the lock of an open file; false when the time is over or the caller gives up.
+pub(crate) fn lock_within(file: &File, patience: Duration, gives_up: impl Fn() -> bool) -> io::Result<bool> {
     let deadline = Instant::now() + patience;
-    while !try_lock(&file)? {
+    while !try_lock(file)? {
         if gives_up() || Instant::now() >= deadline {
-            return Ok(None);
+            return Ok(false);
         }
         std::thread::sleep(PAUSE);
     }
-    Ok(Some(file))
+    Ok(true)
 }
 
 /// The lock of a run. While it is held, no other engine drives the run.
@@ -81,8 +81,8 @@ impl RunLock {
 
     /// Takes the lock, and waits a moment for processes that only test it.
     pub(crate) fn take(home: &Path, run_id: &str) -> io::Result<Option<Self>> {
-        let path = Self::create_folder(home, run_id)?;
-        Ok(take_within(&path, RUN_PATIENCE, || false)?.map(|file| Self { _file: file }))
+        let file = open(&Self::create_folder(home, run_id)?)?;
+        Ok(lock_within(&file, RUN_PATIENCE, || false)?.then_some(Self { _file: file }))
     }
 
     /// Whether an engine drives the run now.
@@ -101,29 +101,6 @@ impl RunLock {
     }
 }
 
-/// The lock of an attempt: held by its supervisor from its start to its end.
-#[derive(Debug)]
-pub(crate) struct AttemptLock {
-    _file: File,
-}
-
-impl AttemptLock {
-    /// Takes the lock; `None` if a supervisor holds it.
-    pub(crate) fn try_take(attempt: &Path) -> io::Result<Option<Self>> {
-        Ok(try_take(&attempt.join(LOCK))?.map(|file| Self { _file: file }))
-    }
-
-    pub(crate) fn is_held(attempt: &Path) -> io::Result<bool> {
-        Ok(Self::try_take(attempt)?.is_none())
-    }
-
-    /// Waits until the supervisor is gone. Only for a supervisor that holds its lock already: a new one would find it
-    /// taken.
-    pub(crate) fn wait_until_free(attempt: &Path) -> io::Result<()> {
-        open(&attempt.join(LOCK))?.lock()
-    }
-}
-
 /// The lock of all worktrees of a run. Git inherits it as its stdin: when the engine is killed and git is not, the next
 /// engine waits for git.
 #[derive(Debug)]
@@ -135,7 +112,8 @@ impl WorktreeLock {
     /// Waits for the lock; `None` when the time is over or the caller gives up.
     pub(crate) fn take(worktrees: &Path, patience: Duration, gives_up: impl Fn() -> bool) -> io::Result<Option<Self>> {
         paths::create_private_dir(worktrees)?;
-        Ok(take_within(&worktrees.join(LOCK), patience, gives_up)?.map(|file| Self { file }))
+        let file = open(&worktrees.join(LOCK))?;
+        Ok(lock_within(&file, patience, gives_up)?.then_some(Self { file }))
     }
 
     /// A stdin that holds the lock for as long as the process that has it lives.

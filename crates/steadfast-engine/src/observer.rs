@@ -53,14 +53,9 @@ pub struct KeptOutput {
 }
 
 impl KeptOutput {
-    /// Stands for a missing output.
-    pub(crate) fn missing() -> Self {
-        Self { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 }
-    }
-
     /// Reads the beginning of a file; `None` if it is missing or has only white space.
-    pub(crate) fn read(file: PathBuf, most: u64) -> Option<Self> {
-        let Part { bytes, size, .. } = bounded::start_of(&file, most).ok()?;
+    pub(crate) fn read(file: PathBuf) -> Option<Self> {
+        let Part { bytes, size, .. } = bounded::start_of(&file, KEPT_OUTPUT_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes).trim().to_owned();
         (!text.is_empty()).then_some(Self { text, file, bytes: size })
     }
@@ -118,7 +113,7 @@ impl<'a, 'b> Observers<'a, 'b> {
                 observer.saved(step, &mut notes);
             }
             // Before the next observer: the terminal shows the notes above the step.
-            self.note_all(notes);
+            self.note_all(&notes);
         }
     }
 
@@ -131,14 +126,14 @@ impl<'a, 'b> Observers<'a, 'b> {
     pub(crate) fn stop_requested(&mut self) -> Option<Stopping> {
         let mut notes = Vec::new();
         let stopping = self.list.iter_mut().rev().find_map(|observer| observer.stop_requested(&mut notes));
-        self.note_all(notes);
+        self.note_all(&notes);
         stopping
     }
 
     pub(crate) fn starting(&mut self, plan: &Plan, run: &Run, id: AttemptId) -> Result<(), String> {
         let mut notes = Vec::new();
         let started = self.list.iter_mut().try_for_each(|observer| observer.starting(plan, run, id, &mut notes));
-        self.note_all(notes);
+        self.note_all(&notes);
         started
     }
 
@@ -152,9 +147,9 @@ impl<'a, 'b> Observers<'a, 'b> {
         self.list.iter().find_map(|observer| observer.output(plan, run, id))
     }
 
-    fn note_all(&mut self, notes: Vec<String>) {
+    fn note_all(&mut self, notes: &[String]) {
         for note in notes {
-            self.note(&note);
+            self.note(note);
         }
     }
 

@@ -4,7 +4,7 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -130,6 +130,12 @@ impl LimitedCommand {
         Ok(Captured { exit_code, timed_out, stdout, stderr_tail })
     }
 
+    /// What a git command that only reads prints, if it succeeds.
+    pub(crate) fn ask_git(arguments: &[&str], directory: &Path, limit: Duration, most: u64) -> Option<Vec<u8>> {
+        let captured = Self::new("git", directory, limit).args(arguments.iter().copied()).capture(most).ok()?;
+        (captured.exit_code == Some(0)).then_some(captured.stdout)
+    }
+
     /// Waits for the end or the limit: the exit code, if there is one, and whether the limit was reached.
     fn wait(self) -> std::io::Result<(Option<i32>, bool)> {
         let Self { mut command, mut limit, cancel } = self;
@@ -137,13 +143,7 @@ impl LimitedCommand {
         let mut child = command.spawn()?;
         // Close our copies of its files: one of them may be a lock.
         drop(command);
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let signal = |signal: Signal| {
-            if let Some(group) = group {
-                // The group may be gone already.
-                let _ = kill_process_group(group, signal);
-            }
-        };
+        let signal = signal_group_of(&child);
         let mut timed_out = false;
         let (sender, ended) = mpsc::channel();
         std::thread::spawn(move || sender.send(child.wait()));
@@ -170,6 +170,15 @@ impl LimitedCommand {
     }
 }
 
+/// Sends signals to the group of a child that leads one.
+pub(crate) fn signal_group_of(child: &Child) -> impl Fn(Signal) + use<> {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    move |signal| {
+        // The group may be gone already.
+        let _ = group.map(|group| kill_process_group(group, signal));
+    }
+}
+
 /// Begins a new session, so that no terminal can hang up on this process. The leader of a process group keeps its
 /// session: the kernel refuses it another. The current session is not checked: in a container it may have no number.
 pub fn begin_session() {
@@ -182,12 +191,8 @@ fn digest(file: &mut std::fs::File) -> std::io::Result<(String, String)> {
     file.seek(SeekFrom::Start(0))?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let read = file.read(&mut buffer)?;
-        match buffer.get(..read) {
-            None | Some([]) => break,
-            Some(bytes) => hash.update(bytes),
-        }
+    while let read @ 1.. = file.read(&mut buffer)? {
+        hash.update(buffer.get(..read).unwrap_or_default());
     }
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();

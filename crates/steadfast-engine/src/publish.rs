@@ -9,7 +9,7 @@ use steadfast_store::{RunRow, Store, StoreError};
 
 use crate::attempt::Attempt;
 use crate::files::{FilesError, OutputOf, PublicFiles, View};
-use crate::observer::{KEPT_OUTPUT_BYTES, KeptOutput, Observer, PromptValues, SavedStep};
+use crate::observer::{KeptOutput, Observer, PromptValues, SavedStep};
 use crate::run_folder::RunFolder;
 
 /// The reason of a run whose registry entry was marked as killed.
@@ -23,8 +23,6 @@ pub enum PublishError {
     Files(#[from] FilesError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
 }
 
 /// Writes the public files of one run.
@@ -167,6 +165,6 @@ impl Observer for Publisher {
     }
 
     fn output(&self, plan: &Plan, run: &Run, id: AttemptId) -> Option<KeptOutput> {
-        KeptOutput::read(self.files.output_file(output_of(plan, run, id)).ok()??, KEPT_OUTPUT_BYTES)
+        KeptOutput::read(self.files.output_file(output_of(plan, run, id)).ok()??)
     }
 }

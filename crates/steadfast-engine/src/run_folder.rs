@@ -82,10 +82,7 @@ impl RunFolder {
     }
 
     pub(crate) fn is_in_worktree(&self) -> io::Result<bool> {
-        match fs_err::read_to_string(self.path.join(WORKPLACE)) {
-            Ok(text) => Ok(text.trim() == IN_WORKTREE),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
+        let place = durable::if_exists(fs_err::read_to_string(self.path.join(WORKPLACE)))?;
+        Ok(place.is_some_and(|text| text.trim() == IN_WORKTREE))
     }
 }

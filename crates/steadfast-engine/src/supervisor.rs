@@ -8,7 +8,7 @@ use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use steadfast_model::clock;
 use steadfast_system::bounded;
@@ -19,19 +19,14 @@ use crate::attempt::{
     SupervisorRecord,
 };
 use crate::descendants::{self, Descendants};
-use crate::lock::AttemptLock;
-use crate::{crash, durable, process};
+use crate::{crash, durable, interrupt, lock, process};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error("{path} does not describe an attempt: {source}")]
-    Spec {
-        path: PathBuf,
-        #[source]
-        source: serde_json::Error,
-    },
+    Spec { path: PathBuf, source: serde_json::Error },
     #[error("{0} is already supervised")]
     Supervised(PathBuf),
     #[error("{0} was abandoned")]
@@ -46,12 +41,13 @@ enum SupervisorMessage {
 /// Runs the attempt of a directory to its end. A second call for the same directory starts nothing.
 pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     process::begin_session();
+    let attempt = Attempt::in_directory(directory.to_owned());
     let path = directory.join(SPEC);
     let spec: AttemptSpec =
         serde_json::from_slice(&fs_err::read(&path)?).map_err(|source| SupervisorError::Spec { path, source })?;
     let here = |point: crash::Point| crash::point_of(point, spec.ordinal);
     here(crash::Point::SupervisorStarted);
-    let Some(lock) = AttemptLock::try_take(directory)? else {
+    let Some(lock) = lock::try_take(&attempt.lock_file())? else {
         return Err(SupervisorError::Supervised(directory.to_owned()));
     };
     here(crash::Point::SupervisorLocked);
@@ -63,24 +59,24 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     }
     // Before the record is written: from then on the engine may ask this process to stop.
     let (sender, messages) = mpsc::channel();
-    listen(sender.clone())?;
+    let stop = sender.clone();
+    // This process has no terminal, so a hang-up is no request to stop.
+    interrupt::listen([SIGTERM, SIGINT, SIGHUP], move |signal| {
+        signal == SIGHUP || stop.send(SupervisorMessage::StopRequested).is_ok()
+    })?;
     let record = SupervisorRecord { identity: ProcessIdentity::own(), started_at_ms: clock::now() };
     durable::replace(&directory.join(SUPERVISOR), durable::json(&record).as_bytes())?;
     here(crash::Point::RecordWritten);
     let exit = match start(&spec, directory) {
         Ok(child) => {
             here(crash::Point::Spawned);
-            let mark = Attempt::in_directory(directory.to_owned()).mark();
-            Supervision { spec: &spec, record: &record, mark: &mark }.watch(child, sender, &messages)?
+            Supervision { spec: &spec, record: &record, mark: &attempt.mark() }.watch(child, sender, &messages)?
         }
         Err(error) => AttemptExit {
-            exit_code: None,
-            signal: None,
-            timed_out: false,
-            stopped: false,
             cannot_start: Some(error.to_string()),
             started_at_ms: record.started_at_ms,
             ended_at_ms: clock::now(),
+            ..AttemptExit::default()
         },
     };
     here(crash::Point::AgentEnded);
@@ -94,19 +90,6 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
     durable::replace(&directory.join(EXIT), durable::json(&exit).as_bytes())?;
     here(crash::Point::ExitWritten);
     drop(lock);
-    Ok(())
-}
-
-fn listen(sender: mpsc::Sender<SupervisorMessage>) -> std::io::Result<()> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            // This process has no terminal, so a hang-up is no request to stop.
-            if signal != SIGHUP && sender.send(SupervisorMessage::StopRequested).is_err() {
-                break;
-            }
-        }
-    });
     Ok(())
 }
 
@@ -147,17 +130,7 @@ impl Supervision<'_> {
         sender: mpsc::Sender<SupervisorMessage>,
         messages: &mpsc::Receiver<SupervisorMessage>,
     ) -> Result<AttemptExit, SupervisorError> {
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let signal = |signal: Signal| {
-            if let Some(group) = group {
-                // The group may be gone already.
-                let _ = kill_process_group(group, signal);
-            }
-        };
-        let terminate = || {
-            signal(Signal::TERM);
-            self.terminate_escaped();
-        };
+        let signal = process::signal_group_of(&child);
         std::thread::spawn(move || sender.send(SupervisorMessage::Ended(child.wait())));
         let grace = Duration::from_millis(self.spec.grace_ms);
         let (mut timed_out, mut stopped) = (false, false);
@@ -169,22 +142,18 @@ impl Supervision<'_> {
             };
             match received {
                 Ok(SupervisorMessage::Ended(status)) => break status?,
-                Ok(SupervisorMessage::StopRequested) if !stopped && !timed_out => {
-                    stopped = true;
-                    terminate();
-                    deadline = Instant::now().checked_add(grace);
-                }
-                Ok(SupervisorMessage::StopRequested) => signal(Signal::KILL),
-                Err(_) if stopped || timed_out => {
+                Ok(SupervisorMessage::StopRequested) if stopped || timed_out => {
                     signal(Signal::KILL);
-                    deadline = Instant::now().checked_add(grace);
+                    continue;
                 }
-                Err(_) => {
-                    timed_out = true;
-                    terminate();
-                    deadline = Instant::now().checked_add(grace);
+                Err(_) if stopped || timed_out => signal(Signal::KILL),
+                request => {
+                    (stopped, timed_out) = (request.is_ok(), request.is_err());
+                    signal(Signal::TERM);
+                    self.terminate_escaped();
                 }
             }
+            deadline = Instant::now().checked_add(grace);
         };
         // Kill what the agent left running in its group.
         signal(Signal::KILL);
@@ -217,9 +186,6 @@ impl Supervision<'_> {
     /// Ends what an agent started in other sessions, unless the agent ended by itself: the next agent must not work
     /// beside it. An agent that ended by itself may have left a server running on purpose.
     fn end_escaped(&self, deadline: Option<Instant>) {
-        while deadline.is_some_and(|deadline| Instant::now() < deadline) && !self.descendants().is_empty() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Descendants::kill(&self.record.identity, self.mark);
+        descendants::end_at(deadline, || self.descendants().all());
     }
 }

@@ -12,6 +12,8 @@ use crate::process::LimitedCommand;
 
 /// Git answers at once unless something is wrong with the repository.
 const GIT_LIMIT: Duration = Duration::from_secs(10);
+/// One line is enough to know that there are changes.
+const GIT_BYTES: u64 = 4_096;
 
 /// Runs the commands of a goal in its directory; the caller stores the evidence.
 pub fn run_for_goal(goal: &Goal, limit: Duration) -> std::io::Result<Vec<Evidence>> {
@@ -26,9 +28,11 @@ pub(crate) fn run(
     directory: &Path,
     shell: impl Fn(&str) -> LimitedCommand,
 ) -> std::io::Result<Vec<Evidence>> {
-    let git_commit = git(&["rev-parse", "HEAD"], directory);
+    let git = |arguments: &[&str]| LimitedCommand::ask_git(arguments, directory, GIT_LIMIT, GIT_BYTES);
+    let git_commit =
+        git(&["rev-parse", "HEAD"]).map(|commit| String::from_utf8_lossy(commit.trim_ascii()).into_owned());
     let git_dirty =
-        git_commit.as_ref().and_then(|_| git(&["status", "--porcelain"], directory)).map(|changes| !changes.is_empty());
+        git_commit.as_ref().and_then(|_| git(&["status", "--porcelain"])).map(|changes| !changes.is_empty());
     let mut runs = Vec::new();
     for command in commands {
         let created_at_ms: Millis = clock::now();
@@ -51,10 +55,4 @@ pub(crate) fn run(
         }
     }
     Ok(runs)
-}
-
-fn git(arguments: &[&str], directory: &Path) -> Option<String> {
-    let git = LimitedCommand::new("git", directory, GIT_LIMIT).args(arguments.iter().copied());
-    let outcome = git.run().ok()?;
-    (outcome.exit_code == Some(0)).then(|| outcome.output_tail.trim().to_owned())
 }

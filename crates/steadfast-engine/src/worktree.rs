@@ -207,17 +207,14 @@ impl Worktree {
 
     /// Removes the worktree, whole or half removed, from the disk and from git's list.
     fn clear(&self, guard: &Guard) -> Result<(), WorktreeError> {
-        forget(&self.beside(READY))?;
+        self.forget(READY)?;
         let path = self.path.display().to_string();
         let remove = ["worktree", "remove", "--force", "--force", &path];
         let is_removed = self.path.join(".git").exists()
             && Git::locked(guard, &self.project).text(&remove).is_ok()
             && !self.path.exists();
         if !is_removed {
-            match fs_err::remove_dir_all(&self.path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-                _ => {}
-            }
+            durable::if_exists(fs_err::remove_dir_all(&self.path))?;
             // An error is fine if git does not list it. `git worktree prune` would also remove worktrees whose disk is not
             // mounted now.
             let removed = Git::locked(guard, &self.project).text(&remove);
@@ -225,8 +222,8 @@ impl Worktree {
                 removed?;
             }
         }
-        forget(&self.beside(STAYS))?;
-        Ok(forget(&self.beside(KEPT))?)
+        self.forget(STAYS)?;
+        self.forget(KEPT)
     }
 
     fn is_listed(&self, guard: &Guard) -> Result<bool, WorktreeError> {
@@ -262,6 +259,11 @@ impl Worktree {
         self.beside(what).exists()
     }
 
+    fn forget(&self, what: &str) -> Result<(), WorktreeError> {
+        durable::if_exists(fs_err::remove_file(self.beside(what)))?;
+        Ok(())
+    }
+
     /// Waits for the lock of the run's worktrees: a git process of a killed engine may hold it.
     fn lock(&self, cancel: &Cancel) -> Result<Guard, WorktreeError> {
         let worktrees = self.path.parent().unwrap_or(&self.path);
@@ -270,13 +272,6 @@ impl Worktree {
             None if cancel.is_cancelled() => Err(WorktreeError::Ending),
             None => Err(WorktreeError::Busy(self.path.clone())),
         }
-    }
-}
-
-fn forget(mark: &Path) -> std::io::Result<()> {
-    match fs_err::remove_file(mark) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        other => other,
     }
 }
 

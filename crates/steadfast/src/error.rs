@@ -180,7 +180,6 @@ impl From<PublishError> for CliError {
         match error {
             PublishError::Files(error) => error.into(),
             PublishError::Store(error) => error.into(),
-            PublishError::Io(error) => error.into(),
         }
     }
 }

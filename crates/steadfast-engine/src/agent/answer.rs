@@ -15,16 +15,18 @@ use super::{EndedAttempt, result};
 use crate::attempt::{Attempt, AttemptExit};
 
 /// The most of an agent's answer that is kept, from its end.
-pub(super) const ANSWER_BYTES: usize = 1 << 20;
+const ANSWER_BYTES: usize = 1 << 20;
 /// How much is read of the output of an agent that failed.
 pub(super) const ERROR_BYTES: u64 = 4 * 1024;
 const LAST_LINES: usize = 4;
+/// The exit codes of a shell whose command cannot be run or found.
+const SHELL_CANNOT_RUN: [i32; 2] = [126, 127];
 
 /// What an agent left behind, read once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct AgentAnswer {
     /// Its last message.
-    pub(super) text: Option<String>,
+    pub(super) text: String,
     /// How many bytes before that were dropped.
     pub(super) left_out: u64,
     pub(super) structured: Option<String>,
@@ -45,17 +47,32 @@ pub(super) fn of_stream(host: Host, ended: &EndedAttempt<'_>, began: Millis, end
         let ended_well = ended.exit.is_some_and(|exit| exit.exit_code == Some(0));
         (!ended_well && !stream.is_complete).then(|| client_error(ended.attempt, ended.exit, ended_at_ms)).flatten()
     });
-    let whole = stream.final_text.map(|text| text::printable(&text));
-    let text = whole.as_deref().map(|whole| text::tail(whole, ANSWER_BYTES).to_owned());
-    let length = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
+    let whole = text::printable(&stream.final_text.unwrap_or_default());
+    let text = text::tail(&whole, ANSWER_BYTES).to_owned();
     AgentAnswer {
-        left_out: length(&whole).saturating_sub(length(&text)),
+        left_out: (whole.len() - text.len()) as u64,
         text,
         structured: stream.structured,
         usage,
         error,
         is_complete: stream.is_complete,
     }
+}
+
+/// Reads what a program left: its answer on stdout, success by exit code.
+pub(super) fn of_command(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> AgentAnswer {
+    let most = ANSWER_BYTES as u64;
+    let text = text::printable(&result::tail_of(&attempt.output(), most).unwrap_or_default());
+    let left_out = fs_err::metadata(attempt.output()).map_or(0, |metadata| metadata.len().saturating_sub(most));
+    let failed = exit.is_some_and(|exit| exit.exit_code != Some(0));
+    let mut error = if failed { program_error(attempt, exit, at) } else { None };
+    if let (Some((trouble, _)), Some(code)) = (&mut error, exit.and_then(|exit| exit.exit_code))
+        && *trouble == Trouble::Other
+        && SHELL_CANNOT_RUN.contains(&code)
+    {
+        *trouble = Trouble::Hopeless;
+    }
+    AgentAnswer { text, left_out, error, is_complete: true, ..AgentAnswer::default() }
 }
 
 /// Codex reports tokens and no cost; the price table has the cost of its model.
@@ -85,7 +102,7 @@ fn stream_error(stream: &AgentStream, at: Millis, exact: impl FnOnce() -> Option
 /// The error of a program that failed. Its output is its work and may mention anything: on stdout only a last line that
 /// is a client's notice of a used-up plan counts, on stderr only the last line or such a notice shortly before it. A
 /// failed login inside its work is an error like any other.
-pub(super) fn program_error(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> Option<(Trouble, String)> {
+fn program_error(attempt: &Attempt, exit: Option<&AttemptExit>, at: Millis) -> Option<(Trouble, String)> {
     let (errors, output) = (last_lines(&attempt.errors()), last_lines(&attempt.output()));
     let notice = |line: &String| Some((trouble::judge_notice(line, at)?, line.clone()));
     let judged = errors

@@ -16,10 +16,14 @@ const SUMMARY_CHARS: usize = 600;
 const MOST_PROMISES: usize = 20;
 
 /// Reads the result of an iteration; `None` if the agent left nothing at all.
-pub fn read(file: &Path, structured: Option<&str>, answer: &str, markers: &[(String, String)]) -> Option<AgentResult> {
+pub(crate) fn read(
+    file: &Path,
+    structured: Option<&str>,
+    answer: &str,
+    markers: &[(String, String)],
+) -> Option<AgentResult> {
     let mut result = from_file(file).or_else(|| structured.and_then(from_json)).or_else(|| from_json(answer));
-    let marked = from_markers(answer, markers);
-    if let Some(marked) = marked {
+    if let Some(marked) = from_markers(answer, markers) {
         let result = result.get_or_insert_default();
         result.plateau = result.plateau.or(marked.plateau);
         result.reasoning = result.reasoning.take().or(marked.reasoning);
@@ -34,26 +38,31 @@ pub fn read(file: &Path, structured: Option<&str>, answer: &str, markers: &[(Str
 }
 
 fn from_file(file: &Path) -> Option<AgentResult> {
-    from_json(&String::from_utf8_lossy(&bounded::whole(file, FILE_BYTES).ok()?))
+    from_json(&text_of(file)?)
 }
 
-/// Whether there is a result file without a JSON object: cut off, too long, or something else.
+fn text_of(file: &Path) -> Option<String> {
+    Some(String::from_utf8_lossy(&bounded::whole(file, FILE_BYTES).ok()?).into_owned())
+}
+
+/// Whether there is a result file without a JSON object: cut off, too long, or something else. A directory or a pipe is
+/// no result file.
 pub(super) fn is_broken(file: &Path) -> bool {
-    match bounded::whole(file, FILE_BYTES) {
-        Ok(bytes) => object(&String::from_utf8_lossy(&bytes)).is_none(),
-        // A directory or a pipe is no result file.
-        Err(_) => fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file()),
-    }
+    fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file())
+        && text_of(file).and_then(|it| object(&it)).is_none()
 }
 
 /// A judge's answer in the format of other tools: `{"stop": …, "reason": …, "confidence": …}`. The confidence is
 /// ignored, as those tools do.
 pub(crate) fn verdict(file: &Path, answer: &str) -> Option<(Option<bool>, Option<String>)> {
-    let from_file = bounded::whole(file, FILE_BYTES).ok().and_then(|bytes| object(&String::from_utf8_lossy(&bytes)));
+    let from_file = text_of(file).and_then(|text| object(&text));
     let object = from_file.filter(|object| object.contains_key("stop")).or_else(|| object(answer))?;
-    let reason =
-        object.get("reason").and_then(Value::as_str).map(|text| text::cut(text::printable(text).trim(), TEXT_CHARS));
+    let reason = object.get("reason").and_then(Value::as_str).map(harmless);
     Some((object.get("stop").and_then(Value::as_bool), reason))
+}
+
+fn harmless(text: &str) -> String {
+    text::cut(text::printable(text).trim(), TEXT_CHARS)
 }
 
 fn object(text: &str) -> Option<Map<String, Value>> {
@@ -63,10 +72,7 @@ fn object(text: &str) -> Option<Map<String, Value>> {
 /// A JSON object with at least one of our fields, perhaps between code fences.
 fn from_json(text: &str) -> Option<AgentResult> {
     let object = object(text)?;
-    let string = |name: &str| {
-        let text = text::printable(object.get(name)?.as_str()?);
-        Some(text::cut(text.trim(), TEXT_CHARS)).filter(|text| !text.is_empty())
-    };
+    let string = |name: &str| Some(harmless(object.get(name)?.as_str()?)).filter(|text| !text.is_empty());
     let result = AgentResult {
         summary: string("summary"),
         plateau: object.get("plateau").and_then(boolean),
@@ -94,23 +100,17 @@ fn from_markers(answer: &str, markers: &[(String, String)]) -> Option<AgentResul
     let mut result = AgentResult::default();
     for line in answer.lines() {
         let line = without_markdown(line);
-        let value = |marker: &str| marked(line, marker).filter(|value| !value.is_empty());
-        if let Some(vote) = value("PLATEAU").and_then(vote) {
-            result.plateau = Some(vote);
-        }
-        if let Some(reasoning) = value("REASONING") {
-            result.reasoning = Some(text::cut(reasoning, TEXT_CHARS));
-        }
-        for (field, marker) in markers {
-            let Some(value) = value(marker) else { continue };
-            match field.as_str() {
+        let named = markers.iter().map(|(field, marker)| (field.as_str(), marker.as_str()));
+        for (field, marker) in [("plateau", "PLATEAU"), ("reasoning", "REASONING")].into_iter().chain(named) {
+            let Some(value) = marked(line, marker).filter(|value| !value.is_empty()) else { continue };
+            match field {
                 "plateau" => result.plateau = vote(value).or(result.plateau),
                 "reasoning" => result.reasoning = Some(text::cut(value, TEXT_CHARS)),
                 _ => {
                     let value = text::cut(value, TEXT_CHARS);
                     match result.fields.iter_mut().find(|(known, _)| known == field) {
                         Some((_, known)) => *known = value,
-                        None => result.fields.push((field.clone(), value)),
+                        None => result.fields.push((field.to_owned(), value)),
                     }
                 }
             }
@@ -155,15 +155,12 @@ fn vote(value: &str) -> Option<bool> {
 fn last_lines(answer: &str) -> Option<String> {
     let mut kept: Vec<&str> = Vec::new();
     let mut length = 0;
-    for line in answer.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in answer.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(5) {
         length += line.chars().count() + 1;
         if !kept.is_empty() && length > SUMMARY_CHARS {
             break;
         }
         kept.push(line);
-        if kept.len() >= 5 {
-            break;
-        }
     }
     kept.reverse();
     (!kept.is_empty()).then(|| text::cut(&kept.join("\n"), SUMMARY_CHARS))
@@ -171,7 +168,7 @@ fn last_lines(answer: &str) -> Option<String> {
 
 /// An answer without repeated lines of the prompt that explain what to promise: repeating them is no promise. A line
 /// with the promise alone counts, unless the line before it is repeated as well.
-pub fn without_echo(answer: &str, prompt: &str) -> String {
+pub(crate) fn without_echo(answer: &str, prompt: &str) -> String {
     let is_bare = |line: &str| line.starts_with("<promise>") && line.ends_with("</promise>");
     let lines = |text| -> Vec<(String, String)> {
         let mut before = String::new();
@@ -188,7 +185,7 @@ pub fn without_echo(answer: &str, prompt: &str) -> String {
 }
 
 /// The texts between `<promise>` and `</promise>`, with normalized white space.
-pub fn promises(answer: &str) -> Vec<String> {
+pub(crate) fn promises(answer: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for part in answer.split("<promise>").skip(1).take(MOST_PROMISES * 10) {
         let Some((inside, _)) = part.split_once("</promise>") else { continue };

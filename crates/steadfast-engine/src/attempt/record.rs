@@ -39,7 +39,7 @@ pub struct AttemptSpec {
 }
 
 /// How the agent ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptExit {
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,

@@ -3,15 +3,11 @@
 
 use serde_json::Value;
 
-use super::{CheckContext, CheckResult};
+use super::{CheckContext, CheckResult, last_line};
 
 const MOST_OUTPUT: u64 = 16 << 20;
 /// The statuses of issues that need no work.
 const CLOSED: [&str; 4] = ["closed", "tombstone", "done", "resolved"];
-
-pub(super) fn are_empty(label: &str, context: &CheckContext) -> CheckResult {
-    are_empty_by("bd", label, context)
-}
 
 pub(super) fn are_empty_by(bd: &str, label: &str, context: &CheckContext) -> CheckResult {
     let ready = match list(bd, &["ready", "--json", "--label", label], context) {
@@ -38,8 +34,7 @@ fn list(bd: &str, arguments: &[&str], context: &CheckContext) -> Result<Vec<Valu
         Err(error) => return Err(format!("cannot run `bd`: {error}")),
     };
     if captured.exit_code != Some(0) {
-        let last = captured.stderr_tail.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        return Err(format!("`{}` failed: {last}", line()));
+        return Err(format!("`{}` failed: {}", line(), last_line(&captured.stderr_tail)));
     }
     // `bd` prints an empty list also as nothing or as `null`.
     let text = captured.stdout.trim_ascii();

@@ -59,13 +59,11 @@ fn box_of(line: &str) -> Option<bool> {
     } else {
         line.strip_prefix(['-', '*', '+'])?
     };
-    let inside = item.strip_prefix([' ', '\t'])?.trim_start().strip_prefix('[')?;
-    let mut characters = inside.chars();
-    let (mark, end) = (characters.next()?, characters.next()?);
-    let is_last = characters.next().is_none_or(char::is_whitespace);
-    match (mark, end) {
-        (' ', ']') if is_last => Some(false),
-        ('x' | 'X', ']') if is_last => Some(true),
+    let (mark, rest) = item.strip_prefix([' ', '\t'])?.trim_start().split_at_checked(3)?;
+    match mark {
+        _ if !rest.is_empty() && !rest.starts_with(char::is_whitespace) => None,
+        "[ ]" => Some(false),
+        "[x]" | "[X]" => Some(true),
         _ => None,
     }
 }

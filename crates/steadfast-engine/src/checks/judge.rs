@@ -1,7 +1,7 @@
 //! Asking another agent, the judge, whether the work has reached a plateau. A judge is an attempt like any other: it
 //! outlives the engine, never runs twice at the same time, and its verdict is collected after a crash.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use steadfast_model::run::{AgentPlan, Outcome};
@@ -23,39 +23,31 @@ pub(crate) struct JudgeRequest {
     pub(crate) run: String,
     pub(crate) stage: String,
     pub(crate) iteration: u32,
-    /// The worker's prompt and answer, and the summaries of earlier iterations.
-    pub(crate) asked: String,
-    pub(crate) answer: String,
+    /// The summaries of earlier iterations.
     pub(crate) earlier: String,
-    /// The directory of the attempt that is judged; that of the judge is beside it.
-    pub(crate) judged: PathBuf,
+    /// The attempt that is judged; the directory of the judge is beside it.
+    pub(crate) judged: Attempt,
     pub(crate) program: PathBuf,
     pub(crate) limit: Duration,
     pub(crate) grace: Duration,
 }
 
 /// The attempt of the nth judge; judges are asked one after the other.
-pub(super) fn beside(judged: &Path, number: u32) -> Attempt {
-    let mut directory = judged.as_os_str().to_owned();
+pub(super) fn beside(judged: &Attempt, number: u32) -> Attempt {
+    let mut directory = judged.directory().as_os_str().to_owned();
     directory.push(format!("-judge-{number}"));
     Attempt::in_directory(directory.into())
 }
 
-enum JudgeOutcome {
-    Verdict(CheckResult),
-    /// This engine started it, and it ended without a verdict.
-    Lost,
-    /// An earlier engine started it, and it ended without a verdict. It does not count against the maximum.
-    LostEarlier,
-}
-
 pub(super) fn ask(request: &JudgeRequest, context: &CheckContext) -> CheckResult {
     let mut lost = 0;
-    for number in 1.. {
-        match ask_one(request, context, &beside(&request.judged, number)) {
-            Ok(JudgeOutcome::Verdict(verdict)) => return verdict,
-            Ok(JudgeOutcome::Lost) => lost += 1,
-            Ok(JudgeOutcome::LostEarlier) => {}
+    for attempt in (1..).map(|number| beside(&request.judged, number)) {
+        let is_new = !attempt.directory().exists();
+        match ask_one(request, context, &attempt) {
+            Ok(Some(verdict)) => return verdict,
+            Ok(None) if is_new => lost += 1,
+            // A judge of an earlier engine does not count against the maximum.
+            Ok(None) => {}
             Err(error) => return (None, format!("cannot ask the judge: {error}")),
         }
         if lost >= MOST_LOST || context.cancel.is_cancelled() {
@@ -65,28 +57,27 @@ pub(super) fn ask(request: &JudgeRequest, context: &CheckContext) -> CheckResult
     (None, "the judge gave no verdict".to_owned())
 }
 
-fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<JudgeOutcome> {
-    let is_new = attempt.supervisor()?.is_none();
-    if is_new {
+/// Asks a judge, or waits for one of an earlier engine; `None` if it ended without a verdict.
+fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<Option<CheckResult>> {
+    if attempt.supervisor()?.is_none() {
         if attempt.directory().join(ABANDONED).exists() {
-            return Ok(JudgeOutcome::LostEarlier);
+            return Ok(None);
         }
         start(request, context, attempt)?;
     }
-    let without_verdict = || if is_new { JudgeOutcome::Lost } else { JudgeOutcome::LostEarlier };
     let deadline = supervisor_deadline(request.limit, request.grace);
     let exit = loop {
         match attempt.inspect()? {
-            AttemptState::Ended(exit) if exit.stopped => return Ok(without_verdict()),
+            AttemptState::Ended(exit) if exit.stopped => return Ok(None),
             AttemptState::Ended(exit) => break exit,
-            AttemptState::Gone | AttemptState::NeverStarted => return Ok(without_verdict()),
+            AttemptState::Gone | AttemptState::NeverStarted => return Ok(None),
             AttemptState::Supervised | AttemptState::Orphaned { .. } if context.cancel.is_cancelled() => {
                 attempt.stop(request.grace)?;
-                return Ok(JudgeOutcome::Verdict((None, "the judge was stopped".to_owned())));
+                return Ok(Some((None, "the judge was stopped".to_owned())));
             }
             AttemptState::Orphaned { .. } => {
                 attempt.stop(request.grace)?;
-                return Ok(without_verdict());
+                return Ok(None);
             }
             AttemptState::Supervised if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                 attempt.kill()?;
@@ -105,7 +96,7 @@ fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) ->
         now: clock::now(),
     });
     attempt.remove_files(&agent::PRIVATE_FILES);
-    Ok(JudgeOutcome::Verdict(match report.outcome {
+    Ok(Some(match report.outcome {
         Outcome::Failed(failure) => (None, format!("the judge failed: {}", failure.message)),
         Outcome::Succeeded(success) => {
             let verdict = result::verdict(&attempt.result(), &report.text);
@@ -118,8 +109,9 @@ fn ask_one(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) ->
 
 fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> std::io::Result<()> {
     let file = attempt.result().display().to_string();
-    let text =
-        prompt::judge(&request.asked, &request.answer, &request.earlier, &file).map_err(std::io::Error::other)?;
+    let asked = request.judged.read_prompt().unwrap_or_default();
+    let answer = request.judged.read_answer().unwrap_or_default();
+    let text = prompt::judge(&asked, &answer, &request.earlier, &file).map_err(std::io::Error::other)?;
     let call = AgentCall {
         agent: &request.agent,
         run: &request.run,
@@ -134,8 +126,7 @@ fn start(request: &JudgeRequest, context: &CheckContext, attempt: &Attempt) -> s
         config: &request.config,
     };
     let invoked = agent::invocation(&call).map_err(std::io::Error::other)?;
-    let spec = invoked.spec(&context.directory, request.limit, request.grace, 0);
-    attempt.prepare(&spec, &invoked.prompt, &invoked.files)?;
+    invoked.prepare(&call, request.limit, request.grace, 0)?;
     let mut supervisor = attempt.start(&request.program)?;
     // To inspect the attempt before its supervisor holds the lock would abandon it.
     while attempt.supervisor()?.is_none() {

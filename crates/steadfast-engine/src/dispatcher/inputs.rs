@@ -1,7 +1,7 @@
 //! The variables of an iteration's prompt: its number, its files, its item, and the outputs of earlier stages.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use steadfast_model::run::template::Variables;
 use steadfast_model::run::{AttemptId, StagePlan};
@@ -21,7 +21,7 @@ const MOST_ITERATIONS: usize = 200;
 impl Dispatcher<'_, '_> {
     pub(super) fn variables(&mut self, stage: &StagePlan, id: AttemptId, attempt: &Attempt) -> Variables {
         let values = self.observers.prompt_values(&self.plan, &self.run, id);
-        let shown = |path: Option<&Path>| path.map(|path| path.display().to_string()).unwrap_or_default();
+        let shown = |path: Option<PathBuf>| path.map(|path| path.display().to_string()).unwrap_or_default();
         let index = usize::try_from(id.iteration).unwrap_or(usize::MAX).wrapping_sub(1);
         let kept = self.outputs_before(stage, id.stage);
         let named_inputs: BTreeMap<String, String> =
@@ -29,9 +29,8 @@ impl Dispatcher<'_, '_> {
         let inputs = if id.stage <= 1 {
             text::cut(values.inputs.trim_end(), INPUT_CHARS)
         } else if stage.inputs.is_empty() {
-            let before = id.stage.checked_sub(1).and_then(|before| self.plan.stage(before));
-            let before: Vec<String> = before.map(|before| before.name.clone()).into_iter().collect();
-            chosen(&before, &kept, stage.latest_inputs)
+            let before = self.plan.stage(id.stage - 1).map(|before| before.name.clone());
+            chosen(before.as_slice(), &kept, stage.latest_inputs)
         } else {
             chosen(&stage.inputs, &kept, stage.latest_inputs)
         };
@@ -39,8 +38,8 @@ impl Dispatcher<'_, '_> {
             session: self.plan.name.clone(),
             iteration: id.iteration,
             perspective: stage.perspectives.get(index).cloned().unwrap_or_default(),
-            output: shown(values.output.as_deref()),
-            progress: shown(values.progress.as_deref()),
+            output: shown(values.output),
+            progress: shown(values.progress),
             inputs,
             named_inputs,
             item: stage.items.get(index).cloned().unwrap_or_default(),
@@ -57,17 +56,17 @@ impl Dispatcher<'_, '_> {
         for (at, earlier) in
             earlier.filter(|(at, earlier)| asks_for(&stage.prompt, &stage.inputs, &earlier.name, at + 1 == number))
         {
-            let rows = self.store.read().end_of_stage(&self.run_id, at, MOST_ITERATIONS);
-            let rows = match rows {
+            let rows = match self.store.read().end_of_stage(&self.run_id, at, MOST_ITERATIONS) {
                 Ok(rows) => rows,
                 Err(error) => {
-                    self.note(&format!("cannot read the outputs of stage {}: {error}", earlier.name));
+                    self.observers.note(&format!("cannot read the outputs of stage {}: {error}", earlier.name));
                     continue;
                 }
             };
             let left_out = rows.first().map_or(0, |row| row.id.iteration.saturating_sub(1));
             // Report the branch even when its agent printed nothing.
-            let missing = || earlier.parallel.then(KeptOutput::missing);
+            let missing = KeptOutput { text: "(no output)".to_owned(), file: PathBuf::new(), bytes: 0 };
+            let missing = || earlier.parallel.then(|| missing.clone());
             let outputs = rows
                 .iter()
                 .filter_map(|row| Some((self.heading(earlier, row.id), self.output_of(row.id).or_else(missing)?)))
@@ -85,7 +84,7 @@ impl Dispatcher<'_, '_> {
     }
 
     fn output_of(&self, id: AttemptId) -> Option<KeptOutput> {
-        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer(), KEPT_OUTPUT_BYTES);
+        let own = || KeptOutput::read(Attempt::at(&self.engine.home, &self.run_id, id).answer());
         self.observers.output(&self.plan, &self.run, id).or_else(own)
     }
 }

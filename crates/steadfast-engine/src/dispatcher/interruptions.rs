@@ -28,10 +28,7 @@ impl Dispatcher<'_, '_> {
             return Ok(());
         }
         let requested = self.store.read().stop_request(&self.run_id)?.or_else(|| self.observers.stop_requested());
-        match requested {
-            Some(stopping) => self.apply(RunEvent::StopRequested(stopping)),
-            None => Ok(()),
-        }
+        requested.map_or(Ok(()), |stopping| self.apply(RunEvent::StopRequested(stopping)))
     }
 
     /// Ends attempts whose supervisors did not end them in time.

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use steadfast_model::clock;
 use steadfast_model::run::{AttemptId, FailureKind, Outcome, StagePlan, machine, template};
-use steadfast_system::config::AgentsConfig;
 use steadfast_system::paths;
 
 use super::threads::AttemptThread;
@@ -53,11 +52,8 @@ impl Workplace {
 /// What an attempt is started with once its workplace exists.
 pub(super) struct Launch {
     prompt: String,
-    config: AgentsConfig,
-    program: PathBuf,
-    /// What is left of the run's time at `prepared_at`.
-    left: Option<Duration>,
-    prepared_at: Instant,
+    /// When the run's time is over.
+    deadline: Option<Instant>,
     ordinal: u32,
 }
 
@@ -86,17 +82,14 @@ impl Dispatcher<'_, '_> {
         let variables = self.variables(stage, id, &attempt);
         let rendered = template::render(&stage.prompt, &variables);
         if !rendered.unknown.is_empty() {
-            self.note(&format!("stage {}: unknown variables: {}", stage.name, rendered.unknown.join(", ")));
+            self.observers.note(&format!("stage {}: unknown variables: {}", stage.name, rendered.unknown.join(", ")));
         }
         // Before counting: attempts that start at the same time are counted by their directories.
         paths::create_private_dir(attempt.directory()).map_err(|error| error.to_string())?;
         let left = machine::time_left(&plan, &self.run, clock::now()).and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
             prompt: rendered.text,
-            config: self.engine.config.agents.clone(),
-            program: self.engine.program.clone(),
-            left: left.map(Duration::from_millis),
-            prepared_at: Instant::now(),
+            deadline: left.and_then(|left| Instant::now().checked_add(Duration::from_millis(left))),
             ordinal: crash::ordinal(attempt.directory()),
         };
         self.wait_for(id, Some(launch));
@@ -107,19 +100,17 @@ impl Dispatcher<'_, '_> {
 impl AttemptThread {
     /// Starts the supervisor of the attempt; otherwise returns the outcome.
     pub(super) fn start(&self, launch: &Launch) -> Result<Child, Outcome> {
-        let failed = |message: String| cannot_start(format!("cannot start the attempt: {message}"));
-        let stopped = || without_agent(FailureKind::Stopped, "stopped before it started".to_owned());
+        let failed = |error: std::io::Error| cannot_start(format!("cannot start the attempt: {error}"));
         let directory = match self.workplace.enter(&self.stopping) {
-            Ok(directory) => directory,
-            Err(WorktreeError::Ending) => return Err(stopped()),
+            Ok(directory) if !self.stopping.is_cancelled() => directory,
+            Ok(_) | Err(WorktreeError::Ending) => {
+                return Err(without_agent(FailureKind::Stopped, "stopped before it started".to_owned()));
+            }
             Err(error) => return Err(cannot_start(error.to_string())),
         };
-        if self.stopping.is_cancelled() {
-            return Err(stopped());
-        }
         self.save_tree_before(&directory);
         let promises: Vec<String> = self.stage.completion.promises().map(str::to_owned).collect();
-        let invoked = agent::invocation(&AgentCall {
+        let call = AgentCall {
             agent: &self.stage.agent,
             run: &self.run,
             stage: &self.stage.name,
@@ -130,15 +121,14 @@ impl AttemptThread {
             promises: &promises,
             directory: &directory,
             attempt: &self.attempt,
-            config: &launch.config,
-        })
-        .map_err(|error| cannot_start(error.to_string()))?;
-        let left = launch.left.map_or(Duration::MAX, |left| left.saturating_sub(launch.prepared_at.elapsed()));
-        let spec = invoked.spec(&directory, left.min(limit_of(&self.stage)), self.grace, launch.ordinal);
-        let prepared = self.attempt.prepare(&spec, &invoked.prompt, &invoked.files);
-        prepared.map_err(|error| failed(error.to_string()))?;
+            config: &self.engine.config.agents,
+        };
+        let invoked = agent::invocation(&call).map_err(|error| cannot_start(error.to_string()))?;
+        let left = launch.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let limit = left.unwrap_or(Duration::MAX).min(limit_of(&self.stage));
+        invoked.prepare(&call, limit, self.engine.grace, launch.ordinal).map_err(failed)?;
         crash::point(crash::Point::Prepared);
-        let supervisor = self.attempt.start(&launch.program).map_err(|error| failed(error.to_string()))?;
+        let supervisor = self.attempt.start(&self.engine.program).map_err(failed)?;
         crash::point(crash::Point::Started);
         Ok(supervisor)
     }

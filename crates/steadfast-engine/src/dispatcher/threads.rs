@@ -10,12 +10,11 @@ use steadfast_model::clock;
 use steadfast_model::run::{ActiveAttempt, AgentPlan, AttemptId, Check, Outcome, Phase, StagePlan};
 
 use super::starting::{Launch, Workplace, limit_of};
-use super::{Dispatcher, DriveError, EngineMessage, WaitedAttempt, cannot_start};
+use super::{Dispatcher, DriveError, Engine, EngineMessage, WaitedAttempt, cannot_start};
 use crate::agent::{self, EndedAttempt};
 use crate::attempt::{self, Attempt};
 use crate::checks::judge::JudgeRequest;
 use crate::checks::{self, CheckContext};
-use crate::descendants::Descendants;
 use crate::durable;
 use crate::footprint::{self, ProgressTree};
 use crate::process::Cancel;
@@ -45,7 +44,6 @@ impl Dispatcher<'_, '_> {
             id,
             run: plan.name.clone(),
             stage: stage.clone(),
-            tree_before: self.folder.tree_before(id.stage),
             folder: self.folder.clone(),
             attempt,
             workplace: self.workplace(stage, id),
@@ -53,18 +51,12 @@ impl Dispatcher<'_, '_> {
             counts_idle: plan.limits.idle > 0 && !stage.parallel && !stage.completion.only_counts(),
             stopping: self.stopping.clone(),
             overdue,
-            grace: self.engine.grace,
+            engine: self.engine.clone(),
             sender: self.sender.clone(),
         };
         std::thread::spawn(move || {
-            let outcome = match launch.map(|launch| thread.start(&launch)) {
-                Some(Err(outcome)) => outcome,
-                Some(Ok(supervisor)) => {
-                    thread.send(EngineMessage::Started(id));
-                    thread.outcome(Some(supervisor))
-                }
-                None => thread.outcome(None),
-            };
+            let started = launch.map(|launch| thread.start(&launch)).transpose();
+            let outcome = started.map_or_else(|outcome| outcome, |supervisor| thread.outcome(supervisor));
             thread.send(EngineMessage::Ended { id, outcome: Box::new(outcome) });
         });
     }
@@ -124,7 +116,7 @@ impl Dispatcher<'_, '_> {
                     let why = format!("cannot enter the worktree: {error}");
                     let _ =
                         sender.send(EngineMessage::Note(format!("cannot check the rule: {error} ({})", error.hint())));
-                    wanted.iter().map(|check| checks::not_known(check, &why)).collect()
+                    wanted.iter().map(|check| checks::checked(check, None, &why)).collect()
                 }
             };
             // The receiver is gone once the run has ended.
@@ -134,7 +126,6 @@ impl Dispatcher<'_, '_> {
     }
 
     fn judge(&self, stage: &StagePlan, agent: &AgentPlan, id: AttemptId) -> Result<JudgeRequest, DriveError> {
-        let attempt = self.attempt(id);
         let mut earlier = self.store.read().last_iterations(&self.run_id, EARLIER)?;
         earlier.reverse();
         let earlier: Vec<String> = earlier
@@ -148,10 +139,8 @@ impl Dispatcher<'_, '_> {
             run: self.plan.name.clone(),
             stage: stage.name.clone(),
             iteration: id.iteration,
-            asked: attempt.read_prompt().unwrap_or_default(),
-            answer: attempt.read_answer().unwrap_or_default(),
             earlier: earlier.join("\n"),
-            judged: attempt.directory().to_owned(),
+            judged: self.attempt(id),
             program: self.engine.program.clone(),
             limit: limit_of(stage).min(JUDGE_LIMIT),
             grace: self.engine.grace,
@@ -171,27 +160,35 @@ pub(super) struct AttemptThread {
     counts_idle: bool,
     pub(super) stopping: Cancel,
     overdue: Cancel,
-    pub(super) grace: Duration,
+    pub(super) engine: Engine,
     sender: mpsc::Sender<EngineMessage>,
     folder: RunFolder,
-    /// The file with the fingerprint of the tree before the first attempt of the stage.
-    tree_before: PathBuf,
 }
 
 impl AttemptThread {
     fn outcome(&self, supervisor: Option<Child>) -> Outcome {
         if let Some(mut supervisor) = supervisor {
+            self.send(EngineMessage::Started(self.id));
             // The directory of the attempt says more than its exit code.
             let _ = supervisor.wait();
         }
-        let on_orphans = |orphans: &Descendants| self.note_orphans(orphans);
-        let exit = match self.attempt.wait_with(limit_of(&self.stage), self.grace, on_orphans) {
+        let (run, iteration) = (&self.run, self.id.iteration);
+        let on_orphans = |pid: i32| {
+            self.note(format!(
+                "waiting for process {pid} of iteration {iteration}, whose supervisor is gone; `kill {run}` ends it"
+            ));
+        };
+        let exit = match self.attempt.wait_with(limit_of(&self.stage), self.engine.grace, on_orphans) {
             Ok(exit) => exit,
             // Its agent may be alive, so no other one may be started: end the run.
             Err(error) => return cannot_start(format!("cannot read the state of the attempt: {error}")),
         };
-        let directory = if self.counts_idle { self.progress_directory() } else { None };
-        let before = self.read_tree_before();
+        let directory = self.counts_idle.then(|| self.workplace.inside()).transpose().unwrap_or_else(|error| {
+            self.note(format!("cannot check for progress: {error} ({})", error.hint()));
+            None
+        });
+        let tree_before = self.folder.tree_before(self.id.stage);
+        let before = if self.id.iteration == 1 { fs_err::read_to_string(tree_before).ok() } else { None };
         let (progress, before) = (self.progress.as_deref(), before.as_deref());
         let tree = directory.as_deref().map(|directory| ProgressTree { directory, progress, before });
         let report = agent::report(&EndedAttempt {
@@ -205,7 +202,7 @@ impl AttemptThread {
             now: clock::now(),
         });
         self.attempt.remove_files(&agent::PRIVATE_FILES);
-        if let Err(error) = self.attempt.keep_answer(&report.to_keep(&self.attempt)) {
+        if let Err(error) = durable::replace(&self.attempt.answer(), report.to_keep(&self.attempt).as_bytes()) {
             self.log(&format!("cannot keep the answer: {error}"));
         }
         if let Outcome::Succeeded(_) = &report.outcome {
@@ -228,35 +225,13 @@ impl AttemptThread {
 
     /// Saves the fingerprint of the tree before the first attempt of a stage, once.
     pub(super) fn save_tree_before(&self, directory: &Path) {
-        if !self.counts_idle || self.id.iteration != 1 || self.tree_before.exists() {
+        let file = self.folder.tree_before(self.id.stage);
+        if !self.counts_idle || self.id.iteration != 1 || file.exists() {
             return;
         }
         let tree = footprint::of_tree(&ProgressTree { directory, progress: self.progress.as_deref(), before: None });
-        if let Err(error) = durable::replace(&self.tree_before, tree.as_bytes()) {
+        if let Err(error) = durable::replace(&file, tree.as_bytes()) {
             self.log(&format!("cannot save the fingerprint of the files: {error}"));
-        }
-    }
-
-    fn read_tree_before(&self) -> Option<String> {
-        if self.id.iteration == 1 { fs_err::read_to_string(&self.tree_before).ok() } else { None }
-    }
-
-    fn note_orphans(&self, orphans: &Descendants) {
-        let Some(pid) = orphans.session.first() else { return };
-        let (run, iteration) = (&self.run, self.id.iteration);
-        self.note(format!(
-            "waiting for process {pid} of iteration {iteration}, whose supervisor is gone; `kill {run}` ends it"
-        ));
-    }
-
-    /// The directory whose changes count as progress.
-    fn progress_directory(&self) -> Option<PathBuf> {
-        match self.workplace.inside() {
-            Ok(directory) => Some(directory),
-            Err(error) => {
-                self.note(format!("cannot check for progress: {error} ({})", error.hint()));
-                None
-            }
         }
     }
 

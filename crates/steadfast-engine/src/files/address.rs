@@ -7,14 +7,15 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use steadfast_model::run::RunKind;
 use steadfast_system::bounded;
 
-use super::document::CLAUDE;
+use super::document::{CLAUDE, files_named};
 use super::place::Place;
 use super::{FilesError, registry_key};
-use crate::lock;
+use crate::{durable, lock};
 
 const PREFIX: &str = ".steadfast-";
 const SUFFIX: &str = ".lock";
@@ -38,7 +39,8 @@ impl Drop for Address {
 }
 
 /// The engine that holds a name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Holder {
     pub pid: Option<i64>,
     pub run_id: Option<String>,
@@ -53,8 +55,8 @@ pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<R
         if lock::try_lock(&lock)? {
             if is_at(&lock, &path)? {
                 lock.set_len(0)?;
-                let pid = std::process::id();
-                lock.write_all(format!("{}\n", json!({"pid": pid, "run_id": run_id})).as_bytes())?;
+                let own = Holder { pid: Some(std::process::id().into()), run_id: Some(run_id.to_owned()) };
+                lock.write_all(format!("{}\n", json!(own)).as_bytes())?;
                 return Ok(Ok(Address { path, _file: lock }));
             }
         } else if Instant::now() > deadline {
@@ -74,17 +76,11 @@ pub fn holder(project: &Path, kind: RunKind, name: &str) -> Result<Option<Holder
 
 /// Removes lock files of killed engines.
 pub(super) fn sweep(place: &Place) -> Result<(), FilesError> {
-    let Ok(entries) = std::fs::read_dir(place.directory(&[CLAUDE])?) else { return Ok(()) };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if !(name.starts_with(PREFIX) && name.ends_with(SUFFIX)) {
-            continue;
-        }
+    for path in files_named(&place.directory(&[CLAUDE])?, [PREFIX, SUFFIX]) {
         // Best effort: a leftover does no harm.
-        let Ok(Some(lock)) = open_existing(&entry.path()) else { continue };
-        if lock::try_lock(&lock).unwrap_or(false) && is_at(&lock, &entry.path()).unwrap_or(false) {
-            let _ = fs_err::remove_file(entry.path());
+        let Ok(Some(lock)) = open_existing(&path) else { continue };
+        if lock::try_lock(&lock).unwrap_or(false) && is_at(&lock, &path).unwrap_or(false) {
+            let _ = fs_err::remove_file(path);
         }
     }
     Ok(())
@@ -95,11 +91,7 @@ fn file(kind: RunKind, name: &str) -> String {
 }
 
 fn open_existing(path: &Path) -> Result<Option<File>, FilesError> {
-    match bounded::open(path) {
-        Ok(file) => Ok(Some(file.into_parts().0)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    Ok(durable::if_exists(bounded::open(path))?.map(|file| file.into_parts().0))
 }
 
 /// Whether a path still leads to an open file.
@@ -114,11 +106,7 @@ fn read(file: File) -> Holder {
     let mut text = Vec::new();
     // Best effort: that the lock is held is known, the content only names the holder.
     let _ = file.take(MAX_BYTES).read_to_end(&mut text);
-    let holder: Value = serde_json::from_slice(&text).unwrap_or_default();
-    Holder {
-        pid: holder.get("pid").and_then(Value::as_i64),
-        run_id: holder.get("run_id").and_then(Value::as_str).map(str::to_owned),
-    }
+    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,26 +3,24 @@
 //! stay the same, so that a long history is not read again.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use steadfast_model::clock;
 use steadfast_system::bounded;
 
 use super::FilesError;
 use super::exchange::{self, Stamp};
-use super::layout::Layout;
 use super::place::Place;
-use crate::durable::{self, Readers, UNFINISHED};
+use crate::durable::{self, Readers, UNFINISHED, if_exists};
 use crate::lock;
 
 pub(super) const CLAUDE: &str = ".claude";
-const LOCK: &str = ".steadfast.lock";
+pub(super) const LOCK: &str = ".steadfast.lock";
 /// The lock is held for a few writes at most.
-const LOCK_TRIES: u32 = 200;
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
+const LOCK_PATIENCE: Duration = Duration::from_secs(10);
 /// Ten thousand iterations are about four megabytes.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -42,13 +40,8 @@ impl Lock {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
         let file =
             fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?.into_parts().0;
-        for _ in 0..LOCK_TRIES {
-            if lock::try_lock(&file)? {
-                return Ok(Self { file });
-            }
-            std::thread::sleep(LOCK_PAUSE);
-        }
-        Err(FilesError::Busy { path })
+        let is_held = lock::lock_within(&file, LOCK_PATIENCE, || false)?;
+        if is_held { Ok(Self { file }) } else { Err(FilesError::Busy { path }) }
     }
 
     /// Records that the registry was missing or broken, see [`registry_epoch`].
@@ -61,20 +54,9 @@ impl Lock {
 /// The time of the lock file, which changes whenever the registry had to be created anew. A run that remembers another
 /// time knows that its entry was lost with the registry, not removed by hand.
 pub(super) fn registry_epoch(place: &Place) -> Result<Option<SystemTime>, FilesError> {
-    match fs_err::metadata(place.file(&[CLAUDE, LOCK])?) {
-        Ok(metadata) => Ok(metadata.modified().ok()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let metadata = if_exists(fs_err::metadata(place.file(&[CLAUDE, LOCK])?))?;
+    Ok(metadata.and_then(|metadata| metadata.modified().ok()))
 }
-
-/// Refuses a lock path that leaves the project or is not a file.
-pub(super) fn check_lock(place: &Place) -> Result<(), FilesError> {
-    place.file(&[CLAUDE, LOCK]).map(|_| ())
-}
-
-/// Whether a value has the shape of its file; any other content is treated as broken.
-pub(super) type Shape = fn(&Value) -> bool;
 
 /// The content of a file.
 pub(super) enum Found {
@@ -82,6 +64,20 @@ pub(super) enum Found {
     /// Not JSON of the right shape; moved to this path.
     Broken(PathBuf),
     Value(Value),
+}
+
+impl Found {
+    /// The value, or a new one. Warns about a broken file.
+    pub(super) fn value_or(self, new: Value, warnings: &mut Vec<String>) -> Value {
+        match self {
+            Self::Value(value) => return value,
+            Self::Missing => {}
+            Self::Broken(aside) => {
+                warnings.push(format!("a broken file was moved to `{}` and replaced by a new one", aside.display()));
+            }
+        }
+        new
+    }
 }
 
 /// What to do with a file that was read.
@@ -101,26 +97,22 @@ impl Edit {
 #[derive(Debug)]
 pub(super) struct Document {
     parts: Vec<String>,
-    shape: Shape,
+    /// Whether a value has the shape of this file; any other content is treated as broken.
+    shape: fn(&Value) -> bool,
     /// The file when it was last read or written.
     stamp: Option<Stamp>,
     /// Its content then, except while `update` has handed it out.
     value: Option<Value>,
-    layout: Layout,
 }
 
 impl Document {
-    pub(super) fn new(parts: &[&str], shape: Shape) -> Self {
+    pub(super) fn new(parts: &[&str], shape: fn(&Value) -> bool) -> Self {
         let parts = parts.iter().map(|part| (*part).to_owned()).collect();
-        Self { parts, shape, stamp: None, value: None, layout: Layout::default() }
-    }
-
-    fn parts(&self) -> Vec<&str> {
-        self.parts.iter().map(String::as_str).collect()
+        Self { parts, shape, stamp: None, value: None }
     }
 
     pub(super) fn path(&self, place: &Place) -> Result<PathBuf, FilesError> {
-        place.file(&self.parts())
+        place.file(&self.parts)
     }
 
     /// Reads the file and does what `change` decides. If the file was edited meanwhile, it is read and changed again.
@@ -166,9 +158,10 @@ impl Document {
     /// Writes a value; false if the file is not the one that was read any more.
     fn replace(&mut self, place: &Place, value: Value) -> Result<bool, FilesError> {
         let known = self.stamp.take();
-        let text = self.layout.text(&value)?;
-        let path = place.file_to_write(&self.parts())?;
-        let Some(stamp) = exchange::replace(&path, &text, known.as_ref())? else { return Ok(false) };
+        let path = place.file_to_write(&self.parts)?;
+        let Some(stamp) = exchange::replace(&path, durable::json(&value).as_bytes(), known.as_ref())? else {
+            return Ok(false);
+        };
         self.stamp = Some(stamp);
         self.value = Some(value);
         Ok(true)
@@ -186,14 +179,9 @@ impl Document {
     /// Brings `self.value` up to date.
     fn read(&mut self, path: &Path) -> Result<Content, FilesError> {
         let before = self.stamp.take();
-        let file = match bounded::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                self.value = None;
-                self.layout = Layout::default();
-                return Ok(Content::Missing);
-            }
-            Err(error) => return Err(error.into()),
+        let Some(file) = if_exists(bounded::open(path))? else {
+            self.value = None;
+            return Ok(Content::Missing);
         };
         let stamp = Stamp::of(&file.metadata()?);
         if before.as_ref() == Some(&stamp) && self.value.is_some() {
@@ -201,7 +189,6 @@ impl Document {
             return Ok(Content::Valid);
         }
         self.value = None;
-        self.layout = Layout::default();
         let mut text = Vec::new();
         if stamp.length <= MAX_BYTES {
             file.take(MAX_BYTES).read_to_end(&mut text)?;
@@ -233,6 +220,22 @@ pub(super) fn set(object: &mut serde_json::Map<String, Value>, name: &str, value
     true
 }
 
+/// The object; anything else is replaced by an empty one.
+pub(super) fn object(value: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut()
+}
+
+/// The list; anything else is replaced by an empty one.
+pub(super) fn list(value: &mut Value) -> Option<&mut Vec<Value>> {
+    if !value.is_array() {
+        *value = json!([]);
+    }
+    value.as_array_mut()
+}
+
 /// Renames a file or directory to the first free `NAME.WHY-N` beside it.
 pub(super) fn move_aside(path: &Path, why: &str) -> Result<PathBuf, FilesError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -248,8 +251,7 @@ pub(super) fn move_aside(path: &Path, why: &str) -> Result<PathBuf, FilesError> 
 
 /// Writes a file whole or not at all, readable for everyone who can read the project.
 pub(super) fn replace(path: &Path, text: &[u8]) -> Result<(), FilesError> {
-    durable::replace_for(Readers::Project, path, text)?;
-    Ok(())
+    Ok(durable::replace_for(Readers::Project, path, text)?)
 }
 
 /// Creates a file with its content unless it exists.
@@ -259,14 +261,16 @@ pub(super) fn create(path: &Path, text: &[u8]) -> Result<(), FilesError> {
 
 /// Removes temporary files that a killed process left. The lock makes sure that none of them is in use.
 pub(super) fn sweep(directory: &Path, _lock: &Lock) {
-    let Ok(entries) = std::fs::read_dir(directory) else { return };
-    let [prefix, suffix] = UNFINISHED;
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with(prefix) && name.ends_with(suffix) {
-            // Best effort: a leftover does no harm.
-            let _ = fs_err::remove_file(entry.path());
-        }
+    for path in files_named(directory, UNFINISHED) {
+        // Best effort: a leftover does no harm.
+        let _ = fs_err::remove_file(path);
     }
+}
+
+/// The files of a directory with this prefix and suffix.
+pub(super) fn files_named(directory: &Path, [prefix, suffix]: [&str; 2]) -> impl Iterator<Item = PathBuf> {
+    fs_err::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).filter(move |path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(prefix) && name.ends_with(suffix)
+    })
 }

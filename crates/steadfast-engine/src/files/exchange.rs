@@ -33,11 +33,7 @@ impl Stamp {
 
     /// Of the file at a path; a link is not followed.
     fn at(path: &Path) -> io::Result<Option<Self>> {
-        match fs_err::symlink_metadata(path) {
-            Ok(metadata) => Ok(Some(Self::of(&metadata))),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        Ok(durable::if_exists(fs_err::symlink_metadata(path))?.as_ref().map(Self::of))
     }
 }
 
@@ -60,9 +56,8 @@ pub(super) fn replace(path: &Path, text: &[u8], known: Option<&Stamp>) -> io::Re
 
 fn create(file: NamedTempFile, path: &Path) -> io::Result<bool> {
     match file.persist_noclobber(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error.error),
+        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
+        created => Ok(created.is_ok()),
     }
 }
 

@@ -5,13 +5,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use steadfast_model::run::RunStatus;
 
 use super::document::{Edit, Found, Lock, registry_epoch};
 use super::place::Place;
-use super::publishing::broken_file;
-use super::shown::Shown;
+use super::publishing::Shown;
 use super::{FilesError, PublicFiles, View, registry, registry_key};
 
 /// The entry as this process wrote it last.
@@ -115,11 +114,9 @@ impl PublicFiles {
 
 /// The registry, and whether it was there. One that was missing or broken begins a new epoch.
 fn registry_value(found: Found, lock: &Lock, warnings: &mut Vec<String>) -> Result<(Value, bool), FilesError> {
-    match found {
-        Found::Value(value) => return Ok((value, true)),
-        Found::Missing => {}
-        Found::Broken(aside) => warnings.push(broken_file(&aside)),
+    let was_there = matches!(found, Found::Value(_));
+    if !was_there {
+        lock.begin_registry_epoch()?;
     }
-    lock.begin_registry_epoch()?;
-    Ok((registry::empty(), false))
+    Ok((found.value_or(json!({"sessions": {}}), warnings), was_there))
 }

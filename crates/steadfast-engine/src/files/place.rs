@@ -2,10 +2,12 @@
 //! where a file belongs, is refused, because the repository and the agents that work in it must not decide where
 //! Steadfast writes.
 
-use std::io::{self, ErrorKind};
+use std::fs::FileType;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::FilesError;
+use crate::durable::if_exists;
 
 /// A project's directory, with links resolved.
 #[derive(Debug, Clone)]
@@ -27,89 +29,63 @@ impl Place {
     }
 
     /// The path of a file, whether or not it exists. Creates nothing.
-    pub(super) fn file(&self, parts: &[&str]) -> Result<PathBuf, FilesError> {
+    pub(super) fn file(&self, parts: &[impl AsRef<str>]) -> Result<PathBuf, FilesError> {
         self.walk(parts, false)
     }
 
     /// The path of a file that is about to be written. Creates its directories.
-    pub(super) fn file_to_write(&self, parts: &[&str]) -> Result<PathBuf, FilesError> {
+    pub(super) fn file_to_write(&self, parts: &[impl AsRef<str>]) -> Result<PathBuf, FilesError> {
         self.walk(parts, true)
     }
 
     /// The path of a directory, whether or not it exists.
-    pub(super) fn directory(&self, parts: &[&str]) -> Result<PathBuf, FilesError> {
+    pub(super) fn directory(&self, parts: &[impl AsRef<str>]) -> Result<PathBuf, FilesError> {
+        self.enter(parts, false)
+    }
+
+    fn walk(&self, parts: &[impl AsRef<str>], make: bool) -> Result<PathBuf, FilesError> {
+        let Some((name, directories)) = parts.split_last() else {
+            return Err(FilesError::Part { name: String::new() });
+        };
+        let path = self.enter(directories, make)?.join(checked(name.as_ref())?);
+        match self.resolve(&path)? {
+            None => Ok(path),
+            Some((path, kind)) if kind.is_file() => Ok(path),
+            Some((path, _)) => Err(FilesError::NotAFile { path }),
+        }
+    }
+
+    fn enter(&self, parts: &[impl AsRef<str>], make: bool) -> Result<PathBuf, FilesError> {
         let mut at = self.root.clone();
         for part in parts {
-            at = self.enter(&at, part, false)?;
+            at.push(checked(part.as_ref())?);
+            match self.resolve(&at)? {
+                Some((path, kind)) if kind.is_dir() => at = path,
+                Some((path, _)) => return Err(FilesError::NotADirectory { path }),
+                None if make => match fs_err::create_dir(&at) {
+                    Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
+                    _ => {}
+                },
+                None => {}
+            }
         }
         Ok(at)
     }
 
-    fn walk(&self, parts: &[&str], make: bool) -> Result<PathBuf, FilesError> {
-        let Some((name, directories)) = parts.split_last() else {
-            return Err(FilesError::Part { name: String::new() });
-        };
-        let mut at = self.root.clone();
-        for part in directories {
-            at = self.enter(&at, part, make)?;
-        }
-        let path = at.join(checked(name)?);
-        match self.kind(&path)? {
-            Kind::Missing => Ok(path),
-            Kind::File(path) => Ok(path),
-            Kind::Directory(path) | Kind::Other(path) => Err(FilesError::NotAFile { path }),
-        }
-    }
-
-    fn enter(&self, at: &Path, part: &str, make: bool) -> Result<PathBuf, FilesError> {
-        let path = at.join(checked(part)?);
-        match self.kind(&path)? {
-            Kind::Directory(path) => Ok(path),
-            Kind::File(path) | Kind::Other(path) => Err(FilesError::NotADirectory { path }),
-            Kind::Missing if make => match fs_err::create_dir(&path) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
-                _ => Ok(path),
-            },
-            Kind::Missing => Ok(path),
-        }
-    }
-
-    fn kind(&self, path: &Path) -> Result<Kind, FilesError> {
-        let metadata = match std::fs::symlink_metadata(path) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Kind::Missing),
-            Err(error) => return Err(at(path, &error).into()),
-        };
+    /// Where a path leads and what is there; `None` if nothing is.
+    fn resolve(&self, path: &Path) -> Result<Option<(PathBuf, FileType)>, FilesError> {
+        let Some(metadata) = if_exists(fs_err::symlink_metadata(path))? else { return Ok(None) };
         if !metadata.is_symlink() {
-            return Ok(Kind::of(path.to_owned(), &metadata));
+            return Ok(Some((path.to_owned(), metadata.file_type())));
         }
         let leaves = || FilesError::LeavesProject { path: path.to_owned() };
         // A dangling link is refused too: its target could be created outside.
-        let target = std::fs::canonicalize(path).map_err(|_| leaves())?;
+        let target = fs_err::canonicalize(path).map_err(|_| leaves())?;
         if !target.starts_with(&self.root) {
             return Err(leaves());
         }
-        let metadata = fs_err::symlink_metadata(&target)?;
-        Ok(Kind::of(target, &metadata))
-    }
-}
-
-enum Kind {
-    Missing,
-    File(PathBuf),
-    Directory(PathBuf),
-    Other(PathBuf),
-}
-
-impl Kind {
-    fn of(path: PathBuf, metadata: &std::fs::Metadata) -> Self {
-        if metadata.is_file() {
-            Self::File(path)
-        } else if metadata.is_dir() {
-            Self::Directory(path)
-        } else {
-            Self::Other(path)
-        }
+        let kind = fs_err::symlink_metadata(&target)?.file_type();
+        Ok(Some((target, kind)))
     }
 }
 
@@ -119,11 +95,7 @@ fn checked(part: &str) -> Result<&str, FilesError> {
     if plain { Ok(part) } else { Err(FilesError::Part { name: part.to_owned() }) }
 }
 
-fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("cannot read metadata of `{}`: {error}", path.display()))
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 

@@ -1,16 +1,53 @@
-//! Writing the public files of a run, in their order: the registry's entry, the completions log, the state. Each is
-//! brought up to date on its own, so that one bad file does not keep the others from being written.
-
-use std::path::Path;
+//! Writing the public files of a run. The order is a promise: the registry's entry, the completions log, the state. So a
+//! state that shows a run proves that its entry was written, and an entry that is missing now was removed by a person,
+//! unless the registry as a whole was lost (`files/listing.rs`). One bad file does not keep the others from being written.
 
 use serde_json::{Value, json};
+use steadfast_model::clock;
 use steadfast_model::run::name::RunName;
 use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_store::Db;
 
 use super::document::{self, CLAUDE, Edit, Found, Lock};
-use super::shown::{Shown, set_owed};
-use super::{FilesError, PublicFiles, View, address, completions, loop_state, outputs, pipeline_state, registry};
+use super::{FilesError, PIPELINES, PublicFiles, View, address, registry, state};
+
+/// A list of runs that ended, for scripts that wait for it. They may remove it once they have read it; a removed entry is
+/// not written again.
+pub(super) const COMPLETIONS: &str = "loop-completions.json";
+/// The field that lists the files that could not be written; absent if there are none.
+const OWED: &str = "unpublished";
+
+/// What the state file shows.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) run_id: Option<String>,
+    pub(super) ended: bool,
+    completed_at: Value,
+    pub(super) owed: Vec<String>,
+}
+
+impl Shown {
+    pub(super) fn of(state: &Value) -> Self {
+        let text = |name: &str| state.get(name).and_then(Value::as_str);
+        let owed = state.get(OWED).and_then(Value::as_array).into_iter().flatten();
+        Self {
+            run_id: text("run_id").map(str::to_owned),
+            ended: text("status").is_some_and(|status| status != "running"),
+            completed_at: state.get("completed_at").cloned().unwrap_or_default(),
+            owed: owed.filter_map(|file| file.as_str().map(str::to_owned)).collect(),
+        }
+    }
+
+    pub(super) fn owes(&self, file: &str) -> bool {
+        self.owed.iter().any(|owed| owed == file)
+    }
+
+    /// Whether it shows this end, which means that the completions log had it.
+    pub(super) fn is_end_of(&self, view: &View<'_>) -> bool {
+        let completed_at = view.run.completed_at_ms.map(clock::to_rfc3339);
+        self.ended && self.run_id.as_deref() == Some(view.run_id) && self.completed_at == json!(completed_at)
+    }
+}
 
 impl PublicFiles {
     /// Publishes a run for the first time, and creates what is missing: progress files and, of a pipeline, the copy of
@@ -23,7 +60,7 @@ impl PublicFiles {
         let lock = Lock::take(&self.place)?;
         document::sweep(&self.place.directory(&[CLAUDE])?, &lock);
         address::sweep(&self.place)?;
-        outputs::prepare(&self.place, view.plan, definition, &lock)?;
+        self.prepare(view.plan, definition, &lock)?;
         Ok(warnings)
     }
 
@@ -42,12 +79,12 @@ impl PublicFiles {
             owed.push(registry::FILE);
             first_error.get_or_insert(error);
         }
-        let is_logged = shown.is_end_of(view) && !shown.owes(completions::FILE);
+        let is_logged = shown.is_end_of(view) && !shown.owes(COMPLETIONS);
         if view.run.status != RunStatus::Running
             && !is_logged
             && let Err(error) = self.publish_end(view, &lock, &mut warnings)
         {
-            owed.push(completions::FILE);
+            owed.push(COMPLETIONS);
             first_error.get_or_insert(error);
         }
         if let Err(error) = self.publish_state(view, db, &owed, &lock, &mut warnings) {
@@ -73,9 +110,7 @@ impl PublicFiles {
                         // The store has an earlier loop of ours; another tool's state exists only here.
                         RunKind::Loop => earlier.get("run_id").is_none_or(|id| !id.is_string()).then(|| path.clone()),
                         // Outputs of an earlier run must not be taken for this one's.
-                        RunKind::Pipeline => {
-                            Some(self.place.directory(&[CLAUDE, pipeline_state::DIRECTORY, &self.name])?)
-                        }
+                        RunKind::Pipeline => Some(self.place.directory(&[CLAUDE, PIPELINES, &self.name])?),
                     };
                     if let Some(aside) = aside {
                         let aside = document::move_aside(&aside, "previous")?;
@@ -83,16 +118,9 @@ impl PublicFiles {
                     }
                     json!({})
                 }
-                Found::Missing => json!({}),
-                Found::Broken(aside) => {
-                    warnings.push(broken_file(&aside));
-                    json!({})
-                }
+                missing => missing.value_or(json!({}), warnings),
             };
-            let updated = match self.kind {
-                RunKind::Loop => loop_state::update(&mut state, view, db)?,
-                RunKind::Pipeline => pipeline_state::update(&mut state, view, db)?,
-            };
+            let updated = state::update(&mut state, view, db)?;
             let changed = set_owed(&mut state, owed) | updated;
             Ok((Edit::write_if(changed, state), ()))
         })
@@ -100,20 +128,33 @@ impl PublicFiles {
 
     fn publish_end(&mut self, view: &View<'_>, lock: &Lock, warnings: &mut Vec<String>) -> Result<(), FilesError> {
         self.completions.update(&self.place, lock, |found| {
-            let mut list = match found {
-                Found::Value(list) => list,
-                Found::Missing => json!([]),
-                Found::Broken(aside) => {
-                    warnings.push(broken_file(&aside));
-                    json!([])
-                }
-            };
-            let changed = completions::add(&mut list, view);
+            let mut list = found.value_or(json!([]), warnings);
+            let end = end_of(view);
+            let is_same =
+                |entry: &Value| ["run_id", "completed_at"].iter().all(|name| entry.get(name) == end.get(name));
+            let entries = list.as_array_mut().filter(|entries| !entries.iter().rev().any(is_same));
+            let changed = entries.map(|entries| entries.push(end)).is_some();
             Ok((Edit::write_if(changed, list), ()))
         })
     }
 }
 
-pub(super) fn broken_file(aside: &Path) -> String {
-    format!("a broken file was moved to `{}` and replaced by a new one", aside.display())
+fn set_owed(state: &mut Value, owed: &[&str]) -> bool {
+    let Some(state) = state.as_object_mut() else { return false };
+    if owed.is_empty() { state.shift_remove(OWED).is_some() } else { document::set(state, OWED, json!(owed)) }
+}
+
+/// An entry of the completions log.
+fn end_of(view: &View<'_>) -> Value {
+    let (plan, run) = (view.plan, view.run);
+    let what = if plan.kind == RunKind::Loop { "loop_type" } else { "pipeline" };
+    json!({
+        "session": plan.name,
+        "type": plan.kind.to_string(),
+        "status": run.status.to_string(),
+        "completed_at": run.completed_at_ms.map(clock::to_rfc3339),
+        "reason": run.reason,
+        what: plan.title,
+        "run_id": view.run_id,
+    })
 }

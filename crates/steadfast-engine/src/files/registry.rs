@@ -6,8 +6,7 @@ use steadfast_model::clock;
 use steadfast_model::run::{RunKind, RunStatus};
 
 use super::View;
-use super::document::set;
-use super::loop_state::max_iterations;
+use super::document::{CLAUDE, Document, object, set};
 
 pub(super) const FILE: &str = "loop-sessions.json";
 const SESSIONS: &str = "sessions";
@@ -32,13 +31,13 @@ pub struct RegistryEntry {
     pub run_id: Option<String>,
 }
 
-pub(super) fn is_registry(value: &Value) -> bool {
-    // `{}` without `sessions` is a valid start of a registry made by hand.
-    value.as_object().is_some_and(|object| object.get(SESSIONS).is_none_or(|it| it.is_object() || it.is_null()))
+pub(super) fn document() -> Document {
+    Document::new(&[CLAUDE, FILE], is_registry)
 }
 
-pub(super) fn empty() -> Value {
-    json!({ SESSIONS: {} })
+fn is_registry(value: &Value) -> bool {
+    // `{}` without `sessions` is a valid start of a registry made by hand.
+    value.as_object().is_some_and(|object| object.get(SESSIONS).is_none_or(|it| it.is_object() || it.is_null()))
 }
 
 /// The key of a run's entry.
@@ -53,37 +52,29 @@ pub(super) fn entry<'a>(registry: &'a Value, key: &str) -> Option<&'a Value> {
 /// Writes a run's entry into the registry; returns whether that changed anything. `marked` keeps a `killed` by hand.
 pub(super) fn write_entry(registry: &mut Value, key: &str, view: &View<'_>, project: &str, marked: bool) -> bool {
     let Some(sessions) = sessions_of(registry) else { return false };
-    let entry = sessions.entry(key).or_insert_with(|| json!({}));
-    if !entry.is_object() {
-        *entry = json!({});
-    }
-    let Some(entry) = entry.as_object_mut() else { return false };
+    let Some(entry) = object(sessions.entry(key).or_insert_with(|| json!({}))) else { return false };
     // The note on an earlier run of that name is not about this one.
     let another = entry.get("run_id").is_some_and(|id| id.as_str() != Some(view.run_id));
     let mut changed = set_facts(entry, view, project, marked);
     if another || !entry.contains_key("note") {
         changed |= set(entry, "note", Value::Null);
     }
-    changed | set_extras(entry, view)
+    let pid = view.pid.filter(|_| view.run.status == RunStatus::Running);
+    // Fields that change with every iteration are in the state only, so that the registry rarely collides with an edit.
+    changed | set(entry, "reason", view.run.reason.clone()) | set(entry, "pid", pid) | set(entry, "run_id", view.run_id)
 }
 
 /// The entries; anything but an object is replaced by one.
 fn sessions_of(registry: &mut Value) -> Option<&mut Map<String, Value>> {
-    let sessions = registry.as_object_mut()?.entry(SESSIONS).or_insert_with(|| json!({}));
-    if !sessions.is_object() {
-        *sessions = json!({});
-    }
-    sessions.as_object_mut()
+    object(registry.as_object_mut()?.entry(SESSIONS).or_insert_with(|| json!({})))
 }
 
 /// Inserts an entry unless the key exists; returns whether that changed anything.
 pub(super) fn put_back(registry: &mut Value, key: &str, entry: &Value) -> bool {
     let Some(sessions) = sessions_of(registry) else { return false };
-    if sessions.contains_key(key) {
-        return false;
-    }
-    sessions.insert(key.to_owned(), entry.clone());
-    true
+    let is_missing = !sessions.contains_key(key);
+    sessions.entry(key).or_insert_with(|| entry.clone());
+    is_missing
 }
 
 fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, marked: bool) -> bool {
@@ -99,7 +90,7 @@ fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, mar
     changed |= set(entry, "started_at", clock::to_rfc3339(run.started_at_ms));
     changed |= set(entry, "project_path", project);
     if plan.kind == RunKind::Loop {
-        changed |= set(entry, "max_iterations", max_iterations(view));
+        changed |= set(entry, "max_iterations", run.max_iterations(plan, 1));
     }
     if marked {
         return changed;
@@ -115,18 +106,10 @@ fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, mar
     changed | set(entry, "completed_at", completed_at)
 }
 
-/// Fields that change with every iteration are in the state only: the registry is written when a run begins, ends or
-/// changes its status, so that it rarely collides with an edit.
-fn set_extras(entry: &mut Map<String, Value>, view: &View<'_>) -> bool {
-    let run = view.run;
-    let pid = view.pid.filter(|_| run.status == RunStatus::Running);
-    set(entry, "reason", run.reason.clone()) | set(entry, "pid", pid) | set(entry, "run_id", view.run_id)
-}
-
 /// All entries of the registry.
 pub(super) fn entries(registry: &Value) -> Vec<RegistryEntry> {
-    let Some(sessions) = registry.get(SESSIONS).and_then(Value::as_object) else { return Vec::new() };
-    sessions.iter().map(|(key, entry)| read_entry(key, entry)).collect()
+    let sessions = registry.get(SESSIONS).and_then(Value::as_object).into_iter().flatten();
+    sessions.map(|(key, entry)| read_entry(key, entry)).collect()
 }
 
 fn read_entry(key: &str, entry: &Value) -> RegistryEntry {

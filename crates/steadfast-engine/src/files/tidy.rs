@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use steadfast_model::clock::{self, Millis};
 
 use super::document::{Edit, Found, Lock, set};
-use super::{CLAUDE, Document, FilesError, Place, RegistryEntry, address, registry};
+use super::{FilesError, Place, RegistryEntry, address, registry};
 
 /// The keys of entries that were changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Tidy<'a> {
 /// Tidies a project's registry. A missing or broken one is left alone.
 pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
     let place = Place::of(project)?;
-    let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
+    let mut document = registry::document();
     if document.peek(&place)?.is_none() {
         return Ok(Tidied::default());
     }
@@ -52,24 +52,20 @@ pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
 /// Marks a running entry that no run of ours is behind as killed; returns whether there was one.
 pub fn mark_killed(project: &Path, key: &str, now: Millis) -> Result<bool, FilesError> {
     let place = Place::of(project)?;
-    let mut document = Document::new(&[CLAUDE, registry::FILE], registry::is_registry);
+    let mut document = registry::document();
     let lock = Lock::take(&place)?;
     document.update(&place, &lock, |found| {
         let Found::Value(mut value) = found else { return Ok((Edit::Keep(None), false)) };
-        let is_marked = mark(&mut value, key, now);
+        let entry = value.get_mut("sessions").and_then(|sessions| sessions.get_mut(key)).and_then(Value::as_object_mut);
+        let entry =
+            entry.filter(|entry| !entry.contains_key("run_id") && entry.get("status") == Some(&json!("running")));
+        let is_marked = entry.is_some();
+        if let Some(entry) = entry {
+            set(entry, "status", "killed");
+            set(entry, "killed_at", clock::to_rfc3339(now));
+        }
         Ok((Edit::write_if(is_marked, value), is_marked))
     })
-}
-
-fn mark(value: &mut Value, key: &str, now: Millis) -> bool {
-    let entry = value.get_mut("sessions").and_then(|sessions| sessions.get_mut(key)).and_then(Value::as_object_mut);
-    let is_open = |entry: &&mut Map<String, Value>| {
-        !entry.contains_key("run_id") && entry.get("status").and_then(Value::as_str) == Some("running")
-    };
-    let Some(entry) = entry.filter(is_open) else { return false };
-    set(entry, "status", "killed");
-    set(entry, "killed_at", clock::to_rfc3339(now));
-    true
 }
 
 fn tidy_value(value: &mut Value, how: Tidy<'_>) -> Tidied {

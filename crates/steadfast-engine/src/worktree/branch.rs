@@ -25,11 +25,8 @@ pub(super) fn candidates(run: &str, part: &str, run_id: &str) -> impl Iterator<I
 impl Worktree {
     /// The branch that was chosen when the worktree was created for the first time.
     pub(super) fn chosen(&self) -> Result<Option<String>, WorktreeError> {
-        match fs_err::read_to_string(self.beside(BRANCH)) {
-            Ok(branch) => Ok(Some(branch.trim().to_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let branch = durable::if_exists(fs_err::read_to_string(self.beside(BRANCH)))?;
+        Ok(branch.map(|branch| branch.trim().to_owned()))
     }
 
     /// Chooses a free branch name and records it: after a crash, a branch that was just created looks like that of an

@@ -155,7 +155,7 @@ fn a_half_created_or_half_removed_worktree_is_created_again() {
     let worktree = Worktree::new(&home, &project, "run-1", "fix", "1-1");
     worktree.enter(&Cancel::default()).unwrap();
     // Killed while git was checking files out, with the branch made already.
-    forget(&worktree.beside(READY)).unwrap();
+    worktree.forget(READY).unwrap();
     fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
     let inside = worktree.enter(&Cancel::default()).unwrap();
     assert_eq!(fs_err::read_to_string(inside.join("part/a.txt")).unwrap(), "one\n");
@@ -163,7 +163,7 @@ fn a_half_created_or_half_removed_worktree_is_created_again() {
     worktree.commit_all(&worktree.lock(&Cancel::default()).unwrap(), "Work").unwrap();
     // Killed while it was being removed.
     durable::mark(&worktree.beside(KEPT)).unwrap();
-    forget(&worktree.beside(READY)).unwrap();
+    worktree.forget(READY).unwrap();
     fs_err::remove_dir_all(worktree.path.join("part")).unwrap();
     worktree.leave("Work").unwrap();
     let log = Git::reading(&project).text(&["log", "--format=%s", "--name-status", "main..steadfast/fix/1-1"]).unwrap();

@@ -102,8 +102,8 @@ impl Worktree {
         }
         let recorded = format!("HEAD:{}", inner.display());
         let recorded = Git::locked(guard, &self.project).text(&["rev-parse", "--quiet", "--verify", &recorded]);
-        let mut arguments = vec!["rev-list", "--max-count=1", "--ignore-missing", "HEAD", "--branches", "--not"];
-        arguments.push("--remotes");
+        let mut arguments =
+            vec!["rev-list", "--max-count=1", "--ignore-missing", "HEAD", "--branches", "--not", "--remotes"];
         arguments.extend(recorded.as_deref().ok());
         git.text(&arguments).map_or(true, |found| !found.is_empty())
     }

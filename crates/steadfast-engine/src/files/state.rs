@@ -1,14 +1,15 @@
-//! `.claude/loop-state-NAME.json`: one loop and its iterations. The history only grows, each iteration once, so that
-//! writing it again after a crash repairs it.
+//! `.claude/loop-state-NAME.json` and `.claude/pipeline-runs/NAME/state.json`: a loop, or a pipeline with the stages that
+//! have begun, and all iterations. The history only grows, each iteration once, so that writing it again after a crash
+//! repairs it.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use steadfast_model::run::RunKind;
+use steadfast_model::run::{RunKind, StagePlan, StageState, StageStatus};
 use steadfast_model::{clock, text};
 use steadfast_store::{Db, IterationRow};
 
-use super::document::set;
+use super::document::{list, object, set};
 use super::{FilesError, View, usd};
 
 /// Longer texts of agents are cut; the store has the whole text.
@@ -17,13 +18,21 @@ const MAX_TEXT: usize = 2_000;
 pub(crate) const OWN_FIELDS: [&str; 8] =
     ["stage", "iteration", "timestamp", "decision", "duration_seconds", "attempts", "tokens", "cost_usd"];
 
-pub(super) fn file(name: &str) -> String {
-    format!("loop-state-{name}.json")
-}
-
-/// Brings the state of a loop up to date; returns whether that changed anything.
+/// Brings the state of a run up to date; returns whether that changed anything. New fields are added in the order of the
+/// documented examples.
 pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let Some(state) = object(state) else { return Ok(false) };
+    let changed = match view.plan.kind {
+        RunKind::Loop => update_loop(state, view, db)?,
+        RunKind::Pipeline => update_pipeline(state, view, db)?,
+    };
+    Ok(changed
+        | set(state, "tokens", view.run.tokens)
+        | set(state, "cost_usd", usd(view.run.cost_micros))
+        | set(state, "run_id", view.run_id))
+}
+
+fn update_loop(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let (plan, run) = (view.plan, view.run);
     let mut changed = set(state, "session", plan.name.as_str())
         | set(state, "type", plan.kind.to_string())
@@ -32,32 +41,63 @@ pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<b
         | set(state, "status", run.status.to_string())
         | set(state, "iteration", run.stages.first().map_or(0, |stage| stage.iterations));
     changed |= extend_history(state, view, db)?;
+    Ok(changed
+        | set(state, "completed_at", run.completed_at_ms.map(clock::to_rfc3339))
+        | set(state, "reason", run.reason.clone())
+        | set(state, "max_iterations", run.max_iterations(plan, 1)))
+}
+
+fn update_pipeline(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
+    let (plan, run) = (view.plan, view.run);
+    let mut changed = set(state, "session", plan.name.as_str())
+        | set(state, "pipeline", plan.title.as_str())
+        | set(state, "started_at", clock::to_rfc3339(run.started_at_ms))
+        | set(state, "status", run.status.to_string())
+        | set(state, "current_stage", run.stage);
+    changed |= update_stages(state, view);
     changed |= set(state, "completed_at", run.completed_at_ms.map(clock::to_rfc3339))
         | set(state, "reason", run.reason.clone())
-        | set(state, "max_iterations", max_iterations(view));
-    Ok(changed | set_extras(state, view))
+        | set(state, "type", plan.kind.to_string())
+        | set(state, "total_stages", plan.stages.len())
+        | set(state, "iteration", run.stage_state(run.stage).map_or(0, |stage| stage.iterations));
+    Ok(changed | extend_history(state, view, db)?)
 }
 
-/// The maximum of a loop: the plan's, or the one it was resumed with.
-pub(super) fn max_iterations(view: &View<'_>) -> u32 {
-    let reopened = view.run.stages.first().and_then(|stage| stage.max);
-    reopened.or_else(|| view.plan.stages.first().map(|stage| stage.runs)).unwrap_or_default()
+/// Stages are listed once they have begun, as in the documented example.
+fn update_stages(state: &mut Map<String, Value>, view: &View<'_>) -> bool {
+    let Some(listed) = list(state.entry("stages").or_insert_with(|| json!([]))) else { return false };
+    let mut changed = false;
+    let begun = view.plan.stages.iter().zip(&view.run.stages).take_while(|(_, it)| it.status != StageStatus::Pending);
+    for (at, (plan, stage)) in begun.enumerate() {
+        if listed.len() <= at {
+            listed.push(json!({}));
+        }
+        if let Some(entry) = listed.get_mut(at).and_then(object) {
+            changed |= update_stage(entry, plan, stage);
+        }
+    }
+    changed
 }
 
-/// The undocumented fields that the states of loops and pipelines share.
-pub(super) fn set_extras(state: &mut Map<String, Value>, view: &View<'_>) -> bool {
-    set(state, "tokens", view.run.tokens)
-        | set(state, "cost_usd", usd(view.run.cost_micros))
-        | set(state, "run_id", view.run_id)
+fn update_stage(entry: &mut Map<String, Value>, plan: &StagePlan, stage: &StageState) -> bool {
+    let mut changed = set(entry, "name", plan.name.as_str())
+        | set(entry, "loop", plan.loop_type.clone())
+        | set(entry, "runs", stage.max.unwrap_or(plan.runs))
+        | set(entry, "status", stage.status.to_string())
+        | set(entry, "started_at", stage.started_at_ms.map(clock::to_rfc3339));
+    if stage.completed_at_ms.is_some() || entry.contains_key("completed_at") {
+        changed |= set(entry, "completed_at", stage.completed_at_ms.map(clock::to_rfc3339));
+    }
+    changed |= set(entry, "iterations_run", stage.iterations);
+    if stage.reason.is_some() || entry.contains_key("reason") {
+        changed |= set(entry, "reason", stage.reason.clone());
+    }
+    changed
 }
 
 /// Adds the iterations that are missing in the file.
-pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
-    let shown = state.entry("history").or_insert_with(|| json!([]));
-    if !shown.is_array() {
-        *shown = json!([]);
-    }
-    let Some(shown) = shown.as_array_mut() else { return Ok(false) };
+fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
+    let Some(shown) = list(state.entry("history").or_insert_with(|| json!([]))) else { return Ok(false) };
     let before = shown.len();
     let single = view.plan.stages.len() == 1;
     for (stage, (plan, state)) in (1_u32..).zip(view.plan.stages.iter().zip(&view.run.stages)) {
@@ -65,8 +105,9 @@ pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db
             continue;
         }
         // Parallel iterations end in any order; of sequential ones, only those after the last can be missing.
-        let there = if plan.parallel { shown_iterations(shown, stage, single) } else { BTreeSet::new() };
-        let after = if plan.parallel { 0 } else { last_shown(shown, stage, single) };
+        let mut there = shown.iter().rev().filter_map(|entry| iteration_of(entry, stage, single));
+        let after = if plan.parallel { 0 } else { there.next().unwrap_or(0) };
+        let there: BTreeSet<u32> = if plan.parallel { there.collect() } else { BTreeSet::new() };
         if there.len() >= state.iterations as usize || after >= state.iterations {
             continue;
         }
@@ -75,15 +116,6 @@ pub(super) fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db
         shown.extend(missing.map(|row| iteration(row, view.plan.kind)));
     }
     Ok(shown.len() > before)
-}
-
-fn shown_iterations(shown: &[Value], stage: u32, single: bool) -> BTreeSet<u32> {
-    shown.iter().filter_map(|entry| iteration_of(entry, stage, single)).collect()
-}
-
-/// The last iteration of a stage in the history, searched from the end.
-fn last_shown(shown: &[Value], stage: u32, single: bool) -> u32 {
-    shown.iter().rev().find_map(|entry| iteration_of(entry, stage, single)).unwrap_or(0)
 }
 
 fn iteration_of(entry: &Value, stage: u32, single: bool) -> Option<u32> {
@@ -118,14 +150,6 @@ fn iteration(row: &IterationRow, kind: RunKind) -> Value {
         }
     }
     Value::Object(entry)
-}
-
-/// The object; anything else is replaced by an empty one.
-pub(super) fn object(value: &mut Value) -> Option<&mut Map<String, Value>> {
-    if !value.is_object() {
-        *value = json!({});
-    }
-    value.as_object_mut()
 }
 
 #[cfg(test)]
