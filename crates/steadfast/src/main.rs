@@ -5,7 +5,6 @@ mod cli;
 mod commands;
 mod error;
 mod mcp;
-mod outbox;
 mod output;
 mod plugin;
 mod programs;

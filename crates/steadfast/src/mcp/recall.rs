@@ -1,7 +1,6 @@
 //! The tool `recall`: searches the memory of the caller's session and its fork ancestors. The results were written by
 //! users, tools and models, so they are returned as data.
 
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ use steadfast_model::memory::{Category, MemoryEvent};
 use steadfast_model::text;
 use steadfast_store::{Hit, Scope};
 
-use super::args::{self, at_most, between, wrong};
+use super::args::{at_most, between, wrong};
 use super::caller::{self, CallMeta};
 use super::store_handle::{StoreHandle, ToolError};
 use super::tools::ToolResult;
@@ -63,8 +62,7 @@ impl Recall {
 }
 
 /// Searches the caller's session and its fork ancestors, never another session.
-pub(super) fn recall(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let arguments: Recall = args::read(arguments)?;
+pub(super) fn recall(handle: &StoreHandle, arguments: &Recall, call: &CallMeta) -> ToolResult {
     let (query, limit, category) = (arguments.query()?, arguments.limit()?, arguments.category()?);
     let caller = caller::find(handle, call)?;
     let hits = handle.look_up(|store| {

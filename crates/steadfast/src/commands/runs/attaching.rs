@@ -3,7 +3,7 @@
 use steadfast_engine::interrupt;
 use steadfast_model::run::RunStatus;
 
-use super::finding::{called, stored};
+use super::finding::stored;
 use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
 use super::{RunContext, driving, view};
@@ -19,7 +19,7 @@ pub(super) fn attach(context: &RunContext, name: &str) -> Result<CommandOutput, 
     if row.run.status != RunStatus::Running {
         return Err(CliError::new(
             code::WRONG_STATE,
-            format!("{} is over ({})", called(kind, &name), row.run.status),
+            format!("{kind} {name} is over ({})", row.run.status),
             format!("`steadfast {kind} status {name}` or `logs {name}` shows what it did"),
         ));
     }
@@ -52,16 +52,13 @@ pub(super) fn attach(context: &RunContext, name: &str) -> Result<CommandOutput, 
             drop(progress);
             return Err(CliError::new(
                 code::WRONG_STATE,
-                format!("the engine of {} is gone", called(kind, &name)),
+                format!("the engine of {kind} {name} is gone"),
                 format!("`steadfast {kind} resume {name}` resumes it, `kill {name}` ends it"),
             ));
         }
         if interrupted.is_set() {
             drop(progress);
-            output::note(&format!(
-                "detached; {} is still running (`steadfast {kind} kill {name}` ends it)",
-                called(kind, &name)
-            ));
+            output::note(&format!("detached; {kind} {name} is still running (`steadfast {kind} kill {name}` ends it)"));
             let done = view::show_status(context, store.read(), &now, is_live, 0)?;
             return Ok(CommandOutput { text: String::new(), ..done });
         }

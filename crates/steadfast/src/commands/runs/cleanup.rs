@@ -18,7 +18,6 @@ use steadfast_model::run::{Phase, RunKind, RunStatus};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_system::process;
 
-use super::finding::called;
 use super::{RunContext, logs};
 use crate::cli::RunCleanupArgs;
 use crate::error::CliError;
@@ -108,7 +107,7 @@ impl Cleanup<'_> {
         }
         match worktree::remove_clean(home, Path::new(&line.project_dir), &line.run_id, &line.name, dry_run) {
             Ok(removed) => self.worktrees.extend(removed),
-            Err(error) => output::note(&format!("{}: {error}", called(line.kind, &line.name))),
+            Err(error) => output::note(&format!("{} {}: {error}", line.kind, line.name)),
         }
         let before = self.context.now - Millis::from(self.arguments.older_than) * clock::DAY;
         let outputs = logs::directories(home, &line.run_id);
@@ -158,8 +157,8 @@ impl Cleanup<'_> {
                 continue;
             }
             let what = if is_agent { "iteration" } else { "test of iteration" };
-            let name = called(row.plan.kind, &row.plan.name);
-            self.stopped.push(format!("{name}, {what} {}", flight.id.iteration));
+            let (kind, name) = (row.plan.kind, &row.plan.name);
+            self.stopped.push(format!("{kind} {name}, {what} {}", flight.id.iteration));
             if self.arguments.dry_run {
                 continue;
             }

@@ -13,7 +13,7 @@ use steadfast_model::text;
 use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::create_private_dir;
 
-use super::finding::{called, stored};
+use super::finding::stored;
 use super::{RunContext, driving, view};
 use crate::error::{CliError, code};
 use crate::output::CommandOutput;
@@ -90,9 +90,8 @@ fn started(context: &RunContext, row: &RunRow, how: &str) -> Result<CommandOutpu
     }
     let pid = row.engine.map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
     let text = format!(
-        "{} runs {how}{pid}\n  watch:  steadfast {kind} attach {name}\n  look:   steadfast {kind} status {name}\n  \
-         stop:   steadfast {kind} kill {name}",
-        called(kind, name)
+        "{kind} {name} runs {how}{pid}\n  watch:  steadfast {kind} attach {name}\n  look:   steadfast {kind} status {name}\n  \
+         stop:   steadfast {kind} kill {name}"
     );
     let is_live = context.is_driven(&row.run_id)?;
     Ok(CommandOutput { text, ..view::show_status(context, store.read(), &row, is_live, 0)? })

@@ -7,17 +7,18 @@ use steadfast_engine::dispatcher::{self, DriveError, Engine};
 use steadfast_engine::files::{self, Address, Holder};
 use steadfast_engine::goal_link::{self, GoalLink};
 use steadfast_engine::observer::Observer;
-use steadfast_engine::process;
 use steadfast_engine::publish::Publisher;
+use steadfast_engine::{notify, process};
+use steadfast_model::clock;
+use steadfast_model::outbox::MessageKind;
 use steadfast_model::run::{Run, RunKind, RunReason, RunStatus};
 use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::Paths;
 
-use super::finding::{called, stored};
+use super::finding::stored;
 use super::progress::Progress;
 use super::{RunContext, fence, view};
 use crate::error::{CliError, code};
-use crate::outbox::{self, Audience};
 use crate::output::{self, CommandOutput};
 
 /// A desktop notification is sent for foreground runs that took longer: the user may have left.
@@ -66,7 +67,7 @@ pub(super) fn running_elsewhere(kind: RunKind, name: &str, holder: &Holder) -> C
     let pid = holder.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
     CliError::new(
         code::WRONG_STATE,
-        format!("{} is already running, from another store (pid {pid})", called(kind, name)),
+        format!("{kind} {name} is already running, from another store (pid {pid})"),
         format!("use the STEADFAST_HOME or STEADFAST_DB it was started with, or `kill {pid}`; or choose another name"),
     )
 }
@@ -81,8 +82,7 @@ pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
             format!("`steadfast {kind} attach {name}` watches it, `kill {name}` ends it"),
         ),
         DriveError::Refused(refusal) => {
-            let message = format!("{}: {refusal}", called(kind, name));
-            CliError::new(code::WRONG_STATE, message, refusal.hint())
+            CliError::new(code::WRONG_STATE, format!("{kind} {name}: {refusal}"), refusal.hint())
         }
         DriveError::NoRun(_) => CliError::new(code::NOT_FOUND, error.to_string(), error.hint()),
         DriveError::Store(error) => error.into(),
@@ -135,11 +135,16 @@ fn exit_code(row: &RunRow) -> u8 {
     }
 }
 
-/// Delivers the message about the end of a run, on the desktop if the user is probably not watching.
+/// Delivers waiting messages, such as the end of this run, on the desktop. The user needs no message about a short run in
+/// the foreground. Failing to notify is not an error.
 fn notify_end(paths: &Paths, run: &Run, was_detached: bool) {
     let took = run.completed_at_ms.map_or(0, |ended| ended - run.started_at_ms);
-    let audience = if was_detached || took > LONG_MS { Audience::Away } else { Audience::Watching };
-    if let Ok(mut store) = Store::open_existing(&paths.store) {
-        outbox::deliver(paths, &mut store, audience);
+    let is_away = was_detached || took > LONG_MS;
+    let Ok(mut store) = Store::open_existing(&paths.store) else { return };
+    for message in store.take_messages(clock::now()).unwrap_or_default() {
+        let by_default = message.kind != MessageKind::RunEnded || is_away;
+        if paths.config.notify.desktop.unwrap_or(by_default) {
+            notify::desktop(&message.title, &message.body);
+        }
     }
 }

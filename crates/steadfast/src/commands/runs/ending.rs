@@ -8,7 +8,6 @@ use steadfast_engine::publish::KILLED_IN_REGISTRY;
 use steadfast_model::run::{RunStatus, Stopping};
 use steadfast_store::{RunRow, Store};
 
-use super::finding::called;
 use super::{RunContext, driving, view};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
@@ -36,7 +35,7 @@ pub(super) fn kill(context: &RunContext, name: &str) -> Result<CommandOutput, Cl
         let reason = row.run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
         return Err(CliError::new(
             code::WRONG_STATE,
-            format!("{} is over ({}{reason})", called(kind, name), row.run.status),
+            format!("{kind} {name} is over ({}{reason})", row.run.status),
             format!("`steadfast {kind} list` shows what is running"),
         ));
     }
@@ -59,7 +58,7 @@ pub(super) fn kill(context: &RunContext, name: &str) -> Result<CommandOutput, Cl
             let pid = row.engine.map_or_else(|| "PID".to_owned(), |engine| engine.pid.to_string());
             return Err(CliError::new(
                 code::USAGE,
-                format!("the engine of {} (pid {pid}) has not stopped yet", called(kind, name)),
+                format!("the engine of {kind} {name} (pid {pid}) has not stopped yet"),
                 format!("wait, or `kill -9 {pid}` and then `steadfast {kind} kill {name}` again"),
             ));
         }

@@ -6,8 +6,8 @@ use steadfast_app::overview::runs::is_starting;
 use steadfast_engine::goal_link::GoalLink;
 use steadfast_engine::lock::RunLock;
 use steadfast_engine::publish::{PublishError, Publisher};
+use steadfast_model::run::RunStatus;
 use steadfast_model::run::name::RunName;
-use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_model::{clock, text};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 
@@ -68,7 +68,7 @@ impl RunContext {
             let status = text::headline(&entry.status, 30);
             return CliError::new(
                 code::NOT_FOUND,
-                format!("{} was entered by hand ({status}) and has no run", called(kind, name)),
+                format!("{kind} {name} was entered by hand ({status}) and has no run"),
                 format!("`steadfast {kind} status {name}` shows the entry; it cannot be attached to or resumed"),
             );
         }
@@ -107,9 +107,4 @@ impl RunContext {
 pub(super) fn stored(store: &Store, run_id: &str) -> Result<RunRow, CliError> {
     let missing = || CliError::new(code::NOT_FOUND, format!("no run {run_id}"), "run `steadfast doctor`");
     store.read().run(run_id)?.ok_or_else(missing)
-}
-
-/// `loop NAME`, for messages.
-pub(super) fn called(kind: RunKind, name: &str) -> String {
-    format!("{kind} {name}")
 }

@@ -16,7 +16,6 @@ use steadfast_store::RunRow;
 use steadfast_system::bounded::{self, Part};
 
 use super::RunContext;
-use super::finding::called;
 use crate::cli::LogsArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, StdoutReader};
@@ -57,7 +56,7 @@ pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> Result<Command
         let (kind, name) = (row.plan.kind, &row.plan.name);
         return Err(CliError::new(
             code::NOT_FOUND,
-            format!("{} has no output of that iteration yet", called(kind, name)),
+            format!("{kind} {name} has no output of that iteration yet"),
             format!("`steadfast {kind} status {name}` shows its iterations"),
         ));
     };

@@ -12,7 +12,6 @@ use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::log;
 
-use super::finding::called;
 use super::{RunContext, detaching, driving, ending, permissions, preflight, view};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
@@ -146,7 +145,7 @@ fn name_in_use(context: &RunContext, store: &Store, name: &str) -> CliError {
         ("has not ended, but its engine is gone".to_owned(), verbs)
     };
     let hint = format!("`steadfast {kind} {verbs}; or choose another name");
-    CliError::new(code::WRONG_STATE, format!("{} {state}", called(kind, name)), hint)
+    CliError::new(code::WRONG_STATE, format!("{kind} {name} {state}"), hint)
 }
 
 /// The text of `--input` files: one file as it is, several with their names as headings.

@@ -8,7 +8,6 @@ use steadfast_store::{Db, RunRow};
 
 use super::{answer, manual_entry, show_entry};
 use crate::commands::runs::RunContext;
-use crate::commands::runs::finding::called;
 use crate::commands::runs::progress::open_checks;
 use crate::error::{CliError, code};
 use crate::output::CommandOutput;
@@ -53,7 +52,7 @@ pub(in crate::commands::runs) fn show_status(
 fn status_page(detail: &RunDetail) -> String {
     let run = &detail.run;
     let mut lines = vec![
-        format!("{} ({}): {}", called(run.kind, &run.name), run.title, super::status_text(run)),
+        format!("{} {} ({}): {}", run.kind, run.name, run.title, super::status_text(run)),
         format!(
             "iteration {}/{} · {} tokens · {} · {}",
             run.iteration,
