@@ -11,10 +11,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use steadfast_model::host::Host;
 
-pub(crate) use limits::{ExtendArgs, GoalLimitArgs, RunLimitArgs};
+pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
-    AgentArgs, LogsArgs, LoopArgs, LoopRunArgs, LoopVerb, PipelineArgs, PipelineRunArgs, PipelineVerb, ResumeArgs,
-    RunArgs, RunCleanupArgs, RunHow, RunVerb,
+    AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
 
 const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budgets, verified completion";
@@ -42,6 +41,9 @@ pub(crate) struct Cli {
     /// Use this store instead of the default one
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) db: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
 
     #[command(subcommand)]
     pub(crate) command: CliCommand,
@@ -52,13 +54,16 @@ pub(crate) enum CliCommand {
     /// Start, show and control the goal of a session
     Goal(GoalArgs),
     /// Show, search and delete session memory
-    Session(session::SessionArgs),
+    #[command(subcommand)]
+    Session(session::SessionVerb),
     /// Pursue an objective with headless agents until it is verified or a limit is reached
     Run(RunArgs),
     /// Run an agent repeatedly until a completion rule holds
-    Loop(LoopArgs),
+    #[command(subcommand)]
+    Loop(LoopVerb),
     /// Run loops in sequence, each with the output of the one before
-    Pipeline(PipelineArgs),
+    #[command(subcommand)]
+    Pipeline(PipelineVerb),
     /// Show the tokens and cost of all sessions on this machine
     Usage(UsageArgs),
     /// Answer an agent's hook, JSON on stdin (agents call this)
@@ -70,9 +75,10 @@ pub(crate) enum CliCommand {
     /// Install steadfast into an agent, or remove it
     Setup(SetupArgs),
     /// Diagnose the installation and suggest fixes
-    Doctor(JsonArgs),
+    Doctor,
     /// Manage the store: path, backup, check, import
-    Db(DbArgs),
+    #[command(subcommand)]
+    Db(DbVerb),
     /// Show a scripted agent pursue a goal through limits, compaction and crashes
     Demo(DemoArgs),
     /// Supervise one attempt of a run (the engine calls this)
@@ -99,13 +105,6 @@ fn host_names() -> PossibleValuesParser {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct JsonArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 #[command(after_help = "Examples:
   steadfast goal start \"All tests pass\" --budget standard --verify \"cargo test\"
   steadfast goal status --json
@@ -114,10 +113,6 @@ pub(crate) struct GoalArgs {
     /// Session of the goal [default: the agent's own session, or the only live one in this directory]
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) session: Option<String>,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
 
     #[command(subcommand)]
     pub(crate) verb: GoalVerb,
@@ -129,6 +124,9 @@ pub(crate) struct GoalArgs {
 pub(crate) struct SlashCli {
     #[command(flatten)]
     pub(crate) goal: GoalArgs,
+    /// Accepted as on the command line; the answer is always text
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -258,9 +256,6 @@ pub(crate) struct UsageArgs {
     /// Use this price table (TOML) instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -311,18 +306,6 @@ pub(crate) struct SetupArgs {
     /// Do not change the block cap
     #[arg(long)]
     pub(crate) no_block_cap: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DbArgs {
-    #[command(subcommand)]
-    pub(crate) verb: DbVerb,
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -351,7 +334,4 @@ pub(crate) struct DemoArgs {
     /// Run the scripted agent in this demo folder (the demo calls this)
     #[arg(long, hide = true, value_name = "DIR")]
     pub(crate) agent: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }

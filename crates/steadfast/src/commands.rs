@@ -6,7 +6,6 @@ pub(crate) mod doctor;
 pub(crate) mod goal;
 pub(crate) mod hook;
 pub(crate) mod loops;
-pub(crate) mod pipelines;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod session;

@@ -16,7 +16,7 @@ impl Cli {
             [SUPERVISOR, directory] if directory.starts_with('/') => CliCommand::Exec { directory: directory.into() },
             _ => return None,
         };
-        Some(Self { db: None, command })
+        Some(Self { db: None, json: false, command })
     }
 }
 

@@ -7,13 +7,13 @@ use steadfast_model::clock;
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
-use crate::cli::{DbArgs, DbVerb};
+use crate::cli::DbVerb;
 use crate::error::{CliError, code};
 use crate::output::CommandOutput;
 
-pub(crate) fn run(db: Option<&Path>, arguments: &DbArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> Result<CommandOutput, CliError> {
     let paths = Paths::find(db)?;
-    match &arguments.verb {
+    match verb {
         DbVerb::Path => {
             let text = paths.store.display().to_string();
             Ok(CommandOutput {

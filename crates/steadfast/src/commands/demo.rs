@@ -21,18 +21,19 @@ use crate::cli::DemoArgs;
 use crate::error::{CliError, code};
 use crate::output::CommandOutput;
 
-pub(crate) fn run(arguments: &DemoArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(arguments: &DemoArgs, is_json: bool) -> Result<CommandOutput, CliError> {
     if let Some(root) = &arguments.agent {
-        client::play(&Stage::new(root, arguments)?).map_err(|error| failed(format!("scripted agent: {error:#}")))?;
+        client::play(&Stage::new(root, arguments.fast, is_json)?)
+            .map_err(|error| failed(format!("scripted agent: {error:#}")))?;
         return Ok(CommandOutput::default());
     }
     let started = Instant::now();
     let temp = tempfile::Builder::new().prefix("steadfast-demo-").tempdir()?;
-    let stage = Stage::new(temp.path(), arguments)?;
+    let stage = Stage::new(temp.path(), arguments.fast, is_json)?;
     let mut summary = play(&stage).map_err(|error| failed(format!("the demo stopped: {error:#}")))?;
     summary["seconds"] = json!((started.elapsed().as_secs_f64() * 100.0).round() / 100.0);
     let is_ok = summary["ok"] == json!(true);
-    if !is_ok && !arguments.json {
+    if !is_ok && !is_json {
         return Err(failed("not all promises held".to_owned()));
     }
     Ok(CommandOutput { text: String::new(), json: summary, code: if is_ok { 0 } else { code::USAGE } })

@@ -9,13 +9,12 @@ pub(super) use starting::refuse_agents_checks;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::verification;
 use serde_json::json;
 use steadfast_app::action::{self, Claim, Place};
 use steadfast_app::{native, overview, session};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{self, Actor, Goal, change};
-use steadfast_model::limit::{Limits, SharedSpend};
+use steadfast_model::limit::SharedSpend;
 use steadfast_model::text;
 use steadfast_store::{Origin, Store, StoreError, spend};
 use steadfast_system::paths::Paths;
@@ -24,6 +23,7 @@ use steadfast_system::process;
 use crate::cli::{ExtendArgs, GoalArgs, GoalVerb};
 use crate::error::{CliError, code};
 use crate::output::CommandOutput;
+use crate::verification;
 
 const BUDGET_SPENT: &str = "the goal's budget is spent";
 
@@ -162,13 +162,12 @@ impl<'a> SessionGoal<'a> {
 
     fn extend(mut self, arguments: &ExtendArgs) -> Result<GoalOutput, CliError> {
         let (origin, now) = (self.context.origin, self.context.now);
-        let goal = action::extend(
-            &mut self.store,
-            &self.place.session_id,
-            extension(&arguments, self.context.now)?,
-            origin,
-            now,
-        )?;
+        let add = arguments.amounts(now)?;
+        if add.is_empty() {
+            let hint = "use --add-turns N, --add-hours H, --add-tokens N or --add-usd X, or several of them";
+            return Err(CliError::new(code::USAGE, "no limit to extend", hint));
+        }
+        let goal = action::extend(&mut self.store, &self.place.session_id, add, origin, now)?;
         let message = format!("goal extended: {} (limits: {})", goal.state(), goal.limits.describe());
         self.output(goal, &message)
     }
@@ -197,20 +196,10 @@ impl<'a> SessionGoal<'a> {
         let seconds = |ms: i64| Duration::from_millis(ms.unsigned_abs()).as_secs_f64();
         let lines: Vec<String> =
             runs.iter().map(|run| format!("passed in {:.1}s: {}", seconds(run.duration_ms), run.command)).collect();
-        let evidence: Vec<_> = runs
-            .iter()
-            .map(|run| {
-                json!({
-                    "command": run.command, "exit_code": run.exit_code, "duration_ms": run.duration_ms,
-                    "output_sha256": run.output_sha256, "output_tail": run.output_tail,
-                    "git_commit": run.git_commit, "git_dirty": run.git_dirty,
-                })
-            })
-            .collect();
         let goal = self.store.read().goal(self.id())?.unwrap_or(goal);
         let view = overview::goal_view(self.store.read(), &goal, clock::now())?;
         let mut done = GoalOutput::new(&view, goal, lines.join("\n"));
-        done.output.json["evidence"] = json!(evidence);
+        done.output.json["evidence"] = json!(runs);
         Ok(done)
     }
 
@@ -271,14 +260,4 @@ fn refuse_foreign_session(context: &CommandContext<'_>, place: &Place) -> Result
         }
         _ => Ok(()),
     }
-}
-
-/// The amounts that `extend` adds.
-fn extension(arguments: &ExtendArgs, now: Millis) -> Result<Limits, CliError> {
-    let add = arguments.amounts(now)?;
-    if add.is_empty() {
-        let hint = "use --add-turns N, --add-hours H, --add-tokens N or --add-usd X, or several of them";
-        return Err(CliError::new(code::USAGE, "no limit to extend", hint));
-    }
-    Ok(add)
 }

@@ -139,7 +139,7 @@ fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
     let is_too_long = objective.chars().count() > OBJECTIVE_MAX;
     let objective = if is_too_long { objective.to_owned() } else { stated::kept(objective) };
     let start = StartArgs { objective: vec![objective], ..StartArgs::default() };
-    let arguments = GoalArgs { session: None, json: false, verb: GoalVerb::Start(start) };
+    let arguments = GoalArgs { session: None, verb: GoalVerb::Start(start) };
     let started = goal::run(&context(input, paths), arguments).and_then(|outcome| {
         let context = outcome.goal.as_ref().map(|goal| work_on(goal, "state")).transpose()?;
         Ok(HookReply { context, message: Some(outcome.output.text), ..HookReply::default() })

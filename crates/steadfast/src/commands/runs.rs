@@ -7,11 +7,8 @@ mod cleanup;
 mod detaching;
 mod driving;
 mod ending;
-mod fence;
 mod finding;
-mod limits;
 mod logs;
-mod permissions;
 mod preflight;
 mod progress;
 mod resuming;
@@ -31,8 +28,7 @@ use crate::cli::RunVerb;
 use crate::error::CliError;
 use crate::output::CommandOutput;
 
-pub(super) use limits::{agent_overrides, check_commands, run_overrides};
-pub(super) use starting::{How, NewRun, inputs_text, start};
+pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
 pub(super) use trust::require_trust;
 pub(super) use view::{faults_json, format_faults};
 

@@ -15,7 +15,7 @@ use steadfast_model::text;
 use steadfast_store::{Db, Session, SessionActivity, Store};
 use steadfast_system::paths::Paths;
 
-use crate::cli::session::{SessionArgs, SessionVerb, WhichSession};
+use crate::cli::session::{SessionVerb, WhichSession};
 use crate::error::{CliError, code};
 use crate::output::CommandOutput;
 use list::Directories;
@@ -32,9 +32,9 @@ struct SessionContext {
     now: Millis,
 }
 
-pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> Result<CommandOutput, CliError> {
     let context = SessionContext { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
-    match &arguments.verb {
+    match verb {
         SessionVerb::List { all, limit } => list::list(&context, *all, *limit),
         SessionVerb::Show(which) => show::show(&context, which),
         SessionVerb::Events(events) => show::events(&context, events),

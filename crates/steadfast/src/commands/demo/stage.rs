@@ -13,7 +13,6 @@ use steadfast_model::text::{printable, thousands};
 use steadfast_system::env_vars;
 
 use super::promise::DemoFacts;
-use crate::cli::DemoArgs;
 use crate::output;
 
 pub(super) const SESSION: &str = "0de30000-5eed-4a57-8a57-000000000001";
@@ -37,10 +36,10 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn new(root: &Path, arguments: &DemoArgs) -> io::Result<Self> {
+    pub(super) fn new(root: &Path, fast: bool, to_stderr: bool) -> io::Result<Self> {
         // The system's temp folder may be a link; all processes must use the same path.
         let root = fs_err::canonicalize(root)?;
-        Ok(Self { root, program: std::env::current_exe()?, to_stderr: arguments.json, fast: arguments.fast })
+        Ok(Self { root, program: std::env::current_exe()?, to_stderr, fast })
     }
 
     pub(super) fn project(&self) -> PathBuf {

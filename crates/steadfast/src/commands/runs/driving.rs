@@ -17,7 +17,7 @@ use steadfast_system::paths::Paths;
 
 use super::finding::stored;
 use super::progress::Progress;
-use super::{RunContext, fence, view};
+use super::{RunContext, resuming, view};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
 
@@ -112,7 +112,7 @@ pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<CommandOutput
     let mut store = Store::open_existing(&paths.store)?;
     let row = stored(&store, run_id)?;
     // Checked when the run was started, but not if an agent calls `__engine` itself.
-    fence::refuse_agent(&mut store, &row, false)?;
+    resuming::refuse_agent(&mut store, &row, false)?;
     drop(store);
     let run = drive(paths, &row)?;
     notify_end(paths, &run, true);

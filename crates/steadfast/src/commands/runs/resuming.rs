@@ -1,13 +1,16 @@
 //! `resume`: continues a run that was killed, failed, lost its engine, or reached a limit that is raised now.
 
+use steadfast_app::action::{self, ActionError};
 use steadfast_engine::{dispatcher, goal_link};
 use steadfast_model::clock;
+use steadfast_model::goal::change;
+use steadfast_model::limit::Axis;
 use steadfast_model::run::RunStatus;
-use steadfast_store::{RunRow, Store, StoreError};
+use steadfast_store::{Origin, RunRow, Store, StoreError};
 
 use super::finding::stored;
 use super::starting::{How, launch};
-use super::{RunContext, driving, ending, fence, limits, preflight};
+use super::{RunContext, driving, ending, preflight};
 use crate::cli::ResumeArgs;
 use crate::commands;
 use crate::error::{CliError, code};
@@ -20,7 +23,7 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> Result<Com
     }
     let (mut store, row) = context.find(&arguments.name)?;
     let raises = arguments.max.is_some() || arguments.limits.is_given();
-    fence::refuse_agent(&mut store, &row, raises)?;
+    refuse_agent(&mut store, &row, raises)?;
     let (kind, name) = (row.plan.kind, row.plan.name.clone());
     if context.is_driven(&row.run_id)? {
         let error = dispatcher::DriveError::Driven { name, pid: row.engine.map(|engine| engine.pid) };
@@ -72,11 +75,40 @@ pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> Result<Com
 }
 
 fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, CliError> {
-    let mut plan = row.plan.clone();
-    if !limits::change(&mut plan.limits, &arguments.limits)? {
+    let mut wanted = arguments.limits.budget("", clock::now())?.limits;
+    // The turns of a profile limit the iterations of each stage, not the run.
+    wanted.set(Axis::Turns, None);
+    let limits = wanted.or(row.plan.limits.limits);
+    if limits == row.plan.limits.limits {
         return Ok(row);
     }
-    let now = clock::now();
-    let version = store.write(|db| db.change_plan(&row.run_id, row.version, &plan, now))?;
+    let mut plan = row.plan.clone();
+    plan.limits.limits = limits;
+    let version = store.write(|db| db.change_plan(&row.run_id, row.version, &plan, clock::now()))?;
     Ok(RunRow { plan, version, ..row })
+}
+
+/// Refuses an agent that resumes a run with other limits, or one whose goal was stopped on purpose. Any caller may resume
+/// a run that crashed. The attempt is recorded in the history of the run's goal.
+pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -> Result<(), CliError> {
+    let actor = commands::caller();
+    if !actor.is_agent() {
+        return Ok(());
+    }
+    let session = goal_link::session_of(row);
+    let goal = match &session {
+        Some(session) => store.read().goal(session)?,
+        None => None,
+    };
+    let is_to_end = row.stop_requested.as_ref().is_some_and(|stop| stop.status == RunStatus::Killed);
+    let is_stopped = goal.is_some_and(|goal| is_to_end || !change::can_resume(&goal, actor));
+    let verb = match (with_limits, is_stopped) {
+        (true, _) => "resume with other limits",
+        (false, true) => "resume",
+        (false, false) => return Ok(()),
+    };
+    if let Some(session) = session {
+        action::refuse_agent(store, &session, verb, Origin { actor, place: "cli" }, clock::now())?;
+    }
+    Err(ActionError::NotForAgents(verb).into())
 }

@@ -6,13 +6,15 @@ use std::path::PathBuf;
 use serde_json::json;
 use steadfast_app::action::ActionError;
 use steadfast_engine::files::{self, PublicFiles};
-use steadfast_engine::plan::{Planned, dry_run};
+use steadfast_engine::plan::{Overrides, Planned, agent_kind, dry_run};
 use steadfast_engine::run_folder::RunFolder;
+use steadfast_model::clock;
 use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::log;
 
-use super::{RunContext, detaching, driving, ending, permissions, preflight, view};
+use super::{RunContext, detaching, driving, ending, preflight, trust, view};
+use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
 
@@ -85,7 +87,7 @@ pub(in crate::commands) fn start(
         log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
         output::note(&message);
     }
-    permissions::print_once(context, &row.plan);
+    trust::print_permissions_once(context, &row.plan);
     launch(context, &row, new.how)
 }
 
@@ -146,6 +148,33 @@ fn name_in_use(context: &RunContext, store: &Store, name: &str) -> CliError {
     };
     let hint = format!("`steadfast {kind} {verbs}; or choose another name");
     CliError::new(code::WRONG_STATE, format!("{kind} {name} {state}"), hint)
+}
+
+/// The agent, its model and its time limit.
+pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, CliError> {
+    let usage = |message: String, hint: &str| CliError::new(code::USAGE, message, hint);
+    let agent = arguments.agent.as_deref().map(agent_kind).transpose();
+    let parse_timeout = |text: &String| {
+        let timeout = clock::parse_duration(text).filter(|timeout| *timeout > 0);
+        timeout.ok_or_else(|| usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 2h"))
+    };
+    Ok(Overrides {
+        agent: agent.map_err(|(what, fix)| usage(what, &fix))?,
+        model: arguments.model.clone(),
+        user_hooks: arguments.user_hooks.then_some(true),
+        timeout_ms: arguments.timeout.as_ref().map(parse_timeout).transpose()?,
+        ..Overrides::default()
+    })
+}
+
+pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), CliError> {
+    match commands.iter().find(|command| command.trim().is_empty() || command.contains('\0')) {
+        Some(command) => {
+            let message = format!("invalid command `{command}`");
+            Err(CliError::new(code::USAGE, message, "for example: --verify \"cargo test\""))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The text of `--input` files: one file as it is, several with their names as headings.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use serde_json::json;
 use steadfast_app::usage::report::{Amounts, Filter};
 use steadfast_app::usage::runs::{RunRow, RunsReport};
 use steadfast_app::usage::summary::Summary;
@@ -13,7 +14,7 @@ use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
 use super::table::{self, Column};
-use super::{day_of, last_part, to_json, width};
+use super::{day_of, last_part, width};
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
@@ -23,6 +24,7 @@ pub(super) fn view(
     arguments: &UsageArgs,
     filter: &Filter,
     zone: &TimeZone,
+    is_json: bool,
 ) -> Result<CommandOutput, CliError> {
     if arguments.host.is_some() || arguments.prices.is_some() {
         let hint = "remove them: the cost of a run was recorded when it ran";
@@ -38,8 +40,8 @@ pub(super) fn view(
     if report.rows.is_empty() {
         output::note("note: no iteration of a run matches");
     }
-    let text = if report.rows.is_empty() || arguments.json { String::new() } else { draw(&report, zone) };
-    Ok(CommandOutput { text, json: to_json(&report)?, code: 0 })
+    let text = if report.rows.is_empty() || is_json { String::new() } else { draw(&report, zone) };
+    Ok(CommandOutput { text, json: json!(report), code: 0 })
 }
 
 fn draw(report: &RunsReport, zone: &TimeZone) -> String {
