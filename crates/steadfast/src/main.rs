@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod error;
 mod mcp;
+mod outbox;
 mod output;
 mod plugin;
 mod programs;

@@ -18,6 +18,7 @@ use steadfast_system::{env_vars, process};
 use super::caller::{self, CallMeta, ToolCaller};
 use super::store_handle::{StoreHandle, ToolError};
 use super::{args, recall};
+use crate::outbox::{self, Audience};
 use crate::verification;
 
 pub(super) type ToolResult = Result<Value, ToolError>;
@@ -160,7 +161,9 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
         change::may_complete(&goal, CompletedBy::Verification)?;
         // Use a separate connection, so that other calls are not blocked meanwhile.
         let mut store = Store::open_existing(&handle.paths.store)?;
-        Some(verification::verify_goal(&mut store, &goal, &handle.paths.config.goal, caller.origin)?.0)
+        let verified = verification::verify_goal(&mut store, &goal, &handle.paths.config.goal, caller.origin);
+        outbox::deliver(&handle.paths, &mut store, Audience::Away);
+        Some(verified?.0)
     };
     let claim = match (arguments.completed_by.unwrap_or(args::Judge::SelfUpdate), verified) {
         (args::Judge::Evaluator, verified) => Claim::Evaluator { verified },

@@ -7,10 +7,8 @@ use steadfast_engine::dispatcher::{self, DriveError, Engine};
 use steadfast_engine::files::{self, Address, Holder};
 use steadfast_engine::goal_link::{self, GoalLink};
 use steadfast_engine::observer::Observer;
+use steadfast_engine::process;
 use steadfast_engine::publish::Publisher;
-use steadfast_engine::{notify, process};
-use steadfast_model::clock;
-use steadfast_model::outbox::MessageKind;
 use steadfast_model::run::{Run, RunKind, RunReason, RunStatus};
 use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::Paths;
@@ -19,6 +17,7 @@ use super::finding::stored;
 use super::progress::Progress;
 use super::{RunContext, resuming, view};
 use crate::error::{CliError, code};
+use crate::outbox::{self, Audience};
 use crate::output::{self, CommandOutput};
 
 /// A desktop notification is sent for foreground runs that took longer: the user may have left.
@@ -135,16 +134,11 @@ fn exit_code(row: &RunRow) -> u8 {
     }
 }
 
-/// Delivers waiting messages, such as the end of this run, on the desktop. The user needs no message about a short run in
-/// the foreground. Failing to notify is not an error.
+/// Delivers the message about the end of a run, on the desktop if the user is probably not watching.
 fn notify_end(paths: &Paths, run: &Run, was_detached: bool) {
     let took = run.completed_at_ms.map_or(0, |ended| ended - run.started_at_ms);
-    let is_away = was_detached || took > LONG_MS;
-    let Ok(mut store) = Store::open_existing(&paths.store) else { return };
-    for message in store.take_messages(clock::now()).unwrap_or_default() {
-        let by_default = message.kind != MessageKind::RunEnded || is_away;
-        if paths.config.notify.desktop.unwrap_or(by_default) {
-            notify::desktop(&message.title, &message.body);
-        }
+    let audience = if was_detached || took > LONG_MS { Audience::Away } else { Audience::Watching };
+    if let Ok(mut store) = Store::open_existing(&paths.store) {
+        outbox::deliver(paths, &mut store, audience);
     }
 }
