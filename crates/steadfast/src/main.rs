@@ -47,10 +47,6 @@ fn main() -> ExitCode {
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
-    finished(output, format)
-}
-
-fn finished(output: Result<output::CommandOutput, CliError>, format: Format) -> ExitCode {
     match output {
         Ok(output) => match output::print(&output, format) {
             Ok(()) => ExitCode::from(output.code),

@@ -1,6 +1,6 @@
 //! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -56,17 +56,11 @@ pub(crate) fn report(paths: &Paths) -> CommandOutput {
         .map(|check| json!({"id": check.id, "status": <&str>::from(check.status), "detail": check.detail, "hint": check.hint}))
         .collect();
     let json = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "store": paths.store.display().to_string(),
-        "store_from": paths.store_from,
-        "checks": listed,
-        "overall": <&str>::from(overall),
+        "version": env!("CARGO_PKG_VERSION"), "store": paths.store.display().to_string(),
+        "store_from": paths.store_from, "checks": listed, "overall": <&str>::from(overall),
     });
-    CommandOutput {
-        text: lines.join("\n"),
-        json,
-        code: if overall == CheckStatus::Fail { code::ENVIRONMENT } else { 0 },
-    }
+    let code = if overall == CheckStatus::Fail { code::ENVIRONMENT } else { 0 };
+    CommandOutput { text: lines.join("\n"), json, code }
 }
 
 fn home(paths: &Paths) -> DoctorCheck {
@@ -119,11 +113,8 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
             let active = counts.iter().any(|(status, _)| *status == GoalStatus::Active);
             let detail = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
             if orphans > 0 && active {
-                warn(
-                    "goals",
-                    format!("{detail}; {orphans} without a live session"),
-                    "run `steadfast goal cleanup --list`",
-                )
+                let detail = format!("{detail}; {orphans} without a live session");
+                warn("goals", detail, "run `steadfast goal cleanup --list`")
             } else {
                 ok("goals", detail)
             }
@@ -136,31 +127,23 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
 /// Without `setup`, hooks keep their goals in the plugin's own directory, where a terminal does not look.
 fn other_stores(paths: &Paths) -> DoctorCheck {
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let others: Vec<PathBuf> =
-        plugin_stores("steadfast").into_iter().filter(|store| real(store) != real(&paths.store)).collect();
-    match others.first() {
-        None => ok("one_store", "hooks and terminal use the same store"),
-        Some(other) => warn(
-            "one_store",
-            format!("another store holds goals: {}", other.display()),
-            format!(
-                "run `steadfast setup claude` to share one store, and `steadfast db import {}` to import its goals",
-                other.display()
-            ),
-        ),
-    }
+    let Some(other) = plugin_stores("steadfast").into_iter().find(|store| real(store) != real(&paths.store)) else {
+        return ok("one_store", "hooks and terminal use the same store");
+    };
+    let other = other.display();
+    let hint = format!(
+        "run `steadfast setup claude` to share one store, and `steadfast db import {other}` to import its goals"
+    );
+    warn("one_store", format!("another store holds goals: {other}"), hint)
 }
 
 fn predecessor() -> Option<DoctorCheck> {
-    let found = predecessor_store()?;
-    Some(warn(
-        "claude_goal_plugin",
-        format!("the claude-goal plugin has goals in {}", found.display()),
-        format!(
-            "run `steadfast db import {}` to import them, and disable that plugin so that only one drives the agent",
-            found.display()
-        ),
-    ))
+    let store = predecessor_store()?;
+    let store = store.display();
+    let hint = format!(
+        "run `steadfast db import {store}` to import them, and disable that plugin so that only one drives the agent"
+    );
+    Some(warn("claude_goal_plugin", format!("the claude-goal plugin has goals in {store}"), hint))
 }
 
 fn program_on_path() -> DoctorCheck {

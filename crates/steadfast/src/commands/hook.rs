@@ -57,18 +57,15 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
         return rewake(&input, &paths);
     }
     let input = slash::read_prompt(hook::as_command(input, &paths));
-    let reply = match &input.event {
-        HookEvent::Command { verb, arguments } => {
-            let noted = hook::handle(&input, &paths, clock::now());
-            let reply = command(&input, verb, arguments, &paths);
-            HookReply { message: reply.message.or(noted.message), ..reply }
-        }
-        HookEvent::Directive { objective } => {
-            let noted = hook::handle(&input, &paths, clock::now());
-            let reply = stated_goal(&input, objective, &paths);
-            HookReply { message: reply.message.or(noted.message), ..reply }
-        }
-        _ => hook::handle(&input, &paths, clock::now()),
+    let noted = hook::handle(&input, &paths, clock::now());
+    let answer = match &input.event {
+        HookEvent::Command { verb, arguments } => Some(command(&input, verb, arguments, &paths)),
+        HookEvent::Directive { objective } => Some(stated_goal(&input, objective, &paths)),
+        _ => None,
+    };
+    let reply = match answer {
+        Some(answer) => HookReply { message: answer.message.or(noted.message), ..answer },
+        None => noted,
     };
     if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
         output::line(&text);

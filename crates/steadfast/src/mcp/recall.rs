@@ -11,7 +11,7 @@ use steadfast_store::{Hit, Scope};
 
 use super::args::{at_most, between, wrong};
 use super::caller::{self, CallMeta};
-use super::store_handle::{StoreHandle, ToolError};
+use super::store_handle::StoreHandle;
 use super::tools::ToolResult;
 
 const LIMIT_MAX: i64 = 50;
@@ -39,31 +39,20 @@ fn choices() -> Vec<Option<&'static str>> {
     category_names().into_iter().map(Some).chain([None]).collect()
 }
 
-impl Recall {
-    fn query(&self) -> Result<&str, ToolError> {
-        let query = self.query.trim();
-        if query.is_empty() {
-            return Err(wrong("`query` is empty"));
-        }
-        at_most("query", query, QUERY_MAX)?;
-        Ok(query)
-    }
-
-    fn limit(&self) -> Result<usize, ToolError> {
-        let limit = between("limit", self.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?;
-        Ok(usize::try_from(limit).unwrap_or_default())
-    }
-
-    fn category(&self) -> Result<Option<Category>, ToolError> {
-        let Some(name) = &self.category else { return Ok(None) };
-        let known = name.parse().ok();
-        known.map(Some).ok_or_else(|| wrong(format!("`category`: unknown category `{}`", text::headline(name, 40))))
-    }
-}
-
 /// Searches the caller's session and its fork ancestors, never another session.
 pub(super) fn recall(handle: &StoreHandle, arguments: &Recall, call: &CallMeta) -> ToolResult {
-    let (query, limit, category) = (arguments.query()?, arguments.limit()?, arguments.category()?);
+    let query = arguments.query.trim();
+    if query.is_empty() {
+        return Err(wrong("`query` is empty"));
+    }
+    at_most("query", query, QUERY_MAX)?;
+    let limit = usize::try_from(between("limit", arguments.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?).unwrap_or(0);
+    let category: Option<Category> = match &arguments.category {
+        Some(name) => Some(
+            name.parse().map_err(|_| wrong(format!("`category`: unknown category `{}`", text::headline(name, 40))))?,
+        ),
+        None => None,
+    };
     let caller = caller::find(handle, call)?;
     let hits = handle.look_up(|store| {
         let scope = Scope::Lineage(&caller.session_id);

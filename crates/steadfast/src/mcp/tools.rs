@@ -11,7 +11,7 @@ use steadfast_app::action::{self, ActionError, Claim, Place};
 use steadfast_app::overview;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::proof::CompletedBy;
-use steadfast_model::goal::{Goal, change};
+use steadfast_model::goal::{Actor, Goal, change};
 use steadfast_store::{Store, StoreError};
 use steadfast_system::{env_vars, process};
 
@@ -134,7 +134,7 @@ fn create_goal(handle: &StoreHandle, arguments: &args::CreateGoal, call: &CallMe
         return Err(ToolError::new("this session is an iteration of a run and cannot have its own goal", hint));
     }
     let caller = caller::find(handle, call)?;
-    handle.store_or_new(|store| {
+    handle.with(Store::open, |store| {
         let place = place(store, &caller)?;
         let goal = action::start(store, &place, new, caller.origin, caller.now)?;
         view(store, &goal, caller.now)
@@ -180,7 +180,7 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
 fn record_verdict(handle: &StoreHandle, arguments: &args::RecordVerdict, call: &CallMeta) -> ToolResult {
     let (reason, evidence) = (arguments.reason()?, arguments.evidence()?);
     let caller = caller::find(handle, call)?;
-    if !caller.is_evaluator() {
+    if caller.origin.actor != Actor::Evaluator {
         return handle.store(|store| {
             let verb = "record_verdict";
             match action::refuse_agent(store, &caller.session_id, verb, caller.origin, caller.now) {

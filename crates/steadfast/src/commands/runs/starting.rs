@@ -99,11 +99,8 @@ fn dry_run_page(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
         .into_iter()
         .map(|filled| {
             json!({
-                "stage": filled.stage,
-                "iteration": filled.iteration,
-                "perspective": filled.perspective,
-                "prompt": filled.prompt,
-                "unknown": filled.unknown,
+                "stage": filled.stage, "iteration": filled.iteration, "perspective": filled.perspective,
+                "prompt": filled.prompt, "unknown": filled.unknown,
             })
         })
         .collect();
