@@ -1,6 +1,5 @@
 //! `steadfast goal VERB`. The slash commands `/goal-VERB` run the same code with the user's authority.
 
-mod continuing;
 mod history;
 mod starting;
 
@@ -65,7 +64,7 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> Result<G
         GoalVerb::Status { .. } => open()?.status(),
         GoalVerb::Pause => open()?.change("goal paused", change::pause),
         GoalVerb::Resume { continue_session: false } => open()?.resume(),
-        GoalVerb::Resume { continue_session: true } => continuing::resume_and_continue(open()?),
+        GoalVerb::Resume { continue_session: true } => starting::resume_and_continue(open()?),
         GoalVerb::Abandon => open()?.change("goal abandoned", change::abandon),
         GoalVerb::Edit { objective } => open()?.edit(&objective),
         GoalVerb::Block { reason } => {

@@ -3,7 +3,6 @@
 
 mod list;
 mod purge;
-mod search;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -41,7 +40,7 @@ pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> Result<CommandOutput
         SessionVerb::Snapshot { session, host, after } => {
             show::snapshot(&context, session, host.as_deref(), after.as_deref())
         }
-        SessionVerb::Search(words) => search::search(&context, words),
+        SessionVerb::Search(words) => list::search(&context, words),
         SessionVerb::Purge(purge) => purge::purge(&context, purge),
     }
 }

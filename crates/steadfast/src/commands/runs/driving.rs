@@ -13,9 +13,8 @@ use steadfast_model::run::{Run, RunKind, RunReason, RunStatus};
 use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::Paths;
 
-use super::finding::stored;
 use super::progress::Progress;
-use super::{RunContext, resuming, view};
+use super::{RunContext, control, stored, view};
 use crate::error::{CliError, code};
 use crate::outbox::{self, Audience};
 use crate::output::{self, CommandOutput};
@@ -111,7 +110,7 @@ pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<CommandOutput
     let mut store = Store::open_existing(&paths.store)?;
     let row = stored(&store, run_id)?;
     // Checked when the run was started, but not if an agent calls `__engine` itself.
-    resuming::refuse_agent(&mut store, &row, false)?;
+    control::refuse_agent(&mut store, &row, false)?;
     drop(store);
     let run = drive(paths, &row)?;
     notify_end(paths, &run, true);

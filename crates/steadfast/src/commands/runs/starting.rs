@@ -13,7 +13,7 @@ use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::log;
 
-use super::{RunContext, detaching, driving, ending, preflight, trust, view};
+use super::{RunContext, background, control, driving, preflight, trust, view};
 use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput};
@@ -53,9 +53,9 @@ pub(in crate::commands) fn start(
         return dry_run_page(new, &plan);
     }
     if new.how == How::Tmux {
-        detaching::refuse_taken_tmux(plan.kind, &plan.name)?;
+        background::refuse_taken_tmux(plan.kind, &plan.name)?;
     }
-    ending::apply_registry_kills(context);
+    control::apply_registry_kills(context);
     preflight::prepare(context, &mut plan, new.worktree)?;
     // Fail before anything is created if the state files cannot be written.
     let files = PublicFiles::open(&context.project, plan.kind, &plan.name)?;
@@ -112,8 +112,8 @@ fn dry_run_page(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
 pub(super) fn launch(context: &RunContext, row: &RunRow, how: How) -> Result<CommandOutput, CliError> {
     match how {
         How::Foreground => driving::in_foreground(context, row),
-        How::Detached => detaching::detach(context, row),
-        How::Tmux => detaching::in_tmux(context, row),
+        How::Detached => background::detach(context, row),
+        How::Tmux => background::in_tmux(context, row),
     }
 }
 

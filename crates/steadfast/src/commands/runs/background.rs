@@ -1,11 +1,12 @@
-//! Starts engines that outlive the terminal: `steadfast __engine` in its own process session, or in a tmux session. The
-//! engine reads its work from the store and does not depend on the environment.
+//! Runs in the background. `--detach` and `--tmux` start engines that outlive the terminal: `steadfast __engine` reads its
+//! work from the store and does not depend on the environment. `attach` prints what the agents of a run do.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use steadfast_engine::interrupt;
 use steadfast_engine::process::{Captured, LimitedCommand};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::run::{RunKind, RunStatus};
@@ -13,12 +14,13 @@ use steadfast_model::text;
 use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::create_private_dir;
 
-use super::finding::stored;
-use super::{RunContext, driving, view};
+use super::logs::{Follower, LOOK_EVERY};
+use super::progress::Progress;
+use super::{RunContext, driving, stored, view};
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::output::{self, CommandOutput, StdoutReader};
 
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const ENGINE_LOOK_EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(20);
 const TMUX_LIMIT: Duration = Duration::from_secs(10);
 
@@ -76,7 +78,7 @@ fn wait_for_engine(context: &RunContext, row: &RunRow, mut child: Option<Child>,
                 format!("read {}, then `steadfast {} resume {}`", log.display(), row.plan.kind, row.plan.name),
             ));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(ENGINE_LOOK_EVERY);
     }
 }
 
@@ -138,4 +140,60 @@ pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> Result<CommandOutpu
     }
     wait_for_engine(context, row, None, &RunFolder::at(&context.paths.home, &row.run_id).engine_log())?;
     started(context, row, &format!("in the tmux session {session}"))
+}
+
+/// Lines of the current iteration that are printed first.
+const LINES_BEFORE: usize = 20;
+
+pub(super) fn attach(context: &RunContext, name: &str) -> Result<CommandOutput, CliError> {
+    let (store, row) = context.find(name)?;
+    let (kind, name) = (row.plan.kind, row.plan.name.clone());
+    if row.run.status != RunStatus::Running {
+        return Err(CliError::new(
+            code::WRONG_STATE,
+            format!("{kind} {name} is over ({})", row.run.status),
+            format!("`steadfast {kind} status {name}` or `logs {name}` shows what it did"),
+        ));
+    }
+    let interrupted = interrupt::flag()?;
+    let mut follower = Follower::new(context, &row, false);
+    follower.begin_at_last(LINES_BEFORE);
+    let mut progress = Progress::new();
+    loop {
+        let now = stored(&store, &row.run_id)?;
+        let is_live = now.run.status == RunStatus::Running;
+        let is_driven = context.is_live(&now)? || context.is_driven(&row.run_id)?;
+        let mut lines = Vec::new();
+        while follower.step(|_, line| lines.push(line.to_owned())) {}
+        // With --json, stdout has only the status at the end.
+        if context.json {
+            lines.clear();
+        }
+        if !lines.is_empty() {
+            progress.clear();
+        }
+        if output::lines(lines.iter().map(String::as_str))? == StdoutReader::Closed {
+            return Ok(CommandOutput::default());
+        }
+        progress.show(&now.plan, &now.run);
+        if !is_live && !is_driven {
+            drop(progress);
+            return driving::ended(context, &row.run_id);
+        }
+        if is_live && !is_driven {
+            drop(progress);
+            return Err(CliError::new(
+                code::WRONG_STATE,
+                format!("the engine of {kind} {name} is gone"),
+                format!("`steadfast {kind} resume {name}` resumes it, `kill {name}` ends it"),
+            ));
+        }
+        if interrupted.is_set() {
+            drop(progress);
+            output::note(&format!("detached; {kind} {name} is still running (`steadfast {kind} kill {name}` ends it)"));
+            let done = view::show_status(context, store.read(), &now, is_live, 0)?;
+            return Ok(CommandOutput { text: String::new(), ..done });
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
