@@ -21,7 +21,7 @@ use steadfast_system::paths::{self, Paths};
 use steadfast_system::{log, process};
 
 use crate::error::CliError;
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
 
 /// Who runs this command: the user, or an agent in its shell.
 fn caller() -> Actor {
@@ -29,7 +29,7 @@ fn caller() -> Actor {
 }
 
 /// Serves the tools until the agent closes stdin.
-pub(crate) fn mcp(db: Option<&Path>) -> Result<CommandOutput, CliError> {
+pub(crate) fn mcp(db: Option<&Path>) -> CommandResult {
     let paths = Paths::find(db)?;
     crate::mcp::serve(&paths).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));
@@ -39,7 +39,7 @@ pub(crate) fn mcp(db: Option<&Path>) -> Result<CommandOutput, CliError> {
 }
 
 /// Supervises one attempt until it ends. The engine reads errors from the attempt's directory.
-pub(crate) fn supervise_attempt(directory: &Path) -> Result<CommandOutput, CliError> {
+pub(crate) fn supervise_attempt(directory: &Path) -> CommandResult {
     steadfast_engine::supervisor::exec(directory).map_err(|error| {
         CliError::new(
             crate::error::code::USAGE,

@@ -23,6 +23,8 @@ pub(crate) struct CommandOutput {
     pub(crate) code: u8,
 }
 
+pub(crate) type CommandResult = Result<CommandOutput, CliError>;
+
 /// Prints the result of a command to stdout.
 pub(crate) fn print(output: &CommandOutput, format: Format) -> std::io::Result<()> {
     match format {

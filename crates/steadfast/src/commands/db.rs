@@ -9,9 +9,9 @@ use steadfast_system::paths::Paths;
 
 use crate::cli::DbVerb;
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
 
-pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
     let paths = Paths::find(db)?;
     match verb {
         DbVerb::Path => {
@@ -28,7 +28,7 @@ pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> Result<CommandOutput, Cli
     }
 }
 
-fn backup(paths: &Paths, target: Option<&Path>) -> Result<CommandOutput, CliError> {
+fn backup(paths: &Paths, target: Option<&Path>) -> CommandResult {
     let store = Store::open_existing(&paths.store)?;
     let stamp = clock::to_rfc3339(clock::now()).replace(':', "");
     let target = target.map_or_else(|| PathBuf::from(format!("{}.{stamp}.bak", paths.store.display())), Path::to_owned);
@@ -41,7 +41,7 @@ fn backup(paths: &Paths, target: Option<&Path>) -> Result<CommandOutput, CliErro
     Ok(CommandOutput { json: json!({"path": text}), text, code: 0 })
 }
 
-fn check(paths: &Paths) -> Result<CommandOutput, CliError> {
+fn check(paths: &Paths) -> CommandResult {
     let store = Store::open_existing(&paths.store)?;
     let faults = store.integrity_faults()?;
     if faults.is_empty() {
@@ -50,7 +50,7 @@ fn check(paths: &Paths) -> Result<CommandOutput, CliError> {
     Ok(CommandOutput { text: faults.join("\n"), json: json!({"ok": false, "faults": faults}), code: code::ENVIRONMENT })
 }
 
-fn import(paths: &Paths, path: &Path) -> Result<CommandOutput, CliError> {
+fn import(paths: &Paths, path: &Path) -> CommandResult {
     let same = |a: &Path, b: &Path| {
         fs_err::canonicalize(a).ok().zip(fs_err::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
     };

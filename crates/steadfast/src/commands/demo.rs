@@ -19,9 +19,9 @@ use self::promise::{DemoFacts, FinalState};
 use self::stage::{DIM, GREEN, RED, SESSION, Stage, number};
 use crate::cli::DemoArgs;
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
 
-pub(crate) fn run(arguments: &DemoArgs, is_json: bool) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(arguments: &DemoArgs, is_json: bool) -> CommandResult {
     if let Some(root) = &arguments.agent {
         client::play(&Stage::new(root, arguments.fast, is_json)?)
             .map_err(|error| failed(format!("scripted agent: {error:#}")))?;

@@ -16,15 +16,15 @@ use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
 use steadfast_system::paths::Paths;
 
 use super::setup::{plugin_stores, predecessor_store};
-use crate::error::{CliError, code};
+use crate::error::code;
 use crate::mcp::client::McpClient;
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
 use crate::programs;
 
 /// A program that works prints its version at once.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
-pub(crate) fn run(db: Option<&Path>) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>) -> CommandResult {
     Ok(report(&Paths::find(db)?))
 }
 

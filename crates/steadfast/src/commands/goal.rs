@@ -21,7 +21,7 @@ use steadfast_system::process;
 
 use crate::cli::{ExtendArgs, GoalArgs, GoalVerb};
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
 use crate::verification;
 
 const BUDGET_SPENT: &str = "the goal's budget is spent";
@@ -42,13 +42,15 @@ pub(crate) struct GoalOutput {
     pub(crate) goal: Option<Goal>,
 }
 
+pub(crate) type GoalResult = Result<GoalOutput, CliError>;
+
 impl GoalOutput {
     fn new(view: &overview::GoalView, goal: Goal, text: String) -> Self {
         Self { output: CommandOutput { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) }
     }
 }
 
-pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandResult {
     let paths = Paths::find(db)?;
     let directory = std::env::current_dir()?;
     let origin = Origin { actor: super::caller(), place: "cli" };
@@ -56,7 +58,7 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<Co
     run(&context, arguments).map(|done| done.output)
 }
 
-pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> Result<GoalOutput, CliError> {
+pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResult {
     let session = arguments.session.as_deref();
     let open = || SessionGoal::open(context, session);
     match arguments.verb {
@@ -105,7 +107,7 @@ impl<'a> SessionGoal<'a> {
         &self.place.session_id
     }
 
-    fn output(&self, goal: Goal, message: &str) -> Result<GoalOutput, CliError> {
+    fn output(&self, goal: Goal, message: &str) -> GoalResult {
         let view = overview::goal_view(self.store.read(), &goal, self.context.now)?;
         let text = format!("{message}\nnext: {}", view.next);
         Ok(GoalOutput::new(&view, goal, text))
@@ -115,13 +117,13 @@ impl<'a> SessionGoal<'a> {
         mut self,
         message: &str,
         change: impl FnOnce(&Goal, Millis) -> Result<change::Change, change::Refusal>,
-    ) -> Result<GoalOutput, CliError> {
+    ) -> GoalResult {
         let (origin, now) = (self.context.origin, self.context.now);
         let goal = action::apply(&mut self.store, &self.place.session_id, origin, now, |goal| change(goal, now))?;
         self.output(goal, message)
     }
 
-    fn status(&self) -> Result<GoalOutput, CliError> {
+    fn status(&self) -> GoalResult {
         let db = self.store.read();
         if let Some(goal) = db.goal(self.id())? {
             let view = overview::goal_view(db, &goal, self.context.now)?;
@@ -137,20 +139,20 @@ impl<'a> SessionGoal<'a> {
         Ok(GoalOutput { output: CommandOutput { text, json, code: code::NOT_FOUND }, goal: None })
     }
 
-    fn resume(mut self) -> Result<GoalOutput, CliError> {
+    fn resume(mut self) -> GoalResult {
         refuse_above_shared_cap(self.context, &self.store, self.id())?;
         let goal = action::resume(&mut self.store, &self.place.session_id, self.context.origin, self.context.now)?;
         let is_active = goal.status == goal::GoalStatus::Active;
         self.output(goal, if is_active { "goal resumed" } else { BUDGET_SPENT })
     }
 
-    fn edit(self, words: &[String]) -> Result<GoalOutput, CliError> {
+    fn edit(self, words: &[String]) -> GoalResult {
         let objective = goal::objective(&starting::text_of(words))?;
         let message = format!("objective changed: {}", text::headline(&objective, 80));
         self.change(&message, |goal, now| change::edit(goal, objective, now))
     }
 
-    fn complete(mut self) -> Result<GoalOutput, CliError> {
+    fn complete(mut self) -> GoalResult {
         let (id, origin, now) = (&self.place.session_id, self.context.origin, self.context.now);
         if origin.actor != Actor::User {
             action::refuse_agent(&mut self.store, id, "complete", origin, now)?;
@@ -159,7 +161,7 @@ impl<'a> SessionGoal<'a> {
         self.output(goal, "goal completed by you")
     }
 
-    fn extend(mut self, arguments: &ExtendArgs) -> Result<GoalOutput, CliError> {
+    fn extend(mut self, arguments: &ExtendArgs) -> GoalResult {
         let (origin, now) = (self.context.origin, self.context.now);
         let add = arguments.amounts(now)?;
         if add.is_empty() {
@@ -171,20 +173,20 @@ impl<'a> SessionGoal<'a> {
         self.output(goal, &message)
     }
 
-    fn reconcile(mut self) -> Result<GoalOutput, CliError> {
+    fn reconcile(mut self) -> GoalResult {
         let goal = action::reconcile(&mut self.store, &self.place.session_id, self.context.origin, self.context.now)?;
         let byte = goal.last_accounted_byte_offset;
         let message = format!("accounting reset at byte {byte}; the goal is {}", goal.state());
         self.output(goal, &message)
     }
 
-    fn adopt(mut self, goal_id: &str) -> Result<GoalOutput, CliError> {
+    fn adopt(mut self, goal_id: &str) -> GoalResult {
         let goal = action::adopt(&mut self.store, goal_id, &self.place, self.context.origin, self.context.now)?;
         let message = format!("goal adopted: {}", text::headline(&goal.objective, 80));
         self.output(goal, &message)
     }
 
-    fn verify(mut self) -> Result<GoalOutput, CliError> {
+    fn verify(mut self) -> GoalResult {
         let goal = self.goal()?;
         if goal.verify.is_empty() {
             let hint = "set commands when you start a goal: --verify \"cargo test\"";

@@ -14,9 +14,9 @@ use steadfast_model::{clock, text};
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::{LoopVerb, PipelineVerb, RunHow};
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
-pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResult {
     let context = RunContext::new(db, RunKind::Loop, json)?;
     let catalogue = context.catalogue();
     match verb {
@@ -37,7 +37,7 @@ pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> Result<Comma
     }
 }
 
-pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -> Result<CommandOutput, CliError> {
+pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -> CommandResult {
     let context = RunContext::new(db, RunKind::Pipeline, json)?;
     let catalogue = context.catalogue();
     match verb {
@@ -76,12 +76,7 @@ fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> 
 }
 
 /// Starts the run of a plan that was made from the definition `what`.
-fn start_planned(
-    context: &RunContext,
-    planned: Result<Planned, PlanError>,
-    what: &str,
-    how: &RunHow,
-) -> Result<CommandOutput, CliError> {
+fn start_planned(context: &RunContext, planned: Result<Planned, PlanError>, what: &str, how: &RunHow) -> CommandResult {
     let planned = planned.map_err(|error| refused(error, context.kind, what))?;
     if !how.dry_run {
         runs::require_trust(context, &planned, how.trust)?;

@@ -15,12 +15,12 @@ use steadfast_store::Origin;
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::RunArgs;
 use crate::error::CliError;
-use crate::output::CommandOutput;
+use crate::output::CommandResult;
 
 /// What an agent prints when it is done, if there are no `--verify` commands.
 const PROMISE: &str = "OBJECTIVE MET";
 
-pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> CommandResult {
     let context = RunContext::new(db, RunKind::Loop, json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;

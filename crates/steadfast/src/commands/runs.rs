@@ -27,16 +27,18 @@ use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_model::text;
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_system::config::Config;
-use steadfast_system::paths::Paths;
+use steadfast_system::paths::{PathError, Paths};
 
 use crate::cli::RunVerb;
 use crate::error::{CliError, code};
-use crate::output;
-use crate::output::CommandOutput;
+use crate::output::{self, CommandResult};
 
 pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
 pub(super) use trust::require_trust;
 pub(super) use view::{faults_json, format_faults};
+
+/// The most directories that a hint lists.
+const MOST_PLACES: usize = 5;
 
 /// Where and when a command about runs was called.
 pub(super) struct RunContext {
@@ -68,41 +70,6 @@ impl RunContext {
     pub(super) fn project_dir(&self) -> String {
         self.project.to_string_lossy().into_owned()
     }
-}
-
-/// Runs a verb about an existing run.
-pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> Result<CommandOutput, CliError> {
-    let reads_registry = match verb {
-        RunVerb::List { .. } | RunVerb::Status { .. } => true,
-        RunVerb::Cleanup(arguments) => !arguments.dry_run,
-        _ => false,
-    };
-    if reads_registry {
-        control::apply_registry_kills(context);
-    }
-    match verb {
-        RunVerb::List { all } => view::list(context, *all),
-        RunVerb::Status { name } => view::status(context, name),
-        RunVerb::Logs(arguments) => logs::logs(context, arguments),
-        RunVerb::Attach { name } => background::attach(context, name),
-        RunVerb::Kill { name } => control::kill(context, name),
-        RunVerb::Resume(arguments) => control::resume(context, arguments),
-        RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),
-    }
-}
-
-/// `__engine`: drives a run in the background. It reads everything from the run and its arguments, because its
-/// environment may be that of another terminal.
-pub(crate) fn engine(home: PathBuf, store: PathBuf, run_id: &str) -> Result<CommandOutput, CliError> {
-    let config = Config::load(&home.join("config.toml")).map_err(steadfast_system::paths::PathError::from)?;
-    let paths = Paths { home, store, store_from: "engine", config };
-    driving::in_background(&paths, run_id)
-}
-
-/// The most directories that a hint lists.
-const MOST_PLACES: usize = 5;
-
-impl RunContext {
     /// The store, if it exists.
     fn existing_store(&self) -> Result<Option<Store>, CliError> {
         Ok(Store::open_if_there(&self.paths.store)?)
@@ -185,6 +152,35 @@ impl RunContext {
         }
         Ok(is_starting(status, engine, row.updated_at_ms, clock::now()) || self.is_driven(&row.run_id)?)
     }
+}
+
+/// Runs a verb about an existing run.
+pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
+    let reads_registry = match verb {
+        RunVerb::List { .. } | RunVerb::Status { .. } => true,
+        RunVerb::Cleanup(arguments) => !arguments.dry_run,
+        _ => false,
+    };
+    if reads_registry {
+        control::apply_registry_kills(context);
+    }
+    match verb {
+        RunVerb::List { all } => view::list(context, *all),
+        RunVerb::Status { name } => view::status(context, name),
+        RunVerb::Logs(arguments) => logs::logs(context, arguments),
+        RunVerb::Attach { name } => background::attach(context, name),
+        RunVerb::Kill { name } => control::kill(context, name),
+        RunVerb::Resume(arguments) => control::resume(context, arguments),
+        RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),
+    }
+}
+
+/// `__engine`: drives a run in the background. It reads everything from the run and its arguments, because its
+/// environment may be that of another terminal.
+pub(crate) fn engine(home: PathBuf, store: PathBuf, run_id: &str) -> CommandResult {
+    let config = Config::load(&home.join("config.toml")).map_err(PathError::from)?;
+    let paths = Paths { home, store, store_from: "engine", config };
+    driving::in_background(&paths, run_id)
 }
 
 /// The current row of a run that existed a moment ago.

@@ -16,7 +16,7 @@ use steadfast_system::paths::Paths;
 
 use crate::cli::session::{SessionVerb, WhichSession};
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::output::CommandResult;
 use list::Directories;
 
 /// Sessions listed when a prefix matches several.
@@ -31,7 +31,7 @@ struct SessionContext {
     now: Millis,
 }
 
-pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> CommandResult {
     let context = SessionContext { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
     match verb {
         SessionVerb::List { all, limit } => list::list(&context, *all, *limit),

@@ -12,7 +12,7 @@ use steadfast_system::paths::Paths;
 
 use crate::cli::SetupArgs;
 use crate::error::CliError;
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
 use crate::plugin;
 use crate::slash_commands::SLASH_COMMANDS;
 
@@ -25,7 +25,7 @@ struct Summary {
     products: Vec<&'static str>,
 }
 
-pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
     let paths = Paths::find(db)?;
     let hosts = match arguments.host.as_deref().and_then(|name| name.parse().ok()) {
         Some(host) => vec![host],

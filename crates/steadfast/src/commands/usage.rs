@@ -24,13 +24,13 @@ use steadfast_system::{env_vars, paths};
 use self::progress::Bar;
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 const SPARKLINE_DAYS: usize = 14;
 /// The view that reads the store instead of transcripts.
 const RUNS: &str = "runs";
 
-pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> CommandResult {
     let zone = TimeZone::system();
     let now = clock::now();
     let today = day_of(now, &zone);
@@ -104,7 +104,7 @@ fn notes(summaries: &[(Host, Summary)], report: &UsageReport, is_json: bool) {
             .map(|host| host.capabilities())
             .map(|facts| format!("{} or ~/{}", facts.config_variable, facts.default_config_dir))
             .collect();
-        output::note(&format!("note: there are no transcripts (looked below {})", places.join(", and ")));
+        output::note(&format!("note: no transcripts found (searched {})", places.join(", and ")));
     } else if report.rows.is_empty() {
         output::note("note: no response matches");
     }

@@ -13,18 +13,15 @@ use steadfast_model::{clock, prompt, text};
 use steadfast_store::Store;
 
 use super::{
-    BUDGET_SPENT, CommandContext, GoalOutput, SessionGoal, find_place, refuse_above_shared_cap, refuse_foreign_session,
+    BUDGET_SPENT, CommandContext, GoalOutput, GoalResult, SessionGoal, find_place, refuse_above_shared_cap,
+    refuse_foreign_session,
 };
 use crate::cli::StartArgs;
 use crate::commands::runs::check_commands;
 use crate::error::{CliError, code};
 use crate::programs;
 
-pub(super) fn start(
-    context: &CommandContext<'_>,
-    flag: Option<&str>,
-    arguments: StartArgs,
-) -> Result<GoalOutput, CliError> {
+pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments: StartArgs) -> GoalResult {
     let objective = goal::objective(&text_of(&arguments.objective))?;
     let budget = arguments.limits.budget(&objective, context.now)?;
     check_commands(&arguments.verify)?;
@@ -62,7 +59,7 @@ pub(in crate::commands) fn refuse_agents_checks(actor: Actor, verify: &[String],
 }
 
 /// Starts a goal with the objective of the agent's own goal feature.
-pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> Result<GoalOutput, CliError> {
+pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> GoalResult {
     let SessionGoal { context, store, place } = &mut session;
     let Some(objective) = native::of_session(store.read(), &place.session_id)? else {
         let hint = "type `/goal OBJECTIVE` in the agent to set one, or run `steadfast goal start`";
@@ -85,7 +82,7 @@ pub(super) fn text_of(words: &[String]) -> String {
     words.join(" ").replace(" \n ", "\n").replace("\n ", "\n")
 }
 
-pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> Result<GoalOutput, CliError> {
+pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> GoalResult {
     let context = session.context;
     let (id, now) = (session.place.session_id.clone(), context.now);
     if context.origin.actor != Actor::User {
@@ -131,7 +128,7 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> Result<GoalOu
     Ok(failed)
 }
 
-fn output(store: &Store, goal: Goal, message: &str) -> Result<GoalOutput, CliError> {
+fn output(store: &Store, goal: Goal, message: &str) -> GoalResult {
     let view = overview::goal_view(store.read(), &goal, clock::now())?;
     let text = format!("{message}\nstatus: {}\nnext: {}", goal.state(), view.next);
     Ok(GoalOutput::new(&view, goal, text))

@@ -18,14 +18,16 @@ use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
 use super::{RunContext, driving, stored, view};
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput, StdoutReader};
+use crate::output::{self, CommandOutput, CommandResult, StdoutReader};
 
 const ENGINE_LOOK_EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(20);
 const TMUX_LIMIT: Duration = Duration::from_secs(10);
+/// Lines of the current iteration that `attach` prints first.
+const LINES_BEFORE: usize = 20;
 
 /// Starts the engine in the background and returns once it has locked the run.
-pub(super) fn detach(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
+pub(super) fn detach(context: &RunContext, row: &RunRow) -> CommandResult {
     let folder = RunFolder::at(&context.paths.home, &row.run_id);
     create_private_dir(folder.path())?;
     let log_path = folder.engine_log();
@@ -82,7 +84,7 @@ fn wait_for_engine(context: &RunContext, row: &RunRow, mut child: Option<Child>,
     }
 }
 
-fn started(context: &RunContext, row: &RunRow, how: &str) -> Result<CommandOutput, CliError> {
+fn started(context: &RunContext, row: &RunRow, how: &str) -> CommandResult {
     let store = Store::open_existing(&context.paths.store)?;
     let row = stored(&store, &row.run_id)?;
     let (kind, name) = (row.plan.kind, &row.plan.name);
@@ -124,7 +126,7 @@ pub(super) fn refuse_taken_tmux(kind: RunKind, name: &str) -> Result<(), CliErro
 }
 
 /// Starts the engine in a tmux session named after the run.
-pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
+pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> CommandResult {
     let session = tmux_session(row.plan.kind, &row.plan.name);
     let program = std::env::current_exe()?.display().to_string();
     let project = context.project_dir();
@@ -142,10 +144,7 @@ pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> Result<CommandOutpu
     started(context, row, &format!("in the tmux session {session}"))
 }
 
-/// Lines of the current iteration that are printed first.
-const LINES_BEFORE: usize = 20;
-
-pub(super) fn attach(context: &RunContext, name: &str) -> Result<CommandOutput, CliError> {
+pub(super) fn attach(context: &RunContext, name: &str) -> CommandResult {
     let (store, row) = context.find(name)?;
     let (kind, name) = (row.plan.kind, row.plan.name.clone());
     if row.run.status != RunStatus::Running {

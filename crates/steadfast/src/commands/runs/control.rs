@@ -17,14 +17,14 @@ use super::{RunContext, driving, preflight, stored, view};
 use crate::cli::ResumeArgs;
 use crate::commands;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 const KILLED: &str = "killed";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long to wait for the engine, beyond the time its agents have to end.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-pub(super) fn kill(context: &RunContext, name: &str) -> Result<CommandOutput, CliError> {
+pub(super) fn kill(context: &RunContext, name: &str) -> CommandResult {
     let (mut store, row) = match context.find(name) {
         Ok(found) => found,
         Err(failure) if failure.code == code::NOT_FOUND => {
@@ -107,7 +107,7 @@ fn end_if_orphaned(context: &RunContext, run_id: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> Result<CommandOutput, CliError> {
+pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandResult {
     if commands::caller().is_agent() {
         // An agent must not resume a run that the user marked killed in the registry.
         apply_registry_kills(context);

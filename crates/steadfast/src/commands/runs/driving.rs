@@ -17,7 +17,7 @@ use super::progress::Progress;
 use super::{RunContext, control, stored, view};
 use crate::error::{CliError, code};
 use crate::outbox::{self, Audience};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 /// A desktop notification is sent for foreground runs that took longer: the user may have left.
 const LONG_MS: i64 = 60_000;
@@ -89,7 +89,7 @@ pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
 }
 
 /// Drives a run in the foreground and shows how it ended.
-pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
+pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> CommandResult {
     let run = drive(&context.paths, row)?;
     notify_end(&context.paths, &run, false);
     if run.status == RunStatus::Killed {
@@ -99,13 +99,13 @@ pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> Result<Comman
 }
 
 /// Shows a run that no engine drives any more.
-pub(super) fn ended(context: &RunContext, run_id: &str) -> Result<CommandOutput, CliError> {
+pub(super) fn ended(context: &RunContext, run_id: &str) -> CommandResult {
     let store = Store::open_existing(&context.paths.store)?;
     let row = stored(&store, run_id)?;
     view::show_status(context, store.read(), &row, false, exit_code(&row))
 }
 
-pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<CommandOutput, CliError> {
+pub(super) fn in_background(paths: &Paths, run_id: &str) -> CommandResult {
     process::begin_session();
     let mut store = Store::open_existing(&paths.store)?;
     let row = stored(&store, run_id)?;

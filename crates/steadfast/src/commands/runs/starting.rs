@@ -16,7 +16,7 @@ use steadfast_system::log;
 use super::{RunContext, background, control, driving, preflight, trust, view};
 use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 /// The most bytes of `--input` files together.
 const MOST_INPUT: usize = 400_000;
@@ -43,7 +43,7 @@ pub(in crate::commands) fn start(
     context: &RunContext,
     new: &NewRun,
     besides: impl FnOnce(Db<'_>) -> Result<(), ActionError>,
-) -> Result<CommandOutput, CliError> {
+) -> CommandResult {
     let mut plan = new.planned.plan.clone();
     plan.limits.back_off_ms = context.paths.config.runs.back_off_ms.max(0);
     if !new.planned.warnings.is_empty() {
@@ -92,7 +92,7 @@ pub(in crate::commands) fn start(
 }
 
 /// `--dry-run`: the plan and its prompts.
-fn dry_run_page(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
+fn dry_run_page(new: &NewRun, plan: &Plan) -> CommandResult {
     let inputs = new.inputs.as_deref().unwrap_or_default();
     let text = format!("{}\n(read from {})", dry_run::dry_run(plan, inputs)?.trim_end(), new.planned.file);
     let prompts: Vec<_> = dry_run::prompts(plan, inputs)?
@@ -109,7 +109,7 @@ fn dry_run_page(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
     Ok(CommandOutput { text, json, code: 0 })
 }
 
-pub(super) fn launch(context: &RunContext, row: &RunRow, how: How) -> Result<CommandOutput, CliError> {
+pub(super) fn launch(context: &RunContext, row: &RunRow, how: How) -> CommandResult {
     match how {
         How::Foreground => driving::in_foreground(context, row),
         How::Detached => background::detach(context, row),

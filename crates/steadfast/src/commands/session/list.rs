@@ -12,12 +12,12 @@ use steadfast_system::project;
 use super::{SessionContext, age, by_prefix, category, not_found, project_name};
 use crate::cli::session::SearchArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 /// The minimum length of printed ids.
 const ID_MIN: usize = 8;
 
-pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> Result<CommandOutput, CliError> {
+pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> CommandResult {
     let Some(store) = context.store()? else {
         output::note("note: no sessions yet");
         return Ok(CommandOutput { text: String::new(), json: json!({"sessions": [], "left_out": 0}), code: 0 });
@@ -96,7 +96,7 @@ fn shortest_unique<'a>(id: &'a str, all: &[String]) -> &'a str {
     id.get(..end).unwrap_or(id)
 }
 
-pub(super) fn search(context: &SessionContext, arguments: &SearchArgs) -> Result<CommandOutput, CliError> {
+pub(super) fn search(context: &SessionContext, arguments: &SearchArgs) -> CommandResult {
     let query = arguments.words.join(" ");
     if query.trim().is_empty() {
         return Err(CliError::new(

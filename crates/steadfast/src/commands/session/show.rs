@@ -13,15 +13,14 @@ use steadfast_store::MemoryFilter;
 
 use super::{SessionContext, category, not_found};
 use crate::cli::session::{EventsArgs, WhichSession};
-use crate::error::CliError;
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 /// Tasks printed as text; JSON has all of them.
 const TASKS_SHOWN: usize = 20;
 /// Ended stated goals printed as text; JSON has all of them.
 const GOALS_SHOWN: usize = 5;
 
-pub(super) fn show(context: &SessionContext, which: &WhichSession) -> Result<CommandOutput, CliError> {
+pub(super) fn show(context: &SessionContext, which: &WhichSession) -> CommandResult {
     let store = context.store_of(which)?;
     let id = context.session(store.read(), which)?;
     let view = session_view(store.read(), &id, context.now)?.ok_or_else(|| not_found(&id))?;
@@ -129,7 +128,7 @@ fn tasks(view: &SessionView) -> String {
     lines.join("\n")
 }
 
-pub(super) fn events(context: &SessionContext, arguments: &EventsArgs) -> Result<CommandOutput, CliError> {
+pub(super) fn events(context: &SessionContext, arguments: &EventsArgs) -> CommandResult {
     let store = context.store_of(&arguments.session)?;
     let id = context.session(store.read(), &arguments.session)?;
     let filter = MemoryFilter { category: category(arguments.category.as_deref()), after: arguments.after };
@@ -159,7 +158,7 @@ pub(super) fn snapshot(
     which: &WhichSession,
     host: Option<&str>,
     after: Option<&str>,
-) -> Result<CommandOutput, CliError> {
+) -> CommandResult {
     let store = context.store_of(which)?;
     let db = store.read();
     let id = context.session(db, which)?;

@@ -17,7 +17,7 @@ use super::table::{self, Column};
 use super::{day_of, last_part, width};
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 pub(super) fn view(
     db: Option<&Path>,
@@ -25,7 +25,7 @@ pub(super) fn view(
     filter: &Filter,
     zone: &TimeZone,
     is_json: bool,
-) -> Result<CommandOutput, CliError> {
+) -> CommandResult {
     if arguments.host.is_some() || arguments.prices.is_some() {
         let hint = "remove them: the cost of a run was recorded when it ran";
         return Err(CliError::new(code::USAGE, "--host and --prices only apply to views of transcripts", hint));
