@@ -67,11 +67,22 @@ pub(crate) enum CliCommand {
     /// Show the tokens and cost of all sessions on this machine
     Usage(UsageArgs),
     /// Answer an agent's hook, JSON on stdin (agents call this)
-    Hook(HookArgs),
+    Hook {
+        /// Agent that calls the hook
+        #[arg(value_parser = host_names())]
+        host: String,
+        /// Wait in the background and wake the agent when its goal is due
+        #[arg(long)]
+        rewake: bool,
+    },
     /// Serve the goal tools over stdio (agents call this)
     Mcp,
     /// Print a line for an agent's status bar, JSON on stdin
-    Statusline(StatuslineArgs),
+    Statusline {
+        /// Print a segment for another status line, without a line break
+        #[arg(long)]
+        segment: bool,
+    },
     /// Install steadfast into an agent, or remove it
     Setup(SetupArgs),
     /// Diagnose the installation and suggest fixes
@@ -80,7 +91,14 @@ pub(crate) enum CliCommand {
     #[command(subcommand)]
     Db(DbVerb),
     /// Show a scripted agent pursue a goal through limits, compaction and crashes
-    Demo(DemoArgs),
+    Demo {
+        /// Print without pauses
+        #[arg(long)]
+        fast: bool,
+        /// Run the scripted agent in this demo folder (the demo calls this)
+        #[arg(long, hide = true, value_name = "DIR")]
+        agent: Option<PathBuf>,
+    },
     /// Supervise one attempt of a run (the engine calls this)
     #[command(name = SUPERVISOR, hide = true)]
     Exec {
@@ -259,23 +277,6 @@ pub(crate) struct UsageArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct HookArgs {
-    /// Agent that calls the hook
-    #[arg(value_parser = host_names())]
-    pub(crate) host: String,
-    /// Wait in the background and wake the agent when its goal is due
-    #[arg(long)]
-    pub(crate) rewake: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StatuslineArgs {
-    /// Print a segment for another status line, without a line break
-    #[arg(long)]
-    pub(crate) segment: bool,
-}
-
-#[derive(Debug, Args)]
 #[command(after_help = "Examples:
   steadfast setup claude --dry-run
   steadfast setup claude --yes
@@ -324,14 +325,4 @@ pub(crate) enum DbVerb {
         /// Path of the other goals.db
         path: PathBuf,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// Print without pauses
-    #[arg(long)]
-    pub(crate) fast: bool,
-    /// Run the scripted agent in this demo folder (the demo calls this)
-    #[arg(long, hide = true, value_name = "DIR")]
-    pub(crate) agent: Option<PathBuf>,
 }

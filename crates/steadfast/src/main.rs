@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, format),
     };
-    silence_panics(matches!(cli.command, CliCommand::Hook(_) | CliCommand::Statusline(_)));
+    silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline { .. }));
     let (db, json) = (cli.db.as_deref(), cli.json);
     let output = match cli.command {
         CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments),
@@ -37,13 +37,13 @@ fn main() -> ExitCode {
         CliCommand::Loop(verb) => commands::loops::run(db, verb, json),
         CliCommand::Pipeline(verb) => commands::loops::run_pipelines(db, verb, json),
         CliCommand::Usage(arguments) => commands::usage::run(db, &arguments, json),
-        CliCommand::Hook(arguments) => return commands::hook::run(db, &arguments),
-        CliCommand::Statusline(arguments) => return commands::statusline::run(db, &arguments),
+        CliCommand::Hook { host, rewake } => return commands::hook::run(db, &host, rewake),
+        CliCommand::Statusline { segment } => return commands::statusline::run(db, segment),
         CliCommand::Mcp => commands::mcp(db),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
         CliCommand::Doctor => commands::doctor::run(db),
         CliCommand::Db(verb) => commands::db::run(db, &verb),
-        CliCommand::Demo(arguments) => commands::demo::run(&arguments, json),
+        CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };

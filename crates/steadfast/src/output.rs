@@ -25,7 +25,6 @@ pub(crate) struct CommandOutput {
 
 pub(crate) type CommandResult = Result<CommandOutput, CliError>;
 
-/// Prints the result of a command to stdout.
 pub(crate) fn print(output: &CommandOutput, format: Format) -> std::io::Result<()> {
     match format {
         Format::Text if output.text.is_empty() => Ok(()),
@@ -122,13 +121,11 @@ fn ignore_closed_pipe(written: std::io::Result<()>) -> std::io::Result<()> {
     }
 }
 
-/// Writes a line to stderr.
 pub(crate) fn note(text: &str) {
     let mut stderr = anstream::stderr().lock();
     let _ = writeln!(stderr, "{}", text.trim_end_matches('\n'));
 }
 
-/// Writes text to stdout without a line break.
 pub(crate) fn segment(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let _ = write!(stdout, "{text}");

@@ -6,6 +6,7 @@ mod promise;
 mod stage;
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::Instant;
 
@@ -17,19 +18,18 @@ use steadfast_system::paths::create_private_dir;
 
 use self::promise::{DemoFacts, FinalState};
 use self::stage::{DIM, GREEN, RED, SESSION, Stage, number};
-use crate::cli::DemoArgs;
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
 
-pub(crate) fn run(arguments: &DemoArgs, is_json: bool) -> CommandResult {
-    if let Some(root) = &arguments.agent {
-        client::play(&Stage::new(root, arguments.fast, is_json)?)
+pub(crate) fn run(fast: bool, agent: Option<&Path>, is_json: bool) -> CommandResult {
+    if let Some(root) = agent {
+        client::play(&Stage::new(root, fast, is_json)?)
             .map_err(|error| failed(format!("scripted agent: {error:#}")))?;
         return Ok(CommandOutput::default());
     }
     let started = Instant::now();
     let temp = tempfile::Builder::new().prefix("steadfast-demo-").tempdir()?;
-    let stage = Stage::new(temp.path(), arguments.fast, is_json)?;
+    let stage = Stage::new(temp.path(), fast, is_json)?;
     let mut summary = play(&stage).map_err(|error| failed(format!("the demo stopped: {error:#}")))?;
     summary["seconds"] = json!((started.elapsed().as_secs_f64() * 100.0).round() / 100.0);
     let is_ok = summary["ok"] == json!(true);
@@ -44,7 +44,6 @@ fn failed(message: String) -> CliError {
     CliError { kind: "failed", ..CliError::new(code::USAGE, message, "report this as a bug, with the output above") }
 }
 
-/// Plays the demo and returns its summary.
 fn play(stage: &Stage) -> anyhow::Result<Value> {
     for name in ["home", "steadfast", "slugify"] {
         create_private_dir(&stage.root.join(name))?;
@@ -102,7 +101,6 @@ fn inspect_after_kill(stage: &Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the goal, its events and the promises, and returns the summary.
 fn report(stage: &Stage) -> anyhow::Result<Value> {
     for view in [&["goal", "status"][..], &["goal", "history", "--events"]] {
         stage.heading(&format!("steadfast {}", view.join(" ")));

@@ -163,7 +163,6 @@ fn program_on_path() -> DoctorCheck {
     }
 }
 
-/// Starts our own tool server and shakes hands with it.
 fn mcp_server() -> DoctorCheck {
     let handshake = std::env::current_exe().and_then(|program| McpClient::start(Command::new(program).arg("mcp")));
     let hint = "run `steadfast mcp` by hand and read its error";

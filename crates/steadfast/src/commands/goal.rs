@@ -26,7 +26,6 @@ use crate::verification;
 
 const BUDGET_SPENT: &str = "the goal's budget is spent";
 
-/// Who runs a verb, where, and in which session.
 pub(crate) struct CommandContext<'a> {
     pub(crate) paths: &'a Paths,
     pub(crate) origin: Origin,

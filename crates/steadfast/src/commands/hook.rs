@@ -22,7 +22,7 @@ use steadfast_system::{log, process};
 
 use super::goal::{self, CommandContext};
 use super::slash;
-use crate::cli::{GoalArgs, GoalVerb, HookArgs, SlashCli, StartArgs};
+use crate::cli::{GoalArgs, GoalVerb, SlashCli, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::output;
@@ -32,7 +32,7 @@ const STDIN_MAX: u64 = 16 * 1024 * 1024;
 /// An `asyncRewake` hook that exits with this code wakes the model with the text on stderr.
 const WAKE: u8 = 2;
 
-pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
+pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCode {
     // The run drives its agents; a goal inside an iteration would be driven twice.
     if process::is_inside_run() {
         return ExitCode::SUCCESS;
@@ -44,16 +44,16 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let host: Host = arguments.host.parse().unwrap_or_default();
+    let host: Host = host_name.parse().unwrap_or_default();
     let input = match read_input(host) {
         Ok(Some(input)) => input,
         Ok(None) => return ExitCode::SUCCESS,
         Err(problem) => {
-            log::line(&paths.log_file(), &format!("hook {}: {problem}", arguments.host));
+            log::line(&paths.log_file(), &format!("hook {host}: {problem}"));
             return ExitCode::SUCCESS;
         }
     };
-    if arguments.rewake {
+    if is_rewake {
         return rewake(&input, &paths);
     }
     let input = slash::read_prompt(hook::as_command(input, &paths));

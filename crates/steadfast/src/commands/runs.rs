@@ -47,7 +47,6 @@ pub(super) struct RunContext {
     /// Without symbolic links: runs are found by this path and their name.
     pub(super) project: PathBuf,
     pub(super) now: Millis,
-    /// Whether to print JSON.
     pub(super) json: bool,
 }
 
@@ -70,12 +69,10 @@ impl RunContext {
     pub(super) fn project_dir(&self) -> String {
         self.project.to_string_lossy().into_owned()
     }
-    /// The store, if it exists.
     fn existing_store(&self) -> Result<Option<Store>, CliError> {
         Ok(Store::open_if_there(&self.paths.store)?)
     }
 
-    /// The run of a name, with its store.
     fn find(&self, name: &str) -> Result<(Store, RunRow), CliError> {
         let name: RunName = name.parse()?;
         let Some(store) = self.existing_store()? else { return Err(self.no_run(name.as_str(), &[])) };
@@ -139,7 +136,6 @@ impl RunContext {
         CliError::new(code::NOT_FOUND, message, hint)
     }
 
-    /// Whether an engine drives the run now.
     fn is_driven(&self, run_id: &str) -> Result<bool, CliError> {
         Ok(RunLock::is_held(&self.paths.home, run_id)?)
     }
@@ -154,7 +150,6 @@ impl RunContext {
     }
 }
 
-/// Runs a verb about an existing run.
 pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
     let reads_registry = match verb {
         RunVerb::List { .. } | RunVerb::Status { .. } => true,

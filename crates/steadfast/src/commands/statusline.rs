@@ -11,12 +11,11 @@ use steadfast_model::clock;
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
-use crate::cli::StatuslineArgs;
 use crate::output;
 
-pub(crate) fn run(db: Option<&Path>, arguments: &StatuslineArgs) -> ExitCode {
+pub(crate) fn run(db: Option<&Path>, is_segment: bool) -> ExitCode {
     if let Some(line) = line(db).filter(|line| !line.is_empty()) {
-        if arguments.segment {
+        if is_segment {
             output::segment(&line);
         } else {
             output::line(&line);

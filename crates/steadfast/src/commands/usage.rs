@@ -8,6 +8,7 @@ mod table;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
+use jiff::Zoned;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::json;
@@ -33,7 +34,7 @@ const RUNS: &str = "runs";
 pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> CommandResult {
     let zone = TimeZone::system();
     let now = clock::now();
-    let today = day_of(now, &zone);
+    let today = in_zone(now, &zone).date();
     let filter = filter(arguments, today)?;
     if arguments.view.as_deref() == Some(RUNS) {
         return runs::view(db, arguments, &filter, &zone, is_json);
@@ -94,7 +95,6 @@ fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, CliError> {
     Ok(Filter { since, project })
 }
 
-/// Prints notes about the numbers on stderr.
 fn notes(summaries: &[(Host, Summary)], report: &UsageReport, is_json: bool) {
     let files: u64 = summaries.iter().map(|(_, summary)| summary.files).sum();
     let malformed: u64 = summaries.iter().map(|(_, summary)| summary.malformed_files).sum();
@@ -119,8 +119,8 @@ fn notes(summaries: &[(Host, Summary)], report: &UsageReport, is_json: bool) {
     }
 }
 
-fn day_of(at: Millis, zone: &TimeZone) -> Date {
-    jiff::Timestamp::from_millisecond(at).unwrap_or_default().to_zoned(zone.clone()).date()
+fn in_zone(at: Millis, zone: &TimeZone) -> Zoned {
+    jiff::Timestamp::from_millisecond(at).unwrap_or_default().to_zoned(zone.clone())
 }
 
 /// The width of the terminal; for a file or a pipe COLUMNS, else no limit.
@@ -135,7 +135,6 @@ fn width() -> usize {
     }
 }
 
-/// The last directory of a path.
 fn last_part(project: &str) -> String {
     let name = Path::new(project).file_name().and_then(|name| name.to_str());
     text::headline(name.unwrap_or(project), 32)

@@ -167,7 +167,6 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, Too
     Err(wrong(text::cut(&message, 300)))
 }
 
-/// Replaces Rust type names in an error.
 fn plain(error: &serde_json::Error) -> String {
     let error = error.to_string().replace("expected i64", "expected a whole number");
     error.replace("expected f64", "expected a number")

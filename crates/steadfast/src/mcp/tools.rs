@@ -23,7 +23,6 @@ use crate::verification;
 
 pub(super) type ToolResult = Result<Value, ToolError>;
 
-/// One tool of the server.
 pub(super) struct ToolSpec {
     name: &'static str,
     description: &'static str,
@@ -223,7 +222,6 @@ fn wait_goal(handle: &StoreHandle, arguments: &args::WaitGoal, call: &CallMeta) 
     change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change)
 }
 
-/// Applies one change to the caller's goal.
 fn change_goal(
     handle: &StoreHandle,
     caller: &ToolCaller,

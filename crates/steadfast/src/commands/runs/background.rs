@@ -125,7 +125,6 @@ pub(super) fn refuse_taken_tmux(kind: RunKind, name: &str) -> Result<(), CliErro
     Ok(())
 }
 
-/// Starts the engine in a tmux session named after the run.
 pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> CommandResult {
     let session = tmux_session(row.plan.kind, &row.plan.name);
     let program = std::env::current_exe()?.display().to_string();

@@ -70,7 +70,6 @@ pub(super) fn running_elsewhere(kind: RunKind, name: &str, holder: &Holder) -> C
     )
 }
 
-/// Adds the run's name to errors of the engine.
 pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
     let (kind, name) = (row.plan.kind, &row.plan.name);
     match error {
@@ -88,7 +87,6 @@ pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
     }
 }
 
-/// Drives a run in the foreground and shows how it ended.
 pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> CommandResult {
     let run = drive(&context.paths, row)?;
     notify_end(&context.paths, &run, false);

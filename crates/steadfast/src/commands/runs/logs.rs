@@ -106,7 +106,6 @@ fn follow(context: &RunContext, run_id: &str, follower: &mut Follower<'_>) -> Re
     }
 }
 
-/// A line as text, or as a JSON object.
 fn format_line(context: &RunContext, id: AttemptId, line: &str) -> String {
     if !context.json {
         return line.to_owned();
@@ -211,14 +210,12 @@ impl<'a> Follower<'a> {
         attempts(&self.context.paths.home, &self.row.run_id)
     }
 
-    /// Starts at the last lines of an attempt.
     fn begin_at(&mut self, id: AttemptId, lines: usize) {
         let path = Attempt::at(&self.context.paths.home, &self.row.run_id, id).output();
         self.current = Some(id);
         (self.offset, _) = tail(&path, lines);
     }
 
-    /// Starts at the last lines of the newest attempt.
     pub(super) fn begin_at_last(&mut self, lines: usize) {
         if let Some(id) = self.attempts().last().copied() {
             self.begin_at(id, lines);

@@ -91,7 +91,6 @@ pub(in crate::commands) fn start(
     launch(context, &row, new.how)
 }
 
-/// `--dry-run`: the plan and its prompts.
 fn dry_run_page(new: &NewRun, plan: &Plan) -> CommandResult {
     let inputs = new.inputs.as_deref().unwrap_or_default();
     let text = format!("{}\n(read from {})", dry_run::dry_run(plan, inputs)?.trim_end(), new.planned.file);
@@ -147,7 +146,6 @@ fn name_in_use(context: &RunContext, store: &Store, name: &str) -> CliError {
     CliError::new(code::WRONG_STATE, format!("{kind} {name} {state}"), hint)
 }
 
-/// The agent, its model and its time limit.
 pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, CliError> {
     let usage = |message: String, hint: &str| CliError::new(code::USAGE, message, hint);
     let agent = arguments.agent.as_deref().map(agent_kind).transpose();

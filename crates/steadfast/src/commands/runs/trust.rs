@@ -39,7 +39,6 @@ pub(in crate::commands) fn require_trust(
     Ok(())
 }
 
-/// The commands on one line.
 fn named(commands: &[String]) -> String {
     let words = |command: &String| command.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = |command: &String| format!("`{}`", text::headline(&words(command), LONGEST_NAMED));

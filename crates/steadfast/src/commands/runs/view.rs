@@ -171,7 +171,6 @@ fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     columns(&[&[heads], rows].concat())
 }
 
-/// Faults of a definition for scripts.
 pub(in crate::commands) fn faults_json(faults: &[Fault]) -> Value {
     let level = |fault: &Fault| if fault.level == Level::Error { "error" } else { "warning" };
     let list: Vec<Value> = faults
@@ -183,7 +182,6 @@ pub(in crate::commands) fn faults_json(faults: &[Fault]) -> Value {
     json!(list)
 }
 
-/// Faults of a definition for a terminal.
 pub(in crate::commands) fn format_faults(faults: &[Fault]) -> String {
     faults.iter().map(|fault| text::printable(&fault.to_string())).collect::<Vec<_>>().join("\n")
 }

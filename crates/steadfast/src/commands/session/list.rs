@@ -14,7 +14,6 @@ use crate::cli::session::SearchArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
-/// The minimum length of printed ids.
 const ID_MIN: usize = 8;
 
 pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> CommandResult {
@@ -88,7 +87,6 @@ fn goal(line: &SessionLine) -> String {
     goal.map_or_else(String::new, |(_, status, objective)| format!("{status}: {}", text::headline(objective, 60)))
 }
 
-/// The shortest unique prefix of an id.
 fn shortest_unique<'a>(id: &'a str, all: &[String]) -> &'a str {
     let alike = |other: &String| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let most_alike = all.iter().filter(|other| *other != id).map(alike).max().unwrap_or(0);

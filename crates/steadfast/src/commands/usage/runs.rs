@@ -14,7 +14,7 @@ use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
 use super::table::{self, Column};
-use super::{day_of, last_part, width};
+use super::{in_zone, last_part, width};
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
@@ -34,7 +34,7 @@ pub(super) fn view(
     let mut rows = store.map(|store| store.read().iteration_usage()).transpose()?.unwrap_or_default();
     rows.retain(|row| {
         filter.project.as_ref().is_none_or(|project| project.matches(&row.project_dir))
-            && filter.since.is_none_or(|since| day_of(row.started_at_ms, zone) >= since)
+            && filter.since.is_none_or(|since| in_zone(row.started_at_ms, zone).date() >= since)
     });
     let report = RunsReport::new(rows);
     if report.rows.is_empty() {
@@ -48,10 +48,7 @@ fn draw(report: &RunsReport, zone: &TimeZone) -> String {
     let cells = |total: &str, cell: &dyn Fn(&RunRow) -> String| -> Vec<String> {
         report.rows.iter().map(cell).chain([total.to_owned()]).collect()
     };
-    let when = |row: &RunRow| {
-        let moment = jiff::Timestamp::from_millisecond(row.started_at_ms).unwrap_or_default();
-        moment.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
-    };
+    let when = |row: &RunRow| in_zone(row.started_at_ms, zone).strftime("%Y-%m-%d %H:%M").to_string();
     let number = |row: &RunRow| format!("{}.{}", row.stage, row.iteration);
     let seconds = |ms: Millis| text::duration(ms / 1_000);
     let fixed = |drop_order, column: Column| Column { drop_order, can_cut: false, ..column };

@@ -6,10 +6,9 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
 use steadfast_app::usage::report::{Amounts, Key, Row, UsageReport, View};
-use steadfast_model::clock::Millis;
 use steadfast_model::text;
 
-use super::last_part;
+use super::{in_zone, last_part};
 
 const GAP: usize = 2;
 /// The smallest width of a column that is cut.
@@ -50,7 +49,6 @@ impl Column {
     }
 }
 
-/// The rows and a line of totals.
 pub(super) fn render(report: &UsageReport, zone: &TimeZone, width: usize) -> String {
     lay_out(columns(report, zone), width)
 }
@@ -112,7 +110,6 @@ fn columns(report: &UsageReport, zone: &TimeZone) -> Vec<Column> {
     columns
 }
 
-/// Tokens by kind, and their cost.
 pub(super) fn amounts_columns(amounts: &[&Amounts]) -> [Column; 5] {
     let costs = amounts.iter().map(|amounts| cost(amounts)).collect();
     [
@@ -205,13 +202,10 @@ fn model_of(key: &Key) -> String {
 
 /// `2026-11-15 10:00 to 15:00`, in local time.
 fn block(row: &Row, zone: &TimeZone) -> String {
-    let local = |at: Millis, format: &str| {
-        let moment = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
-        moment.to_zoned(zone.clone()).strftime(format).to_string()
-    };
     match (&row.key, row.block_end()) {
         (Key::Block { start: Some(start) }, Some(end)) => {
-            format!("{} to {}", local(*start, "%Y-%m-%d %H:%M"), local(end, "%H:%M"))
+            let (start, end) = (in_zone(*start, zone), in_zone(end, zone));
+            format!("{} to {}", start.strftime("%Y-%m-%d %H:%M"), end.strftime("%H:%M"))
         }
         _ => "no date".to_owned(),
     }

@@ -117,7 +117,6 @@ fn branch_line(place: &BranchView) -> Option<String> {
     Some(format!("branch {branch}{worktree}"))
 }
 
-/// What to type next, if anything.
 fn next_step(detail: &RunDetail) -> Option<String> {
     let run = &detail.run;
     let (kind, name) = (run.kind, &run.name);
