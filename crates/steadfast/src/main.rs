@@ -18,15 +18,13 @@ use clap::Parser as _;
 
 use crate::cli::{Cli, CliCommand};
 use crate::error::CliError;
-use crate::output::Format;
 
 fn main() -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    let json = arguments.iter().any(|argument| argument == "--json" || argument == "--format=json");
-    let format = if json { Format::Json } else { Format::Text };
+    let is_json = arguments.iter().any(|argument| argument == "--json" || argument == "--format=json");
     let cli = match Cli::of_frequent_call(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, format),
+        Err(error) => return usage(&error, is_json),
     };
     silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline { .. }));
     let (db, json) = (cli.db.as_deref(), cli.json);
@@ -48,22 +46,22 @@ fn main() -> ExitCode {
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
     match output {
-        Ok(output) => match output::print(&output, format) {
+        Ok(output) => match output::print(&output, is_json) {
             Ok(()) => ExitCode::from(output.code),
             // stdout failed, so report the error on stderr even with `--json`.
-            Err(error) => failed(&CliError::unwritten(&error), Format::Text),
+            Err(error) => failed(&CliError::unwritten(&error), false),
         },
-        Err(error) => failed(&error, format),
+        Err(error) => failed(&error, is_json),
     }
 }
 
-fn failed(error: &CliError, format: Format) -> ExitCode {
-    output::print_error(error, format);
+fn failed(error: &CliError, is_json: bool) -> ExitCode {
+    output::print_error(error, is_json);
     ExitCode::from(error.code)
 }
 
 /// Prints help if the user asked for it; every other error of clap is a usage error.
-fn usage(error: &clap::Error, format: Format) -> ExitCode {
+fn usage(error: &clap::Error, is_json: bool) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -74,7 +72,7 @@ fn usage(error: &clap::Error, format: Format) -> ExitCode {
             output::note(&error.render().ansi().to_string());
             ExitCode::from(1)
         }
-        _ => failed(&CliError::usage(error), format),
+        _ => failed(&CliError::usage(error), is_json),
     }
 }
 

@@ -87,20 +87,18 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
     let mut checks = vec![ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display()))];
     checks.push(match store.integrity_faults() {
         Ok(faults) if faults.is_empty() => ok("store_integrity", "no faults"),
-        Ok(faults) => fail(
-            "store_integrity",
-            faults.join("; "),
-            "restore a backup (`steadfast db backup` writes them next to the store)",
-        ),
+        Ok(faults) => {
+            let hint = "restore a backup (`steadfast db backup` writes them next to the store)";
+            fail("store_integrity", faults.join("; "), hint)
+        }
         Err(error) => fail("store_integrity", error.to_string(), error.hint()),
     });
     checks.push(match store.journal_mode() {
         Ok(mode) if mode == "wal" => ok("store_journal", "wal"),
-        Ok(mode) => fail(
-            "store_journal",
-            format!("journal mode is {mode}"),
-            "move the store to a local disk; this file system may not support WAL",
-        ),
+        Ok(mode) => {
+            let hint = "move the store to a local disk; this file system may not support WAL";
+            fail("store_journal", format!("journal mode is {mode}"), hint)
+        }
         Err(error) => fail("store_journal", error.to_string(), error.hint()),
     });
     let counted = store.read().goal_counts().and_then(|counts| {

@@ -149,20 +149,11 @@ pub(crate) fn predecessor_store() -> Option<PathBuf> {
 
 /// Stores in plugin data directories whose name begins with `prefix`.
 pub(crate) fn plugin_stores(prefix: &str) -> Vec<PathBuf> {
-    let mut stores = Vec::new();
-    for directory in adapters().flat_map(|adapter| (adapter.plugin_data_dirs)()) {
-        let Ok(entries) = fs_err::read_dir(directory) else {
-            continue;
-        };
-        for entry in entries.filter_map(Result::ok) {
-            let store = entry.path().join("goals.db");
-            if entry.file_name().to_string_lossy().starts_with(prefix)
-                && store.metadata().is_ok_and(|meta| meta.len() > 0)
-            {
-                stores.push(store);
-            }
-        }
-    }
+    let directories = adapters().flat_map(|adapter| (adapter.plugin_data_dirs)());
+    let entries = directories.filter_map(|directory| fs_err::read_dir(directory).ok()).flatten().flatten();
+    let of_plugin = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    let mut stores: Vec<PathBuf> = of_plugin.map(|entry| entry.path().join("goals.db")).collect();
+    stores.retain(|store| store.metadata().is_ok_and(|meta| meta.len() > 0));
     stores.sort();
     stores
 }

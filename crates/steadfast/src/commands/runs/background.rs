@@ -18,7 +18,7 @@ use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
 use super::{RunContext, driving, stored, view};
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput, CommandResult, StdoutReader};
+use crate::output::{self, CommandOutput, CommandResult};
 
 const ENGINE_LOOK_EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -170,7 +170,7 @@ pub(super) fn attach(context: &RunContext, name: &str) -> CommandResult {
         if !lines.is_empty() {
             progress.clear();
         }
-        if output::lines(lines.iter().map(String::as_str))? == StdoutReader::Closed {
+        if !output::write_lines(&lines)? {
             return Ok(CommandOutput::default());
         }
         progress.show(&now.plan, &now.run);

@@ -50,7 +50,9 @@ pub(super) fn kill(context: &RunContext, name: &str) -> CommandResult {
     store.write(|db| db.request_stop(&row.run_id, Some(&stopping)))?;
     let deadline = Instant::now() + Duration::from_millis(context.paths.config.runs.grace_ms) + PATIENCE;
     loop {
-        if is_over(&store, &row)? && !context.is_driven(&row.run_id)? {
+        let now = store.read().run(&row.run_id)?;
+        let is_over = now.is_none_or(|now| now.run.status != RunStatus::Running);
+        if is_over && !context.is_driven(&row.run_id)? {
             break;
         }
         if !context.is_driven(&row.run_id)? {
@@ -72,10 +74,6 @@ pub(super) fn kill(context: &RunContext, name: &str) -> CommandResult {
         std::thread::sleep(LOOK_EVERY);
     }
     Ok(CommandOutput { code: 0, ..driving::ended(context, &row.run_id)? })
-}
-
-fn is_over(store: &Store, row: &RunRow) -> Result<bool, CliError> {
-    Ok(store.read().run(&row.run_id)?.is_none_or(|row| row.run.status != RunStatus::Running))
 }
 
 /// Ends runs whose registry entries were marked killed while no engine was running. Errors are printed; the next call

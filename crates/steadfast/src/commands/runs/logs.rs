@@ -18,7 +18,7 @@ use steadfast_system::bounded::{self, Part};
 use super::RunContext;
 use crate::cli::LogsArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput, CommandResult, StdoutReader};
+use crate::output::{self, CommandOutput, CommandResult};
 
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How much of a file's end is searched for its last lines.
@@ -89,7 +89,7 @@ fn follow(context: &RunContext, run_id: &str, follower: &mut Follower<'_>) -> Re
         loop {
             let mut lines = Vec::new();
             let is_more = follower.step(|id, line| lines.push(format_line(context, id, line)));
-            if output::lines(lines.iter().map(String::as_str))? == StdoutReader::Closed {
+            if !output::write_lines(&lines)? {
                 return Ok(());
             }
             if !is_more {
