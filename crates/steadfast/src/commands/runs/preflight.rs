@@ -72,7 +72,9 @@ fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> 
     let shown = text::headline(&program, 100);
     let hint = match agent.kind {
         AgentKind::Command(_) => "--agent takes a program on PATH or the path of an executable file",
-        _ => "install it or add its directory to PATH; or use another agent: --agent claude, codex or a command",
+        AgentKind::Host(_) => {
+            "install it or add its directory to PATH; or use another agent: --agent claude, codex or a command"
+        }
     };
     let message = if program.contains('/') {
         format!("agent program `{shown}` does not exist or is not executable")

@@ -49,22 +49,15 @@ fn draw(report: &RunsReport, zone: &TimeZone) -> String {
         report.rows.iter().map(cell).chain([total.to_owned()]).collect()
     };
     let when = |row: &RunRow| in_zone(row.started_at_ms, zone).strftime("%Y-%m-%d %H:%M").to_string();
-    let number = |row: &RunRow| format!("{}.{}", row.stage, row.iteration);
     let seconds = |ms: Millis| text::duration(ms / 1_000);
-    let fixed = |drop_order, column: Column| Column { drop_order, can_cut: false, ..column };
+    let time = cells(&seconds(report.totals.duration_ms), &|row| seconds(row.used.duration_ms));
     let mut columns = vec![
         Column::text("Run", cells("Total", &|row| text::headline(&row.run, 64))),
-        fixed(None, Column::text("Iteration", cells("", &number))),
-        fixed(Some(1), Column::text("Stage", cells("", &|row| text::headline(&row.stage_name, 32)))),
-        fixed(Some(0), Column::text("Project", cells("", &|row| last_part(&row.project)))),
-        fixed(Some(2), Column::text("Started", cells("", &when))),
-        Column {
-            right: true,
-            ..fixed(
-                Some(9),
-                Column::text("Time", cells(&seconds(report.totals.duration_ms), &|row| seconds(row.used.duration_ms))),
-            )
-        },
+        Column::fixed("Iteration", None, cells("", &|row| format!("{}.{}", row.stage, row.iteration))),
+        Column::fixed("Stage", Some(1), cells("", &|row| text::headline(&row.stage_name, 32))),
+        Column::fixed("Project", Some(0), cells("", &|row| last_part(&row.project))),
+        Column::fixed("Started", Some(2), cells("", &when)),
+        Column { right: true, ..Column::fixed("Time", Some(9), time) },
     ];
     let used: Vec<&Amounts> = report.rows.iter().map(|row| &row.used.amounts).chain([&report.totals.amounts]).collect();
     columns.extend(table::amounts_columns(&used));
