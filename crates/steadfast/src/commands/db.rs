@@ -55,11 +55,8 @@ fn import(paths: &Paths, path: &Path) -> CommandResult {
         fs_err::canonicalize(a).ok().zip(fs_err::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
     };
     if same(path, &paths.store) {
-        return Err(CliError::new(
-            code::USAGE,
-            "cannot import a store into itself",
-            "give the path of the other goals.db",
-        ));
+        let hint = "give the path of the other goals.db";
+        return Err(CliError::new(code::USAGE, "cannot import a store into itself", hint));
     }
     let mut store = Store::open(&paths.store)?;
     let report = store.import(path)?;

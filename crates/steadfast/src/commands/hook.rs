@@ -113,7 +113,11 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
         let outcome = goal::run(&context(input, paths), parsed.goal)?;
         let native_too = input.host.capabilities().has_goal_command && input.event_name == "UserPromptSubmit";
         if native_too {
-            return Ok(answer(format!("{}\n{}", outcome.output.text, native_hint(input.host, verb))));
+            let product = input.host.capabilities().product;
+            return Ok(answer(format!(
+                "{}\nIf {product} started its own goal with that text, `/goal clear` ends it; /goal-{verb} never starts one.",
+                outcome.output.text
+            )));
         }
         match outcome.goal.filter(|_| gives_work) {
             Some(goal) => Ok(HookReply {
@@ -125,11 +129,6 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
         }
     });
     ran.unwrap_or_else(|error| answer(input.host.spell(&describe(&error))))
-}
-
-fn native_hint(host: Host, verb: &str) -> String {
-    let product = host.capabilities().product;
-    format!("If {product} started its own goal with that text, `/goal clear` ends it; /goal-{verb} never starts one.")
 }
 
 /// Starts the goal that a prompt states, unless another goal is live.

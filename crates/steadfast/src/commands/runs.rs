@@ -114,11 +114,9 @@ impl RunContext {
         let kind = self.kind;
         if let Some(entry) = view::manual_entry(self, name) {
             let status = text::headline(&entry.status, 30);
-            return CliError::new(
-                code::NOT_FOUND,
-                format!("{kind} {name} was entered by hand ({status}) and has no run"),
-                format!("`steadfast {kind} status {name}` shows the entry; it cannot be attached to or resumed"),
-            );
+            let message = format!("{kind} {name} was entered by hand ({status}) and has no run");
+            let hint = format!("`steadfast {kind} status {name}` shows the entry; it cannot be attached to or resumed");
+            return CliError::new(code::NOT_FOUND, message, hint);
         }
         let project = self.project_dir();
         let message = format!("no {kind} named {name} in {project}");

@@ -57,14 +57,13 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
 
 impl Summary {
     fn add(&mut self, plan: Plan, host: Host, arguments: &SetupArgs) -> Result<(), CliError> {
+        // If all hosts are meant, a host without our files is not worth a note.
+        if arguments.host.is_some() || !plan.is_empty() {
+            self.notes.extend(plan.notes().iter().cloned());
+        }
         if plan.is_empty() {
-            // If all hosts are meant, a host without our files is not worth a note.
-            if arguments.host.is_some() {
-                self.notes.extend(plan.notes().iter().cloned());
-            }
             return Ok(());
         }
-        self.notes.extend(plan.notes().iter().cloned());
         self.changes.push(plan.describe());
         self.products.push(host.capabilities().product);
         if !arguments.dry_run {

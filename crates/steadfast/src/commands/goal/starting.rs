@@ -8,7 +8,6 @@ use steadfast_engine::foreground;
 use steadfast_hosts::adapter;
 use steadfast_hosts::headless::ResumeRequest;
 use steadfast_model::goal::{self, Actor, Goal, GoalStatus, NewGoal};
-use steadfast_model::host::Capabilities;
 use steadfast_model::{clock, prompt, text};
 use steadfast_store::Store;
 
@@ -101,7 +100,11 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> GoalResult {
         let message = format!("the session is open in {}", facts.product);
         return Err(CliError::new(code::WRONG_STATE, message, host.spell(hint)));
     }
-    let program = find_program(facts)?;
+    // Find the user's own program before anything is changed.
+    let program = programs::on_path(facts.program).ok_or_else(|| {
+        let hint = format!("install {}, or add its directory to PATH", facts.product);
+        CliError::new(code::ENVIRONMENT, format!("`{}` is not on PATH", facts.program), hint)
+    })?;
     refuse_above_shared_cap(context, &session.store, &id)?;
     let goal = match goal.status {
         GoalStatus::Active => goal,
@@ -132,12 +135,4 @@ fn output(store: &Store, goal: Goal, message: &str) -> GoalResult {
     let view = overview::goal_view(store.read(), &goal, clock::now())?;
     let text = format!("{message}\nstatus: {}\nnext: {}", goal.state(), view.next);
     Ok(GoalOutput::new(&view, goal, text))
-}
-
-/// The user's own program, found before anything is changed.
-fn find_program(facts: &Capabilities) -> Result<PathBuf, CliError> {
-    programs::on_path(facts.program).ok_or_else(|| {
-        let hint = format!("install {}, or add its directory to PATH", facts.product);
-        CliError::new(code::ENVIRONMENT, format!("`{}` is not on PATH", facts.program), hint)
-    })
 }

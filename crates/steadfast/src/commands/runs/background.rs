@@ -74,11 +74,9 @@ fn wait_for_engine(context: &RunContext, row: &RunRow, mut child: Option<Child>,
         if has_ended || Instant::now() > deadline {
             let said = fs_err::read_to_string(log).unwrap_or_default();
             let last = said.lines().rfind(|line| line.starts_with("error: ")).unwrap_or("no output");
-            return Err(CliError::new(
-                code::ENVIRONMENT,
-                format!("the engine did not start: {}", text::headline(last, 200)),
-                format!("read {}, then `steadfast {} resume {}`", log.display(), row.plan.kind, row.plan.name),
-            ));
+            let message = format!("the engine did not start: {}", text::headline(last, 200));
+            let hint = format!("read {}, then `steadfast {} resume {}`", log.display(), row.plan.kind, row.plan.name);
+            return Err(CliError::new(code::ENVIRONMENT, message, hint));
         }
         std::thread::sleep(ENGINE_LOOK_EVERY);
     }
@@ -147,11 +145,8 @@ pub(super) fn attach(context: &RunContext, name: &str) -> CommandResult {
     let (store, row) = context.find(name)?;
     let (kind, name) = (row.plan.kind, row.plan.name.clone());
     if row.run.status != RunStatus::Running {
-        return Err(CliError::new(
-            code::WRONG_STATE,
-            format!("{kind} {name} is over ({})", row.run.status),
-            format!("`steadfast {kind} status {name}` or `logs {name}` shows what it did"),
-        ));
+        let hint = format!("`steadfast {kind} status {name}` or `logs {name}` shows what it did");
+        return Err(CliError::new(code::WRONG_STATE, format!("{kind} {name} is over ({})", row.run.status), hint));
     }
     let interrupted = interrupt::flag()?;
     let mut follower = Follower::new(context, &row, false);
@@ -180,11 +175,8 @@ pub(super) fn attach(context: &RunContext, name: &str) -> CommandResult {
         }
         if is_live && !is_driven {
             drop(progress);
-            return Err(CliError::new(
-                code::WRONG_STATE,
-                format!("the engine of {kind} {name} is gone"),
-                format!("`steadfast {kind} resume {name}` resumes it, `kill {name}` ends it"),
-            ));
+            let hint = format!("`steadfast {kind} resume {name}` resumes it, `kill {name}` ends it");
+            return Err(CliError::new(code::WRONG_STATE, format!("the engine of {kind} {name} is gone"), hint));
         }
         if interrupted.is_set() {
             drop(progress);

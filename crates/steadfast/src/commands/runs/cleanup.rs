@@ -206,7 +206,8 @@ fn is_held(context: &RunContext, kind: RunKind, name: &str, run_id: &str) -> boo
 /// an older tool. Reads the store again, because a run may have started since its list was read. An error counts as yes.
 fn is_alive(context: &RunContext, store: Option<&Store>, entry: &RegistryEntry) -> bool {
     if let Some(run_id) = &entry.run_id {
-        if name_of(context, entry).is_some_and(|name| is_held(context, context.kind, name, run_id)) {
+        let name = entry.key.strip_prefix(&format!("{}-", context.kind));
+        if name.is_some_and(|name| is_held(context, context.kind, name, run_id)) {
             return true;
         }
         match store.map(|store| store.read().run(run_id)) {
@@ -220,8 +221,4 @@ fn is_alive(context: &RunContext, store: Option<&Store>, entry: &RegistryEntry) 
     let session = format!("={}", entry.key);
     let tmux = LimitedCommand::new("tmux", Path::new("/"), TMUX_LIMIT).args(["has-session", "-t", &session]);
     tmux.run().is_ok_and(|outcome| outcome.exit_code == Some(0))
-}
-
-fn name_of<'a>(context: &RunContext, entry: &'a RegistryEntry) -> Option<&'a str> {
-    entry.key.strip_prefix(<&str>::from(context.kind))?.strip_prefix('-')
 }

@@ -40,11 +40,9 @@ pub(super) fn kill(context: &RunContext, name: &str) -> CommandResult {
     let (kind, name) = (row.plan.kind, row.plan.name.as_str());
     if row.run.status != RunStatus::Running {
         let reason = row.run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        return Err(CliError::new(
-            code::WRONG_STATE,
-            format!("{kind} {name} is over ({}{reason})", row.run.status),
-            format!("`steadfast {kind} list` shows what is running"),
-        ));
+        let message = format!("{kind} {name} is over ({}{reason})", row.run.status);
+        let hint = format!("`steadfast {kind} list` shows what is running");
+        return Err(CliError::new(code::WRONG_STATE, message, hint));
     }
     let stopping = Stopping { status: RunStatus::Killed, reason: KILLED.to_owned() };
     store.write(|db| db.request_stop(&row.run_id, Some(&stopping)))?;
@@ -65,11 +63,9 @@ pub(super) fn kill(context: &RunContext, name: &str) -> CommandResult {
         }
         if Instant::now() > deadline {
             let pid = row.engine.map_or_else(|| "PID".to_owned(), |engine| engine.pid.to_string());
-            return Err(CliError::new(
-                code::USAGE,
-                format!("the engine of {kind} {name} (pid {pid}) has not stopped yet"),
-                format!("wait, or `kill -9 {pid}` and then `steadfast {kind} kill {name}` again"),
-            ));
+            let message = format!("the engine of {kind} {name} (pid {pid}) has not stopped yet");
+            let hint = format!("wait, or `kill -9 {pid}` and then `steadfast {kind} kill {name}` again");
+            return Err(CliError::new(code::USAGE, message, hint));
         }
         std::thread::sleep(LOOK_EVERY);
     }

@@ -54,11 +54,9 @@ pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> CommandResult 
     }
     let Some(id) = newest else {
         let (kind, name) = (row.plan.kind, &row.plan.name);
-        return Err(CliError::new(
-            code::NOT_FOUND,
-            format!("{kind} {name} has no output of that iteration yet"),
-            format!("`steadfast {kind} status {name}` shows its iterations"),
-        ));
+        let message = format!("{kind} {name} has no output of that iteration yet");
+        let hint = format!("`steadfast {kind} status {name}` shows its iterations");
+        return Err(CliError::new(code::NOT_FOUND, message, hint));
     };
     let attempt = Attempt::at(&context.paths.home, &row.run_id, id);
     let host = host_of(&row.plan, id).filter(|_| !arguments.raw);
@@ -88,7 +86,10 @@ fn follow(context: &RunContext, run_id: &str, follower: &mut Follower<'_>) -> Re
         let is_live = row.as_ref().map_or(Ok(false), |row| context.is_live(row))?;
         loop {
             let mut lines = Vec::new();
-            let is_more = follower.step(|id, line| lines.push(format_line(context, id, line)));
+            let is_more = follower.step(|AttemptId { stage, iteration, attempt }, line| {
+                let object = json!({"stage": stage, "iteration": iteration, "attempt": attempt, "line": line});
+                lines.push(if context.json { object.to_string() } else { line.to_owned() });
+            });
             if !output::write_lines(&lines)? {
                 return Ok(());
             }
@@ -104,14 +105,6 @@ fn follow(context: &RunContext, run_id: &str, follower: &mut Follower<'_>) -> Re
         }
         std::thread::sleep(LOOK_EVERY);
     }
-}
-
-fn format_line(context: &RunContext, id: AttemptId, line: &str) -> String {
-    if !context.json {
-        return line.to_owned();
-    }
-    let (stage, iteration, attempt) = (id.stage, id.iteration, id.attempt);
-    json!({"stage": stage, "iteration": iteration, "attempt": attempt, "line": line}).to_string()
 }
 
 /// The attempts of a run that have a directory, in order.

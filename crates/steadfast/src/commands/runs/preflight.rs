@@ -94,18 +94,14 @@ fn exists(program: &str, project: &Path) -> bool {
 fn require_rule(leaf: &Rule, project: &Path, needs_files: bool) -> Result<(), CliError> {
     let needs = leaf.needs();
     if let Some(program) = needs.programs.into_iter().find(|program| !exists(program, project)) {
-        return Err(CliError::new(
-            code::ENVIRONMENT,
-            format!("no `{program}` on PATH, which the rule `{}` needs", leaf.name()),
-            "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule",
-        ));
+        let message = format!("no `{program}` on PATH, which the rule `{}` needs", leaf.name());
+        let hint = "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule";
+        return Err(CliError::new(code::ENVIRONMENT, message, hint));
     }
     if let Some(file) = needs.files.into_iter().find(|file| needs_files && !project.join(file).is_file()) {
-        return Err(CliError::new(
-            code::ENVIRONMENT,
-            format!("checklist `{}` does not exist", text::headline(file, 100)),
-            "create it with a line `- [ ] …` for each task, or correct `file` in the rule",
-        ));
+        let message = format!("checklist `{}` does not exist", text::headline(file, 100));
+        let hint = "create it with a line `- [ ] …` for each task, or correct `file` in the rule";
+        return Err(CliError::new(code::ENVIRONMENT, message, hint));
     }
     Ok(())
 }

@@ -58,11 +58,8 @@ fn allow(context: &RunContext, shadowing: &[&Used], is_given: bool) -> Result<()
     let is_trusted = |used: &Used| trusted.get(&key(&used.file)) == Some(&used.sha256);
     if let Some(used) = shadowing.iter().find(|used| !is_trusted(used) && !is_given) {
         let is_known = trusted.contains_key(&key(&used.file));
-        return Err(CliError::new(
-            code::WRONG_STATE,
-            refusal(used, is_known),
-            "read the file, then add `--trust`; it stays trusted until it changes",
-        ));
+        let hint = "read the file, then add `--trust`; it stays trusted until it changes";
+        return Err(CliError::new(code::WRONG_STATE, refusal(used, is_known), hint));
     }
     if is_given {
         if process::is_inside_agent() {

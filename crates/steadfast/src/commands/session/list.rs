@@ -97,11 +97,8 @@ fn shortest_unique<'a>(id: &'a str, all: &[String]) -> &'a str {
 pub(super) fn search(context: &SessionContext, arguments: &SearchArgs) -> CommandResult {
     let query = arguments.words.join(" ");
     if query.trim().is_empty() {
-        return Err(CliError::new(
-            code::USAGE,
-            "the search is empty",
-            "add words: steadfast session search \"parser\"",
-        ));
+        let hint = "add words: steadfast session search \"parser\"";
+        return Err(CliError::new(code::USAGE, "the search is empty", hint));
     }
     let hits = match context.store()? {
         Some(store) => find(store.read(), context, arguments, &query)?,
