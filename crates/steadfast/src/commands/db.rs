@@ -16,11 +16,8 @@ pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
     match verb {
         DbVerb::Path => {
             let text = paths.store.display().to_string();
-            Ok(CommandOutput {
-                json: json!({"path": text, "from": paths.store_from, "exists": paths.store.exists()}),
-                text,
-                code: 0,
-            })
+            let json = json!({"path": text, "from": paths.store_from, "exists": paths.store.exists()});
+            Ok(CommandOutput { text, json, code: 0 })
         }
         DbVerb::Backup { target } => backup(&paths, target.as_deref()),
         DbVerb::Check => check(&paths),
@@ -44,17 +41,15 @@ fn backup(paths: &Paths, target: Option<&Path>) -> CommandResult {
 fn check(paths: &Paths) -> CommandResult {
     let store = Store::open_existing(&paths.store)?;
     let faults = store.integrity_faults()?;
-    if faults.is_empty() {
-        return Ok(CommandOutput { text: "ok".into(), json: json!({"ok": true, "faults": []}), code: 0 });
-    }
-    Ok(CommandOutput { text: faults.join("\n"), json: json!({"ok": false, "faults": faults}), code: code::ENVIRONMENT })
+    let is_ok = faults.is_empty();
+    let text = if is_ok { "ok".to_owned() } else { faults.join("\n") };
+    let code = if is_ok { 0 } else { code::ENVIRONMENT };
+    Ok(CommandOutput { text, json: json!({"ok": is_ok, "faults": faults}), code })
 }
 
 fn import(paths: &Paths, path: &Path) -> CommandResult {
-    let same = |a: &Path, b: &Path| {
-        fs_err::canonicalize(a).ok().zip(fs_err::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
-    };
-    if same(path, &paths.store) {
+    let real = |path: &Path| fs_err::canonicalize(path).ok();
+    if real(path).is_some() && real(path) == real(&paths.store) {
         let hint = "give the path of the other goals.db";
         return Err(CliError::new(code::USAGE, "cannot import a store into itself", hint));
     }

@@ -15,7 +15,7 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{self, Actor, Goal, change};
 use steadfast_model::limit::SharedSpend;
 use steadfast_model::text;
-use steadfast_store::{Origin, Store, StoreError, spend};
+use steadfast_store::{Origin, Store, spend};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
@@ -223,13 +223,10 @@ fn refuse_above_shared_cap(context: &CommandContext<'_>, store: &Store, session_
 
 /// Opens the store without creating one, since a new store has no goals.
 fn open_existing(context: &CommandContext<'_>) -> Result<Store, CliError> {
-    Store::open_existing(&context.paths.store).map_err(|error| match error {
-        StoreError::Missing(path) => CliError::new(
-            code::NOT_FOUND,
-            format!("no goal yet (no store at {})", path.display()),
-            "run `steadfast goal start \"OBJECTIVE\"`, or `steadfast doctor` to find other stores",
-        ),
-        other => other.into(),
+    Store::open_if_there(&context.paths.store)?.ok_or_else(|| {
+        let message = format!("no goal yet (no store at {})", context.paths.store.display());
+        let hint = "run `steadfast goal start \"OBJECTIVE\"`, or `steadfast doctor` to find other stores";
+        CliError::new(code::NOT_FOUND, message, hint)
     })
 }
 

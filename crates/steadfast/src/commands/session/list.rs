@@ -30,12 +30,10 @@ pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> Command
     let lines =
         mine.iter().take(limit).map(|known| session_line(store.read(), known)).collect::<Result<Vec<_>, _>>()?;
     if lines.is_empty() && limit > 0 {
-        let elsewhere = if everywhere > 0 {
-            format!("; {everywhere} in other projects, use --all to list them")
-        } else {
-            String::new()
-        };
-        output::note(&format!("note: no sessions in this project{elsewhere}"));
+        output::note(&match everywhere {
+            0 => "note: no sessions in this project".to_owned(),
+            _ => format!("note: no sessions in this project; {everywhere} in other projects, use --all to list them"),
+        });
     } else if left_out > 0 {
         output::note(&format!("note: {left_out} more, use --limit N to list them"));
     }
@@ -121,24 +119,19 @@ pub(super) fn search(context: &SessionContext, arguments: &SearchArgs) -> Comman
         })
         .collect();
     let views: Vec<Value> = hits.iter().map(view).collect();
-    Ok(CommandOutput {
-        text: output::columns(&rows),
-        json: json!({"query": text::cut(&query, 400), "hits": views}),
-        code: 0,
-    })
+    let json = json!({"query": text::cut(&query, 400), "hits": views});
+    Ok(CommandOutput { text: output::columns(&rows), json, code: 0 })
 }
 
 fn find(db: Db<'_>, context: &SessionContext, arguments: &SearchArgs, query: &str) -> Result<Vec<Hit>, CliError> {
-    let category = category(arguments.category.as_deref());
-    let found = match (&arguments.session, &arguments.project) {
-        (Some(id), _) => db.search(query, Scope::Lineage(&by_prefix(db, id)?), category, arguments.limit)?,
-        (None, Some(project)) => {
-            let directories = directories_of(db, context, project)?;
-            db.search(query, Scope::Project(&directories), category, arguments.limit)?
-        }
-        (None, None) => db.search(query, Scope::All, category, arguments.limit)?,
+    let session = arguments.session.as_deref().map(|id| by_prefix(db, id)).transpose()?;
+    let project = arguments.project.as_deref().map(|named| directories_of(db, context, named)).transpose()?;
+    let scope = match (&session, &project) {
+        (Some(id), _) => Scope::Lineage(id),
+        (None, Some(directories)) => Scope::Project(directories),
+        (None, None) => Scope::All,
     };
-    Ok(found)
+    Ok(db.search(query, scope, category(arguments.category.as_deref()), arguments.limit)?)
 }
 
 /// The stored directories of a project, which the user gave as a path or a name.
