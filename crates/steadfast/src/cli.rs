@@ -11,10 +11,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use steadfast_model::host::Host;
 
-pub(crate) use limits::{ExtendArgs, GoalLimitArgs, RunLimitArgs};
+pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
-    AgentArgs, LogsArgs, LoopArgs, LoopRunArgs, LoopVerb, PipelineArgs, PipelineRunArgs, PipelineVerb, ResumeArgs,
-    RunArgs, RunCleanupArgs, RunHow, RunVerb,
+    AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
 
 const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budgets, verified completion";
@@ -42,6 +41,9 @@ pub(crate) struct Cli {
     /// Use this store instead of the default one
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) db: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
 
     #[command(subcommand)]
     pub(crate) command: CliCommand,
@@ -52,29 +54,51 @@ pub(crate) enum CliCommand {
     /// Start, show and control the goal of a session
     Goal(GoalArgs),
     /// Show, search and delete session memory
-    Session(session::SessionArgs),
+    #[command(subcommand)]
+    Session(session::SessionVerb),
     /// Pursue an objective with headless agents until it is verified or a limit is reached
     Run(RunArgs),
     /// Run an agent repeatedly until a completion rule holds
-    Loop(LoopArgs),
+    #[command(subcommand)]
+    Loop(LoopVerb),
     /// Run loops in sequence, each with the output of the one before
-    Pipeline(PipelineArgs),
+    #[command(subcommand)]
+    Pipeline(PipelineVerb),
     /// Show the tokens and cost of all sessions on this machine
     Usage(UsageArgs),
     /// Answer an agent's hook, JSON on stdin (agents call this)
-    Hook(HookArgs),
+    Hook {
+        /// Agent that calls the hook
+        #[arg(value_parser = host_names())]
+        host: String,
+        /// Wait in the background and wake the agent when its goal is due
+        #[arg(long)]
+        rewake: bool,
+    },
     /// Serve the goal tools over stdio (agents call this)
     Mcp,
     /// Print a line for an agent's status bar, JSON on stdin
-    Statusline(StatuslineArgs),
+    Statusline {
+        /// Print a segment for another status line, without a line break
+        #[arg(long)]
+        segment: bool,
+    },
     /// Install steadfast into an agent, or remove it
     Setup(SetupArgs),
     /// Diagnose the installation and suggest fixes
-    Doctor(JsonArgs),
+    Doctor,
     /// Manage the store: path, backup, check, import
-    Db(DbArgs),
+    #[command(subcommand)]
+    Db(DbVerb),
     /// Show a scripted agent pursue a goal through limits, compaction and crashes
-    Demo(DemoArgs),
+    Demo {
+        /// Print without pauses
+        #[arg(long)]
+        fast: bool,
+        /// Run the scripted agent in this demo folder (the demo calls this)
+        #[arg(long, hide = true, value_name = "DIR")]
+        agent: Option<PathBuf>,
+    },
     /// Supervise one attempt of a run (the engine calls this)
     #[command(name = SUPERVISOR, hide = true)]
     Exec {
@@ -99,13 +123,6 @@ fn host_names() -> PossibleValuesParser {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct JsonArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 #[command(after_help = "Examples:
   steadfast goal start \"All tests pass\" --budget standard --verify \"cargo test\"
   steadfast goal status --json
@@ -114,10 +131,6 @@ pub(crate) struct GoalArgs {
     /// Session of the goal [default: the agent's own session, or the only live one in this directory]
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) session: Option<String>,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
 
     #[command(subcommand)]
     pub(crate) verb: GoalVerb,
@@ -129,6 +142,9 @@ pub(crate) struct GoalArgs {
 pub(crate) struct SlashCli {
     #[command(flatten)]
     pub(crate) goal: GoalArgs,
+    /// Accepted as on the command line; the answer is always text
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -258,26 +274,6 @@ pub(crate) struct UsageArgs {
     /// Use this price table (TOML) instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct HookArgs {
-    /// Agent that calls the hook
-    #[arg(value_parser = host_names())]
-    pub(crate) host: String,
-    /// Wait in the background and wake the agent when its goal is due
-    #[arg(long)]
-    pub(crate) rewake: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct StatuslineArgs {
-    /// Print a segment for another status line, without a line break
-    #[arg(long)]
-    pub(crate) segment: bool,
 }
 
 #[derive(Debug, Args)]
@@ -311,18 +307,6 @@ pub(crate) struct SetupArgs {
     /// Do not change the block cap
     #[arg(long)]
     pub(crate) no_block_cap: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DbArgs {
-    #[command(subcommand)]
-    pub(crate) verb: DbVerb,
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -341,17 +325,4 @@ pub(crate) enum DbVerb {
         /// Path of the other goals.db
         path: PathBuf,
     },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// Print without pauses
-    #[arg(long)]
-    pub(crate) fast: bool,
-    /// Run the scripted agent in this demo folder (the demo calls this)
-    #[arg(long, hide = true, value_name = "DIR")]
-    pub(crate) agent: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }

@@ -6,7 +6,6 @@ pub(crate) mod doctor;
 pub(crate) mod goal;
 pub(crate) mod hook;
 pub(crate) mod loops;
-pub(crate) mod pipelines;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod session;
@@ -21,8 +20,8 @@ use steadfast_model::goal::Actor;
 use steadfast_system::paths::{self, Paths};
 use steadfast_system::{log, process};
 
-use crate::error::CliError;
-use crate::output::CommandOutput;
+use crate::error::{CliError, code};
+use crate::output::{CommandOutput, CommandResult};
 
 /// Who runs this command: the user, or an agent in its shell.
 fn caller() -> Actor {
@@ -30,23 +29,20 @@ fn caller() -> Actor {
 }
 
 /// Serves the tools until the agent closes stdin.
-pub(crate) fn mcp(db: Option<&Path>) -> Result<CommandOutput, CliError> {
+pub(crate) fn mcp(db: Option<&Path>) -> CommandResult {
     let paths = Paths::find(db)?;
     crate::mcp::serve(&paths).map_err(|error| {
         log::line(&paths.log_file(), &format!("mcp: {error:#}"));
-        CliError::new(crate::error::code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
+        CliError::new(code::ENVIRONMENT, format!("{error:#}"), "run `steadfast doctor`")
     })?;
     Ok(CommandOutput::default())
 }
 
 /// Supervises one attempt until it ends. The engine reads errors from the attempt's directory.
-pub(crate) fn supervise_attempt(directory: &Path) -> Result<CommandOutput, CliError> {
+pub(crate) fn supervise_attempt(directory: &Path) -> CommandResult {
     steadfast_engine::supervisor::exec(directory).map_err(|error| {
-        CliError::new(
-            crate::error::code::USAGE,
-            error.to_string(),
-            "this command is for the engine; use `steadfast loop` or `steadfast run`",
-        )
+        let hint = "this command is for the engine; use `steadfast loop` or `steadfast run`";
+        CliError::new(code::USAGE, error.to_string(), hint)
     })?;
     Ok(CommandOutput::default())
 }

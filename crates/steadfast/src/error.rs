@@ -3,6 +3,7 @@
 use serde_json::Value;
 use steadfast_app::action::ActionError;
 use steadfast_app::session::SessionError;
+use steadfast_app::usage::collect::UsageError;
 use steadfast_engine::files::FilesError;
 use steadfast_engine::lock::LOCK_HINT;
 use steadfast_engine::plan::PlanError;
@@ -11,6 +12,7 @@ use steadfast_hosts::install::InstallError;
 use steadfast_model::goal::ObjectiveError;
 use steadfast_model::goal::change::Refusal;
 use steadfast_model::limit::AmountError;
+use steadfast_model::price::PriceError;
 use steadfast_model::prompt::PromptError;
 use steadfast_model::run::name::NameError;
 use steadfast_store::StoreError;
@@ -79,6 +81,29 @@ impl CliError {
     }
 }
 
+/// Errors that always have the same exit code: `Type => code, hint`.
+macro_rules! from_errors {
+    ($error:ident: $($type:ty => $code:ident, $hint:expr;)*) => {$(
+        impl From<$type> for CliError {
+            fn from($error: $type) -> Self {
+                Self::new(code::$code, $error.to_string(), $hint)
+            }
+        }
+    )*};
+}
+
+from_errors! { error:
+    AmountError => USAGE, "use for example --budget standard, --budget 10M, --usd 5 or --max-hours 2";
+    InstallError => ENVIRONMENT, error.hint();
+    NameError => USAGE, error.hint();
+    ObjectiveError => USAGE, "describe the end state in 1 to 4000 characters";
+    PathError => ENVIRONMENT, "set STEADFAST_HOME, or fix its config.toml";
+    PlanError => USAGE, error.hint();
+    PriceError => USAGE, error.hint();
+    PromptError => ENVIRONMENT, "report this as a bug";
+    UsageError => ENVIRONMENT, error.hint();
+}
+
 impl From<ActionError> for CliError {
     fn from(error: ActionError) -> Self {
         let code = match &error {
@@ -116,24 +141,6 @@ impl From<SessionError> for CliError {
     }
 }
 
-impl From<PathError> for CliError {
-    fn from(error: PathError) -> Self {
-        Self::new(code::ENVIRONMENT, error.to_string(), "set STEADFAST_HOME, or fix its config.toml")
-    }
-}
-
-impl From<InstallError> for CliError {
-    fn from(error: InstallError) -> Self {
-        Self::new(code::ENVIRONMENT, error.to_string(), error.hint())
-    }
-}
-
-impl From<PromptError> for CliError {
-    fn from(error: PromptError) -> Self {
-        Self::new(code::ENVIRONMENT, error.to_string(), "report this as a bug")
-    }
-}
-
 impl From<std::io::Error> for CliError {
     fn from(error: std::io::Error) -> Self {
         let has_no_locks = error.kind() == std::io::ErrorKind::Unsupported;
@@ -142,35 +149,10 @@ impl From<std::io::Error> for CliError {
     }
 }
 
-impl From<ObjectiveError> for CliError {
-    fn from(error: ObjectiveError) -> Self {
-        Self::new(code::USAGE, error.to_string(), "describe the end state in 1 to 4000 characters")
-    }
-}
-
-impl From<AmountError> for CliError {
-    fn from(error: AmountError) -> Self {
-        Self::new(
-            code::USAGE,
-            error.to_string(),
-            "use for example --budget standard, --budget 10M, --usd 5 or --max-hours 2",
-        )
-    }
-}
-
-impl From<NameError> for CliError {
-    fn from(error: NameError) -> Self {
-        Self::new(code::USAGE, error.to_string(), error.hint())
-    }
-}
-
 impl From<FilesError> for CliError {
     fn from(error: FilesError) -> Self {
-        let code = if matches!(error, FilesError::Name(_) | FilesError::Part { .. }) {
-            code::USAGE
-        } else {
-            code::ENVIRONMENT
-        };
+        let is_usage = matches!(error, FilesError::Name(_) | FilesError::Part { .. });
+        let code = if is_usage { code::USAGE } else { code::ENVIRONMENT };
         Self::new(code, error.to_string(), error.hint())
     }
 }
@@ -181,11 +163,5 @@ impl From<PublishError> for CliError {
             PublishError::Files(error) => error.into(),
             PublishError::Store(error) => error.into(),
         }
-    }
-}
-
-impl From<PlanError> for CliError {
-    fn from(error: PlanError) -> Self {
-        Self::new(code::USAGE, error.to_string(), error.hint())
     }
 }

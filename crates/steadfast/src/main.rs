@@ -18,55 +18,50 @@ use clap::Parser as _;
 
 use crate::cli::{Cli, CliCommand};
 use crate::error::CliError;
-use crate::output::Format;
 
 fn main() -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    let json = arguments.iter().any(|argument| argument == "--json" || argument == "--format=json");
-    let format = if json { Format::Json } else { Format::Text };
+    let is_json = arguments.iter().any(|argument| argument == "--json" || argument == "--format=json");
     let cli = match Cli::of_frequent_call(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, format),
+        Err(error) => return usage(&error, is_json),
     };
-    silence_panics(matches!(cli.command, CliCommand::Hook(_) | CliCommand::Statusline(_)));
+    silence_panics(matches!(cli.command, CliCommand::Hook { .. } | CliCommand::Statusline { .. }));
+    let (db, json) = (cli.db.as_deref(), cli.json);
     let output = match cli.command {
-        CliCommand::Goal(arguments) => commands::goal::from_terminal(cli.db.as_deref(), arguments),
-        CliCommand::Session(arguments) => commands::session::run(cli.db.as_deref(), &arguments),
-        CliCommand::Run(arguments) => commands::run::run(cli.db.as_deref(), &arguments),
-        CliCommand::Loop(arguments) => commands::loops::run(cli.db.as_deref(), arguments),
-        CliCommand::Pipeline(arguments) => commands::pipelines::run(cli.db.as_deref(), arguments),
-        CliCommand::Usage(arguments) => commands::usage::run(cli.db.as_deref(), &arguments),
-        CliCommand::Hook(arguments) => return commands::hook::run(cli.db.as_deref(), &arguments),
-        CliCommand::Statusline(arguments) => return commands::statusline::run(cli.db.as_deref(), &arguments),
-        CliCommand::Mcp => commands::mcp(cli.db.as_deref()),
-        CliCommand::Setup(arguments) => commands::setup::run(cli.db.as_deref(), &arguments),
-        CliCommand::Doctor(_) => commands::doctor::run(cli.db.as_deref()),
-        CliCommand::Db(arguments) => commands::db::run(cli.db.as_deref(), &arguments),
-        CliCommand::Demo(arguments) => commands::demo::run(&arguments),
+        CliCommand::Goal(arguments) => commands::goal::from_terminal(db, arguments),
+        CliCommand::Session(verb) => commands::session::run(db, &verb),
+        CliCommand::Run(arguments) => commands::run::run(db, &arguments, json),
+        CliCommand::Loop(verb) => commands::loops::run(db, verb, json),
+        CliCommand::Pipeline(verb) => commands::loops::run_pipelines(db, verb, json),
+        CliCommand::Usage(arguments) => commands::usage::run(db, &arguments, json),
+        CliCommand::Hook { host, rewake } => return commands::hook::run(db, &host, rewake),
+        CliCommand::Statusline { segment } => return commands::statusline::run(db, segment),
+        CliCommand::Mcp => commands::mcp(db),
+        CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
+        CliCommand::Doctor => commands::doctor::run(db),
+        CliCommand::Db(verb) => commands::db::run(db, &verb),
+        CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
-    finished(output, format)
-}
-
-fn finished(output: Result<output::CommandOutput, CliError>, format: Format) -> ExitCode {
     match output {
-        Ok(output) => match output::print(&output, format) {
+        Ok(output) => match output::print(&output, is_json) {
             Ok(()) => ExitCode::from(output.code),
             // stdout failed, so report the error on stderr even with `--json`.
-            Err(error) => failed(&CliError::unwritten(&error), Format::Text),
+            Err(error) => failed(&CliError::unwritten(&error), false),
         },
-        Err(error) => failed(&error, format),
+        Err(error) => failed(&error, is_json),
     }
 }
 
-fn failed(error: &CliError, format: Format) -> ExitCode {
-    output::print_error(error, format);
+fn failed(error: &CliError, is_json: bool) -> ExitCode {
+    output::print_error(error, is_json);
     ExitCode::from(error.code)
 }
 
 /// Prints help if the user asked for it; every other error of clap is a usage error.
-fn usage(error: &clap::Error, format: Format) -> ExitCode {
+fn usage(error: &clap::Error, is_json: bool) -> ExitCode {
     use clap::error::ErrorKind;
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -77,7 +72,7 @@ fn usage(error: &clap::Error, format: Format) -> ExitCode {
             output::note(&error.render().ansi().to_string());
             ExitCode::from(1)
         }
-        _ => failed(&CliError::usage(error), format),
+        _ => failed(&CliError::usage(error), is_json),
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
-    ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    ErrorData, Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::stdio;
@@ -48,31 +48,6 @@ struct Server {
     handle: Arc<StoreHandle>,
 }
 
-impl Server {
-    /// Runs a tool on another thread, so that the protocol's thread keeps answering pings.
-    async fn call(&self, name: &str, arguments: JsonObject, meta: &JsonObject) -> Result<CallToolResult, ErrorData> {
-        let Some(tool) = tools::find(name) else {
-            let message = format!("unknown tool `{name}`; the tools are {}", tools::names());
-            return Err(ErrorData::invalid_params(message, None));
-        };
-        let handle = Arc::clone(&self.handle);
-        let call = adapters().find_map(|adapter| Some((adapter.host, (adapter.tool_call_origin)(meta)?)));
-        let work = move || (tool.call)(&handle, &arguments, &call);
-        Ok(match tokio::task::spawn_blocking(work).await {
-            Ok(Ok(value)) => {
-                let text = tool.as_text.map(|as_text| as_text(&value));
-                let mut result = CallToolResult::structured(value);
-                if let Some(text) = text {
-                    result.content = vec![ContentBlock::text(text)];
-                }
-                result
-            }
-            Ok(Err(error)) => refusal(&error),
-            Err(_) => refusal(&ToolError::new("internal error in the tool", "run `steadfast doctor`")),
-        })
-    }
-}
-
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
@@ -90,13 +65,33 @@ impl ServerHandler for Server {
         Ok(ListToolsResult::with_all_items(tools::list()))
     }
 
+    /// Runs a tool on another thread, so that the protocol's thread keeps answering pings.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = tools::find(&request.name) else {
+            let message = format!("unknown tool `{}`; the tools are {}", request.name, tools::names());
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        let handle = Arc::clone(&self.handle);
         let arguments = request.arguments.unwrap_or_default();
-        Ok(self.call(&request.name, arguments, &context.meta).await?.into())
+        let call = adapters().find_map(|adapter| Some((adapter.host, (adapter.tool_call_origin)(&context.meta)?)));
+        let done = tokio::task::spawn_blocking(move || (tool.call)(&handle, &arguments, &call)).await;
+        let internal = || Err(ToolError::new("internal error in the tool", "run `steadfast doctor`"));
+        let result = match done.unwrap_or_else(|_| internal()) {
+            Ok(value) => {
+                let text = tool.as_text.map(|as_text| as_text(&value));
+                let mut result = CallToolResult::structured(value);
+                if let Some(text) = text {
+                    result.content = vec![ContentBlock::text(text)];
+                }
+                result
+            }
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+        };
+        Ok(result.into())
     }
 
     /// Calls whose arguments are not an object arrive here, because the SDK's type does not accept them.
@@ -114,8 +109,4 @@ impl ServerHandler for Server {
             None => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None)),
         }
     }
-}
-
-fn refusal(error: &ToolError) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(error.to_string())])
 }

@@ -9,12 +9,6 @@ use steadfast_model::text;
 
 use crate::error::CliError;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    Text,
-    Json,
-}
-
 /// The result of a command: text for people, JSON for scripts, and the exit code.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CommandOutput {
@@ -23,21 +17,21 @@ pub(crate) struct CommandOutput {
     pub(crate) code: u8,
 }
 
-/// Prints the result of a command to stdout.
-pub(crate) fn print(output: &CommandOutput, format: Format) -> std::io::Result<()> {
-    match format {
-        Format::Text if output.text.is_empty() => Ok(()),
-        Format::Text => write_line(&output.text),
-        Format::Json if output.json.is_null() => Ok(()),
-        Format::Json => write_json(&output.json),
+pub(crate) type CommandResult = Result<CommandOutput, CliError>;
+
+pub(crate) fn print(output: &CommandOutput, is_json: bool) -> std::io::Result<()> {
+    match is_json {
+        true if !output.json.is_null() => write_json(&output.json),
+        false if !output.text.is_empty() => write_line(&output.text),
+        _ => Ok(()),
     }
 }
 
 /// Prints an error: one line for the message, one for the hint. Line breaks in foreign text are removed.
-pub(crate) fn print_error(error: &CliError, format: Format) {
+pub(crate) fn print_error(error: &CliError, is_json: bool) {
     let message = if error.is_list { error.message.clone() } else { text::one_line(&error.message) };
     let hint = text::one_line(&error.hint);
-    if format == Format::Json {
+    if is_json {
         let mut fields = json!({"kind": error.kind, "message": message, "hint": hint});
         if let Some(faults) = &error.faults {
             fields["faults"] = Value::clone(faults);
@@ -57,23 +51,17 @@ pub(crate) fn line(text: &str) {
     let _ = write_line(text);
 }
 
-/// Whether stdout still has a reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StdoutReader {
-    Open,
-    Closed,
-}
-
-/// Writes lines while a command follows a log, and reports a closed pipe even if there was nothing to write.
-pub(crate) fn lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<StdoutReader, CliError> {
+/// Writes lines while a command follows a log. Returns whether stdout still has a reader, even if there was nothing to
+/// write.
+pub(crate) fn write_lines(lines: &[String]) -> Result<bool, CliError> {
     for line in lines {
         match try_write_line(line) {
             Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(StdoutReader::Closed),
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(false),
             Err(error) => return Err(CliError::unwritten(&error)),
         }
     }
-    Ok(if is_stdout_closed() { StdoutReader::Closed } else { StdoutReader::Open })
+    Ok(!is_stdout_closed())
 }
 
 fn is_stdout_closed() -> bool {
@@ -120,13 +108,11 @@ fn ignore_closed_pipe(written: std::io::Result<()>) -> std::io::Result<()> {
     }
 }
 
-/// Writes a line to stderr.
 pub(crate) fn note(text: &str) {
     let mut stderr = anstream::stderr().lock();
     let _ = writeln!(stderr, "{}", text.trim_end_matches('\n'));
 }
 
-/// Writes text to stdout without a line break.
 pub(crate) fn segment(text: &str) {
     let mut stdout = anstream::stdout().lock();
     let _ = write!(stdout, "{text}");

@@ -5,6 +5,9 @@ use steadfast_model::clock::Millis;
 use steadfast_model::goal::budget::Budget;
 use steadfast_model::limit::{AmountError, Axis, Limits};
 
+/// The amount of an axis as text, if its flag is given.
+type Flag<'a> = (Axis, &'a Option<String>);
+
 /// Limits of a goal.
 #[derive(Debug, Default, Args)]
 pub(crate) struct GoalLimitArgs {
@@ -62,7 +65,7 @@ impl RunLimitArgs {
         self.budget.is_some() || self.flags().iter().any(|(_, text)| text.is_some())
     }
 
-    fn flags(&self) -> [(Axis, &Option<String>); 2] {
+    fn flags(&self) -> [Flag<'_>; 2] {
         [(Axis::Usd, &self.usd), (Axis::Hours, &self.max_hours)]
     }
 }
@@ -98,18 +101,13 @@ impl ExtendArgs {
     }
 }
 
-fn budget(
-    profile: Option<&str>,
-    flags: &[(Axis, &Option<String>)],
-    objective: &str,
-    now: Millis,
-) -> Result<Budget, AmountError> {
+fn budget(profile: Option<&str>, flags: &[Flag<'_>], objective: &str, now: Millis) -> Result<Budget, AmountError> {
     let mut budget = profile.map_or_else(|| Ok(Budget::default()), |text| Budget::parse(text, objective))?;
     budget.limits = read(budget.limits, flags, now)?;
     Ok(budget)
 }
 
-fn read(mut limits: Limits, flags: &[(Axis, &Option<String>)], now: Millis) -> Result<Limits, AmountError> {
+fn read(mut limits: Limits, flags: &[Flag<'_>], now: Millis) -> Result<Limits, AmountError> {
     for (axis, text) in flags {
         if let Some(text) = text {
             limits.set(*axis, Some(axis.parse(text, now)?));

@@ -15,7 +15,7 @@ Permissions: agents do not ask. By default claude runs with --dangerously-skip-p
     };
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Subcommand)]
 #[command(after_help = "A loop starts a fresh agent for each iteration until its completion rule holds.
 Examples:
   steadfast loop types                              List what can be run
@@ -24,16 +24,6 @@ Examples:
   steadfast loop run work auth --detach             Keep running after the terminal closes
   steadfast loop list                               List runs
   steadfast loop logs auth -f                       Follow a run; also status, attach, kill, resume")]
-pub(crate) struct LoopArgs {
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-
-    #[command(subcommand)]
-    pub(crate) verb: LoopVerb,
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum LoopVerb {
     /// Run a loop type until its completion rule holds
     #[command(after_help = concat!("Examples:
@@ -64,23 +54,13 @@ Exit codes: 0 the rule holds, 1 failed, 3 a run of that name is active, 5 a limi
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Subcommand)]
 #[command(after_help = "A pipeline runs loops in sequence; each stage gets the output of the one before.
 Examples:
   steadfast pipeline types                          List what can be run
   steadfast pipeline validate .claude/pipelines/ship.yaml
   steadfast pipeline run full-refine auth
   steadfast pipeline status auth --json")]
-pub(crate) struct PipelineArgs {
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-
-    #[command(subcommand)]
-    pub(crate) verb: PipelineVerb,
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum PipelineVerb {
     /// Run the stages of a pipeline
     #[command(after_help = concat!("Examples:
@@ -307,7 +287,4 @@ pub(crate) struct RunArgs {
     /// Work in a separate git worktree and branch
     #[arg(long)]
     pub(crate) worktree: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }

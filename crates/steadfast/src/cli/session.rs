@@ -4,22 +4,12 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use steadfast_app::overview::session::category_names;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Subcommand)]
 #[command(after_help = "Examples:
   steadfast session list
   steadfast session show 6dd8620c
   steadfast session search \"parser tabs\" --project .
   steadfast session purge --older-than 90 --dry-run")]
-pub(crate) struct SessionArgs {
-    #[command(subcommand)]
-    pub(crate) verb: SessionVerb,
-
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Subcommand)]
 pub(crate) enum SessionVerb {
     /// List sessions of this project and its worktrees, last active first
     #[command(after_help = "Example: steadfast session list --all --limit 10")]

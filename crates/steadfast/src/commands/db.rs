@@ -7,20 +7,17 @@ use steadfast_model::clock;
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
-use crate::cli::{DbArgs, DbVerb};
+use crate::cli::DbVerb;
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
 
-pub(crate) fn run(db: Option<&Path>, arguments: &DbArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, verb: &DbVerb) -> CommandResult {
     let paths = Paths::find(db)?;
-    match &arguments.verb {
+    match verb {
         DbVerb::Path => {
             let text = paths.store.display().to_string();
-            Ok(CommandOutput {
-                json: json!({"path": text, "from": paths.store_from, "exists": paths.store.exists()}),
-                text,
-                code: 0,
-            })
+            let json = json!({"path": text, "from": paths.store_from, "exists": paths.store.exists()});
+            Ok(CommandOutput { text, json, code: 0 })
         }
         DbVerb::Backup { target } => backup(&paths, target.as_deref()),
         DbVerb::Check => check(&paths),
@@ -28,7 +25,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &DbArgs) -> Result<CommandOutput
     }
 }
 
-fn backup(paths: &Paths, target: Option<&Path>) -> Result<CommandOutput, CliError> {
+fn backup(paths: &Paths, target: Option<&Path>) -> CommandResult {
     let store = Store::open_existing(&paths.store)?;
     let stamp = clock::to_rfc3339(clock::now()).replace(':', "");
     let target = target.map_or_else(|| PathBuf::from(format!("{}.{stamp}.bak", paths.store.display())), Path::to_owned);
@@ -41,25 +38,20 @@ fn backup(paths: &Paths, target: Option<&Path>) -> Result<CommandOutput, CliErro
     Ok(CommandOutput { json: json!({"path": text}), text, code: 0 })
 }
 
-fn check(paths: &Paths) -> Result<CommandOutput, CliError> {
+fn check(paths: &Paths) -> CommandResult {
     let store = Store::open_existing(&paths.store)?;
     let faults = store.integrity_faults()?;
-    if faults.is_empty() {
-        return Ok(CommandOutput { text: "ok".into(), json: json!({"ok": true, "faults": []}), code: 0 });
-    }
-    Ok(CommandOutput { text: faults.join("\n"), json: json!({"ok": false, "faults": faults}), code: code::ENVIRONMENT })
+    let is_ok = faults.is_empty();
+    let text = if is_ok { "ok".to_owned() } else { faults.join("\n") };
+    let code = if is_ok { 0 } else { code::ENVIRONMENT };
+    Ok(CommandOutput { text, json: json!({"ok": is_ok, "faults": faults}), code })
 }
 
-fn import(paths: &Paths, path: &Path) -> Result<CommandOutput, CliError> {
-    let same = |a: &Path, b: &Path| {
-        fs_err::canonicalize(a).ok().zip(fs_err::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
-    };
-    if same(path, &paths.store) {
-        return Err(CliError::new(
-            code::USAGE,
-            "cannot import a store into itself",
-            "give the path of the other goals.db",
-        ));
+fn import(paths: &Paths, path: &Path) -> CommandResult {
+    let real = |path: &Path| fs_err::canonicalize(path).ok();
+    if real(path).is_some() && real(path) == real(&paths.store) {
+        let hint = "give the path of the other goals.db";
+        return Err(CliError::new(code::USAGE, "cannot import a store into itself", hint));
     }
     let mut store = Store::open(&paths.store)?;
     let report = store.import(path)?;

@@ -1,26 +1,30 @@
 //! `steadfast doctor`: diagnoses the installation and suggests fixes.
 
-mod version;
-
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use steadfast_app::action;
+use steadfast_engine::process::LimitedCommand;
 use steadfast_hosts::adapters;
 use steadfast_hosts::doctor::{CheckStatus, DoctorCheck, fail, ok, warn};
 use steadfast_model::clock;
 use steadfast_model::goal::GoalStatus;
+use steadfast_model::host::Capabilities;
 use steadfast_store::{SCHEMA_VERSION, Store, StoreError};
 use steadfast_system::paths::Paths;
 
 use super::setup::{plugin_stores, predecessor_store};
-use crate::error::{CliError, code};
+use crate::error::code;
 use crate::mcp::client::McpClient;
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
 use crate::programs;
 
-pub(crate) fn run(db: Option<&Path>) -> Result<CommandOutput, CliError> {
+/// A program that works prints its version at once.
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(db: Option<&Path>) -> CommandResult {
     Ok(report(&Paths::find(db)?))
 }
 
@@ -33,7 +37,7 @@ pub(crate) fn report(paths: &Paths) -> CommandOutput {
     for adapter in adapters() {
         let facts = adapter.host.capabilities();
         let program = programs::on_path(facts.program);
-        checks.extend(version::check(facts, program.as_deref()));
+        checks.extend(version(facts, program.as_deref()));
         checks.extend((adapter.checks)(program.as_deref()));
     }
     checks.push(mcp_server());
@@ -52,17 +56,11 @@ pub(crate) fn report(paths: &Paths) -> CommandOutput {
         .map(|check| json!({"id": check.id, "status": <&str>::from(check.status), "detail": check.detail, "hint": check.hint}))
         .collect();
     let json = json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "store": paths.store.display().to_string(),
-        "store_from": paths.store_from,
-        "checks": listed,
-        "overall": <&str>::from(overall),
+        "version": env!("CARGO_PKG_VERSION"), "store": paths.store.display().to_string(),
+        "store_from": paths.store_from, "checks": listed, "overall": <&str>::from(overall),
     });
-    CommandOutput {
-        text: lines.join("\n"),
-        json,
-        code: if overall == CheckStatus::Fail { code::ENVIRONMENT } else { 0 },
-    }
+    let code = if overall == CheckStatus::Fail { code::ENVIRONMENT } else { 0 };
+    CommandOutput { text: lines.join("\n"), json, code }
 }
 
 fn home(paths: &Paths) -> DoctorCheck {
@@ -89,20 +87,18 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
     let mut checks = vec![ok("store", format!("schema {SCHEMA_VERSION}, {}", paths.store.display()))];
     checks.push(match store.integrity_faults() {
         Ok(faults) if faults.is_empty() => ok("store_integrity", "no faults"),
-        Ok(faults) => fail(
-            "store_integrity",
-            faults.join("; "),
-            "restore a backup (`steadfast db backup` writes them next to the store)",
-        ),
+        Ok(faults) => {
+            let hint = "restore a backup (`steadfast db backup` writes them next to the store)";
+            fail("store_integrity", faults.join("; "), hint)
+        }
         Err(error) => fail("store_integrity", error.to_string(), error.hint()),
     });
     checks.push(match store.journal_mode() {
         Ok(mode) if mode == "wal" => ok("store_journal", "wal"),
-        Ok(mode) => fail(
-            "store_journal",
-            format!("journal mode is {mode}"),
-            "move the store to a local disk; this file system may not support WAL",
-        ),
+        Ok(mode) => {
+            let hint = "move the store to a local disk; this file system may not support WAL";
+            fail("store_journal", format!("journal mode is {mode}"), hint)
+        }
         Err(error) => fail("store_journal", error.to_string(), error.hint()),
     });
     let counted = store.read().goal_counts().and_then(|counts| {
@@ -115,11 +111,8 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
             let active = counts.iter().any(|(status, _)| *status == GoalStatus::Active);
             let detail = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
             if orphans > 0 && active {
-                warn(
-                    "goals",
-                    format!("{detail}; {orphans} without a live session"),
-                    "run `steadfast goal cleanup --list`",
-                )
+                let detail = format!("{detail}; {orphans} without a live session");
+                warn("goals", detail, "run `steadfast goal cleanup --list`")
             } else {
                 ok("goals", detail)
             }
@@ -132,31 +125,23 @@ fn store(paths: &Paths) -> Vec<DoctorCheck> {
 /// Without `setup`, hooks keep their goals in the plugin's own directory, where a terminal does not look.
 fn other_stores(paths: &Paths) -> DoctorCheck {
     let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let others: Vec<PathBuf> =
-        plugin_stores("steadfast").into_iter().filter(|store| real(store) != real(&paths.store)).collect();
-    match others.first() {
-        None => ok("one_store", "hooks and terminal use the same store"),
-        Some(other) => warn(
-            "one_store",
-            format!("another store holds goals: {}", other.display()),
-            format!(
-                "run `steadfast setup claude` to share one store, and `steadfast db import {}` to import its goals",
-                other.display()
-            ),
-        ),
-    }
+    let Some(other) = plugin_stores("steadfast").into_iter().find(|store| real(store) != real(&paths.store)) else {
+        return ok("one_store", "hooks and terminal use the same store");
+    };
+    let other = other.display();
+    let hint = format!(
+        "run `steadfast setup claude` to share one store, and `steadfast db import {other}` to import its goals"
+    );
+    warn("one_store", format!("another store holds goals: {other}"), hint)
 }
 
 fn predecessor() -> Option<DoctorCheck> {
-    let found = predecessor_store()?;
-    Some(warn(
-        "claude_goal_plugin",
-        format!("the claude-goal plugin has goals in {}", found.display()),
-        format!(
-            "run `steadfast db import {}` to import them, and disable that plugin so that only one drives the agent",
-            found.display()
-        ),
-    ))
+    let store = predecessor_store()?;
+    let store = store.display();
+    let hint = format!(
+        "run `steadfast db import {store}` to import them, and disable that plugin so that only one drives the agent"
+    );
+    Some(warn("claude_goal_plugin", format!("the claude-goal plugin has goals in {store}"), hint))
 }
 
 fn program_on_path() -> DoctorCheck {
@@ -176,25 +161,19 @@ fn program_on_path() -> DoctorCheck {
     }
 }
 
-/// Starts our own tool server and shakes hands with it.
 fn mcp_server() -> DoctorCheck {
-    let id = "mcp_server";
-    match handshake() {
-        Ok(name) => ok(id, format!("{name} answers")),
-        Err(problem) => fail(
-            id,
-            format!("the MCP server does not answer: {problem}"),
-            "run `steadfast mcp` by hand and read its error",
-        ),
+    let handshake = std::env::current_exe().and_then(|program| McpClient::start(Command::new(program).arg("mcp")));
+    let hint = "run `steadfast mcp` by hand and read its error";
+    match handshake {
+        Ok((_, server)) => match server["name"].as_str() {
+            Some(name) => ok("mcp_server", format!("{name} answers")),
+            None => fail("mcp_server", "unexpected answer of the MCP server", hint),
+        },
+        Err(error) => fail("mcp_server", format!("the MCP server does not answer: {error}"), hint),
     }
 }
 
-fn handshake() -> std::io::Result<String> {
-    let (_, server) = McpClient::start(Command::new(std::env::current_exe()?).arg("mcp"))?;
-    server["name"].as_str().map(str::to_owned).ok_or_else(|| std::io::Error::other("unexpected answer"))
-}
-
-/// Failures of hooks, which nobody sees when they happen.
+/// Failures of hooks, which the user does not see when they happen.
 fn log(paths: &Paths) -> DoctorCheck {
     let file = paths.log_file();
     let text = fs_err::read_to_string(&file).unwrap_or_default();
@@ -208,5 +187,48 @@ fn log(paths: &Paths) -> DoctorCheck {
             format!("{} errors in the last day, the last: {last}", recent.len()),
             format!("read {}", file.display()),
         ),
+    }
+}
+
+/// Whether a host's program is new enough; `None` where the program is missing or any version will do.
+fn version(facts: &Capabilities, program: Option<&Path>) -> Option<DoctorCheck> {
+    let (wanted, program) = (facts.version_check.as_ref()?, program?);
+    let shown = program.display();
+    let directory = program.parent().unwrap_or(Path::new("/"));
+    let reinstall = format!("install {} again", facts.product);
+    let version = LimitedCommand::new(&program.to_string_lossy(), directory, VERSION_LIMIT).args(["--version"]);
+    let outcome = match version.run() {
+        Ok(outcome) => outcome,
+        Err(error) => return Some(warn(wanted.id, format!("{shown} does not start: {error}"), reinstall)),
+    };
+    let (major, minor) = wanted.oldest;
+    Some(match outcome.output_tail.lines().find_map(|line| parse_version(wanted.prefix, line)) {
+        Some((version, text)) if version < wanted.oldest => warn(
+            wanted.id,
+            format!("{text} is too old: its hooks do not run everywhere"),
+            format!("update {} to {major}.{minor} or later", facts.product),
+        ),
+        Some((_, text)) => ok(wanted.id, text),
+        None if outcome.timed_out => warn(wanted.id, format!("{shown} --version did not answer"), reinstall),
+        None => warn(wanted.id, format!("{shown} names no version"), reinstall),
+    })
+}
+
+/// `codex-cli 0.166.0`.
+fn parse_version(prefix: &str, line: &str) -> Option<((u32, u32), String)> {
+    let text = line.strip_prefix(prefix)?.trim();
+    let mut numbers = text.split(['.', '-']).map(|part| part.parse().ok());
+    Some(((numbers.next()??, numbers.next()??), text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        let parse = |line| super::parse_version("codex-cli ", line);
+        assert_eq!(parse("codex-cli 0.166.0"), Some(((0, 166), "0.166.0".to_owned())));
+        assert_eq!(parse("codex-cli 1.2-alpha.3").map(|(version, _)| version > (0, 141)), Some(true));
+        assert_eq!(parse("codex-cli 0.99.9").map(|(version, _)| version < (0, 141)), Some(true));
+        assert_eq!(parse("WARNING: proceeding"), None);
     }
 }

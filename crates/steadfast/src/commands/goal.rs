@@ -1,6 +1,5 @@
 //! `steadfast goal VERB`. The slash commands `/goal-VERB` run the same code with the user's authority.
 
-mod continuing;
 mod history;
 mod starting;
 
@@ -9,25 +8,24 @@ pub(super) use starting::refuse_agents_checks;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::verification;
 use serde_json::json;
 use steadfast_app::action::{self, Claim, Place};
 use steadfast_app::{native, overview, session};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{self, Actor, Goal, change};
-use steadfast_model::limit::{Limits, SharedSpend};
+use steadfast_model::limit::SharedSpend;
 use steadfast_model::text;
-use steadfast_store::{Origin, Store, StoreError, spend};
+use steadfast_store::{Origin, Store, spend};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
 use crate::cli::{ExtendArgs, GoalArgs, GoalVerb};
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
+use crate::verification;
 
 const BUDGET_SPENT: &str = "the goal's budget is spent";
 
-/// Who runs a verb, where, and in which session.
 pub(crate) struct CommandContext<'a> {
     pub(crate) paths: &'a Paths,
     pub(crate) origin: Origin,
@@ -43,13 +41,15 @@ pub(crate) struct GoalOutput {
     pub(crate) goal: Option<Goal>,
 }
 
+pub(crate) type GoalResult = Result<GoalOutput, CliError>;
+
 impl GoalOutput {
     fn new(view: &overview::GoalView, goal: Goal, text: String) -> Self {
         Self { output: CommandOutput { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) }
     }
 }
 
-pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandResult {
     let paths = Paths::find(db)?;
     let directory = std::env::current_dir()?;
     let origin = Origin { actor: super::caller(), place: "cli" };
@@ -57,7 +57,7 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> Result<Co
     run(&context, arguments).map(|done| done.output)
 }
 
-pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> Result<GoalOutput, CliError> {
+pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResult {
     let session = arguments.session.as_deref();
     let open = || SessionGoal::open(context, session);
     match arguments.verb {
@@ -65,7 +65,7 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> Result<G
         GoalVerb::Status { .. } => open()?.status(),
         GoalVerb::Pause => open()?.change("goal paused", change::pause),
         GoalVerb::Resume { continue_session: false } => open()?.resume(),
-        GoalVerb::Resume { continue_session: true } => continuing::resume_and_continue(open()?),
+        GoalVerb::Resume { continue_session: true } => starting::resume_and_continue(open()?),
         GoalVerb::Abandon => open()?.change("goal abandoned", change::abandon),
         GoalVerb::Edit { objective } => open()?.edit(&objective),
         GoalVerb::Block { reason } => {
@@ -106,7 +106,7 @@ impl<'a> SessionGoal<'a> {
         &self.place.session_id
     }
 
-    fn output(&self, goal: Goal, message: &str) -> Result<GoalOutput, CliError> {
+    fn output(&self, goal: Goal, message: &str) -> GoalResult {
         let view = overview::goal_view(self.store.read(), &goal, self.context.now)?;
         let text = format!("{message}\nnext: {}", view.next);
         Ok(GoalOutput::new(&view, goal, text))
@@ -116,13 +116,13 @@ impl<'a> SessionGoal<'a> {
         mut self,
         message: &str,
         change: impl FnOnce(&Goal, Millis) -> Result<change::Change, change::Refusal>,
-    ) -> Result<GoalOutput, CliError> {
+    ) -> GoalResult {
         let (origin, now) = (self.context.origin, self.context.now);
         let goal = action::apply(&mut self.store, &self.place.session_id, origin, now, |goal| change(goal, now))?;
         self.output(goal, message)
     }
 
-    fn status(&self) -> Result<GoalOutput, CliError> {
+    fn status(&self) -> GoalResult {
         let db = self.store.read();
         if let Some(goal) = db.goal(self.id())? {
             let view = overview::goal_view(db, &goal, self.context.now)?;
@@ -138,20 +138,20 @@ impl<'a> SessionGoal<'a> {
         Ok(GoalOutput { output: CommandOutput { text, json, code: code::NOT_FOUND }, goal: None })
     }
 
-    fn resume(mut self) -> Result<GoalOutput, CliError> {
+    fn resume(mut self) -> GoalResult {
         refuse_above_shared_cap(self.context, &self.store, self.id())?;
         let goal = action::resume(&mut self.store, &self.place.session_id, self.context.origin, self.context.now)?;
         let is_active = goal.status == goal::GoalStatus::Active;
         self.output(goal, if is_active { "goal resumed" } else { BUDGET_SPENT })
     }
 
-    fn edit(self, words: &[String]) -> Result<GoalOutput, CliError> {
+    fn edit(self, words: &[String]) -> GoalResult {
         let objective = goal::objective(&starting::text_of(words))?;
         let message = format!("objective changed: {}", text::headline(&objective, 80));
         self.change(&message, |goal, now| change::edit(goal, objective, now))
     }
 
-    fn complete(mut self) -> Result<GoalOutput, CliError> {
+    fn complete(mut self) -> GoalResult {
         let (id, origin, now) = (&self.place.session_id, self.context.origin, self.context.now);
         if origin.actor != Actor::User {
             action::refuse_agent(&mut self.store, id, "complete", origin, now)?;
@@ -160,33 +160,32 @@ impl<'a> SessionGoal<'a> {
         self.output(goal, "goal completed by you")
     }
 
-    fn extend(mut self, arguments: &ExtendArgs) -> Result<GoalOutput, CliError> {
+    fn extend(mut self, arguments: &ExtendArgs) -> GoalResult {
         let (origin, now) = (self.context.origin, self.context.now);
-        let goal = action::extend(
-            &mut self.store,
-            &self.place.session_id,
-            extension(&arguments, self.context.now)?,
-            origin,
-            now,
-        )?;
+        let add = arguments.amounts(now)?;
+        if add.is_empty() {
+            let hint = "use --add-turns N, --add-hours H, --add-tokens N or --add-usd X, or several of them";
+            return Err(CliError::new(code::USAGE, "no limit to extend", hint));
+        }
+        let goal = action::extend(&mut self.store, &self.place.session_id, add, origin, now)?;
         let message = format!("goal extended: {} (limits: {})", goal.state(), goal.limits.describe());
         self.output(goal, &message)
     }
 
-    fn reconcile(mut self) -> Result<GoalOutput, CliError> {
+    fn reconcile(mut self) -> GoalResult {
         let goal = action::reconcile(&mut self.store, &self.place.session_id, self.context.origin, self.context.now)?;
         let byte = goal.last_accounted_byte_offset;
         let message = format!("accounting reset at byte {byte}; the goal is {}", goal.state());
         self.output(goal, &message)
     }
 
-    fn adopt(mut self, goal_id: &str) -> Result<GoalOutput, CliError> {
+    fn adopt(mut self, goal_id: &str) -> GoalResult {
         let goal = action::adopt(&mut self.store, goal_id, &self.place, self.context.origin, self.context.now)?;
         let message = format!("goal adopted: {}", text::headline(&goal.objective, 80));
         self.output(goal, &message)
     }
 
-    fn verify(mut self) -> Result<GoalOutput, CliError> {
+    fn verify(mut self) -> GoalResult {
         let goal = self.goal()?;
         if goal.verify.is_empty() {
             let hint = "set commands when you start a goal: --verify \"cargo test\"";
@@ -197,20 +196,10 @@ impl<'a> SessionGoal<'a> {
         let seconds = |ms: i64| Duration::from_millis(ms.unsigned_abs()).as_secs_f64();
         let lines: Vec<String> =
             runs.iter().map(|run| format!("passed in {:.1}s: {}", seconds(run.duration_ms), run.command)).collect();
-        let evidence: Vec<_> = runs
-            .iter()
-            .map(|run| {
-                json!({
-                    "command": run.command, "exit_code": run.exit_code, "duration_ms": run.duration_ms,
-                    "output_sha256": run.output_sha256, "output_tail": run.output_tail,
-                    "git_commit": run.git_commit, "git_dirty": run.git_dirty,
-                })
-            })
-            .collect();
         let goal = self.store.read().goal(self.id())?.unwrap_or(goal);
         let view = overview::goal_view(self.store.read(), &goal, clock::now())?;
         let mut done = GoalOutput::new(&view, goal, lines.join("\n"));
-        done.output.json["evidence"] = json!(evidence);
+        done.output.json["evidence"] = json!(runs);
         Ok(done)
     }
 
@@ -234,13 +223,10 @@ fn refuse_above_shared_cap(context: &CommandContext<'_>, store: &Store, session_
 
 /// Opens the store without creating one, since a new store has no goals.
 fn open_existing(context: &CommandContext<'_>) -> Result<Store, CliError> {
-    Store::open_existing(&context.paths.store).map_err(|error| match error {
-        StoreError::Missing(path) => CliError::new(
-            code::NOT_FOUND,
-            format!("no goal yet (no store at {})", path.display()),
-            "run `steadfast goal start \"OBJECTIVE\"`, or `steadfast doctor` to find other stores",
-        ),
-        other => other.into(),
+    Store::open_if_there(&context.paths.store)?.ok_or_else(|| {
+        let message = format!("no goal yet (no store at {})", context.paths.store.display());
+        let hint = "run `steadfast goal start \"OBJECTIVE\"`, or `steadfast doctor` to find other stores";
+        CliError::new(code::NOT_FOUND, message, hint)
     })
 }
 
@@ -271,14 +257,4 @@ fn refuse_foreign_session(context: &CommandContext<'_>, place: &Place) -> Result
         }
         _ => Ok(()),
     }
-}
-
-/// The amounts that `extend` adds.
-fn extension(arguments: &ExtendArgs, now: Millis) -> Result<Limits, CliError> {
-    let add = arguments.amounts(now)?;
-    if add.is_empty() {
-        let hint = "use --add-turns N, --add-hours H, --add-tokens N or --add-usd X, or several of them";
-        return Err(CliError::new(code::USAGE, "no limit to extend", hint));
-    }
-    Ok(add)
 }

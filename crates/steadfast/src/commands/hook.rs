@@ -22,7 +22,7 @@ use steadfast_system::{log, process};
 
 use super::goal::{self, CommandContext};
 use super::slash;
-use crate::cli::{GoalArgs, GoalVerb, HookArgs, SlashCli, StartArgs};
+use crate::cli::{GoalArgs, GoalVerb, SlashCli, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::output;
@@ -32,7 +32,7 @@ const STDIN_MAX: u64 = 16 * 1024 * 1024;
 /// An `asyncRewake` hook that exits with this code wakes the model with the text on stderr.
 const WAKE: u8 = 2;
 
-pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
+pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCode {
     // The run drives its agents; a goal inside an iteration would be driven twice.
     if process::is_inside_run() {
         return ExitCode::SUCCESS;
@@ -44,31 +44,28 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let host: Host = arguments.host.parse().unwrap_or_default();
+    let host: Host = host_name.parse().unwrap_or_default();
     let input = match read_input(host) {
         Ok(Some(input)) => input,
         Ok(None) => return ExitCode::SUCCESS,
         Err(problem) => {
-            log::line(&paths.log_file(), &format!("hook {}: {problem}", arguments.host));
+            log::line(&paths.log_file(), &format!("hook {host}: {problem}"));
             return ExitCode::SUCCESS;
         }
     };
-    if arguments.rewake {
+    if is_rewake {
         return rewake(&input, &paths);
     }
     let input = slash::read_prompt(hook::as_command(input, &paths));
-    let reply = match &input.event {
-        HookEvent::Command { verb, arguments } => {
-            let noted = hook::handle(&input, &paths, clock::now());
-            let reply = command(&input, verb, arguments, &paths);
-            HookReply { message: reply.message.or(noted.message), ..reply }
-        }
-        HookEvent::Directive { objective } => {
-            let noted = hook::handle(&input, &paths, clock::now());
-            let reply = stated_goal(&input, objective, &paths);
-            HookReply { message: reply.message.or(noted.message), ..reply }
-        }
-        _ => hook::handle(&input, &paths, clock::now()),
+    let noted = hook::handle(&input, &paths, clock::now());
+    let answer = match &input.event {
+        HookEvent::Command { verb, arguments } => Some(command(&input, verb, arguments, &paths)),
+        HookEvent::Directive { objective } => Some(stated_goal(&input, objective, &paths)),
+        _ => None,
+    };
+    let reply = match answer {
+        Some(answer) => HookReply { message: answer.message.or(noted.message), ..answer },
+        None => noted,
     };
     if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
         output::line(&text);
@@ -116,7 +113,11 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
         let outcome = goal::run(&context(input, paths), parsed.goal)?;
         let native_too = input.host.capabilities().has_goal_command && input.event_name == "UserPromptSubmit";
         if native_too {
-            return Ok(answer(format!("{}\n{}", outcome.output.text, native_hint(input.host, verb))));
+            let product = input.host.capabilities().product;
+            return Ok(answer(format!(
+                "{}\nIf {product} started its own goal with that text, `/goal clear` ends it; /goal-{verb} never starts one.",
+                outcome.output.text
+            )));
         }
         match outcome.goal.filter(|_| gives_work) {
             Some(goal) => Ok(HookReply {
@@ -130,18 +131,13 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
     ran.unwrap_or_else(|error| answer(input.host.spell(&describe(&error))))
 }
 
-fn native_hint(host: Host, verb: &str) -> String {
-    let product = host.capabilities().product;
-    format!("If {product} started its own goal with that text, `/goal clear` ends it; /goal-{verb} never starts one.")
-}
-
 /// Starts the goal that a prompt states, unless another goal is live.
 fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
     // Pass an objective that is too long unchanged, so that it is refused instead of cut.
     let is_too_long = objective.chars().count() > OBJECTIVE_MAX;
     let objective = if is_too_long { objective.to_owned() } else { stated::kept(objective) };
     let start = StartArgs { objective: vec![objective], ..StartArgs::default() };
-    let arguments = GoalArgs { session: None, json: false, verb: GoalVerb::Start(start) };
+    let arguments = GoalArgs { session: None, verb: GoalVerb::Start(start) };
     let started = goal::run(&context(input, paths), arguments).and_then(|outcome| {
         let context = outcome.goal.as_ref().map(|goal| work_on(goal, "state")).transpose()?;
         Ok(HookReply { context, message: Some(outcome.output.text), ..HookReply::default() })

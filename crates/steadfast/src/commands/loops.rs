@@ -1,40 +1,66 @@
-//! `steadfast loop`: starts loops, lists, creates and checks loop types. Verbs about
-//! existing loops are in `runs.rs`.
+//! `steadfast loop` and `steadfast pipeline`: start runs, and list, create and check their definitions. Verbs about
+//! existing runs are in `runs.rs`.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use steadfast_engine::plan::{
-    Fault, Level, ListedDefinition, Origin, PlanError, Planned, plan_loop, scaffold, validate_loop,
+    Fault, Level, ListedDefinition, Origin, Overrides, PlanError, Planned, plan_loop, plan_pipeline, scaffold,
+    validate_loop, validate_pipeline,
 };
 use steadfast_model::run::RunKind;
-use steadfast_model::text;
+use steadfast_model::{clock, text};
 
 use super::runs::{self, How, NewRun, RunContext};
-use crate::cli::{LoopArgs, LoopRunArgs, LoopVerb, RunHow};
+use crate::cli::{LoopVerb, PipelineVerb, RunHow};
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
-pub(crate) fn run(db: Option<&Path>, arguments: LoopArgs) -> Result<CommandOutput, CliError> {
-    let context = RunContext::new(db, RunKind::Loop, arguments.json)?;
-    match arguments.verb {
-        LoopVerb::Run(arguments) => start(&context, &arguments),
+pub(crate) fn run(db: Option<&Path>, verb: LoopVerb, json: bool) -> CommandResult {
+    let context = RunContext::new(db, RunKind::Loop, json)?;
+    let catalogue = context.catalogue();
+    match verb {
+        LoopVerb::Run(arguments) => {
+            let mut overrides = run_overrides(arguments.max, &arguments.how)?;
+            overrides.items = arguments.items;
+            let planned = plan_loop(&catalogue, &arguments.loop_type, arguments.name.as_deref(), &overrides);
+            start_planned(&context, planned, &arguments.loop_type, &arguments.how)
+        }
         LoopVerb::OnRun(verb) => runs::on_run(&context, &verb),
-        LoopVerb::Types => Ok(listed(&context.catalogue().list(RunKind::Loop), "loop types")),
+        LoopVerb::Types => Ok(listed(&catalogue.list(RunKind::Loop), "loop types")),
         LoopVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let files = scaffold::new_loop(&base.join("loops"), &name, readers)?;
             Ok(created(&files, &format!("try it: steadfast loop run {name} --dry-run")))
         }
-        LoopVerb::Validate { name } => {
-            let faults = validate_loop(&context.catalogue(), &name)?;
-            Ok(validated(&faults, &name))
+        LoopVerb::Validate { name } => Ok(validated(&validate_loop(&catalogue, &name)?, &name)),
+    }
+}
+
+pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -> CommandResult {
+    let context = RunContext::new(db, RunKind::Pipeline, json)?;
+    let catalogue = context.catalogue();
+    match verb {
+        PipelineVerb::Run(arguments) => {
+            let overrides = run_overrides(arguments.max, &arguments.how)?;
+            let (file, name) = (&arguments.file, arguments.name.as_deref());
+            let planned = plan_pipeline(&catalogue, file, name, &overrides, context.now);
+            start_planned(&context, planned, file, &arguments.how)
         }
+        PipelineVerb::OnRun(verb) => runs::on_run(&context, &verb),
+        PipelineVerb::Types => Ok(listed(&catalogue.pipelines(), "pipelines")),
+        PipelineVerb::New { name, user } => {
+            let (base, readers) = new_place(&context, user);
+            let path = base.join("pipelines").join(format!("{name}.yaml"));
+            scaffold::new_pipeline(&path, &name, readers)?;
+            Ok(created(&[path], &format!("check it: steadfast pipeline validate {name}")))
+        }
+        PipelineVerb::Validate { file } => Ok(validated(&validate_pipeline(&catalogue, &file)?, &file)),
     }
 }
 
 /// The folder of a new definition, and who may read it.
-pub(super) fn new_place(context: &RunContext, user: bool) -> (PathBuf, scaffold::Readers) {
+fn new_place(context: &RunContext, user: bool) -> (PathBuf, scaffold::Readers) {
     if user {
         (context.paths.home.clone(), scaffold::Readers::Owner)
     } else {
@@ -42,20 +68,15 @@ pub(super) fn new_place(context: &RunContext, user: bool) -> (PathBuf, scaffold:
     }
 }
 
-fn start(context: &RunContext, arguments: &LoopRunArgs) -> Result<CommandOutput, CliError> {
-    let mut overrides = runs::run_overrides(arguments.max, &arguments.how)?;
-    overrides.items.clone_from(&arguments.items);
-    let planned = plan_loop(&context.catalogue(), &arguments.loop_type, arguments.name.as_deref(), &overrides);
-    start_planned(context, planned, &arguments.loop_type, &arguments.how)
+/// The flags that loops and pipelines share. The turns of a budget profile are a limit unless `--max` is given.
+fn run_overrides(max: Option<u32>, how: &RunHow) -> Result<Overrides, CliError> {
+    runs::check_commands(&how.verify)?;
+    let limits = how.limits.budget("", clock::now())?.limits;
+    Ok(Overrides { max, limits, verify: how.verify.clone(), ..runs::agent_overrides(&how.agent)? })
 }
 
 /// Starts the run of a plan that was made from the definition `what`.
-pub(super) fn start_planned(
-    context: &RunContext,
-    planned: Result<Planned, PlanError>,
-    what: &str,
-    how: &RunHow,
-) -> Result<CommandOutput, CliError> {
+fn start_planned(context: &RunContext, planned: Result<Planned, PlanError>, what: &str, how: &RunHow) -> CommandResult {
     let planned = planned.map_err(|error| refused(error, context.kind, what))?;
     if !how.dry_run {
         runs::require_trust(context, &planned, how.trust)?;
@@ -91,7 +112,7 @@ fn refused(error: PlanError, kind: RunKind, what: &str) -> CliError {
     }
 }
 
-pub(super) fn validated(faults: &[Fault], what: &str) -> CommandOutput {
+fn validated(faults: &[Fault], what: &str) -> CommandOutput {
     let errors = faults.iter().filter(|fault| fault.level == Level::Error).count();
     let warnings = faults.len() - errors;
     let verdict = match (errors, warnings) {
@@ -104,7 +125,7 @@ pub(super) fn validated(faults: &[Fault], what: &str) -> CommandOutput {
     CommandOutput { text, json, code: if errors == 0 { 0 } else { code::USAGE } }
 }
 
-pub(super) fn listed(types: &[ListedDefinition], what: &str) -> CommandOutput {
+fn listed(types: &[ListedDefinition], what: &str) -> CommandOutput {
     let origin = |listed: &ListedDefinition| match listed.origin {
         Origin::Path | Origin::Project => "project",
         Origin::User => "user",
@@ -126,7 +147,7 @@ pub(super) fn listed(types: &[ListedDefinition], what: &str) -> CommandOutput {
     CommandOutput { text, json: json!({"types": objects}), code: 0 }
 }
 
-pub(super) fn created(files: &[PathBuf], next: &str) -> CommandOutput {
+fn created(files: &[PathBuf], next: &str) -> CommandOutput {
     let mut lines: Vec<String> = files.iter().map(|path| format!("created {}", path.display())).collect();
     lines.push(next.to_owned());
     CommandOutput { text: lines.join("\n"), json: json!({"files": files}), code: 0 }

@@ -15,13 +15,13 @@ use steadfast_store::Origin;
 use super::runs::{self, How, NewRun, RunContext};
 use crate::cli::RunArgs;
 use crate::error::CliError;
-use crate::output::CommandOutput;
+use crate::output::CommandResult;
 
 /// What an agent prints when it is done, if there are no `--verify` commands.
 const PROMISE: &str = "OBJECTIVE MET";
 
-pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs) -> Result<CommandOutput, CliError> {
-    let context = RunContext::new(db, RunKind::Loop, arguments.json)?;
+pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> CommandResult {
+    let context = RunContext::new(db, RunKind::Loop, json)?;
     let objective = goal::objective(&arguments.objective.join(" "))?;
     runs::check_commands(&arguments.verify)?;
     let actor = super::caller();

@@ -1,40 +1,44 @@
-//! What `loop`, `pipeline` and `run` share. A loop is a pipeline with one stage, so both kinds have the same verbs.
-//! A name belongs to its project directory and is never guessed. A run is live if an engine holds its lock, whatever its
-//! row says.
+//! What `loop`, `pipeline` and `run` share. A loop is a pipeline with one stage, so both kinds have the same verbs. A name
+//! means the newest run of this project and is never guessed. A run is live if an engine holds its lock, whatever its row
+//! says.
 
-mod attaching;
+mod background;
 mod cleanup;
-mod detaching;
+mod control;
 mod driving;
-mod ending;
-mod fence;
-mod finding;
-mod limits;
 mod logs;
-mod permissions;
 mod preflight;
 mod progress;
-mod resuming;
 mod starting;
 mod trust;
 mod view;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use steadfast_app::overview::runs::is_starting;
+use steadfast_engine::goal_link::GoalLink;
+use steadfast_engine::lock::RunLock;
 use steadfast_engine::plan::{self, Catalogue};
+use steadfast_engine::publish::{PublishError, Publisher};
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::run::RunKind;
+use steadfast_model::run::name::RunName;
+use steadfast_model::run::{RunKind, RunStatus};
+use steadfast_model::text;
+use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_system::config::Config;
-use steadfast_system::paths::Paths;
+use steadfast_system::paths::{PathError, Paths};
 
 use crate::cli::RunVerb;
-use crate::error::CliError;
-use crate::output::CommandOutput;
+use crate::error::{CliError, code};
+use crate::output::{self, CommandResult};
 
-pub(super) use limits::{agent_overrides, check_commands, run_overrides};
-pub(super) use starting::{How, NewRun, inputs_text, start};
+pub(super) use starting::{How, NewRun, agent_overrides, check_commands, inputs_text, start};
 pub(super) use trust::require_trust;
 pub(super) use view::{faults_json, format_faults};
+
+/// The most directories that a hint lists.
+const MOST_PLACES: usize = 5;
 
 /// Where and when a command about runs was called.
 pub(super) struct RunContext {
@@ -43,7 +47,6 @@ pub(super) struct RunContext {
     /// Without symbolic links: runs are found by this path and their name.
     pub(super) project: PathBuf,
     pub(super) now: Millis,
-    /// Whether to print JSON.
     pub(super) json: bool,
 }
 
@@ -66,33 +69,115 @@ impl RunContext {
     pub(super) fn project_dir(&self) -> String {
         self.project.to_string_lossy().into_owned()
     }
+    fn existing_store(&self) -> Result<Option<Store>, CliError> {
+        Ok(Store::open_if_there(&self.paths.store)?)
+    }
+
+    fn find(&self, name: &str) -> Result<(Store, RunRow), CliError> {
+        let name: RunName = name.parse()?;
+        let Some(store) = self.existing_store()? else { return Err(self.no_run(name.as_str(), &[])) };
+        let project = self.project_dir();
+        // The key in the registry, `loop-NAME`, is accepted too.
+        let of_key = name.as_str().strip_prefix(&format!("{}-", self.kind));
+        for name in [Some(name.as_str()), of_key].into_iter().flatten() {
+            if let Some(row) = store.read().newest_run(&project, self.kind, name)? {
+                self.publish_end(&row)?;
+                return Ok((store, row));
+            }
+        }
+        let everywhere = store.read().runs(RunFilter::default(), usize::MAX)?;
+        let of_name: Vec<RunLine> = everywhere.into_iter().filter(|line| line.name == name.as_str()).collect();
+        Err(self.no_run(name.as_str(), &of_name))
+    }
+
+    /// Publishes the end of a run whose engine died after saving it and before updating the state files and the goal.
+    fn publish_end(&self, row: &RunRow) -> Result<(), CliError> {
+        if row.run.status == RunStatus::Running || self.is_driven(&row.run_id)? {
+            return Ok(());
+        }
+        // Only a note: reading commands still work without the files.
+        if let Err(error) = self.publish_files(row) {
+            output::note(&format!("note: the state files of {} are not up to date: {error}", row.plan.name));
+        }
+        if let Some(mut goal) = GoalLink::of_run(&self.paths.home, &self.paths.store, row)? {
+            goal.show(row, self.now)?;
+        }
+        Ok(())
+    }
+
+    fn publish_files(&self, row: &RunRow) -> Result<(), PublishError> {
+        let mut publisher = Publisher::open(&self.paths.home, &self.paths.store, row)?;
+        if publisher.is_behind(row)? { publisher.show(row) } else { Ok(()) }
+    }
+
+    fn no_run(&self, name: &str, elsewhere: &[RunLine]) -> CliError {
+        let kind = self.kind;
+        if let Some(entry) = view::manual_entry(self, name) {
+            let status = text::headline(&entry.status, 30);
+            let message = format!("{kind} {name} was entered by hand ({status}) and has no run");
+            let hint = format!("`steadfast {kind} status {name}` shows the entry; it cannot be attached to or resumed");
+            return CliError::new(code::NOT_FOUND, message, hint);
+        }
+        let project = self.project_dir();
+        let message = format!("no {kind} named {name} in {project}");
+        let of_other_kind = elsewhere.iter().find(|line| line.project_dir == project && line.kind != kind);
+        let places: BTreeSet<&str> =
+            elsewhere.iter().filter(|line| line.kind == kind).map(|line| line.project_dir.as_str()).collect();
+        let hint = if let Some(line) = of_other_kind {
+            format!("a {0} has that name: `steadfast {0} status {name}`", line.kind)
+        } else if places.is_empty() {
+            format!("`steadfast {kind} list` lists the {kind}s of this project{}", self.project_above_hint())
+        } else {
+            let places: Vec<&str> = places.into_iter().take(MOST_PLACES).collect();
+            format!("one of that name is in {}: run the command there", places.join(", "))
+        };
+        CliError::new(code::NOT_FOUND, message, hint)
+    }
+
+    fn is_driven(&self, run_id: &str) -> Result<bool, CliError> {
+        Ok(RunLock::is_held(&self.paths.home, run_id)?)
+    }
+
+    /// Whether an engine drives the run now, or is about to.
+    fn is_live(&self, row: &RunRow) -> Result<bool, CliError> {
+        let (status, engine) = (row.run.status, row.engine);
+        if status != RunStatus::Running {
+            return Ok(false);
+        }
+        Ok(is_starting(status, engine, row.updated_at_ms, clock::now()) || self.is_driven(&row.run_id)?)
+    }
 }
 
-/// Runs a verb about an existing run.
-pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> Result<CommandOutput, CliError> {
+pub(super) fn on_run(context: &RunContext, verb: &RunVerb) -> CommandResult {
     let reads_registry = match verb {
         RunVerb::List { .. } | RunVerb::Status { .. } => true,
         RunVerb::Cleanup(arguments) => !arguments.dry_run,
         _ => false,
     };
     if reads_registry {
-        ending::apply_registry_kills(context);
+        control::apply_registry_kills(context);
     }
     match verb {
         RunVerb::List { all } => view::list(context, *all),
         RunVerb::Status { name } => view::status(context, name),
         RunVerb::Logs(arguments) => logs::logs(context, arguments),
-        RunVerb::Attach { name } => attaching::attach(context, name),
-        RunVerb::Kill { name } => ending::kill(context, name),
-        RunVerb::Resume(arguments) => resuming::resume(context, arguments),
+        RunVerb::Attach { name } => background::attach(context, name),
+        RunVerb::Kill { name } => control::kill(context, name),
+        RunVerb::Resume(arguments) => control::resume(context, arguments),
         RunVerb::Cleanup(arguments) => cleanup::cleanup(context, arguments),
     }
 }
 
 /// `__engine`: drives a run in the background. It reads everything from the run and its arguments, because its
 /// environment may be that of another terminal.
-pub(crate) fn engine(home: PathBuf, store: PathBuf, run_id: &str) -> Result<CommandOutput, CliError> {
-    let config = Config::load(&home.join("config.toml")).map_err(steadfast_system::paths::PathError::from)?;
+pub(crate) fn engine(home: PathBuf, store: PathBuf, run_id: &str) -> CommandResult {
+    let config = Config::load(&home.join("config.toml")).map_err(PathError::from)?;
     let paths = Paths { home, store, store_from: "engine", config };
     driving::in_background(&paths, run_id)
+}
+
+/// The current row of a run that existed a moment ago.
+fn stored(store: &Store, run_id: &str) -> Result<RunRow, CliError> {
+    let missing = || CliError::new(code::NOT_FOUND, format!("no run {run_id}"), "run `steadfast doctor`");
+    store.read().run(run_id)?.ok_or_else(missing)
 }

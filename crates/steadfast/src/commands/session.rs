@@ -3,7 +3,6 @@
 
 mod list;
 mod purge;
-mod search;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -15,9 +14,9 @@ use steadfast_model::text;
 use steadfast_store::{Db, Session, SessionActivity, Store};
 use steadfast_system::paths::Paths;
 
-use crate::cli::session::{SessionArgs, SessionVerb, WhichSession};
+use crate::cli::session::{SessionVerb, WhichSession};
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::output::CommandResult;
 use list::Directories;
 
 /// Sessions listed when a prefix matches several.
@@ -32,16 +31,16 @@ struct SessionContext {
     now: Millis,
 }
 
-pub(crate) fn run(db: Option<&Path>, arguments: &SessionArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, verb: &SessionVerb) -> CommandResult {
     let context = SessionContext { paths: Paths::find(db)?, directory: std::env::current_dir()?, now: clock::now() };
-    match &arguments.verb {
+    match verb {
         SessionVerb::List { all, limit } => list::list(&context, *all, *limit),
         SessionVerb::Show(which) => show::show(&context, which),
         SessionVerb::Events(events) => show::events(&context, events),
         SessionVerb::Snapshot { session, host, after } => {
             show::snapshot(&context, session, host.as_deref(), after.as_deref())
         }
-        SessionVerb::Search(words) => search::search(&context, words),
+        SessionVerb::Search(words) => list::search(&context, words),
         SessionVerb::Purge(purge) => purge::purge(&context, purge),
     }
 }
@@ -54,13 +53,10 @@ impl SessionContext {
 
     /// The store, or an error that the session is unknown.
     fn store_of(&self, which: &WhichSession) -> Result<Store, CliError> {
+        let hint = "run `steadfast setup`, then start an agent here";
         self.store()?.ok_or_else(|| match &which.id {
             Some(id) => not_found(id),
-            None => CliError::new(
-                code::NOT_FOUND,
-                "no session recorded yet",
-                "run `steadfast setup`, then start an agent here",
-            ),
+            None => CliError::new(code::NOT_FOUND, "no session recorded yet", hint),
         })
     }
 

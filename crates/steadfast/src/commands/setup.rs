@@ -12,7 +12,7 @@ use steadfast_system::paths::Paths;
 
 use crate::cli::SetupArgs;
 use crate::error::CliError;
-use crate::output::CommandOutput;
+use crate::output::{CommandOutput, CommandResult};
 use crate::plugin;
 use crate::slash_commands::SLASH_COMMANDS;
 
@@ -25,7 +25,7 @@ struct Summary {
     products: Vec<&'static str>,
 }
 
-pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
     let paths = Paths::find(db)?;
     let hosts = match arguments.host.as_deref().and_then(|name| name.parse().ok()) {
         Some(host) => vec![host],
@@ -57,14 +57,13 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> Result<CommandOut
 
 impl Summary {
     fn add(&mut self, plan: Plan, host: Host, arguments: &SetupArgs) -> Result<(), CliError> {
+        // If all hosts are meant, a host without our files is not worth a note.
+        if arguments.host.is_some() || !plan.is_empty() {
+            self.notes.extend(plan.notes().iter().cloned());
+        }
         if plan.is_empty() {
-            // If all hosts are meant, a host without our files is not worth a note.
-            if arguments.host.is_some() {
-                self.notes.extend(plan.notes().iter().cloned());
-            }
             return Ok(());
         }
-        self.notes.extend(plan.notes().iter().cloned());
         self.changes.push(plan.describe());
         self.products.push(host.capabilities().product);
         if !arguments.dry_run {
@@ -149,20 +148,11 @@ pub(crate) fn predecessor_store() -> Option<PathBuf> {
 
 /// Stores in plugin data directories whose name begins with `prefix`.
 pub(crate) fn plugin_stores(prefix: &str) -> Vec<PathBuf> {
-    let mut stores = Vec::new();
-    for directory in adapters().flat_map(|adapter| (adapter.plugin_data_dirs)()) {
-        let Ok(entries) = fs_err::read_dir(directory) else {
-            continue;
-        };
-        for entry in entries.filter_map(Result::ok) {
-            let store = entry.path().join("goals.db");
-            if entry.file_name().to_string_lossy().starts_with(prefix)
-                && store.metadata().is_ok_and(|meta| meta.len() > 0)
-            {
-                stores.push(store);
-            }
-        }
-    }
+    let directories = adapters().flat_map(|adapter| (adapter.plugin_data_dirs)());
+    let entries = directories.filter_map(|directory| fs_err::read_dir(directory).ok()).flatten().flatten();
+    let of_plugin = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    let mut stores: Vec<PathBuf> = of_plugin.map(|entry| entry.path().join("goals.db")).collect();
+    stores.retain(|store| store.metadata().is_ok_and(|meta| meta.len() > 0));
     stores.sort();
     stores
 }

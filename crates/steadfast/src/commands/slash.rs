@@ -51,11 +51,8 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError
     let cli = SlashCli::command();
     let Some(command) = cli.find_subcommand(verb) else {
         let names: Vec<String> = SLASH_COMMANDS.iter().map(|command| format!("/goal-{}", command.name)).collect();
-        return Err(CliError::new(
-            code::USAGE,
-            format!("unknown command /goal-{verb}"),
-            format!("use one of {}", names.join(", ")),
-        ));
+        let hint = format!("use one of {}", names.join(", "));
+        return Err(CliError::new(code::USAGE, format!("unknown command /goal-{verb}"), hint));
     };
     let flags: Vec<(&str, bool)> = command
         .get_arguments()

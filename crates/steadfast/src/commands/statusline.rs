@@ -5,23 +5,17 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use serde::Deserialize;
+use serde_json::Value;
 use steadfast_app::overview;
 use steadfast_model::clock;
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
-use crate::cli::StatuslineArgs;
 use crate::output;
 
-#[derive(Deserialize)]
-struct StatuslineWire {
-    session_id: String,
-}
-
-pub(crate) fn run(db: Option<&Path>, arguments: &StatuslineArgs) -> ExitCode {
+pub(crate) fn run(db: Option<&Path>, is_segment: bool) -> ExitCode {
     if let Some(line) = line(db).filter(|line| !line.is_empty()) {
-        if arguments.segment {
+        if is_segment {
             output::segment(&line);
         } else {
             output::line(&line);
@@ -33,9 +27,9 @@ pub(crate) fn run(db: Option<&Path>, arguments: &StatuslineArgs) -> ExitCode {
 fn line(db: Option<&Path>) -> Option<String> {
     let mut stdin = Vec::new();
     std::io::stdin().lock().take(1024 * 1024).read_to_end(&mut stdin).ok()?;
-    let wire: StatuslineWire = serde_json::from_slice(&stdin).ok()?;
+    let input: Value = serde_json::from_slice(&stdin).ok()?;
     let paths = Paths::find(db).ok()?;
     let store = Store::open_existing(&paths.store).ok()?;
-    let goal = store.read().goal(&wire.session_id).ok()??;
+    let goal = store.read().goal(input["session_id"].as_str()?).ok()??;
     Some(overview::statusline(&goal, clock::now()))
 }

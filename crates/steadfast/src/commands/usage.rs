@@ -6,38 +6,38 @@ mod runs;
 mod table;
 
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use jiff::Zoned;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use serde::Serialize;
-use serde_json::Value;
-use steadfast_app::usage::collect::{self, UsageError};
+use serde_json::json;
+use steadfast_app::usage::collect;
 use steadfast_app::usage::report::{self, Filter, ProjectFilter, UsageReport, View};
 use steadfast_app::usage::summary::Summary;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::host::Host;
-use steadfast_model::price::{PriceError, Table};
+use steadfast_model::price::Table;
 use steadfast_model::text;
 use steadfast_system::{env_vars, paths};
 
 use self::progress::Bar;
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 const SPARKLINE_DAYS: usize = 14;
 /// The view that reads the store instead of transcripts.
 const RUNS: &str = "runs";
 
-pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<CommandOutput, CliError> {
+pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs, is_json: bool) -> CommandResult {
     let zone = TimeZone::system();
     let now = clock::now();
-    let today = day_of(now, &zone);
+    let today = in_zone(now, &zone).date();
     let filter = filter(arguments, today)?;
     if arguments.view.as_deref() == Some(RUNS) {
-        return runs::view(db, arguments, &filter, &zone);
+        return runs::view(db, arguments, &filter, &zone, is_json);
     }
     let view = arguments.view.as_deref().map_or(Some(View::default()), |name| name.parse().ok());
     let view = view.ok_or_else(|| CliError::new(code::USAGE, "no such view", "`steadfast usage --help` lists them"))?;
@@ -45,7 +45,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<CommandOut
         Some(host) => vec![host],
         None => Host::ALL.to_vec(),
     };
-    let own_prices = arguments.prices.as_deref().map(load_prices).transpose()?;
+    let load = |path: &PathBuf| Table::from_toml(&fs_err::read_to_string(path)?, path);
+    let own_prices = arguments.prices.as_ref().map(load).transpose()?;
     let prices = own_prices.as_ref().unwrap_or_else(|| Table::shipped());
 
     let cache = paths::home()?.join("usage-cache");
@@ -62,9 +63,9 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<CommandOut
     }
     runs::name_projects(db, &mut summaries);
     let report = report::report(view, &summaries, &filter, &zone, now);
-    notes(&summaries, &report, arguments);
+    notes(&summaries, &report, is_json);
     let mut text = String::new();
-    if !report.rows.is_empty() && !arguments.json {
+    if !report.rows.is_empty() && !is_json {
         let width = width();
         text = table::render(&report, &zone, width);
         if view == View::Daily {
@@ -72,7 +73,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &UsageArgs) -> Result<CommandOut
             text.extend(table::sparkline(&days, width).map(|line| format!("\n\n{line}")));
         }
     }
-    Ok(CommandOutput { text, json: to_json(&report)?, code: 0 })
+    Ok(CommandOutput { text, json: json!(report), code: 0 })
 }
 
 fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, CliError> {
@@ -94,8 +95,7 @@ fn filter(arguments: &UsageArgs, today: Date) -> Result<Filter, CliError> {
     Ok(Filter { since, project })
 }
 
-/// Prints notes about the numbers on stderr.
-fn notes(summaries: &[(Host, Summary)], report: &UsageReport, arguments: &UsageArgs) {
+fn notes(summaries: &[(Host, Summary)], report: &UsageReport, is_json: bool) {
     let files: u64 = summaries.iter().map(|(_, summary)| summary.files).sum();
     let malformed: u64 = summaries.iter().map(|(_, summary)| summary.malformed_files).sum();
     if files == 0 {
@@ -111,7 +111,7 @@ fn notes(summaries: &[(Host, Summary)], report: &UsageReport, arguments: &UsageA
     if malformed > 0 {
         output::note(&format!("note: left out responses with malformed token counts in {malformed} transcripts"));
     }
-    if report.totals.unpriced_tokens > 0 && !arguments.json {
+    if report.totals.unpriced_tokens > 0 && !is_json {
         output::note(&format!(
             "note: {} tokens are of models without a known price; add prices with --prices FILE",
             text::thousands(report.totals.unpriced_tokens)
@@ -119,8 +119,8 @@ fn notes(summaries: &[(Host, Summary)], report: &UsageReport, arguments: &UsageA
     }
 }
 
-fn day_of(at: Millis, zone: &TimeZone) -> Date {
-    jiff::Timestamp::from_millisecond(at).unwrap_or_default().to_zoned(zone.clone()).date()
+fn in_zone(at: Millis, zone: &TimeZone) -> Zoned {
+    jiff::Timestamp::from_millisecond(at).unwrap_or_default().to_zoned(zone.clone())
 }
 
 /// The width of the terminal; for a file or a pipe COLUMNS, else no limit.
@@ -135,29 +135,7 @@ fn width() -> usize {
     }
 }
 
-fn to_json(report: &impl Serialize) -> Result<Value, CliError> {
-    serde_json::to_value(report)
-        .map_err(|error| CliError::new(code::ENVIRONMENT, error.to_string(), "report this as a bug"))
-}
-
-/// The last directory of a path.
 fn last_part(project: &str) -> String {
     let name = Path::new(project).file_name().and_then(|name| name.to_str());
     text::headline(name.unwrap_or(project), 32)
-}
-
-impl From<UsageError> for CliError {
-    fn from(error: UsageError) -> Self {
-        Self::new(code::ENVIRONMENT, error.to_string(), error.hint())
-    }
-}
-
-fn load_prices(path: &Path) -> Result<Table, PriceError> {
-    Table::from_toml(&fs_err::read_to_string(path)?, path)
-}
-
-impl From<PriceError> for CliError {
-    fn from(error: PriceError) -> Self {
-        Self::new(code::USAGE, error.to_string(), error.hint())
-    }
 }

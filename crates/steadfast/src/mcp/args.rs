@@ -6,10 +6,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::budget::{self, Budget, BudgetProfile, BudgetSource};
+use steadfast_model::goal::budget::{Budget, BudgetSource};
 use steadfast_model::goal::{self, NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 use steadfast_model::limit::{AmountError, Axis, Limits};
 use steadfast_model::text;
+use strum::IntoStaticStr;
 
 use super::store_handle::ToolError;
 
@@ -47,8 +48,9 @@ pub(super) struct CreateGoal {
     max_usd: Option<f64>,
 }
 
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[schemars(inline)]
 enum ProfileName {
     Quick,
@@ -67,7 +69,7 @@ pub(super) struct UpdateGoal {
     pub(super) goal_id: Option<String>,
     /// Who judged the goal complete: `self_update` (your own audit, the default) or `evaluator` (the newest verdict of
     /// the goal-evaluator subagent).
-    completed_by: Option<Judge>,
+    pub(super) completed_by: Option<Judge>,
     /// The obstacle and what would remove it; required for `blocked`, at most 1000 characters.
     #[schemars(length(max = 1000))]
     blocked_reason: Option<String>,
@@ -104,8 +106,9 @@ pub(super) struct RecordVerdict {
     pub(super) goal_id: Option<String>,
 }
 
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[schemars(inline)]
 pub(super) enum Verdict {
     Complete,
@@ -119,7 +122,7 @@ pub(super) enum Verdict {
 pub(super) struct UpdateObjective {
     /// The new text of the objective: 1 to 4000 characters.
     #[schemars(length(min = 1, max = 4000))]
-    objective: String,
+    pub(super) objective: String,
     /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
@@ -164,7 +167,6 @@ pub(super) fn read<T: DeserializeOwned>(arguments: &JsonObject) -> Result<T, Too
     Err(wrong(text::cut(&message, 300)))
 }
 
-/// Replaces Rust type names in an error.
 fn plain(error: &serde_json::Error) -> String {
     let error = error.to_string().replace("expected i64", "expected a whole number");
     error.replace("expected f64", "expected a number")
@@ -206,23 +208,21 @@ fn scaled(name: &str, number: f64, unit: f64, most: f64) -> Result<i64, ToolErro
     Ok(whole.max(1))
 }
 
-fn objective(text: &str) -> Result<String, ToolError> {
+pub(super) fn objective(text: &str) -> Result<String, ToolError> {
     goal::objective(text).map_err(|error| wrong(error.to_string()))
 }
 
 impl CreateGoal {
-    pub(super) fn new_goal(self) -> Result<NewGoal, ToolError> {
+    pub(super) fn new_goal(&self) -> Result<NewGoal, ToolError> {
         let objective = objective(&self.objective)?;
         let mut budget = match (self.token_budget, self.budget_profile) {
-            (Some(_), Some(_)) => {
-                return Err(wrong("`token_budget` and `budget_profile` exclude each other"));
-            }
+            (Some(_), Some(_)) => return Err(wrong("`token_budget` and `budget_profile` exclude each other")),
             (Some(tokens), None) => Budget {
                 limits: Limits::default().with(Axis::Tokens, between("token_budget", tokens, i64::MAX)?),
                 source: BudgetSource::Tokens,
                 ..Budget::default()
             },
-            (None, Some(name)) => name.budget(&objective),
+            (None, Some(name)) => Budget::parse(name.into(), &objective).map_err(|error| wrong(error.to_string()))?,
             (None, None) => Budget::default(),
         };
         if let Some(turns) = self.max_turns {
@@ -238,33 +238,12 @@ impl CreateGoal {
         if let Some(dollars) = self.max_usd {
             budget.limits.set(Axis::Usd, Some(scaled("max_usd", dollars, 1_000_000.0, USD_MAX)?));
         }
-        Ok(NewGoal {
-            objective,
-            budget,
-            // Only the user may set commands that run without asking.
-            verify: Vec::new(),
-        })
-    }
-}
-
-impl ProfileName {
-    fn budget(self, objective: &str) -> Budget {
-        let profile = match self {
-            Self::Quick => BudgetProfile::Quick,
-            Self::Standard => BudgetProfile::Standard,
-            Self::Deep => BudgetProfile::Deep,
-            Self::Overnight => BudgetProfile::Overnight,
-            Self::Auto => return Budget::of_profile(budget::auto_profile(objective), BudgetSource::Auto),
-        };
-        Budget::of_profile(profile, BudgetSource::Profile)
+        // Only the user may set commands that run without asking.
+        Ok(NewGoal { objective, budget, verify: Vec::new() })
     }
 }
 
 impl UpdateGoal {
-    pub(super) fn judge(&self) -> Judge {
-        self.completed_by.unwrap_or(Judge::SelfUpdate)
-    }
-
     pub(super) fn blocked_reason(&self) -> Result<&str, ToolError> {
         if self.completed_by.is_some() {
             return Err(wrong("`completed_by` is only allowed with the status `complete`"));
@@ -275,17 +254,6 @@ impl UpdateGoal {
         }
         at_most("blocked_reason", reason, REASON_MAX)?;
         Ok(reason)
-    }
-}
-
-impl Verdict {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Incomplete => "incomplete",
-            Self::Unverifiable => "unverifiable",
-            Self::Impossible => "impossible",
-        }
     }
 }
 
@@ -303,12 +271,6 @@ impl RecordVerdict {
             return Err(wrong(format!("`evidence` has {items} items; the maximum is {EVIDENCE_MAX}")));
         }
         Ok(evidence.iter().map(|item| text::cut(item, EVIDENCE_LENGTH)).collect())
-    }
-}
-
-impl UpdateObjective {
-    pub(super) fn objective(&self) -> Result<String, ToolError> {
-        objective(&self.objective)
     }
 }
 

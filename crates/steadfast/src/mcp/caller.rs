@@ -29,12 +29,6 @@ pub(super) struct ToolCaller {
     pub(super) now: Millis,
 }
 
-impl ToolCaller {
-    pub(super) fn is_evaluator(&self) -> bool {
-        self.origin.actor == Actor::Evaluator
-    }
-}
-
 pub(super) fn find(handle: &StoreHandle, call: &CallMeta) -> Result<ToolCaller, ToolError> {
     let (host, note) = match call {
         Some((host, ToolCallOrigin::Session(id))) => {

@@ -1,7 +1,6 @@
 //! The tool `recall`: searches the memory of the caller's session and its fork ancestors. The results were written by
 //! users, tools and models, so they are returned as data.
 
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,9 +9,9 @@ use steadfast_model::memory::{Category, MemoryEvent};
 use steadfast_model::text;
 use steadfast_store::{Hit, Scope};
 
-use super::args::{self, at_most, between, wrong};
+use super::args::{at_most, between, wrong};
 use super::caller::{self, CallMeta};
-use super::store_handle::{StoreHandle, ToolError};
+use super::store_handle::StoreHandle;
 use super::tools::ToolResult;
 
 const LIMIT_MAX: i64 = 50;
@@ -40,32 +39,20 @@ fn choices() -> Vec<Option<&'static str>> {
     category_names().into_iter().map(Some).chain([None]).collect()
 }
 
-impl Recall {
-    fn query(&self) -> Result<&str, ToolError> {
-        let query = self.query.trim();
-        if query.is_empty() {
-            return Err(wrong("`query` is empty"));
-        }
-        at_most("query", query, QUERY_MAX)?;
-        Ok(query)
-    }
-
-    fn limit(&self) -> Result<usize, ToolError> {
-        let limit = between("limit", self.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?;
-        Ok(usize::try_from(limit).unwrap_or_default())
-    }
-
-    fn category(&self) -> Result<Option<Category>, ToolError> {
-        let Some(name) = &self.category else { return Ok(None) };
-        let known = name.parse().ok();
-        known.map(Some).ok_or_else(|| wrong(format!("`category`: unknown category `{}`", text::headline(name, 40))))
-    }
-}
-
 /// Searches the caller's session and its fork ancestors, never another session.
-pub(super) fn recall(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let arguments: Recall = args::read(arguments)?;
-    let (query, limit, category) = (arguments.query()?, arguments.limit()?, arguments.category()?);
+pub(super) fn recall(handle: &StoreHandle, arguments: &Recall, call: &CallMeta) -> ToolResult {
+    let query = arguments.query.trim();
+    if query.is_empty() {
+        return Err(wrong("`query` is empty"));
+    }
+    at_most("query", query, QUERY_MAX)?;
+    let limit = usize::try_from(between("limit", arguments.limit.unwrap_or(LIMIT_DEFAULT), LIMIT_MAX)?).unwrap_or(0);
+    let category: Option<Category> = match &arguments.category {
+        Some(name) => Some(
+            name.parse().map_err(|_| wrong(format!("`category`: unknown category `{}`", text::headline(name, 40))))?,
+        ),
+        None => None,
+    };
     let caller = caller::find(handle, call)?;
     let hits = handle.look_up(|store| {
         let scope = Scope::Lineage(&caller.session_id);

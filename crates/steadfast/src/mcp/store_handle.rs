@@ -23,10 +23,6 @@ impl ToolError {
     pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Refused { message: message.into(), hint: hint.into() }
     }
-
-    fn is_missing_store(&self) -> bool {
-        matches!(self, Self::Action(ActionError::Store(StoreError::Missing(_))))
-    }
 }
 
 impl fmt::Display for ToolError {
@@ -77,26 +73,19 @@ impl StoreHandle {
         self.with(Store::open_existing, work)
     }
 
-    /// Runs `work` with the store, which is created if it does not exist.
-    pub(super) fn store_or_new<T>(
-        &self,
-        work: impl FnOnce(&mut Store) -> Result<T, ToolError>,
-    ) -> Result<T, ToolError> {
-        self.with(Store::open, work)
-    }
-
     /// Like `store`, but returns `None` if the store does not exist.
     pub(super) fn look_up<T>(
         &self,
         work: impl FnOnce(&mut Store) -> Result<Option<T>, ToolError>,
     ) -> Result<Option<T>, ToolError> {
         match self.store(work) {
-            Err(error) if error.is_missing_store() => Ok(None),
+            Err(ToolError::Action(ActionError::Store(StoreError::Missing(_)))) => Ok(None),
             other => other,
         }
     }
 
-    fn with<T>(
+    /// Runs `work` with the store, opened by `open` if necessary.
+    pub(super) fn with<T>(
         &self,
         open: fn(&Path) -> Result<Store, StoreError>,
         work: impl FnOnce(&mut Store) -> Result<T, ToolError>,

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use crate::outbox::{self, Audience};
-use crate::verification;
 use rmcp::handler::server::common::{schema_for_empty_input, schema_for_input};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
@@ -13,17 +11,18 @@ use steadfast_app::action::{self, ActionError, Claim, Place};
 use steadfast_app::overview;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::proof::CompletedBy;
-use steadfast_model::goal::{Goal, change};
+use steadfast_model::goal::{Actor, Goal, change};
 use steadfast_store::{Store, StoreError};
 use steadfast_system::{env_vars, process};
 
 use super::caller::{self, CallMeta, ToolCaller};
 use super::store_handle::{StoreHandle, ToolError};
 use super::{args, recall};
+use crate::outbox::{self, Audience};
+use crate::verification;
 
 pub(super) type ToolResult = Result<Value, ToolError>;
 
-/// One tool of the server.
 pub(super) struct ToolSpec {
     name: &'static str,
     description: &'static str,
@@ -42,90 +41,53 @@ enum Effect {
     Ends,
 }
 
+/// A tool whose arguments have the type `$arguments`.
+macro_rules! tool {
+    ($name:literal, $effect:ident, $call:path, $arguments:ty => $description:literal) => {
+        ToolSpec {
+            name: $name,
+            description: $description,
+            schema: schema::<$arguments>,
+            effect: Effect::$effect,
+            call: |handle, arguments, meta| $call(handle, &args::read::<$arguments>(arguments)?, meta),
+            as_text: None,
+        }
+    };
+}
+
 const TOOLS: [ToolSpec; 9] = [
+    tool!("get_goal", Reads, get_goal, args::GetGoal =>
+        "Returns the goal of this session: status, limits, what is used and left, the last verdict, and what \
+        happens next. Null if there is none."),
+    tool!("create_goal", Changes, create_goal, args::CreateGoal =>
+        "Starts a goal in this session. Call it only when the user explicitly asks for a goal, never for an \
+        ordinary task. Keep the user's words. Set a budget only if the user named one. Refused while another goal is live."),
+    tool!("update_goal", Changes, update_goal, args::UpdateGoal =>
+        "Ends the work on the goal. `complete`: every requirement of the objective is proven met by the current \
+        state (the user's verification commands, if any, run first and must pass). `blocked`: the same obstacle stopped \
+        at least three turns in a row, and only the user or the outside world can remove it. Never because the work is \
+        hard or slow, or the budget nearly spent."),
+    tool!("record_verdict", Changes, record_verdict, args::RecordVerdict =>
+        "Records the verdict of the goal-evaluator subagent; no other caller may use it. A verdict applies to \
+        the current text of the objective, and the newest one counts."),
+    tool!("update_objective", Changes, update_objective, args::UpdateObjective =>
+        "Replaces the text of the objective when the user asks for something else. Budget and counters stay; \
+        earlier verdicts no longer count."),
+    tool!("resume_goal", Changes, resume_goal, args::WhichGoal =>
+        "Resumes a blocked goal when the obstacle is gone. Only the user can resume a paused goal."),
+    tool!("abandon_goal", Ends, abandon_goal, args::WhichGoal =>
+        "Abandons the goal for good. Call it only when the user asks for it; only the user can then ask for the \
+        next goal."),
+    tool!("wait_goal", Changes, wait_goal, args::WaitGoal =>
+        "Pauses the active goal until a given time, when there is nothing to do until then (a build, a \
+        deployment, a reset). End the turn after this call. The terminal client wakes at that time; elsewhere the goal \
+        continues when its session is next resumed. The user can resume it at any time."),
     ToolSpec {
-        name: "get_goal",
-        description: "Returns the goal of this session: status, limits, what is used and left, the last verdict, and what \
-            happens next. Null if there is none.",
-        schema: schema::<args::GetGoal>,
-        effect: Effect::Reads,
-        call: get_goal,
-        as_text: None,
-    },
-    ToolSpec {
-        name: "create_goal",
-        description: "Starts a goal in this session. Call it only when the user explicitly asks for a goal, never for an \
-            ordinary task. Keep the user's words. Set a budget only if the user named one. Refused while another goal is live.",
-        schema: schema::<args::CreateGoal>,
-        effect: Effect::Changes,
-        call: create_goal,
-        as_text: None,
-    },
-    ToolSpec {
-        name: "update_goal",
-        description: "Ends the work on the goal. `complete`: every requirement of the objective is proven met by the current \
-            state (the user's verification commands, if any, run first and must pass). `blocked`: the same obstacle stopped \
-            at least three turns in a row, and only the user or the outside world can remove it. Never because the work is \
-            hard or slow, or the budget nearly spent.",
-        schema: schema::<args::UpdateGoal>,
-        effect: Effect::Changes,
-        call: update_goal,
-        as_text: None,
-    },
-    ToolSpec {
-        name: "record_verdict",
-        description: "Records the verdict of the goal-evaluator subagent; no other caller may use it. A verdict applies to \
-            the current text of the objective, and the newest one counts.",
-        schema: schema::<args::RecordVerdict>,
-        effect: Effect::Changes,
-        call: record_verdict,
-        as_text: None,
-    },
-    ToolSpec {
-        name: "update_objective",
-        description: "Replaces the text of the objective when the user asks for something else. Budget and counters stay; \
-            earlier verdicts no longer count.",
-        schema: schema::<args::UpdateObjective>,
-        effect: Effect::Changes,
-        call: update_objective,
-        as_text: None,
-    },
-    ToolSpec {
-        name: "resume_goal",
-        description: "Resumes a blocked goal when the obstacle is gone. Only the user can resume a paused goal.",
-        schema: schema::<args::WhichGoal>,
-        effect: Effect::Changes,
-        call: resume_goal,
-        as_text: None,
-    },
-    ToolSpec {
-        name: "abandon_goal",
-        description: "Abandons the goal for good. Call it only when the user asks for it; only the user can then ask for the \
-            next goal.",
-        schema: schema::<args::WhichGoal>,
-        effect: Effect::Ends,
-        call: abandon_goal,
-        as_text: None,
-    },
-    ToolSpec {
-        name: "wait_goal",
-        description: "Pauses the active goal until a given time, when there is nothing to do until then (a build, a \
-            deployment, a reset). End the turn after this call. The terminal client wakes at that time; elsewhere the goal \
-            continues when its session is next resumed. The user can resume it at any time.",
-        schema: schema::<args::WaitGoal>,
-        effect: Effect::Changes,
-        call: wait_goal,
-        as_text: None,
-    },
-    ToolSpec {
-        name: "recall",
-        description: "Searches the memory of this session, including the time before a compaction: prompts, decisions, \
-            rules, files, tasks, errors and their fixes, git operations. Use it when something from earlier is no longer \
-            in the context.",
-        schema: schema::<recall::Recall>,
-        effect: Effect::Reads,
-        call: recall::recall,
         as_text: Some(recall::as_text),
+        ..tool!("recall", Reads, recall::recall, recall::Recall =>
+        "Searches the memory of this session, including the time before a compaction: prompts, decisions, \
+        rules, files, tasks, errors and their fixes, git operations. Use it when something from earlier is no longer \
+        in the context.")
     },
 ];
 
@@ -155,8 +117,7 @@ fn schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     schema
 }
 
-fn get_goal(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let args::GetGoal {} = args::read(arguments)?;
+fn get_goal(handle: &StoreHandle, _arguments: &args::GetGoal, call: &CallMeta) -> ToolResult {
     let caller = caller::find(handle, call)?;
     let goal = handle.look_up(|store| match store.read().goal(&caller.session_id)? {
         Some(goal) => view(store, &goal, caller.now).map(Some),
@@ -165,28 +126,27 @@ fn get_goal(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> To
     Ok(goal.unwrap_or_else(|| json!({"goal": null})))
 }
 
-fn create_goal(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let new = args::read::<args::CreateGoal>(arguments)?.new_goal()?;
+fn create_goal(handle: &StoreHandle, arguments: &args::CreateGoal, call: &CallMeta) -> ToolResult {
+    let new = arguments.new_goal()?;
     if process::is_inside_run() {
         let hint = "do this iteration's work and write its result; the run decides what comes next";
         return Err(ToolError::new("this session is an iteration of a run and cannot have its own goal", hint));
     }
     let caller = caller::find(handle, call)?;
-    handle.store_or_new(|store| {
+    handle.with(Store::open, |store| {
         let place = place(store, &caller)?;
         let goal = action::start(store, &place, new, caller.origin, caller.now)?;
         view(store, &goal, caller.now)
     })
 }
 
-fn update_goal(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let arguments: args::UpdateGoal = args::read(arguments)?;
+fn update_goal(handle: &StoreHandle, arguments: &args::UpdateGoal, call: &CallMeta) -> ToolResult {
     match arguments.status {
-        args::NewStatus::Complete => complete(handle, &arguments, &caller::find(handle, call)?),
+        args::NewStatus::Complete => complete(handle, arguments, &caller::find(handle, call)?),
         args::NewStatus::Blocked => {
             let reason = arguments.blocked_reason()?;
             let change = |goal: &Goal, now| change::block(goal, reason, now);
-            change_goal(handle, call, arguments.goal_id.as_deref(), change)
+            change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change)
         }
     }
 }
@@ -204,7 +164,7 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
         outbox::deliver(&handle.paths, &mut store, Audience::Away);
         Some(verified?.0)
     };
-    let claim = match (arguments.judge(), verified) {
+    let claim = match (arguments.completed_by.unwrap_or(args::Judge::SelfUpdate), verified) {
         (args::Judge::Evaluator, verified) => Claim::Evaluator { verified },
         (args::Judge::SelfUpdate, Some(proof)) => Claim::Verified(proof),
         (args::Judge::SelfUpdate, None) => Claim::Worker,
@@ -216,11 +176,10 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
     })
 }
 
-fn record_verdict(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let arguments: args::RecordVerdict = args::read(arguments)?;
+fn record_verdict(handle: &StoreHandle, arguments: &args::RecordVerdict, call: &CallMeta) -> ToolResult {
     let (reason, evidence) = (arguments.reason()?, arguments.evidence()?);
     let caller = caller::find(handle, call)?;
-    if !caller.is_evaluator() {
+    if caller.origin.actor != Actor::Evaluator {
         return handle.store(|store| {
             let verb = "record_verdict";
             match action::refuse_agent(store, &caller.session_id, verb, caller.origin, caller.now) {
@@ -232,21 +191,19 @@ fn record_verdict(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta)
             }
         });
     }
-    let change = |goal: &Goal, now| change::verdict(goal, arguments.verdict.name(), reason, &evidence, now);
-    let mut answer = changed(handle, &caller, arguments.goal_id.as_deref(), change)?;
+    let change = |goal: &Goal, now| change::verdict(goal, arguments.verdict.into(), reason, &evidence, now);
+    let mut answer = change_goal(handle, &caller, arguments.goal_id.as_deref(), change)?;
     answer["ok"] = json!(true);
     Ok(answer)
 }
 
-fn update_objective(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let arguments: args::UpdateObjective = args::read(arguments)?;
-    let objective = arguments.objective()?;
+fn update_objective(handle: &StoreHandle, arguments: &args::UpdateObjective, call: &CallMeta) -> ToolResult {
+    let objective = args::objective(&arguments.objective)?;
     let change = |goal: &Goal, now| change::edit(goal, objective, now);
-    change_goal(handle, call, arguments.goal_id.as_deref(), change)
+    change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change)
 }
 
-fn resume_goal(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let arguments: args::WhichGoal = args::read(arguments)?;
+fn resume_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMeta) -> ToolResult {
     let caller = caller::find(handle, call)?;
     handle.store(|store| {
         own_goal(store, &caller, arguments.goal_id.as_deref())?;
@@ -255,29 +212,17 @@ fn resume_goal(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) ->
     })
 }
 
-fn abandon_goal(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let arguments: args::WhichGoal = args::read(arguments)?;
-    change_goal(handle, call, arguments.goal_id.as_deref(), change::abandon)
+fn abandon_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMeta) -> ToolResult {
+    change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change::abandon)
 }
 
-fn wait_goal(handle: &StoreHandle, arguments: &JsonObject, call: &CallMeta) -> ToolResult {
-    let arguments: args::WaitGoal = args::read(arguments)?;
+fn wait_goal(handle: &StoreHandle, arguments: &args::WaitGoal, call: &CallMeta) -> ToolResult {
     let wake_at = arguments.wake_at(clock::now())?;
     let change = |goal: &Goal, now| change::wait(goal, wake_at, now);
-    change_goal(handle, call, arguments.goal_id.as_deref(), change)
+    change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change)
 }
 
-/// Finds the caller and applies one change to its goal.
 fn change_goal(
-    handle: &StoreHandle,
-    call: &CallMeta,
-    goal_id: Option<&str>,
-    change: impl FnOnce(&Goal, Millis) -> Result<change::Change, change::Refusal>,
-) -> ToolResult {
-    changed(handle, &caller::find(handle, call)?, goal_id, change)
-}
-
-fn changed(
     handle: &StoreHandle,
     caller: &ToolCaller,
     goal_id: Option<&str>,

@@ -7,6 +7,8 @@ use steadfast_model::text::thousands;
 /// What happened, as counted outside Steadfast.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct DemoFacts {
+    /// The id of the session file's last line; none in a new session.
+    pub(super) last_line: Option<String>,
     /// Tokens of the model's answers, each answer once.
     pub(super) tokens: i64,
     pub(super) warnings: usize,
@@ -23,24 +25,10 @@ pub(super) struct DemoFacts {
     pub(super) store_survived: bool,
 }
 
-/// What is on disk at the end.
+/// What the store has at the end.
 pub(super) struct FinalState {
     pub(super) goal: Value,
     pub(super) events: Vec<Value>,
-    pub(super) transcript: String,
-}
-
-impl FinalState {
-    fn count(&self, kind: &str) -> usize {
-        self.events.iter().filter(|event| event["kind"] == json!(kind)).count()
-    }
-
-    /// The sum over all transcript lines, in which answers are counted several times.
-    fn tokens_line_by_line(&self) -> i64 {
-        let lines = self.transcript.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let fields = ["input_tokens", "cache_creation_input_tokens", "output_tokens"];
-        lines.flat_map(|line| fields.map(|field| line["message"]["usage"][field].as_i64().unwrap_or(0))).sum()
-    }
 }
 
 #[derive(Serialize)]
@@ -54,28 +42,26 @@ pub(super) fn check(facts: &DemoFacts, end: &FinalState) -> Vec<Promise> {
     let goal = &end.goal;
     let counted = goal["total_tokens"].as_i64().unwrap_or(-1);
     let budget = goal["token_budget"].as_i64().unwrap_or_default();
+    let count = |kind: &str| end.events.iter().filter(|event| event["kind"] == json!(kind)).count();
     let promise = |name, held, text| Promise { name, held, text };
-    let DemoFacts { warnings, continuations, reminders, refused, accepted, kills, .. } = facts;
+    let DemoFacts { warnings, continuations, refused, accepted, kills, .. } = facts;
+    let reminded = facts.reminders.iter().filter(|verbatim| **verbatim).count();
     let (used, seen, unseen) = (thousands(facts.tokens), thousands(counted), thousands(facts.unseen_at_kill));
-    let (left, limit, added_up) =
-        (thousands(budget - counted), thousands(budget), thousands(end.tokens_line_by_line()));
-    let reminded = reminders.iter().filter(|verbatim| **verbatim).count();
+    let (left, limit) = (thousands(budget - counted), thousands(budget));
     vec![
         promise(
             "exact",
             counted == facts.tokens && facts.tokens > 0,
-            format!(
-                "The model used {used} tokens; Steadfast counted {seen}. All transcript lines add up to {added_up}."
-            ),
+            format!("The model used {used} tokens; Steadfast counted {seen}."),
         ),
         promise(
             "budget",
-            facts.warnings == 1 && end.count("limit_warning") == 1 && (1..budget).contains(&counted),
+            facts.warnings == 1 && count("limit_warning") == 1 && (1..budget).contains(&counted),
             format!("{warnings} warning at 80 %; the goal ended with {left} of {limit} tokens left."),
         ),
         promise(
             "driven",
-            facts.continuations == 2 && end.count("continuation_injected") == 2 && facts.session_ends == 1,
+            facts.continuations == 2 && count("continuation_injected") == 2 && facts.session_ends == 1,
             format!("Steadfast continued {continuations} turns; the session ended after the goal."),
         ),
         promise(
@@ -88,17 +74,16 @@ pub(super) fn check(facts: &DemoFacts, end: &FinalState) -> Vec<Promise> {
             facts.kills == 1
                 && facts.store_survived
                 && facts.unseen_at_kill > 0
-                && end.count("session_resumed") == 1
-                && end.count("goal_created") == 1,
+                && (count("session_resumed"), count("goal_created")) == (1, 1),
             format!(
-                "{kills} agent killed in a turn; the store stayed intact. {unseen} unseen tokens were counted later, once."
+                "{kills} agent killed in a turn; the store stayed intact. {unseen} unseen tokens counted later, once."
             ),
         ),
         promise(
             "proven",
             goal["status"] == json!("complete")
                 && (facts.refused, facts.accepted) == (1, 1)
-                && (end.count("verification_failed"), end.count("verification_passed")) == (1, 1)
+                && (count("verification_failed"), count("verification_passed")) == (1, 1)
                 && goal["last_verification"]["exit_code"] == json!(0),
             format!("{refused} \"done\" refused because `sh check.sh` failed, {accepted} accepted after it passed."),
         ),
@@ -111,8 +96,8 @@ mod tests {
 
     fn kept() -> (DemoFacts, FinalState) {
         let facts = DemoFacts {
+            last_line: None,
             tokens: 900,
-
             warnings: 1,
             continuations: 2,
             compactions: 1,
@@ -139,7 +124,6 @@ mod tests {
                 "last_verification": {"exit_code": 0},
             }),
             events: kinds.iter().map(|kind| json!({"kind": kind})).collect(),
-            transcript: String::new(),
         };
         (facts, end)
     }
@@ -163,15 +147,5 @@ mod tests {
         assert_eq!(broken(|facts, _| facts.store_survived = false), ["kill -9"]);
         assert_eq!(broken(|facts, _| facts.refused = 0), ["proven"]);
         assert_eq!(broken(|_, end| end.goal["status"] = json!("active")), ["proven"]);
-    }
-
-    #[test]
-    fn a_line_by_line_counter_counts_repeated_usage_again() {
-        let line = json!({"message": {"id": "m", "usage": {
-            "input_tokens": 1, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 40, "output_tokens": 3,
-        }}});
-        let (_, mut end) = kept();
-        end.transcript = format!("{line}\n{line}\n{{\"type\":\"user\"}}\n");
-        assert_eq!(end.tokens_line_by_line(), 12);
     }
 }

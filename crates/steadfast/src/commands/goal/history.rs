@@ -6,9 +6,8 @@ use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::{clock, text};
 use steadfast_store::{EventFilter, Store};
 
-use super::{CommandContext, GoalOutput, find_place};
+use super::{CommandContext, GoalOutput, GoalResult, find_place};
 use crate::cli::{CleanupArgs, HistoryArgs};
-use crate::error::CliError;
 use crate::output::CommandOutput;
 
 /// The default age of orphans to delete; a goal paused yesterday may still be wanted.
@@ -16,11 +15,7 @@ const DELETE_AFTER_HOURS: u32 = 24;
 /// Events printed as text; JSON has all of them.
 const EVENTS_SHOWN: usize = 50;
 
-pub(super) fn history(
-    context: &CommandContext<'_>,
-    flag: Option<&str>,
-    arguments: &HistoryArgs,
-) -> Result<GoalOutput, CliError> {
+pub(super) fn history(context: &CommandContext<'_>, flag: Option<&str>, arguments: &HistoryArgs) -> GoalResult {
     let Some(store) = Store::open_if_there(&context.paths.store)? else {
         let json = json!({"goals": [], "events": []});
         return Ok(GoalOutput { output: CommandOutput { text: "no goals yet".into(), json, code: 0 }, goal: None });
@@ -70,7 +65,7 @@ pub(super) fn history(
     Ok(GoalOutput { output, goal: None })
 }
 
-pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> Result<GoalOutput, CliError> {
+pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> GoalResult {
     let mut store = super::open_existing(context)?;
     let hours = arguments.older_than.unwrap_or(if arguments.delete { DELETE_AFTER_HOURS } else { 0 });
     let older_than = i64::from(hours) * clock::HOUR;

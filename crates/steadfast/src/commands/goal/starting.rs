@@ -1,20 +1,26 @@
-//! `goal start` and `goal adopt --native`, which create goals.
+//! `goal start` and `goal adopt --native`, which create goals, and `goal resume --continue`, which continues the goal of a
+//! closed session from a terminal, for hosts that no hook can wake.
+
+use std::path::PathBuf;
 
 use steadfast_app::{action, native, overview, session};
-use steadfast_model::goal::{self, Actor, NewGoal};
-use steadfast_model::text;
+use steadfast_engine::foreground;
+use steadfast_hosts::adapter;
+use steadfast_hosts::headless::ResumeRequest;
+use steadfast_model::goal::{self, Actor, Goal, GoalStatus, NewGoal};
+use steadfast_model::{clock, prompt, text};
 use steadfast_store::Store;
 
-use super::{CommandContext, GoalOutput, SessionGoal, find_place, refuse_foreign_session};
+use super::{
+    BUDGET_SPENT, CommandContext, GoalOutput, GoalResult, SessionGoal, find_place, refuse_above_shared_cap,
+    refuse_foreign_session,
+};
 use crate::cli::StartArgs;
 use crate::commands::runs::check_commands;
 use crate::error::{CliError, code};
+use crate::programs;
 
-pub(super) fn start(
-    context: &CommandContext<'_>,
-    flag: Option<&str>,
-    arguments: StartArgs,
-) -> Result<GoalOutput, CliError> {
+pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments: StartArgs) -> GoalResult {
     let objective = goal::objective(&text_of(&arguments.objective))?;
     let budget = arguments.limits.budget(&objective, context.now)?;
     check_commands(&arguments.verify)?;
@@ -52,7 +58,7 @@ pub(in crate::commands) fn refuse_agents_checks(actor: Actor, verify: &[String],
 }
 
 /// Starts a goal with the objective of the agent's own goal feature.
-pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> Result<GoalOutput, CliError> {
+pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> GoalResult {
     let SessionGoal { context, store, place } = &mut session;
     let Some(objective) = native::of_session(store.read(), &place.session_id)? else {
         let hint = "type `/goal OBJECTIVE` in the agent to set one, or run `steadfast goal start`";
@@ -73,4 +79,60 @@ pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> Result<GoalOutput, C
 /// Joins the words of an objective. The slash parser passes line breaks as separate words.
 pub(super) fn text_of(words: &[String]) -> String {
     words.join(" ").replace(" \n ", "\n").replace("\n ", "\n")
+}
+
+pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> GoalResult {
+    let context = session.context;
+    let (id, now) = (session.place.session_id.clone(), context.now);
+    if context.origin.actor != Actor::User {
+        action::refuse_agent(&mut session.store, &id, "resume", context.origin, now)?;
+    }
+    let host = session.place.host;
+    let facts = host.capabilities();
+    if !facts.continues_closed_sessions {
+        let hint = format!("run `{} --resume {id}`; the goal continues there", facts.program);
+        let message = format!("a session of {} cannot be continued from a terminal", facts.product);
+        return Err(CliError::new(code::WRONG_STATE, message, hint));
+    }
+    let goal = session.goal()?;
+    if session.store.read().session(&id)?.is_some_and(|session| session.is_alive()) {
+        let hint = "type a prompt there (/goal-resume first, if the goal is paused), or close it";
+        let message = format!("the session is open in {}", facts.product);
+        return Err(CliError::new(code::WRONG_STATE, message, host.spell(hint)));
+    }
+    // Find the user's own program before anything is changed.
+    let program = programs::on_path(facts.program).ok_or_else(|| {
+        let hint = format!("install {}, or add its directory to PATH", facts.product);
+        CliError::new(code::ENVIRONMENT, format!("`{}` is not on PATH", facts.program), hint)
+    })?;
+    refuse_above_shared_cap(context, &session.store, &id)?;
+    let goal = match goal.status {
+        GoalStatus::Active => goal,
+        _ => action::resume(&mut session.store, &id, context.origin, now)?,
+    };
+    if goal.status != GoalStatus::Active {
+        return output(&session.store, goal, BUDGET_SPENT);
+    }
+    let directory = session.place.project_dir.clone().map_or_else(|| context.directory.clone(), PathBuf::from);
+    let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
+    let steadfast = std::env::current_exe()?;
+    let request = ResumeRequest { session_id: &id, prompt: &text, directory: &directory, steadfast: &steadfast };
+    let arguments = (adapter(host).resume_arguments)(&request)?.unwrap_or_default();
+    let ended = foreground::run(&program, &arguments, &directory).map_err(|error| {
+        let hint = format!("check that `{} --version` runs; the goal stays active", facts.program);
+        CliError::new(code::ENVIRONMENT, format!("cannot run {}: {error}", program.display()), hint)
+    })?;
+    let goal = session.store.read().goal(&id)?.unwrap_or(goal);
+    if ended.success() {
+        return output(&session.store, goal, &format!("{} continued the goal", facts.product));
+    }
+    let mut failed = output(&session.store, goal, &format!("{} ended with an error", facts.product))?;
+    failed.output.code = code::USAGE;
+    Ok(failed)
+}
+
+fn output(store: &Store, goal: Goal, message: &str) -> GoalResult {
+    let view = overview::goal_view(store.read(), &goal, clock::now())?;
+    let text = format!("{message}\nstatus: {}\nnext: {}", goal.state(), view.next);
+    Ok(GoalOutput::new(&view, goal, text))
 }

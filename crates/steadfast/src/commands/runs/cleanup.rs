@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::json;
 use steadfast_app::overview::runs::is_starting;
 use steadfast_engine::attempt::{Attempt, AttemptState};
@@ -18,36 +19,38 @@ use steadfast_model::run::{Phase, RunKind, RunStatus};
 use steadfast_store::{RunFilter, RunLine, RunRow, Store};
 use steadfast_system::process;
 
-use super::finding::called;
 use super::{RunContext, logs};
 use crate::cli::RunCleanupArgs;
 use crate::error::CliError;
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 /// How long finished entries stay in the registry.
 const REGISTRY_DAYS: Millis = 7;
 const TMUX_LIMIT: Duration = Duration::from_secs(5);
 
-struct Cleanup<'a> {
-    context: &'a RunContext,
-    arguments: &'a RunCleanupArgs,
+/// What was done, or would be with `--dry-run`.
+#[derive(Default, Serialize)]
+struct Cleaned {
+    dry_run: bool,
     /// Registry keys of runs that were marked because their engine died.
     zombies: Vec<String>,
     stopped: Vec<String>,
+    /// Registry keys of old entries that were removed.
+    pruned: Vec<String>,
     /// Directories of runs whose outputs were removed.
     removed: Vec<PathBuf>,
     worktrees: Vec<PathBuf>,
 }
 
-pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Result<CommandOutput, CliError> {
-    let mut cleanup = Cleanup {
-        context,
-        arguments,
-        zombies: Vec::new(),
-        stopped: Vec::new(),
-        removed: Vec::new(),
-        worktrees: Vec::new(),
-    };
+struct Cleanup<'a> {
+    context: &'a RunContext,
+    arguments: &'a RunCleanupArgs,
+    done: Cleaned,
+}
+
+pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> CommandResult {
+    let done = Cleaned { dry_run: arguments.dry_run, ..Cleaned::default() };
+    let mut cleanup = Cleanup { context, arguments, done };
     let mut store = context.existing_store()?;
     if let Some(store) = &mut store {
         let project = context.project_dir();
@@ -63,12 +66,14 @@ pub(super) fn cleanup(context: &RunContext, arguments: &RunCleanupArgs) -> Resul
         dry_run: arguments.dry_run,
     };
     let tidied = files::tidy(&context.project, how)?;
+    let mut done = cleanup.done;
     for key in tidied.marked {
-        if !cleanup.zombies.contains(&key) {
-            cleanup.zombies.push(key);
+        if !done.zombies.contains(&key) {
+            done.zombies.push(key);
         }
     }
-    Ok(cleanup.report(&tidied.pruned))
+    done.pruned = tidied.pruned;
+    Ok(report(&done))
 }
 
 impl Cleanup<'_> {
@@ -107,8 +112,8 @@ impl Cleanup<'_> {
             return Ok(());
         }
         match worktree::remove_clean(home, Path::new(&line.project_dir), &line.run_id, &line.name, dry_run) {
-            Ok(removed) => self.worktrees.extend(removed),
-            Err(error) => output::note(&format!("{}: {error}", called(line.kind, &line.name))),
+            Ok(removed) => self.done.worktrees.extend(removed),
+            Err(error) => output::note(&format!("{} {}: {error}", line.kind, line.name)),
         }
         let before = self.context.now - Millis::from(self.arguments.older_than) * clock::DAY;
         let outputs = logs::directories(home, &line.run_id);
@@ -116,7 +121,7 @@ impl Cleanup<'_> {
             if !dry_run {
                 outputs.iter().try_for_each(fs_err::remove_dir_all)?;
             }
-            self.removed.push(directory.to_owned());
+            self.done.removed.push(directory.to_owned());
         }
         Ok(())
     }
@@ -133,7 +138,7 @@ impl Cleanup<'_> {
         }
         self.stop_processes(&row)?;
         if line.status == RunStatus::Running {
-            self.zombies.push(files::registry_key(line.kind, &line.name));
+            self.done.zombies.push(files::registry_key(line.kind, &line.name));
             if !self.arguments.dry_run {
                 let row = store.write(|db| db.mark_orphan(&row, clock::now()))?;
                 Publisher::open(&paths.home, &paths.store, &row)?.show(&row)?;
@@ -158,8 +163,8 @@ impl Cleanup<'_> {
                 continue;
             }
             let what = if is_agent { "iteration" } else { "test of iteration" };
-            let name = called(row.plan.kind, &row.plan.name);
-            self.stopped.push(format!("{name}, {what} {}", flight.id.iteration));
+            let (kind, name) = (row.plan.kind, &row.plan.name);
+            self.done.stopped.push(format!("{kind} {name}, {what} {}", flight.id.iteration));
             if self.arguments.dry_run {
                 continue;
             }
@@ -171,31 +176,24 @@ impl Cleanup<'_> {
         }
         Ok(())
     }
+}
 
-    fn report(&self, pruned: &[String]) -> CommandOutput {
-        let dry_run = self.arguments.dry_run;
-        let would = if dry_run { "would be " } else { "" };
-        let zombies = self.zombies.iter().map(|key| format!("{key}: {would}marked unknown_termination (not running)"));
-        let stopped = self.stopped.iter().map(|what| format!("{what}: orphaned process {would}stopped"));
-        let pruned_lines = pruned.iter().map(|key| format!("{key}: {would}removed from the registry (old)"));
-        let removed = self.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display()));
-        let worktrees = self.worktrees.iter();
-        let worktrees = worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display()));
-        let lines = zombies.chain(stopped).chain(pruned_lines).chain(removed).chain(worktrees);
-        let mut lines: Vec<String> = lines.collect();
-        if lines.is_empty() {
-            lines.push("nothing to clean up".into());
-        }
-        if dry_run {
-            output::note("nothing was changed (--dry-run)");
-        }
-        let json = json!({
-            "dry_run": dry_run, "zombies": self.zombies, "stopped": self.stopped, "pruned": pruned,
-            "removed": self.removed,
-            "worktrees": self.worktrees,
-        });
-        CommandOutput { text: lines.join("\n"), json, code: 0 }
+fn report(done: &Cleaned) -> CommandOutput {
+    let would = if done.dry_run { "would be " } else { "" };
+    let mut lines = Vec::new();
+    lines.extend(done.zombies.iter().map(|key| format!("{key}: {would}marked unknown_termination (not running)")));
+    lines.extend(done.stopped.iter().map(|what| format!("{what}: orphaned process {would}stopped")));
+    lines.extend(done.pruned.iter().map(|key| format!("{key}: {would}removed from the registry (old)")));
+    lines.extend(done.removed.iter().map(|path| format!("{}: outputs {would}removed", path.display())));
+    let worktrees = done.worktrees.iter();
+    lines.extend(worktrees.map(|path| format!("{}: worktree {would}removed (its branch stays)", path.display())));
+    if lines.is_empty() {
+        lines.push("nothing to clean up".into());
     }
+    if done.dry_run {
+        output::note("nothing was changed (--dry-run)");
+    }
+    CommandOutput { text: lines.join("\n"), json: json!(done), code: 0 }
 }
 
 /// Whether an engine with another home may hold the run. An error counts as yes.
@@ -208,7 +206,8 @@ fn is_held(context: &RunContext, kind: RunKind, name: &str, run_id: &str) -> boo
 /// an older tool. Reads the store again, because a run may have started since its list was read. An error counts as yes.
 fn is_alive(context: &RunContext, store: Option<&Store>, entry: &RegistryEntry) -> bool {
     if let Some(run_id) = &entry.run_id {
-        if name_of(context, entry).is_some_and(|name| is_held(context, context.kind, name, run_id)) {
+        let name = entry.key.strip_prefix(&format!("{}-", context.kind));
+        if name.is_some_and(|name| is_held(context, context.kind, name, run_id)) {
             return true;
         }
         match store.map(|store| store.read().run(run_id)) {
@@ -222,8 +221,4 @@ fn is_alive(context: &RunContext, store: Option<&Store>, entry: &RegistryEntry) 
     let session = format!("={}", entry.key);
     let tmux = LimitedCommand::new("tmux", Path::new("/"), TMUX_LIMIT).args(["has-session", "-t", &session]);
     tmux.run().is_ok_and(|outcome| outcome.exit_code == Some(0))
-}
-
-fn name_of<'a>(context: &RunContext, entry: &'a RegistryEntry) -> Option<&'a str> {
-    entry.key.strip_prefix(<&str>::from(context.kind))?.strip_prefix('-')
 }

@@ -13,12 +13,11 @@ use steadfast_model::run::{Run, RunKind, RunReason, RunStatus};
 use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::Paths;
 
-use super::finding::{called, stored};
 use super::progress::Progress;
-use super::{RunContext, fence, view};
+use super::{RunContext, control, stored, view};
 use crate::error::{CliError, code};
 use crate::outbox::{self, Audience};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 /// A desktop notification is sent for foreground runs that took longer: the user may have left.
 const LONG_MS: i64 = 60_000;
@@ -66,12 +65,11 @@ pub(super) fn running_elsewhere(kind: RunKind, name: &str, holder: &Holder) -> C
     let pid = holder.pid.map_or_else(|| "PID".to_owned(), |pid| pid.to_string());
     CliError::new(
         code::WRONG_STATE,
-        format!("{} is already running, from another store (pid {pid})", called(kind, name)),
+        format!("{kind} {name} is already running, from another store (pid {pid})"),
         format!("use the STEADFAST_HOME or STEADFAST_DB it was started with, or `kill {pid}`; or choose another name"),
     )
 }
 
-/// Adds the run's name to errors of the engine.
 pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
     let (kind, name) = (row.plan.kind, &row.plan.name);
     match error {
@@ -81,8 +79,7 @@ pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
             format!("`steadfast {kind} attach {name}` watches it, `kill {name}` ends it"),
         ),
         DriveError::Refused(refusal) => {
-            let message = format!("{}: {refusal}", called(kind, name));
-            CliError::new(code::WRONG_STATE, message, refusal.hint())
+            CliError::new(code::WRONG_STATE, format!("{kind} {name}: {refusal}"), refusal.hint())
         }
         DriveError::NoRun(_) => CliError::new(code::NOT_FOUND, error.to_string(), error.hint()),
         DriveError::Store(error) => error.into(),
@@ -90,8 +87,7 @@ pub(super) fn refused(row: &RunRow, error: DriveError) -> CliError {
     }
 }
 
-/// Drives a run in the foreground and shows how it ended.
-pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
+pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> CommandResult {
     let run = drive(&context.paths, row)?;
     notify_end(&context.paths, &run, false);
     if run.status == RunStatus::Killed {
@@ -101,18 +97,18 @@ pub(super) fn in_foreground(context: &RunContext, row: &RunRow) -> Result<Comman
 }
 
 /// Shows a run that no engine drives any more.
-pub(super) fn ended(context: &RunContext, run_id: &str) -> Result<CommandOutput, CliError> {
+pub(super) fn ended(context: &RunContext, run_id: &str) -> CommandResult {
     let store = Store::open_existing(&context.paths.store)?;
     let row = stored(&store, run_id)?;
     view::show_status(context, store.read(), &row, false, exit_code(&row))
 }
 
-pub(super) fn in_background(paths: &Paths, run_id: &str) -> Result<CommandOutput, CliError> {
+pub(super) fn in_background(paths: &Paths, run_id: &str) -> CommandResult {
     process::begin_session();
     let mut store = Store::open_existing(&paths.store)?;
     let row = stored(&store, run_id)?;
     // Checked when the run was started, but not if an agent calls `__engine` itself.
-    fence::refuse_agent(&mut store, &row, false)?;
+    control::refuse_agent(&mut store, &row, false)?;
     drop(store);
     let run = drive(paths, &row)?;
     notify_end(paths, &run, true);

@@ -16,10 +16,9 @@ use steadfast_store::RunRow;
 use steadfast_system::bounded::{self, Part};
 
 use super::RunContext;
-use super::finding::called;
 use crate::cli::LogsArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput, StdoutReader};
+use crate::output::{self, CommandOutput, CommandResult};
 
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How much of a file's end is searched for its last lines.
@@ -29,7 +28,7 @@ const CHUNK_BYTES: u64 = 256 * 1024;
 /// Longer lines are printed in pieces.
 const LONGEST_LINE: usize = 64 * 1024;
 
-pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> Result<CommandOutput, CliError> {
+pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> CommandResult {
     let (_, row) = context.find(&arguments.name)?;
     if arguments.engine {
         let path = RunFolder::at(&context.paths.home, &row.run_id).engine_log();
@@ -55,11 +54,9 @@ pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> Result<Command
     }
     let Some(id) = newest else {
         let (kind, name) = (row.plan.kind, &row.plan.name);
-        return Err(CliError::new(
-            code::NOT_FOUND,
-            format!("{} has no output of that iteration yet", called(kind, name)),
-            format!("`steadfast {kind} status {name}` shows its iterations"),
-        ));
+        let message = format!("{kind} {name} has no output of that iteration yet");
+        let hint = format!("`steadfast {kind} status {name}` shows its iterations");
+        return Err(CliError::new(code::NOT_FOUND, message, hint));
     };
     let attempt = Attempt::at(&context.paths.home, &row.run_id, id);
     let host = host_of(&row.plan, id).filter(|_| !arguments.raw);
@@ -81,7 +78,7 @@ pub(super) fn logs(context: &RunContext, arguments: &LogsArgs) -> Result<Command
 }
 
 /// Prints new output until the run ends or loses its engine.
-fn follow(context: &RunContext, run_id: &str, follower: &mut Follower) -> Result<(), CliError> {
+fn follow(context: &RunContext, run_id: &str, follower: &mut Follower<'_>) -> Result<(), CliError> {
     loop {
         let store = context.existing_store()?;
         let row = store.map_or(Ok(None), |store| store.read().run(run_id))?;
@@ -89,8 +86,11 @@ fn follow(context: &RunContext, run_id: &str, follower: &mut Follower) -> Result
         let is_live = row.as_ref().map_or(Ok(false), |row| context.is_live(row))?;
         loop {
             let mut lines = Vec::new();
-            let is_more = follower.step(|id, line| lines.push(format_line(context, id, line)));
-            if output::lines(lines.iter().map(String::as_str))? == StdoutReader::Closed {
+            let is_more = follower.step(|AttemptId { stage, iteration, attempt }, line| {
+                let object = json!({"stage": stage, "iteration": iteration, "attempt": attempt, "line": line});
+                lines.push(if context.json { object.to_string() } else { line.to_owned() });
+            });
+            if !output::write_lines(&lines)? {
                 return Ok(());
             }
             if !is_more {
@@ -107,17 +107,8 @@ fn follow(context: &RunContext, run_id: &str, follower: &mut Follower) -> Result
     }
 }
 
-/// A line as text, or as a JSON object.
-fn format_line(context: &RunContext, id: AttemptId, line: &str) -> String {
-    if !context.json {
-        return line.to_owned();
-    }
-    let (stage, iteration, attempt) = (id.stage, id.iteration, id.attempt);
-    json!({"stage": stage, "iteration": iteration, "attempt": attempt, "line": line}).to_string()
-}
-
 /// The attempts of a run that have a directory, in order.
-pub(super) fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
+fn attempts(home: &Path, run_id: &str) -> Vec<AttemptId> {
     let directories = directories(home, run_id);
     let ids = directories.iter().filter_map(|path| attempt_id(path.file_name()?.to_str()?));
     let mut ids: Vec<AttemptId> = ids.filter(|id| id.attempt > 0).collect();
@@ -193,10 +184,9 @@ fn tail(path: &Path, most: usize) -> (u64, Vec<u8>) {
 }
 
 /// Reads the outputs of a run's attempts, one after the other, as they grow.
-pub(super) struct Follower {
-    home: PathBuf,
-    run_id: String,
-    plan: Plan,
+pub(super) struct Follower<'a> {
+    context: &'a RunContext,
+    row: &'a RunRow,
     raw: bool,
     current: Option<AttemptId>,
     offset: u64,
@@ -204,29 +194,23 @@ pub(super) struct Follower {
     partial: Vec<u8>,
 }
 
-impl Follower {
-    pub(super) fn new(context: &RunContext, row: &RunRow, raw: bool) -> Self {
-        Self {
-            home: context.paths.home.clone(),
-            run_id: row.run_id.clone(),
-            plan: row.plan.clone(),
-            raw,
-            current: None,
-            offset: 0,
-            partial: Vec::new(),
-        }
+impl<'a> Follower<'a> {
+    pub(super) fn new(context: &'a RunContext, row: &'a RunRow, raw: bool) -> Self {
+        Self { context, row, raw, current: None, offset: 0, partial: Vec::new() }
     }
 
-    /// Starts at the last lines of an attempt.
+    fn attempts(&self) -> Vec<AttemptId> {
+        attempts(&self.context.paths.home, &self.row.run_id)
+    }
+
     fn begin_at(&mut self, id: AttemptId, lines: usize) {
-        let path = Attempt::at(&self.home, &self.run_id, id).output();
+        let path = Attempt::at(&self.context.paths.home, &self.row.run_id, id).output();
         self.current = Some(id);
         (self.offset, _) = tail(&path, lines);
     }
 
-    /// Starts at the last lines of the newest attempt.
     pub(super) fn begin_at_last(&mut self, lines: usize) {
-        if let Some(id) = attempts(&self.home, &self.run_id).last().copied() {
+        if let Some(id) = self.attempts().last().copied() {
             self.begin_at(id, lines);
         }
     }
@@ -234,11 +218,11 @@ impl Follower {
     /// Passes new lines to `line`, and returns whether there may be more already.
     pub(super) fn step(&mut self, mut line: impl FnMut(AttemptId, &str)) -> bool {
         let Some(id) = self.current else { return self.start_next() };
-        let attempt = Attempt::at(&self.home, &self.run_id, id);
+        let attempt = Attempt::at(&self.context.paths.home, &self.row.run_id, id);
         // Checked before reading, so that all output before the end is read.
         let has_ended = attempt.directory().join("exit.json").exists()
             || self.next_after(id).is_some_and(|next| (next.stage, next.iteration) == (id.stage, id.iteration));
-        let host = host_of(&self.plan, id).filter(|_| !self.raw);
+        let host = host_of(&self.row.plan, id).filter(|_| !self.raw);
         let mut bytes = Vec::new();
         if let Ok(mut file) = bounded::open(&attempt.output())
             && file.seek(SeekFrom::Start(self.offset)).is_ok()
@@ -265,13 +249,13 @@ impl Follower {
     }
 
     fn next_after(&self, id: AttemptId) -> Option<AttemptId> {
-        attempts(&self.home, &self.run_id).into_iter().find(|next| *next > id)
+        self.attempts().into_iter().find(|next| *next > id)
     }
 
     fn start_next(&mut self) -> bool {
         let next = match self.current {
             Some(id) => self.next_after(id),
-            None => attempts(&self.home, &self.run_id).first().copied(),
+            None => self.attempts().first().copied(),
         };
         if next.is_some() {
             self.current = next;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use steadfast_engine::{agent, worktree};
-use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule};
+use steadfast_model::run::{AgentKind, AgentPlan, Plan, Rule, StagePlan};
 use steadfast_model::text;
 use steadfast_store::RunRow;
 use steadfast_system::config::AgentsConfig;
@@ -15,21 +15,31 @@ use crate::programs;
 
 /// Fails if something is missing, and makes paths of programs absolute so that worktrees find them too.
 pub(super) fn prepare(context: &RunContext, plan: &mut Plan, in_worktree: bool) -> Result<(), CliError> {
-    let project = &context.project;
-    let agents = plan.stages.iter_mut().flat_map(|stage| std::iter::once(&mut stage.agent).chain(&mut stage.judge));
-    for agent in agents {
-        make_absolute(agent, project);
-        require_program(agent, &context.paths.config.agents, project)?;
+    for stage in &mut plan.stages {
+        for agent in std::iter::once(&mut stage.agent).chain(&mut stage.judge) {
+            make_absolute(agent, &context.project);
+        }
     }
     if needs_worktrees(plan, in_worktree) {
-        worktree::require_repository(project)
+        worktree::require_repository(&context.project)
             .map_err(|error| CliError::new(code::ENVIRONMENT, error.to_string(), error.hint()))?;
     }
-    for (at, stage) in plan.stages.iter().enumerate() {
-        // An earlier stage may write the file that a later one reads.
-        stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, project, at == 0))?;
+    // An earlier stage may write the file that a later one reads.
+    plan.stages.iter().enumerate().try_for_each(|(at, stage)| check_stage(context, stage, at == 0))
+}
+
+/// Fails if the remaining stages of a run that is resumed lack an agent or a tool. A missing file is no error here: the
+/// next iteration may create it.
+pub(super) fn check_rest(context: &RunContext, row: &RunRow) -> Result<(), CliError> {
+    let done = usize::try_from(row.run.stage.saturating_sub(1)).unwrap_or(usize::MAX);
+    row.plan.stages.iter().skip(done).try_for_each(|stage| check_stage(context, stage, false))
+}
+
+fn check_stage(context: &RunContext, stage: &StagePlan, needs_files: bool) -> Result<(), CliError> {
+    for agent in std::iter::once(&stage.agent).chain(&stage.judge) {
+        require_program(agent, &context.paths.config.agents, &context.project)?;
     }
-    Ok(())
+    stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, &context.project, needs_files))
 }
 
 fn needs_worktrees(plan: &Plan, in_worktree: bool) -> bool {
@@ -39,19 +49,6 @@ fn needs_worktrees(plan: &Plan, in_worktree: bool) -> bool {
 /// A warning about files of the project that its worktrees will not have.
 pub(super) fn not_in_worktrees(context: &RunContext, plan: &Plan, in_worktree: bool) -> Option<String> {
     needs_worktrees(plan, in_worktree).then(|| worktree::not_in_worktrees(&context.project))?
-}
-
-/// Fails if the remaining stages of a run that is resumed lack an agent or a tool.
-pub(super) fn check_rest(context: &RunContext, row: &RunRow) -> Result<(), CliError> {
-    let done = usize::try_from(row.run.stage.saturating_sub(1)).unwrap_or(usize::MAX);
-    for stage in row.plan.stages.iter().skip(done) {
-        for agent in std::iter::once(&stage.agent).chain(&stage.judge) {
-            require_program(agent, &context.paths.config.agents, &context.project)?;
-        }
-        // A missing file is no error here: the next iteration may create it.
-        stage.completion.leaves().try_for_each(|leaf| require_rule(leaf, &context.project, false))?;
-    }
-    Ok(())
 }
 
 /// A script of the project may not be committed, and then no worktree has it.
@@ -75,7 +72,9 @@ fn require_program(agent: &AgentPlan, config: &AgentsConfig, project: &Path) -> 
     let shown = text::headline(&program, 100);
     let hint = match agent.kind {
         AgentKind::Command(_) => "--agent takes a program on PATH or the path of an executable file",
-        _ => "install it or add its directory to PATH; or use another agent: --agent claude, codex or a command",
+        AgentKind::Host(_) => {
+            "install it or add its directory to PATH; or use another agent: --agent claude, codex or a command"
+        }
     };
     let message = if program.contains('/') {
         format!("agent program `{shown}` does not exist or is not executable")
@@ -92,21 +91,17 @@ fn exists(program: &str, project: &Path) -> bool {
     programs::on_path(program).is_some()
 }
 
-fn require_rule(leaf: &Rule, project: &Path, is_first: bool) -> Result<(), CliError> {
+fn require_rule(leaf: &Rule, project: &Path, needs_files: bool) -> Result<(), CliError> {
     let needs = leaf.needs();
     if let Some(program) = needs.programs.into_iter().find(|program| !exists(program, project)) {
-        return Err(CliError::new(
-            code::ENVIRONMENT,
-            format!("no `{program}` on PATH, which the rule `{}` needs", leaf.name()),
-            "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule",
-        ));
+        let message = format!("no `{program}` on PATH, which the rule `{}` needs", leaf.name());
+        let hint = "install beads (https://github.com/steveyegge/beads), or use a loop type with another rule";
+        return Err(CliError::new(code::ENVIRONMENT, message, hint));
     }
-    if let Some(file) = needs.files.into_iter().find(|file| is_first && !project.join(file).is_file()) {
-        return Err(CliError::new(
-            code::ENVIRONMENT,
-            format!("checklist `{}` does not exist", text::headline(file, 100)),
-            "create it with a line `- [ ] …` for each task, or correct `file` in the rule",
-        ));
+    if let Some(file) = needs.files.into_iter().find(|file| needs_files && !project.join(file).is_file()) {
+        let message = format!("checklist `{}` does not exist", text::headline(file, 100));
+        let hint = "create it with a line `- [ ] …` for each task, or correct `file` in the rule";
+        return Err(CliError::new(code::ENVIRONMENT, message, hint));
     }
     Ok(())
 }

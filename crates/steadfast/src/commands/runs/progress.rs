@@ -24,19 +24,16 @@ impl Progress {
         Self { on_terminal: std::io::stderr().is_terminal(), is_drawn: false, shown: None }
     }
 
-    /// Updates the live line.
     pub(super) fn show(&mut self, plan: &Plan, run: &Run) {
         self.shown = Some((plan.clone(), run.clone()));
         self.draw();
     }
 
-    /// Prints a permanent line.
     pub(super) fn line(&mut self, text: &str) {
         self.clear();
         output::note(text);
     }
 
-    /// Redraws the live line with the current time.
     pub(super) fn draw(&mut self) {
         let Some((plan, run)) = self.shown.as_ref().filter(|_| self.on_terminal) else { return };
         if run.status != RunStatus::Running {

@@ -6,16 +6,17 @@ use std::path::PathBuf;
 use serde_json::json;
 use steadfast_app::action::ActionError;
 use steadfast_engine::files::{self, PublicFiles};
-use steadfast_engine::plan::{Planned, dry_run};
+use steadfast_engine::plan::{Overrides, Planned, agent_kind, dry_run};
 use steadfast_engine::run_folder::RunFolder;
+use steadfast_model::clock;
 use steadfast_model::run::{Plan, RunStatus, machine};
 use steadfast_store::{Db, RunRow, Store, StoreError};
 use steadfast_system::log;
 
-use super::finding::called;
-use super::{RunContext, detaching, driving, ending, permissions, preflight, view};
+use super::{RunContext, background, control, driving, preflight, trust, view};
+use crate::cli::AgentArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 /// The most bytes of `--input` files together.
 const MOST_INPUT: usize = 400_000;
@@ -42,7 +43,7 @@ pub(in crate::commands) fn start(
     context: &RunContext,
     new: &NewRun,
     besides: impl FnOnce(Db<'_>) -> Result<(), ActionError>,
-) -> Result<CommandOutput, CliError> {
+) -> CommandResult {
     let mut plan = new.planned.plan.clone();
     plan.limits.back_off_ms = context.paths.config.runs.back_off_ms.max(0);
     if !new.planned.warnings.is_empty() {
@@ -52,9 +53,9 @@ pub(in crate::commands) fn start(
         return dry_run_page(new, &plan);
     }
     if new.how == How::Tmux {
-        detaching::refuse_taken_tmux(plan.kind, &plan.name)?;
+        background::refuse_taken_tmux(plan.kind, &plan.name)?;
     }
-    ending::apply_registry_kills(context);
+    control::apply_registry_kills(context);
     preflight::prepare(context, &mut plan, new.worktree)?;
     // Fail before anything is created if the state files cannot be written.
     let files = PublicFiles::open(&context.project, plan.kind, &plan.name)?;
@@ -86,23 +87,19 @@ pub(in crate::commands) fn start(
         log::line(&RunFolder::at(home, &new.run_id).engine_log(), &message);
         output::note(&message);
     }
-    permissions::print_once(context, &row.plan);
+    trust::print_permissions_once(context, &row.plan);
     launch(context, &row, new.how)
 }
 
-/// `--dry-run`: the plan and its prompts.
-fn dry_run_page(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
+fn dry_run_page(new: &NewRun, plan: &Plan) -> CommandResult {
     let inputs = new.inputs.as_deref().unwrap_or_default();
     let text = format!("{}\n(read from {})", dry_run::dry_run(plan, inputs)?.trim_end(), new.planned.file);
     let prompts: Vec<_> = dry_run::prompts(plan, inputs)?
         .into_iter()
         .map(|filled| {
             json!({
-                "stage": filled.stage,
-                "iteration": filled.iteration,
-                "perspective": filled.perspective,
-                "prompt": filled.prompt,
-                "unknown": filled.unknown,
+                "stage": filled.stage, "iteration": filled.iteration, "perspective": filled.perspective,
+                "prompt": filled.prompt, "unknown": filled.unknown,
             })
         })
         .collect();
@@ -111,11 +108,11 @@ fn dry_run_page(new: &NewRun, plan: &Plan) -> Result<CommandOutput, CliError> {
     Ok(CommandOutput { text, json, code: 0 })
 }
 
-pub(super) fn launch(context: &RunContext, row: &RunRow, how: How) -> Result<CommandOutput, CliError> {
+pub(super) fn launch(context: &RunContext, row: &RunRow, how: How) -> CommandResult {
     match how {
         How::Foreground => driving::in_foreground(context, row),
-        How::Detached => detaching::detach(context, row),
-        How::Tmux => detaching::in_tmux(context, row),
+        How::Detached => background::detach(context, row),
+        How::Tmux => background::in_tmux(context, row),
     }
 }
 
@@ -146,7 +143,33 @@ fn name_in_use(context: &RunContext, store: &Store, name: &str) -> CliError {
         ("has not ended, but its engine is gone".to_owned(), verbs)
     };
     let hint = format!("`steadfast {kind} {verbs}; or choose another name");
-    CliError::new(code::WRONG_STATE, format!("{} {state}", called(kind, name)), hint)
+    CliError::new(code::WRONG_STATE, format!("{kind} {name} {state}"), hint)
+}
+
+pub(in crate::commands) fn agent_overrides(arguments: &AgentArgs) -> Result<Overrides, CliError> {
+    let usage = |message: String, hint: &str| CliError::new(code::USAGE, message, hint);
+    let agent = arguments.agent.as_deref().map(agent_kind).transpose();
+    let parse_timeout = |text: &String| {
+        let timeout = clock::parse_duration(text).filter(|timeout| *timeout > 0);
+        timeout.ok_or_else(|| usage(format!("invalid duration `{text}`"), "for example: --timeout 90s, --timeout 2h"))
+    };
+    Ok(Overrides {
+        agent: agent.map_err(|(what, fix)| usage(what, &fix))?,
+        model: arguments.model.clone(),
+        user_hooks: arguments.user_hooks.then_some(true),
+        timeout_ms: arguments.timeout.as_ref().map(parse_timeout).transpose()?,
+        ..Overrides::default()
+    })
+}
+
+pub(in crate::commands) fn check_commands(commands: &[String]) -> Result<(), CliError> {
+    match commands.iter().find(|command| command.trim().is_empty() || command.contains('\0')) {
+        Some(command) => {
+            let message = format!("invalid command `{command}`");
+            Err(CliError::new(code::USAGE, message, "for example: --verify \"cargo test\""))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The text of `--input` files: one file as it is, several with their names as headings.

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use steadfast_engine::durable;
 use steadfast_engine::plan::{Origin, Planned, Used};
-use steadfast_model::run::RunKind;
+use steadfast_model::run::{AgentKind, Plan, RunKind};
 use steadfast_model::text;
+use steadfast_system::config::AgentsConfig;
 use steadfast_system::process;
 
 use super::RunContext;
@@ -38,7 +39,6 @@ pub(in crate::commands) fn require_trust(
     Ok(())
 }
 
-/// The commands on one line.
 fn named(commands: &[String]) -> String {
     let words = |command: &String| command.split_whitespace().collect::<Vec<_>>().join(" ");
     let shown = |command: &String| format!("`{}`", text::headline(&words(command), LONGEST_NAMED));
@@ -58,11 +58,8 @@ fn allow(context: &RunContext, shadowing: &[&Used], is_given: bool) -> Result<()
     let is_trusted = |used: &Used| trusted.get(&key(&used.file)) == Some(&used.sha256);
     if let Some(used) = shadowing.iter().find(|used| !is_trusted(used) && !is_given) {
         let is_known = trusted.contains_key(&key(&used.file));
-        return Err(CliError::new(
-            code::WRONG_STATE,
-            refusal(used, is_known),
-            "read the file, then add `--trust`; it stays trusted until it changes",
-        ));
+        let hint = "read the file, then add `--trust`; it stays trusted until it changes";
+        return Err(CliError::new(code::WRONG_STATE, refusal(used, is_known), hint));
     }
     if is_given {
         if process::is_inside_agent() {
@@ -117,6 +114,45 @@ pub(super) fn write(ledger: &Path, trusted: &BTreeMap<String, String>) -> Result
     let mut text = serde_json::to_vec_pretty(trusted).map_err(std::io::Error::from)?;
     text.push(b'\n');
     Ok(durable::replace(ledger, &text)?)
+}
+
+/// Prints what agents may do without asking, at the first run in a project and after a change of the agent or its flags.
+pub(super) fn print_permissions_once(context: &RunContext, plan: &Plan) {
+    let ledger = context.paths.home.join("permissions.json");
+    // An error here only means that the note is printed again.
+    let mut printed = read(&ledger).unwrap_or_default();
+    let known = printed.entry(context.project_dir()).or_default();
+    let mut lines = Vec::new();
+    for agent in plan.stages.iter().flat_map(|stage| std::iter::once(&stage.agent).chain(&stage.judge)) {
+        let line = permissions(&agent.kind, &context.paths.config.agents);
+        if !known.lines().any(|known| known == line) {
+            known.push_str(&line);
+            known.push('\n');
+            lines.push(line);
+        }
+    }
+    if lines.is_empty() {
+        return;
+    }
+    if plan.stages.iter().any(|stage| !matches!(stage.agent.kind, AgentKind::Command(_))) {
+        let config = context.paths.home.join("config.toml");
+        lines.push(format!("to change that, set `permission_flags` in {}", config.display()));
+    }
+    output::note(&format!("note: what agents may do in this project (printed once):\n  {}", lines.join("\n  ")));
+    let _ = write(&ledger, &printed);
+}
+
+fn permissions(agent: &AgentKind, config: &AgentsConfig) -> String {
+    let AgentKind::Host(host) = agent else {
+        return "a command given as agent may do everything that you may do".to_owned();
+    };
+    let (name, all) = (host.capabilities().program, host.capabilities().all_permissions_flag);
+    match &config.of(*host).permission_flags {
+        None => format!("{name} may run any command and change any file without asking ({all})"),
+        Some(flags) => {
+            format!("{name} may do what your `permission_flags` allow: {}", text::one_line(&flags.join(" ")))
+        }
+    }
 }
 
 #[cfg(test)]

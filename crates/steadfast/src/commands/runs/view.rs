@@ -16,7 +16,7 @@ use steadfast_store::RunFilter;
 
 use super::RunContext;
 use crate::error::CliError;
-use crate::output::{self, CommandOutput, columns};
+use crate::output::{self, CommandOutput, CommandResult, columns};
 
 pub(super) use status::{show_status, status};
 
@@ -24,12 +24,7 @@ const MOST_RUNS: usize = 1_000;
 const HEADS: [&str; 7] = ["NAME", "TYPE", "STATUS", "ITERATION", "TOKENS", "COST", "STARTED"];
 
 /// Answers with JSON or text. JSON is written at once, without a [`Value`] in between: histories are long.
-fn answer(
-    context: &RunContext,
-    view: &impl Serialize,
-    code: u8,
-    text: impl FnOnce() -> String,
-) -> Result<CommandOutput, CliError> {
+fn answer(context: &RunContext, view: &impl Serialize, code: u8, text: impl FnOnce() -> String) -> CommandResult {
     if context.json {
         output::write_json(view).map_err(|error| CliError::unwritten(&error))?;
         return Ok(CommandOutput { code, ..CommandOutput::default() });
@@ -37,7 +32,7 @@ fn answer(
     Ok(CommandOutput { text: text(), code, ..CommandOutput::default() })
 }
 
-pub(super) fn list(context: &RunContext, all: bool) -> Result<CommandOutput, CliError> {
+pub(super) fn list(context: &RunContext, all: bool) -> CommandResult {
     let project = context.project_dir();
     let mut runs = Vec::new();
     if let Some(store) = context.existing_store()? {
@@ -150,7 +145,7 @@ pub(super) fn manual_entry(context: &RunContext, name: &str) -> Option<EntryView
     (entry.kind == Some(context.kind) && entry.run_id.is_none()).then(|| entry_view(context, entry))
 }
 
-pub(super) fn show_entry(context: &RunContext, entry: EntryView) -> Result<CommandOutput, CliError> {
+pub(super) fn show_entry(context: &RunContext, entry: EntryView) -> CommandResult {
     let entry = EntryView { history: Some(Vec::new()), ..entry };
     answer(context, &entry, 0, || {
         let note = entry.reason.as_deref().map(|note| format!("\nnote: {}", text::headline(note, 200)));
@@ -176,7 +171,6 @@ fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     columns(&[&[heads], rows].concat())
 }
 
-/// Faults of a definition for scripts.
 pub(in crate::commands) fn faults_json(faults: &[Fault]) -> Value {
     let level = |fault: &Fault| if fault.level == Level::Error { "error" } else { "warning" };
     let list: Vec<Value> = faults
@@ -188,7 +182,6 @@ pub(in crate::commands) fn faults_json(faults: &[Fault]) -> Value {
     json!(list)
 }
 
-/// Faults of a definition for a terminal.
 pub(in crate::commands) fn format_faults(faults: &[Fault]) -> String {
     faults.iter().map(|fault| text::printable(&fault.to_string())).collect::<Vec<_>>().join("\n")
 }

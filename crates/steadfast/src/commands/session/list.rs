@@ -1,22 +1,22 @@
-//! `session list`: sessions, last active first.
+//! `session list` and `session search`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-use steadfast_app::overview::session::{SessionLine, session_line};
-use steadfast_model::text;
-use steadfast_store::SessionActivity;
+use serde_json::{Value, json};
+use steadfast_app::overview::session::{SessionLine, remembered_view, session_line};
+use steadfast_model::{clock, text};
+use steadfast_store::{Db, Hit, Scope, SessionActivity};
 use steadfast_system::project;
 
-use super::{SessionContext, age, project_name};
-use crate::error::CliError;
-use crate::output::{self, CommandOutput};
+use super::{SessionContext, age, by_prefix, category, not_found, project_name};
+use crate::cli::session::SearchArgs;
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput, CommandResult};
 
-/// The minimum length of printed ids.
 const ID_MIN: usize = 8;
 
-pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> Result<CommandOutput, CliError> {
+pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> CommandResult {
     let Some(store) = context.store()? else {
         output::note("note: no sessions yet");
         return Ok(CommandOutput { text: String::new(), json: json!({"sessions": [], "left_out": 0}), code: 0 });
@@ -30,12 +30,10 @@ pub(super) fn list(context: &SessionContext, all: bool, limit: usize) -> Result<
     let lines =
         mine.iter().take(limit).map(|known| session_line(store.read(), known)).collect::<Result<Vec<_>, _>>()?;
     if lines.is_empty() && limit > 0 {
-        let elsewhere = if everywhere > 0 {
-            format!("; {everywhere} in other projects, use --all to list them")
-        } else {
-            String::new()
-        };
-        output::note(&format!("note: no sessions in this project{elsewhere}"));
+        output::note(&match everywhere {
+            0 => "note: no sessions in this project".to_owned(),
+            _ => format!("note: no sessions in this project; {everywhere} in other projects, use --all to list them"),
+        });
     } else if left_out > 0 {
         output::note(&format!("note: {left_out} more, use --limit N to list them"));
     }
@@ -87,12 +85,74 @@ fn goal(line: &SessionLine) -> String {
     goal.map_or_else(String::new, |(_, status, objective)| format!("{status}: {}", text::headline(objective, 60)))
 }
 
-/// The shortest unique prefix of an id.
 fn shortest_unique<'a>(id: &'a str, all: &[String]) -> &'a str {
     let alike = |other: &String| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let most_alike = all.iter().filter(|other| *other != id).map(alike).max().unwrap_or(0);
     let end = id.char_indices().nth((most_alike + 1).max(ID_MIN)).map_or(id.len(), |(at, _)| at);
     id.get(..end).unwrap_or(id)
+}
+
+pub(super) fn search(context: &SessionContext, arguments: &SearchArgs) -> CommandResult {
+    let query = arguments.words.join(" ");
+    if query.trim().is_empty() {
+        let hint = "add words: steadfast session search \"parser\"";
+        return Err(CliError::new(code::USAGE, "the search is empty", hint));
+    }
+    let hits = match context.store()? {
+        Some(store) => find(store.read(), context, arguments, &query)?,
+        None if arguments.session.is_some() => return Err(not_found(arguments.session.as_deref().unwrap_or(""))),
+        None => Vec::new(),
+    };
+    if hits.is_empty() {
+        output::note("note: no matches");
+    }
+    let rows: Vec<Vec<String>> = hits
+        .iter()
+        .map(|hit| {
+            vec![
+                clock::to_local(hit.event.created_at_ms),
+                text::headline(hit.event.session_id.get(..8).unwrap_or(&hit.event.session_id), 8),
+                project_name(hit.project.as_deref()),
+                hit.event.category.to_string(),
+                text::headline(&hit.event.text, 100),
+            ]
+        })
+        .collect();
+    let views: Vec<Value> = hits.iter().map(view).collect();
+    let json = json!({"query": text::cut(&query, 400), "hits": views});
+    Ok(CommandOutput { text: output::columns(&rows), json, code: 0 })
+}
+
+fn find(db: Db<'_>, context: &SessionContext, arguments: &SearchArgs, query: &str) -> Result<Vec<Hit>, CliError> {
+    let session = arguments.session.as_deref().map(|id| by_prefix(db, id)).transpose()?;
+    let project = arguments.project.as_deref().map(|named| directories_of(db, context, named)).transpose()?;
+    let scope = match (&session, &project) {
+        (Some(id), _) => Scope::Lineage(id),
+        (None, Some(directories)) => Scope::Project(directories),
+        (None, None) => Scope::All,
+    };
+    Ok(db.search(query, scope, category(arguments.category.as_deref()), arguments.limit)?)
+}
+
+/// The stored directories of a project, which the user gave as a path or a name.
+fn directories_of(db: Db<'_>, context: &SessionContext, named: &str) -> Result<Vec<String>, CliError> {
+    if named.is_empty() {
+        return Err(CliError::new(code::USAGE, "--project is empty", "use `--project .` or the name of a project"));
+    }
+    let is_path = named.contains('/') || matches!(named, "." | "..");
+    let key = project::key(&context.directory.join(named));
+    let is_meant = |directory: &String| {
+        let directory = Path::new(directory);
+        if is_path { project::key(directory) == key } else { directory.file_name().is_some_and(|name| name == named) }
+    };
+    Ok(db.project_directories()?.into_iter().filter(is_meant).collect())
+}
+
+fn view(hit: &Hit) -> Value {
+    let mut view = remembered_view(&hit.event);
+    view["host"] = json!(hit.host);
+    view["project"] = json!(hit.project);
+    view
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use steadfast_system::process;
 use super::{SessionContext, age, by_prefix, not_found, project_name};
 use crate::cli::session::PurgeArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 const VERB: &str = "session purge";
 
-pub(super) fn purge(context: &SessionContext, arguments: &PurgeArgs) -> Result<CommandOutput, CliError> {
+pub(super) fn purge(context: &SessionContext, arguments: &PurgeArgs) -> CommandResult {
     let store = context.store()?;
     if process::is_inside_agent() {
         return Err(refuse(context, store)?);
@@ -27,11 +27,8 @@ pub(super) fn purge(context: &SessionContext, arguments: &PurgeArgs) -> Result<C
         };
     };
     let id = arguments.id.as_deref().map(|id| by_prefix(store.read(), id)).transpose()?;
-    let (gone, kept) = match (&id, arguments.older_than) {
-        (Some(id), _) => (one(&mut store, id, arguments.dry_run)?, 0),
-        (None, Some(days)) => older(&mut store, context.now, days, arguments.dry_run)?,
-        (None, None) => (all(&mut store, arguments.dry_run)?, 0),
-    };
+    let forget = |db: Db<'_>| forget(db, arguments, id.as_deref(), context.now);
+    let (gone, kept) = if arguments.dry_run { forget(store.read())? } else { store.write(forget)? };
     let rewritten = (!arguments.dry_run).then(|| rewrite(&store));
     Ok(report(context, arguments, &gone, kept, rewritten))
 }
@@ -58,37 +55,32 @@ fn refuse(context: &SessionContext, store: Option<Store>) -> Result<CliError, Cl
     Ok(CliError::new(code::WRONG_STATE, message, "run the command in your own terminal"))
 }
 
-fn one(store: &mut Store, id: &str, dry_run: bool) -> Result<Vec<Forgotten>, StoreError> {
-    let gone = if dry_run { store.read().weigh(id)? } else { store.write(|db| db.purge(id))? };
-    Ok(vec![gone])
-}
-
-fn all(store: &mut Store, dry_run: bool) -> Result<Vec<Forgotten>, StoreError> {
-    let mut gone: Vec<Forgotten> = if dry_run {
-        let db = store.read();
-        db.known_sessions()?.iter().map(|known| db.weigh(&known.session_id)).collect::<Result<_, _>>()?
+/// Deletes the chosen sessions, or with `--dry-run` only counts their rows. Returns them, with the number of old sessions
+/// that stay.
+fn forget(
+    db: Db<'_>,
+    arguments: &PurgeArgs,
+    id: Option<&str>,
+    now: Millis,
+) -> Result<(Vec<Forgotten>, usize), StoreError> {
+    let (ids, old) = match (id, arguments.older_than) {
+        (Some(id), _) => (vec![id.to_owned()], 0),
+        (None, Some(days)) => {
+            let before = now - Millis::from(days) * DAY;
+            (db.expired_sessions(before, now)?, db.remembered_before(before)?.len())
+        }
+        (None, None) => (db.known_sessions()?.into_iter().map(|known| known.session_id).collect(), 0),
+    };
+    let mut gone = if arguments.dry_run {
+        ids.iter().map(|id| db.weigh(id)).collect::<Result<Vec<_>, _>>()?
     } else {
-        store.write(|db| db.purge_all_before(Millis::MAX))?
+        db.purge_each(&ids)?
     };
-    gone.retain(|gone| gone.events + gone.tasks + gone.stated_goals > 0);
-    Ok(gone)
-}
-
-/// Deletes old sessions and returns them, with the number of old sessions that stay.
-fn older(store: &mut Store, now: Millis, days: u32, dry_run: bool) -> Result<(Vec<Forgotten>, usize), StoreError> {
-    let before = now - Millis::from(days) * DAY;
-    let forget = |db: Db<'_>| {
-        let old = db.remembered_before(before)?.len();
-        let expired = db.expired_sessions(before, now)?;
-        let gone = if dry_run {
-            expired.iter().map(|id| db.weigh(id)).collect::<Result<Vec<_>, _>>()?
-        } else {
-            db.purge_each(&expired)?
-        };
-        let kept = old.saturating_sub(gone.len());
-        Ok((gone, kept))
-    };
-    if dry_run { forget(store.read()) } else { store.write(forget) }
+    let kept = old.saturating_sub(gone.len());
+    if arguments.all {
+        gone.retain(|gone| gone.events + gone.tasks + gone.stated_goals > 0);
+    }
+    Ok((gone, kept))
 }
 
 fn report(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 use steadfast_app::native;
-use steadfast_app::overview::session::{SessionView, remembered_view, session_view};
+use steadfast_app::overview::session::{Counted, SessionView, remembered_view, session_view};
 use steadfast_app::overview::snapshot::{Occasion, snapshot_text};
 use steadfast_memory::snapshot::After;
 use steadfast_model::memory::TaskStatus;
@@ -13,15 +13,14 @@ use steadfast_store::MemoryFilter;
 
 use super::{SessionContext, category, not_found};
 use crate::cli::session::{EventsArgs, WhichSession};
-use crate::error::CliError;
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 /// Tasks printed as text; JSON has all of them.
 const TASKS_SHOWN: usize = 20;
 /// Ended stated goals printed as text; JSON has all of them.
 const GOALS_SHOWN: usize = 5;
 
-pub(super) fn show(context: &SessionContext, which: &WhichSession) -> Result<CommandOutput, CliError> {
+pub(super) fn show(context: &SessionContext, which: &WhichSession) -> CommandResult {
     let store = context.store_of(which)?;
     let id = context.session(store.read(), which)?;
     let view = session_view(store.read(), &id, context.now)?.ok_or_else(|| not_found(&id))?;
@@ -56,8 +55,13 @@ fn describe(view: &SessionView) -> String {
     if let Some(goal) = &view.stated_goal {
         row("Stated goal", format!("{}: {}", goal.status, text::headline(&goal.objective, 90)));
     }
-    for (label, value) in earlier_goals(view) {
-        row(label, value);
+    let ended: Vec<_> = view.stated_goals.iter().filter(|goal| !goal.status.holds()).collect();
+    let left_out = ended.len().saturating_sub(GOALS_SHOWN);
+    if left_out > 0 {
+        row("Earlier goals", format!("{left_out} more, use --json to list them"));
+    }
+    for goal in ended.iter().skip(left_out) {
+        row("Earlier goal", format!("{}: {}", goal.status, text::headline(&goal.objective, 90)));
     }
     if view.compactions > 0 {
         row("Compactions", view.compactions.to_string());
@@ -75,33 +79,13 @@ fn describe(view: &SessionView) -> String {
     }
     let mut parts = vec![output::columns(&rows)];
     if !view.analytics.is_empty() {
-        let counts: Vec<Vec<String>> = view
-            .analytics
-            .iter()
-            .map(|counted| vec![counted.label.to_owned(), text::thousands(counted.count)])
-            .collect();
-        parts.push(output::columns(&counts));
+        let count = |counted: &Counted| vec![counted.label.to_owned(), text::thousands(counted.count)];
+        parts.push(output::columns(&view.analytics.iter().map(count).collect::<Vec<_>>()));
     }
     if !view.tasks.is_empty() {
         parts.push(tasks(view));
     }
     parts.join("\n\n")
-}
-
-/// The newest stated goals that have ended.
-fn earlier_goals(view: &SessionView) -> Vec<(&'static str, String)> {
-    let over: Vec<_> = view.stated_goals.iter().filter(|goal| !goal.status.holds()).collect();
-    let before = over.len().saturating_sub(GOALS_SHOWN);
-    let mut rows = Vec::new();
-    if before > 0 {
-        rows.push(("Earlier goals", format!("{before} more, use --json to list them")));
-    }
-    rows.extend(
-        over.iter()
-            .skip(before)
-            .map(|goal| ("Earlier goal", format!("{}: {}", goal.status, text::headline(&goal.objective, 90)))),
-    );
-    rows
 }
 
 /// The tasks, open ones first.
@@ -129,7 +113,7 @@ fn tasks(view: &SessionView) -> String {
     lines.join("\n")
 }
 
-pub(super) fn events(context: &SessionContext, arguments: &EventsArgs) -> Result<CommandOutput, CliError> {
+pub(super) fn events(context: &SessionContext, arguments: &EventsArgs) -> CommandResult {
     let store = context.store_of(&arguments.session)?;
     let id = context.session(store.read(), &arguments.session)?;
     let filter = MemoryFilter { category: category(arguments.category.as_deref()), after: arguments.after };
@@ -159,7 +143,7 @@ pub(super) fn snapshot(
     which: &WhichSession,
     host: Option<&str>,
     after: Option<&str>,
-) -> Result<CommandOutput, CliError> {
+) -> CommandResult {
     let store = context.store_of(which)?;
     let db = store.read();
     let id = context.session(db, which)?;

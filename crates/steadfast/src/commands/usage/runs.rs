@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use serde_json::json;
 use steadfast_app::usage::report::{Amounts, Filter};
 use steadfast_app::usage::runs::{RunRow, RunsReport};
 use steadfast_app::usage::summary::Summary;
@@ -13,17 +14,18 @@ use steadfast_store::Store;
 use steadfast_system::paths::Paths;
 
 use super::table::{self, Column};
-use super::{day_of, last_part, to_json, width};
+use super::{in_zone, last_part, width};
 use crate::cli::UsageArgs;
 use crate::error::{CliError, code};
-use crate::output::{self, CommandOutput};
+use crate::output::{self, CommandOutput, CommandResult};
 
 pub(super) fn view(
     db: Option<&Path>,
     arguments: &UsageArgs,
     filter: &Filter,
     zone: &TimeZone,
-) -> Result<CommandOutput, CliError> {
+    is_json: bool,
+) -> CommandResult {
     if arguments.host.is_some() || arguments.prices.is_some() {
         let hint = "remove them: the cost of a run was recorded when it ran";
         return Err(CliError::new(code::USAGE, "--host and --prices only apply to views of transcripts", hint));
@@ -32,40 +34,30 @@ pub(super) fn view(
     let mut rows = store.map(|store| store.read().iteration_usage()).transpose()?.unwrap_or_default();
     rows.retain(|row| {
         filter.project.as_ref().is_none_or(|project| project.matches(&row.project_dir))
-            && filter.since.is_none_or(|since| day_of(row.started_at_ms, zone) >= since)
+            && filter.since.is_none_or(|since| in_zone(row.started_at_ms, zone).date() >= since)
     });
     let report = RunsReport::new(rows);
     if report.rows.is_empty() {
         output::note("note: no iteration of a run matches");
     }
-    let text = if report.rows.is_empty() || arguments.json { String::new() } else { draw(&report, zone) };
-    Ok(CommandOutput { text, json: to_json(&report)?, code: 0 })
+    let text = if report.rows.is_empty() || is_json { String::new() } else { draw(&report, zone) };
+    Ok(CommandOutput { text, json: json!(report), code: 0 })
 }
 
 fn draw(report: &RunsReport, zone: &TimeZone) -> String {
     let cells = |total: &str, cell: &dyn Fn(&RunRow) -> String| -> Vec<String> {
         report.rows.iter().map(cell).chain([total.to_owned()]).collect()
     };
-    let when = |row: &RunRow| {
-        let moment = jiff::Timestamp::from_millisecond(row.started_at_ms).unwrap_or_default();
-        moment.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M").to_string()
-    };
-    let number = |row: &RunRow| format!("{}.{}", row.stage, row.iteration);
+    let when = |row: &RunRow| in_zone(row.started_at_ms, zone).strftime("%Y-%m-%d %H:%M").to_string();
     let seconds = |ms: Millis| text::duration(ms / 1_000);
-    let fixed = |drop_order, column: Column| Column { drop_order, can_cut: false, ..column };
+    let time = cells(&seconds(report.totals.duration_ms), &|row| seconds(row.used.duration_ms));
     let mut columns = vec![
         Column::text("Run", cells("Total", &|row| text::headline(&row.run, 64))),
-        fixed(None, Column::text("Iteration", cells("", &number))),
-        fixed(Some(1), Column::text("Stage", cells("", &|row| text::headline(&row.stage_name, 32)))),
-        fixed(Some(0), Column::text("Project", cells("", &|row| last_part(&row.project)))),
-        fixed(Some(2), Column::text("Started", cells("", &when))),
-        Column {
-            right: true,
-            ..fixed(
-                Some(9),
-                Column::text("Time", cells(&seconds(report.totals.duration_ms), &|row| seconds(row.used.duration_ms))),
-            )
-        },
+        Column::fixed("Iteration", None, cells("", &|row| format!("{}.{}", row.stage, row.iteration))),
+        Column::fixed("Stage", Some(1), cells("", &|row| text::headline(&row.stage_name, 32))),
+        Column::fixed("Project", Some(0), cells("", &|row| last_part(&row.project))),
+        Column::fixed("Started", Some(2), cells("", &when)),
+        Column { right: true, ..Column::fixed("Time", Some(9), time) },
     ];
     let used: Vec<&Amounts> = report.rows.iter().map(|row| &row.used.amounts).chain([&report.totals.amounts]).collect();
     columns.extend(table::amounts_columns(&used));

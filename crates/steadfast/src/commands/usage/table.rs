@@ -6,10 +6,9 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use jiff::tz::TimeZone;
 use steadfast_app::usage::report::{Amounts, Key, Row, UsageReport, View};
-use steadfast_model::clock::Millis;
 use steadfast_model::text;
 
-use super::last_part;
+use super::{in_zone, last_part};
 
 const GAP: usize = 2;
 /// The smallest width of a column that is cut.
@@ -33,15 +32,14 @@ impl Column {
         Self { title, right: false, cells, short: None, drop_order: None, can_cut: true }
     }
 
+    pub(super) fn fixed(title: &'static str, drop_order: Option<u8>, cells: Vec<String>) -> Self {
+        Self { drop_order, can_cut: false, ..Self::text(title, cells) }
+    }
+
     fn number(title: &'static str, drop_order: Option<u8>, amounts: &[&Amounts], value: fn(&Amounts) -> i64) -> Self {
-        Self {
-            title,
-            right: true,
-            cells: amounts.iter().map(|amounts| text::thousands(value(amounts))).collect(),
-            short: Some(amounts.iter().map(|amounts| text::short_number(value(amounts))).collect()),
-            drop_order,
-            can_cut: false,
-        }
+        let cells = amounts.iter().map(|amounts| text::thousands(value(amounts))).collect();
+        let short = amounts.iter().map(|amounts| text::short_number(value(amounts))).collect();
+        Self { right: true, short: Some(short), ..Self::fixed(title, drop_order, cells) }
     }
 
     fn width(&self) -> usize {
@@ -50,7 +48,6 @@ impl Column {
     }
 }
 
-/// The rows and a line of totals.
 pub(super) fn render(report: &UsageReport, zone: &TimeZone, width: usize) -> String {
     lay_out(columns(report, zone), width)
 }
@@ -63,48 +60,40 @@ pub(super) fn lay_out(mut columns: Vec<Column>, width: usize) -> String {
 
 /// Every column has a cell for each row and a last one for the totals.
 fn columns(report: &UsageReport, zone: &TimeZone) -> Vec<Column> {
-    let view = report.view;
     let names = |total: &str, cell: &dyn Fn(&Row) -> String| -> Vec<String> {
         let cells = report.rows.iter().map(cell);
         cells.chain([total.to_owned()]).collect()
     };
-    let mut columns = Vec::new();
-    match view {
-        View::Daily => columns.push(Column::text("Date", names("Total", &|row| date(&row.key)))),
-        View::Monthly => columns.push(Column::text("Month", names("Total", &|row| date(&row.key)))),
-        View::Models => columns.push(Column::text("Model", names("Total", &|row| model_of(&row.key)))),
-        View::Blocks => columns.push(Column::text("Block", names("Total", &|row| block(row, zone)))),
-        View::Session => {
-            let id = |row: &Row| match &row.key {
-                Key::Session { id, .. } => text::headline(id, 64),
-                _ => String::new(),
-            };
-            let project = |row: &Row| match &row.key {
-                Key::Session { project, .. } => last_part(project),
-                _ => String::new(),
-            };
-            let mut session = Column::text("Session", names("Total", &id));
-            session.short = Some(session.cells.iter().map(|id| id.chars().take(8).collect()).collect());
-            columns.push(session);
-            columns.push(Column::text("Project", names("", &project)));
-            let last = names("", &|row| row.days.map_or_else(String::new, |days| days.1.to_string()));
-            columns.push(Column { drop_order: Some(1), can_cut: false, ..Column::text("Last", last) });
+    let title = match report.view {
+        View::Daily => "Date",
+        View::Monthly => "Month",
+        View::Models => "Model",
+        View::Blocks => "Block",
+        View::Session => "Session",
+    };
+    let mut columns = vec![Column::text(title, names("Total", &|row| label(row, zone)))];
+    if report.view == View::Session {
+        for column in &mut columns {
+            column.short = Some(column.cells.iter().map(|id| id.chars().take(8).collect()).collect());
         }
+        let project = |row: &Row| match &row.key {
+            Key::Session { project, .. } => last_part(project),
+            _ => String::new(),
+        };
+        columns.push(Column::text("Project", names("", &project)));
+        let last = names("", &|row| row.days.map_or_else(String::new, |days| days.1.to_string()));
+        columns.push(Column::fixed("Last", Some(1), last));
     }
     let several_hosts = report.rows.iter().any(|row| Some(row.host) != report.rows.first().map(|first| first.host));
     if several_hosts {
-        columns.push(Column {
-            drop_order: Some(6),
-            can_cut: false,
-            ..Column::text("Host", names("", &|row| row.host.to_string()))
-        });
+        columns.push(Column::fixed("Host", Some(6), names("", &|row| row.host.to_string())));
     }
-    if !matches!(view, View::Models | View::Session) {
+    if !matches!(report.view, View::Models | View::Session) {
         let models = names("", &|row| {
             let names: Vec<&str> = row.models.iter().map(|model| short_model(model)).collect();
             text::headline(&names.join(", "), 60)
         });
-        columns.push(Column { drop_order: Some(0), can_cut: false, ..Column::text("Models", models) });
+        columns.push(Column::fixed("Models", Some(0), models));
     }
     let amounts: Vec<&Amounts> = report.rows.iter().map(|row| &row.amounts).chain([&report.totals]).collect();
     columns.push(Column::number("Responses", Some(3), &amounts, |a| a.responses.unwrap_or(0)));
@@ -112,7 +101,6 @@ fn columns(report: &UsageReport, zone: &TimeZone) -> Vec<Column> {
     columns
 }
 
-/// Tokens by kind, and their cost.
 pub(super) fn amounts_columns(amounts: &[&Amounts]) -> [Column; 5] {
     let costs = amounts.iter().map(|amounts| cost(amounts)).collect();
     [
@@ -120,7 +108,7 @@ pub(super) fn amounts_columns(amounts: &[&Amounts]) -> [Column; 5] {
         Column::number("Output", Some(8), amounts, |a| a.tokens.output),
         Column::number("Cache write", Some(4), amounts, |a| a.tokens.cache_creation),
         Column::number("Cache read", Some(7), amounts, |a| a.tokens.cache_read),
-        Column { right: true, can_cut: false, ..Column::text("Cost", costs) },
+        Column { right: true, ..Column::fixed("Cost", None, costs) },
     ]
 }
 
@@ -188,30 +176,16 @@ fn draw(columns: &[Column]) -> String {
     table
 }
 
-fn date(key: &Key) -> String {
-    match key {
-        Key::Day(Some(day)) => day.to_string(),
-        Key::Month(Some(day)) => day.strftime("%Y-%m").to_string(),
-        _ => "no date".to_owned(),
-    }
-}
-
-fn model_of(key: &Key) -> String {
-    match key {
-        Key::Model(model) if !model.is_empty() => text::headline(model, 64),
-        _ => "no name".to_owned(),
-    }
-}
-
-/// `2026-11-15 10:00 to 15:00`, in local time.
-fn block(row: &Row, zone: &TimeZone) -> String {
-    let local = |at: Millis, format: &str| {
-        let moment = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
-        moment.to_zoned(zone.clone()).strftime(format).to_string()
-    };
+/// What a row is about; a block as `2026-11-15 10:00 to 15:00`, in local time.
+fn label(row: &Row, zone: &TimeZone) -> String {
     match (&row.key, row.block_end()) {
+        (Key::Day(Some(day)), _) => day.to_string(),
+        (Key::Month(Some(day)), _) => day.strftime("%Y-%m").to_string(),
+        (Key::Model(model), _) if model.is_empty() => "no name".to_owned(),
+        (Key::Model(name) | Key::Session { id: name, .. }, _) => text::headline(name, 64),
         (Key::Block { start: Some(start) }, Some(end)) => {
-            format!("{} to {}", local(*start, "%Y-%m-%d %H:%M"), local(end, "%H:%M"))
+            let (start, end) = (in_zone(*start, zone), in_zone(end, zone));
+            format!("{} to {}", start.strftime("%Y-%m-%d %H:%M"), end.strftime("%H:%M"))
         }
         _ => "no date".to_owned(),
     }

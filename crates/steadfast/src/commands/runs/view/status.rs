@@ -8,15 +8,14 @@ use steadfast_store::{Db, RunRow};
 
 use super::{answer, manual_entry, show_entry};
 use crate::commands::runs::RunContext;
-use crate::commands::runs::finding::called;
 use crate::commands::runs::progress::open_checks;
-use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::error::code;
+use crate::output::CommandResult;
 
 /// Iterations on the page; JSON has all of them.
 const ITERATIONS_SHOWN: usize = 15;
 
-pub(in crate::commands::runs) fn status(context: &RunContext, name: &str) -> Result<CommandOutput, CliError> {
+pub(in crate::commands::runs) fn status(context: &RunContext, name: &str) -> CommandResult {
     match context.find(name) {
         Ok((store, row)) => show_status(context, store.read(), &row, context.is_live(&row)?, 0),
         Err(failure) if failure.code == code::NOT_FOUND => match manual_entry(context, name) {
@@ -33,7 +32,7 @@ pub(in crate::commands::runs) fn show_status(
     row: &RunRow,
     is_live: bool,
     code: u8,
-) -> Result<CommandOutput, CliError> {
+) -> CommandResult {
     let home = &context.paths.home;
     // Most runs have no worktrees, and looking for thousands of them takes long.
     let has_worktrees = worktree::are_there(home, &row.run_id);
@@ -53,7 +52,7 @@ pub(in crate::commands::runs) fn show_status(
 fn status_page(detail: &RunDetail) -> String {
     let run = &detail.run;
     let mut lines = vec![
-        format!("{} ({}): {}", called(run.kind, &run.name), run.title, super::status_text(run)),
+        format!("{} {} ({}): {}", run.kind, run.name, run.title, super::status_text(run)),
         format!(
             "iteration {}/{} · {} tokens · {} · {}",
             run.iteration,
@@ -118,7 +117,6 @@ fn branch_line(place: &BranchView) -> Option<String> {
     Some(format!("branch {branch}{worktree}"))
 }
 
-/// What to type next, if anything.
 fn next_step(detail: &RunDetail) -> Option<String> {
     let run = &detail.run;
     let (kind, name) = (run.kind, &run.name);

@@ -1,11 +1,12 @@
-//! Starts engines that outlive the terminal: `steadfast __engine` in its own process session, or in a tmux session. The
-//! engine reads its work from the store and does not depend on the environment.
+//! Runs in the background. `--detach` and `--tmux` start engines that outlive the terminal: `steadfast __engine` reads its
+//! work from the store and does not depend on the environment. `attach` prints what the agents of a run do.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use steadfast_engine::interrupt;
 use steadfast_engine::process::{Captured, LimitedCommand};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::run::{RunKind, RunStatus};
@@ -13,17 +14,20 @@ use steadfast_model::text;
 use steadfast_store::{RunRow, Store};
 use steadfast_system::paths::create_private_dir;
 
-use super::finding::{called, stored};
-use super::{RunContext, driving, view};
+use super::logs::{Follower, LOOK_EVERY};
+use super::progress::Progress;
+use super::{RunContext, driving, stored, view};
 use crate::error::{CliError, code};
-use crate::output::CommandOutput;
+use crate::output::{self, CommandOutput, CommandResult};
 
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const ENGINE_LOOK_EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(20);
 const TMUX_LIMIT: Duration = Duration::from_secs(10);
+/// Lines of the current iteration that `attach` prints first.
+const LINES_BEFORE: usize = 20;
 
 /// Starts the engine in the background and returns once it has locked the run.
-pub(super) fn detach(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
+pub(super) fn detach(context: &RunContext, row: &RunRow) -> CommandResult {
     let folder = RunFolder::at(&context.paths.home, &row.run_id);
     create_private_dir(folder.path())?;
     let log_path = folder.engine_log();
@@ -70,17 +74,15 @@ fn wait_for_engine(context: &RunContext, row: &RunRow, mut child: Option<Child>,
         if has_ended || Instant::now() > deadline {
             let said = fs_err::read_to_string(log).unwrap_or_default();
             let last = said.lines().rfind(|line| line.starts_with("error: ")).unwrap_or("no output");
-            return Err(CliError::new(
-                code::ENVIRONMENT,
-                format!("the engine did not start: {}", text::headline(last, 200)),
-                format!("read {}, then `steadfast {} resume {}`", log.display(), row.plan.kind, row.plan.name),
-            ));
+            let message = format!("the engine did not start: {}", text::headline(last, 200));
+            let hint = format!("read {}, then `steadfast {} resume {}`", log.display(), row.plan.kind, row.plan.name);
+            return Err(CliError::new(code::ENVIRONMENT, message, hint));
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(ENGINE_LOOK_EVERY);
     }
 }
 
-fn started(context: &RunContext, row: &RunRow, how: &str) -> Result<CommandOutput, CliError> {
+fn started(context: &RunContext, row: &RunRow, how: &str) -> CommandResult {
     let store = Store::open_existing(&context.paths.store)?;
     let row = stored(&store, &row.run_id)?;
     let (kind, name) = (row.plan.kind, &row.plan.name);
@@ -90,9 +92,8 @@ fn started(context: &RunContext, row: &RunRow, how: &str) -> Result<CommandOutpu
     }
     let pid = row.engine.map(|engine| format!(" (pid {})", engine.pid)).unwrap_or_default();
     let text = format!(
-        "{} runs {how}{pid}\n  watch:  steadfast {kind} attach {name}\n  look:   steadfast {kind} status {name}\n  \
-         stop:   steadfast {kind} kill {name}",
-        called(kind, name)
+        "{kind} {name} runs {how}{pid}\n  watch:  steadfast {kind} attach {name}\n  look:   steadfast {kind} status {name}\n  \
+         stop:   steadfast {kind} kill {name}"
     );
     let is_live = context.is_driven(&row.run_id)?;
     Ok(CommandOutput { text, ..view::show_status(context, store.read(), &row, is_live, 0)? })
@@ -122,8 +123,7 @@ pub(super) fn refuse_taken_tmux(kind: RunKind, name: &str) -> Result<(), CliErro
     Ok(())
 }
 
-/// Starts the engine in a tmux session named after the run.
-pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> Result<CommandOutput, CliError> {
+pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> CommandResult {
     let session = tmux_session(row.plan.kind, &row.plan.name);
     let program = std::env::current_exe()?.display().to_string();
     let project = context.project_dir();
@@ -139,4 +139,51 @@ pub(super) fn in_tmux(context: &RunContext, row: &RunRow) -> Result<CommandOutpu
     }
     wait_for_engine(context, row, None, &RunFolder::at(&context.paths.home, &row.run_id).engine_log())?;
     started(context, row, &format!("in the tmux session {session}"))
+}
+
+pub(super) fn attach(context: &RunContext, name: &str) -> CommandResult {
+    let (store, row) = context.find(name)?;
+    let (kind, name) = (row.plan.kind, row.plan.name.clone());
+    if row.run.status != RunStatus::Running {
+        let hint = format!("`steadfast {kind} status {name}` or `logs {name}` shows what it did");
+        return Err(CliError::new(code::WRONG_STATE, format!("{kind} {name} is over ({})", row.run.status), hint));
+    }
+    let interrupted = interrupt::flag()?;
+    let mut follower = Follower::new(context, &row, false);
+    follower.begin_at_last(LINES_BEFORE);
+    let mut progress = Progress::new();
+    loop {
+        let now = stored(&store, &row.run_id)?;
+        let is_live = now.run.status == RunStatus::Running;
+        let is_driven = context.is_live(&now)? || context.is_driven(&row.run_id)?;
+        let mut lines = Vec::new();
+        while follower.step(|_, line| lines.push(line.to_owned())) {}
+        // With --json, stdout has only the status at the end.
+        if context.json {
+            lines.clear();
+        }
+        if !lines.is_empty() {
+            progress.clear();
+        }
+        if !output::write_lines(&lines)? {
+            return Ok(CommandOutput::default());
+        }
+        progress.show(&now.plan, &now.run);
+        if !is_live && !is_driven {
+            drop(progress);
+            return driving::ended(context, &row.run_id);
+        }
+        if is_live && !is_driven {
+            drop(progress);
+            let hint = format!("`steadfast {kind} resume {name}` resumes it, `kill {name}` ends it");
+            return Err(CliError::new(code::WRONG_STATE, format!("the engine of {kind} {name} is gone"), hint));
+        }
+        if interrupted.is_set() {
+            drop(progress);
+            output::note(&format!("detached; {kind} {name} is still running (`steadfast {kind} kill {name}` ends it)"));
+            let done = view::show_status(context, store.read(), &now, is_live, 0)?;
+            return Ok(CommandOutput { text: String::new(), ..done });
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
 }

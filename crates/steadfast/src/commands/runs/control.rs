@@ -1,0 +1,199 @@
+//! `kill` and `resume`. `kill` asks the engine to end its run; if the engine died, this process ends the run instead.
+//! `resume` continues a run that was killed, failed, lost its engine, or reached a limit that is raised now.
+
+use std::time::{Duration, Instant};
+
+use steadfast_app::action::{self, ActionError};
+use steadfast_engine::publish::KILLED_IN_REGISTRY;
+use steadfast_engine::{dispatcher, files, goal_link};
+use steadfast_model::clock;
+use steadfast_model::goal::change;
+use steadfast_model::limit::Axis;
+use steadfast_model::run::{RunStatus, Stopping};
+use steadfast_store::{Origin, RunRow, Store, StoreError};
+
+use super::starting::{How, launch};
+use super::{RunContext, driving, preflight, stored, view};
+use crate::cli::ResumeArgs;
+use crate::commands;
+use crate::error::{CliError, code};
+use crate::output::{self, CommandOutput, CommandResult};
+
+const KILLED: &str = "killed";
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long to wait for the engine, beyond the time its agents have to end.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+pub(super) fn kill(context: &RunContext, name: &str) -> CommandResult {
+    let (mut store, row) = match context.find(name) {
+        Ok(found) => found,
+        Err(failure) if failure.code == code::NOT_FOUND => {
+            let key = files::registry_key(context.kind, name);
+            if !files::mark_killed(&context.project, &key, context.now)? {
+                return Err(failure);
+            }
+            let entry = view::manual_entry(context, name);
+            return entry.map_or_else(|| Ok(CommandOutput::default()), |entry| view::show_entry(context, entry));
+        }
+        Err(failure) => return Err(failure),
+    };
+    let (kind, name) = (row.plan.kind, row.plan.name.as_str());
+    if row.run.status != RunStatus::Running {
+        let reason = row.run.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        let message = format!("{kind} {name} is over ({}{reason})", row.run.status);
+        let hint = format!("`steadfast {kind} list` shows what is running");
+        return Err(CliError::new(code::WRONG_STATE, message, hint));
+    }
+    let stopping = Stopping { status: RunStatus::Killed, reason: KILLED.to_owned() };
+    store.write(|db| db.request_stop(&row.run_id, Some(&stopping)))?;
+    let deadline = Instant::now() + Duration::from_millis(context.paths.config.runs.grace_ms) + PATIENCE;
+    loop {
+        let now = store.read().run(&row.run_id)?;
+        let is_over = now.is_none_or(|now| now.run.status != RunStatus::Running);
+        if is_over && !context.is_driven(&row.run_id)? {
+            break;
+        }
+        if !context.is_driven(&row.run_id)? {
+            match driving::drive(&context.paths, &row) {
+                Ok(_) => break,
+                // Another engine has just locked it and sees the same request.
+                Err(failure) if failure.code == code::WRONG_STATE => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        if Instant::now() > deadline {
+            let pid = row.engine.map_or_else(|| "PID".to_owned(), |engine| engine.pid.to_string());
+            let message = format!("the engine of {kind} {name} (pid {pid}) has not stopped yet");
+            let hint = format!("wait, or `kill -9 {pid}` and then `steadfast {kind} kill {name}` again");
+            return Err(CliError::new(code::USAGE, message, hint));
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    Ok(CommandOutput { code: 0, ..driving::ended(context, &row.run_id)? })
+}
+
+/// Ends runs whose registry entries were marked killed while no engine was running. Errors are printed; the next call
+/// tries again.
+pub(super) fn apply_registry_kills(context: &RunContext) {
+    // An unreadable registry is reported when it has to be written.
+    for entry in files::registry(&context.project).unwrap_or_default() {
+        let is_marked = entry.kind == Some(context.kind) && entry.status == RunStatus::Killed.to_string();
+        if let Some(run_id) = entry.run_id.filter(|_| is_marked)
+            && let Err(failure) = end_if_orphaned(context, &run_id)
+        {
+            output::note(&format!("cannot end {}: {}", entry.key, failure.message));
+        }
+    }
+}
+
+fn end_if_orphaned(context: &RunContext, run_id: &str) -> Result<(), CliError> {
+    let Some(mut store) = context.existing_store()? else { return Ok(()) };
+    let row = store.read().run(run_id)?;
+    let is_ours = |row: &RunRow| row.run.status == RunStatus::Running && row.project_dir == context.project_dir();
+    let Some(row) = row.filter(is_ours) else { return Ok(()) };
+    if context.is_live(&row)? {
+        return Ok(());
+    }
+    let stopping = Stopping { status: RunStatus::Killed, reason: KILLED_IN_REGISTRY.to_owned() };
+    store.write(|db| db.request_stop(run_id, Some(&stopping)))?;
+    drop(store);
+    driving::drive(&context.paths, &row)?;
+    Ok(())
+}
+
+pub(super) fn resume(context: &RunContext, arguments: &ResumeArgs) -> CommandResult {
+    if commands::caller().is_agent() {
+        // An agent must not resume a run that the user marked killed in the registry.
+        apply_registry_kills(context);
+    }
+    let (mut store, row) = context.find(&arguments.name)?;
+    let raises = arguments.max.is_some() || arguments.limits.is_given();
+    refuse_agent(&mut store, &row, raises)?;
+    let (kind, name) = (row.plan.kind, row.plan.name.clone());
+    if context.is_driven(&row.run_id)? {
+        let error = dispatcher::DriveError::Driven { name, pid: row.engine.map(|engine| engine.pid) };
+        return Err(driving::refused(&row, error));
+    }
+    // Its engine may use another home, or a run in another store may hold the name.
+    drop(driving::hold_name(&row)?);
+    if row.plan.stages.iter().any(|stage| stage.prompt.is_empty()) {
+        let message = format!("{kind} {name} was imported from an older tool, with its history only");
+        return Err(CliError::new(code::WRONG_STATE, message, format!("start a new one: `steadfast {kind} run …`")));
+    }
+    if let Some(session) = goal_link::session_of(&row)
+        && store.read().goal(&session)?.is_none()
+    {
+        let message = format!("cannot resume {kind} {name}: its goal no longer exists");
+        return Err(CliError::new(code::WRONG_STATE, message, "start a new one: `steadfast run \"OBJECTIVE\"`"));
+    }
+    // Its engine saved the end and died before it published it. Only that is left to do.
+    let is_unpublished_end = row.run.status == RunStatus::Completed && row.engine.is_some() && !raises;
+    if !is_unpublished_end {
+        preflight::check_rest(context, &row)?;
+    }
+    let row = change_limits(&mut store, row, arguments)?;
+    let how = if arguments.detach { How::Detached } else { How::Foreground };
+    if is_unpublished_end {
+        drop(store);
+        return launch(context, &row, how);
+    }
+    if row.run.status == RunStatus::Running && arguments.max.is_none() {
+        // A stop request to the dead engine no longer counts.
+        store.write(|db| db.request_stop(&row.run_id, None))?;
+    } else {
+        if row.run.status == RunStatus::Running {
+            store.write(|db| db.mark_orphan(&row, clock::now()))?;
+        }
+        let engine = driving::engine_of(&context.paths)?;
+        dispatcher::reopen(&mut store, &engine, &row.run_id, arguments.max).map_err(|error| match error {
+            dispatcher::DriveError::Store(StoreError::RunIsLive { .. }) => CliError::new(
+                code::WRONG_STATE,
+                format!("a newer {kind} named {name} is running"),
+                format!("`steadfast {kind} attach {name}` watches it"),
+            ),
+            other => driving::refused(&row, other),
+        })?;
+    }
+    let row = stored(&store, &row.run_id)?;
+    drop(store);
+    launch(context, &row, how)
+}
+
+fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Result<RunRow, CliError> {
+    let mut wanted = arguments.limits.budget("", clock::now())?.limits;
+    // The turns of a profile limit the iterations of each stage, not the run.
+    wanted.set(Axis::Turns, None);
+    let limits = wanted.or(row.plan.limits.limits);
+    if limits == row.plan.limits.limits {
+        return Ok(row);
+    }
+    let mut plan = row.plan.clone();
+    plan.limits.limits = limits;
+    let version = store.write(|db| db.change_plan(&row.run_id, row.version, &plan, clock::now()))?;
+    Ok(RunRow { plan, version, ..row })
+}
+
+/// Refuses an agent that resumes a run with other limits, or one whose goal was stopped on purpose. Any caller may resume
+/// a run that crashed. The attempt is recorded in the history of the run's goal.
+pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -> Result<(), CliError> {
+    let actor = commands::caller();
+    if !actor.is_agent() {
+        return Ok(());
+    }
+    let session = goal_link::session_of(row);
+    let goal = match &session {
+        Some(session) => store.read().goal(session)?,
+        None => None,
+    };
+    let is_to_end = row.stop_requested.as_ref().is_some_and(|stop| stop.status == RunStatus::Killed);
+    let is_stopped = goal.is_some_and(|goal| is_to_end || !change::can_resume(&goal, actor));
+    let verb = match (with_limits, is_stopped) {
+        (true, _) => "resume with other limits",
+        (false, true) => "resume",
+        (false, false) => return Ok(()),
+    };
+    if let Some(session) = session {
+        action::refuse_agent(store, &session, verb, Origin { actor, place: "cli" }, clock::now())?;
+    }
+    Err(ActionError::NotForAgents(verb).into())
+}
