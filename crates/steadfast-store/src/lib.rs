@@ -1,8 +1,8 @@
-//! The only file that opens SQLite. It decides whether a database may be used at all (network file system,
-//! corrupt, from the future), sets the pragmas, and hands out write transactions. The SQL of each aggregate is
-//! in the modules below.
+//! The only file that opens SQLite. It refuses a database on a network file system, a corrupt one and one from the
+//! future, sets the pragmas, and starts write transactions. The SQL of each aggregate is in the modules below.
 
 mod codex_goals;
+mod column;
 mod goals;
 mod import;
 mod ledger;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params, Row, TransactionBehavior};
 
 use steadfast_model::run::RunKind;
 
@@ -57,7 +57,7 @@ pub enum StoreError {
     CannotOpen { path: PathBuf, message: String },
     #[error("the store {0} is read-only")]
     ReadOnly(PathBuf),
-    #[error("there is no room left on the disk of the store {0}")]
+    #[error("disk full: {0}")]
     Full(PathBuf),
     #[error("the store {0} is locked by another process")]
     Busy(PathBuf),
@@ -104,9 +104,41 @@ pub struct Store {
     added_message: Cell<bool>,
 }
 
-/// What can be asked of the store, inside a transaction or outside of one. The modules below add the methods.
+/// Reads and writes rows, inside a transaction or outside of one. The modules below add the methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Db<'a>(&'a Connection, &'a Cell<bool>);
+
+impl Db<'_> {
+    /// Returns the number of rows that the statement changed.
+    fn execute(self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
+        Ok(self.0.prepare_cached(sql)?.execute(values)?)
+    }
+
+    /// Returns the first row, if there is one.
+    fn first<T>(
+        self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.0.prepare_cached(sql)?.query_row(values, read).optional()?)
+    }
+
+    /// Returns all rows.
+    fn all<T>(
+        self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        Ok(self.0.prepare_cached(sql)?.query_map(values, read)?.collect::<Result<_, _>>()?)
+    }
+}
+
+/// The value of an SQL `LIMIT`.
+fn limit(most: usize) -> i64 {
+    i64::try_from(most).unwrap_or(i64::MAX)
+}
 
 impl Store {
     /// Opens the store, creating or migrating it as needed.
@@ -128,23 +160,17 @@ impl Store {
             path: path.to_owned(),
             added_message: Cell::new(false),
         };
-        store.prepare_patiently()?;
-        Ok(store)
-    }
-
-    /// SQLite waits for others at every statement but the one that makes a new file a WAL database: of many who open it
-    /// at once, all but one would be turned away.
-    fn prepare_patiently(&mut self) -> Result<(), StoreError> {
-        let patience = Instant::now() + BUSY_TIMEOUT;
+        // SQLite does not wait for the lock when it makes a new file a WAL database.
+        let deadline = Instant::now() + BUSY_TIMEOUT;
         loop {
-            match self.prepare().map_err(|error| self.explain(error)) {
-                Err(StoreError::Busy(_)) if Instant::now() < patience => std::thread::sleep(BUSY_PAUSE),
-                other => return other,
+            match store.prepare().map_err(|error| store.explain(error)) {
+                Err(StoreError::Busy(_)) if Instant::now() < deadline => std::thread::sleep(BUSY_PAUSE),
+                other => return other.map(|()| store),
             }
         }
     }
 
-    /// Opens a store, or tells that there is none: nothing was ever stored.
+    /// Opens a store; `None` if it does not exist.
     pub fn open_if_there(path: &Path) -> Result<Option<Self>, StoreError> {
         match Self::open_existing(path) {
             Err(StoreError::Missing(_)) => Ok(None),
@@ -154,7 +180,7 @@ impl Store {
 
     fn prepare(&mut self) -> Result<(), StoreError> {
         self.db.busy_timeout(BUSY_TIMEOUT)?;
-        // A plan must not depend on the values that are bound: SQLite would make it anew at each execution.
+        // Keeps a query plan independent of the bound values, so that SQLite prepares a statement once.
         self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let version = migrate::version(&self.db)?;
         if version > SCHEMA_VERSION {
@@ -198,15 +224,15 @@ impl Store {
         Db(&self.db, &self.added_message)
     }
 
-    /// Copies the store, hot, to a new file; an existing one is replaced only when the copy is whole.
+    /// Copies the open store to a new file; an existing one is replaced only when the copy is complete.
     pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
         let copy = self.copy_beside(target)?;
         copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
         Ok(())
     }
 
-    /// Keeps the store as it is before a migration. Another process may have migrated it meanwhile; then that one
-    /// has kept the old version, and this copy must not take its place.
+    /// Keeps a copy of the store before a migration. If another process migrated it meanwhile, that process made the
+    /// copy, and this one must not replace it.
     fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
         let target = beside(&self.path, &format!("v{version}.bak"));
         let copy = self.copy_beside(&target)?;
@@ -247,8 +273,8 @@ impl Store {
     }
 }
 
-/// Opens someone else's database without ever writing to it. Even a reader of a WAL database creates the log's
-/// files and leaves them behind; where there are none, nobody has it open and SQLite is told that it cannot change.
+/// Opens the database of another program without writing to it. A reader of a WAL database creates the files of the
+/// log and leaves them behind. Without such files no process has it open, and SQLite can treat it as immutable.
 fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
     let in_use = ["-wal", "-journal"].iter().any(|suffix| {
         let mut name = path.as_os_str().to_owned();
@@ -280,7 +306,7 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     Connection::open_with_flags(path, flags).map_err(|error| explain(path, error))
 }
 
-/// Turns SQLite's codes into what a person can act on.
+/// Maps SQLite's codes to errors that a user can act on.
 fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
@@ -305,7 +331,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// SQLite gives its log and index files the mode of the database, so only this one needs care.
+/// SQLite gives its log and index files the mode of the database.
 fn create_private_file(path: &Path) -> Result<(), StoreError> {
     let cannot = |error: std::io::Error| StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -324,7 +350,7 @@ fn create_private_file(path: &Path) -> Result<(), StoreError> {
 
 #[cfg(target_os = "linux")]
 fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
-    // A file system that cannot be asked is given the benefit of the doubt.
+    // Accept a file system of unknown type.
     let Ok(info) = rustix::fs::statfs(path) else {
         return Ok(());
     };

@@ -1,30 +1,23 @@
-//! Messages that wait to be delivered. One is marked as taken before it is delivered, so that no two processes deliver
-//! it.
+//! Messages to deliver. A process marks one as taken before it delivers it, so that only one process does.
 
 use rusqlite::params;
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::outbox::Message;
 
-use crate::goals::word;
+use crate::column::word;
 use crate::{Db, Store, StoreError};
 
-/// Delivered messages are kept this long, for people who look.
+/// Delivered messages are kept this long, for users who query the table.
 const KEPT_MS: Millis = 7 * DAY;
 
 impl Db<'_> {
     /// Adds a message in the caller's transaction.
     pub(crate) fn add_message(self, message: &Message) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "INSERT INTO outbox (kind, subject_id, title, body, created_at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
-            )?
-            .execute(params![
-                <&str>::from(message.kind),
-                message.subject_id,
-                message.title,
-                message.body,
-                message.created_at_ms
-            ])?;
+        let kind: &str = message.kind.into();
+        self.execute(
+            "INSERT INTO outbox (kind, subject_id, title, body, created_at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![kind, message.subject_id, message.title, message.body, message.created_at_ms],
+        )?;
         self.1.set(true);
         Ok(())
     }
