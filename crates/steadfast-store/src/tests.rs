@@ -173,7 +173,8 @@ fn paths_that_cannot_be_a_store_are_errors_with_a_hint() {
 fn an_unwritable_store_is_reported_as_read_only() {
     let (_directory, path) = file_with(b"");
     drop(Store::open(&path).unwrap());
-    let mut store = Store { db: connect_read_only(&path).unwrap(), path: path.clone() };
+    let mut store =
+        Store { db: connect_read_only(&path).unwrap(), path: path.clone(), added_message: Cell::new(false) };
     let refused = store.prepare().map_err(|error| store.explain(error));
     assert!(matches!(refused, Err(StoreError::ReadOnly(at)) if at == path));
 }

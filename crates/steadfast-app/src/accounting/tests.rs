@@ -4,7 +4,7 @@ use super::*;
 use crate::action;
 use crate::testing::{HOOK, MINUTE, SECOND, SESSION, START, USER, WORKER, World, append, reply, reply_with_usage};
 use steadfast_model::goal::budget::Budget;
-use steadfast_model::goal::change::{self, CompletedBy, Span};
+use steadfast_model::goal::change::{self, Span};
 use steadfast_store::Session;
 
 mod any_order;
@@ -33,7 +33,7 @@ impl World {
     }
 
     fn complete(&mut self, now: Millis) {
-        action::complete(&mut self.store, SESSION, CompletedBy::SelfUpdate, WORKER, now).unwrap();
+        action::complete(&mut self.store, SESSION, &action::Claim::Worker, WORKER, now).unwrap();
     }
 
     fn close_span(&mut self, now: Millis) {

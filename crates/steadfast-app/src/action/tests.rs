@@ -3,7 +3,8 @@
 use super::*;
 use crate::testing::{HOUR, SECOND, SESSION, START, USER, WORKER, World, new_goal};
 use steadfast_model::goal::budget::Budget;
-use steadfast_model::goal::change::CompletedBy;
+use steadfast_model::goal::proof::Proof;
+use steadfast_model::limit::Axis;
 
 fn at(seconds: i64) -> Millis {
     START + seconds * SECOND
@@ -54,7 +55,7 @@ impl World {
     }
 
     fn complete_by_evaluator(&mut self, now: Millis) -> Result<GoalStatus, String> {
-        complete(&mut self.store, SESSION, CompletedBy::Evaluator, WORKER, now)
+        complete(&mut self.store, SESSION, &Claim::Evaluator { verified: None }, WORKER, now)
             .map(|goal| goal.status)
             .map_err(|error| error.to_string())
     }
@@ -102,7 +103,7 @@ fn a_goal_stopped_by_budget_or_accounting_can_be_judged_and_closed() {
     for reason in [None, Some(PausedReason::AccountingError), Some(PausedReason::AccountingUncertain)] {
         let mut world = running_goal();
         let stopped = |goal: &Goal| {
-            let event = Event::new("stopped", json!({}));
+            let event = Event::new(EventKind::GoalPaused, json!({}));
             let mut change = change::pause_for(goal, PausedReason::AccountingError, event, at(1));
             change.goal.paused_reason = reason;
             if reason.is_none() {
@@ -111,7 +112,7 @@ fn a_goal_stopped_by_budget_or_accounting_can_be_judged_and_closed() {
             Ok(change)
         };
         world.change(USER, at(1), stopped);
-        let by_itself = complete(&mut world.store, SESSION, CompletedBy::SelfUpdate, WORKER, at(2));
+        let by_itself = complete(&mut world.store, SESSION, &Claim::Worker, WORKER, at(2));
         assert!(matches!(by_itself, Err(ActionError::Refused(_))), "{by_itself:?}");
         world.judge("complete", at(3));
         assert_eq!(world.complete_by_evaluator(at(4)), Ok(GoalStatus::Complete), "{reason:?}");
@@ -123,7 +124,7 @@ fn an_agent_cannot_raise_a_limit_undo_a_pause_or_accept_a_gap() {
     type Verb = fn(&mut Store) -> Result<Goal, ActionError>;
     let verbs: [(&str, Verb); 3] = [
         ("extend", |store| {
-            let add = Extension { tokens: Some(1_000_000), ..Extension::default() };
+            let add = Limits::default().with(Axis::Tokens, 1_000_000);
             extend(store, SESSION, add, WORKER, at(3))
         }),
         ("resume", |store| resume(store, SESSION, WORKER, at(3))),
@@ -174,7 +175,7 @@ fn cleanup_deletes_only_old_orphans() {
         world.start_in(id, if id == "fresh" { START + 20 * HOUR } else { START });
     }
     world.start_in("never seen", START);
-    let done = |goal: &Goal| change::complete(goal, CompletedBy::User, START);
+    let done = |goal: &Goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START);
     apply(&mut world.store, "finished", USER, START, done).unwrap();
 
     let now = START + 30 * HOUR;

@@ -7,7 +7,8 @@ use serde_json::json;
 use super::*;
 use crate::testing::{HOUR, MINUTE, SECOND, SESSION, START, USER, WORKER, World, append, reply, tool_call};
 use steadfast_model::goal::budget::Budget;
-use steadfast_model::goal::change::{self, CompletedBy};
+use steadfast_model::goal::change;
+use steadfast_model::goal::proof::Proof;
 use steadfast_model::goal::{GoalStatus, PausedReason};
 use steadfast_model::hook::{Agent, StartSource};
 use steadfast_system::config::Config;
@@ -63,7 +64,7 @@ impl World {
     }
 
     fn complete_by_worker(&mut self, now: Millis) {
-        action::complete(&mut self.store, SESSION, CompletedBy::SelfUpdate, WORKER, now).unwrap();
+        action::complete(&mut self.store, SESSION, &action::Claim::Worker, WORKER, now).unwrap();
     }
 }
 
@@ -130,7 +131,7 @@ fn a_goal_that_is_not_running_is_neither_driven_nor_changed() {
     let verbs: [Verb; 3] = [
         |goal| change::pause(goal, at(5)),
         |goal| change::abandon(goal, at(5)),
-        |goal| change::complete(goal, CompletedBy::User, at(5)),
+        |goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), at(5)),
     ];
     for verb in verbs {
         let mut world = running_goal();

@@ -1,6 +1,8 @@
 //! Output of status, statusline and JSON: current numbers in the documented form.
 
 use super::*;
+use steadfast_model::limit::{Axis, Limits};
+
 use crate::testing::{MINUTE, START, World, goal};
 
 /// Bug 16 of the plugin: a running goal showed no time.
@@ -12,7 +14,7 @@ fn the_time_of_a_goal_is_as_of_now_and_stops_at_its_end() {
     assert_eq!((view.active_seconds, view.wall_seconds), (180, 180));
     let done = steadfast_model::goal::change::complete(
         &running,
-        steadfast_model::goal::change::CompletedBy::User,
+        &steadfast_model::goal::proof::Proof::from_user(&running, steadfast_model::goal::Actor::User).unwrap(),
         START + 3 * MINUTE,
     );
     let view = goal_view(world.store.read(), &done.unwrap().goal, START + 90 * MINUTE).unwrap();
@@ -24,7 +26,7 @@ fn the_status_line_matches_the_documentation() {
     let running = Goal {
         tokens_used: 1_000_000,
         subagent_tokens: 200_000,
-        token_budget: Some(10_000_000),
+        limits: Limits::default().with(Axis::Tokens, 10_000_000),
         continuations_used: 14,
         ..goal()
     };
@@ -104,7 +106,7 @@ fn a_live_goal_is_kept_in_memory_as_one_line() {
     let running = Goal {
         tokens_used: 1_000_000,
         subagent_tokens: 200_000,
-        token_budget: Some(10_000_000),
+        limits: Limits::default().with(Axis::Tokens, 10_000_000),
         continuations_used: 14,
         ..goal()
     };
@@ -117,7 +119,7 @@ fn a_live_goal_is_kept_in_memory_as_one_line() {
     let paused = Goal {
         status: GoalStatus::Paused,
         paused_reason: Some(PausedReason::User),
-        token_budget: None,
+        limits: Limits::default(),
         resume_at_ms: None,
         ..running.clone()
     };

@@ -8,7 +8,7 @@ use steadfast_system::process::ProcessIdentity;
 use tempfile::TempDir;
 
 use super::*;
-use crate::shim::{ERRORS, IDENTITY, Keeper, OUTPUT, RESULT};
+use crate::attempt::{ERRORS, OUTPUT, RESULT, SUPERVISOR, SupervisorRecord};
 use steadfast_model::host::Host;
 use steadfast_system::config::AgentConfig;
 
@@ -180,7 +180,7 @@ fn the_record_of_the_supervisor_comes_first() {
 }
 
 #[test]
-fn a_lost_attempt_tells_when_it_began() {
+fn a_lost_attempt_reports_its_start_time() {
     let supervisor = SupervisorRecord {
         identity: ProcessIdentity { pid: 1, started: String::new(), boot: String::new() },
         started_at_ms: NOON - 9_000,

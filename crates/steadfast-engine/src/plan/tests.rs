@@ -1,6 +1,7 @@
 //! Definitions as people write them, in a real project: the plans made of them, and their faults.
 
 use proptest::prelude::*;
+use steadfast_model::limit::{Axis, Limits};
 use steadfast_model::run::{AgentPlan, Rule, RunLimits, StagePlan};
 use tempfile::TempDir;
 
@@ -118,9 +119,10 @@ fn every_key_of_a_loop_type_is_read() {
         ..StagePlan::new("mine", Rule::AllItems, 3)
     };
     let limits = RunLimits {
-        tokens: Some(5_000_000),
-        cost_micros: Some(2_500_000),
-        wall_ms: Some(28_800_000),
+        limits: Limits::default()
+            .with(Axis::Tokens, 5_000_000)
+            .with(Axis::Usd, 2_500_000)
+            .with(Axis::Hours, 28_800_000),
         errors: 2,
         idle: 0,
         parallel: 3,
@@ -269,7 +271,7 @@ fn flags_win_over_definitions() {
         items: vec!["x".into()],
         timeout_ms: Some(5),
         delay_ms: Some(0),
-        tokens: Some(9),
+        limits: Limits::default().with(Axis::Tokens, 9),
         errors: Some(1),
         ..Overrides::default()
     };
@@ -280,7 +282,7 @@ fn flags_win_over_definitions() {
     assert_eq!(stage.completion, Rule::All(vec![Rule::Plateau(2), verify.clone()]));
     let agent = AgentPlan { kind: AgentKind::Command(vec!["./agent".into()]), model: Some("m".into()), ..claude() };
     assert_eq!(stage.agent, agent);
-    assert_eq!(planned.limits, RunLimits { tokens: Some(9), errors: 1, ..RunLimits::default() });
+    assert_eq!(planned.limits, RunLimits { limits: flags.limits, errors: 1, ..RunLimits::default() });
 
     let planned = plan_pipeline(&world.catalogue, "full-refine", None, &flags, 1_736_503_200_000).unwrap();
     assert_eq!(planned.plan.name, "full-refine-20250110-100000");
@@ -319,8 +321,10 @@ fn a_profiles_turns_limit_iterations_and_never_add_any() {
     world.add_loop("open", "completion: plateau");
     world.add_loop("counting", "completion: fixed-n");
     world.add_loop("long", "completion: fixed-n\nruns: 60");
-    let runs = |name: &str, turns, max| {
-        let flags = Overrides { max, turns, ..Overrides::default() };
+    let runs = |name: &str, turns: Option<i64>, max| {
+        let mut limits = Limits::default();
+        limits.set(Axis::Turns, turns);
+        let flags = Overrides { max, limits, ..Overrides::default() };
         plan_loop(&world.catalogue, name, Some("n"), &flags).unwrap().plan.stages[0].runs
     };
     for (name, turns, max, expected) in [
@@ -338,7 +342,7 @@ fn a_profiles_turns_limit_iterations_and_never_add_any() {
         "project/p.yaml",
         "stages:\n- {name: a, prompt: x, runs: 60}\n- {name: b, loop: open}\n- {name: c, prompt: x, runs: 3}\n",
     );
-    let flags = Overrides { turns: Some(50), ..Overrides::default() };
+    let flags = Overrides { limits: Limits::default().with(Axis::Turns, 50), ..Overrides::default() };
     let plan = plan_pipeline(&world.catalogue, "p.yaml", Some("n"), &flags, 0).unwrap().plan;
     assert_eq!(plan.stages.iter().map(|stage| stage.runs).collect::<Vec<_>>(), [50, 1, 3]);
 }

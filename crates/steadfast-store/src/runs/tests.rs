@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::Store;
-use crate::store::Store;
 use crate::testing::runs::{agent, failure, id, killed, loop_of, pipeline_of, stage, success};
 use crate::testing::{MINUTE, START, World};
-use crate::usage::Tokens;
+use steadfast_model::limit::{Axis, Limits};
+use steadfast_model::reading::Tokens;
 use steadfast_model::run::{
     AgentDecision, AgentResult, AttemptId, AttemptUsage, Check, Checked, FailureKind, Outcome, Rule, RunEvent,
     RunLimits, StagePlan, Success,
@@ -425,7 +425,10 @@ fn one_name_has_one_live_run() {
 #[test]
 fn a_plan_may_get_larger_limits() {
     let mut engine = Engine::new(&three());
-    let plan = Plan { limits: RunLimits { tokens: Some(9), ..RunLimits::default() }, ..three() };
+    let plan = Plan {
+        limits: RunLimits { limits: Limits::default().with(Axis::Tokens, 9), ..RunLimits::default() },
+        ..three()
+    };
     assert_eq!(engine.world.store.write(|db| db.change_plan("run-1", 0, &plan, START)).unwrap(), 1);
     assert_eq!((engine.row().plan, engine.row().version), (plan.clone(), 1));
     let stale = engine.world.store.write(|db| db.change_plan("run-1", 0, &plan, START));

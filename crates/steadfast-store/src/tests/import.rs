@@ -1,8 +1,10 @@
 //! Import of another store: complete, once, and read-only.
 
 use super::*;
+use steadfast_model::goal::Actor;
 use steadfast_model::goal::budget::Budget;
-use steadfast_model::goal::change::{self, CompletedBy};
+use steadfast_model::goal::change;
+use steadfast_model::goal::proof::Proof;
 
 use crate::EventFilter;
 use crate::testing::USER;
@@ -11,7 +13,7 @@ use crate::testing::USER;
 fn other() -> World {
     let mut other = World::new();
     other.add_goal(Budget::default(), START);
-    other.apply(|goal| change::complete(goal, CompletedBy::User, START + 1));
+    other.apply(|goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 1));
     other.add_goal(Budget::parse("5k", "").unwrap(), START + 2);
     other
 }

@@ -5,7 +5,8 @@ use crate::EventFilter;
 use crate::testing::HOUR;
 use steadfast_model::goal::budget::{BudgetProfile, BudgetSource};
 use steadfast_model::goal::turn::{self, Decision, TurnEnd};
-use steadfast_model::goal::{Goal, GoalStatus, PausedReason, limit};
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::limit::{Axis, Limits};
 
 const EVENT_COLUMNS: &str = "id, session_id, goal_id, hook_name, event_type, status_before, status_after, tokens_delta,
     version_before, version_after, decision, stop_hook_active, pid, payload_json, created_at_ms";
@@ -165,13 +166,14 @@ fn profiles_get_their_newer_limits() {
         ("overnight", 1_000_000_000, 5_000, 259_200),
     ] {
         let goal = lifted(Some(profile), "active", 5);
-        let limits = (goal.token_budget, goal.continuations_remaining, goal.max_wall_clock_seconds);
-        assert_eq!(limits, (Some(tokens), turns, seconds), "{profile}");
+        let limits =
+            Limits::default().with(Axis::Tokens, tokens).with(Axis::Turns, turns).with(Axis::Hours, seconds * 1_000);
+        assert_eq!(goal.limits, limits, "{profile}");
         assert_eq!(goal.budget_profile, profile.parse::<BudgetProfile>().ok());
         assert_eq!((goal.status, goal.version, goal.budget_source), (GoalStatus::Active, 3, BudgetSource::Profile));
     }
     let own = lifted(None, "active", 5);
-    assert_eq!((own.token_budget, own.has_turn_cap(), own.has_time_cap()), (Some(200_000), false, false));
+    assert_eq!(own.limits, Limits::default().with(Axis::Tokens, 200_000));
     let paused = lifted(Some("quick"), "paused", 5);
     assert_eq!((paused.status, paused.paused_reason), (GoalStatus::Paused, Some(PausedReason::ContinuationCap)));
     assert_eq!(lifted(None, "budget_limited", 200_000).status, GoalStatus::BudgetLimited);
@@ -185,7 +187,7 @@ fn a_goal_stopped_by_its_old_budget_is_active_with_its_clock_stopped() {
     assert_eq!((goal.status, goal.resume_at_ms), (GoalStatus::Active, None));
     assert!(!goal.budget_limit_reported, "it will be reported when the new budget is spent");
     let days_later = START + 72 * HOUR;
-    assert_eq!((goal.active_seconds(days_later), limit::reached(&goal, days_later)), (0, None));
+    assert_eq!((goal.active_seconds(days_later), goal.reached_limit(days_later)), (0, None));
     let rules = testing::rules(3);
     let (_, decision) = turn::at_stop(&goal, &TurnEnd::default(), rules, days_later);
     assert_eq!(decision, Decision::Continue);

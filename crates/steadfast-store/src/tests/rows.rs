@@ -5,10 +5,17 @@ use strum::IntoEnumIterator as _;
 use super::*;
 use crate::testing::{HOOK, USER};
 use steadfast_model::goal::budget::{Budget, BudgetProfile, BudgetSource};
-use steadfast_model::goal::change::{self, Change, CompletedBy, Span};
-use steadfast_model::goal::limit::Limit;
-use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::goal::change::{self, Change, Span};
+use steadfast_model::goal::proof::Proof;
+use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Host;
+use steadfast_model::limit::{Axis, Limits};
+
+/// A limit on every axis, also on one without a column.
+fn all_limits() -> Limits {
+    let limits = Limits::default().with(Axis::Tokens, 1).with(Axis::Usd, 2).with(Axis::Turns, 12 + 13);
+    limits.with(Axis::Hours, 14_000).with(Axis::Deadline, 15).with(Axis::Shared, 16)
+}
 
 /// A goal with a value in every field.
 fn full_goal() -> Goal {
@@ -18,10 +25,9 @@ fn full_goal() -> Goal {
         objective: "quotes ' \" and\nlines 目".into(),
         status: GoalStatus::Paused,
         paused_reason: Some(PausedReason::UsageLimit),
-        token_budget: Some(1),
+        limits: all_limits(),
         budget_profile: Some(BudgetProfile::Deep),
         budget_source: BudgetSource::Auto,
-        usd_budget_micros: Some(2),
         tokens_used: 3,
         subagent_tokens: 4,
         cache_read_tokens: 5,
@@ -34,13 +40,10 @@ fn full_goal() -> Goal {
         accounting_uncertain: true,
         last_continuation_at_ms: Some(11),
         continuations_used: 12,
-        continuations_remaining: 13,
-        max_wall_clock_seconds: 14,
-        deadline_ms: Some(15),
         budget_limit_reported: true,
-        wind_down: Some(Limit::Usd),
+        wind_down: Some(Axis::Usd),
         wind_down_batches: 16,
-        warned: Limit::iter().collect(),
+        warned: Axis::iter().collect(),
         worked_since_continuation: true,
         idle_continuations: 17,
         blocks_in_row: 18,
@@ -92,7 +95,7 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
             assert_eq!(json, serde_json::json!(reason.map(|reason| reason.to_string())));
         }
     }
-    for limit in Limit::iter() {
+    for limit in Axis::iter() {
         let set = "UPDATE goals SET wind_down = ?1";
         world.store.db.execute(set, [limit.to_string()]).unwrap();
     }
@@ -107,7 +110,7 @@ fn every_status_and_reason_is_one_word_in_rust_sql_and_json() {
 fn the_loser_of_a_race_changes_nothing_and_writes_no_event() {
     let mut world = World::new();
     let seen = insert(&mut world, &goal());
-    let winner = change::complete(&seen, CompletedBy::SelfUpdate, START + 5).unwrap();
+    let winner = change::complete(&seen, &Proof::from_worker(&seen).unwrap(), START + 5).unwrap();
     let completed = save(&mut world, &seen, winner).unwrap();
     let events = world.event_kinds();
 
@@ -136,7 +139,7 @@ fn each_saved_change_increments_the_version_and_logs_both() {
         |goal| change::edit(goal, "Other".into(), START + 3_000).unwrap(),
         |goal| change::block(goal, "no key", START + 4_000).unwrap(),
         |goal| change::resume(goal, START + 5_000).unwrap(),
-        |goal| change::complete(goal, CompletedBy::User, START + 6_000).unwrap(),
+        |goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), START + 6_000).unwrap(),
     ];
     for verb in verbs {
         let after = save(&mut world, &goal, verb(&goal)).unwrap();
@@ -173,7 +176,7 @@ fn replaced_goals_are_kept_whole() {
     for round in 0..3 {
         world.add_goal(Budget::default(), START + round * 10_000);
         let now = START + round * 10_000 + 5_000;
-        let done = |goal: &Goal| change::complete(goal, CompletedBy::User, now);
+        let done = |goal: &Goal| change::complete(goal, &Proof::from_user(goal, Actor::User).unwrap(), now);
         expected.insert(0, world.apply(done));
     }
     let newest = expected.remove(0);

@@ -24,6 +24,7 @@ use super::goal::{self, CommandContext};
 use super::slash;
 use crate::cli::{GoalArgs, GoalVerb, HookArgs, SlashCli, StartArgs};
 use crate::error::{CliError, code};
+use crate::outbox;
 use crate::output;
 
 /// Far above any real event.
@@ -72,6 +73,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &HookArgs) -> ExitCode {
     if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
         output::line(&text);
     }
+    outbox::deliver_after_hook(&paths, &input.event, &reply);
     ExitCode::SUCCESS
 }
 

@@ -10,6 +10,8 @@ use steadfast_app::action::ActionError;
 use steadfast_store::{Store, StoreError};
 use steadfast_system::paths::Paths;
 
+use crate::outbox::{self, Audience};
+
 /// Why a tool refused a call, with a hint for the model.
 #[derive(Debug)]
 pub(super) enum ToolError {
@@ -111,6 +113,9 @@ impl StoreHandle {
             }
         };
         let result = work(&mut opened.store);
+        if opened.store.added_message() {
+            outbox::deliver(&self.paths, &mut opened.store, Audience::Away);
+        }
         let store_failed =
             matches!(&result, Err(ToolError::Action(ActionError::Store(error))) if !matches!(error, StoreError::Stale));
         if !store_failed {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::outbox::{self, Audience};
 use crate::verification;
 use rmcp::handler::server::common::{schema_for_empty_input, schema_for_input};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
@@ -199,7 +200,9 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
         change::may_complete(&goal, CompletedBy::Verification)?;
         // Use a separate connection, so that other calls are not blocked meanwhile.
         let mut store = Store::open_existing(&handle.paths.store)?;
-        Some(verification::verify_goal(&mut store, &goal, &handle.paths.config.goal, caller.origin)?.0)
+        let verified = verification::verify_goal(&mut store, &goal, &handle.paths.config.goal, caller.origin);
+        outbox::deliver(&handle.paths, &mut store, Audience::Away);
+        Some(verified?.0)
     };
     let claim = match (arguments.judge(), verified) {
         (args::Judge::Evaluator, verified) => Claim::Evaluator { verified },

@@ -61,7 +61,7 @@ impl World {
         self.resume()
     }
 
-    fn go_on(&self) -> Run {
+    fn resume(&self) -> Run {
         dispatcher::drive(&mut self.store(), &engine(self.root.path()), RUN, &mut []).unwrap()
     }
 

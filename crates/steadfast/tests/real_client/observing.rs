@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use steadfast_hosts::adapter;
 use steadfast_model::host::Host;
 use steadfast_model::memory::TaskStatus;
-use steadfast_model::memory::observation::{FileAction, Observation, Outcome, Place, Shell, attempt};
+use steadfast_model::memory::observation::{FileAction, Observation, Shell, ShellDirectory, ShellOutcome, attempt};
 
 use crate::client::Client;
 use crate::lab_plugin::LabPlugin;
@@ -80,8 +80,8 @@ fn files_and_commands_of_the_real_client_are_understood() {
     let (there, absent) = (project.join("a.txt"), project.join("absent.txt"));
     let shell = |command: &str, output: &str, outcome| {
         // The client followed `cd` before it called.
-        let place = Place::After(project.join("sub").display().to_string());
-        Observation::Shell(Shell { command: command.into(), output: output.into(), outcome, place })
+        let directory = ShellDirectory::After(project.join("sub").display().to_string());
+        Observation::Shell(Shell { command: command.into(), output: output.into(), outcome, directory })
     };
     let not_there = format!("File does not exist. Note: your current working directory is {}.", project.display());
     let expected = [
@@ -91,8 +91,8 @@ fn files_and_commands_of_the_real_client_are_understood() {
         failed("edit", &there, "String to replace not found in file.\nString: absent"),
         file(FileAction::Read, &there),
         failed("read", &absent, &not_there),
-        shell("mkdir sub && cd sub", "", Outcome::Worked),
-        shell("echo out; echo err >&2; exit 3", "Exit code 3\nout\nerr", Outcome::Failed),
+        shell("mkdir sub && cd sub", "", ShellOutcome::Worked),
+        shell("echo out; echo err >&2; exit 3", "Exit code 3\nout\nerr", ShellOutcome::Failed),
     ];
     assert_eq!(seen, expected);
 }

@@ -14,7 +14,7 @@ use steadfast_model::clock;
 use steadfast_model::host::Host;
 use steadfast_model::reading::Tokens;
 use steadfast_model::run::{
-    AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunStatus, StagePlan, machine,
+    AgentKind, AgentPlan, AttemptUsage, Plan, Rule, Run, RunKind, RunLimits, RunPurpose, RunStatus, StagePlan, machine,
 };
 use steadfast_store::{IterationRow, Store};
 use steadfast_system::config::{AgentConfig, AgentsConfig, Config};

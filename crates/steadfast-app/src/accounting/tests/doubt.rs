@@ -1,12 +1,13 @@
 //! Uncertain accounting: malformed numbers, rewritten files, and how the user reconciles them.
 
 use super::*;
+use steadfast_model::limit::{Axis, Limits};
 
 const BUDGET: i64 = 1_000_000;
 
 fn budgeted_goal() -> World {
     let mut world = World::new();
-    world.start(Budget { tokens: Some(BUDGET), ..Budget::default() }, START);
+    world.start(Budget { limits: Limits::default().with(Axis::Tokens, BUDGET), ..Budget::default() }, START);
     world.register();
     world
 }

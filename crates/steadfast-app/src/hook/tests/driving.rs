@@ -1,6 +1,7 @@
 //! The loop: when a turn is continued, when it winds down, and what may end it.
 
 use super::*;
+use steadfast_model::limit::{Axis, Limits};
 
 #[test]
 fn an_active_goal_is_continued_with_its_objective() {
@@ -112,7 +113,8 @@ fn a_spent_budget_is_reported_wound_down_and_then_silent() {
 /// Bug 29 of the plugin: caps stopped the goal without a message.
 #[test]
 fn a_cap_is_reported_by_name() {
-    let world = running_goal_within(Budget { seconds: Some(60), ..Budget::default() });
+    let world =
+        running_goal_within(Budget { limits: Limits::default().with(Axis::Hours, 60_000), ..Budget::default() });
     assert!(world.stop(at(60)).block.is_some());
     let message = world.stop(at(61)).message.unwrap();
     assert!(message.contains("wall_clock_cap") && message.contains("--add-hours"), "{message}");

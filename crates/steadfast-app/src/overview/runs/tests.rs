@@ -1,9 +1,10 @@
 //! The JSON of runs: names, order and units that scripts rely on.
 
 use super::*;
-use crate::testing::runs::{id, pipeline_of, stage, success};
 use crate::testing::{MINUTE, START, World};
+use steadfast_model::limit::{Axis, Limits};
 use steadfast_model::run::{Outcome, Rule, RunEvent, RunLimits, machine};
+use steadfast_model::testing::runs::{id, pipeline_of, stage, success};
 
 fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
@@ -12,7 +13,10 @@ fn keys(value: &Value) -> Vec<&str> {
 /// A pipeline of two stages whose first iteration is committed.
 fn world() -> (World, RunRow) {
     let mut world = World::new();
-    let limits = RunLimits { cost_micros: Some(2_500_000), wall_ms: Some(90 * MINUTE), ..RunLimits::default() };
+    let limits = RunLimits {
+        limits: Limits::default().with(Axis::Usd, 2_500_000).with(Axis::Hours, 90 * MINUTE),
+        ..RunLimits::default()
+    };
     let plan = Plan { limits, ..pipeline_of(vec![stage(Rule::FixedN, 2), stage(Rule::FixedN, 1)]) };
     let run = machine::begin(&plan, START);
     let mut row = world.store.write(|db| db.create_run("run-1", "/shop", &plan, &run, START)).unwrap();

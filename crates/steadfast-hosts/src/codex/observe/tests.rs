@@ -64,8 +64,8 @@ fn captured_calls_show_what_was_done() {
 #[test]
 fn the_exit_code_is_read_wherever_codex_puts_it() {
     let cases = [
-        (json!("Exit code: 0\nWall time: 0 seconds\nOutput:\nfine\n"), Outcome::Worked, "fine\n"),
-        (json!("Exit code: 2\nWall time: 0 seconds\nTotal output lines: 9\nOutput:\nbad"), Outcome::Failed, "bad"),
+        (json!("Exit code: 0\nWall time: 0 seconds\nOutput:\nfine\n"), ShellOutcome::Worked, "fine\n"),
+        (json!("Exit code: 2\nWall time: 0 seconds\nTotal output lines: 9\nOutput:\nbad"), ShellOutcome::Failed, "bad"),
         (
             json!(
                 "Chunk ID: a1\nWall time: 0.1 seconds\nProcess exited with code 1\nOriginal token count: 3\nOutput:\nbad"

@@ -176,7 +176,9 @@ fn live_line(plan: &Plan, run: &Run, now: Millis) -> String {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_model::run::{ActiveAttempt, Rule, RunKind, RunLimits, StagePlan, Wait, WaitReason, machine};
+    use steadfast_model::run::{
+        ActiveAttempt, Rule, RunKind, RunLimits, RunPurpose, StagePlan, Wait, WaitReason, machine,
+    };
 
     use super::*;
 
@@ -190,6 +192,7 @@ mod tests {
             pipeline_file: None,
             stages,
             limits: RunLimits::default(),
+            purpose: RunPurpose::Definition,
         };
         let mut run = machine::begin(&plan, 0);
         run.stage = 2;

@@ -4,6 +4,7 @@ use serde_json::json;
 use steadfast_app::action;
 use steadfast_model::clock;
 use steadfast_model::goal::change;
+use steadfast_model::limit::Axis;
 
 use super::world::{USER, World};
 
@@ -24,7 +25,7 @@ fn a_goal_is_created_read_and_completed() {
     assert_eq!(created["continuations_remaining"], 7);
     assert_eq!(created["usd_budget"], 2.5);
     assert_eq!(created["project_dir"], json!(world.path("project").to_str()));
-    assert_eq!(world.goal("s1").max_wall_clock_seconds, 5_400);
+    assert_eq!(world.goal("s1").limits.get(Axis::Hours), Some(5_400_000));
 
     let seen = server.call("s1", "get_goal", &json!({}))["goal"].clone();
     assert_eq!(seen["goal_id"], created["goal_id"]);
@@ -114,7 +115,7 @@ fn the_worker_cannot_clear_a_pause_or_raise_a_budget() {
     let edit = json!({"objective": "y", "token_budget": 1_000});
     assert!(server.refused("s1", "update_objective", &edit).contains("`token_budget`"));
     let goal = world.goal("s1");
-    assert_eq!((goal.state().as_str(), goal.token_budget), ("paused (user)", Some(10)));
+    assert_eq!((goal.state().as_str(), goal.limits.get(Axis::Tokens)), ("paused (user)", Some(10)));
     assert!(world.event_kinds("s1").contains(&"privileged_verb_refused".to_owned()));
 }
 
