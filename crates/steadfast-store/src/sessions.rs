@@ -1,5 +1,7 @@
 //! Sessions of the hosts, and the calls of our own tools that a hook announced.
 
+use std::path::Path;
+
 use rusqlite::{Row, params};
 use serde::Serialize;
 use strum::{Display, EnumString, IntoStaticStr};
@@ -39,6 +41,16 @@ pub struct Session {
 }
 
 impl Session {
+    /// The session's file, if hooks named one.
+    pub fn transcript(&self) -> Option<&Path> {
+        (!self.transcript_path.is_empty()).then(|| Path::new(&self.transcript_path))
+    }
+
+    /// The directory of the project, if hooks named one.
+    pub fn project(&self) -> Option<&str> {
+        Some(self.project_dir.as_str()).filter(|project| !project.is_empty())
+    }
+
     /// Whether a client still runs this session, as far as the system shows it.
     pub fn is_alive(&self) -> bool {
         self.ended_at_ms.is_none() && self.client.and_then(ProcessId::is_alive).unwrap_or(true)
