@@ -13,7 +13,7 @@ use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, Charge};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Host;
-use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading};
+use steadfast_model::reading::{InvalidField, Position, Reading};
 use steadfast_store::{Cursor, Db, Origin, Source, Store, StoreError};
 
 /// A session file with what is new in it.
@@ -264,35 +264,18 @@ pub fn skip_to(
     Ok(ends.last().map(|worker| i64::try_from(worker.position.offset).unwrap_or(i64::MAX)))
 }
 
-/// Records the state of the client's own goal feature.
-pub fn note_native_goal(
-    db: Db<'_>,
-    host: Host,
-    session_id: &str,
-    transcript: &Path,
-    goal: &NativeGoal,
-    now: Millis,
-) -> Result<(), StoreError> {
-    let source = Source { host, session_id, agent_id: "", path: transcript };
-    let native_goal = match goal {
-        NativeGoal::Active(objective) => Some(objective.clone()),
-        NativeGoal::Over => None,
-    };
-    let cursor = Cursor { native_goal, ..db.cursor(transcript)?.unwrap_or_default() };
-    db.put_cursor(source, &cursor, now)
-}
-
-/// Remembers that everything was read just before the client compacts the session.
-pub fn mark_before_compaction(
+/// Changes the cursor of the worker's file.
+pub fn update_cursor(
     db: Db<'_>,
     host: Host,
     session_id: &str,
     transcript: &Path,
     now: Millis,
+    update: impl FnOnce(&mut Cursor),
 ) -> Result<(), StoreError> {
-    let source = Source { host, session_id, agent_id: "", path: transcript };
-    let cursor = Cursor { read_before_compaction: true, ..db.cursor(transcript)?.unwrap_or_default() };
-    db.put_cursor(source, &cursor, now)
+    let mut cursor = db.cursor(transcript)?.unwrap_or_default();
+    update(&mut cursor);
+    db.put_cursor(Source { host, session_id, agent_id: "", path: transcript }, &cursor, now)
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ mod turn;
 pub use rewake::rewake;
 pub use steering::as_command;
 
+use std::path::Path;
+
 use crate::accounting::{self, Facts, FileReading};
 use crate::action;
 use steadfast_memory::extract;
@@ -22,7 +24,8 @@ use steadfast_model::hook::{HookEvent, HookInput, HookReply};
 use steadfast_model::host::Host;
 use steadfast_model::memory::Findings;
 use steadfast_model::prompt::PromptError;
-use steadfast_store::{Db, Origin, Store, StoreError, ToolCall};
+use steadfast_model::reading::NativeGoal;
+use steadfast_store::{Cursor, Db, Origin, Store, StoreError, ToolCall};
 use steadfast_system::config::ConfigError;
 use steadfast_system::log;
 use steadfast_system::paths::Paths;
@@ -60,6 +63,10 @@ impl Call<'_> {
     fn record(&self, db: Db<'_>, readings: &[FileReading]) -> Result<Option<(Goal, Facts)>, StoreError> {
         let goal = db.goal(self.session_id())?;
         goal.map(|goal| accounting::record(db, goal, readings, self.origin, self.now)).transpose()
+    }
+
+    fn update_cursor(&self, db: Db<'_>, file: &Path, update: impl FnOnce(&mut Cursor)) -> Result<(), StoreError> {
+        accounting::update_cursor(db, self.host(), self.session_id(), file, self.now, update)
     }
 }
 
@@ -135,7 +142,13 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         }
         HookEvent::OwnToolAsked | HookEvent::Seen => remember::seen(call, store),
         HookEvent::NativeGoal(goal) => {
-            turn::note_native_goal(call, store, goal)?;
+            let objective = match goal {
+                NativeGoal::Active(objective) => Some(objective.clone()),
+                NativeGoal::Over => None,
+            };
+            if let Some(transcript) = &call.input.transcript {
+                store.write(|db| call.update_cursor(db, transcript, |cursor| cursor.native_goal = objective))?;
+            }
             turn::batch(call, store)
         }
         HookEvent::ModelAnswered => failure::model_answered(call, store),

@@ -168,16 +168,16 @@ fn next(goal: &Goal, now: Millis) -> String {
 fn next_of_run(goal: &Goal) -> String {
     let name = &goal.session_id;
     match (goal.status, goal.paused_reason) {
-        (GoalStatus::Active, _) => format!("its run goes on: `steadfast loop attach {name}`"),
+        (GoalStatus::Active, _) => format!("its run continues: `steadfast loop attach {name}`"),
         (GoalStatus::Complete | GoalStatus::Abandoned, _) => "over; `steadfast run` begins another".into(),
-        (GoalStatus::BudgetLimited, _) => format!("`steadfast loop resume {name} --budget N` (or --usd X) goes on"),
+        (GoalStatus::BudgetLimited, _) => format!("`steadfast loop resume {name} --budget N` (or --usd X) continues"),
         (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => {
-            format!("`steadfast loop resume {name} --max N` goes on")
+            format!("`steadfast loop resume {name} --max N` continues")
         }
         (GoalStatus::Paused, Some(PausedReason::WallClockCap)) => {
-            format!("`steadfast loop resume {name} --max-hours H` goes on")
+            format!("`steadfast loop resume {name} --max-hours H` continues")
         }
-        (GoalStatus::Paused | GoalStatus::Blocked, _) => format!("`steadfast loop resume {name}` goes on"),
+        (GoalStatus::Paused | GoalStatus::Blocked, _) => format!("`steadfast loop resume {name}` continues"),
     }
 }
 
@@ -188,39 +188,40 @@ fn next_in_words(goal: &Goal, now: Millis) -> String {
         (GoalStatus::Active, _) => match goal.wake_at_ms {
             Some(at) => format!("tries again at {}", clock::to_local(at)),
             None if continues_closed && goal.resume_at_ms.is_none() => {
-                "its session is closed: `steadfast goal resume --continue` goes on, or /goal-adopt it elsewhere".into()
+                "its session is closed: `steadfast goal resume --continue` continues, or /goal-adopt it elsewhere"
+                    .into()
             }
             None if continues_closed && goal.failures_in_row > 0 => {
-                "the last turn failed: a prompt, or `steadfast goal resume --continue`, goes on".into()
+                "the last turn failed: a prompt, or `steadfast goal resume --continue`, continues".into()
             }
             None if goal.resume_at_ms.is_none() => {
                 "its session is closed: resume it, or /goal-adopt it elsewhere".into()
             }
             None if goal.reached_limit(now).is_some() => "one turn to wind down at the end of this turn".into(),
-            None => "goes on when the turn ends".into(),
+            None => "continues when the turn ends".into(),
         },
-        (GoalStatus::BudgetLimited, _) => "/goal-extend --add-tokens N (or --add-usd X) goes on".into(),
-        (GoalStatus::Blocked, _) => "waits for you; /goal-resume goes on".into(),
+        (GoalStatus::BudgetLimited, _) => "/goal-extend --add-tokens N (or --add-usd X) continues".into(),
+        (GoalStatus::Blocked, _) => "waits for you; /goal-resume continues".into(),
         (GoalStatus::Complete, _) => "over; /goal-start begins another".into(),
         (GoalStatus::Abandoned, _) => "abandoned; /goal-start begins another".into(),
-        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => "/goal-extend --add-turns N goes on".into(),
+        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => "/goal-extend --add-turns N continues".into(),
         (GoalStatus::Paused, Some(PausedReason::WallClockCap | PausedReason::Deadline)) => {
-            "/goal-extend --add-hours H goes on".into()
+            "/goal-extend --add-hours H continues".into()
         }
         (GoalStatus::Paused, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain)) => {
             "/goal-reconcile --accept-reset resumes".into()
         }
         (GoalStatus::Paused, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => goal.wake_at_ms.map_or_else(
-            || "/goal-resume goes on".into(),
+            || "/goal-resume continues".into(),
             |at| {
                 if goal.host.capabilities().can_wake {
-                    format!("wakes at {}; /goal-resume goes on at once", clock::to_local(at))
+                    format!("wakes at {}; /goal-resume continues at once", clock::to_local(at))
                 } else {
-                    format!("a prompt, or `steadfast goal resume --continue`, goes on after {}", clock::to_local(at))
+                    format!("a prompt, or `steadfast goal resume --continue`, continues after {}", clock::to_local(at))
                 }
             },
         ),
-        (GoalStatus::Paused, _) => "/goal-resume goes on".into(),
+        (GoalStatus::Paused, _) => "/goal-resume continues".into(),
     }
 }
 

@@ -25,6 +25,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params, Row, TransactionBehavior};
 
 use steadfast_model::run::RunKind;
+use steadfast_system::paths;
 
 pub use codex_goals::codex_goal;
 pub use goals::{EventFilter, EventRow, Origin};
@@ -245,11 +246,7 @@ impl Store {
     fn copy_beside(&self, target: &Path) -> Result<tempfile::NamedTempFile, StoreError> {
         let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let copy = tempfile::Builder::new().prefix(".steadfast-backup").tempfile_in(directory)?;
-        {
-            let mut destination = connect(copy.path(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-            let backup = rusqlite::backup::Backup::new(&self.db, &mut destination)?;
-            backup.run_to_completion(1_000, Duration::ZERO, None)?;
-        }
+        copy_database(&self.db, copy.path())?;
         copy.as_file().sync_all()?;
         Ok(copy)
     }
@@ -281,7 +278,7 @@ fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
         name.push(suffix);
         Path::new(&name).exists()
     });
-    if in_use || !cfg!(unix) {
+    if in_use {
         return connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
     }
     let mut uri = String::from("file:");
@@ -323,6 +320,13 @@ fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
+/// Copies an open database over the file at `target`.
+fn copy_database(source: &Connection, target: &Path) -> Result<(), StoreError> {
+    let mut destination = connect(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let backup = rusqlite::backup::Backup::new(source, &mut destination)?;
+    Ok(backup.run_to_completion(1_000, Duration::ZERO, None)?)
+}
+
 /// `goals.db` and `v4.bak` give `goals.db.v4.bak`.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -335,17 +339,10 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 fn create_private_file(path: &Path) -> Result<(), StoreError> {
     let cannot = |error: std::io::Error| StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        steadfast_system::paths::create_private_dir(directory).map_err(cannot)?;
+        paths::create_private_dir(directory).map_err(cannot)?;
         refuse_network_file_system(directory)?;
     }
-    let mut options = fs_err::OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    {
-        use fs_err::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path).map(|_| ()).map_err(cannot)
+    paths::append_to_private_file(path).map(|_| ()).map_err(cannot)
 }
 
 #[cfg(target_os = "linux")]

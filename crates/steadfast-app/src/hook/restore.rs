@@ -209,7 +209,7 @@ pub(super) fn before_compaction(call: &Call<'_>, store: &mut Store) -> Result<Ho
     let bytes = file.and_then(|file| fs_err::metadata(file).ok()).and_then(|file| i64::try_from(file.len()).ok());
     store.write(|db| {
         if let Some(file) = file.filter(|_| readings.is_some()) {
-            accounting::mark_before_compaction(db, call.host(), call.session_id(), file, call.now)?;
+            call.update_cursor(db, file, |cursor| cursor.read_before_compaction = true)?;
         }
         db.put_snapshot_before_compaction(call.session_id(), &text, bytes, call.now)?;
         Ok::<_, HookError>(HookReply::default())

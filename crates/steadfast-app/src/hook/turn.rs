@@ -169,7 +169,7 @@ fn reply(
         }
         Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
         Decision::NoProgress => messages.push(call.host().spell(&format!(
-            "steadfast: no progress in {} turns, so the goal is paused (no_progress). /goal-resume goes on.",
+            "steadfast: no progress in {} turns, so the goal is paused (no_progress). /goal-resume continues.",
             call.paths.config.goal.no_progress_limit
         ))),
         Decision::AccountingUncertain => messages.push(call.host().spell(
@@ -177,10 +177,10 @@ fn reply(
              Run /goal-reconcile --accept-reset to resume.",
         )),
         Decision::HandOver if (adapter(call.host()).can_rewake)() => {
-            messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal goes on in a new turn.".into());
+            messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal continues in a new turn.".into());
         }
         Decision::HandOver => messages.push(
-            "steadfast: Claude Code's cap on Stop blocks is reached, so the turn ends; the goal stays active and goes on \
+            "steadfast: Claude Code's cap on Stop blocks is reached, so the turn ends; the goal stays active and continues \
              with the next prompt. CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts the cap."
                 .into(),
         ),
@@ -251,15 +251,6 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
         }
     })
-}
-
-/// Records the answer of a tool of the client's own goal feature.
-pub(super) fn note_native_goal(call: &Call<'_>, store: &mut Store, goal: &NativeGoal) -> Result<(), HookError> {
-    if let Some(transcript) = &call.input.transcript {
-        store
-            .write(|db| accounting::note_native_goal(db, call.host(), call.session_id(), transcript, goal, call.now))?;
-    }
-    Ok(())
 }
 
 /// The user stopped the turn: no Stop follows, and the goal pauses. A turn of the client's own goal does not count:
