@@ -94,7 +94,8 @@ impl Db<'_> {
         if self.execute(COUNT_REPETITION, [session_id, category, finding.kind, &subject, &text])? > 0 {
             return Ok(None);
         }
-        let level = level(finding.importance);
+        // The column holds the position of the variant, from 0 for `Low`.
+        let level = finding.importance as i64;
         self.first(ADD, params![session_id, category, finding.kind, level, subject, text, now], |row| row.get(0))
     }
 
@@ -141,23 +142,11 @@ impl Db<'_> {
     }
 }
 
-fn level(importance: Importance) -> i64 {
-    match importance {
-        Importance::Low => 0,
-        Importance::Normal => 1,
-        Importance::High => 2,
-        Importance::Critical => 3,
-    }
-}
-
 /// Reads an event; `None` if its category or importance is unknown.
 fn read(row: &Row<'_>) -> rusqlite::Result<Option<MemoryEvent>> {
     let category = lossy(row, 2)?.parse().ok();
     let importance = match row.get_ref(4)? {
-        ValueRef::Integer(0) => Some(Importance::Low),
-        ValueRef::Integer(1) => Some(Importance::Normal),
-        ValueRef::Integer(2) => Some(Importance::High),
-        ValueRef::Integer(3) => Some(Importance::Critical),
+        ValueRef::Integer(level) => Importance::iter().find(|importance| *importance as i64 == level),
         _ => None,
     };
     let (Some(category), Some(importance)) = (category, importance) else {

@@ -160,7 +160,7 @@ fn reply(
     match decision {
         Decision::Silent | Decision::UserFirst | Decision::BackgroundFirst => {}
         Decision::NativeGoalDrives => {
-            messages.push("steadfast: the client's own /goal is driving; /goal clear lets this goal go on.".into());
+            messages.push("steadfast: the client's own /goal is driving; /goal clear lets this goal continue.".into());
         }
         Decision::Continue => block = Some(prompt::continuation(goal, wording()?, warnings, now)?),
         Decision::WindDown(limit) => {

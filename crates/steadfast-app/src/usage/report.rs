@@ -169,7 +169,6 @@ pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: 
     let totals = Amounts { responses: Some(0), ..Amounts::default() };
     let mut report = UsageReport { view, totals, rows: Vec::new() };
     for (host, summary) in summaries {
-        let mut days = Days::new(zone);
         let wanted: Vec<bool> = summary.sessions.iter().map(|session| filter.matches(session)).collect();
         let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
         let mut block: Option<Millis> = None;
@@ -181,7 +180,7 @@ pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: 
             ) else {
                 continue;
             };
-            let day = days.of(sum.slot);
+            let day = day_of(sum.slot, zone);
             if filter.since.is_some_and(|since| day.is_none_or(|day| day < since)) {
                 continue;
             }
@@ -249,36 +248,13 @@ fn block_of(slot: i64, block: &mut Option<Millis>) -> Option<Millis> {
     Some(start)
 }
 
-/// The local day of a slot. Slots come in order, so the bounds of the last day are nearly always enough.
-struct Days<'a> {
-    zone: &'a TimeZone,
-    last: Option<(i64, i64, Date)>,
-}
-
-impl<'a> Days<'a> {
-    fn new(zone: &'a TimeZone) -> Self {
-        Self { zone, last: None }
+/// The local day of a slot.
+fn day_of(slot: i64, zone: &TimeZone) -> Option<Date> {
+    if slot == UNDATED {
+        return None;
     }
-
-    fn of(&mut self, slot: i64) -> Option<Date> {
-        if slot == UNDATED {
-            return None;
-        }
-        if let Some((from, to, day)) = self.last
-            && (from..to).contains(&slot)
-        {
-            return Some(day);
-        }
-        let moment = Timestamp::from_millisecond(slot.checked_mul(SLOT_MS)?).ok()?;
-        let local = moment.to_zoned(self.zone.clone());
-        let day = local.date();
-        if let (Ok(from), Ok(to)) = (local.start_of_day(), local.tomorrow().and_then(|next| next.start_of_day())) {
-            let first = from.timestamp().as_millisecond().div_euclid(SLOT_MS);
-            let end = to.timestamp().as_millisecond().div_euclid(SLOT_MS);
-            self.last = Some((first, end, day));
-        }
-        Some(day)
-    }
+    let moment = Timestamp::from_millisecond(slot.checked_mul(SLOT_MS)?).ok()?;
+    Some(zone.to_datetime(moment).date())
 }
 
 #[cfg(test)]

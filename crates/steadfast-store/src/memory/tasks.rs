@@ -75,7 +75,7 @@ impl Db<'_> {
         let sql =
             "INSERT INTO session_events (session_id, category, kind, importance, subject, text, repeats, created_at_ms)
                    VALUES (?1, 'task', ?2, ?3, '', ?4, ?5, ?6) RETURNING id";
-        let level = super::level(Importance::Critical);
+        let level = Importance::Critical as i64;
         self.first(sql, params![session_id, TASKS_LEFT_OUT, level, text, gone, now], |row| row.get(0))
     }
 
