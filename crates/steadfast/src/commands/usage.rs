@@ -104,7 +104,7 @@ fn notes(summaries: &[(Host, Summary)], report: &UsageReport, arguments: &UsageA
             .map(|host| host.capabilities())
             .map(|facts| format!("{} or ~/{}", facts.config_variable, facts.default_config_dir))
             .collect();
-        output::note(&format!("note: there are no transcripts (looked below {})", places.join(", and ")));
+        output::note(&format!("note: no transcripts found (searched {})", places.join(", and ")));
     } else if report.rows.is_empty() {
         output::note("note: no response matches");
     }

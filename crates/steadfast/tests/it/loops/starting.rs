@@ -87,7 +87,7 @@ fn failing_checks_are_reported() {
     assert_eq!(output.code, 5, "{output:?}");
     for shown in [&output.stderr, &world.run(&["loop", "status", "t"]).stdout] {
         assert!(shown.contains("; not yet: 1 of 2 boxes are ticked"), "{shown}");
-        assert!(shown.contains("; cannot be told: cannot read the checklist"), "{shown}");
+        assert!(shown.contains("; unknown: cannot read the checklist"), "{shown}");
     }
 }
 
