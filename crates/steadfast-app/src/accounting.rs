@@ -192,12 +192,17 @@ pub fn record(
     // Act on the interrupt now: no later reading contains that line.
     let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
     if goal.status == GoalStatus::Active && interrupted_at.is_some_and(|at| at >= since) {
-        let payload = json!({"reason": PausedReason::User, "cause": "interrupt"});
-        let change = pause_for(&goal, PausedReason::User, Event::new(EventKind::GoalPaused, payload), now);
-        goal = db.save(&goal, change, origin)?;
+        goal = pause_interrupted(db, &goal, origin, now)?;
         facts.interrupted = true;
     }
     Ok((goal, facts))
+}
+
+/// Pauses a goal that the user interrupted.
+pub(crate) fn pause_interrupted(db: Db<'_>, goal: &Goal, origin: Origin, now: Millis) -> Result<Goal, StoreError> {
+    let payload = json!({"reason": PausedReason::User, "cause": "interrupt"});
+    let event = Event::new(EventKind::GoalPaused, payload);
+    db.save(goal, pause_for(goal, PausedReason::User, event, now), origin)
 }
 
 /// The moment before which no new line of this file can have been written, for lines with a wrong time. `None` where

@@ -164,7 +164,7 @@ impl Store {
         // SQLite does not wait for the lock when it makes a new file a WAL database.
         let deadline = Instant::now() + BUSY_TIMEOUT;
         loop {
-            match store.prepare().map_err(|error| store.explain(error)) {
+            match store.prepare().map_err(|error| with_path(path, error)) {
                 Err(StoreError::Busy(_)) if Instant::now() < deadline => std::thread::sleep(BUSY_PAUSE),
                 other => return other.map(|()| store),
             }
@@ -261,13 +261,6 @@ impl Store {
     pub fn journal_mode(&self) -> Result<String, StoreError> {
         Ok(self.db.pragma_query_value(None, "journal_mode", |row| row.get(0))?)
     }
-
-    fn explain(&self, error: StoreError) -> StoreError {
-        match error {
-            StoreError::Query(error) => explain(&self.path, error),
-            other => other,
-        }
-    }
 }
 
 /// Opens the database of another program without writing to it. A reader of a WAL database creates the files of the
@@ -301,6 +294,13 @@ fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags).map_err(|error| explain(path, error))
+}
+
+fn with_path(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Query(error) => explain(path, error),
+        other => other,
+    }
 }
 
 /// Maps SQLite's codes to errors that a user can act on.

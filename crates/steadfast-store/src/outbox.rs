@@ -22,13 +22,8 @@ impl Db<'_> {
         Ok(())
     }
 
-    fn has_messages(self) -> Result<bool, StoreError> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM outbox WHERE taken_at_ms IS NULL)";
-        Ok(self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
-    }
-
     fn take_all(self, now: Millis) -> Result<Vec<Message>, StoreError> {
-        self.0.execute("DELETE FROM outbox WHERE taken_at_ms < ?1", [now - KEPT_MS])?;
+        self.execute("DELETE FROM outbox WHERE taken_at_ms < ?1", [now - KEPT_MS])?;
         let sql = "UPDATE outbox SET taken_at_ms = ?1 WHERE taken_at_ms IS NULL
                    RETURNING kind, subject_id, title, body, created_at_ms";
         let mut statement = self.0.prepare_cached(sql)?;
@@ -41,7 +36,7 @@ impl Db<'_> {
                 created_at_ms: row.get("created_at_ms")?,
             })
         })?;
-        // A kind that only a newer binary knows is not ours to deliver, and is marked all the same.
+        // A kind that only a newer binary knows is not delivered, but marked.
         Ok(rows.filter_map(Result::ok).collect())
     }
 }
@@ -55,7 +50,8 @@ impl Store {
     /// Takes all waiting messages, to deliver them.
     pub fn take_messages(&mut self, now: Millis) -> Result<Vec<Message>, StoreError> {
         self.added_message.set(false);
-        if !self.read().has_messages()? {
+        let waiting = "SELECT 1 FROM outbox WHERE taken_at_ms IS NULL LIMIT 1";
+        if self.read().first(waiting, [], |_| Ok(()))?.is_none() {
             return Ok(Vec::new());
         }
         self.write(|db| db.take_all(now))

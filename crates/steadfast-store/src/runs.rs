@@ -133,19 +133,14 @@ impl Db<'_> {
         }
         for record in &step.records {
             self.add_record(run_id, run, record, now)?;
-            if matches!(record, Record::Finished { .. }) {
-                self.add_run_message(run_id, run, now)?;
+            if matches!(record, Record::Finished { .. })
+                && let Some(row) = self.run(run_id)?
+                && let Some(message) = outbox::about_run(run_id, &row.plan, run, &row.project_dir, now)
+            {
+                self.add_message(&message)?;
             }
         }
         Ok(version + 1)
-    }
-
-    fn add_run_message(self, run_id: &str, run: &Run, now: Millis) -> Result<(), StoreError> {
-        let Some(row) = self.run(run_id)? else { return Ok(()) };
-        match outbox::about_run(run_id, &row.plan, run, &row.project_dir, now) {
-            Some(message) => self.add_message(&message),
-            None => Ok(()),
-        }
     }
 
     fn add_record(self, run_id: &str, run: &Run, record: &Record, now: Millis) -> Result<(), StoreError> {

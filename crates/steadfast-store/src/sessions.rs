@@ -23,7 +23,7 @@ pub enum ParentLink {
 }
 
 /// What hooks reported about a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Session {
     pub session_id: String,
     pub host: Host,

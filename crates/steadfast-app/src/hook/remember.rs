@@ -23,14 +23,6 @@ pub(super) fn keep_registered(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreEr
     if call.found != Findings::default() && db.session(call.session_id())?.is_none() {
         db.put_session(&session_record(call))?;
     }
-    keep(call, db)
-}
-
-/// Stores the findings in the handler's transaction.
-pub(super) fn keep(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
-    if call.found == Findings::default() {
-        return Ok(());
-    }
     db.remember(call.session_id(), &call.found, call.now)
 }
 

@@ -7,6 +7,7 @@ use super::{Call, HookError, remember, restore, steering, turn};
 use crate::accounting::{self, FileReading};
 use crate::action;
 use steadfast_memory::snapshot::After;
+use steadfast_model::clock::Millis;
 use steadfast_model::directive::Form;
 use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
@@ -15,6 +16,9 @@ use steadfast_model::hook::{HookReply, StartSource};
 use steadfast_model::text;
 use steadfast_store::{Db, ParentLink, Session, Store, StoreError};
 use steadfast_system::process::{self, ProcessId};
+
+/// The most time between the end of a session by `/clear` and the start of the next one.
+const CLEAR_TAKES: Millis = 30_000;
 
 /// What this hook call contains about its session.
 pub(super) fn session_record(call: &Call<'_>) -> Session {
@@ -26,13 +30,9 @@ pub(super) fn session_record(call: &Call<'_>) -> Session {
         project_dir: call.input.project_dir.clone(),
         transcript_path: transcript.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
         client: process::client_of_hook(),
-        parent_session_id: None,
-        parent_link: None,
-        last_prompt_ms: None,
         started_at_ms: call.now,
         last_seen_ms: call.now,
-        ended_at_ms: None,
-        end_reason: None,
+        ..Session::default()
     }
 }
 
@@ -44,7 +44,8 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
         StartSource::Resume => restore::resumed(call, store, &session),
         StartSource::Compact => restore::compacted(call, store, &session),
         StartSource::Clear => {
-            let parent = session_before_clear(call, store, &session)?;
+            let left = store.read().sessions_left_by_clear(call.session_id(), call.now - CLEAR_TAKES)?;
+            let parent = left_for(&session, left, store.read().open_sessions()?);
             if let Some(parent) = parent.as_ref().filter(|_| !call.host().capabilities().announces_clear_end) {
                 end_session(call, store, parent.clone(), "clear")?;
             }
@@ -82,13 +83,6 @@ fn follow(
 fn is_unannounced_fork(call: &Call<'_>, store: &Store, source: StartSource) -> Result<bool, HookError> {
     let may_be = source == StartSource::Resume && !call.host().capabilities().announces_forks;
     Ok(may_be && store.read().session(call.session_id())?.is_none() && parent_in_file(call).is_some())
-}
-
-fn session_before_clear(call: &Call<'_>, store: &Store, session: &Session) -> Result<Option<Session>, HookError> {
-    /// The client starts the new session right after the old one's end.
-    const RIGHT_AFTER: i64 = 30_000;
-    let left = store.read().sessions_left_by_clear(call.session_id(), call.now - RIGHT_AFTER)?;
-    Ok(left_for(session, left, store.read().open_sessions()?))
 }
 
 /// The session that was left by `/clear` for this one: the one that reported it, in this directory; where clients do
@@ -246,7 +240,7 @@ impl Prompt {
     /// Stores the session and the findings of the prompt. Returns the message for the user.
     fn store(&self, call: &Call<'_>, db: Db<'_>) -> Result<Option<String>, StoreError> {
         db.put_session(&self.session)?;
-        remember::keep(call, db)?;
+        db.remember(call.session_id(), &call.found, call.now)?;
         remember::keep_stated(call, db, self.native_goal.as_deref())
     }
 }

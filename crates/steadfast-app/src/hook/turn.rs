@@ -9,10 +9,10 @@ use super::{Call, HookError, remember, restore};
 use crate::accounting::{self, Facts, FileReading};
 use crate::native;
 use steadfast_hosts::adapter;
-use steadfast_model::goal::change::{Change, Span, pause_for};
+use steadfast_model::goal::change::{Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
-use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::HookReply;
 use steadfast_model::host::Host;
 use steadfast_model::limit::Axis;
@@ -70,9 +70,9 @@ pub(super) fn stopped(
     let native_goal =
         call.input.transcript.as_deref().and_then(|file| native::live(call.host(), call.session_id(), file));
     let (goal, decision, warnings, notice) = store.write(|db| {
-        let tokens_before = db.goal(call.session_id())?.map_or(0, |goal| goal.total_tokens());
-        let recorded = call.record(db, &readings)?;
-        let (mut goal, seen) = recorded.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
+        let goal = db.goal(call.session_id())?.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
+        let tokens_before = goal.total_tokens();
+        let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
         if let Some(notice) = pause_notice(call.host(), &seen) {
             return Ok((goal, Decision::Silent, Vec::new(), Some(notice)));
@@ -207,7 +207,7 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         let recorded = call.record(db, &readings)?;
         let (mut goal, seen) = recorded.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
         db.touch_session(call.session_id(), call.now)?;
-        remember::keep(call, db)?;
+        db.remember(call.session_id(), &call.found, call.now)?;
         let shared = spend::shared(db, &call.paths.config.limits.0, call.now)?;
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
@@ -268,8 +268,7 @@ pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookRepl
         };
         db.touch_session(call.session_id(), call.now)?;
         if goal.status == GoalStatus::Active {
-            let event = Event::new(EventKind::GoalPaused, json!({"reason": PausedReason::User, "cause": "interrupt"}));
-            db.save(&goal, pause_for(&goal, PausedReason::User, event, call.now), call.origin)?;
+            accounting::pause_interrupted(db, &goal, call.origin, call.now)?;
             return Ok::<_, StoreError>(Some(call.host().spell(INTERRUPTED)));
         }
         Ok(pause_notice(call.host(), &seen))

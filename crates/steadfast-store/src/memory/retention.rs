@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use super::{Db, SessionActivity, StoreError};
-use crate::{ParentLink, Session, Store};
+use crate::{ParentLink, Session, Store, explain};
 use steadfast_model::clock::{DAY, Millis};
 
 /// If the system does not show whether a client runs, a session that was silent this long has ended.
@@ -32,7 +32,7 @@ impl Store {
     /// Rewrites the whole file and empties the log, so that neither contains deleted text. Ordinary writes leave it in
     /// free pages, because wiping them would slow down every hook.
     pub fn rewrite(&self) -> Result<(), StoreError> {
-        let rewritten = self.db.execute_batch("VACUUM").map_err(|error| self.explain(error.into()));
+        let rewritten = self.db.execute_batch("VACUUM").map_err(|error| explain(&self.path, error));
         // The log has old pages too, whatever became of the file.
         let busy: i64 = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         rewritten?;
