@@ -10,15 +10,12 @@ use serde::de::DeserializeOwned;
 use crate::StoreError;
 use steadfast_system::process::ProcessId;
 
-pub(crate) fn word<T: FromStr>(row: &Row<'_>, column: impl RowIndex + Display + Copy) -> rusqlite::Result<T> {
+pub(crate) fn word<T: FromStr>(row: &Row<'_>, column: impl RowIndex + Display) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
     text.parse().map_err(|_| not_understood(column, text))
 }
 
-pub(crate) fn maybe_word<T: FromStr>(
-    row: &Row<'_>,
-    column: impl RowIndex + Display + Copy,
-) -> rusqlite::Result<Option<T>> {
+pub(crate) fn maybe_word<T: FromStr>(row: &Row<'_>, column: impl RowIndex + Display) -> rusqlite::Result<Option<T>> {
     let text = row.get_ref(column)?.as_str_or_null()?;
     text.map(|text| text.parse().map_err(|_| not_understood(column, text))).transpose()
 }
@@ -28,10 +25,7 @@ pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<String, StoreError> {
 }
 
 /// Reads JSON; a null in the column is a null in JSON.
-pub(crate) fn from_json<T: DeserializeOwned>(
-    row: &Row<'_>,
-    column: impl RowIndex + Display + Copy,
-) -> rusqlite::Result<T> {
+pub(crate) fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: impl RowIndex + Display) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str_or_null()?.unwrap_or("null");
     serde_json::from_str(text).map_err(|error| not_understood(column, &error.to_string()))
 }

@@ -60,6 +60,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use steadfast_model::goal::budget::Budget;
     use steadfast_model::goal::change;
     use steadfast_model::goal::proof::Proof;
 
@@ -68,7 +69,7 @@ mod tests {
 
     fn finished() -> World {
         let mut world = World::new();
-        let goal = world.add_goal(Default::default(), START);
+        let goal = world.add_goal(Budget::default(), START);
         let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START + 1).unwrap();
         world.store.write(|db| db.save(&goal, done, WORKER)).unwrap();
         world
@@ -88,7 +89,7 @@ mod tests {
     #[test]
     fn a_change_that_is_rolled_back_leaves_no_message() {
         let mut world = World::new();
-        let goal = world.add_goal(Default::default(), START);
+        let goal = world.add_goal(Budget::default(), START);
         let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START + 1).unwrap();
         let failed = world.store.write(|db| {
             db.save(&goal, done, WORKER)?;

@@ -18,23 +18,20 @@ use steadfast_model::reading::{Position, Reading, Response, Tokens};
 use steadfast_model::text::Fingerprint;
 
 #[derive(Debug, thiserror::Error)]
-pub enum UsageError {
-    #[error("cannot read the session files of {host}: {source}")]
-    Tree {
-        host: Host,
-        #[source]
-        source: std::io::Error,
-    },
+#[error("cannot read the session files of {host}: {source}")]
+pub struct UsageError {
+    host: Host,
+    source: std::io::Error,
 }
 
 impl UsageError {
     pub fn hint(&self) -> String {
-        let Self::Tree { host, .. } = self;
-        let others: Vec<&str> = Host::ALL.iter().filter(|other| *other != host).map(|other| other.name()).collect();
+        let others = Host::ALL.iter().filter(|other| **other != self.host);
+        let others: Vec<&str> = others.map(|other| other.name()).collect();
         format!(
             "check {} and the permissions of its `{}` directory, or leave it out with --host {}",
-            host.capabilities().config_variable,
-            host.capabilities().transcripts_dir,
+            self.host.capabilities().config_variable,
+            self.host.capabilities().transcripts_dir,
             others.join(" or --host "),
         )
     }
@@ -86,7 +83,7 @@ pub fn collect(
     prices: &Table,
     progress: Progress<'_>,
 ) -> Result<Summary, UsageError> {
-    let fail = |source| UsageError::Tree { host, source };
+    let fail = |source| UsageError { host, source };
     let files = tree::transcripts(host, roots).map_err(fail)?;
     if files.is_empty() {
         return Ok(Summary::default());
