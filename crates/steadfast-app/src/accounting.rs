@@ -1,19 +1,19 @@
 //! From the session files to the goal: read what is new, enter it in the ledger, charge the goals it belongs
-//! to. Files are read before the transaction begins, so that no lock is held while a disk is slow.
+//! to. Files are read before the transaction begins, so that a slow disk does not hold the lock.
 
 use std::path::{Path, PathBuf};
-use steadfast_hosts::adapter;
+use std::time::UNIX_EPOCH;
 
 use serde_json::json;
 
-use steadfast_hosts::lines;
+use steadfast_hosts::{adapter, lines};
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::change::pause_for;
+use steadfast_model::goal::change::{Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, Charge};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Host;
-use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading};
+use steadfast_model::reading::{InvalidField, Position, Reading};
 use steadfast_store::{Cursor, Db, Origin, Source, Store, StoreError};
 
 /// A session file with what is new in it.
@@ -23,10 +23,21 @@ pub struct FileReading {
     /// Empty for the worker.
     agent_id: String,
     from: Position,
+    /// When the file was created; only known in its first reading.
+    created_at_ms: Option<Millis>,
     pub reading: Reading,
 }
 
-/// What the readings say about the session, besides tokens.
+/// A session file and its end.
+#[derive(Debug)]
+pub struct FileEnd {
+    path: PathBuf,
+    /// Empty for the worker.
+    agent_id: String,
+    position: Position,
+}
+
+/// What the readings contain about the session, besides tokens.
 #[derive(Debug, Default)]
 pub struct Facts {
     pub worked: bool,
@@ -64,7 +75,7 @@ pub fn read_subagent(store: &Store, host: Host, path: &Path, agent_id: &str) -> 
     Ok(vec![read_one(store, host, path, agent_id.to_owned())?])
 }
 
-/// Reads on where an earlier reading of the worker's file ended.
+/// Continues the reading of the worker's file.
 pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreError> {
     if let Some(worker) = readings.iter_mut().find(|file| file.agent_id.is_empty()) {
         let later = (adapter(host).read_transcript)(&worker.path, &worker.reading.position)?;
@@ -73,7 +84,7 @@ pub fn read_on(host: Host, readings: &mut [FileReading]) -> Result<(), StoreErro
     Ok(())
 }
 
-/// The last thing the worker said in these readings.
+/// The last message of the worker in these readings.
 pub fn last_text(readings: &[FileReading]) -> Option<&str> {
     readings.iter().find(|file| file.agent_id.is_empty()).and_then(|file| file.reading.last_text.as_deref())
 }
@@ -81,7 +92,13 @@ pub fn last_text(readings: &[FileReading]) -> Option<&str> {
 fn read_one(store: &Store, host: Host, path: &Path, agent_id: String) -> Result<FileReading, StoreError> {
     let from = store.read().cursor(path)?.unwrap_or_default().position;
     let reading = (adapter(host).read_transcript)(path, &from)?;
-    Ok(FileReading { path: path.to_owned(), agent_id, from, reading })
+    let created_at_ms = if from.offset == 0 { created_at_ms(path) } else { None };
+    Ok(FileReading { path: path.to_owned(), agent_id, from, created_at_ms, reading })
+}
+
+fn created_at_ms(path: &Path) -> Option<Millis> {
+    let created = fs_err::metadata(path).and_then(|meta| meta.created()).ok()?;
+    i64::try_from(created.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }
 
 /// The files of a session's subagents: as the host lists them, else as its hooks named them.
@@ -95,6 +112,11 @@ fn files_of_subagents(
         Some(files) => Ok(files),
         None => db.subagent_files(session_id),
     }
+}
+
+/// Whether the tokens of its session are charged to the goal.
+pub(crate) fn is_charged(goal: &Goal) -> bool {
+    matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited)
 }
 
 /// Enters readings in the ledger and charges the goals they belong to. Returns the session's goal as it is now.
@@ -114,7 +136,7 @@ pub fn record(
         let source =
             Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
         let before = db.cursor(&file.path)?;
-        // A message that the client withdrew is gone too, but what was read before is still there around it.
+        // A client may withdraw a message; then the responses around it are still known.
         let keeps_history = file.reading.rewritten && db.knows_any(goal.host, &file.reading.responses)?;
         let written_since = written_since(db, &goal, file, before.as_ref())?;
         let recorded = db.record(source, &file.reading, written_since, now)?;
@@ -135,9 +157,9 @@ pub fn record(
             interrupted_at = file.reading.interrupted_at;
             worker_position = Some((recorded.cursor.position.offset, file.reading.last_uuid.clone()));
         }
-        // After a rewrite the old lines are read again; what a person accepted once stays accepted.
-        let old_news = |invalid: &InvalidField| file.reading.rewritten && invalid.offset < file.from.offset;
-        let invalid = file.reading.invalid.clone().filter(|invalid| !old_news(invalid));
+        // After a rewrite the old lines are read again; what a user accepted once stays accepted.
+        let is_known = |invalid: &InvalidField| file.reading.rewritten && invalid.offset < file.from.offset;
+        let invalid = file.reading.invalid.clone().filter(|invalid| !is_known(invalid));
         facts.invalid = facts.invalid.take().or(invalid);
         let all_was_read = before.is_some_and(|cursor| cursor.read_before_compaction);
         let may_vanish = !goal.host.capabilities().only_appends_transcripts && file.reading.rewritten;
@@ -152,7 +174,7 @@ pub fn record(
         }
         goal = db.save(&goal, change, origin)?;
     }
-    let charging = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
+    let charging = is_charged(&goal);
     if vanished && charging && !goal.accounting_uncertain {
         goal = flag_uncertain(db, &goal, "transcript_rewritten", origin, now)?;
         facts.became_uncertain = true;
@@ -167,21 +189,24 @@ pub fn record(
         }
         _ => facts.invalid = None,
     }
-    // Whoever reads the interrupt first acts on it: no later reader sees that line again.
+    // Act on the interrupt now: no later reading contains that line.
     let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
     if goal.status == GoalStatus::Active && interrupted_at.is_some_and(|at| at >= since) {
-        let payload = json!({"reason": PausedReason::User, "cause": "interrupt"});
-        let change = pause_for(&goal, PausedReason::User, Event::new(EventKind::GoalPaused, payload), now);
-        goal = db.save(&goal, change, origin)?;
+        goal = pause_interrupted(db, &goal, origin, now)?;
         facts.interrupted = true;
     }
     Ok((goal, facts))
 }
 
-/// Lines of a file may carry times that are not theirs: a transcript moved here from elsewhere, or a clock that
-/// jumped. This is the moment before which no new line of this file can have been written, with room for slow
-/// streams; `None` where old lines are to be expected: in a rewritten file, one older than the goal, or a fork,
-/// which begins with copies.
+/// Pauses a goal that the user interrupted.
+pub(crate) fn pause_interrupted(db: Db<'_>, goal: &Goal, origin: Origin, now: Millis) -> Result<Goal, StoreError> {
+    let payload = json!({"reason": PausedReason::User, "cause": "interrupt"});
+    let event = Event::new(EventKind::GoalPaused, payload);
+    db.save(goal, pause_for(goal, PausedReason::User, event, now), origin)
+}
+
+/// The moment before which no new line of this file can have been written, for lines with a wrong time. `None` where
+/// old lines are expected: in a rewritten file, one older than the goal, or a fork, which begins with copies.
 fn written_since(
     db: Db<'_>,
     goal: &Goal,
@@ -196,81 +221,66 @@ fn written_since(
         return Ok(Some(cursor.updated_at_ms - SLOW_STREAM));
     }
     let is_fork = db.session(&goal.session_id)?.is_some_and(|session| session.parent_session_id.is_some());
-    let born = fs_err::metadata(&file.path)
-        .and_then(|meta| meta.created())
-        .ok()
-        .and_then(|born| born.duration_since(std::time::UNIX_EPOCH).ok())
-        .and_then(|since| i64::try_from(since.as_millis()).ok());
-    let is_newer = born.is_some_and(|born| born >= goal.created_at_ms);
+    let is_newer = file.created_at_ms.is_some_and(|created| created >= goal.created_at_ms);
     Ok((is_newer && !is_fork).then_some(goal.created_at_ms - SLOW_STREAM))
 }
 
-/// Notes that tokens may be missing from the count.
+/// Records that tokens may be missing from the count.
 pub fn flag_uncertain(db: Db<'_>, goal: &Goal, cause: &str, origin: Origin, now: Millis) -> Result<Goal, StoreError> {
-    let mut after = goal.clone();
-    after.updated_at_ms = now;
-    after.accounting_uncertain = true;
+    let after = Goal { updated_at_ms: now, accounting_uncertain: true, ..goal.clone() };
     let payload = json!({"cause": cause, "cursor": goal.last_accounted_byte_offset});
     let event = Event::new(EventKind::AccountingUncertainSet, payload);
-    let change = steadfast_model::goal::change::Change {
-        goal: after,
-        events: vec![event],
-        span: steadfast_model::goal::change::Span::Keep,
-    };
-    db.save(goal, change, origin)
+    db.save(goal, Change { goal: after, events: vec![event], span: Span::Keep }, origin)
 }
 
-/// Moves the cursors of a session to the end of its files: what is there belongs to the time before. Returns
-/// the worker's offset.
-pub fn skip_to_end(
+/// Finds the ends of a session's files, the worker's last; none without a transcript. Call it before a transaction.
+pub fn find_ends(
     db: Db<'_>,
     host: Host,
     session_id: &str,
-    transcript: &Path,
-    now: Millis,
-) -> Result<i64, StoreError> {
+    transcript: Option<&Path>,
+) -> Result<Vec<FileEnd>, StoreError> {
+    let Some(transcript) = transcript else {
+        return Ok(Vec::new());
+    };
     let mut files = files_of_subagents(db, host, session_id, transcript)?;
     files.push((String::new(), transcript.to_owned()));
-    let mut worker_offset = 0;
-    for (agent_id, path) in files {
+    let end = |(agent_id, path): (String, PathBuf)| {
         let position = lines::end_of_file(&path)?;
-        worker_offset = i64::try_from(position.offset).unwrap_or(i64::MAX);
-        let source = Source { host, session_id, agent_id: &agent_id, path: &path };
-        let before = db.cursor(&path)?.unwrap_or_default();
+        Ok(FileEnd { path, agent_id, position })
+    };
+    files.into_iter().map(end).collect()
+}
+
+/// Moves the cursors of a session to these ends: what is before them is not charged. Returns the worker's offset.
+pub fn skip_to(
+    db: Db<'_>,
+    host: Host,
+    session_id: &str,
+    ends: &[FileEnd],
+    now: Millis,
+) -> Result<Option<i64>, StoreError> {
+    for FileEnd { path, agent_id, position } in ends {
+        let source = Source { host, session_id, agent_id, path };
+        let before = db.cursor(path)?.unwrap_or_default();
+        let position = position.clone();
         db.put_cursor(source, &Cursor { position, queued_prompts: 0, read_before_compaction: false, ..before }, now)?;
     }
-    Ok(worker_offset)
+    Ok(ends.last().map(|worker| i64::try_from(worker.position.offset).unwrap_or(i64::MAX)))
 }
 
-/// Keeps what the client's own goal feature said last.
-pub fn note_native_goal(
-    db: Db<'_>,
-    host: Host,
-    session_id: &str,
-    transcript: &Path,
-    goal: &NativeGoal,
-    now: Millis,
-) -> Result<(), StoreError> {
-    let source = Source { host, session_id, agent_id: "", path: transcript };
-    let native_goal = match goal {
-        NativeGoal::Active(objective) => Some(objective.clone()),
-        NativeGoal::Over => None,
-    };
-    let cursor = Cursor { native_goal, ..db.cursor(transcript)?.unwrap_or_default() };
-    db.put_cursor(source, &cursor, now)
-}
-
-/// Remembers that everything was read just before the client compacts the session.
-pub fn mark_before_compaction(
+/// Changes the cursor of the worker's file.
+pub fn update_cursor(
     db: Db<'_>,
     host: Host,
     session_id: &str,
     transcript: &Path,
     now: Millis,
+    update: impl FnOnce(&mut Cursor),
 ) -> Result<(), StoreError> {
-    let source = Source { host, session_id, agent_id: "", path: transcript };
-    let cursor = Cursor { read_before_compaction: true, ..db.cursor(transcript)?.unwrap_or_default() };
-    db.put_cursor(source, &cursor, now)
+    let mut cursor = db.cursor(transcript)?.unwrap_or_default();
+    update(&mut cursor);
+    db.put_cursor(Source { host, session_id, agent_id: "", path: transcript }, &cursor, now)
 }
 
 #[cfg(test)]

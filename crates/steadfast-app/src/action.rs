@@ -1,14 +1,13 @@
-//! What people, hooks and tools do to goals: each function is one transaction, shared by the command line, the
-//! slash commands and the MCP server.
+//! Changes of goals, one transaction each, shared by the command line, the slash commands, hooks and the MCP server.
 
 mod completion;
 mod orphan;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::accounting;
+use crate::accounting::{self, FileEnd};
 pub use completion::{Claim, add_evidence, complete};
 pub use orphan::{adopt, delete_orphans, find_goal, is_orphaned, orphans};
 use steadfast_model::clock::Millis;
@@ -26,7 +25,7 @@ pub enum ActionError {
     NoGoal(String),
     #[error("no goal has the id `{0}`")]
     UnknownGoal(String),
-    #[error("`{0}` is the beginning of several goals' ids")]
+    #[error("ambiguous goal id prefix `{0}`")]
     AmbiguousGoal(String),
     #[error("a goal already exists in status '{status}': {objective}")]
     GoalExists { status: GoalStatus, objective: String },
@@ -55,7 +54,7 @@ impl ActionError {
             Self::NotForAgents(_) => "type it as a slash command, or run it in a terminal of your own".into(),
             Self::NotOrphaned(_) => "end that session first".into(),
             Self::VerificationFailed(_) => {
-                "mend what the output shows; `steadfast goal verify` runs the checks again".into()
+                "fix what the output shows; `steadfast goal verify` runs the checks again".into()
             }
             Self::NeedsUser => "ask the user to start it".into(),
             Self::Store(error) => error.hint().to_owned(),
@@ -74,15 +73,23 @@ pub struct Place {
 
 /// Starts a goal in a session that has none, or whose last one is over.
 pub fn start(store: &mut Store, place: &Place, new: NewGoal, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
-    // What the previous goal's last turn spent is still its own.
+    // Charge the last turn of the previous goal to that goal.
     if let Some(old) = store.read().goal(&place.session_id)? {
         refresh(store, &old, origin, now)?;
     }
-    store.write(|db| start_with(db, place, new, origin, now))
+    let ends = place.find_ends(store.read())?;
+    store.write(|db| start_with(db, place, new, &ends, origin, now))
 }
 
-/// The same in the caller's transaction, for a goal that must not be without something else, nor that without the goal.
-pub fn start_with(db: Db<'_>, place: &Place, new: NewGoal, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
+/// The same in the caller's transaction. The session's files are charged from `ends`.
+pub fn start_with(
+    db: Db<'_>,
+    place: &Place,
+    new: NewGoal,
+    ends: &[FileEnd],
+    origin: Origin,
+    now: Millis,
+) -> Result<Goal, ActionError> {
     let old = db.goal(&place.session_id)?;
     if let Some(old) = &old {
         if old.status.is_live() {
@@ -95,13 +102,13 @@ pub fn start_with(db: Db<'_>, place: &Place, new: NewGoal, origin: Origin, now: 
         db.move_span(old, Span::Close, now)?;
     }
     let mut goal = Goal::start(new, &place.session_id, place.host, place.project_dir.clone(), now);
-    if let Some(transcript) = &place.transcript {
-        goal.last_accounted_byte_offset = accounting::skip_to_end(db, place.host, &place.session_id, transcript, now)?;
+    if let Some(offset) = accounting::skip_to(db, place.host, &place.session_id, ends, now)? {
+        goal.last_accounted_byte_offset = offset;
     }
     Ok(db.start_goal(&goal, old.as_ref(), origin)?)
 }
 
-/// An agent that gave up a limited goal must not hand itself a fresh budget.
+/// An agent must not get a new budget by abandoning a goal.
 fn abandoned_by_agent(db: Db<'_>, old: &Goal) -> Result<bool, StoreError> {
     let Some(event) = db.last_event(&old.goal_id, EventKind::GoalAbandoned)? else {
         return Ok(false);
@@ -115,17 +122,17 @@ fn abandoned_by_agent(db: Db<'_>, old: &Goal) -> Result<bool, StoreError> {
     Ok(by_agent && !prompted_since)
 }
 
-/// Reads what the session spent since the last look, so that a change starts from true numbers.
+/// Charges what the session spent since the last reading, so that a change starts from true numbers.
 pub fn refresh(store: &mut Store, goal: &Goal, origin: Origin, now: Millis) -> Result<(), StoreError> {
     let Some(session) = store.read().session(&goal.session_id)? else {
         return Ok(());
     };
-    // A paused goal's session is read too: what it says now must not be charged after a resume.
+    // A paused goal's session is read too: what is in its files now must not be charged after a resume.
     let may_matter = goal.status.is_live() || store.read().has_open_span(&goal.goal_id)?;
-    if session.transcript_path.is_empty() || !may_matter {
+    let Some(transcript) = session.transcript().filter(|_| may_matter) else {
         return Ok(());
-    }
-    let readings = accounting::read_session(store, goal.host, &goal.session_id, session.transcript_path.as_ref())?;
+    };
+    let readings = accounting::read_session(store, goal.host, &goal.session_id, transcript)?;
     store.write(|db| {
         if let Some(goal) = db.goal(&goal.session_id)? {
             accounting::record(db, goal, &readings, origin, now)?;
@@ -142,25 +149,29 @@ pub fn apply(
     now: Millis,
     change: impl FnOnce(&Goal) -> Result<Change, Refusal>,
 ) -> Result<Goal, ActionError> {
-    let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+    let goal = goal_of(store.read(), session_id)?;
     refresh(store, &goal, origin, now)?;
     store.write(|db| {
-        let goal = db.goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+        let goal = goal_of(db, session_id)?;
         save(db, &goal, change(&goal)?, origin)
     })
 }
 
+fn goal_of(db: Db<'_>, session_id: &str) -> Result<Goal, ActionError> {
+    db.goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))
+}
+
 fn save(db: Db<'_>, goal: &Goal, mut change: Change, origin: Origin) -> Result<Goal, ActionError> {
-    // The rest of a turn in which the agent itself ended the goal is still the goal's.
+    // A turn in which the agent itself ended the goal is charged to the goal until its end.
     if origin.actor.is_agent() && !change.goal.status.is_live() {
         change.span = Span::Keep;
     }
     Ok(db.save(goal, change, origin)?)
 }
 
-/// Resumes. An agent may take up a goal it blocked itself, never undo a pause.
+/// Resumes. An agent may resume a goal that it blocked itself, but not a paused one.
 pub fn resume(store: &mut Store, session_id: &str, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
-    let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+    let goal = goal_of(store.read(), session_id)?;
     if origin.actor != Actor::User && goal.status == GoalStatus::Paused {
         return refuse_agent(store, session_id, "resume", origin, now);
     }
@@ -180,7 +191,7 @@ pub fn extend(
     apply(store, session_id, origin, now, |goal| change::extend(goal, add, now))
 }
 
-/// Notes that an agent reached for a privileged verb, and refuses it.
+/// Records that an agent tried a privileged verb, and refuses it.
 pub fn refuse_agent(
     store: &mut Store,
     session_id: &str,
@@ -202,14 +213,14 @@ pub fn reconcile(store: &mut Store, session_id: &str, origin: Origin, now: Milli
     if origin.actor != Actor::User {
         return refuse_agent(store, session_id, "reconcile", origin, now);
     }
+    let host = goal_of(store.read(), session_id)?.host;
+    let session = store.read().session(session_id)?;
+    let transcript = session.as_ref().and_then(Session::transcript);
+    let ends = accounting::find_ends(store.read(), host, session_id, transcript)?;
     store.write(|db| {
-        let goal = db.goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
-        change::reconcile(&goal, 0, now)?;
-        let transcript = db.session(session_id)?.map(|session| session.transcript_path).filter(|path| !path.is_empty());
-        let offset = match transcript {
-            Some(path) => accounting::skip_to_end(db, goal.host, session_id, path.as_ref(), now)?,
-            None => goal.last_accounted_byte_offset,
-        };
+        let goal = goal_of(db, session_id)?;
+        let skipped = accounting::skip_to(db, host, session_id, &ends, now)?;
+        let offset = skipped.unwrap_or(goal.last_accounted_byte_offset);
         Ok(db.save(&goal, change::reconcile(&goal, offset, now)?, origin)?)
     })
 }
@@ -231,14 +242,19 @@ pub fn degrade(
     })
 }
 
+impl Place {
+    fn find_ends(&self, db: Db<'_>) -> Result<Vec<FileEnd>, StoreError> {
+        accounting::find_ends(db, self.host, &self.session_id, self.transcript.as_deref())
+    }
+}
+
 impl From<&Session> for Place {
     fn from(session: &Session) -> Self {
-        let known = |text: &String| (!text.is_empty()).then(|| text.clone());
         Self {
             session_id: session.session_id.clone(),
             host: session.host,
-            project_dir: known(&session.project_dir),
-            transcript: known(&session.transcript_path).map(PathBuf::from),
+            project_dir: session.project().map(str::to_owned),
+            transcript: session.transcript().map(Path::to_owned),
         }
     }
 }

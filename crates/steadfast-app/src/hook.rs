@@ -1,6 +1,5 @@
-//! What happens at each hook of a client. Top to bottom: open the store, read the session's files, one
-//! transaction, one reply. A hook fails open: whatever goes wrong, the user's turn goes on; the failure is
-//! logged and a live goal is paused as `degraded` instead of running blind.
+//! What happens at each hook of a client: open the store, read the session's files, one transaction, one reply. A hook
+//! fails open: after any error the user's turn continues, the error is logged, and a live goal pauses as `degraded`.
 
 mod failure;
 mod remember;
@@ -14,14 +13,19 @@ mod turn;
 pub use rewake::rewake;
 pub use steering::as_command;
 
+use std::path::Path;
+
+use crate::accounting::{self, Facts, FileReading};
 use crate::action;
+use steadfast_memory::extract;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::hook::{HookEvent, HookInput, HookReply};
 use steadfast_model::host::Host;
 use steadfast_model::memory::Findings;
 use steadfast_model::prompt::PromptError;
-use steadfast_store::{Origin, Store, StoreError};
+use steadfast_model::reading::NativeGoal;
+use steadfast_store::{Cursor, Db, Origin, Store, StoreError, ToolCall};
 use steadfast_system::config::ConfigError;
 use steadfast_system::log;
 use steadfast_system::paths::Paths;
@@ -54,12 +58,23 @@ impl Call<'_> {
     fn host(&self) -> Host {
         self.input.host
     }
+
+    /// Records readings and returns the goal of the session as it is then, if it has one.
+    fn record(&self, db: Db<'_>, readings: &[FileReading]) -> Result<Option<(Goal, Facts)>, StoreError> {
+        let goal = db.goal(self.session_id())?;
+        goal.map(|goal| accounting::record(db, goal, readings, self.origin, self.now)).transpose()
+    }
+
+    fn update_cursor(&self, db: Db<'_>, file: &Path, update: impl FnOnce(&mut Cursor)) -> Result<(), StoreError> {
+        accounting::update_cursor(db, self.host(), self.session_id(), file, self.now, update)
+    }
 }
 
-/// Handles one hook call. Of a command or a stated goal only the session is noted; the command line's own code answers it.
+/// Handles one hook call. A command or a stated goal only records the session; the command line's code answers it.
 pub fn handle(input: &HookInput, paths: &Paths, now: Millis) -> HookReply {
     let origin = Origin { actor: Actor::Steadfast, place: place(&input.event) };
-    let found = remember::findings(&input.observations, paths.config.memory.enabled);
+    let enabled = paths.config.memory.enabled;
+    let found = if enabled { extract::findings(&input.observations) } else { Findings::default() };
     let call = Call { input, paths, now, origin, found };
     run(&call).unwrap_or_else(|error| fail_open(&call, &error))
 }
@@ -115,7 +130,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         HookEvent::Prompt { typed } => session::prompted(call, store, *typed),
         HookEvent::PreCompact => restore::before_compaction(call, store),
         HookEvent::OwnTool { tool_use_id, tool_name, agent_id, agent_type } => {
-            let note = steadfast_store::ToolCall {
+            let note = ToolCall {
                 tool_use_id: tool_use_id.clone(),
                 session_id: call.session_id().to_owned(),
                 agent_id: agent_id.clone(),
@@ -125,10 +140,15 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             store.write(|db| db.note_tool_call(&note, call.now))?;
             Ok(HookReply { allow_tool: true, ..HookReply::default() })
         }
-        HookEvent::OwnToolAsked => Ok(HookReply::default()),
-        HookEvent::Seen => remember::seen(call, store),
+        HookEvent::OwnToolAsked | HookEvent::Seen => remember::seen(call, store),
         HookEvent::NativeGoal(goal) => {
-            turn::note_native_goal(call, store, goal)?;
+            let objective = match goal {
+                NativeGoal::Active(objective) => Some(objective.clone()),
+                NativeGoal::Over => None,
+            };
+            if let Some(transcript) = &call.input.transcript {
+                store.write(|db| call.update_cursor(db, transcript, |cursor| cursor.native_goal = objective))?;
+            }
             turn::batch(call, store)
         }
         HookEvent::ModelAnswered => failure::model_answered(call, store),
@@ -139,34 +159,26 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             subagent::worked(call, store, agent)
         }
         HookEvent::Stop { after_continuation, last_message, background_work } => {
-            let facts = turn::StopFacts {
-                after_continuation: *after_continuation,
-                last_message: last_message.as_deref(),
-                background_work: *background_work,
-            };
-            turn::stopped(call, store, &facts)
+            turn::stopped(call, store, *after_continuation, last_message.as_deref(), *background_work)
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
         HookEvent::Command { .. } | HookEvent::Directive { .. } => session::typed_command(call, store),
     }
 }
 
-/// Lets the turn go on, and tells about the failure in the log, to the user, and on the goal.
+/// Lets the turn continue, logs the error, reports it to the user, and pauses the goal.
 fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
     log::line(&call.paths.log_file(), &format!("{} {}: {error}", call.input.event_name, call.session_id()));
-    let degraded: Option<Goal> = Store::open_existing(&call.paths.store)
-        .ok()
-        .and_then(|mut store| {
-            action::degrade(&mut store, call.session_id(), &error.to_string(), call.origin, call.now).ok()
-        })
-        .flatten();
+    let degraded = Store::open_existing(&call.paths.store).and_then(|mut store| {
+        action::degrade(&mut store, call.session_id(), &error.to_string(), call.origin, call.now)
+    });
     let hint = match error {
         HookError::Store(error) => error.hint(),
         _ => "run `steadfast doctor`",
     };
     let consequence = match degraded {
-        Some(_) => call.host().spell(" The goal is paused; /goal-resume takes it up again."),
-        None => String::new(),
+        Ok(Some(_)) => call.host().spell(" The goal is paused; /goal-resume resumes it."),
+        _ => String::new(),
     };
     HookReply { message: Some(format!("steadfast: {error} ({hint}).{consequence}")), ..HookReply::default() }
 }

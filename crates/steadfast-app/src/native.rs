@@ -1,19 +1,18 @@
-//! The clients' own goal features. A goal of theirs that is active drives its session, so that ours must not; it
-//! is shown, can be adopted, and is put back before the model where its client loses it.
+//! The clients' own goal features. While one has an active goal, it drives the session and ours must not.
 
 use std::path::Path;
-use steadfast_hosts::adapter;
 
+use steadfast_hosts::adapter;
 use steadfast_model::host::Host;
 use steadfast_model::reading::NativeGoal;
 use steadfast_store::{Db, StoreError, codex_goal};
 
-/// What the client itself keeps about its goal, if it can be looked up and is readable; never an error.
+/// The goal in the client's own database; `None` if there is none or it cannot be read.
 pub fn live(host: Host, session_id: &str, transcript: &Path) -> Option<NativeGoal> {
     codex_goal(&(adapter(host).native_goal_database)(transcript)?, session_id).ok()
 }
 
-/// The same as [`of_session`], with what the session's file says by now.
+/// The same as [`of_session`], but the newest lines of the session's file come first.
 pub fn by_now(db: Db<'_>, host: Host, session_id: &str, transcript: &Path) -> Result<Option<String>, StoreError> {
     match (adapter(host).native_goal_in_transcript)(transcript) {
         Some(NativeGoal::Active(objective)) => Ok(Some(objective)),
@@ -24,10 +23,12 @@ pub fn by_now(db: Db<'_>, host: Host, session_id: &str, transcript: &Path) -> Re
 
 /// The objective of the client's own goal that is active in a session.
 pub fn of_session(db: Db<'_>, session_id: &str) -> Result<Option<String>, StoreError> {
-    let Some(session) = db.session(session_id)?.filter(|session| !session.transcript_path.is_empty()) else {
+    let Some(session) = db.session(session_id)? else {
         return Ok(None);
     };
-    let transcript = Path::new(&session.transcript_path);
+    let Some(transcript) = session.transcript() else {
+        return Ok(None);
+    };
     match live(session.host, session_id, transcript) {
         Some(NativeGoal::Active(objective)) => Ok(Some(objective)),
         Some(NativeGoal::Over) => Ok(None),

@@ -1,5 +1,5 @@
-//! The one read model behind status, statusline, history and the hosts' tools. Field names are what scripts
-//! rely on; `docs/schema/` describes them.
+//! The read model of goals, for status, statusline, history and the hosts' tools. Scripts rely on the field names;
+//! `docs/schema/` describes them.
 
 pub mod runs;
 pub mod session;
@@ -16,7 +16,7 @@ use steadfast_model::limit::Axis;
 use steadfast_model::price::{self, dollars};
 use steadfast_model::run::name;
 use steadfast_model::text;
-use steadfast_store::{Db, EventRow, StoreError, spend};
+use steadfast_store::{Db, EventRow, StoreError};
 
 /// A goal as the world sees it.
 #[derive(Debug, Clone, Serialize)]
@@ -79,15 +79,13 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
             "created_at_ms": run.created_at_ms,
         })
     });
-    let blocked_reason = match goal.status {
-        GoalStatus::Blocked => db
-            .last_event(&goal.goal_id, EventKind::GoalBlocked)?
-            .and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
+    let blocked = match goal.status {
+        GoalStatus::Blocked => db.last_event(&goal.goal_id, EventKind::GoalBlocked)?,
         _ => None,
     };
     let native_goal = if goal.status.is_live() { native::of_session(db, &goal.session_id)? } else { None };
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
-    let today = spend::today(db, now)?;
+    let today = db.spent_since(clock::day_start(now))?;
     Ok(GoalView {
         goal_id: goal.goal_id.clone(),
         session_id: goal.session_id.clone(),
@@ -117,17 +115,17 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
         verify: goal.verify.clone(),
         last_verification: verification,
         last_verdict: verdict,
-        blocked_reason,
+        blocked_reason: blocked.and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
         last_failure: last_failure(db, goal)?,
         native_goal,
-        next: next(goal, now),
+        next: if name::is_of_goal(&goal.session_id) { next_of_run(goal) } else { next_in_session(goal, now) },
         version: goal.version,
         created_at_ms: goal.created_at_ms,
         updated_at_ms: goal.updated_at_ms,
     })
 }
 
-/// What went wrong in the last turn: an error that a later turn has not made up for.
+/// The error of the last turn, if no turn succeeded since.
 fn last_failure(db: Db<'_>, goal: &Goal) -> Result<Option<Value>, StoreError> {
     let kind = match (goal.status, goal.paused_reason) {
         (GoalStatus::Active, _) if goal.failures_in_row > 0 => EventKind::TurnFailed,
@@ -156,72 +154,66 @@ pub fn event_view(event: &EventRow) -> Value {
     })
 }
 
-/// What happens next, or what the user can type to make it happen.
-fn next(goal: &Goal, now: Millis) -> String {
-    if name::is_of_goal(&goal.session_id) {
-        return next_of_run(goal);
-    }
-    goal.host.spell(&next_in_words(goal, now))
-}
-
-/// A run drives this goal, not a client's session.
+/// What happens next to the goal of a run, or what the user can type.
 fn next_of_run(goal: &Goal) -> String {
     let name = &goal.session_id;
     match (goal.status, goal.paused_reason) {
-        (GoalStatus::Active, _) => format!("its run goes on: `steadfast loop attach {name}`"),
+        (GoalStatus::Active, _) => format!("its run continues: `steadfast loop attach {name}`"),
         (GoalStatus::Complete | GoalStatus::Abandoned, _) => "over; `steadfast run` begins another".into(),
-        (GoalStatus::BudgetLimited, _) => format!("`steadfast loop resume {name} --budget N` (or --usd X) goes on"),
+        (GoalStatus::BudgetLimited, _) => format!("`steadfast loop resume {name} --budget N` (or --usd X) continues"),
         (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => {
-            format!("`steadfast loop resume {name} --max N` goes on")
+            format!("`steadfast loop resume {name} --max N` continues")
         }
         (GoalStatus::Paused, Some(PausedReason::WallClockCap)) => {
-            format!("`steadfast loop resume {name} --max-hours H` goes on")
+            format!("`steadfast loop resume {name} --max-hours H` continues")
         }
-        (GoalStatus::Paused | GoalStatus::Blocked, _) => format!("`steadfast loop resume {name}` goes on"),
+        (GoalStatus::Paused | GoalStatus::Blocked, _) => format!("`steadfast loop resume {name}` continues"),
     }
 }
 
-fn next_in_words(goal: &Goal, now: Millis) -> String {
+/// What happens next to the goal of a client's session, or what the user can type.
+fn next_in_session(goal: &Goal, now: Millis) -> String {
     let continues_closed = goal.host.capabilities().continues_closed_sessions;
-    match (goal.status, goal.paused_reason) {
+    let next: String = match (goal.status, goal.paused_reason) {
         (GoalStatus::Active, _) if goal.wind_down.is_some() => "one turn to wind down, then it stops".into(),
         (GoalStatus::Active, _) => match goal.wake_at_ms {
             Some(at) => format!("tries again at {}", clock::to_local(at)),
             None if continues_closed && goal.resume_at_ms.is_none() => {
-                "its session is closed: `steadfast goal resume --continue` goes on, or /goal-adopt it elsewhere".into()
+                "its session is closed: `steadfast goal resume --continue` continues, or /goal-adopt it elsewhere"
+                    .into()
             }
             None if continues_closed && goal.failures_in_row > 0 => {
-                "the last turn failed: a prompt, or `steadfast goal resume --continue`, goes on".into()
+                "the last turn failed: a prompt, or `steadfast goal resume --continue`, continues".into()
             }
             None if goal.resume_at_ms.is_none() => {
                 "its session is closed: resume it, or /goal-adopt it elsewhere".into()
             }
             None if goal.reached_limit(now).is_some() => "one turn to wind down at the end of this turn".into(),
-            None => "goes on when the turn ends".into(),
+            None => "continues when the turn ends".into(),
         },
-        (GoalStatus::BudgetLimited, _) => "/goal-extend --add-tokens N (or --add-usd X) goes on".into(),
-        (GoalStatus::Blocked, _) => "waits for you; /goal-resume goes on".into(),
+        (GoalStatus::BudgetLimited, _) => "/goal-extend --add-tokens N (or --add-usd X) continues".into(),
+        (GoalStatus::Blocked, _) => "waits for you; /goal-resume continues".into(),
         (GoalStatus::Complete, _) => "over; /goal-start begins another".into(),
         (GoalStatus::Abandoned, _) => "abandoned; /goal-start begins another".into(),
-        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => "/goal-extend --add-turns N goes on".into(),
+        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => "/goal-extend --add-turns N continues".into(),
         (GoalStatus::Paused, Some(PausedReason::WallClockCap | PausedReason::Deadline)) => {
-            "/goal-extend --add-hours H goes on".into()
+            "/goal-extend --add-hours H continues".into()
         }
         (GoalStatus::Paused, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain)) => {
             "/goal-reconcile --accept-reset resumes".into()
         }
-        (GoalStatus::Paused, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => goal.wake_at_ms.map_or_else(
-            || "/goal-resume goes on".into(),
-            |at| {
-                if goal.host.capabilities().can_wake {
-                    format!("wakes at {}; /goal-resume goes on at once", clock::to_local(at))
-                } else {
-                    format!("a prompt, or `steadfast goal resume --continue`, goes on after {}", clock::to_local(at))
-                }
-            },
-        ),
-        (GoalStatus::Paused, _) => "/goal-resume goes on".into(),
-    }
+        (GoalStatus::Paused, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => match goal.wake_at_ms {
+            None => "/goal-resume continues".into(),
+            Some(at) if goal.host.capabilities().can_wake => {
+                format!("wakes at {}; /goal-resume continues at once", clock::to_local(at))
+            }
+            Some(at) => {
+                format!("a prompt, or `steadfast goal resume --continue`, continues after {}", clock::to_local(at))
+            }
+        },
+        (GoalStatus::Paused, _) => "/goal-resume continues".into(),
+    };
+    goal.host.spell(&next)
 }
 
 /// The block that `goal status` and `/goal-status` print.
@@ -296,11 +288,8 @@ fn money(usd: f64) -> String {
 
 /// The short line for a host's status bar; empty without a goal.
 pub fn statusline(goal: &Goal, now: Millis) -> String {
-    let tokens = text::short_number(goal.total_tokens());
-    let tokens = goal
-        .limits
-        .get(Axis::Tokens)
-        .map_or_else(|| tokens.clone(), |budget| format!("{tokens}/{}", text::short_number(budget)));
+    let budget = goal.limits.get(Axis::Tokens).map(|budget| format!("/{}", text::short_number(budget)));
+    let tokens = format!("{}{}", text::short_number(goal.total_tokens()), budget.unwrap_or_default());
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
     let numbers = format!("{tokens} · {} turns · {}", goal.continuations_used, text::clock(goal.active_seconds(until)));
     let doubt = if goal.accounting_uncertain { " ⚠" } else { "" };

@@ -1,5 +1,5 @@
-//! Which session a command is about. Never a guess: the flag, then what the host tells, then the one live
-//! session of this directory.
+//! Which session a command is about: the flag, then the session that the host names, then the one live session of this
+//! directory. Never a guess.
 
 use std::path::Path;
 

@@ -1,12 +1,13 @@
-//! Goals and their history. Every update matches the version it read and adds one; who loses that
-//! race changes nothing and writes no event.
+//! Goals and their history. Every update matches the version it read and adds one. The loser of a race gets `Stale`
+//! and writes nothing.
 
 mod events;
 mod row;
 
 use rusqlite::types::Value as SqlValue;
-use rusqlite::{OptionalExtension as _, params, params_from_iter};
+use rusqlite::{params, params_from_iter};
 
+use super::column::word;
 use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{Change, Span};
@@ -18,8 +19,7 @@ use steadfast_model::memory::stated::StatedStatus;
 use steadfast_model::outbox;
 
 pub use events::{EventFilter, EventRow};
-use row::{COLUMNS, read, values};
-pub(super) use row::{not_understood, word};
+use row::{columns, read};
 
 /// Who changes a goal, and where.
 #[derive(Debug, Clone, Copy)]
@@ -29,38 +29,35 @@ pub struct Origin {
     pub place: &'static str,
 }
 
-fn select(table: &str, condition: &str) -> String {
-    format!("SELECT {} FROM {table} WHERE {condition}", COLUMNS.join(", "))
-}
-
-fn insert(table: &str) -> String {
-    let places: Vec<String> = (1..=COLUMNS.len()).map(|number| format!("?{number}")).collect();
-    format!("INSERT INTO {table} ({}) VALUES ({})", COLUMNS.join(", "), places.join(", "))
-}
-
 impl Db<'_> {
     /// The goal of a session, live or over.
     pub fn goal(self, session_id: &str) -> Result<Option<Goal>, StoreError> {
-        let sql = select("goals", "session_id = ?1");
-        Ok(self.0.prepare_cached(&sql)?.query_row([session_id], read).optional()?)
+        self.first("SELECT * FROM goals WHERE session_id = ?1", [session_id], read)
     }
 
     /// Goals whose id is, or begins with, `id`.
     pub fn goals_by_id(self, id: &str) -> Result<Vec<Goal>, StoreError> {
-        let sql = select("goals", "substr(goal_id, 1, length(?1)) = ?1");
-        Ok(self.0.prepare(&sql)?.query_map([id], read)?.collect::<Result<_, _>>()?)
+        self.all("SELECT * FROM goals WHERE substr(goal_id, 1, length(?1)) = ?1", [id], read)
     }
 
     /// All goals with a row of their own, newest first.
     pub fn goals(self) -> Result<Vec<Goal>, StoreError> {
-        let sql = select("goals", "true ORDER BY created_at_ms DESC, goal_id");
-        Ok(self.0.prepare(&sql)?.query_map([], read)?.collect::<Result<_, _>>()?)
+        self.all("SELECT * FROM goals ORDER BY created_at_ms DESC, goal_id", [], read)
     }
 
     /// Replaced goals, newest first; of one session or of all.
     pub fn replaced_goals(self, session_id: Option<&str>) -> Result<Vec<Goal>, StoreError> {
-        let sql = select("goal_history", "?1 IS NULL OR session_id = ?1 ORDER BY created_at_ms DESC, goal_id");
-        Ok(self.0.prepare(&sql)?.query_map([session_id], read)?.collect::<Result<_, _>>()?)
+        let sql = "SELECT * FROM goal_history WHERE ?1 IS NULL OR session_id = ?1
+                   ORDER BY created_at_ms DESC, goal_id";
+        self.all(sql, [session_id], read)
+    }
+
+    fn insert_goal(self, table: &str, goal: &Goal) -> Result<(), StoreError> {
+        let (names, values): (Vec<&str>, Vec<SqlValue>) = columns(goal)?.into_iter().unzip();
+        let places = vec!["?"; names.len()].join(", ");
+        let sql = format!("INSERT INTO {table} ({}) VALUES ({places})", names.join(", "));
+        self.execute(&sql, params_from_iter(values))?;
+        Ok(())
     }
 
     /// Inserts a goal for a session that has no row, or whose goal is over; the old row moves to the history.
@@ -74,7 +71,7 @@ impl Db<'_> {
             let payload = serde_json::json!({"prev_goal_id": old.goal_id, "prev_status": old.status, "prev_objective": old.objective});
             events.push(Event::new(EventKind::GoalReplaced, payload));
         }
-        self.0.prepare_cached(&insert("goals"))?.execute(params_from_iter(values(&goal)?))?;
+        self.insert_goal("goals", &goal)?;
         self.move_span(&goal, Span::Open, goal.created_at_ms)?;
         let seconds = goal.limits.get(Axis::Hours).map_or(UNLIMITED_SECONDS, |ms| ms / 1_000);
         let budget = serde_json::json!({
@@ -92,7 +89,7 @@ impl Db<'_> {
 
     /// Moves the row of a finished goal to the history.
     pub fn archive_goal(self, goal: &Goal) -> Result<(), StoreError> {
-        self.0.prepare_cached(&insert("goal_history"))?.execute(params_from_iter(values(goal)?))?;
+        self.insert_goal("goal_history", goal)?;
         self.delete_row(goal)
     }
 
@@ -108,19 +105,11 @@ impl Db<'_> {
     pub fn save(self, before: &Goal, change: Change, origin: Origin) -> Result<Goal, StoreError> {
         let mut goal = change.goal;
         goal.version = before.version + 1;
-        let assignments: Vec<String> =
-            COLUMNS.iter().zip(1..).map(|(column, number)| format!("{column} = ?{number}")).collect();
-        let sql = format!(
-            "UPDATE goals SET {} WHERE session_id = ?{} AND version = ?{}",
-            assignments.join(", "),
-            COLUMNS.len() + 1,
-            COLUMNS.len() + 2
-        );
-        let mut parameters = Vec::from(values(&goal)?);
-        parameters.push(SqlValue::Text(before.session_id.clone()));
-        parameters.push(SqlValue::Integer(before.version));
-        let updated = self.0.prepare_cached(&sql)?.execute(params_from_iter(parameters))?;
-        if updated != 1 {
+        let (names, mut values): (Vec<&str>, Vec<SqlValue>) = columns(&goal)?.into_iter().unzip();
+        values.push(before.session_id.clone().into());
+        values.push(before.version.into());
+        let sql = format!("UPDATE goals SET {} = ? WHERE session_id = ? AND version = ?", names.join(" = ?, "));
+        if self.execute(&sql, params_from_iter(values))? != 1 {
             return Err(StoreError::Stale);
         }
         self.move_span(&goal, change.span, goal.updated_at_ms)?;
@@ -131,21 +120,17 @@ impl Db<'_> {
             self.add_message(&message)?;
         }
         if goal.objective != before.objective {
-            self.replace_stated(&goal, &before.objective)?;
+            self.move_stated_if(&goal, &before.objective, StatedStatus::Replaced)?;
         }
         match goal.status {
-            GoalStatus::Complete if before.status.is_live() => {
-                self.finish_stated(&goal, StatedStatus::Done)?;
-            }
-            GoalStatus::Abandoned if before.status.is_live() => {
-                self.finish_stated(&goal, StatedStatus::Cleared)?;
-            }
+            GoalStatus::Complete if before.status.is_live() => self.finish_stated(&goal, StatedStatus::Done)?,
+            GoalStatus::Abandoned if before.status.is_live() => self.finish_stated(&goal, StatedStatus::Cleared)?,
             _ => {}
         }
         Ok(goal)
     }
 
-    /// Removes a goal and everything only it has. The caller has made sure that nobody drives it.
+    /// Removes a goal and everything only it has. The caller makes sure that no client drives it.
     pub fn delete_goal(self, goal: &Goal) -> Result<(), StoreError> {
         self.delete_row(goal)?;
         for table in ["goal_events", "goal_spans", "subagent_token_cursors", "verifications"] {
@@ -154,7 +139,7 @@ impl Db<'_> {
         Ok(())
     }
 
-    /// Adds what late lines of a transcript tell about a goal that moved on: to another session, or into history.
+    /// Charges late lines of a transcript to a goal that moved to another session or into history.
     pub fn charge_other_goal(
         self,
         goal_id: &str,
@@ -183,9 +168,7 @@ impl Db<'_> {
 
     /// How many goals are in each status.
     pub fn goal_counts(self) -> Result<Vec<(GoalStatus, i64)>, StoreError> {
-        let mut statement =
-            self.0.prepare("SELECT status, count(*) AS n FROM goals GROUP BY status ORDER BY status")?;
-        let rows = statement.query_map([], |row| Ok((word(row, "status")?, row.get("n")?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let sql = "SELECT status, count(*) FROM goals GROUP BY status ORDER BY status";
+        self.all(sql, [], |row| Ok((word(row, "status")?, row.get(1)?)))
     }
 }

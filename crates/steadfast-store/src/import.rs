@@ -1,11 +1,11 @@
-//! Brings the goals of another store, such as the claude-goal plugin's, into this one. The other file is only
-//! read; it is copied, the copy is migrated, and rows are taken from there. Doing it twice changes nothing.
+//! Imports the goals of another store, such as the claude-goal plugin's. The other file is only read: a copy of it is
+//! migrated, and rows are taken from there. A second import changes nothing.
 
 use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::{Store, StoreError, beside, connect_read_only, create_private_file, explain, migrate};
+use super::{Store, StoreError, connect_read_only, create_private_file, migrate, with_path};
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,49 +24,45 @@ impl Store {
         if !path.exists() {
             return Err(StoreError::Missing(path.to_owned()));
         }
+        // The migration of the copy makes a backup beside it, in the same directory.
         let copy_dir = tempfile::tempdir()?;
         let copy = copy_dir.path().join("import.db");
         let from_version = copy_and_migrate(path, &copy)?;
         self.db.execute("ATTACH DATABASE ?1 AS other", [copy.to_string_lossy()])?;
-        let imported = self.take_rows(from_version);
+        let imported = self.write(|db| take_rows(db.0, from_version));
         self.db.execute("DETACH DATABASE other", [])?;
         imported
     }
+}
 
-    fn take_rows(&mut self, from_version: i64) -> Result<ImportReport, StoreError> {
-        let path = self.path.clone();
-        let tx = self
-            .db
-            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
-            .map_err(|error| explain(&path, error))?;
-        let mut report = ImportReport { from_version, ..ImportReport::default() };
-        let columns = goal_columns(&tx)?;
-        let known = "SELECT goal_id FROM main.goals UNION SELECT goal_id FROM main.goal_history";
-        let count =
-            |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| usize::try_from(n).unwrap_or(0));
-        report.already_here = count(&format!("SELECT count(*) FROM other.goals WHERE goal_id IN ({known})"))?;
-        // New goals are remembered first, since the next statements change what is known.
-        tx.execute_batch(&format!(
-            "CREATE TEMP TABLE fresh AS SELECT goal_id FROM other.goals WHERE goal_id NOT IN ({known})
+fn take_rows(tx: &Connection, from_version: i64) -> Result<ImportReport, StoreError> {
+    let mut report = ImportReport { from_version, ..ImportReport::default() };
+    let columns = goal_columns(tx)?;
+    let known = "SELECT goal_id FROM main.goals UNION SELECT goal_id FROM main.goal_history";
+    let count = |sql: &str| tx.query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| usize::try_from(n).unwrap_or(0));
+    report.already_here = count(&format!("SELECT count(*) FROM other.goals WHERE goal_id IN ({known})"))?;
+    // New goals are remembered first, since the next statements change what is known.
+    tx.execute_batch(&format!(
+        "CREATE TEMP TABLE fresh AS SELECT goal_id FROM other.goals WHERE goal_id NOT IN ({known})
                UNION SELECT goal_id FROM other.goal_history WHERE goal_id NOT IN ({known});"
-        ))?;
-        report.goals = tx.execute(
-            &format!(
+    ))?;
+    report.goals = tx.execute(
+        &format!(
                 "INSERT INTO main.goals ({columns}) SELECT {columns} FROM other.goals
                  WHERE goal_id IN (SELECT goal_id FROM fresh) AND session_id NOT IN (SELECT session_id FROM main.goals)"
             ),
+        [],
+    )?;
+    for table in ["goals", "goal_history"] {
+        report.to_history += tx.execute(
+            &format!(
+                "INSERT OR IGNORE INTO main.goal_history ({columns}) SELECT {columns} FROM other.{table}
+                     WHERE goal_id IN (SELECT goal_id FROM fresh) AND goal_id NOT IN (SELECT goal_id FROM main.goals)"
+            ),
             [],
         )?;
-        for table in ["goals", "goal_history"] {
-            report.to_history += tx.execute(
-                &format!(
-                    "INSERT OR IGNORE INTO main.goal_history ({columns}) SELECT {columns} FROM other.{table}
-                     WHERE goal_id IN (SELECT goal_id FROM fresh) AND goal_id NOT IN (SELECT goal_id FROM main.goals)"
-                ),
-                [],
-            )?;
-        }
-        report.events = tx.execute(
+    }
+    report.events = tx.execute(
             "INSERT INTO main.goal_events (session_id, goal_id, hook_name, event_type, status_before, status_after,
                tokens_delta, version_before, version_after, decision, stop_hook_active, pid, payload_json, created_at_ms)
              SELECT session_id, goal_id, hook_name, event_type, status_before, status_after, tokens_delta, version_before,
@@ -79,7 +75,7 @@ impl Store {
              ORDER BY theirs.id",
             [],
         )?;
-        tx.execute(
+    tx.execute(
             "INSERT OR IGNORE INTO main.subagent_token_cursors (session_id, goal_id, agent_id, transcript_path, tokens_used,
                last_accounted_byte_offset, last_accounted_uuid, accounting_uncertain, updated_at_ms)
              SELECT session_id, goal_id, agent_id, transcript_path, tokens_used, last_accounted_byte_offset,
@@ -87,33 +83,24 @@ impl Store {
              FROM other.subagent_token_cursors",
             [],
         )?;
-        tx.execute_batch(
+    tx.execute_batch(
             "INSERT OR IGNORE INTO main.goal_spans (goal_id, session_id, from_ms)
                SELECT goal_id, session_id, from_ms FROM other.goal_spans
                WHERE to_ms IS NULL AND goal_id IN (SELECT goal_id FROM main.goals) AND goal_id IN (SELECT goal_id FROM fresh);
              DROP TABLE fresh;",
         )?;
-        tx.commit().map_err(|error| explain(&path, error))?;
-        Ok(report)
-    }
+    Ok(report)
 }
 
 /// Copies a database without writing to it, and migrates the copy. Returns the version it had.
 fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
+    let explained = |error| with_path(path, error);
     create_private_file(copy)?;
-    {
-        let original = connect_read_only(path)?;
-        original.busy_timeout(super::BUSY_TIMEOUT)?;
-        let mut destination = super::connect(copy, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let backup = rusqlite::backup::Backup::new(&original, &mut destination)?;
-        backup.run_to_completion(1_000, std::time::Duration::ZERO, None).map_err(|error| explain(path, error))?;
-    }
-    let connection = connect_read_only(copy)?;
-    let version = migrate::version(&connection).map_err(|error| match error {
-        StoreError::Query(error) => explain(path, error),
-        other => other,
-    })?;
-    drop(connection);
+    let original = connect_read_only(path)?;
+    original.busy_timeout(super::BUSY_TIMEOUT)?;
+    super::copy_database(&original, copy).map_err(explained)?;
+    drop(original);
+    let version = migrate::version(&connect_read_only(copy)?).map_err(explained)?;
     if version == 0 {
         return Err(StoreError::Corrupt { path: path.to_owned(), message: "it holds no goals".into() });
     }
@@ -121,8 +108,6 @@ fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
         return Err(StoreError::FromTheFuture { path: path.to_owned(), found: version });
     }
     drop(Store::open_existing(copy)?);
-    // Opening the copy made a backup beside it, which goes with the directory.
-    debug_assert!(version == super::SCHEMA_VERSION || beside(copy, &format!("v{version}.bak")).exists());
     Ok(version)
 }
 

@@ -1,10 +1,10 @@
-//! The ledger of responses, the spans of goals, and how far each file was read. A response is charged once, to
-//! the goal in whose time it was given, however often and in whatever order its lines are read.
+//! The ledger of responses, the spans of goals, and how far each file was read. A response is charged once, to the
+//! goal that was active when it was given, however often and in whatever order its lines are read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Row, params};
 
 use super::{Db, StoreError};
 use steadfast_model::clock::Millis;
@@ -47,44 +47,25 @@ pub struct Recorded {
 
 impl Db<'_> {
     pub fn cursor(self, path: &Path) -> Result<Option<Cursor>, StoreError> {
-        let sql =
-            "SELECT byte_offset, anchor, broken_lines, queued_prompts, native_goal, read_before_compaction, carry,
-                     updated_at_ms FROM transcript_cursors WHERE path = ?1";
-        let found = self
-            .0
-            .prepare_cached(sql)?
-            .query_row([path.to_string_lossy()], |row| {
-                let offset: i64 = row.get(0)?;
-                Ok(Cursor {
-                    position: Position {
-                        offset: u64::try_from(offset).unwrap_or(0),
-                        anchor: row.get(1)?,
-                        carry: row.get(6)?,
-                    },
-                    broken_lines: row.get(2)?,
-                    queued_prompts: row.get(3)?,
-                    native_goal: row.get(4)?,
-                    read_before_compaction: row.get(5)?,
-                    updated_at_ms: row.get(7)?,
-                })
+        self.first("SELECT * FROM transcript_cursors WHERE path = ?1", [path.to_string_lossy()], |row| {
+            let offset = u64::try_from(row.get::<_, i64>("byte_offset")?).unwrap_or(0);
+            Ok(Cursor {
+                position: Position { offset, anchor: row.get("anchor")?, carry: row.get("carry")? },
+                broken_lines: row.get("broken_lines")?,
+                queued_prompts: row.get("queued_prompts")?,
+                native_goal: row.get("native_goal")?,
+                read_before_compaction: row.get("read_before_compaction")?,
+                updated_at_ms: row.get("updated_at_ms")?,
             })
-            .optional()?;
-        Ok(found)
+        })
     }
 
     pub fn put_cursor(self, source: Source<'_>, cursor: &Cursor, now: Millis) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "INSERT INTO transcript_cursors (path, session_id, agent_id, byte_offset, anchor, broken_lines,
-                   queued_prompts, native_goal, read_before_compaction, updated_at_ms, carry)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-                 ON CONFLICT (path) DO UPDATE SET session_id = excluded.session_id, agent_id = excluded.agent_id,
-                   byte_offset = excluded.byte_offset, anchor = excluded.anchor, broken_lines = excluded.broken_lines,
-                   queued_prompts = excluded.queued_prompts, native_goal = excluded.native_goal,
-                   read_before_compaction = excluded.read_before_compaction, updated_at_ms = excluded.updated_at_ms,
-                   carry = excluded.carry",
-            )?
-            .execute(params![
+        self.execute(
+            "INSERT OR REPLACE INTO transcript_cursors (path, session_id, agent_id, byte_offset, anchor, broken_lines,
+               queued_prompts, native_goal, read_before_compaction, updated_at_ms, carry)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            params![
                 source.path.to_string_lossy(),
                 source.session_id,
                 source.agent_id,
@@ -96,11 +77,12 @@ impl Db<'_> {
                 cursor.read_before_compaction,
                 now,
                 cursor.position.carry,
-            ])?;
+            ],
+        )?;
         Ok(())
     }
 
-    /// Keeps where a subagent writes, so that it is read with its session; what was read already stays.
+    /// Keeps the file of a subagent, so that it is read with its session; a known cursor stays.
     pub fn remember_subagent_file(
         self,
         session_id: &str,
@@ -108,26 +90,21 @@ impl Db<'_> {
         path: &Path,
         now: Millis,
     ) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "INSERT INTO transcript_cursors (path, session_id, agent_id, byte_offset, anchor, updated_at_ms)
-                 VALUES (?1, ?2, ?3, 0, x'', ?4) ON CONFLICT (path) DO NOTHING",
-            )?
-            .execute(params![path.to_string_lossy(), session_id, agent_id, now])?;
+        let sql = "INSERT INTO transcript_cursors (path, session_id, agent_id, byte_offset, anchor, updated_at_ms)
+                   VALUES (?1, ?2, ?3, 0, x'', ?4) ON CONFLICT (path) DO NOTHING";
+        self.execute(sql, params![path.to_string_lossy(), session_id, agent_id, now])?;
         Ok(())
     }
 
-    /// The files of a session's subagents, as far as hooks told.
+    /// The files of a session's subagents that hooks named.
     pub fn subagent_files(self, session_id: &str) -> Result<Vec<(String, PathBuf)>, StoreError> {
         let sql =
             "SELECT agent_id, path FROM transcript_cursors WHERE session_id = ?1 AND agent_id <> '' ORDER BY path";
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, PathBuf::from(row.get::<_, String>(1)?)));
-        Ok(self.0.prepare_cached(sql)?.query_map([session_id], read)?.collect::<Result<_, _>>()?)
+        self.all(sql, [session_id], |row| Ok((row.get(0)?, PathBuf::from(row.get::<_, String>(1)?))))
     }
 
-    /// Enters a reading and says what each goal is to be charged for it.
-    /// A response whose own time is before `written_since`, when its line cannot have been there yet, counts at
-    /// the time of this reading.
+    /// Enters a reading and returns what each goal is to be charged for it. A response whose own time is before
+    /// `written_since`, when its line cannot have been there yet, counts at the time of this reading.
     pub fn record(
         self,
         source: Source<'_>,
@@ -138,7 +115,7 @@ impl Db<'_> {
         let before = self.cursor(source.path)?.unwrap_or_default();
         let mut charges = BTreeMap::new();
         for response in &reading.responses {
-            // A line that tells no time is as new as the reading that found it.
+            // A line without a time is as new as the reading that found it.
             let untimed = response.at_ms == 0 || written_since.is_some_and(|since| response.at_ms < since);
             let at_ms = if untimed { now } else { response.at_ms };
             let response = Response { at_ms, ..response.clone() };
@@ -147,7 +124,6 @@ impl Db<'_> {
         charges.retain(|_, charge: &mut Charge| !charge.is_nothing());
         let queued_before = if reading.counts_queue_anew() { 0 } else { before.queued_prompts };
         let broken_before = if reading.rewritten { 0 } else { before.broken_lines };
-        let queued_prompts = (queued_before + reading.queued).max(0);
         let native_goal = match &reading.native_goal {
             Some(NativeGoal::Active(condition)) => Some(condition.clone()),
             Some(NativeGoal::Over) => None,
@@ -156,10 +132,10 @@ impl Db<'_> {
         let cursor = Cursor {
             position: reading.position.clone(),
             broken_lines: broken_before + reading.broken_lines,
-            queued_prompts,
+            queued_prompts: (queued_before + reading.queued).max(0),
             native_goal,
             updated_at_ms: now,
-            // It holds for the compaction that follows; what comes after is new and may vanish like anything.
+            // It holds for the compaction that follows; later responses may vanish unread.
             read_before_compaction: before.read_before_compaction && !reading.rewritten && reading.responses.is_empty(),
         };
         self.put_cursor(source, &cursor, now)?;
@@ -191,18 +167,16 @@ impl Db<'_> {
             }
         }
         let tokens = &response.tokens;
-        self.0
-            .prepare_cached(
-                "INSERT INTO responses (host, response_id, session_id, agent_id, goal_id, model, input_tokens,
-                   output_tokens, cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
-                 ON CONFLICT (host, response_id) DO UPDATE SET model = excluded.model,
-                   input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
-                   cache_creation_tokens = excluded.cache_creation_tokens,
-                   cache_creation_1h_tokens = excluded.cache_creation_1h_tokens,
-                   cache_read_tokens = excluded.cache_read_tokens, cost_micros = excluded.cost_micros",
-            )?
-            .execute(params![
+        self.execute(
+            "INSERT INTO responses (host, response_id, session_id, agent_id, goal_id, model, input_tokens,
+               output_tokens, cache_creation_tokens, cache_creation_1h_tokens, cache_read_tokens, cost_micros, at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+             ON CONFLICT (host, response_id) DO UPDATE SET model = excluded.model,
+               input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+               cache_creation_tokens = excluded.cache_creation_tokens,
+               cache_creation_1h_tokens = excluded.cache_creation_1h_tokens,
+               cache_read_tokens = excluded.cache_read_tokens, cost_micros = excluded.cost_micros",
+            params![
                 host,
                 response.id,
                 source.session_id,
@@ -216,7 +190,8 @@ impl Db<'_> {
                 tokens.cache_read,
                 price::cost_micros(&response.model, tokens),
                 response.at_ms,
-            ])?;
+            ],
+        )?;
         Ok(())
     }
 
@@ -224,26 +199,16 @@ impl Db<'_> {
         let sql = "SELECT model, input_tokens, output_tokens, cache_creation_tokens, cache_creation_1h_tokens,
                      cache_read_tokens, at_ms, goal_id
                    FROM responses WHERE host = ?1 AND response_id = ?2";
-        let found = self
-            .0
-            .prepare_cached(sql)?
-            .query_row([host, id], |row| {
-                let response = Response {
-                    id: id.to_owned(),
-                    model: row.get(0)?,
-                    tokens: Tokens {
-                        input: row.get(1)?,
-                        output: row.get(2)?,
-                        cache_creation: row.get(3)?,
-                        cache_creation_1h: row.get(4)?,
-                        cache_read: row.get(5)?,
-                    },
-                    at_ms: row.get(6)?,
-                };
-                Ok((response, row.get(7)?))
-            })
-            .optional()?;
-        Ok(found)
+        self.first(sql, [host, id], |row| {
+            let tokens = Tokens {
+                input: row.get(1)?,
+                output: row.get(2)?,
+                cache_creation: row.get(3)?,
+                cache_creation_1h: row.get(4)?,
+                cache_read: row.get(5)?,
+            };
+            Ok((Response { id: id.to_owned(), model: row.get(0)?, tokens, at_ms: row.get(6)? }, row.get(7)?))
+        })
     }
 
     /// The goal that was driving a session at a moment.
@@ -251,7 +216,7 @@ impl Db<'_> {
         let sql = "SELECT goal_id FROM goal_spans
                    WHERE session_id = ?1 AND from_ms <= ?2 AND (to_ms IS NULL OR to_ms > ?2)
                    ORDER BY from_ms DESC LIMIT 1";
-        Ok(self.0.prepare_cached(sql)?.query_row(params![session_id, at], |row| row.get(0)).optional()?)
+        self.first(sql, params![session_id, at], |row| row.get(0))
     }
 
     /// Whether one of these responses is in the ledger already.
@@ -273,7 +238,7 @@ impl Db<'_> {
                       UNION ALL
                       SELECT input_tokens + cache_creation_tokens + output_tokens, cost_micros
                         FROM run_attempts WHERE ended_at_ms >= ?1)";
-        let read = |row: &rusqlite::Row<'_>| Ok(Spend { tokens: row.get(0)?, cost_micros: row.get(1)? });
+        let read = |row: &Row<'_>| Ok(Spend { tokens: row.get(0)?, cost_micros: row.get(1)? });
         Ok(self.0.prepare_cached(sql)?.query_row([from], read)?)
     }
 
@@ -291,16 +256,12 @@ impl Db<'_> {
         let open = self.has_open_span(&goal.goal_id)?;
         match span {
             Span::Open if !open => {
-                self.0
-                    .prepare_cached(
-                        "INSERT OR REPLACE INTO goal_spans (goal_id, session_id, from_ms) VALUES (?1, ?2, ?3)",
-                    )?
-                    .execute(params![goal.goal_id, goal.session_id, now])?;
+                let sql = "INSERT OR REPLACE INTO goal_spans (goal_id, session_id, from_ms) VALUES (?1, ?2, ?3)";
+                self.execute(sql, params![goal.goal_id, goal.session_id, now])?;
             }
             Span::Close if open => {
-                self.0
-                    .prepare_cached("UPDATE goal_spans SET to_ms = ?2 WHERE goal_id = ?1 AND to_ms IS NULL")?
-                    .execute(params![goal.goal_id, now])?;
+                let sql = "UPDATE goal_spans SET to_ms = ?2 WHERE goal_id = ?1 AND to_ms IS NULL";
+                self.execute(sql, params![goal.goal_id, now])?;
             }
             _ => {}
         }
@@ -316,23 +277,16 @@ impl Db<'_> {
         offset: u64,
         now: Millis,
     ) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "INSERT INTO subagent_token_cursors (session_id, goal_id, agent_id, transcript_path, tokens_used,
-                   last_accounted_byte_offset, updated_at_ms)
-                 VALUES (?1, ?2, ?3, ?4, max(0, ?5), ?6, ?7)
-                 ON CONFLICT (session_id, goal_id, agent_id) DO UPDATE SET tokens_used = max(0, tokens_used + ?5),
-                   last_accounted_byte_offset = excluded.last_accounted_byte_offset, updated_at_ms = excluded.updated_at_ms",
-            )?
-            .execute(params![
-                source.session_id,
-                goal_id,
-                source.agent_id,
-                source.path.to_string_lossy(),
-                add,
-                i64::try_from(offset).unwrap_or(i64::MAX),
-                now
-            ])?;
+        let offset = i64::try_from(offset).unwrap_or(i64::MAX);
+        let path = source.path.to_string_lossy();
+        self.execute(
+            "INSERT INTO subagent_token_cursors (session_id, goal_id, agent_id, transcript_path, tokens_used,
+               last_accounted_byte_offset, updated_at_ms)
+             VALUES (?1, ?2, ?3, ?4, max(0, ?5), ?6, ?7)
+             ON CONFLICT (session_id, goal_id, agent_id) DO UPDATE SET tokens_used = max(0, tokens_used + ?5),
+               last_accounted_byte_offset = excluded.last_accounted_byte_offset, updated_at_ms = excluded.updated_at_ms",
+            params![source.session_id, goal_id, source.agent_id, path, add, offset, now],
+        )?;
         Ok(())
     }
 }

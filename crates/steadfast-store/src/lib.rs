@@ -1,8 +1,8 @@
-//! The only file that opens SQLite. It decides whether a database may be used at all (network file system,
-//! corrupt, from the future), sets the pragmas, and hands out write transactions. The SQL of each aggregate is
-//! in the modules below.
+//! The only file that opens SQLite. It refuses a database on a network file system, a corrupt one and one from the
+//! future, sets the pragmas, and starts write transactions. The SQL of each aggregate is in the modules below.
 
 mod codex_goals;
+mod column;
 mod goals;
 mod import;
 mod ledger;
@@ -22,9 +22,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Params, Row, TransactionBehavior};
 
 use steadfast_model::run::RunKind;
+use steadfast_system::paths;
 
 pub use codex_goals::codex_goal;
 pub use goals::{EventFilter, EventRow, Origin};
@@ -57,7 +58,7 @@ pub enum StoreError {
     CannotOpen { path: PathBuf, message: String },
     #[error("the store {0} is read-only")]
     ReadOnly(PathBuf),
-    #[error("there is no room left on the disk of the store {0}")]
+    #[error("disk full: {0}")]
     Full(PathBuf),
     #[error("the store {0} is locked by another process")]
     Busy(PathBuf),
@@ -104,9 +105,41 @@ pub struct Store {
     added_message: Cell<bool>,
 }
 
-/// What can be asked of the store, inside a transaction or outside of one. The modules below add the methods.
+/// Reads and writes rows, inside a transaction or outside of one. The modules below add the methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Db<'a>(&'a Connection, &'a Cell<bool>);
+
+impl Db<'_> {
+    /// Returns the number of rows that the statement changed.
+    fn execute(self, sql: &str, values: impl Params) -> Result<usize, StoreError> {
+        Ok(self.0.prepare_cached(sql)?.execute(values)?)
+    }
+
+    /// Returns the first row, if there is one.
+    fn first<T>(
+        self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        Ok(self.0.prepare_cached(sql)?.query_row(values, read).optional()?)
+    }
+
+    /// Returns all rows.
+    fn all<T>(
+        self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        Ok(self.0.prepare_cached(sql)?.query_map(values, read)?.collect::<Result<_, _>>()?)
+    }
+}
+
+/// The value of an SQL `LIMIT`.
+fn limit(most: usize) -> i64 {
+    i64::try_from(most).unwrap_or(i64::MAX)
+}
 
 impl Store {
     /// Opens the store, creating or migrating it as needed.
@@ -128,23 +161,17 @@ impl Store {
             path: path.to_owned(),
             added_message: Cell::new(false),
         };
-        store.prepare_patiently()?;
-        Ok(store)
-    }
-
-    /// SQLite waits for others at every statement but the one that makes a new file a WAL database: of many who open it
-    /// at once, all but one would be turned away.
-    fn prepare_patiently(&mut self) -> Result<(), StoreError> {
-        let patience = Instant::now() + BUSY_TIMEOUT;
+        // SQLite does not wait for the lock when it makes a new file a WAL database.
+        let deadline = Instant::now() + BUSY_TIMEOUT;
         loop {
-            match self.prepare().map_err(|error| self.explain(error)) {
-                Err(StoreError::Busy(_)) if Instant::now() < patience => std::thread::sleep(BUSY_PAUSE),
-                other => return other,
+            match store.prepare().map_err(|error| with_path(path, error)) {
+                Err(StoreError::Busy(_)) if Instant::now() < deadline => std::thread::sleep(BUSY_PAUSE),
+                other => return other.map(|()| store),
             }
         }
     }
 
-    /// Opens a store, or tells that there is none: nothing was ever stored.
+    /// Opens a store; `None` if it does not exist.
     pub fn open_if_there(path: &Path) -> Result<Option<Self>, StoreError> {
         match Self::open_existing(path) {
             Err(StoreError::Missing(_)) => Ok(None),
@@ -154,7 +181,7 @@ impl Store {
 
     fn prepare(&mut self) -> Result<(), StoreError> {
         self.db.busy_timeout(BUSY_TIMEOUT)?;
-        // A plan must not depend on the values that are bound: SQLite would make it anew at each execution.
+        // Keeps a query plan independent of the bound values, so that SQLite prepares a statement once.
         self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let version = migrate::version(&self.db)?;
         if version > SCHEMA_VERSION {
@@ -198,15 +225,15 @@ impl Store {
         Db(&self.db, &self.added_message)
     }
 
-    /// Copies the store, hot, to a new file; an existing one is replaced only when the copy is whole.
+    /// Copies the open store to a new file; an existing one is replaced only when the copy is complete.
     pub fn backup_to(&self, target: &Path) -> Result<(), StoreError> {
         let copy = self.copy_beside(target)?;
         copy.persist(target).map_err(|error| StoreError::Io(error.error))?;
         Ok(())
     }
 
-    /// Keeps the store as it is before a migration. Another process may have migrated it meanwhile; then that one
-    /// has kept the old version, and this copy must not take its place.
+    /// Keeps a copy of the store before a migration. If another process migrated it meanwhile, that process made the
+    /// copy, and this one must not replace it.
     fn keep_old_version(&self, version: i64) -> Result<(), StoreError> {
         let target = beside(&self.path, &format!("v{version}.bak"));
         let copy = self.copy_beside(&target)?;
@@ -219,11 +246,7 @@ impl Store {
     fn copy_beside(&self, target: &Path) -> Result<tempfile::NamedTempFile, StoreError> {
         let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let copy = tempfile::Builder::new().prefix(".steadfast-backup").tempfile_in(directory)?;
-        {
-            let mut destination = connect(copy.path(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-            let backup = rusqlite::backup::Backup::new(&self.db, &mut destination)?;
-            backup.run_to_completion(1_000, Duration::ZERO, None)?;
-        }
+        copy_database(&self.db, copy.path())?;
         copy.as_file().sync_all()?;
         Ok(copy)
     }
@@ -238,24 +261,17 @@ impl Store {
     pub fn journal_mode(&self) -> Result<String, StoreError> {
         Ok(self.db.pragma_query_value(None, "journal_mode", |row| row.get(0))?)
     }
-
-    fn explain(&self, error: StoreError) -> StoreError {
-        match error {
-            StoreError::Query(error) => explain(&self.path, error),
-            other => other,
-        }
-    }
 }
 
-/// Opens someone else's database without ever writing to it. Even a reader of a WAL database creates the log's
-/// files and leaves them behind; where there are none, nobody has it open and SQLite is told that it cannot change.
+/// Opens the database of another program without writing to it. A reader of a WAL database creates the files of the
+/// log and leaves them behind. Without such files no process has it open, and SQLite can treat it as immutable.
 fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
     let in_use = ["-wal", "-journal"].iter().any(|suffix| {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
         Path::new(&name).exists()
     });
-    if in_use || !cfg!(unix) {
+    if in_use {
         return connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
     }
     let mut uri = String::from("file:");
@@ -280,7 +296,14 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, StoreError> {
     Connection::open_with_flags(path, flags).map_err(|error| explain(path, error))
 }
 
-/// Turns SQLite's codes into what a person can act on.
+fn with_path(path: &Path, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Query(error) => explain(path, error),
+        other => other,
+    }
+}
+
+/// Maps SQLite's codes to errors that a user can act on.
 fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
     match error.sqlite_error_code() {
@@ -297,6 +320,13 @@ fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
+/// Copies an open database over the file at `target`.
+fn copy_database(source: &Connection, target: &Path) -> Result<(), StoreError> {
+    let mut destination = connect(target, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let backup = rusqlite::backup::Backup::new(source, &mut destination)?;
+    Ok(backup.run_to_completion(1_000, Duration::ZERO, None)?)
+}
+
 /// `goals.db` and `v4.bak` give `goals.db.v4.bak`.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -305,26 +335,19 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// SQLite gives its log and index files the mode of the database, so only this one needs care.
+/// SQLite gives its log and index files the mode of the database.
 fn create_private_file(path: &Path) -> Result<(), StoreError> {
     let cannot = |error: std::io::Error| StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        steadfast_system::paths::create_private_dir(directory).map_err(cannot)?;
+        paths::create_private_dir(directory).map_err(cannot)?;
         refuse_network_file_system(directory)?;
     }
-    let mut options = fs_err::OpenOptions::new();
-    options.create(true).append(true);
-    #[cfg(unix)]
-    {
-        use fs_err::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
-    }
-    options.open(path).map(|_| ()).map_err(cannot)
+    paths::append_to_private_file(path).map(|_| ()).map_err(cannot)
 }
 
 #[cfg(target_os = "linux")]
 fn refuse_network_file_system(path: &Path) -> Result<(), StoreError> {
-    // A file system that cannot be asked is given the benefit of the doubt.
+    // Accept a file system of unknown type.
     let Ok(info) = rustix::fs::statfs(path) else {
         return Ok(());
     };

@@ -1,6 +1,5 @@
-//! Session memory as rows: what a hook call found goes in, within bounds, and comes out again for snapshots, searches
-//! and people. Everything is read with patience: a value that a newer program or a broken disk left behind is passed
-//! over, never an error that would cost the rest.
+//! Session memory as rows, within bounds, for snapshots, searches and people. A row that cannot be parsed, from a newer
+//! program or a broken disk, is skipped, so that it does not hide the others.
 
 mod evict;
 mod fixes;
@@ -12,11 +11,13 @@ mod snapshots;
 mod stated;
 mod tasks;
 
+use std::collections::HashMap;
+
 use rusqlite::types::ValueRef;
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Params, Row, params};
 use strum::IntoEnumIterator as _;
 
-use super::{Db, StoreError};
+use super::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
 use steadfast_model::memory::{Category, Finding, Findings, Importance, MemoryEvent};
 use steadfast_model::text;
@@ -40,7 +41,7 @@ const COUNT_REPETITION: &str = "UPDATE session_events SET repeats = repeats + 1
 const NEWEST_OF_TASK: &str = "SELECT kind FROM session_events
      WHERE session_id = ?1 AND category = 'task' AND subject = ?2 ORDER BY id DESC LIMIT 1";
 
-/// The statement says the id itself: the triggers that keep the index for searches write rows too.
+/// Returns the id, because the triggers of the search index insert rows too.
 const ADD: &str = "INSERT INTO session_events (session_id, category, kind, importance, subject, text, created_at_ms)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
 
@@ -52,30 +53,13 @@ pub struct MemoryFilter {
     pub after: Option<i64>,
 }
 
-/// The ids of the rows that one call added.
-#[derive(Debug, Clone, Copy)]
-struct Added {
-    first: i64,
-    last: i64,
-}
-
-impl Added {
-    fn with(added: Option<Self>, id: Option<i64>) -> Option<Self> {
-        match (added, id) {
-            (Some(added), Some(id)) => Some(Self { first: added.first, last: id }),
-            (None, Some(id)) => Some(Self { first: id, last: id }),
-            (added, None) => added,
-        }
-    }
-}
-
 impl Db<'_> {
     /// Remembers what one hook call found, in the caller's transaction. What equals the newest event of its
     /// category only raises its `repeats`; an error that was resolved since is a new one.
     pub fn remember(self, session_id: &str, found: &Findings, now: Millis) -> Result<(), StoreError> {
-        let mut added = None;
+        let mut added = Vec::new();
         for finding in &found.findings {
-            added = Added::with(added, self.add_finding(session_id, finding, now)?);
+            added.extend(self.add_finding(session_id, finding, now)?);
         }
         for subject in &found.worked {
             // What failed and worked within one call may have failed last.
@@ -84,15 +68,15 @@ impl Db<'_> {
                 continue;
             }
             if let Some(fix) = self.resolve_errors(session_id, subject)? {
-                added = Added::with(added, self.add_finding(session_id, &fix, now)?);
+                added.extend(self.add_finding(session_id, &fix, now)?);
             }
         }
         for change in &found.tasks {
-            added = Added::with(added, self.change_tasks(session_id, change, now)?);
+            added.extend(self.change_tasks(session_id, change, now)?);
         }
-        match added {
-            Some(added) => self.evict_events(session_id, added),
-            None => Ok(()),
+        match (added.first(), added.last()) {
+            (Some(first), Some(last)) => self.evict_events(session_id, *first, *last),
+            _ => Ok(()),
         }
     }
 
@@ -100,31 +84,19 @@ impl Db<'_> {
     fn add_finding(self, session_id: &str, finding: &Finding, now: Millis) -> Result<Option<i64>, StoreError> {
         let category = <&str>::from(finding.category);
         let (subject, text) = (text::cut(&finding.subject, SUBJECT_KEPT), text::cut(&finding.text, TEXT_KEPT));
-        if finding.category == Category::Task && self.is_told_of_task(session_id, &subject, finding.kind)? {
+        // A client announces a change of a task, and then reports it again.
+        if finding.category == Category::Task && !subject.is_empty() {
+            let newest = self.first(NEWEST_OF_TASK, [session_id, &subject], |row| lossy(row, 0))?;
+            if newest.is_some_and(|newest| newest == finding.kind) {
+                return Ok(None);
+            }
+        }
+        if self.execute(COUNT_REPETITION, [session_id, category, finding.kind, &subject, &text])? > 0 {
             return Ok(None);
         }
-        let repeated = self.0.prepare_cached(COUNT_REPETITION)?.execute(params![
-            session_id,
-            category,
-            finding.kind,
-            subject,
-            text
-        ])?;
-        if repeated > 0 {
-            return Ok(None);
-        }
-        let level = level(finding.importance);
-        let values = params![session_id, category, finding.kind, level, subject, text, now];
-        Ok(Some(self.0.prepare_cached(ADD)?.query_row(values, |row| row.get(0))?))
-    }
-
-    /// Whether the newest event of a task says the same: a client announces a change, and then tells of it.
-    fn is_told_of_task(self, session_id: &str, task: &str, kind: &str) -> Result<bool, StoreError> {
-        if task.is_empty() {
-            return Ok(false);
-        }
-        let newest = self.0.prepare_cached(NEWEST_OF_TASK)?.query_row([session_id, task], |row| lossy(row, 0));
-        Ok(newest.optional()?.is_some_and(|newest| newest == kind))
+        // The column holds the position of the variant, from 0 for `Low`.
+        let level = finding.importance as i64;
+        self.first(ADD, params![session_id, category, finding.kind, level, subject, text, now], |row| row.get(0))
     }
 
     /// Events of a session, oldest first.
@@ -132,7 +104,7 @@ impl Db<'_> {
         self,
         session_id: &str,
         filter: MemoryFilter,
-        limit: usize,
+        most: usize,
     ) -> Result<Vec<MemoryEvent>, StoreError> {
         let order = if filter.after.is_some() { "ASC" } else { "DESC" };
         let sql = format!(
@@ -140,50 +112,41 @@ impl Db<'_> {
                WHERE e.session_id = ?1 AND (?2 IS NULL OR e.category = ?2) AND e.id > ?3 ORDER BY e.id {order} LIMIT ?4)
              ORDER BY id"
         );
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let category = filter.category.map(<&str>::from);
-        let mut statement = self.0.prepare_cached(&sql)?;
-        let rows = statement.query_map(params![session_id, category, filter.after.unwrap_or(0), limit], read)?;
-        understood(rows)
+        self.all_understood(&sql, params![session_id, category, filter.after.unwrap_or(0), limit(most)], read)
     }
 
     /// How many events of each category there are, a repeated one counted once; categories without any are left out.
     pub fn counts_by_category(self, session_id: &str) -> Result<Vec<(Category, i64)>, StoreError> {
         let sql = "SELECT category, count(*) FROM session_events WHERE session_id = ?1 GROUP BY category";
-        let mut statement = self.0.prepare_cached(sql)?;
-        let rows = statement.query_map([session_id], |row| Ok((lossy(row, 0)?, row.get::<_, i64>(1)?)))?;
-        let counts: Vec<(String, i64)> = rows.collect::<Result<_, _>>()?;
-        let count = |category: Category| {
-            let name = <&str>::from(category);
-            counts.iter().find(|(found, _)| found == name).map(|(_, count)| (category, *count))
-        };
+        let counts: HashMap<String, i64> =
+            self.all(sql, [session_id], |row| Ok((lossy(row, 0)?, row.get(1)?)))?.into_iter().collect();
+        let count = |category: Category| Some((category, *counts.get(<&str>::from(category))?));
         Ok(Category::iter().filter_map(count).collect())
     }
 
     /// When the newest event of a session was stored.
     pub fn newest_event_ms(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
         let sql = "SELECT created_at_ms FROM session_events WHERE session_id = ?1 ORDER BY id DESC LIMIT 1";
-        Ok(self.0.prepare_cached(sql)?.query_row([session_id], |row| row.get(0)).optional()?)
+        self.first(sql, [session_id], |row| row.get(0))
+    }
+
+    /// All rows that could be parsed.
+    fn all_understood<T>(
+        self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<Option<T>>,
+    ) -> Result<Vec<T>, StoreError> {
+        Ok(self.all(sql, values, read)?.into_iter().flatten().collect())
     }
 }
 
-fn level(importance: Importance) -> i64 {
-    match importance {
-        Importance::Low => 0,
-        Importance::Normal => 1,
-        Importance::High => 2,
-        Importance::Critical => 3,
-    }
-}
-
-/// Reads an event; `None` for one whose words are not understood.
+/// Reads an event; `None` if its category or importance is unknown.
 fn read(row: &Row<'_>) -> rusqlite::Result<Option<MemoryEvent>> {
     let category = lossy(row, 2)?.parse().ok();
     let importance = match row.get_ref(4)? {
-        ValueRef::Integer(0) => Some(Importance::Low),
-        ValueRef::Integer(1) => Some(Importance::Normal),
-        ValueRef::Integer(2) => Some(Importance::High),
-        ValueRef::Integer(3) => Some(Importance::Critical),
+        ValueRef::Integer(level) => Importance::iter().find(|importance| *importance as i64 == level),
         _ => None,
     };
     let (Some(category), Some(importance)) = (category, importance) else {
@@ -203,14 +166,14 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<MemoryEvent>> {
     }))
 }
 
-/// Text whatever was stored: bytes that are no UTF-8 are replaced, another type is written out.
+/// Reads any value as text: invalid UTF-8 is replaced, other types are formatted.
 fn lossy(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => String::new(),
         ValueRef::Integer(number) => number.to_string(),
         ValueRef::Real(number) => number.to_string(),
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => match std::str::from_utf8(bytes) {
-            // Several times faster than looking for what to replace.
+            // Several times faster than `from_utf8_lossy`.
             Ok(text) => text.to_owned(),
             Err(_) => String::from_utf8_lossy(bytes).into_owned(),
         },
@@ -222,11 +185,6 @@ fn whole(row: &Row<'_>, column: usize) -> rusqlite::Result<i64> {
         ValueRef::Integer(number) => number,
         _ => 0,
     })
-}
-
-fn understood<T>(rows: impl Iterator<Item = rusqlite::Result<Option<T>>>) -> Result<Vec<T>, StoreError> {
-    let rows: Vec<Option<T>> = rows.collect::<Result<_, _>>()?;
-    Ok(rows.into_iter().flatten().collect())
 }
 
 #[cfg(test)]

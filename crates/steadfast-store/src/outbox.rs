@@ -1,41 +1,29 @@
-//! Messages that wait to be delivered. One is marked as taken before it is delivered, so that no two processes deliver
-//! it.
+//! Messages to deliver. A process marks one as taken before it delivers it, so that only one process does.
 
 use rusqlite::params;
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::outbox::Message;
 
-use crate::goals::word;
+use crate::column::word;
 use crate::{Db, Store, StoreError};
 
-/// Delivered messages are kept this long, for people who look.
+/// Delivered messages are kept this long, for users who query the table.
 const KEPT_MS: Millis = 7 * DAY;
 
 impl Db<'_> {
     /// Adds a message in the caller's transaction.
     pub(crate) fn add_message(self, message: &Message) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "INSERT INTO outbox (kind, subject_id, title, body, created_at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
-            )?
-            .execute(params![
-                <&str>::from(message.kind),
-                message.subject_id,
-                message.title,
-                message.body,
-                message.created_at_ms
-            ])?;
+        let kind: &str = message.kind.into();
+        self.execute(
+            "INSERT INTO outbox (kind, subject_id, title, body, created_at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![kind, message.subject_id, message.title, message.body, message.created_at_ms],
+        )?;
         self.1.set(true);
         Ok(())
     }
 
-    fn has_messages(self) -> Result<bool, StoreError> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM outbox WHERE taken_at_ms IS NULL)";
-        Ok(self.0.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
-    }
-
     fn take_all(self, now: Millis) -> Result<Vec<Message>, StoreError> {
-        self.0.execute("DELETE FROM outbox WHERE taken_at_ms < ?1", [now - KEPT_MS])?;
+        self.execute("DELETE FROM outbox WHERE taken_at_ms < ?1", [now - KEPT_MS])?;
         let sql = "UPDATE outbox SET taken_at_ms = ?1 WHERE taken_at_ms IS NULL
                    RETURNING kind, subject_id, title, body, created_at_ms";
         let mut statement = self.0.prepare_cached(sql)?;
@@ -48,7 +36,7 @@ impl Db<'_> {
                 created_at_ms: row.get("created_at_ms")?,
             })
         })?;
-        // A kind that only a newer binary knows is not ours to deliver, and is marked all the same.
+        // A kind that only a newer binary knows is not delivered, but marked.
         Ok(rows.filter_map(Result::ok).collect())
     }
 }
@@ -62,7 +50,8 @@ impl Store {
     /// Takes all waiting messages, to deliver them.
     pub fn take_messages(&mut self, now: Millis) -> Result<Vec<Message>, StoreError> {
         self.added_message.set(false);
-        if !self.read().has_messages()? {
+        let waiting = "SELECT 1 FROM outbox WHERE taken_at_ms IS NULL LIMIT 1";
+        if self.read().first(waiting, [], |_| Ok(()))?.is_none() {
             return Ok(Vec::new());
         }
         self.write(|db| db.take_all(now))
@@ -71,6 +60,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use steadfast_model::goal::budget::Budget;
     use steadfast_model::goal::change;
     use steadfast_model::goal::proof::Proof;
 
@@ -79,7 +69,7 @@ mod tests {
 
     fn finished() -> World {
         let mut world = World::new();
-        let goal = world.add_goal(Default::default(), START);
+        let goal = world.add_goal(Budget::default(), START);
         let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START + 1).unwrap();
         world.store.write(|db| db.save(&goal, done, WORKER)).unwrap();
         world
@@ -99,7 +89,7 @@ mod tests {
     #[test]
     fn a_change_that_is_rolled_back_leaves_no_message() {
         let mut world = World::new();
-        let goal = world.add_goal(Default::default(), START);
+        let goal = world.add_goal(Budget::default(), START);
         let done = change::complete(&goal, &Proof::from_worker(&goal).unwrap(), START + 1).unwrap();
         let failed = world.store.write(|db| {
             db.save(&goal, done, WORKER)?;

@@ -1,15 +1,14 @@
-//! Runs: plan and state as one row each, what is over as rows of its own. A step is saved in the caller's
-//! transaction over the version it was made from; who loses that race changes nothing. Reading a run's newest state
-//! reads one row, however many iterations it has.
+//! Runs: plan and state in one row, iterations and attempts in rows of their own. A step is saved in the caller's
+//! transaction over the version it was made from; the loser of a race gets `Stale` and writes nothing.
 
 mod history;
 mod row;
 mod usage;
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
-use super::goals::word;
-use super::{Db, StoreError};
+use super::column::{from_json, to_json, word};
+use super::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
 use steadfast_model::outbox;
 use steadfast_model::run::{Plan, Record, Run, RunKind, RunStatus, Step, Stopping, machine};
@@ -19,9 +18,9 @@ pub use history::IterationRow;
 pub use row::{RunLine, RunRow};
 pub use usage::IterationUsage;
 
-use row::{SELECT, from_json, read, read_line, to_json};
+use row::{read, read_line};
 
-/// Which runs to list; everything that is `None` does not matter.
+/// Which runs to list; `None` matches all.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFilter<'a> {
     pub project_dir: Option<&'a str>,
@@ -40,25 +39,26 @@ impl Db<'_> {
         now: Millis,
     ) -> Result<RunRow, StoreError> {
         self.refuse_second_live(run_id, project_dir, plan.kind, &plan.name)?;
-        self.0
-            .prepare_cached(
-                "INSERT INTO runs (run_id, name, kind, title, project_dir, status, stage, plan_json, state_json,
-                   started_at_ms, updated_at_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-            )?
-            .execute(params![
+        let (kind, status) = (<&str>::from(plan.kind), <&str>::from(run.status));
+        let (plan_json, state_json) = (to_json(plan)?, to_json(run)?);
+        self.execute(
+            "INSERT INTO runs (run_id, name, kind, title, project_dir, status, stage, plan_json, state_json,
+               started_at_ms, updated_at_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            params![
                 run_id,
                 plan.name,
-                <&str>::from(plan.kind),
+                kind,
                 plan.title,
                 project_dir,
-                <&str>::from(run.status),
+                status,
                 run.stage,
-                to_json(plan)?,
-                to_json(run)?,
+                plan_json,
+                state_json,
                 run.started_at_ms,
-                now,
-            ])?;
+                now
+            ],
+        )?;
         let mut insert = self.0.prepare_cached(
             "INSERT INTO run_stages (run_id, stage, name, status, max_iterations) VALUES (?1, ?2, ?3, 'pending', ?4)",
         )?;
@@ -78,85 +78,69 @@ impl Db<'_> {
     }
 
     pub fn run(self, run_id: &str) -> Result<Option<RunRow>, StoreError> {
-        let sql = format!("{SELECT} WHERE run_id = ?1");
-        Ok(self.0.prepare_cached(&sql)?.query_row([run_id], read).optional()?)
+        self.first("SELECT * FROM runs WHERE run_id = ?1", [run_id], read)
     }
 
     /// The run that a name means: the newest one.
     pub fn newest_run(self, project_dir: &str, kind: RunKind, name: &str) -> Result<Option<RunRow>, StoreError> {
-        let sql = format!(
-            "{SELECT} WHERE project_dir = ?1 AND kind = ?2 AND name = ?3 ORDER BY started_at_ms DESC, run_id DESC LIMIT 1"
-        );
-        let address = params![project_dir, <&str>::from(kind), name];
-        Ok(self.0.prepare_cached(&sql)?.query_row(address, read).optional()?)
+        let sql = "SELECT * FROM runs WHERE project_dir = ?1 AND kind = ?2 AND name = ?3
+                   ORDER BY started_at_ms DESC, run_id DESC LIMIT 1";
+        self.first(sql, [project_dir, kind.into(), name], read)
     }
 
     /// Runs for a list, newest first.
     pub fn runs(self, filter: RunFilter<'_>, most: usize) -> Result<Vec<RunLine>, StoreError> {
-        let mut statement = self.0.prepare_cached(
-            "SELECT r.run_id, r.name, r.kind, r.title, r.project_dir, r.status, r.reason, r.stage,
+        let sql = "SELECT r.run_id, r.name, r.kind, r.title, r.project_dir, r.status, r.reason, r.stage,
                coalesce(s.iterations, 0) AS iterations, coalesce(s.max_iterations, 0) AS max_iterations,
                r.tokens, r.cost_micros, r.engine_pid, r.engine_pid_started,
                r.stop_requested IS NOT NULL AS is_stop_requested, r.started_at_ms, r.updated_at_ms, r.completed_at_ms
              FROM runs r LEFT JOIN run_stages s ON s.run_id = r.run_id AND s.stage = r.stage
              WHERE (?1 IS NULL OR r.project_dir = ?1) AND (?2 IS NULL OR r.kind = ?2) AND (?3 IS NULL OR r.status = ?3)
-             ORDER BY r.started_at_ms DESC, r.run_id DESC LIMIT ?4",
-        )?;
-        let kind = filter.kind.map(<&str>::from);
-        let status = filter.status.map(<&str>::from);
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = statement.query_map(params![filter.project_dir, kind, status, most], read_line)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+             ORDER BY r.started_at_ms DESC, r.run_id DESC LIMIT ?4";
+        let (kind, status) = (filter.kind.map(<&str>::from), filter.status.map(<&str>::from));
+        self.all(sql, params![filter.project_dir, kind, status, limit(most)], read_line)
     }
 
     /// Writes a step over the version it was made from, with its records, and returns the new version.
     pub fn save_step(self, run_id: &str, version: i64, step: &Step, now: Millis) -> Result<i64, StoreError> {
         let run = &step.run;
         if step.records.contains(&Record::Reopened) {
-            let address =
-                self.0.query_row("SELECT project_dir, kind, name FROM runs WHERE run_id = ?1", [run_id], |row| {
-                    Ok((row.get::<_, String>(0)?, word(row, "kind")?, row.get::<_, String>(2)?))
-                });
-            let (project_dir, kind, name) = address.optional()?.ok_or(StoreError::Stale)?;
+            let sql = "SELECT project_dir, kind, name FROM runs WHERE run_id = ?1";
+            let address = self.first(sql, [run_id], |row| Ok((row.get(0)?, word(row, 1)?, row.get(2)?)))?;
+            let (project_dir, kind, name): (String, _, String) = address.ok_or(StoreError::Stale)?;
             self.refuse_second_live(run_id, &project_dir, kind, &name)?;
         }
-        let updated = self
-            .0
-            .prepare_cached(
-                "UPDATE runs SET status = ?3, reason = ?4, stage = ?5, state_json = ?6, tokens = ?7, cost_micros = ?8,
-                   completed_at_ms = ?9, updated_at_ms = ?10, version = version + 1
-                 WHERE run_id = ?1 AND version = ?2",
-            )?
-            .execute(params![
+        let (status, state_json) = (<&str>::from(run.status), to_json(run)?);
+        let updated = self.execute(
+            "UPDATE runs SET status = ?3, reason = ?4, stage = ?5, state_json = ?6, tokens = ?7, cost_micros = ?8,
+               completed_at_ms = ?9, updated_at_ms = ?10, version = version + 1
+             WHERE run_id = ?1 AND version = ?2",
+            params![
                 run_id,
                 version,
-                <&str>::from(run.status),
+                status,
                 run.reason,
                 run.stage,
-                to_json(run)?,
+                state_json,
                 run.tokens,
                 run.cost_micros,
                 run.completed_at_ms,
-                now,
-            ])?;
+                now
+            ],
+        )?;
         if updated != 1 {
             return Err(StoreError::Stale);
         }
         for record in &step.records {
             self.add_record(run_id, run, record, now)?;
-            if matches!(record, Record::Finished { .. }) {
-                self.add_run_message(run_id, run, now)?;
+            if matches!(record, Record::Finished { .. })
+                && let Some(row) = self.run(run_id)?
+                && let Some(message) = outbox::about_run(run_id, &row.plan, run, &row.project_dir, now)
+            {
+                self.add_message(&message)?;
             }
         }
         Ok(version + 1)
-    }
-
-    fn add_run_message(self, run_id: &str, run: &Run, now: Millis) -> Result<(), StoreError> {
-        let Some(row) = self.run(run_id)? else { return Ok(()) };
-        match outbox::about_run(run_id, &row.plan, run, &row.project_dir, now) {
-            Some(message) => self.add_message(&message),
-            None => Ok(()),
-        }
     }
 
     fn add_record(self, run_id: &str, run: &Run, record: &Record, now: Millis) -> Result<(), StoreError> {
@@ -169,7 +153,7 @@ impl Db<'_> {
                 self.put_stage(run_id, run, id.stage)
             }
             Record::Reopened => {
-                // A request that came too late was about the end that is over now.
+                // Drop a stop request that came too late for the previous end.
                 self.request_stop(run_id, None)?;
                 self.put_stage(run_id, run, run.stage)
             }
@@ -179,61 +163,56 @@ impl Db<'_> {
 
     fn put_stage(self, run_id: &str, run: &Run, number: u32) -> Result<(), StoreError> {
         let Some(stage) = run.stage_state(number) else { return Ok(()) };
-        self.0
-            .prepare_cached(
-                "UPDATE run_stages SET status = ?3, reason = ?4, iterations = ?5,
-                   max_iterations = coalesce(?6, max_iterations), started_at_ms = ?7, completed_at_ms = ?8
-                 WHERE run_id = ?1 AND stage = ?2",
-            )?
-            .execute(params![
+        let status: &str = stage.status.into();
+        self.execute(
+            "UPDATE run_stages SET status = ?3, reason = ?4, iterations = ?5,
+               max_iterations = coalesce(?6, max_iterations), started_at_ms = ?7, completed_at_ms = ?8
+             WHERE run_id = ?1 AND stage = ?2",
+            params![
                 run_id,
                 number,
-                <&str>::from(stage.status),
+                status,
                 stage.reason,
                 stage.iterations,
                 stage.max,
                 stage.started_at_ms,
-                stage.completed_at_ms,
-            ])?;
+                stage.completed_at_ms
+            ],
+        )?;
         Ok(())
     }
 
-    /// Replaces the plan, for a run that goes on with larger limits.
+    /// Replaces the plan of a run that continues with larger limits.
     pub fn change_plan(self, run_id: &str, version: i64, plan: &Plan, now: Millis) -> Result<i64, StoreError> {
         let sql = "UPDATE runs SET plan_json = ?3, updated_at_ms = ?4, version = version + 1
             WHERE run_id = ?1 AND version = ?2";
-        match self.0.execute(sql, params![run_id, version, to_json(plan)?, now])? {
+        match self.execute(sql, params![run_id, version, to_json(plan)?, now])? {
             1 => Ok(version + 1),
             _ => Err(StoreError::Stale),
         }
     }
 
-    /// Asks the engine of a run to end it, or takes that back. Whether there was such a run.
+    /// Asks the engine of a run to end it, or withdraws the request. Returns whether the run exists.
     pub fn request_stop(self, run_id: &str, stopping: Option<&Stopping>) -> Result<bool, StoreError> {
         let text = stopping.map(to_json).transpose()?;
         let sql = "UPDATE runs SET stop_requested = ?2 WHERE run_id = ?1";
-        Ok(self.0.prepare_cached(sql)?.execute(params![run_id, text])? == 1)
+        Ok(self.execute(sql, params![run_id, text])? == 1)
     }
 
-    /// What was asked for, without reading the whole run: engines look often.
+    /// The stop request, without reading the whole run: engines look often.
     pub fn stop_request(self, run_id: &str) -> Result<Option<Stopping>, StoreError> {
         let sql = "SELECT stop_requested FROM runs WHERE run_id = ?1";
-        let text: Option<Option<String>> =
-            self.0.prepare_cached(sql)?.query_row([run_id], |row| row.get(0)).optional()?;
-        text.flatten()
-            .map(|text| serde_json::from_str(&text).map_err(|error| StoreError::Value(error.to_string())))
-            .transpose()
+        Ok(self.first(sql, [run_id], |row| from_json(row, "stop_requested"))?.flatten())
     }
 
-    /// Notes who drives a run now.
+    /// Records the engine that drives a run.
     pub fn set_engine(self, run_id: &str, engine: Option<ProcessId>) -> Result<bool, StoreError> {
         let sql = "UPDATE runs SET engine_pid = ?2, engine_pid_started = ?3 WHERE run_id = ?1";
         let (pid, started) = (engine.map(|engine| engine.pid), engine.map(|engine| engine.started));
-        Ok(self.0.prepare_cached(sql)?.execute(params![run_id, pid, started])? == 1)
+        Ok(self.execute(sql, params![run_id, pid, started])? == 1)
     }
 
-    /// Marks a run whose engine is gone as ended unseen; the caller has made sure that it is. A run that is over stays
-    /// as it is.
+    /// Marks a run as orphaned; the caller makes sure that its engine is gone. A run that is over stays as it is.
     pub fn mark_orphan(self, row: &RunRow, now: Millis) -> Result<RunRow, StoreError> {
         let step = machine::orphaned(&row.plan, row.run.clone(), now);
         if !step.records.is_empty() {

@@ -1,10 +1,12 @@
 //! Sessions of the hosts, and the calls of our own tools that a hook announced.
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use std::path::Path;
+
+use rusqlite::{Row, params};
 use serde::Serialize;
 use strum::{Display, EnumString, IntoStaticStr};
 
-use super::{Db, StoreError};
+use super::{Db, StoreError, column};
 use steadfast_model::clock::{DAY, Millis};
 use steadfast_model::host::Host;
 use steadfast_system::process::ProcessId;
@@ -20,8 +22,8 @@ pub enum ParentLink {
     Clear,
 }
 
-/// What hooks told about a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What hooks reported about a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Session {
     pub session_id: String,
     pub host: Host,
@@ -39,7 +41,17 @@ pub struct Session {
 }
 
 impl Session {
-    /// Whether a client still runs this session, as far as can be told.
+    /// The session's file, if hooks named one.
+    pub fn transcript(&self) -> Option<&Path> {
+        (!self.transcript_path.is_empty()).then(|| Path::new(&self.transcript_path))
+    }
+
+    /// The directory of the project, if hooks named one.
+    pub fn project(&self) -> Option<&str> {
+        Some(self.project_dir.as_str()).filter(|project| !project.is_empty())
+    }
+
+    /// Whether a client still runs this session, as far as the system shows it.
     pub fn is_alive(&self) -> bool {
         self.ended_at_ms.is_none() && self.client.and_then(ProcessId::is_alive).unwrap_or(true)
     }
@@ -55,13 +67,8 @@ pub struct ToolCall {
     pub tool_name: String,
 }
 
-const SELECT: &str = "SELECT session_id, host, cwd, project_dir, transcript_path, host_pid, host_pid_started,
-    parent_session_id, parent_link, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason FROM sessions";
-
 fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
     let host: String = row.get("host")?;
-    let pid: Option<i64> = row.get("host_pid")?;
-    let started: Option<i64> = row.get("host_pid_started")?;
     Ok(Session {
         session_id: row.get("session_id")?,
         // An unknown host was written by a newer binary; such a session is shown, never driven.
@@ -69,7 +76,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
         cwd: row.get("cwd")?,
         project_dir: row.get("project_dir")?,
         transcript_path: row.get("transcript_path")?,
-        client: pid.zip(started).map(|(pid, started)| ProcessId { pid, started }),
+        client: column::process(row, "host_pid", "host_pid_started")?,
         parent_session_id: row.get("parent_session_id")?,
         parent_link: row.get::<_, Option<String>>("parent_link")?.and_then(|link| link.parse().ok()),
         last_prompt_ms: row.get("last_prompt_ms")?,
@@ -82,54 +89,48 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
 
 impl Db<'_> {
     pub fn session(self, session_id: &str) -> Result<Option<Session>, StoreError> {
-        let sql = format!("{SELECT} WHERE session_id = ?1");
-        Ok(self.0.prepare_cached(&sql)?.query_row([session_id], read).optional()?)
+        self.first("SELECT * FROM sessions WHERE session_id = ?1", [session_id], read)
     }
 
-    /// Sessions nobody saw the end of, newest first.
+    /// Sessions without a recorded end, newest first.
     pub fn open_sessions(self) -> Result<Vec<Session>, StoreError> {
-        let sql = format!("{SELECT} WHERE ended_at_ms IS NULL ORDER BY last_seen_ms DESC");
-        Ok(self.0.prepare(&sql)?.query_map([], read)?.collect::<Result<_, _>>()?)
+        self.all("SELECT * FROM sessions WHERE ended_at_ms IS NULL ORDER BY last_seen_ms DESC", [], read)
     }
 
     /// The session that the same client ran before `session_id`: after `/clear` or a fork.
     pub fn previous_session(self, client: ProcessId, session_id: &str) -> Result<Option<Session>, StoreError> {
-        let sql = format!(
-            "{SELECT} WHERE host_pid = ?1 AND host_pid_started = ?2 AND session_id <> ?3 ORDER BY last_seen_ms DESC LIMIT 1"
-        );
-        Ok(self.0.prepare(&sql)?.query_row(params![client.pid, client.started, session_id], read).optional()?)
+        let sql = "SELECT * FROM sessions WHERE host_pid = ?1 AND host_pid_started = ?2 AND session_id <> ?3
+                   ORDER BY last_seen_ms DESC LIMIT 1";
+        self.first(sql, params![client.pid, client.started, session_id], read)
     }
 
     /// Sessions that a client said it had left by `/clear` since a moment, and that no other session than `session_id`
     /// has followed yet.
     pub fn sessions_left_by_clear(self, session_id: &str, since: Millis) -> Result<Vec<Session>, StoreError> {
-        let sql = format!(
-            "{SELECT} AS s WHERE end_reason = 'clear' AND ended_at_ms >= ?2 AND session_id <> ?1 AND NOT EXISTS (
-               SELECT 1 FROM sessions f WHERE f.parent_session_id = s.session_id AND f.parent_link = 'clear'
-                 AND f.started_at_ms >= s.ended_at_ms AND f.session_id <> ?1)"
-        );
-        Ok(self.0.prepare(&sql)?.query_map(params![session_id, since], read)?.collect::<Result<_, _>>()?)
+        let sql = "SELECT * FROM sessions s
+                   WHERE end_reason = 'clear' AND ended_at_ms >= ?2 AND session_id <> ?1 AND NOT EXISTS (
+                     SELECT 1 FROM sessions f WHERE f.parent_session_id = s.session_id AND f.parent_link = 'clear'
+                       AND f.started_at_ms >= s.ended_at_ms AND f.session_id <> ?1)";
+        self.all(sql, params![session_id, since], read)
     }
 
     /// Adds or refreshes a session. What the new record does not know stays as it was.
     pub fn put_session(self, session: &Session) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "INSERT INTO sessions (session_id, host, cwd, project_dir, transcript_path, host_pid, host_pid_started,
-                   parent_session_id, parent_link, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
-                 ON CONFLICT (session_id) DO UPDATE SET
-                   cwd = excluded.cwd, project_dir = excluded.project_dir,
-                   transcript_path = coalesce(nullif(excluded.transcript_path, ''), transcript_path),
-                   host_pid = coalesce(excluded.host_pid, host_pid),
-                   host_pid_started = coalesce(excluded.host_pid_started, host_pid_started),
-                   parent_session_id = coalesce(excluded.parent_session_id, parent_session_id),
-                   parent_link = coalesce(excluded.parent_link, parent_link),
-                   last_prompt_ms = coalesce(excluded.last_prompt_ms, last_prompt_ms),
-                   last_seen_ms = excluded.last_seen_ms,
-                   ended_at_ms = excluded.ended_at_ms, end_reason = excluded.end_reason",
-            )?
-            .execute(params![
+        self.execute(
+            "INSERT INTO sessions (session_id, host, cwd, project_dir, transcript_path, host_pid, host_pid_started,
+               parent_session_id, parent_link, last_prompt_ms, started_at_ms, last_seen_ms, ended_at_ms, end_reason)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+             ON CONFLICT (session_id) DO UPDATE SET
+               cwd = excluded.cwd, project_dir = excluded.project_dir,
+               transcript_path = coalesce(nullif(excluded.transcript_path, ''), transcript_path),
+               host_pid = coalesce(excluded.host_pid, host_pid),
+               host_pid_started = coalesce(excluded.host_pid_started, host_pid_started),
+               parent_session_id = coalesce(excluded.parent_session_id, parent_session_id),
+               parent_link = coalesce(excluded.parent_link, parent_link),
+               last_prompt_ms = coalesce(excluded.last_prompt_ms, last_prompt_ms),
+               last_seen_ms = excluded.last_seen_ms,
+               ended_at_ms = excluded.ended_at_ms, end_reason = excluded.end_reason",
+            params![
                 session.session_id,
                 <&str>::from(session.host),
                 session.cwd,
@@ -144,21 +145,20 @@ impl Db<'_> {
                 session.last_seen_ms,
                 session.ended_at_ms,
                 session.end_reason,
-            ])?;
+            ],
+        )?;
         Ok(())
     }
 
     pub fn touch_session(self, session_id: &str, now: Millis) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached("UPDATE sessions SET last_seen_ms = ?2 WHERE session_id = ?1")?
-            .execute(params![session_id, now])?;
+        self.execute("UPDATE sessions SET last_seen_ms = ?2 WHERE session_id = ?1", params![session_id, now])?;
         Ok(())
     }
 
     /// Notes a call of one of our tools; notes older than a day are dropped.
     pub fn note_tool_call(self, call: &ToolCall, now: Millis) -> Result<(), StoreError> {
-        self.0.execute("DELETE FROM tool_calls WHERE created_at_ms < ?1", [now - DAY])?;
-        self.0.execute(
+        self.execute("DELETE FROM tool_calls WHERE created_at_ms < ?1", [now - DAY])?;
+        self.execute(
             "INSERT OR REPLACE INTO tool_calls (tool_use_id, session_id, agent_id, agent_type, tool_name, created_at_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![call.tool_use_id, call.session_id, call.agent_id, call.agent_type, call.tool_name, now],
@@ -167,17 +167,14 @@ impl Db<'_> {
     }
 
     pub fn tool_call(self, tool_use_id: &str) -> Result<Option<ToolCall>, StoreError> {
-        let sql =
-            "SELECT tool_use_id, session_id, agent_id, agent_type, tool_name FROM tool_calls WHERE tool_use_id = ?1";
-        let read = |row: &Row<'_>| {
+        self.first("SELECT * FROM tool_calls WHERE tool_use_id = ?1", [tool_use_id], |row| {
             Ok(ToolCall {
-                tool_use_id: row.get(0)?,
-                session_id: row.get(1)?,
-                agent_id: row.get(2)?,
-                agent_type: row.get(3)?,
-                tool_name: row.get(4)?,
+                tool_use_id: row.get("tool_use_id")?,
+                session_id: row.get("session_id")?,
+                agent_id: row.get("agent_id")?,
+                agent_type: row.get("agent_type")?,
+                tool_name: row.get("tool_name")?,
             })
-        };
-        Ok(self.0.prepare_cached(sql)?.query_row([tool_use_id], read).optional()?)
+        })
     }
 }

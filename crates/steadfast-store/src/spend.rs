@@ -1,22 +1,17 @@
 //! What all goals and runs together spent, against the caps of the day and the week.
 
-use steadfast_model::clock::{Millis, day_start};
+use steadfast_model::clock::Millis;
 use steadfast_model::limit::{Cap, SharedSpend, Spend};
 
 use crate::{Db, StoreError};
-
-/// What all goals and runs spent today.
-pub fn today(db: Db<'_>, now: Millis) -> Result<Spend, StoreError> {
-    db.spent_since(day_start(now))
-}
 
 /// How near all goals and runs are to the caps.
 pub fn shared(db: Db<'_>, caps: &[Cap], now: Millis) -> Result<SharedSpend, StoreError> {
     shared_with(db, caps, Spend::default(), now)
 }
 
-/// The same with something that was spent just now and is not in the store yet. Most users set no caps; then the time
-/// zone, which is slow to find, is not needed.
+/// The same with what was spent just now and is not in the store yet. Without caps the time zone, which is slow to
+/// find, is not needed.
 pub fn shared_with(db: Db<'_>, caps: &[Cap], more: Spend, now: Millis) -> Result<SharedSpend, StoreError> {
     let mut nearest = SharedSpend::Free;
     for cap in caps {

@@ -1,4 +1,5 @@
 //! What the tests of several crates share: a store and a session file in a directory of their own.
+#![expect(clippy::unwrap_used, clippy::new_without_default, reason = "only tests use this module")]
 
 use std::path::{Path, PathBuf};
 

@@ -175,7 +175,7 @@ fn an_unwritable_store_is_reported_as_read_only() {
     drop(Store::open(&path).unwrap());
     let mut store =
         Store { db: connect_read_only(&path).unwrap(), path: path.clone(), added_message: Cell::new(false) };
-    let refused = store.prepare().map_err(|error| store.explain(error));
+    let refused = store.prepare().map_err(|error| with_path(store.path(), error));
     assert!(matches!(refused, Err(StoreError::ReadOnly(at)) if at == path));
 }
 

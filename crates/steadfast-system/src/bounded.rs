@@ -1,5 +1,5 @@
-//! Reading files that somebody else may have put there: only plain files, and never more of one than was asked for. A
-//! pipe would keep whoever opens it waiting for ever, and a link to an endless device has the length 0.
+//! Reads untrusted files: only plain files, and never more than the caller asks for. Opening a pipe could block for
+//! ever, and a link to an endless device has the length 0.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -17,8 +17,8 @@ pub struct Part {
     pub size: u64,
 }
 
-/// Opens a plain file to read it, and nothing else. What was opened is looked at, so that nothing can be put in its
-/// place in between; opening does not wait, whatever it is.
+/// Opens a plain file to read it. The check is on the opened file, so that the path cannot change in between; opening
+/// does not block.
 pub fn open(path: &Path) -> std::io::Result<fs_err::File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = fs_err::OpenOptions::new().read(true).custom_flags(flags).open(path)?;

@@ -1,5 +1,5 @@
-//! `config.toml` in the home directory: what a person tuned. Unknown keys are ignored so that an older binary
-//! reads a newer file; wrong types are reported with their line.
+//! `config.toml` in the home directory. Unknown keys are ignored, so that an older binary reads a newer file; wrong
+//! types are reported with their line.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ impl Default for RunsConfig {
 #[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct NotifyConfig {
-    /// Whether the end of a run shows on the desktop; absent means: if nobody was looking.
+    /// Whether the end of a run shows on the desktop; if absent, only when no terminal shows the run.
     pub desktop: Option<bool>,
 }
 
@@ -92,7 +92,7 @@ impl FromIterator<(Host, AgentConfig)> for AgentsConfig {
 pub struct AgentConfig {
     /// The program; its usual name if absent.
     pub program: Option<String>,
-    /// Flags that say what the agent may do without asking. Nobody is there to be asked, so the default is everything.
+    /// Flags that say what the agent may do without asking. A run has no user to ask, so the default is everything.
     pub permission_flags: Option<Vec<String>>,
     /// Further flags.
     pub flags: Vec<String>,
@@ -157,7 +157,7 @@ pub struct AccountingConfig {
 #[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum OnCompact {
-    /// Check that nothing was lost, and go on.
+    /// Check that nothing was lost, and continue.
     #[default]
     Verify,
     /// Flag every compaction and pause until a person reconciles.

@@ -38,7 +38,7 @@ pub const CHECK: &str = "STEADFAST_CHECK";
 /// For tests: the named place at which the process kills itself.
 pub const CRASH_AT: &str = "STEADFAST_CRASH_AT";
 
-/// What an agent leaves in the environment of its shell; an agent that is started from there must not see it.
+/// Variables of an agent's shell that an agent started from there must not see.
 pub const OF_OUTER_AGENT: [&str; 9] = [
     CLAUDECODE,
     CLAUDE_CODE_ENTRYPOINT,
@@ -51,10 +51,9 @@ pub const OF_OUTER_AGENT: [&str; 9] = [
     CRASH_AT,
 ];
 
-/// What ties a git to one repository, as `git rev-parse --local-env-vars` lists it: hooks set these, and people export
-/// them. Programs that we start look for the repository of their own directory. `GIT_CONFIG_PARAMETERS` and
-/// `GIT_CONFIG_COUNT` stay, as git itself lets them pass from one repository to another: settings that concern the
-/// machine, such as `safe.directory` in containers, come that way.
+/// What ties git to one repository, from `git rev-parse --local-env-vars`. Programs that we start use the repository of
+/// their own directory. `GIT_CONFIG_PARAMETERS` and `GIT_CONFIG_COUNT` stay: they carry settings of the machine, such as
+/// `safe.directory` in containers.
 pub const OF_ONE_REPOSITORY: [&str; 13] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",

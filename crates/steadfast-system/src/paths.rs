@@ -1,8 +1,10 @@
 //! Where things are on disk: the home directory, the store, the configuration and the log.
 
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 use crate::config::{Config, ConfigError};
 use crate::env_vars;
@@ -68,19 +70,17 @@ pub fn create_private_dir(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt as _;
-        builder.mode(0o700);
-    }
-    builder.create(path).map_err(|error| {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| {
         std::io::Error::new(error.kind(), format!("cannot create the directory `{}`: {error}", path.display()))
     })
 }
 
-#[cfg(all(test, unix))]
+/// Opens a file to append to it; one that is missing is created so that only its owner can read it.
+pub fn append_to_private_file(path: &Path) -> std::io::Result<fs_err::File> {
+    fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 

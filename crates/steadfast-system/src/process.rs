@@ -88,7 +88,7 @@ impl ProcessIdentity {
     }
 }
 
-/// Whether a process with this number runs. It may be a later one than the one the number was written down for.
+/// Whether a process with this number runs. It may be a later process with the same number.
 pub fn exists(pid: i64) -> bool {
     i32::try_from(pid).is_ok_and(|pid| pid > 0 && started(pid).is_some())
 }

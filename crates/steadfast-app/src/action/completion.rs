@@ -4,11 +4,11 @@ use serde_json::Value;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::proof::{Evidence, Proof, Verdict};
-use steadfast_model::goal::{Actor, Goal, change};
+use steadfast_model::goal::{Goal, change};
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Store, StoreError};
 
-use super::{ActionError, refresh, save};
+use super::{ActionError, goal_of, refresh, save};
 
 /// What the caller offers as proof.
 #[derive(Debug, Clone)]
@@ -17,9 +17,9 @@ pub enum Claim {
     Verified(Proof),
     /// The evaluator judged the goal; with the proof of its commands, if it has any.
     Evaluator { verified: Option<Proof> },
-    /// The worker says so.
+    /// The worker's own word.
     Worker,
-    /// A person says so.
+    /// A person's word.
     User,
 }
 
@@ -60,23 +60,19 @@ pub fn complete(
     origin: Origin,
     now: Millis,
 ) -> Result<Goal, ActionError> {
-    let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+    let goal = goal_of(store.read(), session_id)?;
     refresh(store, &goal, origin, now)?;
     store.write(|db| {
-        let goal = db.goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
-        let proof = prove(db, &goal, claim, origin.actor)?;
+        let goal = goal_of(db, session_id)?;
+        let proof = match claim {
+            Claim::Verified(proof) => proof.clone(),
+            Claim::Evaluator { verified } => {
+                Proof::from_verdict(&goal, newest_verdict(db, &goal)?.as_ref(), verified.as_ref())?
+            }
+            Claim::Worker => Proof::from_worker(&goal)?,
+            Claim::User => Proof::from_user(&goal, origin.actor)?,
+        };
         save(db, &goal, change::complete(&goal, &proof, now)?, origin)
-    })
-}
-
-fn prove(db: Db<'_>, goal: &Goal, claim: &Claim, actor: Actor) -> Result<Proof, ActionError> {
-    Ok(match claim {
-        Claim::Verified(proof) => proof.clone(),
-        Claim::Evaluator { verified } => {
-            Proof::from_verdict(goal, newest_verdict(db, goal)?.as_ref(), verified.as_ref())?
-        }
-        Claim::Worker => Proof::from_worker(goal)?,
-        Claim::User => Proof::from_user(goal, actor)?,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Goals whose session is gone: found, listed, deleted, or taken over by another session.
+//! Goals whose session is gone: found, listed, deleted, or adopted by another session.
 
 use serde_json::json;
 
@@ -34,6 +34,7 @@ pub fn adopt(
     origin: Origin,
     now: Millis,
 ) -> Result<Goal, ActionError> {
+    let ends = place.find_ends(store.read())?;
     store.write(|db| {
         let goal = find_goal(db, goal_id)?;
         if goal.session_id == place.session_id {
@@ -56,20 +57,22 @@ pub fn adopt(
             db.archive_goal(&own)?;
         }
         db.move_span(&goal, Span::Close, now)?;
-        let mut after = goal.clone();
-        after.updated_at_ms = now;
-        after.session_id.clone_from(&place.session_id);
-        after.host = place.host;
-        after.project_dir = place.project_dir.clone().or(after.project_dir);
-        after.resume_at_ms = (goal.status == GoalStatus::Active).then_some(now);
-        after.idle_continuations = 0;
-        after.blocks_in_row = 0;
-        if let Some(transcript) = &place.transcript {
-            after.last_accounted_byte_offset =
-                accounting::skip_to_end(db, place.host, &place.session_id, transcript, now)?;
+        let is_active = goal.status == GoalStatus::Active;
+        let mut after = Goal {
+            updated_at_ms: now,
+            session_id: place.session_id.clone(),
+            host: place.host,
+            project_dir: place.project_dir.clone().or(goal.project_dir.clone()),
+            resume_at_ms: is_active.then_some(now),
+            idle_continuations: 0,
+            blocks_in_row: 0,
+            ..goal.clone()
+        };
+        if let Some(offset) = accounting::skip_to(db, place.host, &place.session_id, &ends, now)? {
+            after.last_accounted_byte_offset = offset;
             after.last_accounted_uuid = None;
         }
-        let span = if goal.status == GoalStatus::Active { Span::Open } else { Span::Keep };
+        let span = if is_active { Span::Open } else { Span::Keep };
         let event =
             Event::new(EventKind::GoalAdopted, json!({"from_session": goal.session_id, "from_host": goal.host}));
         Ok(db.save(&goal, Change { goal: after, events: vec![event], span }, origin)?)
@@ -79,16 +82,15 @@ pub fn adopt(
 /// Goals whose session is gone and that were not touched for a while, oldest first.
 pub fn orphans(db: Db<'_>, older_than: Millis, now: Millis) -> Result<Vec<Goal>, StoreError> {
     let mut orphans = Vec::new();
-    for goal in db.goals()? {
+    for goal in db.goals()?.into_iter().rev() {
         if goal.status.is_live() && now - goal.updated_at_ms >= older_than && is_orphaned(db, &goal)? {
             orphans.push(goal);
         }
     }
-    orphans.reverse();
     Ok(orphans)
 }
 
-/// Deletes orphans. A goal that came back to life in between stays.
+/// Deletes orphans. A goal that was adopted or resumed in between stays.
 pub fn delete_orphans(store: &mut Store, older_than: Millis, now: Millis) -> Result<Vec<Goal>, ActionError> {
     store.write(|db| {
         let orphans = orphans(db, older_than, now)?;

@@ -1,7 +1,7 @@
 //! What the user, the worker and the evaluator may do to a goal, and what cleanup keeps.
 
 use super::*;
-use crate::testing::{HOUR, SECOND, SESSION, START, USER, WORKER, World, new_goal};
+use crate::testing::{HOUR, SECOND, SESSION, START, USER, WORKER, World, new_goal, reply};
 use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::proof::Proof;
 use steadfast_model::limit::Axis;
@@ -223,4 +223,18 @@ fn a_goal_is_found_by_an_id_prefix() {
     let twin = Goal { session_id: "twin".into(), goal_id: format!("{}-twin", &id[..6]), ..world.goal() };
     world.store.write(|db| db.start_goal(&twin, None, USER)).unwrap();
     assert!(matches!(find_goal(world.store.read(), &id[..6]), Err(ActionError::AmbiguousGoal(_))));
+}
+
+#[test]
+fn a_goal_is_charged_from_the_file_ends_that_were_read_before_its_transaction() {
+    let mut world = World::new();
+    world.write(&reply("m1", at(1), [100, 0, 0, 0]));
+    let place = world.place();
+    let ends = place.find_ends(world.store.read()).unwrap();
+    world.write(&reply("m2", at(2), [10, 0, 0, 0]));
+    let goal = |db: Db<'_>| start_with(db, &place, new_goal(Budget::default()), &ends, USER, START);
+    let goal = world.store.write(goal).unwrap();
+    let readings = accounting::read_session(&world.store, Host::Claude, SESSION, &world.transcript).unwrap();
+    let (goal, _) = world.store.write(|db| accounting::record(db, goal, &readings, USER, at(3))).unwrap();
+    assert_eq!(goal.total_tokens(), 10);
 }

@@ -1,5 +1,5 @@
-//! A turn that ended in an API error. Usage limits pause the goal until their reset; other errors are tried
-//! again with growing gaps; errors that only a person can mend pause it at once.
+//! A turn that ended in an API error. Usage limits pause the goal until their reset; transient errors are retried with
+//! growing gaps; errors that only a person can fix pause it at once.
 
 use serde_json::json;
 
@@ -30,7 +30,7 @@ pub(super) fn turn_failed(
             return Ok(());
         };
         let turn_id = call.input.turn_id.as_deref();
-        // A client that tries again by itself tells of every attempt; a turn fails once.
+        // A client that retries by itself reports every attempt; a turn fails once.
         let known = match turn_id {
             Some(_) => db.last_event(&goal.goal_id, EventKind::TurnFailed)?,
             None => None,
@@ -58,10 +58,7 @@ pub(super) fn model_answered(call: &Call<'_>, store: &mut Store) -> Result<HookR
         let Some(goal) = db.goal(call.session_id())?.filter(recovers) else {
             return Ok(());
         };
-        let mut after = goal.clone();
-        after.updated_at_ms = call.now;
-        after.failures_in_row = 0;
-        after.wake_at_ms = None;
+        let after = Goal { updated_at_ms: call.now, failures_in_row: 0, wake_at_ms: None, ..goal.clone() };
         db.save(&goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, call.origin)?;
         Ok::<(), HookError>(())
     })?;
@@ -87,16 +84,14 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
     let gap = FIRST_GAP.saturating_mul(1 << failures.min(10)) / 2;
-    let mut after = goal.clone();
-    after.updated_at_ms = now;
-    after.failures_in_row = failures;
     // Where nothing wakes the client, the goal waits for a prompt, or for `goal resume --continue`.
-    after.wake_at_ms = goal.host.capabilities().can_wake.then_some(now + gap.min(LONGEST_GAP));
-    let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
+    let wake_at_ms = goal.host.capabilities().can_wake.then_some(now + gap.min(LONGEST_GAP));
+    let after = Goal { updated_at_ms: now, failures_in_row: failures, wake_at_ms, ..goal.clone() };
+    let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": wake_at_ms});
     Change { goal: after, events: vec![Event::new(EventKind::TurnFailed, payload)], span: Span::Keep }
 }
 
-/// When a used-up plan comes back, as the message says; `None` when the error is something else.
+/// When a usage limit is reset, as the message says; `None` for another error.
 fn usage_limit_reset(error: &str, message: &str, now: Millis) -> Option<Millis> {
     const UNKNOWN_RESET: Millis = 30 * 60_000;
     if error != "rate_limit" || !trouble::speaks_of_usage_limit(message) {
@@ -123,7 +118,7 @@ mod tests {
         assert_eq!(reset("5-hour limit reached ∙ resets 11:30am (UTC)"), Some("2026-11-16T11:30:00Z".into()));
         assert_eq!(reset("5-hour limit reached"), Some("2026-11-15T12:30:00Z".into()));
         assert_eq!(reset("API Error: Request rejected (429) · scripted 429"), None);
-        // Codex tells local time.
+        // Codex uses local time.
         let codex =
             "You’ve hit your usage limit. Visit https://x to purchase more or try again at Nov 16th, 2026 3:33 AM.";
         let local = jiff::civil::date(2026, 11, 16).at(3, 33, 0, 0).to_zoned(jiff::tz::TimeZone::system()).unwrap();

@@ -1,22 +1,15 @@
-//! Keeping what a hook call saw: events, tasks and stated goals, within the transaction of the call.
+//! Stores what a hook call found: events, tasks and stated goals, in the transaction of the call.
 
 use super::session::session_record;
 use super::{Call, HookError, steering};
-use steadfast_memory::extract;
 use steadfast_model::directive::{Directive, Form};
 use steadfast_model::hook::{HookEvent, HookReply};
 use steadfast_model::memory::Findings;
-use steadfast_model::memory::observation::Observation;
 use steadfast_model::memory::stated::{self, StatedChange};
 use steadfast_model::text;
 use steadfast_store::{Db, Store, StoreError};
 
-/// What the call gives to remember; worked out before any transaction begins.
-pub(super) fn findings(observations: &[Observation], enabled: bool) -> Findings {
-    if enabled { extract::findings(observations) } else { Findings::default() }
-}
-
-/// A hook that is only there to be remembered.
+/// Handles a hook that has only findings.
 pub(super) fn seen(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     if call.found == Findings::default() {
         return Ok(HookReply::default());
@@ -25,25 +18,21 @@ pub(super) fn seen(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hook
     Ok(HookReply::default())
 }
 
-/// Writes down what the call saw, where nobody else takes care that the session is known: hooks may be installed in
-/// the middle of one.
+/// Stores the findings, and the session if it is unknown: hooks may be installed in the middle of one.
 pub(super) fn keep_registered(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
     if call.found != Findings::default() && db.session(call.session_id())?.is_none() {
         db.put_session(&session_record(call))?;
     }
-    keep(call, db)
-}
-
-/// Writes down what the call saw, in the transaction of whoever handles it.
-pub(super) fn keep(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
-    if call.found == Findings::default() {
-        return Ok(());
-    }
     db.remember(call.session_id(), &call.found, call.now)
 }
 
-/// Follows a prompt that is about a goal, and gives the words for the user, if any are needed.
-pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>, StoreError> {
+/// Stores what a prompt states about a goal, and returns the message for the user, if one is needed. `native_goal` is
+/// the objective of the client's own goal.
+pub(super) fn keep_stated(
+    call: &Call<'_>,
+    db: Db<'_>,
+    native_goal: Option<&str>,
+) -> Result<Option<String>, StoreError> {
     // A command is no statement.
     if matches!(call.input.event, HookEvent::Command { .. }) {
         return Ok(None);
@@ -61,7 +50,7 @@ pub(super) fn keep_stated(call: &Call<'_>, db: Db<'_>) -> Result<Option<String>,
     let StatedChange::Set(objective) = change else {
         return Ok(None);
     };
-    if *form == Form::Slash && steering::is_taken_by_client(call, db, &objective)? {
+    if *form == Form::Slash && native_goal.is_some_and(|native| stated::kept(native).trim() == objective.trim()) {
         return Ok(None);
     }
     Ok(match live {

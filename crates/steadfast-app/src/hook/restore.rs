@@ -1,15 +1,14 @@
-//! What is lost to the model comes back after a resume, a compaction or `/clear`: the goal and the working state, by
-//! lineage only, and told once.
+//! Gives the goal and the working state back to the model after a resume, a compaction or `/clear`, once each time.
 
 use minijinja::context;
 
-use super::session::{account, read_new, record_new, session_record};
+use super::session::{read_new, session_record};
 use super::{Call, HookError, turn};
 use crate::accounting;
 use crate::overview::snapshot::{Occasion, snapshot_text};
 use steadfast_hosts::Since;
 use steadfast_memory::snapshot::After;
-use steadfast_model::goal::{Goal, GoalStatus, change};
+use steadfast_model::goal::{Goal, change};
 use steadfast_model::hook::HookReply;
 use steadfast_model::prompt::{self, Wording};
 use steadfast_model::text;
@@ -20,64 +19,61 @@ const UNCERTAIN: &str =
     "⚠ /compact event detected: token accounting is uncertain. Run /goal-reconcile --accept-reset to go on.";
 
 pub(super) fn resumed(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
-    let told_already = store.write(|db| {
-        let told_already = was_just_told(call, db, After::Resume)?;
+    let is_double = snapshot_injected_recently(call, store.read(), After::Resume)?;
+    store.write(|db| {
         let known = db.session(call.session_id())?;
         db.put_session(session)?;
-        if told_already {
+        if is_double {
             db.note_injection(call.session_id(), DOUBLE_START, call.now)?;
         }
         let Some(goal) = db.goal(call.session_id())? else {
-            return Ok::<_, HookError>(told_already);
+            return Ok::<_, HookError>(());
         };
         // A goal from before the upgrade was last seen when it was last written.
         let last_seen = known.map_or(goal.updated_at_ms, |session| session.last_seen_ms);
         if let Some(change) = change::session_resumed(&goal, last_seen.min(call.now), call.now) {
             db.save(&goal, change, call.origin)?;
         }
-        Ok(told_already)
+        Ok(())
     })?;
-    if told_already {
+    if is_double {
         return Ok(HookReply::default());
     }
-    tell(call, store, After::Resume)
+    inject_snapshot(call, store, After::Resume)
 }
 
 pub(super) fn compacted(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
     let readings = read_new(call, store)?.unwrap_or_default();
-    let (told_already, message) = store.write(|db| {
-        let told_already = was_just_told(call, db, After::Compaction)?;
+    let is_double = snapshot_injected_recently(call, store.read(), After::Compaction)?;
+    let message = store.write(|db| {
         db.put_session(session)?;
-        let accounted = record_new(call, db, &readings)?;
+        let recorded = call.record(db, &readings)?;
         db.note_compaction(call.session_id(), call.now)?;
-        if told_already {
-            // Only this once: whatever comes next is another start.
+        if is_double {
             db.note_injection(call.session_id(), DOUBLE_START, call.now)?;
-            return Ok::<_, HookError>((true, None));
+            return Ok::<_, HookError>(None);
         }
-        let message = match accounted.filter(|(goal, _)| goal.status.is_live()) {
-            Some((goal, facts)) => after_compaction(call, db, &goal, &facts)?,
-            None => None,
-        };
-        Ok((false, message))
+        match recorded.filter(|(goal, _)| goal.status.is_live()) {
+            Some((goal, facts)) => after_compaction(call, db, &goal, &facts),
+            None => Ok(None),
+        }
     })?;
-    if told_already {
+    if is_double {
         return Ok(HookReply::default());
     }
-    // Looks through the session's files, so outside the transaction.
-    Ok(HookReply { message, ..tell(call, store, After::Compaction)? })
+    // Reads the session's files, so outside the transaction.
+    Ok(HookReply { message, ..inject_snapshot(call, store, After::Compaction)? })
 }
 
-/// What a compaction means for the accounting of the goal, and the words for the user.
+/// Flags the accounting of the goal after a compaction, if needed. Returns the message for the user.
 fn after_compaction(
     call: &Call<'_>,
     db: Db<'_>,
     goal: &Goal,
     facts: &accounting::Facts,
 ) -> Result<Option<String>, HookError> {
-    let running = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
     let always = call.paths.config.accounting.on_compact == OnCompact::Pause;
-    let flags_now = always && running && !goal.accounting_uncertain;
+    let flags_now = always && accounting::is_charged(goal) && !goal.accounting_uncertain;
     if flags_now {
         accounting::flag_uncertain(db, goal, "compact", call.origin, call.now)?;
     }
@@ -87,16 +83,15 @@ fn after_compaction(
     Ok(turn::pause_notice(call.host(), facts))
 }
 
-/// How a start is noted that told nothing because another one just had.
+/// Recorded for a start without an injection, because its counterpart had one. The next start injects again.
 const DOUBLE_START: &str = "double_start";
 /// Two starts of one kind of event are never further apart.
 const SAME_START: i64 = 60_000;
 
-/// A client may announce one start twice, as resumed (or forked) and as compacted: what the first of them told is still
-/// there, unless anything came in between. Two compactions are two, whatever is between them. Asked before this start
-/// is noted.
-fn was_just_told(call: &Call<'_>, db: Db<'_>, after: After) -> Result<bool, HookError> {
-    let Some(told) = db.snapshot(call.session_id())? else {
+/// Whether the model still has a snapshot: a client may announce one start twice, as resumed (or forked) and as
+/// compacted. Reads the session's file, so call it before the transaction that records this start.
+fn snapshot_injected_recently(call: &Call<'_>, db: Db<'_>, after: After) -> Result<bool, HookError> {
+    let Some(snapshot) = db.snapshot(call.session_id())? else {
         return Ok(false);
     };
     let counterparts: &[After] = match after {
@@ -104,8 +99,8 @@ fn was_just_told(call: &Call<'_>, db: Db<'_>, after: After) -> Result<bool, Hook
         After::Resume => &[After::Compaction],
         After::Fork | After::Clear => &[],
     };
-    let by_counterpart = counterparts.iter().any(|other| told.injected_by.as_deref() == Some((*other).into()));
-    let Some(at) = told.injected_at_ms.filter(|at| by_counterpart && call.now - at < SAME_START) else {
+    let by_counterpart = counterparts.iter().any(|other| snapshot.injected_by.as_deref() == Some((*other).into()));
+    let Some(at) = snapshot.injected_at_ms.filter(|at| by_counterpart && call.now - at < SAME_START) else {
         return Ok(false);
     };
     let Some(known) = db.session(call.session_id())? else {
@@ -115,14 +110,14 @@ fn was_just_told(call: &Call<'_>, db: Db<'_>, after: After) -> Result<bool, Hook
     let same_process = known.client.is_none() || client.is_none() || known.client == client;
     let newest = db.newest_event_ms(call.session_id())?;
     let nothing_since =
-        [Some(known.last_seen_ms), newest, told.compacting_at_ms].into_iter().flatten().all(|moment| moment <= at);
+        [Some(known.last_seen_ms), newest, snapshot.compacting_at_ms].into_iter().flatten().all(|moment| moment <= at);
     let file = call.input.transcript.as_deref();
     let worked = || file.is_some_and(|file| steadfast_hosts::worked_since(call.host(), file, at));
     Ok(same_process && nothing_since && !worked())
 }
 
-/// Whatever happens in a session after it was told makes the next start another one. One write after each telling is
-/// enough for that; most hooks read one row here.
+/// Records activity after an injection, so that the next start injects again. One write after each injection is enough;
+/// most hooks only read one row here.
 pub(super) fn note_activity(call: &Call<'_>, store: &mut Store) -> Result<(), HookError> {
     let Some(at) = store.read().injected_at(call.session_id())?.filter(|at| call.now - at < SAME_START) else {
         return Ok(());
@@ -134,8 +129,8 @@ pub(super) fn note_activity(call: &Call<'_>, store: &mut Store) -> Result<(), Ho
     Ok(())
 }
 
-/// Tells the model what it must know to go on.
-pub(super) fn tell(call: &Call<'_>, store: &mut Store, after: After) -> Result<HookReply, HookError> {
+/// Gives the model the snapshot of its session.
+fn inject_snapshot(call: &Call<'_>, store: &mut Store, after: After) -> Result<HookReply, HookError> {
     let text = snapshot_text(store.read(), call.session_id(), &occasion(call, after))?;
     if text.is_empty() {
         return Ok(HookReply::default());
@@ -151,8 +146,7 @@ fn occasion<'a>(call: &'a Call<'_>, after: After) -> Occasion<'a> {
     Occasion { host: call.host(), after, conversation: call.input.transcript.as_deref(), elsewhere: false }
 }
 
-/// The session before `/clear`, or the one this session was forked from: say what it was about and how to take its goal
-/// over, and do nothing unasked.
+/// Describes the session before `/clear`, or the one this session was forked from, and how to adopt its goal.
 pub(super) fn offer(call: &Call<'_>, store: &mut Store, parent: &str, after: After) -> Result<HookReply, HookError> {
     let goal = live_goal(store.read(), parent)?;
     let text = snapshot_text(store.read(), parent, &Occasion { elsewhere: true, ..occasion(call, after) })?;
@@ -160,7 +154,7 @@ pub(super) fn offer(call: &Call<'_>, store: &mut Store, parent: &str, after: Aft
     if text.is_empty() {
         return Ok(HookReply { message, ..HookReply::default() });
     }
-    // The text is the other session's and stays there: who purges that one purges it.
+    // The text belongs to the other session and is deleted with it, so it is not stored here.
     store.write(|db| db.note_injection(call.session_id(), after.into(), call.now))?;
     Ok(HookReply { context: Some(text), message, ..HookReply::default() })
 }
@@ -175,13 +169,13 @@ pub(super) fn adoption_hint(call: &Call<'_>, goal: &Goal, after: After) -> Strin
     )
 }
 
-/// A fork has the words about its parent's goal in its conversation; this takes the order out of them.
+/// Cancels the instructions about the parent's goal that a fork has in its conversation.
 pub(super) fn not_of_this_session(call: &Call<'_>, goal: &Goal) -> Result<String, HookError> {
     let adopt = adopting(call, goal);
     Ok(prompt::render(include_str!("../../prompts/forked_goal.md"), context! { adopt })?)
 }
 
-/// What to type to take a goal over.
+/// The command that adopts a goal.
 fn adopting(call: &Call<'_>, goal: &Goal) -> String {
     let id: String = goal.goal_id.chars().take(8).collect();
     call.host().spell(&format!("/goal-adopt {id}"))
@@ -204,15 +198,18 @@ pub(super) fn wording(call: &Call<'_>, db: Db<'_>, goal: &Goal) -> Result<Wordin
     Ok(if kept { Wording::InConversation } else { Wording::Quoted })
 }
 
-/// Reads everything there is, and writes the snapshot of this moment.
+/// Records everything that is new, and stores the snapshot of this moment.
 pub(super) fn before_compaction(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    let accounted = account(call, store)?;
+    let readings = read_new(call, store)?;
+    if let Some(readings) = &readings {
+        store.write(|db| call.record(db, readings))?;
+    }
     let text = snapshot_text(store.read(), call.session_id(), &occasion(call, After::Compaction))?;
     let file = call.input.transcript.as_deref();
     let bytes = file.and_then(|file| fs_err::metadata(file).ok()).and_then(|file| i64::try_from(file.len()).ok());
     store.write(|db| {
-        if let Some(file) = file.filter(|_| accounted.is_some()) {
-            accounting::mark_before_compaction(db, call.host(), call.session_id(), file, call.now)?;
+        if let Some(file) = file.filter(|_| readings.is_some()) {
+            call.update_cursor(db, file, |cursor| cursor.read_before_compaction = true)?;
         }
         db.put_snapshot_before_compaction(call.session_id(), &text, bytes, call.now)?;
         Ok::<_, HookError>(HookReply::default())

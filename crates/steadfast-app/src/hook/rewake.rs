@@ -1,13 +1,13 @@
-//! The hook that runs in the background after a turn really ended, and may wake the client. It starts at every
-//! Stop beside the normal hook, so it first waits to see whether that one asked for it. It may outlive prompts,
-//! `/clear` and Esc, so it looks at the goal again right before it acts, and acts once.
+//! The hook that runs in the background after a turn, and may wake the client. It starts at every Stop beside the
+//! normal hook, so it first waits for that one's decision. It may outlive prompts, `/clear` and Esc, so it reads the
+//! goal again right before it acts, and acts once.
 
 use std::time::{Duration, Instant};
-use steadfast_hosts::adapter;
 
 use serde_json::json;
 
 use super::HookError;
+use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
@@ -23,8 +23,7 @@ const DECISION_STEP: Duration = Duration::from_millis(50);
 /// The longest nap between two looks at the goal.
 const NAP: Millis = 5_000;
 
-/// Waits until the goal asks to be woken and returns the text that wakes the model; `None` when nothing is to
-/// be done.
+/// Waits until the goal is to be woken and returns the text that wakes the model; `None` if it is not to be woken.
 pub fn rewake(input: &HookInput, paths: &Paths) -> Result<Option<String>, HookError> {
     if !(adapter(input.host).can_rewake)() {
         return Ok(None);
@@ -78,7 +77,7 @@ fn wanted(input: &HookInput, paths: &Paths) -> Result<Wanted, HookError> {
     })
 }
 
-/// Takes the wake-up, so that no other process does, and renders the prompt.
+/// Claims the wake-up, so that no other process does, and renders the prompt.
 fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<String>, HookError> {
     let now = clock::now();
     let origin = Origin { actor: Actor::Steadfast, place: "rewake" };
@@ -89,9 +88,7 @@ fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<Str
         };
         let change = match goal.status {
             GoalStatus::Active => {
-                let mut after = goal.clone();
-                after.updated_at_ms = now;
-                after.wake_at_ms = None;
+                let after = Goal { updated_at_ms: now, wake_at_ms: None, ..goal.clone() };
                 Change { goal: after, events: vec![Event::new(EventKind::GoalWoken, json!({}))], span: Span::Keep }
             }
             _ => match change::resume(&goal, now) {

@@ -3,10 +3,12 @@
 use serde_json::json;
 use steadfast_hosts::adapter;
 
-use super::{Call, HookError, remember, restore, turn};
+use super::{Call, HookError, remember, restore, steering, turn};
 use crate::accounting::{self, FileReading};
 use crate::action;
 use steadfast_memory::snapshot::After;
+use steadfast_model::clock::Millis;
+use steadfast_model::directive::Form;
 use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus};
@@ -15,27 +17,22 @@ use steadfast_model::text;
 use steadfast_store::{Db, ParentLink, Session, Store, StoreError};
 use steadfast_system::process::{self, ProcessId};
 
-/// What this hook call tells about its session.
+/// The most time between the end of a session by `/clear` and the start of the next one.
+const CLEAR_TAKES: Millis = 30_000;
+
+/// What this hook call contains about its session.
 pub(super) fn session_record(call: &Call<'_>) -> Session {
+    let transcript = call.input.transcript.as_ref();
     Session {
         session_id: call.session_id().to_owned(),
         host: call.host(),
         cwd: call.input.cwd.clone(),
         project_dir: call.input.project_dir.clone(),
-        transcript_path: call
-            .input
-            .transcript
-            .as_ref()
-            .map(|path| path.to_string_lossy().into_owned())
-            .unwrap_or_default(),
+        transcript_path: transcript.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
         client: process::client_of_hook(),
-        parent_session_id: None,
-        parent_link: None,
-        last_prompt_ms: None,
         started_at_ms: call.now,
         last_seen_ms: call.now,
-        ended_at_ms: None,
-        end_reason: None,
+        ..Session::default()
     }
 }
 
@@ -43,37 +40,42 @@ pub(super) fn started(call: &Call<'_>, store: &mut Store, source: StartSource) -
     let mut session = session_record(call);
     let source = if is_unannounced_fork(call, store, source)? { StartSource::Fork } else { source };
     match source {
+        StartSource::Startup => begin(call, store, &session),
+        StartSource::Resume => restore::resumed(call, store, &session),
+        StartSource::Compact => restore::compacted(call, store, &session),
         StartSource::Clear => {
-            let parent = session_before_clear(call, store, &session)?;
+            let left = store.read().sessions_left_by_clear(call.session_id(), call.now - CLEAR_TAKES)?;
+            let parent = left_for(&session, left, store.read().open_sessions()?);
             if let Some(parent) = parent.as_ref().filter(|_| !call.host().capabilities().announces_clear_end) {
-                leave(call, store, parent)?;
+                end_session(call, store, parent.clone(), "clear")?;
             }
             session.parent_session_id = parent.map(|parent| parent.session_id);
-            session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Clear);
+            follow(call, store, session, ParentLink::Clear, After::Clear)
         }
         StartSource::Fork => {
             session.parent_session_id = parent_in_file(call);
-            session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Fork);
+            // The fork was announced under its parent's id, whose file names no other session.
+            if session.parent_session_id.is_none() && !call.host().capabilities().announces_forks {
+                return restore::resumed(call, store, &session);
+            }
+            follow(call, store, session, ParentLink::Fork, After::Fork)
         }
-        StartSource::Startup | StartSource::Resume | StartSource::Compact => {}
     }
-    match source {
-        // The fork was announced under its parent's id, whose file names no other session.
-        StartSource::Fork if !call.host().capabilities().announces_forks && session.parent_session_id.is_none() => {
-            return restore::resumed(call, store, &session);
-        }
-        StartSource::Resume => return restore::resumed(call, store, &session),
-        StartSource::Compact => return restore::compacted(call, store, &session),
-        StartSource::Startup | StartSource::Clear | StartSource::Fork => {}
-    }
-    if source == StartSource::Startup {
-        return begin(call, store, &session);
-    }
+}
+
+/// Stores a session and offers the goal of the one that it follows.
+fn follow(
+    call: &Call<'_>,
+    store: &mut Store,
+    mut session: Session,
+    link: ParentLink,
+    after: After,
+) -> Result<HookReply, HookError> {
+    session.parent_link = session.parent_session_id.as_ref().map(|_| link);
     store.write(|db| db.put_session(&session))?;
-    match (source, &session.parent_session_id) {
-        (StartSource::Clear, Some(parent)) => restore::offer(call, store, parent, After::Clear),
-        (_, Some(parent)) => restore::offer(call, store, parent, After::Fork),
-        (_, None) => Ok(HookReply::default()),
+    match &session.parent_session_id {
+        Some(parent) => restore::offer(call, store, parent, after),
+        None => Ok(HookReply::default()),
     }
 }
 
@@ -83,15 +85,8 @@ fn is_unannounced_fork(call: &Call<'_>, store: &Store, source: StartSource) -> R
     Ok(may_be && store.read().session(call.session_id())?.is_none() && parent_in_file(call).is_some())
 }
 
-fn session_before_clear(call: &Call<'_>, store: &Store, session: &Session) -> Result<Option<Session>, HookError> {
-    /// The client starts the new session right after the old one's end.
-    const RIGHT_AFTER: i64 = 30_000;
-    let left = store.read().sessions_left_by_clear(call.session_id(), call.now - RIGHT_AFTER)?;
-    Ok(left_for(session, left, store.read().open_sessions()?))
-}
-
-/// The session that was left by `/clear` for this one. A client may run several at once, so it is the one that said
-/// so, in this place; where clients do not say it, the only other one that it can be. Nobody guesses.
+/// The session that was left by `/clear` for this one: the one that reported it, in this directory; where clients do
+/// not report it, the only open one of this client. `None` if there are several.
 fn left_for(session: &Session, mut left: Vec<Session>, mut open: Vec<Session>) -> Option<Session> {
     let is_near = |other: &Session| {
         let here = [&session.cwd, &session.project_dir].contains(&&other.project_dir) || other.cwd == session.cwd;
@@ -105,8 +100,7 @@ fn left_for(session: &Session, mut left: Vec<Session>, mut open: Vec<Session>) -
     left.pop().filter(|_| left.is_empty())
 }
 
-/// A new session is the time to let go of those that nobody came back to. Looking for them takes long where much is
-/// remembered, so that happens before anybody has to wait.
+/// A new session: deletes the memory of old ones. The search for them is slow, so it happens before the transaction.
 fn begin(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
     let days = call.paths.config.memory.retention_days;
     let old = store.read().old_sessions(call.now, days)?;
@@ -117,23 +111,15 @@ fn begin(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookRe
     Ok(HookReply::default())
 }
 
-/// The client moved on from a session without telling that it ended.
-fn leave(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<(), HookError> {
-    if let Some(goal) = store.read().goal(&session.session_id)? {
-        action::refresh(store, &goal, call.origin, call.now)?;
-    }
-    end_session(call, store, session.clone(), "clear")
-}
-
 pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<HookReply, HookError> {
-    if let Some(goal) = store.read().goal(call.session_id())? {
-        action::refresh(store, &goal, call.origin, call.now)?;
-    }
     end_session(call, store, session_record(call), reason)?;
     Ok(HookReply::default())
 }
 
 fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason: &str) -> Result<(), HookError> {
+    if let Some(goal) = store.read().goal(&session.session_id)? {
+        action::refresh(store, &goal, call.origin, call.now)?;
+    }
     session.ended_at_ms = Some(call.now);
     session.end_reason = Some(text::cut(reason, 60));
     store.write(|db| {
@@ -147,8 +133,7 @@ fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason:
         db.move_span(&goal, Span::Close, call.now)?;
         if reason == "clear" && goal.status.is_live() {
             let event = Event::new(EventKind::GoalOrphaned, json!({"cause": "clear"}));
-            let mut after = goal.clone();
-            after.updated_at_ms = call.now;
+            let after = Goal { updated_at_ms: call.now, ..goal.clone() };
             db.save(&goal, Change { goal: after, events: vec![event], span: Span::Keep }, call.origin)?;
         }
         Ok::<(), HookError>(())
@@ -156,56 +141,55 @@ fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason:
 }
 
 pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Result<HookReply, HookError> {
-    let session = taking_prompt(call, store, typed)?;
-    if let Some(parent) = session.parent_session_id.clone() {
-        return first_prompt_of_fork(call, store, &session, &parent);
+    let prompt = Prompt::read(call, store, typed)?;
+    if let Some(parent) = &prompt.session.parent_session_id {
+        return first_prompt_of_fork(call, store, &prompt, parent);
     }
     let readings = if typed { read_new(call, store) } else { Ok(None) };
     let readings = match readings {
         Ok(readings) => readings.unwrap_or_default(),
-        // What the user said is worth keeping, whatever is wrong with the files.
+        // Keep the user's words, whatever is wrong with the files.
         Err(error) => {
-            store.write(|db| note_prompt(call, db, &session))?;
+            store.write(|db| prompt.store(call, db))?;
             return Err(error);
         }
     };
     let message = store.write(|db| {
-        let noted = note_prompt(call, db, &session)?;
+        let noted = prompt.store(call, db)?;
         let notice = if typed { goal_at_prompt(call, db, &readings)? } else { None };
         Ok::<_, HookError>(notice.or(noted))
     })?;
     Ok(HookReply { message, ..HookReply::default() })
 }
 
-/// The conversation came along with the fork; only its goal did not.
+/// A fork has the conversation of its parent, but not its goal.
 fn first_prompt_of_fork(
     call: &Call<'_>,
     store: &mut Store,
-    session: &Session,
+    prompt: &Prompt,
     parent: &str,
 ) -> Result<HookReply, HookError> {
-    let noted = store.write(|db| note_prompt(call, db, session))?;
+    let noted = store.write(|db| prompt.store(call, db))?;
     let goal = restore::live_goal(store.read(), parent)?;
     let context = goal.as_ref().map(|goal| restore::not_of_this_session(call, goal)).transpose()?;
     let message = goal.map(|goal| restore::adoption_hint(call, &goal, After::Fork)).or(noted);
     Ok(HookReply { context, message, ..HookReply::default() })
 }
 
-/// What a person's prompt means for the goal of the session, and the words for the user, if reading paused it.
+/// Applies a user's prompt to the goal of the session. Returns the message for the user if the readings paused it.
 fn goal_at_prompt(call: &Call<'_>, db: Db<'_>, readings: &[FileReading]) -> Result<Option<String>, HookError> {
     let tokens_before = db.goal(call.session_id())?.map_or(0, |goal| goal.total_tokens());
-    let Some((mut goal, facts)) = record_new(call, db, readings)? else {
+    let Some((mut goal, facts)) = call.record(db, readings)? else {
         return Ok(None);
     };
-    let driving = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
-    if !driving && db.has_open_span(&goal.goal_id)? {
-        // The turn that ended the goal was interrupted, so no Stop came; this prompt is not the goal's any more.
+    if !accounting::is_charged(&goal) && db.has_open_span(&goal.goal_id)? {
+        // The turn that ended the goal was interrupted, so no Stop came; this prompt is not charged to the goal.
         goal = turn::end_final_turn(db, &goal, tokens_before, call)?;
     }
     if let Some(notice) = turn::pause_notice(call.host(), &facts) {
         return Ok(Some(notice));
     }
-    // Where nothing wakes the client, the prompt after a reset takes the goal up again.
+    // Where nothing wakes the client, the first prompt after a reset resumes the goal.
     let woken = if goal.status == GoalStatus::Paused && !call.host().capabilities().can_wake {
         change::session_resumed(&goal, call.now, call.now)
     } else {
@@ -217,35 +201,48 @@ fn goal_at_prompt(call: &Call<'_>, db: Db<'_>, readings: &[FileReading]) -> Resu
     Ok(None)
 }
 
-/// A slash command is a person's word, like a prompt.
+/// A slash command counts as a prompt.
 pub(super) fn typed_command(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    let session = taking_prompt(call, store, true)?;
-    let message = store.write(|db| note_prompt(call, db, &session))?;
+    let prompt = Prompt::read(call, store, true)?;
+    let message = store.write(|db| prompt.store(call, db))?;
     Ok(HookReply { message, ..HookReply::default() })
 }
 
-/// The session that takes a prompt. A fork announces itself under its parent's id; its own id appears only here, and
-/// then its parent is the session that the same client ran before.
-fn taking_prompt(call: &Call<'_>, store: &Store, typed: bool) -> Result<Session, HookError> {
-    let known = store.read().session(call.session_id())?;
-    let mut session = session_record(call);
-    session.last_prompt_ms = typed.then_some(call.now);
-    if known.is_none() && !call.host().capabilities().announces_forks {
-        session.parent_session_id = match (parent_in_file(call), session.client) {
-            (Some(parent), _) => Some(parent),
-            (None, Some(client)) => fork_parent(call, store, &session, client)?,
-            (None, None) => None,
-        };
-        session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Fork);
-    }
-    Ok(session)
+/// What is read from files about a prompt, before the transaction.
+struct Prompt {
+    session: Session,
+    /// The objective of the client's own goal, read for a prompt that begins with `/goal`.
+    native_goal: Option<String>,
 }
 
-/// Notes the session and what its prompt says that is worth keeping, and gives the words for the user.
-fn note_prompt(call: &Call<'_>, db: Db<'_>, session: &Session) -> Result<Option<String>, StoreError> {
-    db.put_session(session)?;
-    remember::keep(call, db)?;
-    remember::keep_stated(call, db)
+impl Prompt {
+    /// A fork announces itself under its parent's id. Its own id first appears in a prompt, and then its parent is the
+    /// session that the same client ran before.
+    fn read(call: &Call<'_>, store: &Store, typed: bool) -> Result<Self, HookError> {
+        let known = store.read().session(call.session_id())?;
+        let mut session = session_record(call);
+        session.last_prompt_ms = typed.then_some(call.now);
+        if known.is_none() && !call.host().capabilities().announces_forks {
+            session.parent_session_id = match (parent_in_file(call), session.client) {
+                (Some(parent), _) => Some(parent),
+                (None, Some(client)) => fork_parent(call, store, &session, client)?,
+                (None, None) => None,
+            };
+            session.parent_link = session.parent_session_id.as_ref().map(|_| ParentLink::Fork);
+        }
+        let native_goal = match &call.found.steering {
+            Some((Form::Slash, _)) => steering::native_goal(store.read(), call.input)?,
+            _ => None,
+        };
+        Ok(Self { session, native_goal })
+    }
+
+    /// Stores the session and the findings of the prompt. Returns the message for the user.
+    fn store(&self, call: &Call<'_>, db: Db<'_>) -> Result<Option<String>, StoreError> {
+        db.put_session(&self.session)?;
+        db.remember(call.session_id(), &call.found, call.now)?;
+        remember::keep_stated(call, db, self.native_goal.as_deref())
+    }
 }
 
 /// The session that this one was forked from, as its file says.
@@ -254,8 +251,8 @@ fn parent_in_file(call: &Call<'_>) -> Option<String> {
     (parent != call.session_id()).then_some(parent)
 }
 
-/// A fork's first prompt follows the start of its parent, which the client has just resumed in the same place. One
-/// process may drive several sessions that have nothing to do with each other.
+/// The parent of a fork by its first prompt: the session that the client has just resumed in the same directory. One
+/// process may run several unrelated sessions.
 fn fork_parent(
     call: &Call<'_>,
     store: &Store,
@@ -265,24 +262,16 @@ fn fork_parent(
     let Some(parent) = store.read().previous_session(client, call.session_id())? else {
         return Ok(None);
     };
-    let told = store.read().snapshot(&parent.session_id)?;
-    let resumed = told
-        .filter(|told| told.injected_by.as_deref() == Some(After::Resume.into()))
-        .and_then(|told| told.injected_at_ms)
+    let snapshot = store.read().snapshot(&parent.session_id)?;
+    let resumed = snapshot
+        .filter(|snapshot| snapshot.injected_by.as_deref() == Some(After::Resume.into()))
+        .and_then(|snapshot| snapshot.injected_at_ms)
         .is_some_and(|at| parent.last_prompt_ms.is_none_or(|prompt| prompt <= at));
     let same_place = parent.host == session.host && parent.project_dir == session.project_dir;
     Ok((resumed && same_place && parent.ended_at_ms.is_none()).then_some(parent.session_id))
 }
 
-/// Reads and records what is new, when the session has a goal whose time may be running.
-pub(super) fn account(call: &Call<'_>, store: &mut Store) -> Result<Option<(Goal, accounting::Facts)>, HookError> {
-    let Some(readings) = read_new(call, store)? else {
-        return Ok(None);
-    };
-    store.write(|db| record_new(call, db, &readings))
-}
-
-/// What the files of the session say that is new, or nothing while no goal's time is running; none without a goal.
+/// What is new in the files of the session; empty while its goal is not charged, `None` without a goal.
 pub(super) fn read_new(call: &Call<'_>, store: &Store) -> Result<Option<Vec<FileReading>>, HookError> {
     let Some(goal) = store.read().goal(call.session_id())? else {
         return Ok(None);
@@ -292,21 +281,6 @@ pub(super) fn read_new(call: &Call<'_>, store: &Store) -> Result<Option<Vec<File
         Some(transcript) => accounting::read_session(store, call.host(), call.session_id(), transcript)?,
         None => Vec::new(),
     }))
-}
-
-/// Records what was read and gives the goal as it is then.
-pub(super) fn record_new(
-    call: &Call<'_>,
-    db: Db<'_>,
-    readings: &[FileReading],
-) -> Result<Option<(Goal, accounting::Facts)>, HookError> {
-    let Some(goal) = db.goal(call.session_id())? else {
-        return Ok(None);
-    };
-    if readings.is_empty() {
-        return Ok(Some((goal, accounting::Facts::default())));
-    }
-    Ok(Some(accounting::record(db, goal, readings, call.origin, call.now)?))
 }
 
 #[cfg(test)]

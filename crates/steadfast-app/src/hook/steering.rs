@@ -1,12 +1,11 @@
-//! `/goal pause` and its like, typed as a prompt: about the durable goal of the session if one is live, else about what
-//! the user stated there. While the client's own goal feature pursues something, such words are for the client.
+//! `/goal pause` and the like, typed as a prompt: for the durable goal of the session if one is live, else for the
+//! stated one. While the client's own goal feature has a goal, such prompts are for the client.
 
-use super::Call;
 use crate::native;
 use steadfast_model::directive::{self, Directive, Form};
 use steadfast_model::hook::{HookEvent, HookInput};
 use steadfast_model::memory::observation::Observation;
-use steadfast_model::memory::stated::{self, StatedChange, StatedGoal, StatedStatus};
+use steadfast_model::memory::stated::{StatedChange, StatedGoal, StatedStatus};
 use steadfast_model::text;
 use steadfast_store::{Db, Store, StoreError};
 use steadfast_system::paths::Paths;
@@ -17,12 +16,12 @@ pub fn as_command(input: HookInput, paths: &Paths) -> HookInput {
         return input;
     };
     let event = HookEvent::Command { verb: verb.to_owned(), arguments: arguments.to_owned() };
-    // What goes wrong here goes wrong again where it is told.
+    // Ignore errors here; the handler reports them.
     let is_ours = Store::open_existing(&paths.store).and_then(|store| steers_live_goal(store.read(), &input));
     if is_ours.unwrap_or(false) { HookInput { event, ..input } } else { input }
 }
 
-pub(super) fn prompt_of(input: &HookInput) -> Option<&str> {
+fn prompt_of(input: &HookInput) -> Option<&str> {
     input.observations.iter().find_map(|seen| match seen {
         Observation::Prompt(prompt) => Some(prompt.as_str()),
         _ => None,
@@ -50,22 +49,17 @@ fn steers_live_goal(db: Db<'_>, input: &HookInput) -> Result<bool, StoreError> {
         return Ok(false);
     }
     let native = native_goal(db, input)?;
-    // Claude Code takes most words after its own `/goal` for a goal: one that was just made of these is no other.
+    // Claude Code makes a goal of most words after its own `/goal`; a goal made of this prompt does not count.
     let typed = prompt_of(input).and_then(|prompt| prompt.trim().get("/goal".len()..)).unwrap_or_default();
     Ok(native.is_none_or(|native| native.trim() == typed.trim()))
 }
 
-fn native_goal(db: Db<'_>, input: &HookInput) -> Result<Option<String>, StoreError> {
+/// The objective of the client's own goal.
+pub(super) fn native_goal(db: Db<'_>, input: &HookInput) -> Result<Option<String>, StoreError> {
     match &input.transcript {
         Some(transcript) => native::by_now(db, input.host, &input.session_id, transcript),
         None => native::of_session(db, &input.session_id),
     }
-}
-
-/// Whether the client's own goal feature pursues what a prompt states.
-pub(super) fn is_taken_by_client(call: &Call<'_>, db: Db<'_>, objective: &str) -> Result<bool, StoreError> {
-    let native = native_goal(db, call.input)?;
-    Ok(native.is_some_and(|native| stated::kept(&native).trim() == objective.trim()))
 }
 
 /// What a prompt did to the stated goal that held before it, in one line.

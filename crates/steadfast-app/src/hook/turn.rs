@@ -1,7 +1,6 @@
 //! Hooks about a turn: a batch of tool calls, an interrupt, and the end of the turn itself.
 
 use std::time::{Duration, Instant};
-use steadfast_hosts::adapter;
 
 use minijinja::context;
 use serde_json::json;
@@ -9,10 +8,11 @@ use serde_json::json;
 use super::{Call, HookError, remember, restore};
 use crate::accounting::{self, Facts, FileReading};
 use crate::native;
-use steadfast_model::goal::change::{Change, Span, pause_for};
+use steadfast_hosts::adapter;
+use steadfast_model::goal::change::{Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
-use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::HookReply;
 use steadfast_model::host::Host;
 use steadfast_model::limit::Axis;
@@ -25,9 +25,10 @@ use steadfast_system::config::OnCompact;
 const LAST_MESSAGE_WAIT: Duration = Duration::from_millis(500);
 const LAST_MESSAGE_STEP: Duration = Duration::from_millis(5);
 
-const INTERRUPTED: &str = "steadfast: you interrupted the goal, so it is paused. /goal-resume takes it up again.";
+const GOAL_VANISHED: &str = "the goal vanished during its turn";
+const INTERRUPTED: &str = "steadfast: you interrupted the goal, so it is paused. /goal-resume resumes it.";
 
-/// What the user must know when reading the session's files has paused the goal.
+/// The message for the user when the readings have paused the goal.
 pub(super) fn pause_notice(host: Host, facts: &Facts) -> Option<String> {
     if let Some(invalid) = &facts.invalid {
         return Some(host.spell(&format!(
@@ -39,25 +40,19 @@ pub(super) fn pause_notice(host: Host, facts: &Facts) -> Option<String> {
     facts.interrupted.then(|| host.spell(INTERRUPTED))
 }
 
-pub(super) fn message_only(message: String) -> HookReply {
-    HookReply { message: Some(message), ..HookReply::default() }
-}
-
-/// What the client tells about the end of a turn.
-pub(super) struct StopFacts<'a> {
-    pub(super) after_continuation: bool,
-    pub(super) last_message: Option<&'a str>,
-    pub(super) background_work: bool,
-}
-
-pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>) -> Result<HookReply, HookError> {
+pub(super) fn stopped(
+    call: &Call<'_>,
+    store: &mut Store,
+    after_continuation: bool,
+    last_message: Option<&str>,
+    background_work: bool,
+) -> Result<HookReply, HookError> {
     let Some(goal) = store.read().goal(call.session_id())? else {
         return Ok(HookReply::default());
     };
-    let driving = matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited);
     let open = store.read().has_open_span(&goal.goal_id)?;
-    // A goal that is over costs its session nothing.
-    if !driving && !open {
+    // Read nothing for a goal that is over.
+    if !accounting::is_charged(&goal) && !open {
         return Ok(HookReply::default());
     }
     let readings = match (&call.input.transcript, open) {
@@ -65,7 +60,7 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             let mut readings = accounting::read_session(store, call.host(), call.session_id(), transcript)?;
             // A client that keeps no sessions names a file that will never exist.
             if call.host().capabilities().writes_transcript_late && transcript.exists() {
-                wait_for_last_message(call.host(), &mut readings, facts.last_message)?;
+                wait_for_last_message(call.host(), &mut readings, last_message)?;
             }
             readings
         }
@@ -75,16 +70,14 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
     let native_goal =
         call.input.transcript.as_deref().and_then(|file| native::live(call.host(), call.session_id(), file));
     let (goal, decision, warnings, notice) = store.write(|db| {
-        let Some(goal) = db.goal(call.session_id())? else {
-            return Err(StoreError::Value("the goal vanished during its turn".into()));
-        };
+        let goal = db.goal(call.session_id())?.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
         let tokens_before = goal.total_tokens();
         let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
         if let Some(notice) = pause_notice(call.host(), &seen) {
             return Ok((goal, Decision::Silent, Vec::new(), Some(notice)));
         }
-        if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
+        if !accounting::is_charged(&goal) {
             return Ok((end_final_turn(db, &goal, tokens_before, call)?, Decision::Silent, Vec::new(), None));
         }
         let shared = spend::shared(db, &config.limits.0, call.now)?;
@@ -94,11 +87,11 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             warnings = limits;
         }
         let end = TurnEnd {
-            after_continuation: facts.after_continuation,
-            message: facts.last_message.map(text::fingerprint),
+            after_continuation,
+            message: last_message.map(text::fingerprint),
             worked: seen.worked,
             user_waits: seen.user_waits,
-            background_work: facts.background_work,
+            background_work,
             native_goal: native_goal.map_or(seen.native_goal.is_some(), |goal| goal != NativeGoal::Over),
             block_cap: (adapter(call.host()).block_cap)(),
         };
@@ -114,19 +107,18 @@ pub(super) fn stopped(call: &Call<'_>, store: &mut Store, facts: &StopFacts<'_>)
             }
             goal = db.save(&goal, change, call.origin)?;
         }
-        Ok((goal, decision, warnings, None))
+        Ok::<_, StoreError>((goal, decision, warnings, None))
     })?;
-    if let Some(notice) = notice {
-        return Ok(message_only(notice));
+    if notice.is_some() {
+        return Ok(HookReply { message: notice, ..HookReply::default() });
     }
     reply(call, store.read(), &goal, decision, &warnings)
 }
 
-/// The turn that ended the goal is over: from here on nothing is charged to it.
+/// The turn that ended the goal is over: nothing more is charged to it.
 pub(super) fn end_final_turn(db: Db<'_>, goal: &Goal, tokens_before: i64, call: &Call<'_>) -> Result<Goal, StoreError> {
     let tokens = goal.total_tokens() - tokens_before;
-    let mut after = goal.clone();
-    after.updated_at_ms = call.now;
+    let after = Goal { updated_at_ms: call.now, ..goal.clone() };
     let mut event = Event::new(EventKind::FinalTurnAccounted, json!({"tokens": tokens}));
     event.tokens_delta = Some(tokens);
     db.save(goal, Change { goal: after, events: vec![event], span: Span::Close }, call.origin)
@@ -142,7 +134,7 @@ fn wait_for_last_message(
     };
     let deadline = Instant::now() + LAST_MESSAGE_WAIT;
     loop {
-        // The client joins the text blocks of a message; the last one is enough to know that it is there.
+        // The client joins the text blocks of a message; the last one shows that it has arrived.
         let arrived = accounting::last_text(readings).is_some_and(|text| expected.ends_with(text.trim()));
         if arrived || Instant::now() >= deadline {
             return Ok(());
@@ -160,7 +152,7 @@ fn reply(
     warnings: &[Axis],
 ) -> Result<HookReply, HookError> {
     let now = call.now;
-    // Looks through the session's file, so only for a prompt that is made.
+    // Reads the session's file, so it is called only for a prompt.
     let wording = || restore::wording(call, db, goal);
     let mut messages: Vec<String> =
         warnings.iter().map(|limit| format!("steadfast: {}", goal.standing(*limit, now).describe_near())).collect();
@@ -168,7 +160,7 @@ fn reply(
     match decision {
         Decision::Silent | Decision::UserFirst | Decision::BackgroundFirst => {}
         Decision::NativeGoalDrives => {
-            messages.push("steadfast: the client's own /goal is driving; /goal clear lets this goal go on.".into());
+            messages.push("steadfast: the client's own /goal is driving; /goal clear lets this goal continue.".into());
         }
         Decision::Continue => block = Some(prompt::continuation(goal, wording()?, warnings, now)?),
         Decision::WindDown(limit) => {
@@ -177,7 +169,7 @@ fn reply(
         }
         Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
         Decision::NoProgress => messages.push(call.host().spell(&format!(
-            "steadfast: no progress in {} turns, so the goal is paused (no_progress). /goal-resume goes on.",
+            "steadfast: no progress in {} turns, so the goal is paused (no_progress). /goal-resume continues.",
             call.paths.config.goal.no_progress_limit
         ))),
         Decision::AccountingUncertain => messages.push(call.host().spell(
@@ -185,10 +177,10 @@ fn reply(
              Run /goal-reconcile --accept-reset to resume.",
         )),
         Decision::HandOver if (adapter(call.host()).can_rewake)() => {
-            messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal goes on in a new turn.".into());
+            messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal continues in a new turn.".into());
         }
         Decision::HandOver => messages.push(
-            "steadfast: Claude Code's cap on Stop blocks is reached, so the turn ends; the goal stays active and goes on \
+            "steadfast: Claude Code's cap on Stop blocks is reached, so the turn ends; the goal stays active and continues \
              with the next prompt. CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts the cap."
                 .into(),
         ),
@@ -212,12 +204,10 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         return remember::seen(call, store);
     };
     let (goal, decision, warnings, notice) = store.write(|db| {
-        let Some(goal) = db.goal(call.session_id())? else {
-            return Err(StoreError::Value("the goal vanished during its turn".into()));
-        };
-        let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
+        let recorded = call.record(db, &readings)?;
+        let (mut goal, seen) = recorded.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
         db.touch_session(call.session_id(), call.now)?;
-        remember::keep(call, db)?;
+        db.remember(call.session_id(), &call.found, call.now)?;
         let shared = spend::shared(db, &call.paths.config.limits.0, call.now)?;
         let mut warnings = Vec::new();
         if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
@@ -228,10 +218,10 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         if let Some(change) = change {
             goal = db.save(&goal, change, call.origin)?;
         }
-        Ok((goal, decision, warnings, pause_notice(call.host(), &seen)))
+        Ok::<_, StoreError>((goal, decision, warnings, pause_notice(call.host(), &seen)))
     })?;
-    if let Some(notice) = notice {
-        return Ok(message_only(notice));
+    if notice.is_some() {
+        return Ok(HookReply { message: notice, ..HookReply::default() });
     }
     Ok(match decision {
         BatchDecision::GoOn if warnings.is_empty() => HookReply::default(),
@@ -263,17 +253,8 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
     })
 }
 
-/// Keeps what a tool of the client's own goal feature answered.
-pub(super) fn note_native_goal(call: &Call<'_>, store: &mut Store, goal: &NativeGoal) -> Result<(), HookError> {
-    if let Some(transcript) = &call.input.transcript {
-        store
-            .write(|db| accounting::note_native_goal(db, call.host(), call.session_id(), transcript, goal, call.now))?;
-    }
-    Ok(())
-}
-
-/// The user stopped the turn, and the client says so: no Stop follows, and the goal waits for the user. A turn of the
-/// client's own goal is not ours to judge: `codex exec` ends one in this way whenever it exits.
+/// The user stopped the turn: no Stop follows, and the goal pauses. A turn of the client's own goal does not count:
+/// `codex exec` ends one in this way whenever it exits.
 pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     if native::of_session(store.read(), call.session_id())?.is_some() {
         return Ok(HookReply::default());
@@ -281,27 +262,22 @@ pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookRepl
     let Some(readings) = readings_of_running_goal(call, store)? else {
         return Ok(HookReply::default());
     };
-    let notice = store.write(|db| {
-        let Some(goal) = db.goal(call.session_id())? else {
+    let message = store.write(|db| {
+        let Some((goal, seen)) = call.record(db, &readings)? else {
             return Ok(None);
         };
-        let (goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
         if goal.status == GoalStatus::Active {
-            let event = Event::new(EventKind::GoalPaused, json!({"reason": PausedReason::User, "cause": "interrupt"}));
-            db.save(&goal, pause_for(&goal, PausedReason::User, event, call.now), call.origin)?;
+            accounting::pause_interrupted(db, &goal, call.origin, call.now)?;
             return Ok::<_, StoreError>(Some(call.host().spell(INTERRUPTED)));
         }
         Ok(pause_notice(call.host(), &seen))
     })?;
-    Ok(notice.map(message_only).unwrap_or_default())
+    Ok(HookReply { message, ..HookReply::default() })
 }
 
 fn readings_of_running_goal(call: &Call<'_>, store: &Store) -> Result<Option<Vec<FileReading>>, HookError> {
-    let Some(goal) = store.read().goal(call.session_id())? else {
-        return Ok(None);
-    };
-    if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
+    if !store.read().goal(call.session_id())?.is_some_and(|goal| accounting::is_charged(&goal)) {
         return Ok(None);
     }
     match &call.input.transcript {

@@ -1,13 +1,14 @@
-//! The read model of runs: the rows of `list` and the detail of `status`, for text, JSON and any other view. Field names
-//! and their order are what scripts rely on; `docs/schema/` describes them.
+//! The read model of runs: the rows of `list` and the detail of `status`. Scripts rely on the field names and their
+//! order; `docs/schema/` describes them.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::limit::Axis;
+use steadfast_model::price::dollars;
 use steadfast_model::run::{
-    ActiveAttempt, AgentDecision, AttemptId, Phase, Plan, RunKind, RunStatus, StageStatus, WaitReason,
+    ActiveAttempt, AgentDecision, AttemptId, Phase, Plan, RunKind, RunStatus, StagePlan, StageStatus, WaitReason,
 };
 use steadfast_store::{Db, IterationRow, RunLine, RunRow, StoreError};
 use steadfast_system::process::ProcessId;
@@ -30,9 +31,8 @@ impl Serialize for Timestamp {
 pub struct Usd(pub i64);
 
 impl Serialize for Usd {
-    #[expect(clippy::cast_precision_loss, reason = "amounts of money are far below 2^53 millionths")]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.0 as f64 / 1_000_000.0)
+        serializer.serialize_f64(dollars(self.0))
     }
 }
 
@@ -47,7 +47,7 @@ impl Serialize for Hours {
     }
 }
 
-/// What the store does not know about a run: the caller looks at engine locks and worktrees.
+/// Facts about a run that are not in the store: the caller looks at engine locks and worktrees.
 pub struct RunFacts<'a> {
     pub is_live: bool,
     pub now: Millis,
@@ -83,7 +83,7 @@ pub struct RunView {
     pub is_stop_requested: bool,
 }
 
-/// An entry of the registry that a user wrote by hand, with no run behind it. What it does not say is null.
+/// An entry of the registry that a user wrote by hand, without a run. Missing values are null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EntryView {
     pub name: String,
@@ -312,7 +312,7 @@ pub fn run_detail(
 }
 
 fn stage_views(row: &RunRow) -> Vec<StageView> {
-    let stage_view = |(number, stage): (u32, &steadfast_model::run::StagePlan)| {
+    let stage_view = |(number, stage): (u32, &StagePlan)| {
         let state = row.run.stage_state(number).cloned().unwrap_or_default();
         StageView {
             stage: number,
@@ -351,6 +351,7 @@ fn attempt_view(plan: &Plan, flight: &ActiveAttempt, facts: &RunFacts<'_>) -> At
 }
 
 fn iteration_view(plan: &Plan, iteration: IterationRow, facts: &RunFacts<'_>) -> IterationView {
+    let checks = iteration.facts.into_iter();
     let took_ms = iteration.committed_at_ms.saturating_sub(iteration.started_at_ms);
     IterationView {
         stage: iteration.id.stage,
@@ -366,11 +367,7 @@ fn iteration_view(plan: &Plan, iteration: IterationRow, facts: &RunFacts<'_>) ->
         cost: Usd(iteration.cost_micros),
         duration_seconds: took_ms.max(0) / 1_000,
         place: branch_view(plan, iteration.id, facts),
-        checks: iteration
-            .facts
-            .into_iter()
-            .map(|check| CheckView { holds: check.holds, detail: check.detail })
-            .collect(),
+        checks: checks.map(|check| CheckView { holds: check.holds, detail: check.detail }).collect(),
         fields: iteration.fields.into_iter().map(|(name, value)| (name, Value::String(value))).collect(),
     }
 }

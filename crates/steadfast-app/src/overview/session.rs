@@ -1,5 +1,4 @@
-//! The read model of sessions: what `steadfast session` and its scripts are told. Field names are what scripts rely on;
-//! `docs/schema/` describes them.
+//! The read model of sessions, for `steadfast session`. Scripts rely on the field names; `docs/schema/` describes them.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ pub struct SessionView {
     pub host: Host,
     pub project: Option<String>,
     pub cwd: Option<String>,
-    /// Whether its client still runs, as far as can be told.
+    /// Whether its client still runs, as far as the system shows it.
     pub alive: bool,
     pub goal: Option<GoalView>,
     /// The goal that the user stated in a prompt, here or in the session that this one was forked from.
@@ -167,13 +166,12 @@ pub fn remembered_view(event: &MemoryEvent) -> Value {
     })
 }
 
-/// The names of all categories, for whoever lets people choose one.
+/// The names of all categories, for options and tools.
 pub fn category_names() -> Vec<&'static str> {
     Category::iter().map(Into::into).collect()
 }
 
-/// A live goal as far as memory needs it; one that is over is not for a model to go on with.
-/// Nothing in its line moves with the clock: the same state is told in the same words.
+/// The summary of a live goal for the model. It does not depend on the clock: the same state gives the same words.
 pub fn kept_goal(goal: &Goal) -> Option<GoalSummary> {
     if !goal.status.is_live() {
         return None;
@@ -199,8 +197,8 @@ fn host(session: Option<&Session>, goal: Option<&Goal>) -> Host {
 }
 
 fn project(session: Option<&Session>, goal: Option<&Goal>) -> Option<String> {
-    let told = session.map(|session| session.project_dir.clone()).filter(|project| !project.is_empty());
-    told.or_else(|| goal.and_then(|goal| goal.project_dir.clone()))
+    let named = session.and_then(Session::project).map(str::to_owned);
+    named.or_else(|| goal.and_then(|goal| goal.project_dir.clone()))
 }
 
 fn parent(session: &Session) -> Option<Parent> {

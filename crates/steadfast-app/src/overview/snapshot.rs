@@ -1,5 +1,4 @@
-//! The text that a model gets about a session. Hooks inject it and `session snapshot` prints it, so that what people
-//! see is what models are told.
+//! The text that a model gets about a session. Hooks inject it, and `session snapshot` prints the same text.
 
 use std::path::Path;
 
@@ -16,15 +15,15 @@ use steadfast_store::{Db, StoreError};
 use crate::native;
 use crate::overview::session::kept_goal;
 
-/// When and to whom a session is told.
+/// When and to which model the text is given.
 #[derive(Debug, Clone, Copy)]
 pub struct Occasion<'a> {
-    /// The client of the model that is told.
+    /// The client of the model.
     pub host: Host,
     pub after: After,
-    /// The file of the conversation that the model has; what is in it is not told again.
+    /// The file of the conversation that the model has; what is in it is not repeated.
     pub conversation: Option<&'a Path>,
-    /// The model works in another session, which may take the goal over.
+    /// The model works in another session, which may adopt the goal.
     pub elsewhere: bool,
 }
 
@@ -42,7 +41,7 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
     let memory = SessionMemory { host: occasion.host, ..db.session_memory(session_id, occasion.host, goal)? };
     let since = match occasion.after {
         After::Compaction => {
-            let noted = db.snapshot(session_id)?.and_then(|told| told.compacting_bytes);
+            let noted = db.snapshot(session_id)?.and_then(|snapshot| snapshot.compacting_bytes);
             Since::Compaction { noted_at: noted.and_then(|bytes| u64::try_from(bytes).ok()) }
         }
         After::Resume | After::Fork | After::Clear => Since::Resume,
@@ -51,7 +50,7 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
         let file = occasion.conversation.filter(|_| occasion.after != After::Clear);
         file.is_some_and(|file| steadfast_hosts::holds_text(writer, file, objective, since))
     };
-    // The user's own words are still theirs where the client kept them. What only we said is said again.
+    // A goal in the user's own words is not repeated if the client kept them.
     let stated_in_context = memory.stated.as_ref().is_some_and(|stated| in_context(&stated.objective));
     let same = |goal: &GoalSummary| memory.stated.as_ref().is_some_and(|stated| stated.says(&goal.objective));
     let goal_in_context = stated_in_context && memory.goal.as_ref().is_some_and(same);
@@ -70,7 +69,7 @@ pub fn snapshot_text(db: Db<'_>, session_id: &str, occasion: &Occasion<'_>) -> R
 fn note(host: Host, goal: &Goal) -> Option<String> {
     let verify = (!goal.verify.is_empty()).then(|| prompt::commands(goal));
     let reconcile = goal.accounting_uncertain.then(|| host.spell("/goal-reconcile --accept-reset"));
-    // The tests render every branch; a snapshot without its note is still one.
+    // The tests render every branch; if rendering fails, the snapshot has no note.
     let note = prompt::render(include_str!("../../prompts/goal_note.md"), context! { verify, reconcile }).ok()?;
     Some(note).filter(|note| !note.is_empty())
 }

@@ -4,13 +4,12 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use steadfast_hosts::adapter;
 
 use serde::{Deserialize, Serialize};
 
 use super::cache::{self, Cache};
 use super::summary::{Summary, sum_up};
-use steadfast_hosts;
+use steadfast_hosts::adapter;
 use steadfast_hosts::tree::{self, TranscriptFile};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
@@ -19,23 +18,20 @@ use steadfast_model::reading::{Position, Reading, Response, Tokens};
 use steadfast_model::text::Fingerprint;
 
 #[derive(Debug, thiserror::Error)]
-pub enum UsageError {
-    #[error("cannot read the session files of {host}: {source}")]
-    Tree {
-        host: Host,
-        #[source]
-        source: std::io::Error,
-    },
+#[error("cannot read the session files of {host}: {source}")]
+pub struct UsageError {
+    host: Host,
+    source: std::io::Error,
 }
 
 impl UsageError {
     pub fn hint(&self) -> String {
-        let Self::Tree { host, .. } = self;
-        let others: Vec<&str> = Host::ALL.iter().filter(|other| *other != host).map(|other| other.name()).collect();
+        let others = Host::ALL.iter().filter(|other| **other != self.host);
+        let others: Vec<&str> = others.map(|other| other.name()).collect();
         format!(
             "check {} and the permissions of its `{}` directory, or leave it out with --host {}",
-            host.capabilities().config_variable,
-            host.capabilities().transcripts_dir,
+            self.host.capabilities().config_variable,
+            self.host.capabilities().transcripts_dir,
             others.join(" or --host "),
         )
     }
@@ -87,7 +83,7 @@ pub fn collect(
     prices: &Table,
     progress: Progress<'_>,
 ) -> Result<Summary, UsageError> {
-    let fail = |source| UsageError::Tree { host, source };
+    let fail = |source| UsageError { host, source };
     let files = tree::transcripts(host, roots).map_err(fail)?;
     if files.is_empty() {
         return Ok(Summary::default());
@@ -125,7 +121,7 @@ fn read_changes(
     known: Details,
     progress: Progress<'_>,
 ) -> std::io::Result<Details> {
-    let mut models = Models::new(known.models);
+    let mut details = Details { models: known.models, files: Vec::new() };
     let mut known: HashMap<OsString, FileRecords> =
         known.files.into_iter().map(|file| (file.path.clone(), file)).collect();
     let unchanged = |file: &TranscriptFile, old: &FileRecords| (old.size, old.modified) == (file.size, file.modified);
@@ -136,7 +132,6 @@ fn read_changes(
     };
     let total: u64 = files.iter().map(unread).sum();
     let mut read = 0;
-    let mut details = Details::default();
     for file in files {
         let mut records = known.remove(file.path.as_os_str()).unwrap_or_default();
         if records.path.is_empty() || !unchanged(file, &records) {
@@ -144,16 +139,15 @@ fn read_changes(
             let from = records.position.offset;
             let reading = (adapter(host).read_counts)(&file.path, &records.position)?;
             read += reading.position.offset.saturating_sub(from);
-            records.extend(file, reading, &mut models);
+            records.extend(file, reading, &mut details.models);
         }
         details.files.push(records);
     }
-    details.models = models.names;
     Ok(details)
 }
 
 impl FileRecords {
-    fn extend(&mut self, file: &TranscriptFile, reading: Reading, models: &mut Models) {
+    fn extend(&mut self, file: &TranscriptFile, reading: Reading, models: &mut Vec<String>) {
         if reading.rewritten {
             *self = Self::default();
         }
@@ -181,10 +175,15 @@ impl FileRecords {
 }
 
 impl Record {
-    fn new(response: &Response, models: &mut Models) -> Self {
+    fn new(response: &Response, models: &mut Vec<String>) -> Self {
         let mut id = Fingerprint::default();
         id.add(response.id.as_bytes());
-        Self { id: id.value(), at_ms: response.at_ms, model: models.index(&response.model), tokens: response.tokens }
+        Self {
+            id: id.value(),
+            at_ms: response.at_ms,
+            model: index_of(models, &response.model),
+            tokens: response.tokens,
+        }
     }
 
     /// Of several records of one response, the last and largest counts, with the time of the first.
@@ -199,27 +198,13 @@ impl Record {
     }
 }
 
-/// The names of models, each once.
-struct Models {
-    names: Vec<String>,
-    by_name: HashMap<String, u32>,
-}
-
-impl Models {
-    fn new(names: Vec<String>) -> Self {
-        let by_name = (0..).zip(&names).map(|(at, name)| (name.clone(), at)).collect();
-        Self { names, by_name }
-    }
-
-    fn index(&mut self, name: &str) -> u32 {
-        if let Some(at) = self.by_name.get(name) {
-            return *at;
-        }
-        let at = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        self.names.push(name.to_owned());
-        self.by_name.insert(name.to_owned(), at);
-        at
-    }
+/// The index of a model's name, which is added if it is new. There are few models.
+fn index_of(models: &mut Vec<String>, name: &str) -> u32 {
+    let at = models.iter().position(|known| known == name).unwrap_or_else(|| {
+        models.push(name.to_owned());
+        models.len() - 1
+    });
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

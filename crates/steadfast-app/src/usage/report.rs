@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use super::summary::{SLOT_MS, Sum, Summary, UNDATED};
@@ -54,7 +55,7 @@ pub enum Key {
 
 /// Responses, their tokens and what they cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(into = "AmountsJson")]
+#[serde(into = "Value")]
 pub struct Amounts {
     /// `None` where responses are not counted: a run knows the tokens of its agents only.
     pub responses: Option<i64>,
@@ -65,32 +66,15 @@ pub struct Amounts {
     pub unpriced_tokens: i64,
 }
 
-#[derive(Serialize)]
-struct AmountsJson {
-    responses: Option<i64>,
-    input_tokens: i64,
-    output_tokens: i64,
-    cache_creation_tokens: i64,
-    cache_read_tokens: i64,
-    total_tokens: i64,
-    cost_usd: Option<f64>,
-    priced_cost_usd: f64,
-    unpriced_tokens: i64,
-}
-
-impl From<Amounts> for AmountsJson {
+impl From<Amounts> for Value {
     fn from(amounts: Amounts) -> Self {
-        Self {
-            responses: amounts.responses,
-            input_tokens: amounts.tokens.input,
-            output_tokens: amounts.tokens.output,
-            cache_creation_tokens: amounts.tokens.cache_creation,
-            cache_read_tokens: amounts.tokens.cache_read,
-            total_tokens: amounts.tokens.total(),
-            cost_usd: amounts.cost_micros().map(dollars),
-            priced_cost_usd: dollars(amounts.priced_micros),
-            unpriced_tokens: amounts.unpriced_tokens,
-        }
+        let tokens = amounts.tokens;
+        json!({
+            "responses": amounts.responses, "input_tokens": tokens.input, "output_tokens": tokens.output,
+            "cache_creation_tokens": tokens.cache_creation, "cache_read_tokens": tokens.cache_read,
+            "total_tokens": tokens.total(), "cost_usd": amounts.cost_micros().map(dollars),
+            "priced_cost_usd": dollars(amounts.priced_micros), "unpriced_tokens": amounts.unpriced_tokens,
+        })
     }
 }
 
@@ -144,23 +128,12 @@ impl Row {
     }
 }
 
-/// The fields of a row that differ between views.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum KeyJson<'a> {
-    Day { date: Option<String> },
-    Month { month: Option<String> },
-    Session { session_id: &'a str, project: &'a str, first_date: Option<String>, last_date: Option<String> },
-    Block { start: Option<String>, end: Option<String>, active: bool },
-    Model { model: &'a str },
-}
-
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct RowJson<'a> {
             #[serde(flatten)]
-            key: KeyJson<'a>,
+            key: Value,
             host: Host,
             #[serde(skip_serializing_if = "BTreeSet::is_empty")]
             models: &'a BTreeSet<String>,
@@ -168,20 +141,17 @@ impl Serialize for Row {
             amounts: Amounts,
         }
         let key = match &self.key {
-            Key::Day(day) => KeyJson::Day { date: day.map(|day| day.to_string()) },
-            Key::Month(month) => KeyJson::Month { month: month.map(|day| day.strftime("%Y-%m").to_string()) },
-            Key::Session { id, project } => KeyJson::Session {
-                session_id: id,
-                project,
-                first_date: self.days.map(|days| days.0.to_string()),
-                last_date: self.days.map(|days| days.1.to_string()),
-            },
-            Key::Block { start } => KeyJson::Block {
-                start: start.map(clock::to_rfc3339),
-                end: self.block_end().map(clock::to_rfc3339),
-                active: self.is_active,
-            },
-            Key::Model(model) => KeyJson::Model { model },
+            Key::Day(day) => json!({"date": day.map(|day| day.to_string())}),
+            Key::Month(month) => json!({"month": month.map(|day| day.strftime("%Y-%m").to_string())}),
+            Key::Session { id, project } => {
+                let (first, last) = self.days.map(|(first, last)| (first.to_string(), last.to_string())).unzip();
+                json!({"session_id": id, "project": project, "first_date": first, "last_date": last})
+            }
+            Key::Block { start } => {
+                let (start, end) = (start.map(clock::to_rfc3339), self.block_end().map(clock::to_rfc3339));
+                json!({"start": start, "end": end, "active": self.is_active})
+            }
+            Key::Model(model) => json!({"model": model}),
         };
         RowJson { key, host: self.host, models: &self.models, amounts: self.amounts }.serialize(serializer)
     }
@@ -199,7 +169,6 @@ pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: 
     let totals = Amounts { responses: Some(0), ..Amounts::default() };
     let mut report = UsageReport { view, totals, rows: Vec::new() };
     for (host, summary) in summaries {
-        let mut days = Days::new(zone);
         let wanted: Vec<bool> = summary.sessions.iter().map(|session| filter.matches(session)).collect();
         let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
         let mut block: Option<Millis> = None;
@@ -211,7 +180,7 @@ pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: 
             ) else {
                 continue;
             };
-            let day = days.of(sum.slot);
+            let day = day_of(sum.slot, zone);
             if filter.since.is_some_and(|since| day.is_none_or(|day| day < since)) {
                 continue;
             }
@@ -258,14 +227,11 @@ pub fn report(view: View, summaries: &[(Host, Summary)], filter: &Filter, zone: 
 
 /// Total tokens of each of the days up to `last`, the oldest first.
 pub fn recent_days(rows: &[Row], last: Date, count: usize) -> Vec<i64> {
-    let mut days = Vec::with_capacity(count);
-    let mut day = last;
-    for _ in 0..count {
-        let total =
-            rows.iter().filter(|row| row.key == Key::Day(Some(day))).map(|row| row.amounts.tokens.total()).sum();
-        days.push(total);
-        day = day.yesterday().unwrap_or(day);
-    }
+    let total = |day: Date| {
+        rows.iter().filter(|row| row.key == Key::Day(Some(day))).map(|row| row.amounts.tokens.total()).sum()
+    };
+    let mut days: Vec<i64> =
+        std::iter::successors(Some(last), |day| day.yesterday().ok()).take(count).map(total).collect();
     days.reverse();
     days
 }
@@ -282,36 +248,13 @@ fn block_of(slot: i64, block: &mut Option<Millis>) -> Option<Millis> {
     Some(start)
 }
 
-/// The local day of a slot. Slots come in order, so the bounds of the last day are nearly always enough.
-struct Days<'a> {
-    zone: &'a TimeZone,
-    last: Option<(i64, i64, Date)>,
-}
-
-impl<'a> Days<'a> {
-    fn new(zone: &'a TimeZone) -> Self {
-        Self { zone, last: None }
+/// The local day of a slot.
+fn day_of(slot: i64, zone: &TimeZone) -> Option<Date> {
+    if slot == UNDATED {
+        return None;
     }
-
-    fn of(&mut self, slot: i64) -> Option<Date> {
-        if slot == UNDATED {
-            return None;
-        }
-        if let Some((from, to, day)) = self.last
-            && (from..to).contains(&slot)
-        {
-            return Some(day);
-        }
-        let moment = Timestamp::from_millisecond(slot.checked_mul(SLOT_MS)?).ok()?;
-        let local = moment.to_zoned(self.zone.clone());
-        let day = local.date();
-        if let (Ok(from), Ok(to)) = (local.start_of_day(), local.tomorrow().and_then(|next| next.start_of_day())) {
-            let first = from.timestamp().as_millisecond().div_euclid(SLOT_MS);
-            let end = to.timestamp().as_millisecond().div_euclid(SLOT_MS);
-            self.last = Some((first, end, day));
-        }
-        Some(day)
-    }
+    let moment = Timestamp::from_millisecond(slot.checked_mul(SLOT_MS)?).ok()?;
+    Some(zone.to_datetime(moment).date())
 }
 
 #[cfg(test)]

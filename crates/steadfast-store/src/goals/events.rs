@@ -1,10 +1,10 @@
-//! The log of what happened to goals: every transition and every accounting pass, who did it, and a payload.
+//! The event log of goals: every transition and every accounting pass, its actor, and a payload.
 
-use rusqlite::{OptionalExtension as _, Row, params};
-use serde_json::Value;
+use rusqlite::{Row, params};
+use serde_json::{Value, json};
 
 use super::Origin;
-use crate::{Db, StoreError};
+use crate::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Goal;
 use steadfast_model::goal::event::{Event, EventKind};
@@ -45,13 +45,11 @@ impl Db<'_> {
         at: Millis,
     ) -> Result<(), StoreError> {
         let status = |goal: &Goal| <&str>::from(goal.status);
-        self.0
-            .prepare_cached(
-                "INSERT INTO goal_events (session_id, goal_id, hook_name, event_type, status_before, status_after,
-                   tokens_delta, version_before, version_after, decision, pid, payload_json, created_at_ms, actor)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-            )?
-            .execute(params![
+        self.execute(
+            "INSERT INTO goal_events (session_id, goal_id, hook_name, event_type, status_before, status_after,
+               tokens_delta, version_before, version_after, decision, pid, payload_json, created_at_ms, actor)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            params![
                 after.session_id,
                 after.goal_id,
                 origin.place,
@@ -66,7 +64,8 @@ impl Db<'_> {
                 event.payload.to_string(),
                 at,
                 <&str>::from(origin.actor),
-            ])?;
+            ],
+        )?;
         Ok(())
     }
 
@@ -77,36 +76,26 @@ impl Db<'_> {
             EventFilter::Session(id) => ("session_id = ?1", id),
             EventFilter::Goal(id) => ("goal_id = ?1", id),
         };
-        let sql = format!(
-            "SELECT * FROM (SELECT id, session_id, goal_id, event_type, hook_name, actor, status_before, status_after,
-               version_before, version_after, tokens_delta, payload_json, created_at_ms
-             FROM goal_events WHERE {condition} ORDER BY id DESC LIMIT ?2) ORDER BY id"
-        );
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = self.0.prepare(&sql)?.query_map(params![key, most], read_event)?.collect::<Result<_, _>>()?;
-        Ok(rows)
+        let newest = format!("SELECT * FROM goal_events WHERE {condition} ORDER BY id DESC LIMIT ?2");
+        self.all(&format!("SELECT * FROM ({newest}) ORDER BY id"), params![key, limit(most)], read_event)
     }
 
     /// The newest event of one kind.
     pub fn last_event(self, goal_id: &str, kind: EventKind) -> Result<Option<EventRow>, StoreError> {
-        let sql = "SELECT id, session_id, goal_id, event_type, hook_name, actor, status_before, status_after,
-                     version_before, version_after, tokens_delta, payload_json, created_at_ms
-                   FROM goal_events WHERE goal_id = ?1 AND event_type = ?2 ORDER BY id DESC LIMIT 1";
-        Ok(self.0.prepare_cached(sql)?.query_row([goal_id, kind.into()], read_event).optional()?)
+        let sql = "SELECT * FROM goal_events WHERE goal_id = ?1 AND event_type = ?2 ORDER BY id DESC LIMIT 1";
+        self.first(sql, [goal_id, kind.into()], read_event)
     }
 }
 
 fn read_event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
     let payload: Option<String> = row.get("payload_json")?;
-    // The plugin pasted strings together, so old payloads may not be JSON; they are kept as text.
-    let payload = payload.map_or_else(
-        || Value::Object(serde_json::Map::new()),
-        |text| match serde_json::from_str(&text) {
-            Ok(Value::Object(object)) => Value::Object(object),
-            Ok(other) => serde_json::json!({"value": other}),
-            Err(_) => serde_json::json!({"text": text}),
-        },
-    );
+    let text = payload.unwrap_or_else(|| "{}".to_owned());
+    // The plugin joined strings, so old payloads may not be JSON; they are kept as text.
+    let payload = match serde_json::from_str(&text) {
+        Ok(Value::Object(object)) => Value::Object(object),
+        Ok(other) => json!({"value": other}),
+        Err(_) => json!({"text": text}),
+    };
     Ok(EventRow {
         id: row.get("id")?,
         session_id: row.get("session_id")?,

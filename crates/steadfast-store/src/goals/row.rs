@@ -1,4 +1,4 @@
-//! A goal as a row: the columns that both goal tables have, and the way there and back.
+//! Writes a goal to a row of either goal table and reads it back.
 
 use std::collections::BTreeMap;
 
@@ -6,125 +6,57 @@ use rusqlite::Row;
 use rusqlite::types::Value as SqlValue;
 
 use crate::StoreError;
+use crate::column::{from_json, maybe_word, to_json, word};
 use steadfast_model::goal::{Goal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
 use steadfast_model::limit::{Axis, Limits};
 
-/// The columns of a goal in the order of [`values`]; both goal tables have them.
-pub(super) const COLUMNS: [&str; 41] = [
-    "session_id",
-    "goal_id",
-    "host",
-    "project_dir",
-    "objective",
-    "status",
-    "paused_reason",
-    "token_budget",
-    "budget_profile",
-    "budget_source",
-    "usd_budget_micros",
-    "tokens_used",
-    "subagent_tokens",
-    "cache_read_tokens",
-    "cost_micros",
-    "unpriced_tokens",
-    "time_used_seconds",
-    "resume_at_ms",
-    "last_accounted_byte_offset",
-    "last_accounted_uuid",
-    "accounting_uncertain",
-    "last_continuation_at_ms",
-    "continuations_used",
-    "continuations_remaining",
-    "max_wall_clock_seconds",
-    "deadline_ms",
-    "limits_json",
-    "budget_limit_reported",
-    "wind_down",
-    "wind_down_batches",
-    "warned_json",
-    "worked_since_continuation",
-    "idle_continuations",
-    "blocks_in_row",
-    "last_message_hash",
-    "failures_in_row",
-    "wake_at_ms",
-    "verify_json",
-    "version",
-    "created_at_ms",
-    "updated_at_ms",
-];
-
-pub(super) fn values(goal: &Goal) -> Result<[SqlValue; COLUMNS.len()], StoreError> {
+/// The columns of a goal with their values; both goal tables have them.
+pub(super) fn columns(goal: &Goal) -> Result<Vec<(&'static str, SqlValue)>, StoreError> {
     let text = |text: &str| SqlValue::Text(text.to_owned());
-    let maybe_text = |text: Option<&str>| text.map_or(SqlValue::Null, |text| SqlValue::Text(text.to_owned()));
-    let maybe = |number: Option<i64>| number.map_or(SqlValue::Null, SqlValue::Integer);
-    let flag = |flag: bool| SqlValue::Integer(i64::from(flag));
-    let json = |value: Result<String, serde_json::Error>| {
-        value.map(SqlValue::Text).map_err(|error| StoreError::Value(error.to_string()))
-    };
-    Ok([
-        text(&goal.session_id),
-        text(&goal.goal_id),
-        text(goal.host.into()),
-        maybe_text(goal.project_dir.as_deref()),
-        text(&goal.objective),
-        text(goal.status.into()),
-        maybe_text(goal.paused_reason.map(Into::into)),
-        maybe(goal.limits.get(Axis::Tokens)),
-        maybe_text(goal.budget_profile.map(Into::into)),
-        text(goal.budget_source.into()),
-        maybe(goal.limits.get(Axis::Usd)),
-        SqlValue::Integer(goal.tokens_used),
-        SqlValue::Integer(goal.subagent_tokens),
-        SqlValue::Integer(goal.cache_read_tokens),
-        SqlValue::Integer(goal.cost_micros),
-        SqlValue::Integer(goal.unpriced_tokens),
-        SqlValue::Integer(goal.time_used_seconds),
-        maybe(goal.resume_at_ms),
-        SqlValue::Integer(goal.last_accounted_byte_offset),
-        maybe_text(goal.last_accounted_uuid.as_deref()),
-        flag(goal.accounting_uncertain),
-        maybe(goal.last_continuation_at_ms),
-        SqlValue::Integer(goal.continuations_used),
-        SqlValue::Integer(goal.continuations_remaining()),
-        SqlValue::Integer(goal.limits.get(Axis::Hours).map_or(UNLIMITED_SECONDS, |ms| (ms / 1_000).max(1))),
-        maybe(goal.limits.get(Axis::Deadline)),
-        json(serde_json::to_string(&other_limits(goal)))?,
-        flag(goal.budget_limit_reported),
-        maybe_text(goal.wind_down.map(Into::into)),
-        SqlValue::Integer(goal.wind_down_batches),
-        json(serde_json::to_string(&goal.warned))?,
-        flag(goal.worked_since_continuation),
-        SqlValue::Integer(goal.idle_continuations),
-        SqlValue::Integer(goal.blocks_in_row),
-        maybe_text(goal.last_message_hash.as_deref()),
-        SqlValue::Integer(goal.failures_in_row),
-        maybe(goal.wake_at_ms),
-        json(serde_json::to_string(&goal.verify))?,
-        SqlValue::Integer(goal.version),
-        SqlValue::Integer(goal.created_at_ms),
-        SqlValue::Integer(goal.updated_at_ms),
+    let seconds = goal.limits.get(Axis::Hours).map_or(UNLIMITED_SECONDS, |ms| (ms / 1_000).max(1));
+    Ok(vec![
+        ("session_id", text(&goal.session_id)),
+        ("goal_id", text(&goal.goal_id)),
+        ("host", text(goal.host.into())),
+        ("project_dir", goal.project_dir.clone().into()),
+        ("objective", text(&goal.objective)),
+        ("status", text(goal.status.into())),
+        ("paused_reason", goal.paused_reason.map(|reason| text(reason.into())).into()),
+        ("token_budget", goal.limits.get(Axis::Tokens).into()),
+        ("budget_profile", goal.budget_profile.map(|profile| text(profile.into())).into()),
+        ("budget_source", text(goal.budget_source.into())),
+        ("usd_budget_micros", goal.limits.get(Axis::Usd).into()),
+        ("tokens_used", goal.tokens_used.into()),
+        ("subagent_tokens", goal.subagent_tokens.into()),
+        ("cache_read_tokens", goal.cache_read_tokens.into()),
+        ("cost_micros", goal.cost_micros.into()),
+        ("unpriced_tokens", goal.unpriced_tokens.into()),
+        ("time_used_seconds", goal.time_used_seconds.into()),
+        ("resume_at_ms", goal.resume_at_ms.into()),
+        ("last_accounted_byte_offset", goal.last_accounted_byte_offset.into()),
+        ("last_accounted_uuid", goal.last_accounted_uuid.clone().into()),
+        ("accounting_uncertain", goal.accounting_uncertain.into()),
+        ("last_continuation_at_ms", goal.last_continuation_at_ms.into()),
+        ("continuations_used", goal.continuations_used.into()),
+        ("continuations_remaining", goal.continuations_remaining().into()),
+        ("max_wall_clock_seconds", seconds.into()),
+        ("deadline_ms", goal.limits.get(Axis::Deadline).into()),
+        ("limits_json", to_json(&other_limits(goal))?.into()),
+        ("budget_limit_reported", goal.budget_limit_reported.into()),
+        ("wind_down", goal.wind_down.map(|axis| text(axis.into())).into()),
+        ("wind_down_batches", goal.wind_down_batches.into()),
+        ("warned_json", to_json(&goal.warned)?.into()),
+        ("worked_since_continuation", goal.worked_since_continuation.into()),
+        ("idle_continuations", goal.idle_continuations.into()),
+        ("blocks_in_row", goal.blocks_in_row.into()),
+        ("last_message_hash", goal.last_message_hash.clone().into()),
+        ("failures_in_row", goal.failures_in_row.into()),
+        ("wake_at_ms", goal.wake_at_ms.into()),
+        ("verify_json", to_json(&goal.verify)?.into()),
+        ("version", goal.version.into()),
+        ("created_at_ms", goal.created_at_ms.into()),
+        ("updated_at_ms", goal.updated_at_ms.into()),
     ])
-}
-
-pub(crate) fn word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    text.parse().map_err(|_| not_understood(column, &text))
-}
-
-fn maybe_word<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
-    let text: Option<String> = row.get(column)?;
-    text.map(|text| text.parse().map_err(|_| not_understood(column, &text))).transpose()
-}
-
-pub(crate) fn not_understood(column: &str, text: &str) -> rusqlite::Error {
-    let message = format!("column {column} holds `{text}`");
-    rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, message.into())
-}
-
-fn list<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<Vec<T>> {
-    let text: String = row.get(column)?;
-    serde_json::from_str(&text).map_err(|_| not_understood(column, &text))
 }
 
 /// Limits on axes that have no column of their own.
@@ -136,9 +68,7 @@ fn other_limits(goal: &Goal) -> BTreeMap<String, i64> {
 
 /// The documented columns hold large numbers where a goal has no cap on turns or time.
 fn limits(row: &Row<'_>) -> rusqlite::Result<Limits> {
-    let text: String = row.get("limits_json")?;
-    let others: BTreeMap<String, i64> =
-        serde_json::from_str(&text).map_err(|_| not_understood("limits_json", &text))?;
+    let others: BTreeMap<String, i64> = from_json(row, "limits_json")?;
     let mut limits = Limits::default();
     // An axis that only a newer binary knows is left alone.
     for (axis, amount) in others {
@@ -184,14 +114,14 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Goal> {
         budget_limit_reported: row.get("budget_limit_reported")?,
         wind_down: maybe_word(row, "wind_down")?,
         wind_down_batches: row.get("wind_down_batches")?,
-        warned: list(row, "warned_json")?,
+        warned: from_json(row, "warned_json")?,
         worked_since_continuation: row.get("worked_since_continuation")?,
         idle_continuations: row.get("idle_continuations")?,
         blocks_in_row: row.get("blocks_in_row")?,
         last_message_hash: row.get("last_message_hash")?,
         failures_in_row: row.get("failures_in_row")?,
         wake_at_ms: row.get("wake_at_ms")?,
-        verify: list(row, "verify_json")?,
+        verify: from_json(row, "verify_json")?,
         version: row.get("version")?,
         created_at_ms: row.get("created_at_ms")?,
         updated_at_ms: row.get("updated_at_ms")?,

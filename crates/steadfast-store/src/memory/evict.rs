@@ -1,17 +1,13 @@
-//! Who goes when a session has too many events. In this order:
-//!
-//! 1. what is neither new nor held by a floor, the least important first and of those the oldest first;
-//! 2. if one call brought more than fits, its own earlier rows by the same order, but never its last row.
-//!
-//! Floors hold the newest few of what is worth most after a compaction. All of them together are far below the most
-//! that is kept, so there is always something else to let go.
+//! Which events are deleted when a session has too many: those that are neither new nor held by a floor, the least
+//! important first, then the oldest. If one call added more than fits, its own rows follow, but never its last one.
+//! Floors hold the newest events of the categories that matter most after a compaction.
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Added, Db, StoreError};
+use super::{Db, StoreError};
 use steadfast_model::memory::{Category, EVENTS_KEPT};
 
-/// The newest is that of the goal that holds; those before it tell how it came about.
+/// The newest is the current goal; those before it show how it changed.
 const GOALS_HELD: u32 = 10;
 const PROMPTS_HELD: u32 = 20;
 const RULES_HELD: u32 = 20;
@@ -49,17 +45,17 @@ struct Floors {
 }
 
 impl Db<'_> {
-    /// Brings a session back to the most that is kept, after rows were added.
-    pub(super) fn evict_events(self, session_id: &str, added: Added) -> Result<(), StoreError> {
+    /// Deletes what a session has too much of, after rows with these ids were added.
+    pub(super) fn evict_events(self, session_id: &str, first: i64, last: i64) -> Result<(), StoreError> {
         let count: i64 = self.0.prepare_cached(COUNT)?.query_row([session_id], |row| row.get(0))?;
         let excess = count - i64::try_from(EVENTS_KEPT).unwrap_or(i64::MAX);
         if excess <= 0 {
             return Ok(());
         }
         let floors = self.floors(session_id)?;
-        let dropped = self.drop_events(session_id, added.first, &floors, excess)?;
+        let dropped = self.drop_events(session_id, first, &floors, excess)?;
         if dropped < excess {
-            self.drop_events(session_id, added.last, &floors, excess - dropped)?;
+            self.drop_events(session_id, last, &floors, excess - dropped)?;
         }
         Ok(())
     }
@@ -67,8 +63,7 @@ impl Db<'_> {
     fn drop_events(self, session_id: &str, below: i64, floors: &Floors, most: i64) -> Result<i64, StoreError> {
         let Floors { prompts, rules, decisions, errors, goals } = floors;
         let values = params![session_id, below, prompts, rules, decisions, errors, goals, most];
-        let dropped = self.0.prepare_cached(DROP)?.execute(values)?;
-        Ok(i64::try_from(dropped).unwrap_or(i64::MAX))
+        Ok(i64::try_from(self.execute(DROP, values)?).unwrap_or(i64::MAX))
     }
 
     fn floors(self, session_id: &str) -> Result<Floors, StoreError> {

@@ -1,20 +1,20 @@
-//! From an error to what made it go away. Hooks are processes of their own and remember nothing between two calls, so
-//! the store finds the error that was waiting, and tells from the events since then what was done about it.
+//! From an error to its fix. Hooks are separate processes, so the store finds the unresolved error and lists what was
+//! done since then.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use super::{Db, StoreError, lossy};
 use steadfast_model::memory::{Category, Finding, Importance};
 use steadfast_model::text;
 
-/// How far back the story is read.
+/// How many events are read.
 const STEPS_READ: u32 = 200;
-const FILES_TOLD: usize = 8;
-const COMMANDS_TOLD: usize = 4;
-const ERROR_TOLD: usize = 200;
-const STEP_TOLD: usize = 100;
+const FILES_LISTED: usize = 8;
+const COMMANDS_LISTED: usize = 4;
+const ERROR_KEPT: usize = 200;
+const STEP_KEPT: usize = 100;
 
-/// What only looks at a file changes nothing.
+/// Kinds of file events that change nothing.
 const LOOKING: [&str; 6] = ["read", "view", "search", "grep", "glob", "list"];
 
 pub(super) const FAILING: &str = "SELECT id, text FROM session_events
@@ -34,39 +34,32 @@ struct Steps {
 }
 
 impl Db<'_> {
-    /// Ends the unresolved errors about `subject`, if there are any, and tells what was done in between.
+    /// Resolves the errors about `subject`, if there are any, and returns what was done in between.
     pub(super) fn resolve_errors(self, session_id: &str, subject: &str) -> Result<Option<Finding>, StoreError> {
         let subject = text::cut(subject, super::SUBJECT_KEPT);
-        let newest = self
-            .0
-            .prepare_cached(FAILING)?
-            .query_row(params![session_id, subject], |row| Ok((row.get(0)?, lossy(row, 1)?)))
-            .optional()?;
+        let newest = self.first(FAILING, [session_id, &subject], |row| Ok((row.get(0)?, lossy(row, 1)?)))?;
         let Some((id, error)) = newest else { return Ok(None) };
-        let mut statement = self.0.prepare_cached(RESOLVE)?;
-        let times = statement.query_map(params![session_id, subject], |row| super::whole(row, 0))?;
-        let times: i64 = times.collect::<Result<Vec<_>, _>>()?.into_iter().fold(0, i64::saturating_add);
+        let repeats = self.all(RESOLVE, [session_id, &subject], |row| super::whole(row, 0))?;
+        let times = repeats.into_iter().fold(0, i64::saturating_add);
         let steps = self.steps_since(session_id, id)?;
         let text = story(&subject, &error, times, &steps);
         Ok(Some(Finding { category: Category::Fix, kind: "fixed", importance: Importance::High, subject, text }))
     }
 
     fn steps_since(self, session_id: &str, error: i64) -> Result<Steps, StoreError> {
-        let mut statement = self.0.prepare_cached(STEPS)?;
-        let rows = statement.query_map(params![session_id, error, STEPS_READ], |row| {
+        let rows = self.all(STEPS, params![session_id, error, STEPS_READ], |row| {
             Ok((lossy(row, 0)?, lossy(row, 1)?, lossy(row, 2)?, lossy(row, 3)?))
         })?;
-        let rows: Vec<_> = rows.collect::<Result<_, _>>()?;
         let mut steps = Steps::default();
         for (category, kind, subject, text) in rows.into_iter().rev() {
-            let (list, told) = match category.parse() {
+            let (list, step) = match category.parse() {
                 Ok(Category::File) if !LOOKING.contains(&kind.as_str()) => (&mut steps.files, subject),
                 Ok(Category::Git | Category::Environment) => (&mut steps.commands, text),
                 _ => continue,
             };
-            let told = text::headline(&told, STEP_TOLD);
-            if !told.is_empty() && !list.contains(&told) {
-                list.push(told);
+            let step = text::headline(&step, STEP_KEPT);
+            if !step.is_empty() && !list.contains(&step) {
+                list.push(step);
             }
         }
         Ok(steps)
@@ -77,15 +70,15 @@ fn story(subject: &str, error: &str, times: i64, steps: &Steps) -> String {
     let times = if times > 1 { format!(" {times} times") } else { String::new() };
     let mut text = format!(
         "{} failed{times}: {}; works now",
-        text::headline(subject, STEP_TOLD),
-        text::headline(words_of(error), ERROR_TOLD)
+        text::headline(subject, STEP_KEPT),
+        text::headline(words_of(error), ERROR_KEPT)
     );
     let mut done = Vec::new();
     if !steps.files.is_empty() {
-        done.push(format!("changes to {}", newest(&steps.files, FILES_TOLD)));
+        done.push(format!("changes to {}", newest(&steps.files, FILES_LISTED)));
     }
     if !steps.commands.is_empty() {
-        done.push(newest(&steps.commands, COMMANDS_TOLD));
+        done.push(newest(&steps.commands, COMMANDS_LISTED));
     }
     if !done.is_empty() {
         text.push_str(" after ");
@@ -94,7 +87,7 @@ fn story(subject: &str, error: &str, times: i64, steps: &Steps) -> String {
     text
 }
 
-/// Claude Code puts the exit code on a line of its own before the output, which tells more.
+/// Claude Code puts the exit code on a line of its own before the output, which is more useful.
 fn words_of(error: &str) -> &str {
     let output = error.split_once('\n').filter(|(first, output)| {
         let code = first.strip_prefix("Exit code ");
@@ -106,7 +99,6 @@ fn words_of(error: &str) -> &str {
 /// The last few of a list: they are nearest to the success.
 fn newest(list: &[String], most: usize) -> String {
     let left_out = list.len().saturating_sub(most);
-    let told: Vec<&str> = list.iter().skip(left_out).map(String::as_str).collect();
     let more = if left_out > 0 { format!(" ({left_out} earlier left out)") } else { String::new() };
-    format!("{}{more}", told.join(", "))
+    format!("{}{more}", list.get(left_out..).unwrap_or_default().join(", "))
 }

@@ -10,7 +10,7 @@ use steadfast_model::clock::Millis;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionActivity {
     pub session_id: String,
-    /// What hooks told about it; memory may outlive that.
+    /// What hooks reported about it; memory may outlive that.
     pub session: Option<Session>,
     /// Its newest event, or when a hook last saw it.
     pub last_active_ms: Millis,
@@ -32,14 +32,10 @@ const LAST_ACTIVE: &str = "max(
        coalesce((SELECT last_seen_ms FROM sessions s WHERE s.session_id = r.id), 0))";
 
 impl Db<'_> {
-    /// Every session that hooks told of or that something is remembered of, the last active first.
+    /// Every session that hooks reported or that something is remembered of, the last active first.
     pub fn known_sessions(self) -> Result<Vec<SessionActivity>, StoreError> {
-        let mut ids = self.remembered_sessions()?;
-        let mut statement = self.0.prepare("SELECT session_id FROM sessions")?;
-        let told: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        ids.extend(told);
-        ids.sort_unstable();
-        ids.dedup();
+        let sql = format!("{REMEMBERED} UNION SELECT session_id FROM sessions");
+        let ids: Vec<String> = self.all(&sql, [], |row| row.get(0))?;
         let mut known = ids.into_iter().map(|id| self.session_activity(&id)).collect::<Result<Vec<_>, _>>()?;
         known.sort_by_key(|known| Reverse(known.last_active_ms));
         Ok(known)
@@ -51,14 +47,7 @@ impl Db<'_> {
             "SELECT id FROM (SELECT r.id, {LAST_ACTIVE} AS active_at FROM ({REMEMBERED}) r)
              WHERE active_at < ?1 ORDER BY active_at, id"
         );
-        let mut statement = self.0.prepare_cached(&sql)?;
-        Ok(statement.query_map([before], |row| row.get(0))?.collect::<Result<_, _>>()?)
-    }
-
-    /// The ids of sessions that something is remembered of.
-    fn remembered_sessions(self) -> Result<Vec<String>, StoreError> {
-        let mut statement = self.0.prepare_cached(REMEMBERED)?;
-        Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+        self.all(&sql, [before], |row| row.get(0))
     }
 
     /// A session by its id, known or not.
@@ -72,14 +61,11 @@ impl Db<'_> {
     /// Ids that are, or begin with, `id`: of sessions with hooks, memory or a goal. An exact one is the only one.
     pub fn sessions_by_id(self, id: &str) -> Result<Vec<String>, StoreError> {
         // The last character of Unicode ends the range of all ids with this beginning.
-        let sql = "SELECT session_id FROM sessions WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
-             UNION SELECT session_id FROM session_events WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
-             UNION SELECT session_id FROM stated_goals WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
-             UNION SELECT session_id FROM session_tasks WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
-             UNION SELECT session_id FROM session_snapshots WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)
-             UNION SELECT session_id FROM goals WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)";
-        let mut statement = self.0.prepare(sql)?;
-        let mut found: Vec<String> = statement.query_map([id], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let tables = ["sessions", "session_events", "stated_goals", "session_tasks", "session_snapshots", "goals"];
+        let selects = tables.map(|table| {
+            format!("SELECT session_id FROM {table} WHERE session_id >= ?1 AND session_id < ?1 || char(1114111)")
+        });
+        let mut found: Vec<String> = self.all(&selects.join(" UNION "), [id], |row| row.get(0))?;
         if found.iter().any(|found| found == id) {
             found.retain(|found| found == id);
         }
@@ -88,7 +74,6 @@ impl Db<'_> {
 
     /// The directories of projects, as sessions named them.
     pub fn project_directories(self) -> Result<Vec<String>, StoreError> {
-        let mut statement = self.0.prepare("SELECT DISTINCT project_dir FROM sessions WHERE project_dir <> ''")?;
-        Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+        self.all("SELECT DISTINCT project_dir FROM sessions WHERE project_dir <> ''", [], |row| row.get(0))
     }
 }

@@ -1,9 +1,9 @@
 //! Whose memory a session has: its own, and that of the sessions it was forked from up to the moment of the fork.
-//! What an ancestor did afterwards is another story. `/clear` ends a lineage.
+//! What an ancestor did afterwards does not count. `/clear` ends a lineage.
 
 use rusqlite::params;
 
-use super::{COLUMNS, Db, StoreError, read, understood};
+use super::{COLUMNS, Db, StoreError, read};
 use crate::ParentLink;
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
@@ -35,7 +35,7 @@ impl Db<'_> {
         Ok(kin)
     }
 
-    /// All that is known about a session and those it continues. `host` is used for a session that no hook told of;
+    /// All that is known about a session and those it continues. `host` is used for a session that no hook reported;
     /// `goal` is its durable goal, which the caller has read.
     pub fn session_memory(
         self,
@@ -46,7 +46,10 @@ impl Db<'_> {
         let lineage = self.lineage(session_id)?;
         let (mut events, mut tasks): (Vec<MemoryEvent>, Vec<Task>) = (Vec::new(), Vec::new());
         for kin in lineage.iter().rev() {
-            events.extend(self.events_until(kin)?);
+            let sql = format!(
+                "SELECT {COLUMNS} FROM session_events e WHERE e.session_id = ?1 AND e.created_at_ms <= ?2 ORDER BY e.id"
+            );
+            events.extend(self.all_understood(&sql, params![kin.session_id, kin.until], read)?);
             let newer = self.tasks_until(&kin.session_id, kin.until)?;
             // A list without ids replaces the one before it; other tasks are followed by their ids.
             if newer.iter().any(is_of_list) {
@@ -64,15 +67,6 @@ impl Db<'_> {
             tasks,
             compactions: self.snapshot(session_id)?.map_or(0, |snapshot| snapshot.compactions),
         })
-    }
-
-    fn events_until(self, kin: &Kin) -> Result<Vec<MemoryEvent>, StoreError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM session_events e WHERE e.session_id = ?1 AND e.created_at_ms <= ?2 ORDER BY e.id"
-        );
-        let mut statement = self.0.prepare_cached(&sql)?;
-        let rows = statement.query_map(params![kin.session_id, kin.until], read)?;
-        understood(rows)
     }
 }
 

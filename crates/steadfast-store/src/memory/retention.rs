@@ -1,20 +1,20 @@
-//! Forgetting: by itself after some time without activity, or at a person's word. By itself nothing goes that may
-//! still be needed: a session that runs, one with a goal that is not over, and those that such a session was forked from.
+//! Deletes session memory: after some time without activity, or at the user's request. The time does not apply to a
+//! session that runs or has a goal that is not over, nor to those that it was forked from.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
 use super::{Db, SessionActivity, StoreError};
-use crate::{ParentLink, Store};
+use crate::{ParentLink, Session, Store, explain};
 use steadfast_model::clock::{DAY, Millis};
 
-/// Where it cannot be told whether the client of a session runs, one that was silent this long does not.
+/// If the system does not show whether a client runs, a session that was silent this long has ended.
 const SILENT_AFTER: Millis = 7 * DAY;
-/// Forgetting happens on the way of a hook: the rest goes the next time.
+/// Sessions deleted by one hook; the next one continues.
 const FORGOTTEN_AT_ONCE: usize = 10;
 
-/// What went, or would go, with a session.
+/// What is deleted with a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Forgotten {
     pub session_id: String,
@@ -29,10 +29,10 @@ pub struct Forgotten {
 type Forks = HashMap<String, Vec<String>>;
 
 impl Store {
-    /// Rewrites the whole file from what is in its rows, and empties the log: what was deleted or replaced before is in
-    /// neither afterwards. Everyday writes leave old words in free pages, since wiping each would cost every hook.
+    /// Rewrites the whole file and empties the log, so that neither contains deleted text. Ordinary writes leave it in
+    /// free pages, because wiping them would slow down every hook.
     pub fn rewrite(&self) -> Result<(), StoreError> {
-        let rewritten = self.db.execute_batch("VACUUM").map_err(|error| self.explain(error.into()));
+        let rewritten = self.db.execute_batch("VACUUM").map_err(|error| explain(&self.path, error));
         // The log has old pages too, whatever became of the file.
         let busy: i64 = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         rewritten?;
@@ -49,7 +49,7 @@ impl Db<'_> {
         }
     }
 
-    /// Forgets those of the sessions that are still old: whoever looked for them did not keep others from working.
+    /// Deletes the memory of those chosen sessions that are still old: the search was outside of this transaction.
     pub fn forget_old(self, chosen: &[String], now: Millis, days: u32) -> Result<Vec<Forgotten>, StoreError> {
         let mut gone = Vec::new();
         let Some(before) = oldest_kept(now, days).filter(|_| !chosen.is_empty()) else {
@@ -64,7 +64,7 @@ impl Db<'_> {
         Ok(gone)
     }
 
-    /// Sessions whose last activity was before a moment and that nobody needs any more, the oldest first.
+    /// Sessions whose last activity was before a moment and that are not needed any more, the oldest first.
     pub fn expired_sessions(self, before: Millis, now: Millis) -> Result<Vec<String>, StoreError> {
         self.expired(before, now, usize::MAX)
     }
@@ -87,8 +87,7 @@ impl Db<'_> {
         Ok(expired)
     }
 
-    /// Neither a session itself nor anything that was forked from it is needed: a fork lives on what its ancestors
-    /// remember.
+    /// Whether neither a session nor its forks are needed: a fork uses the memory of its ancestors.
     fn is_expired(self, session_id: &str, forks: &Forks, before: Millis, now: Millis) -> Result<bool, StoreError> {
         let mut family = vec![session_id];
         let mut next = 0;
@@ -122,17 +121,14 @@ impl Db<'_> {
     fn forks(self) -> Result<Forks, StoreError> {
         let sql = "SELECT parent_session_id, session_id FROM sessions
              WHERE parent_link = ?1 AND parent_session_id IS NOT NULL";
-        let mut statement = self.0.prepare_cached(sql)?;
-        let rows = statement.query_map([<&str>::from(ParentLink::Fork)], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let mut forks = Forks::new();
-        for row in rows {
-            let (parent, fork): (String, String) = row?;
+        for (parent, fork) in self.all(sql, [<&str>::from(ParentLink::Fork)], |row| Ok((row.get(0)?, row.get(1)?)))? {
             forks.entry(parent).or_default().push(fork);
         }
         Ok(forks)
     }
 
-    /// What would go with a session.
+    /// What would be deleted with a session.
     pub fn weigh(self, session_id: &str) -> Result<Forgotten, StoreError> {
         let known = self.session_activity(session_id)?;
         let count = |table: &str| {
@@ -140,7 +136,7 @@ impl Db<'_> {
             self.0.prepare_cached(&sql)?.query_row([session_id], |row| row.get(0))
         };
         Ok(Forgotten {
-            project: known.session.map(|session| session.project_dir).filter(|project| !project.is_empty()),
+            project: known.session.as_ref().and_then(Session::project).map(str::to_owned),
             events: count("session_events")?,
             tasks: count("session_tasks")?,
             stated_goals: count("stated_goals")?,
@@ -152,12 +148,12 @@ impl Db<'_> {
     fn drop_memory(self, session_id: &str) -> Result<Forgotten, StoreError> {
         let gone = self.weigh(session_id)?;
         for table in ["session_events", "session_tasks", "stated_goals", "session_snapshots"] {
-            self.0.prepare_cached(&format!("DELETE FROM {table} WHERE session_id = ?1"))?.execute([session_id])?;
+            self.execute(&format!("DELETE FROM {table} WHERE session_id = ?1"), [session_id])?;
         }
         Ok(gone)
     }
 
-    /// Forgets a session at a person's word, whatever its state. Its goal stays; what hooks told about the session
+    /// Deletes the memory of a session at the user's request, whatever its state. Its goal stays; its row in `sessions`
     /// stays only while a goal or a client needs it.
     pub fn purge(self, session_id: &str) -> Result<Forgotten, StoreError> {
         let gone = self.purge_rows(session_id)?;
@@ -172,19 +168,18 @@ impl Db<'_> {
         Ok(gone)
     }
 
-    /// Forgets every session whose last activity was before a moment, whatever its state.
+    /// Deletes the memory of every session whose last activity was before a moment, whatever its state.
     pub fn purge_all_before(self, before: Millis) -> Result<Vec<Forgotten>, StoreError> {
         let old = self.known_sessions()?.into_iter().filter(|known| known.last_active_ms < before);
         self.purge_each(&old.map(|known| known.session_id).collect::<Vec<_>>())
     }
 
     fn purge_rows(self, session_id: &str) -> Result<Forgotten, StoreError> {
-        // What a person wants gone must not stay readable in free pages of the file.
+        // Deleted text must not stay readable in free pages of the file.
         let _: i64 = self.0.pragma_update_and_check(None, "secure_delete", true, |row| row.get(0))?;
         let gone = self.drop_memory(session_id)?;
-        let runs = self.session(session_id)?.is_some_and(|session| session.is_alive());
-        if !runs {
-            self.0.execute(
+        if !self.session(session_id)?.is_some_and(|session| session.is_alive()) {
+            self.execute(
                 "DELETE FROM sessions WHERE session_id = ?1
                    AND NOT EXISTS (SELECT 1 FROM goals WHERE session_id = ?1)
                    AND NOT EXISTS (SELECT 1 FROM goal_history WHERE session_id = ?1)",
@@ -196,7 +191,7 @@ impl Db<'_> {
 
     /// Rewrites the index for searches, which otherwise keeps the words of deleted rows until it merges its parts.
     fn wipe(self) -> Result<(), StoreError> {
-        self.0.execute("INSERT INTO session_events_fts (session_events_fts) VALUES ('optimize')", [])?;
+        self.execute("INSERT INTO session_events_fts (session_events_fts) VALUES ('optimize')", [])?;
         Ok(())
     }
 }

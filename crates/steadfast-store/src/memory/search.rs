@@ -1,16 +1,15 @@
-//! Finding events by their words. What a person or a model types is only ever words: each is quoted, so that no query
-//! is a syntax error or an expression of its own.
+//! Full-text search of events. Each word of a query is quoted, so that no query is a syntax error or an expression.
 
 use rusqlite::{Row, ToSql};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{COLUMNS, Db, StoreError, read, understood};
+use super::{COLUMNS, Db, StoreError, read};
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
 use steadfast_model::memory::{Category, MemoryEvent};
 
-/// A longer query is cut: nobody remembers more.
+/// A longer query is cut.
 const QUERY_READ: usize = 400;
 const WORDS_READ: usize = 32;
 
@@ -66,14 +65,13 @@ impl Db<'_> {
         let sessions = match scope {
             Scope::All => return Ok(None),
             Scope::Lineage(id) => {
-                let kin = self.lineage(id)?;
-                kin.into_iter().map(|kin| json!({"id": kin.session_id, "until": kin.until})).collect()
+                let kin = self.lineage(id)?.into_iter();
+                kin.map(|kin| json!({"id": kin.session_id, "until": kin.until})).collect()
             }
             Scope::Project(directories) => {
                 let sql = "SELECT session_id FROM sessions WHERE project_dir IN (SELECT value FROM json_each(?1))";
-                let mut statement = self.0.prepare(sql)?;
-                let ids = statement.query_map([json!(directories).to_string()], |row| row.get::<_, String>(0))?;
-                ids.map(|id| id.map(|id| json!({"id": id, "until": Millis::MAX}))).collect::<Result<Vec<_>, _>>()?
+                let session = |row: &Row<'_>| Ok(json!({"id": row.get::<_, String>(0)?, "until": Millis::MAX}));
+                self.all(sql, [json!(directories).to_string()], session)?
             }
         };
         Ok(Some(json!(sessions).to_string()))
@@ -102,9 +100,7 @@ impl Db<'_> {
                       WHERE w.value ->> 'id' = e.session_id AND e.created_at_ms <= w.value ->> 'until'))
              ORDER BY f.rank, e.id DESC LIMIT ?4"
         );
-        let mut statement = self.0.prepare_cached(&sql)?;
-        let rows = statement.query_map((expression, category, within, limit), read_hit)?;
-        understood(rows)
+        self.all_understood(&sql, (expression, category, within, limit), read_hit)
     }
 
     /// Looks at the texts themselves, newest first.
@@ -136,9 +132,7 @@ impl Db<'_> {
         );
         let mut values: Vec<&dyn ToSql> = vec![&within, &category, &limit];
         values.extend(patterns.iter().map(|pattern| pattern as &dyn ToSql));
-        let mut statement = self.0.prepare(&sql)?;
-        let rows = statement.query_map(values.as_slice(), read_hit)?;
-        understood(rows)
+        self.all_understood(&sql, values.as_slice(), read_hit)
     }
 }
 
@@ -159,13 +153,6 @@ fn words(query: &str) -> Vec<String> {
 }
 
 fn like_pattern(word: &str) -> String {
-    let mut pattern = String::from("%");
-    for character in word.chars() {
-        if matches!(character, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(character);
-    }
-    pattern.push('%');
-    pattern
+    let escaped = word.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
+    format!("%{escaped}%")
 }

@@ -1,6 +1,6 @@
-//! The text that was told, or would be told, to a model that lost its context, and when it last was.
+//! The text that a model gets when it lost its context, and when it was last injected.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 use serde::Serialize;
 
 use super::{Db, StoreError, lossy, whole};
@@ -26,12 +26,9 @@ pub struct Snapshot {
 impl Db<'_> {
     /// Keeps the newest text for a session.
     pub fn put_snapshot(self, session_id: &str, text: &str, now: Millis) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "INSERT INTO session_snapshots (session_id, text, written_at_ms) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (session_id) DO UPDATE SET text = excluded.text, written_at_ms = excluded.written_at_ms",
-            )?
-            .execute(params![session_id, text, now])?;
+        let sql = "INSERT INTO session_snapshots (session_id, text, written_at_ms) VALUES (?1, ?2, ?3)
+                   ON CONFLICT (session_id) DO UPDATE SET text = excluded.text, written_at_ms = excluded.written_at_ms";
+        self.execute(sql, params![session_id, text, now])?;
         Ok(())
     }
 
@@ -39,8 +36,7 @@ impl Db<'_> {
         let sql = "SELECT session_id, text, compactions, written_at_ms, injected_at_ms, injected_by,
                      compacting_at_ms, compacting_bytes
                    FROM session_snapshots WHERE session_id = ?1";
-        let mut statement = self.0.prepare_cached(sql)?;
-        let found = statement.query_row([session_id], |row| {
+        self.first(sql, [session_id], |row| {
             Ok(Snapshot {
                 session_id: lossy(row, 0)?,
                 text: lossy(row, 1)?,
@@ -51,27 +47,22 @@ impl Db<'_> {
                 compacting_at_ms: Some(whole(row, 6)?).filter(|at| *at != 0),
                 compacting_bytes: Some(whole(row, 7)?).filter(|at| *at != 0),
             })
-        });
-        Ok(found.optional()?)
+        })
     }
 
-    /// When a model was last told about a session.
+    /// When a snapshot of a session was last injected.
     pub fn injected_at(self, session_id: &str) -> Result<Option<Millis>, StoreError> {
         let sql = "SELECT injected_at_ms FROM session_snapshots WHERE session_id = ?1";
-        let found = self.0.prepare_cached(sql)?.query_row([session_id], |row| whole(row, 0)).optional()?;
-        Ok(found.filter(|at| *at != 0))
+        Ok(self.first(sql, [session_id], |row| whole(row, 0))?.filter(|at| *at != 0))
     }
 
-    /// Notes that a model was told, so that two starts in a row tell it once.
+    /// Records an injection, so that two starts in a row inject once.
     pub fn note_injection(self, session_id: &str, by: &str, now: Millis) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "INSERT INTO session_snapshots (session_id, text, written_at_ms, injected_at_ms, injected_by)
-                 VALUES (?1, '', ?3, ?3, ?2)
-                 ON CONFLICT (session_id) DO UPDATE SET injected_at_ms = excluded.injected_at_ms,
-                   injected_by = excluded.injected_by",
-            )?
-            .execute(params![session_id, by, now])?;
+        let sql = "INSERT INTO session_snapshots (session_id, text, written_at_ms, injected_at_ms, injected_by)
+                   VALUES (?1, '', ?3, ?3, ?2)
+                   ON CONFLICT (session_id) DO UPDATE SET injected_at_ms = excluded.injected_at_ms,
+                     injected_by = excluded.injected_by";
+        self.execute(sql, params![session_id, by, now])?;
         Ok(())
     }
 
@@ -84,22 +75,16 @@ impl Db<'_> {
         now: Millis,
     ) -> Result<(), StoreError> {
         self.put_snapshot(session_id, text, now)?;
-        self.0
-            .prepare_cached(
-                "UPDATE session_snapshots SET compacting_at_ms = ?2, compacting_bytes = ?3 WHERE session_id = ?1",
-            )?
-            .execute(params![session_id, now, file_bytes])?;
+        let sql = "UPDATE session_snapshots SET compacting_at_ms = ?2, compacting_bytes = ?3 WHERE session_id = ?1";
+        self.execute(sql, params![session_id, now, file_bytes])?;
         Ok(())
     }
 
     /// The conversation of a session was replaced by a summary.
     pub fn note_compaction(self, session_id: &str, now: Millis) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "INSERT INTO session_snapshots (session_id, text, compactions, written_at_ms) VALUES (?1, '', 1, ?2)
-                 ON CONFLICT (session_id) DO UPDATE SET compactions = compactions + 1",
-            )?
-            .execute(params![session_id, now])?;
+        let sql = "INSERT INTO session_snapshots (session_id, text, compactions, written_at_ms) VALUES (?1, '', 1, ?2)
+                   ON CONFLICT (session_id) DO UPDATE SET compactions = compactions + 1";
+        self.execute(sql, params![session_id, now])?;
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
-//! Goals that users stated in prompts. One holds at a time; those before it stay as history. A fork goes on with the
-//! goal that held when it was made, until it has one of its own.
+//! Goals that users stated in prompts. One holds at a time; those before it stay as history. A fork keeps the goal that
+//! held when it was made, until it has one of its own.
 
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Row, params};
 
-use super::{Db, StoreError, lossy, understood, whole};
+use super::{Db, StoreError, lossy, whole};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::Goal;
 use steadfast_model::memory::stated::{LENGTH_KEPT, StatedChange, StatedGoal, StatedStatus};
@@ -62,29 +62,19 @@ impl Db<'_> {
                FROM goal_events WHERE goal_id = ?1 AND event_type IN ('goal_created', 'goal_objective_updated')
                  AND json_valid(payload_json)
                  AND (SELECT min(created_at_ms) FROM goal_events WHERE goal_id = ?1) <= ?2";
-        let mut statement = self.0.prepare_cached(sql)?;
-        let texts = statement.query_map(params![goal_id, until], |row| lossy(row, 0))?;
-        for objective in texts {
-            if stated.says(&objective?) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let texts = self.all(sql, params![goal_id, until], |row| lossy(row, 0))?;
+        Ok(texts.iter().any(|objective| stated.says(objective)))
     }
 
     /// The newest goal that was stated up to a moment, whatever became of it.
     fn stated_at(self, session_id: &str, until: Millis) -> Result<Option<StatedGoal>, StoreError> {
         let sql = format!("{SELECT} WHERE session_id = ?1 AND set_at_ms <= ?2 ORDER BY id DESC LIMIT 1");
-        let found = self.0.prepare_cached(&sql)?.query_row(params![session_id, until], read).optional()?;
-        Ok(found.flatten())
+        Ok(self.first(&sql, params![session_id, until], read)?.flatten())
     }
 
     /// All goals stated in a session, oldest first.
     pub fn stated_history(self, session_id: &str) -> Result<Vec<StatedGoal>, StoreError> {
-        let sql = format!("{SELECT} WHERE session_id = ?1 ORDER BY id");
-        let mut statement = self.0.prepare_cached(&sql)?;
-        let rows = statement.query_map([session_id], read)?;
-        understood(rows)
+        self.all_understood(&format!("{SELECT} WHERE session_id = ?1 ORDER BY id"), [session_id], read)
     }
 
     /// Does to the stated goal what [`steadfast_model::memory::stated::decide`] decided, in the caller's transaction.
@@ -101,7 +91,11 @@ impl Db<'_> {
             StatedChange::Set(objective) => {
                 self.move_stated(session_id, StatedStatus::Replaced, now)?;
                 self.add_stated(session_id, objective, StatedStatus::Active, goal_id, (now, now))?;
-                self.forget_old_stated(session_id)
+                let sql = "DELETE FROM stated_goals
+                           WHERE session_id = ?1 AND status NOT IN ('active', 'paused') AND id <= (
+                             SELECT id FROM stated_goals WHERE session_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+                self.execute(sql, params![session_id, HISTORY_KEPT])?;
+                Ok(())
             }
             StatedChange::Move(status) => {
                 let inherited = self.stated_goal(session_id)?.filter(|goal| goal.session_id != session_id);
@@ -119,22 +113,14 @@ impl Db<'_> {
 
     /// A durable goal began in a session: what was stated there before belongs to it.
     pub(crate) fn tie_stated(self, session_id: &str, goal_id: &str) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "UPDATE stated_goals SET goal_id = ?2
-                 WHERE session_id = ?1 AND goal_id IS NULL AND status IN ('active', 'paused')",
-            )?
-            .execute(params![session_id, goal_id])?;
+        let sql = "UPDATE stated_goals SET goal_id = ?2
+                   WHERE session_id = ?1 AND goal_id IS NULL AND status IN ('active', 'paused')";
+        self.execute(sql, [session_id, goal_id])?;
         Ok(())
     }
 
-    /// The text of a durable goal changed: if it was what the user had stated, that does not hold any more.
-    pub(crate) fn replace_stated(self, goal: &Goal, previous: &str) -> Result<(), StoreError> {
-        self.move_stated_if(goal, previous, StatedStatus::Replaced)
-    }
-
     /// Moves what is stated in the session of a goal, its own or inherited, if it is that text.
-    fn move_stated_if(self, goal: &Goal, objective: &str, status: StatedStatus) -> Result<(), StoreError> {
+    pub(crate) fn move_stated_if(self, goal: &Goal, objective: &str, status: StatedStatus) -> Result<(), StoreError> {
         if self.stated_goal(&goal.session_id)?.is_some_and(|stated| stated.says(objective)) {
             let change = StatedChange::Move(status);
             self.apply_stated(&goal.session_id, &change, Some(&goal.goal_id), goal.updated_at_ms)?;
@@ -144,28 +130,17 @@ impl Db<'_> {
 
     /// A durable goal is over, and so is what was stated for it. What the user stated later and differently still holds.
     pub(crate) fn finish_stated(self, goal: &Goal, status: StatedStatus) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "UPDATE stated_goals SET status = ?2, changed_at_ms = ?3
-                 WHERE goal_id = ?1 AND status IN ('active', 'paused') AND (set_at_ms <= ?4 OR objective = ?5)",
-            )?
-            .execute(params![
-                goal.goal_id,
-                <&str>::from(status),
-                goal.updated_at_ms,
-                goal.created_at_ms,
-                goal.objective
-            ])?;
+        let sql = "UPDATE stated_goals SET status = ?2, changed_at_ms = ?3
+                   WHERE goal_id = ?1 AND status IN ('active', 'paused') AND (set_at_ms <= ?4 OR objective = ?5)";
+        let word: &str = status.into();
+        self.execute(sql, params![goal.goal_id, word, goal.updated_at_ms, goal.created_at_ms, goal.objective])?;
         self.move_stated_if(goal, &goal.objective, status)
     }
 
     fn move_stated(self, session_id: &str, status: StatedStatus, now: Millis) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "UPDATE stated_goals SET status = ?2, changed_at_ms = ?3
-                 WHERE session_id = ?1 AND status IN ('active', 'paused')",
-            )?
-            .execute(params![session_id, <&str>::from(status), now])?;
+        let sql = "UPDATE stated_goals SET status = ?2, changed_at_ms = ?3
+                   WHERE session_id = ?1 AND status IN ('active', 'paused')";
+        self.execute(sql, params![session_id, <&str>::from(status), now])?;
         Ok(())
     }
 
@@ -177,23 +152,10 @@ impl Db<'_> {
         goal_id: Option<&str>,
         (set_at, changed_at): (Millis, Millis),
     ) -> Result<(), StoreError> {
+        let sql = "INSERT INTO stated_goals (session_id, objective, status, goal_id, set_at_ms, changed_at_ms)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let objective = text::cut(objective, LENGTH_KEPT);
-        self.0
-            .prepare_cached(
-                "INSERT INTO stated_goals (session_id, objective, status, goal_id, set_at_ms, changed_at_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute(params![session_id, objective, <&str>::from(status), goal_id, set_at, changed_at])?;
-        Ok(())
-    }
-
-    fn forget_old_stated(self, session_id: &str) -> Result<(), StoreError> {
-        self.0
-            .prepare_cached(
-                "DELETE FROM stated_goals WHERE session_id = ?1 AND status NOT IN ('active', 'paused') AND id <= (
-                   SELECT id FROM stated_goals WHERE session_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
-            )?
-            .execute(params![session_id, HISTORY_KEPT])?;
+        self.execute(sql, params![session_id, objective, <&str>::from(status), goal_id, set_at, changed_at])?;
         Ok(())
     }
 }

@@ -2,14 +2,14 @@
 
 use rusqlite::params;
 
-use super::{Db, StoreError, lossy, understood};
+use super::{Db, StoreError, lossy};
 use steadfast_model::clock::Millis;
 use steadfast_model::memory::{Importance, TASKS_LEFT_OUT, Task, TaskChange, TaskStatus};
 use steadfast_model::text;
 
 /// With more tasks than this, finished ones go, the oldest first. Open ones stay.
 const TASKS_KEPT: i64 = 300;
-/// Only a client that has lost its way opens more; of those that nobody touched for longest only the number is kept.
+/// Of more open tasks only the number is kept, the longest unchanged first.
 const OPEN_TASKS_KEPT: i64 = 2_000;
 const ID_KEPT: usize = 200;
 const SUBJECT_KEPT: usize = 500;
@@ -20,7 +20,7 @@ const PUT: &str = "INSERT INTO session_tasks (session_id, task_id, position, sub
      ON CONFLICT (session_id, task_id) DO UPDATE SET
        subject = coalesce(?3, subject), status = coalesce(?4, status), changed_at_ms = excluded.changed_at_ms";
 
-/// What the list says anew counts as changed only if it is.
+/// An entry that the list repeats unchanged keeps its time.
 const PUT_IN_LIST: &str = "INSERT INTO session_tasks (session_id, task_id, position, subject, status, changed_at_ms)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6)
      ON CONFLICT (session_id, task_id) DO UPDATE SET
@@ -48,7 +48,7 @@ impl Db<'_> {
                 let subject = subject.as_ref().map(|subject| text::cut(subject, SUBJECT_KEPT));
                 let status = status.map(<&str>::from);
                 let id = text::cut(id, ID_KEPT);
-                self.0.prepare_cached(PUT)?.execute(params![session_id, id, subject, status, now])?;
+                self.execute(PUT, params![session_id, id, subject, status, now])?;
             }
             TaskChange::Replace(list) => self.replace_list(session_id, list, now)?,
         }
@@ -60,46 +60,32 @@ impl Db<'_> {
             )?
             .query_row([session_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
         if all > TASKS_KEPT && all > open {
-            self.0.prepare_cached(PRUNE)?.execute(params![session_id, false, all - TASKS_KEPT])?;
+            self.execute(PRUNE, params![session_id, false, all - TASKS_KEPT])?;
         }
         if open <= OPEN_TASKS_KEPT {
             return Ok(None);
         }
         let gone = open - OPEN_TASKS_KEPT;
-        self.0.prepare_cached(PRUNE)?.execute(params![session_id, true, gone])?;
-        self.tell_left_out(session_id, gone, now)
-    }
-
-    /// What is open and not kept is at least counted.
-    fn tell_left_out(self, session_id: &str, gone: i64, now: Millis) -> Result<Option<i64>, StoreError> {
-        let counted = self.0.prepare_cached(COUNT_LEFT_OUT)?.execute(params![session_id, gone, TASKS_LEFT_OUT])?;
-        if counted > 0 {
+        self.execute(PRUNE, params![session_id, true, gone])?;
+        // Count the open tasks that are not kept.
+        if self.execute(COUNT_LEFT_OUT, params![session_id, gone, TASKS_LEFT_OUT])? > 0 {
             return Ok(None);
         }
         let text = format!("more than {OPEN_TASKS_KEPT} tasks are open; of more, only the number is kept");
-        let id = self
-            .0
-            .prepare_cached(
-                "INSERT INTO session_events (session_id, category, kind, importance, subject, text, repeats, created_at_ms)
-                 VALUES (?1, 'task', ?2, ?3, '', ?4, ?5, ?6) RETURNING id",
-            )?
-            .query_row(
-                params![session_id, TASKS_LEFT_OUT, super::level(Importance::Critical), text, gone, now],
-                |row| row.get(0),
-            )?;
-        Ok(Some(id))
+        let sql =
+            "INSERT INTO session_events (session_id, category, kind, importance, subject, text, repeats, created_at_ms)
+                   VALUES (?1, 'task', ?2, ?3, '', ?4, ?5, ?6) RETURNING id";
+        let level = Importance::Critical as i64;
+        self.first(sql, params![session_id, TASKS_LEFT_OUT, level, text, gone, now], |row| row.get(0))
     }
 
     /// Tasks with ids of their own are not in such a list and stay before it.
     fn replace_list(self, session_id: &str, list: &[(String, TaskStatus)], now: Millis) -> Result<(), StoreError> {
         let ids: Vec<String> = (1..=list.len()).map(|number| format!("list-{number}")).collect();
         let still_there = serde_json::json!(ids).to_string();
-        self.0
-            .prepare_cached(
-                "DELETE FROM session_tasks WHERE session_id = ?1 AND task_id GLOB 'list-[0-9]*'
-                   AND task_id NOT IN (SELECT value FROM json_each(?2))",
-            )?
-            .execute([session_id, &still_there])?;
+        let sql = "DELETE FROM session_tasks WHERE session_id = ?1 AND task_id GLOB 'list-[0-9]*'
+                     AND task_id NOT IN (SELECT value FROM json_each(?2))";
+        self.execute(sql, [session_id, &still_there])?;
         let before: i64 = self
             .0
             .prepare_cached(
@@ -131,12 +117,10 @@ impl Db<'_> {
     pub(super) fn tasks_until(self, session_id: &str, until: Millis) -> Result<Vec<Task>, StoreError> {
         let sql = "SELECT task_id, subject, status FROM session_tasks
                    WHERE session_id = ?1 AND changed_at_ms <= ?2 AND status <> 'deleted' ORDER BY position, task_id";
-        let mut statement = self.0.prepare_cached(sql)?;
-        let rows = statement.query_map(params![session_id, until], |row| {
+        self.all_understood(sql, params![session_id, until], |row| {
             let status = lossy(row, 2)?.parse().ok();
             let (id, subject) = (lossy(row, 0)?, lossy(row, 1)?);
             Ok(status.map(|status| Task { id, subject, status }))
-        })?;
-        understood(rows)
+        })
     }
 }

@@ -1,15 +1,15 @@
-//! What is over in a run: its committed iterations and all attempts. The primary key of a committed iteration makes a
-//! second commit an error, and an error rolls the whole step back.
+//! The committed iterations of a run and all its attempts. A second commit of an iteration violates its primary key,
+//! and the error rolls the whole step back.
 
 use rusqlite::{ErrorCode, Row, params};
 
-use super::{from_json, to_json, word};
-use crate::{Db, StoreError};
+use crate::column::{from_json, maybe_word, to_json};
+use crate::{Db, StoreError, limit};
 use steadfast_model::clock::Millis;
 use steadfast_model::run::{AgentDecision, AttemptId, Checked, Outcome, Success, rule};
 use steadfast_model::text;
 
-/// Words of an agent are kept up to this many characters; its whole output is in a file.
+/// Characters kept of an agent's text; its whole output is in a file.
 const LONGEST_TEXT: usize = 8_000;
 
 /// A committed iteration.
@@ -37,18 +37,16 @@ fn kept(text: &str) -> String {
     text::cut(&text::printable(text), LONGEST_TEXT)
 }
 
-/// Reads the columns of [`ITERATIONS`] by their places: a long run has many rows, and names would be looked up in each.
+/// Reads the columns of [`ITERATIONS`] by number, because a long run has many rows and names are slow to look up.
 fn read_iteration(row: &Row<'_>) -> rusqlite::Result<IterationRow> {
-    let is_empty = |at: usize| row.get_ref(at).map(|value| value.as_str().is_ok_and(|text| text == "[]"));
-    let has_decision = row.get_ref(4)?.as_str_or_null()?.is_some();
     Ok(IterationRow {
         id: AttemptId { stage: row.get(0)?, iteration: row.get(1)?, attempt: row.get(2)? },
         plateau: row.get(3)?,
-        decision: if has_decision { Some(word(row, "decision")?) } else { None },
+        decision: maybe_word(row, 4)?,
         summary: row.get(5)?,
         reasoning: row.get(6)?,
-        fields: if is_empty(7)? { Vec::new() } else { from_json(row, "fields_json")? },
-        facts: if is_empty(8)? { Vec::new() } else { from_json(row, "facts_json")? },
+        fields: from_json(row, 7)?,
+        facts: from_json(row, 8)?,
         exit_code: row.get(9)?,
         tokens: row.get(10)?,
         cost_micros: row.get(11)?,
@@ -72,11 +70,10 @@ const ITERATIONS: &str = "SELECT stage, iteration, attempt, plateau, decision, s
 
 impl Db<'_> {
     pub(super) fn add_attempt(self, run_id: &str, id: AttemptId, now: Millis) -> Result<(), StoreError> {
+        let sql = "INSERT INTO run_attempts (run_id, stage, iteration, attempt, status, started_at_ms)
+                   VALUES (?1, ?2, ?3, ?4, 'starting', ?5)";
         self.0
-            .prepare_cached(
-                "INSERT INTO run_attempts (run_id, stage, iteration, attempt, status, started_at_ms)
-                 VALUES (?1, ?2, ?3, ?4, 'starting', ?5)",
-            )?
+            .prepare_cached(sql)?
             .execute(params![run_id, id.stage, id.iteration, id.attempt, now])
             .map_err(|error| twice(error, "started", id))?;
         Ok(())
@@ -94,35 +91,34 @@ impl Db<'_> {
                 ("failed", kind, message, failed.exit_code, failed.usage, failed.started_at_ms, failed.ended_at_ms)
             }
         };
-        let updated = self
-            .0
-            .prepare_cached(
-                "UPDATE run_attempts SET status = ?5, failure = ?6, message = ?7, exit_code = ?8, input_tokens = ?9,
-                   output_tokens = ?10, cache_creation_tokens = ?11, cache_read_tokens = ?12, cost_micros = ?13,
-                   started_at_ms = coalesce(?14, started_at_ms), ended_at_ms = ?15
-                 WHERE run_id = ?1 AND stage = ?2 AND iteration = ?3 AND attempt = ?4 AND status = 'starting'",
-            )?
-            .execute(params![
+        let AttemptId { stage, iteration, attempt } = id;
+        let tokens = usage.tokens;
+        let updated = self.execute(
+            "UPDATE run_attempts SET status = ?5, failure = ?6, message = ?7, exit_code = ?8, input_tokens = ?9,
+               output_tokens = ?10, cache_creation_tokens = ?11, cache_read_tokens = ?12, cost_micros = ?13,
+               started_at_ms = coalesce(?14, started_at_ms), ended_at_ms = ?15
+             WHERE run_id = ?1 AND stage = ?2 AND iteration = ?3 AND attempt = ?4 AND status = 'starting'",
+            params![
                 run_id,
-                id.stage,
-                id.iteration,
-                id.attempt,
+                stage,
+                iteration,
+                attempt,
                 status,
                 failure,
                 message,
                 exit_code,
-                usage.tokens.input,
-                usage.tokens.output,
-                usage.tokens.cache_creation,
-                usage.tokens.cache_read,
+                tokens.input,
+                tokens.output,
+                tokens.cache_creation,
+                tokens.cache_read,
                 usage.cost_micros,
                 started,
-                ended,
-            ])?;
+                ended
+            ],
+        )?;
         if updated == 1 {
             return Ok(());
         }
-        let AttemptId { stage, iteration, attempt } = id;
         Err(StoreError::Value(format!("stage {stage}, iteration {iteration}, attempt {attempt} is not under way")))
     }
 
@@ -177,19 +173,13 @@ impl Db<'_> {
         let sql = format!(
             "{ITERATIONS} WHERE run_id = ?1 AND (stage, iteration) > (?2, ?3) ORDER BY stage, iteration LIMIT ?4"
         );
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let mut statement = self.0.prepare_cached(&sql)?;
-        let rows = statement.query_map(params![run_id, stage, iteration, most], read_iteration)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.all(&sql, params![run_id, stage, iteration, limit(most)], read_iteration)
     }
 
     /// The last committed iterations of a stage, in order.
     pub fn end_of_stage(self, run_id: &str, stage: u32, most: usize) -> Result<Vec<IterationRow>, StoreError> {
         let sql = format!("{ITERATIONS} WHERE run_id = ?1 AND stage = ?2 ORDER BY iteration DESC LIMIT ?3");
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let mut statement = self.0.prepare_cached(&sql)?;
-        let rows = statement.query_map(params![run_id, stage, most], read_iteration)?;
-        let mut rows: Vec<IterationRow> = rows.collect::<Result<_, _>>()?;
+        let mut rows = self.all(&sql, params![run_id, stage, limit(most)], read_iteration)?;
         rows.reverse();
         Ok(rows)
     }
@@ -197,9 +187,6 @@ impl Db<'_> {
     /// The last committed iterations, the last one first.
     pub fn last_iterations(self, run_id: &str, most: usize) -> Result<Vec<IterationRow>, StoreError> {
         let sql = format!("{ITERATIONS} WHERE run_id = ?1 ORDER BY stage DESC, iteration DESC LIMIT ?2");
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let mut statement = self.0.prepare_cached(&sql)?;
-        let rows = statement.query_map(params![run_id, most], read_iteration)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.all(&sql, params![run_id, limit(most)], read_iteration)
     }
 }

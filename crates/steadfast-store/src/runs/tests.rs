@@ -487,13 +487,12 @@ fn ten_thousand_iterations_leave_a_small_state_and_one_row_to_read() {
     let last: Vec<u32> = db.last_iterations("run-1", 2).unwrap().iter().map(|row| row.id.iteration).collect();
     assert_eq!(last, [MANY, MANY - 1]);
     // Reading a run or a page of its history scans no table.
-    let newest = format!(
-        "{SELECT} WHERE project_dir = 'p' AND kind = 'loop' AND name = 'n' ORDER BY started_at_ms DESC, run_id DESC LIMIT 1"
-    );
+    let newest = "SELECT * FROM runs WHERE project_dir = 'p' AND kind = 'loop' AND name = 'n'
+        ORDER BY started_at_ms DESC, run_id DESC LIMIT 1";
     let page = "SELECT iteration FROM run_iterations WHERE run_id = 'r' AND (stage, iteration) > (1, 5000)
         ORDER BY stage, iteration LIMIT 10";
     let last = "SELECT iteration FROM run_iterations WHERE run_id = 'r' ORDER BY stage DESC, iteration DESC LIMIT 1";
-    for sql in [&format!("{SELECT} WHERE run_id = 'r'"), &newest, page, last] {
+    for sql in ["SELECT * FROM runs WHERE run_id = 'r'", newest, page, last] {
         let mut statement = db.0.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let steps: Vec<String> =
             statement.query_map([], |row| row.get("detail")).unwrap().collect::<Result<_, _>>().unwrap();

@@ -1,8 +1,8 @@
-//! What iterations of runs used, as the attempts of each tell: with or without a transcript, in a worktree or not.
+//! Tokens, cost and time of iterations, summed over their attempts.
 
-use rusqlite::{OptionalExtension as _, Row};
+use rusqlite::Row;
 
-use crate::goals::word;
+use crate::column::word;
 use crate::{Db, StoreError};
 use steadfast_model::clock::Millis;
 use steadfast_model::reading::Tokens;
@@ -77,14 +77,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IterationUsage> {
 impl Db<'_> {
     /// What every iteration of every run used, the oldest run first.
     pub fn iteration_usage(self) -> Result<Vec<IterationUsage>, StoreError> {
-        let mut statement = self.0.prepare(SELECT)?;
-        let rows = statement.query_map([], read)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        self.all(SELECT, [], read)
     }
 
     /// The directory that a run belongs to.
     pub fn project_of_run(self, run_id: &str) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT project_dir FROM runs WHERE run_id = ?1";
-        Ok(self.0.prepare_cached(sql)?.query_row([run_id], |row| row.get(0)).optional()?)
+        self.first("SELECT project_dir FROM runs WHERE run_id = ?1", [run_id], |row| row.get(0))
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &RunArgs, json: bool) -> Command
         dry_run: false,
     };
     runs::start(&context, &new, |db| {
-        action::start_with(db, &place, new_goal, Origin { actor, place: "run" }, context.now)?;
+        action::start_with(db, &place, new_goal, &[], Origin { actor, place: "run" }, context.now)?;
         Ok(())
     })
 }

@@ -80,7 +80,12 @@ fn rewrite(world: &World, lines: &str) {
 
 fn mark(world: &mut World, now: Millis) {
     let transcript = world.transcript.clone();
-    world.store.write(|db| mark_before_compaction(db, Host::Claude, SESSION, &transcript, now)).unwrap();
+    world
+        .store
+        .write(|db| {
+            update_cursor(db, Host::Claude, SESSION, &transcript, now, |cursor| cursor.read_before_compaction = true)
+        })
+        .unwrap();
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn a_prompt_after_the_final_turn_uses_one_transaction() {
 #[test]
 fn a_session_start_that_deletes_old_memory_uses_one_transaction() {
     let mut world = World::new();
-    let found = steadfast_memory::extract::findings(&[skill()]);
+    let found = extract::findings(&[skill()]);
     world.store.write(|db| db.remember("old", &found, START)).unwrap();
     let before = commits(&world);
     world.session_start(StartSource::Startup, START + 365 * 24 * HOUR);
