@@ -48,7 +48,7 @@ pub(crate) fn run_pipelines(db: Option<&Path>, verb: PipelineVerb, json: bool) -
             start_planned(&context, planned, file, &arguments.how)
         }
         PipelineVerb::OnRun(verb) => runs::on_run(&context, &verb),
-        PipelineVerb::Types => Ok(listed(&catalogue.pipelines(), "pipelines")),
+        PipelineVerb::Types => Ok(listed(&catalogue.list(RunKind::Pipeline), "pipelines")),
         PipelineVerb::New { name, user } => {
             let (base, readers) = new_place(&context, user);
             let path = base.join("pipelines").join(format!("{name}.yaml"));
