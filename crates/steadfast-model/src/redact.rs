@@ -10,7 +10,6 @@ mod values;
 mod words;
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use names::Grade;
@@ -25,6 +24,9 @@ const PASSES_MAX: usize = 8;
 
 /// The longest run that is read at once. Names are shorter, and keys are read to their own end.
 const RUN_MAX: usize = 512;
+
+/// How many of the secrets found last may lie ahead.
+const FOUND_MAX: usize = 64;
 
 /// Returns the text with each secret replaced by [`MARK`]; borrows it when there is none.
 pub fn redact(text: &str) -> Cow<'_, str> {
@@ -62,8 +64,7 @@ fn pass(text: &str, limit: usize) -> Option<String> {
 /// The secrets in a text, in any order. `at` only moves forward, and rules look a bounded distance beyond it or return a
 /// secret: the time is linear.
 fn find(text: &str) -> Vec<Range<usize>> {
-    let mut found = Vec::new();
-    let mut in_command: VecDeque<Range<usize>> = VecDeque::new();
+    let mut found: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
     let (mut words, mut nested): (Vec<Range<usize>>, Vec<Range<usize>>) = Default::default();
     while let Some(byte) = text.as_bytes().get(at).copied() {
@@ -79,17 +80,12 @@ fn find(text: &str) -> Vec<Range<usize>> {
             let outer = words.get(words.partition_point(|word| word.end <= at)).filter(|word| word.start < at);
             let limit = outer.map_or(text.len(), |word| word.end);
             let command = commands::words(text.get(..limit).unwrap_or(text), at);
-            let secrets = commands::find(text, &command);
-            found.extend_from_slice(&secrets);
-            in_command.extend(secrets);
-            in_command.make_contiguous().sort_unstable_by_key(|secret| secret.start);
+            found.extend(commands::find(text, &command));
             *(if limit < text.len() { &mut nested } else { &mut words }) = command;
         }
-        // A flag with a glued password may look like a name.
-        while in_command.front().is_some_and(|secret| secret.end <= at) {
-            in_command.pop_front();
-        }
-        if let Some(secret) = in_command.front().filter(|secret| secret.start < end) {
+        // In an argument of a command: a flag with a glued password may look like a name.
+        let mut newest = found.iter().rev().take(FOUND_MAX);
+        if let Some(secret) = newest.find(|secret| secret.start < end && at < secret.end) {
             at = end.max(secret.end);
             continue;
         }

@@ -8,21 +8,17 @@ use super::shell::line::{Command, is_variable};
 use steadfast_model::memory::{Category, Importance};
 
 /// What programs do with some of their subcommands.
-const TOOLS: [(&str, &str, &str); 15] = [
-    ("toolchain", "nvm fnm sdk", "use install default alias"),
-    ("toolchain", "volta", "install pin"),
+const TOOLS: [(&str, &str, &str); 11] = [
+    ("toolchain", "nvm fnm sdk mise", "use install default alias set"),
+    ("toolchain", "volta corepack", "install pin enable use prepare"),
     ("toolchain", "pyenv rbenv nodenv goenv asdf", "local global shell install activate virtualenv set"),
-    ("toolchain", "mise", "use install set"),
     ("toolchain", "rustup", "default override install update toolchain target component"),
     ("toolchain", "conda mamba micromamba", "create install env"),
-    ("toolchain", "corepack", "enable use prepare"),
     ("install", "npm pnpm yarn bun deno", "install i ci add"),
-    ("install", "poetry pdm cargo bundle apk", "install add"),
+    ("install", "poetry pdm cargo bundle apk composer dotnet", "install add require restore"),
     ("install", "pip pip3 pipx gem apt apt-get dnf yum zypper brew port snap choco winget scoop", "install"),
     ("install", "uv", "add sync venv pip tool"),
     ("install", "go", "get install"),
-    ("install", "composer", "install require"),
-    ("install", "dotnet", "add restore"),
     ("install", "pacman", "-S -Sy -Syu"),
 ];
 

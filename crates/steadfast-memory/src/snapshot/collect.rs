@@ -16,13 +16,9 @@ pub(super) fn sections(memory: &SessionMemory, cleaner: &Cleaner) -> Vec<Snapsho
             // listed as its fix.
             Category::Goal | Category::Task => {}
             Category::Error if event.resolved => {}
-            Category::Cwd => {
-                list.entries.clear();
-                list.push(format!("cwd: {}", line(event, cleaner)));
-            }
+            Category::Cwd => list.set(format!("cwd: {}", line(event, cleaner))),
             Category::Intent => {
-                list.entries.clear();
-                list.push(cleaner.line(if event.text.is_empty() { &event.kind } else { &event.text }));
+                list.set(cleaner.line(if event.text.is_empty() { &event.kind } else { &event.text }));
             }
             Category::File => {
                 let path = cleaner.end_of_line(if event.subject.is_empty() { &event.text } else { &event.subject });
@@ -85,6 +81,11 @@ struct Entry {
 }
 
 impl List {
+    fn set(&mut self, text: String) {
+        self.entries.clear();
+        self.push(text);
+    }
+
     /// Adds an item even if there is an equal one.
     fn push(&mut self, text: String) {
         if !text.is_empty() {

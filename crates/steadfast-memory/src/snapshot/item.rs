@@ -35,12 +35,8 @@ impl Cleaner {
     /// The same, but of a text whose end matters more, like a path.
     pub(super) fn end_of_line(&self, text: &str) -> String {
         let line = self.without_goal(text::tail(text, self.bytes_that_matter()));
-        let length = line.chars().count();
-        if length <= LONGEST {
-            return line;
-        }
-        let end: String = line.chars().skip(length - LONGEST + 1).collect();
-        format!("…{end}")
+        let excess = line.chars().count().saturating_sub(LONGEST);
+        if excess == 0 { line } else { ['…'].into_iter().chain(line.chars().skip(excess + 1)).collect() }
     }
 
     /// Far more than one line shows, and enough to find a goal in it.
