@@ -53,7 +53,6 @@ impl Statement {
         self.plain.find(line).is_some()
     }
 
-    /// Whether a message states the goal.
     pub(super) fn is_in(&self, message: &str) -> bool {
         if message.contains(&self.quoted) {
             return true;

@@ -16,7 +16,6 @@ pub(crate) fn config_dirs() -> Vec<PathBuf> {
     }
 }
 
-/// A directory in each configuration directory.
 pub(crate) fn below_config_dirs(name: &str) -> Vec<PathBuf> {
     config_dirs().iter().map(|dir| dir.join(name)).collect()
 }
@@ -76,7 +75,6 @@ pub(crate) fn owner(root: &Path, path: &Path) -> Option<Owner> {
     })
 }
 
-/// The file of a session and those of its subagents.
 pub(crate) fn session_files(roots: &[PathBuf], session_id: &str) -> Vec<PathBuf> {
     // The id comes from outside and becomes a file name.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');

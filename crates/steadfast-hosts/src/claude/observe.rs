@@ -53,7 +53,6 @@ fn task(wire: &HookWire<'_>, status: TaskStatus) -> Vec<Observation> {
     wire.task_id.iter().filter(|id| !id.is_empty()).map(announced).collect()
 }
 
-/// A tool call that went through.
 fn worked(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
     let input = value(wire.tool_input);
     // Answers can be long: only those with further information are read.
@@ -94,7 +93,6 @@ fn worked(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
     }
 }
 
-/// A tool call that ended in an error.
 fn failed(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
     let input = value(wire.tool_input);
     let output = wire.error.clone().unwrap_or_default();

@@ -50,7 +50,6 @@ fn seconds_field(lower: &str, name: &str, now: Millis) -> Option<Millis> {
     now.checked_add(seconds.checked_mul(1000)?)
 }
 
-/// The digits of a field's value.
 fn digits_after(name: &str) -> &str {
     let value = name.trim_start_matches(['"', ':', '=', ' ']);
     value.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default()
