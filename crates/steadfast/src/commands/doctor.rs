@@ -51,10 +51,8 @@ pub(crate) fn report(paths: &Paths) -> CommandOutput {
             lines.push(format!("                            hint: {hint}"));
         }
     }
-    let listed: Vec<Value> = checks
-        .iter()
-        .map(|check| json!({"id": check.id, "status": <&str>::from(check.status), "detail": check.detail, "hint": check.hint}))
-        .collect();
+    let object = |check: &DoctorCheck| json!({"id": check.id, "status": <&str>::from(check.status), "detail": check.detail, "hint": check.hint});
+    let listed: Value = checks.iter().map(object).collect();
     let json = json!({
         "version": env!("CARGO_PKG_VERSION"), "store": paths.store.display().to_string(),
         "store_from": paths.store_from, "checks": listed, "overall": <&str>::from(overall),
@@ -148,11 +146,10 @@ fn program_on_path() -> DoctorCheck {
     let own = std::env::current_exe().ok().and_then(|path| fs_err::canonicalize(path).ok());
     match programs::on_path("steadfast") {
         Some(found) if fs_err::canonicalize(&found).ok() == own => ok("program_on_path", found.display().to_string()),
-        Some(found) => warn(
-            "program_on_path",
-            format!("another steadfast comes first on PATH: {}", found.display()),
-            "put this one first on PATH, or hooks may run the other",
-        ),
+        Some(found) => {
+            let detail = format!("another steadfast comes first on PATH: {}", found.display());
+            warn("program_on_path", detail, "put this one first on PATH, or hooks may run the other")
+        }
         None => warn(
             "program_on_path",
             "steadfast is not on PATH",
@@ -182,11 +179,10 @@ fn log(paths: &Paths) -> DoctorCheck {
         text.lines().filter(|line| line.get(..20).is_some_and(|at| at > day_ago.as_str())).collect();
     match recent.last() {
         None => ok("log", "no errors in the last day"),
-        Some(last) => warn(
-            "log",
-            format!("{} errors in the last day, the last: {last}", recent.len()),
-            format!("read {}", file.display()),
-        ),
+        Some(last) => {
+            let detail = format!("{} errors in the last day, the last: {last}", recent.len());
+            warn("log", detail, format!("read {}", file.display()))
+        }
     }
 }
 

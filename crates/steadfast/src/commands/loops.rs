@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steadfast_engine::plan::{
     Fault, Level, ListedDefinition, Origin, Overrides, PlanError, Planned, plan_loop, plan_pipeline, scaffold,
     validate_loop, validate_pipeline,
@@ -131,18 +131,12 @@ fn listed(types: &[ListedDefinition], what: &str) -> CommandOutput {
         Origin::User => "user",
         Origin::BuiltIn => "built in",
     };
-    let rows: Vec<Vec<String>> = types
-        .iter()
-        .map(|listed| {
-            vec![listed.name.clone(), origin(listed).to_owned(), listed.description.clone().unwrap_or_default()]
-        })
-        .collect();
-    let objects: Vec<_> = types
-        .iter()
-        .map(|listed| {
-            json!({"name": listed.name, "description": listed.description, "origin": origin(listed), "file": listed.file})
-        })
-        .collect();
+    let row = |listed: &ListedDefinition| {
+        vec![listed.name.clone(), origin(listed).to_owned(), listed.description.clone().unwrap_or_default()]
+    };
+    let rows: Vec<Vec<String>> = types.iter().map(row).collect();
+    let object = |listed: &ListedDefinition| json!({"name": listed.name, "description": listed.description, "origin": origin(listed), "file": listed.file});
+    let objects: Value = types.iter().map(object).collect();
     let text = if rows.is_empty() { format!("no {what}") } else { output::columns(&rows) };
     CommandOutput { text, json: json!({"types": objects}), code: 0 }
 }

@@ -19,7 +19,6 @@ use crate::commands;
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
 
-const KILLED: &str = "killed";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long to wait for the engine, beyond the time its agents have to end.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -44,7 +43,7 @@ pub(super) fn kill(context: &RunContext, name: &str) -> CommandResult {
         let hint = format!("`steadfast {kind} list` shows what is running");
         return Err(CliError::new(code::WRONG_STATE, message, hint));
     }
-    let stopping = Stopping { status: RunStatus::Killed, reason: KILLED.to_owned() };
+    let stopping = Stopping { status: RunStatus::Killed, reason: "killed".to_owned() };
     store.write(|db| db.request_stop(&row.run_id, Some(&stopping)))?;
     let deadline = Instant::now() + Duration::from_millis(context.paths.config.runs.grace_ms) + PATIENCE;
     loop {

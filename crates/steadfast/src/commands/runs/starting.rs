@@ -3,10 +3,11 @@
 
 use std::path::PathBuf;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steadfast_app::action::ActionError;
 use steadfast_engine::files::{self, PublicFiles};
-use steadfast_engine::plan::{Overrides, Planned, agent_kind, dry_run};
+use steadfast_engine::plan::dry_run::{self, Filled};
+use steadfast_engine::plan::{Overrides, Planned, agent_kind};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::clock;
 use steadfast_model::run::{Plan, RunStatus, machine};
@@ -94,15 +95,13 @@ pub(in crate::commands) fn start(
 fn dry_run_page(new: &NewRun, plan: &Plan) -> CommandResult {
     let inputs = new.inputs.as_deref().unwrap_or_default();
     let text = format!("{}\n(read from {})", dry_run::dry_run(plan, inputs)?.trim_end(), new.planned.file);
-    let prompts: Vec<_> = dry_run::prompts(plan, inputs)?
-        .into_iter()
-        .map(|filled| {
-            json!({
-                "stage": filled.stage, "iteration": filled.iteration, "perspective": filled.perspective,
-                "prompt": filled.prompt, "unknown": filled.unknown,
-            })
+    let object = |filled: Filled| {
+        json!({
+            "stage": filled.stage, "iteration": filled.iteration, "perspective": filled.perspective,
+            "prompt": filled.prompt, "unknown": filled.unknown,
         })
-        .collect();
+    };
+    let prompts: Value = dry_run::prompts(plan, inputs)?.into_iter().map(object).collect();
     let warnings = view::faults_json(&new.planned.warnings);
     let json = json!({"plan": plan, "prompts": prompts, "file": new.planned.file, "warnings": warnings});
     Ok(CommandOutput { text, json, code: 0 })

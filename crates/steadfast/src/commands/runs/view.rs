@@ -173,13 +173,8 @@ fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
 
 pub(in crate::commands) fn faults_json(faults: &[Fault]) -> Value {
     let level = |fault: &Fault| if fault.level == Level::Error { "error" } else { "warning" };
-    let list: Vec<Value> = faults
-        .iter()
-        .map(|fault| {
-            json!({"file": fault.file, "line": fault.line, "level": level(fault), "message": fault.what, "fix": fault.fix})
-        })
-        .collect();
-    json!(list)
+    let object = |fault: &Fault| json!({"file": fault.file, "line": fault.line, "level": level(fault), "message": fault.what, "fix": fault.fix});
+    faults.iter().map(object).collect()
 }
 
 pub(in crate::commands) fn format_faults(faults: &[Fault]) -> String {
