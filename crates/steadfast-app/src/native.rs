@@ -14,22 +14,23 @@ pub fn live(host: Host, session_id: &str, transcript: &Path) -> Option<NativeGoa
 
 /// The same as [`of_session`], but the newest lines of the session's file come first.
 pub fn by_now(db: Db<'_>, host: Host, session_id: &str, transcript: &Path) -> Result<Option<String>, StoreError> {
-    match (adapter(host).native_goal_in_transcript)(transcript) {
-        Some(NativeGoal::Active(objective)) => Ok(Some(objective)),
-        Some(NativeGoal::Over) => Ok(None),
-        None => of_session(db, session_id),
-    }
+    let newest = (adapter(host).native_goal_in_transcript)(transcript);
+    active_objective(db, newest.or_else(|| live(host, session_id, transcript)), transcript)
 }
 
 /// The objective of the client's own goal that is active in a session.
 pub fn of_session(db: Db<'_>, session_id: &str) -> Result<Option<String>, StoreError> {
-    let Some(session) = db.session(session_id)? else {
+    let session = db.session(session_id)?;
+    let Some((host, transcript)) = session.as_ref().and_then(|session| Some((session.host, session.transcript()?)))
+    else {
         return Ok(None);
     };
-    let Some(transcript) = session.transcript() else {
-        return Ok(None);
-    };
-    match live(session.host, session_id, transcript) {
+    active_objective(db, live(host, session_id, transcript), transcript)
+}
+
+/// The objective of a goal if it is active; without one, the objective that was last read from the file.
+fn active_objective(db: Db<'_>, goal: Option<NativeGoal>, transcript: &Path) -> Result<Option<String>, StoreError> {
+    match goal {
         Some(NativeGoal::Active(objective)) => Ok(Some(objective)),
         Some(NativeGoal::Over) => Ok(None),
         None => Ok(db.cursor(transcript)?.and_then(|cursor| cursor.native_goal)),
