@@ -203,9 +203,8 @@ fn next_in_words(goal: &Goal, now: Millis) -> String {
         (GoalStatus::Blocked, _) => "waits for you; /goal-resume goes on".into(),
         (GoalStatus::Complete, _) => "over; /goal-start begins another".into(),
         (GoalStatus::Abandoned, _) => "abandoned; /goal-start begins another".into(),
-        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => "/goal-extend --add-turns N goes on".into(),
-        (GoalStatus::Paused, Some(PausedReason::WallClockCap | PausedReason::Deadline)) => {
-            "/goal-extend --add-hours H goes on".into()
+        (GoalStatus::Paused, Some(reason)) if let Some(flag) = Axis::of_pause(reason).and_then(Axis::extend_flag) => {
+            format!("/goal-extend {flag} goes on")
         }
         (GoalStatus::Paused, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain)) => {
             "/goal-reconcile --accept-reset resumes".into()

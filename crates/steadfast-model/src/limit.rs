@@ -67,6 +67,11 @@ impl Axis {
         }
     }
 
+    /// The axis whose limit causes this pause.
+    pub fn of_pause(reason: PausedReason) -> Option<Self> {
+        Self::iter().find(|axis| axis.paused_reason() == Some(reason))
+    }
+
     pub fn is_budget(self) -> bool {
         self.paused_reason().is_none()
     }

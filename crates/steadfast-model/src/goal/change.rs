@@ -145,7 +145,7 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
         return Err(goal.wrong_state("accept the gap with `steadfast goal reconcile --accept-reset`"));
     }
     match goal.reached_limit(now) {
-        Some(axis @ (Axis::Turns | Axis::Hours | Axis::Deadline)) => {
+        Some(axis) if axis.extend_flag().is_some() && !axis.is_budget() => {
             let flag = axis.extend_flag().unwrap_or_default();
             return Err(goal.wrong_state(&format!("{}: `steadfast goal extend {flag}`", axis.exhausted())));
         }
@@ -157,7 +157,7 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
             let event = Event::new(EventKind::GoalResumed, json!({"budget": "spent"}));
             return Ok(Change { goal: after, events: vec![event], span: Span::Keep });
         }
-        Some(Axis::Shared) | None => {}
+        _ => {}
     }
     let mut after = goal.changed(now);
     after.enter_active(now);
