@@ -17,11 +17,7 @@ use steadfast_model::reading::NativeGoal;
 
 /// How the client names the tools of our MCP server.
 pub(crate) const OWN_TOOLS: &str = "mcp__steadfast__";
-/// Our commands that take text, and those that take none: people may write more around the latter.
-const WITH_TEXT: [&str; 7] = ["start", "edit", "update", "block", "adopt", "extend", "wait"];
-const WITHOUT_TEXT: [&str; 11] =
-    ["status", "pause", "resume", "abandon", "stop", "complete", "reconcile", "history", "cleanup", "verify", "doctor"];
-/// The names a skill of ours may have in a prompt: added by `setup`, or from the plugin.
+/// The prefixes of our skills in a prompt: installed by `setup`, or from the plugin.
 const SKILLS: [&str; 2] = ["$steadfast:goal-", "$goal-"];
 
 /// The fields of all events together, exactly as sent.
@@ -140,19 +136,8 @@ fn root_event(name: &str, wire: &HookWire<'_>) -> Option<HookEvent> {
 fn prompt(text: &str) -> HookEvent {
     let trimmed = text.trim();
     if let Some(rest) = SKILLS.iter().find_map(|prefix| trimmed.strip_prefix(prefix)) {
-        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        let (verb, arguments) = rest.split_at(end);
-        let arguments = arguments.trim();
-        let flags = || arguments.find("--").and_then(|at| arguments.get(at..)).unwrap_or_default();
-        let arguments = match verb {
-            _ if WITH_TEXT.contains(&verb) => Some(arguments),
-            _ if WITHOUT_TEXT.contains(&verb) => Some(flags()),
-            // Not one of our skills.
-            _ => None,
-        };
-        if let Some(arguments) = arguments {
-            return HookEvent::Command { verb: verb.to_owned(), arguments: arguments.to_owned() };
-        }
+        let (verb, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        return HookEvent::Command { verb: verb.to_owned(), arguments: arguments.trim().to_owned() };
     }
     match directive::marked_goal(trimmed) {
         Some(objective) => HookEvent::Directive { objective: objective.to_owned() },
