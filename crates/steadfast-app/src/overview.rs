@@ -195,9 +195,8 @@ fn next_in_session(goal: &Goal, now: Millis) -> String {
         (GoalStatus::Blocked, _) => "waits for you; /goal-resume continues".into(),
         (GoalStatus::Complete, _) => "over; /goal-start begins another".into(),
         (GoalStatus::Abandoned, _) => "abandoned; /goal-start begins another".into(),
-        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => "/goal-extend --add-turns N continues".into(),
-        (GoalStatus::Paused, Some(PausedReason::WallClockCap | PausedReason::Deadline)) => {
-            "/goal-extend --add-hours H continues".into()
+        (GoalStatus::Paused, Some(reason)) if let Some(flag) = Axis::of_pause(reason).and_then(Axis::extend_flag) => {
+            format!("/goal-extend {flag} continues")
         }
         (GoalStatus::Paused, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain)) => {
             "/goal-reconcile --accept-reset resumes".into()

@@ -41,6 +41,8 @@ pub struct Used {
     pub tokens: i64,
     pub cost_micros: i64,
     pub turns: i64,
+    /// Axes without a field of their own.
+    pub counted: Limits,
     pub time_ms: Millis,
     pub started_at_ms: Millis,
     pub now_ms: Millis,
@@ -65,6 +67,11 @@ impl Axis {
             Self::Deadline => Some(PausedReason::Deadline),
             Self::Shared => Some(PausedReason::CostCap),
         }
+    }
+
+    /// The axis whose limit causes this pause.
+    pub fn of_pause(reason: PausedReason) -> Option<Self> {
+        Self::iter().find(|axis| axis.paused_reason() == Some(reason))
     }
 
     pub fn is_budget(self) -> bool {
@@ -215,6 +222,11 @@ impl Limits {
         if let Some(place) = self.0.get_mut(axis as usize) {
             *place = amount;
         }
+    }
+
+    /// Adds to what is counted on an axis.
+    pub fn count(&mut self, axis: Axis, more: i64) {
+        self.set(axis, Some(self.get(axis).unwrap_or(0).saturating_add(more)));
     }
 
     /// These limits, with one more.

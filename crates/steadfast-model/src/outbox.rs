@@ -8,6 +8,7 @@ use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 use crate::clock::Millis;
 use crate::goal::event::{Event, EventKind};
 use crate::goal::{Actor, Goal, GoalStatus, PausedReason};
+use crate::limit::Axis;
 use crate::run::{Plan, Run, RunStatus, name};
 use crate::text;
 
@@ -70,16 +71,10 @@ fn news(goal: &Goal) -> Option<(MessageKind, String)> {
         (GoalStatus::Blocked, _) => Some((MessageKind::GoalBlocked, "blocked: it needs you".to_owned())),
         (GoalStatus::BudgetLimited, _) => Some((MessageKind::GoalLimited, "stopped: its budget is spent".to_owned())),
         (GoalStatus::Paused, Some(reason)) => match reason {
-            PausedReason::ContinuationCap
-            | PausedReason::WallClockCap
-            | PausedReason::CostCap
-            | PausedReason::Deadline
-            | PausedReason::UsageLimit => paused(MessageKind::GoalLimited, reason),
-            PausedReason::NoProgress
-            | PausedReason::Degraded
-            | PausedReason::AccountingError
-            | PausedReason::AccountingUncertain => paused(MessageKind::GoalStalled, reason),
             PausedReason::User | PausedReason::Cleared | PausedReason::Waiting => None,
+            PausedReason::UsageLimit => paused(MessageKind::GoalLimited, reason),
+            _ if Axis::of_pause(reason).is_some() => paused(MessageKind::GoalLimited, reason),
+            _ => paused(MessageKind::GoalStalled, reason),
         },
         _ => None,
     }

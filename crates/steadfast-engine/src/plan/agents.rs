@@ -114,7 +114,12 @@ pub fn agent_kind(text: &str) -> Result<AgentKind, (String, String)> {
     if let Some(host) = Host::ALL.iter().find(is_named) {
         return Ok(AgentKind::Host(*host));
     }
-    if let Some(meant) = nearest(text, ["claude", "codex", "claude-code"]) {
+    // Aliases such as `openai` are too close to the names of other programs.
+    let names = Host::ALL.iter().flat_map(|host| {
+        let aliases = host.capabilities().aliases.iter().copied();
+        [host.name()].into_iter().chain(aliases.filter(|alias| alias.starts_with(host.name())))
+    });
+    if let Some(meant) = nearest(text, names) {
         return Err((format!("there is no agent `{text}`"), format!("did you mean `{meant}`?")));
     }
     if needs_shell(text) {

@@ -153,7 +153,7 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
         return Err(goal.wrong_state("accept the gap with `steadfast goal reconcile --accept-reset`"));
     }
     match goal.reached_limit(now) {
-        Some(axis @ (Axis::Turns | Axis::Hours | Axis::Deadline)) => {
+        Some(axis) if axis.extend_flag().is_some() && !axis.is_budget() => {
             let flag = axis.extend_flag().unwrap_or_default();
             return Err(goal.wrong_state(&format!("{}: `steadfast goal extend {flag}`", axis.exhausted())));
         }
@@ -164,7 +164,7 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
             after.paused_reason = None;
             return Ok(Change::new(after, EventKind::GoalResumed, json!({"budget": "spent"}), Span::Keep));
         }
-        Some(Axis::Shared) | None => {}
+        _ => {}
     }
     let mut after = goal.changed(now);
     after.enter_active(now);

@@ -2,7 +2,7 @@
 //! stage can also end under the names of its rules, and imported runs keep the text of the tool that wrote them.
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumIter, EnumString, IntoStaticStr};
+use strum::{Display, EnumIter, EnumString, IntoEnumIterator as _, IntoStaticStr};
 
 use super::{Run, RunStatus};
 use crate::limit::Axis;
@@ -56,7 +56,12 @@ impl RunReason {
 
     /// Whether a run that ended for this reason needs a larger limit to continue.
     pub fn is_limit(self) -> bool {
-        matches!(self, Self::BudgetTokens | Self::BudgetUsd | Self::MaxHours | Self::CostCap)
+        self.axis().is_some_and(|axis| axis != Axis::Turns)
+    }
+
+    /// The axis whose limit ended the run.
+    pub fn axis(self) -> Option<Axis> {
+        Axis::iter().find(|axis| Self::from(*axis) == self)
     }
 }
 
@@ -86,15 +91,12 @@ impl Run {
 
     /// Whether a limit or the maximum ended the run before its completion rule held.
     pub fn is_limited(&self) -> bool {
-        let is_limit = |reason: RunReason| reason == RunReason::MaxIterations || reason.is_limit();
-        self.status == RunStatus::Completed && self.end_reason().is_some_and(is_limit)
+        self.status == RunStatus::Completed && self.end_reason().and_then(RunReason::axis).is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use strum::IntoEnumIterator as _;
-
     use super::*;
 
     #[test]

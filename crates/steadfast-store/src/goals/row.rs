@@ -59,11 +59,28 @@ pub(super) fn columns(goal: &Goal) -> Result<Vec<(&'static str, SqlValue)>, Stor
     ])
 }
 
-/// Limits on axes that have no column of their own.
+/// Before the name of an axis, for what was used of it.
+const USED: &str = "used_";
+
+/// Limits on axes that have no column of their own, and what was used of them.
 fn other_limits(goal: &Goal) -> BTreeMap<String, i64> {
     let has_column = |axis: Axis| matches!(axis, Axis::Tokens | Axis::Usd | Axis::Turns | Axis::Hours | Axis::Deadline);
     let others = goal.limits.iter().filter(|(axis, _)| !has_column(*axis));
-    others.map(|(axis, amount)| (axis.to_string(), amount)).collect()
+    let counted = goal.counted.iter().map(|(axis, used)| (format!("{USED}{axis}"), used));
+    others.map(|(axis, amount)| (axis.to_string(), amount)).chain(counted).collect()
+}
+
+fn counted(row: &Row<'_>) -> rusqlite::Result<Limits> {
+    let text: String = row.get("limits_json")?;
+    let others: BTreeMap<String, i64> =
+        serde_json::from_str(&text).map_err(|_| not_understood("limits_json", &text))?;
+    let mut counted = Limits::default();
+    for (name, used) in others {
+        if let Some(axis) = name.strip_prefix(USED).and_then(|axis| axis.parse().ok()) {
+            counted.set(axis, Some(used));
+        }
+    }
+    Ok(counted)
 }
 
 /// The documented columns hold large numbers where a goal has no cap on turns or time.
@@ -97,6 +114,7 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Goal> {
         status: word(row, "status")?,
         paused_reason: maybe_word(row, "paused_reason")?,
         limits: limits(row)?,
+        counted: counted(row)?,
         budget_profile: maybe_word(row, "budget_profile")?,
         budget_source: word(row, "budget_source")?,
         tokens_used: row.get("tokens_used")?,

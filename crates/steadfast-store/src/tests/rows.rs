@@ -26,6 +26,7 @@ fn full_goal() -> Goal {
         status: GoalStatus::Paused,
         paused_reason: Some(PausedReason::UsageLimit),
         limits: all_limits(),
+        counted: Limits::default().with(Axis::Shared, 17),
         budget_profile: Some(BudgetProfile::Deep),
         budget_source: BudgetSource::Auto,
         tokens_used: 3,

@@ -3,13 +3,17 @@
 
 use std::ffi::OsString;
 
+use steadfast_model::host::Host;
+
 use super::{Cli, CliCommand, SUPERVISOR};
 
 impl Cli {
     pub(crate) fn of_frequent_call(arguments: &[OsString]) -> Option<Self> {
         let words: Vec<&str> = arguments.iter().skip(1).map(|word| word.to_str()).collect::<Option<_>>()?;
         let command = match words.as_slice() {
-            ["hook", host @ ("claude" | "codex")] => CliCommand::Hook { host: (*host).to_owned(), rewake: false },
+            ["hook", host] if host.parse::<Host>().is_ok() => {
+                CliCommand::Hook { host: (*host).to_owned(), rewake: false }
+            }
             ["statusline"] => CliCommand::Statusline { segment: false },
             [SUPERVISOR, directory] if directory.starts_with('/') => CliCommand::Exec { directory: directory.into() },
             _ => return None,

@@ -68,8 +68,9 @@ fn count(goal: &Goal, plan: &Plan, run: &Run, now: Millis) -> Change {
 /// The end of the run ends the goal or pauses it with a reason.
 fn end(change: &mut Change, run: &Run, now: Millis) {
     let reason = run.reason.as_deref().unwrap_or_default();
+    let limit = run.end_reason().and_then(RunReason::axis);
     let why = match (run.status, run.end_reason()) {
-        (RunStatus::Completed, Some(RunReason::BudgetTokens | RunReason::BudgetUsd)) => {
+        (RunStatus::Completed, _) if limit.is_some_and(Axis::is_budget) => {
             if change.goal.status != GoalStatus::BudgetLimited {
                 change.goal.leave_active(GoalStatus::BudgetLimited, None, now);
                 change.goal.budget_limit_reported = true;
@@ -78,9 +79,7 @@ fn end(change: &mut Change, run: &Run, now: Millis) {
             }
             return;
         }
-        (RunStatus::Completed, Some(RunReason::MaxIterations)) => PausedReason::ContinuationCap,
-        (RunStatus::Completed, Some(RunReason::MaxHours)) => PausedReason::WallClockCap,
-        (RunStatus::Completed, Some(RunReason::CostCap)) => PausedReason::CostCap,
+        (RunStatus::Completed, _) if let Some(reason) = limit.and_then(Axis::paused_reason) => reason,
         (RunStatus::Completed, _) => {
             let proof = Proof::from_run(&change.goal);
             change.goal.leave_active(GoalStatus::Complete, None, now);
