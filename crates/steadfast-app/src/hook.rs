@@ -120,10 +120,18 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         Err(StoreError::Missing(_)) => return Ok(HookReply::default()),
         Err(error) => return Err(error.into()),
     };
-    let store = &mut store;
     if !matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::PreCompact) {
-        restore::note_activity(call, store)?;
+        restore::note_activity(call, &mut store)?;
     }
+    let mut reply = dispatch(call, &mut store)?;
+    // A session start also takes what a killed process left.
+    if store.added_message() || matches!(call.input.event, HookEvent::SessionStart(_)) {
+        reply.messages = store.take_messages(call.now)?;
+    }
+    Ok(reply)
+}
+
+fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
     match &call.input.event {
         HookEvent::SessionStart(source) => session::started(call, store, *source),
         HookEvent::SessionEnd { reason } => session::ended(call, store, reason),

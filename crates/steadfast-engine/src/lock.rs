@@ -26,8 +26,9 @@ use crate::run_folder::RunFolder;
 
 /// What to do where files cannot be locked.
 pub const LOCK_HINT: &str = "put `STEADFAST_HOME` and the project on local file systems";
-/// Processes that only test the lock of a run hold it for an instant; an engine waits for that.
-const RUN_PATIENCE: Duration = Duration::from_millis(500);
+/// How long an engine waits for processes that only test the lock, and for children of a killed engine, which have its
+/// files open until they exec.
+const RUN_PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 const LOCK: &str = "lock";
 

@@ -95,6 +95,7 @@ impl Axis {
     }
 
     /// The axis whose amount extends this one: hours move a deadline as well.
+    #[must_use]
     pub fn extended_by(self) -> Self {
         if self == Self::Deadline { Self::Hours } else { self }
     }

@@ -3,7 +3,6 @@
 
 use steadfast_engine::notify;
 use steadfast_model::clock;
-use steadfast_model::hook::{HookEvent, HookReply};
 use steadfast_model::outbox::{Message, MessageKind};
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
@@ -24,17 +23,10 @@ pub(crate) fn deliver(paths: &Paths, store: &mut Store, audience: Audience) {
     }
 }
 
-/// Delivers what a hook wrote, and at the start of a session what is left of others. Other hooks without a message to
-/// the user changed nothing that is worth one, and do not open the store again.
-pub(crate) fn deliver_after_hook(paths: &Paths, event: &HookEvent, reply: &HookReply) {
-    if reply.message.is_none() && !matches!(event, HookEvent::SessionStart(_)) {
-        return;
-    }
-    let Ok(mut store) = Store::open_existing(&paths.store) else { return };
-    for message in store.take_messages(clock::now()).unwrap_or_default() {
-        if is_wanted(paths, &message, Audience::Away) {
-            notify::desktop_in_background(&message.title, &message.body);
-        }
+/// Starts the delivery of what a hook took, without waiting: the client waits for the hook.
+pub(crate) fn deliver_in_background(paths: &Paths, messages: &[Message]) {
+    for message in messages.iter().filter(|message| is_wanted(paths, message, Audience::Away)) {
+        notify::desktop_in_background(&message.title, &message.body);
     }
 }
 

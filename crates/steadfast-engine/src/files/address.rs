@@ -19,8 +19,8 @@ use crate::{durable, lock};
 
 const PREFIX: &str = ".steadfast-";
 const SUFFIX: &str = ".lock";
-/// A process that only checks holds the lock for an instant.
-const WAIT: Duration = Duration::from_millis(500);
+/// A process that only checks holds the lock for an instant; a child of a killed engine until it execs.
+const WAIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 const MAX_BYTES: u64 = 4_096;
 

@@ -71,9 +71,7 @@ fn other_limits(goal: &Goal) -> BTreeMap<String, i64> {
 }
 
 fn counted(row: &Row<'_>) -> rusqlite::Result<Limits> {
-    let text: String = row.get("limits_json")?;
-    let others: BTreeMap<String, i64> =
-        serde_json::from_str(&text).map_err(|_| not_understood("limits_json", &text))?;
+    let others: BTreeMap<String, i64> = from_json(row, "limits_json")?;
     let mut counted = Limits::default();
     for (name, used) in others {
         if let Some(axis) = name.strip_prefix(USED).and_then(|axis| axis.parse().ok()) {

@@ -64,13 +64,13 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         _ => None,
     };
     let reply = match answer {
-        Some(answer) => HookReply { message: answer.message.or(noted.message), ..answer },
+        Some(answer) => HookReply { message: answer.message.or(noted.message), messages: noted.messages, ..answer },
         None => noted,
     };
     if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
         output::line(&text);
     }
-    outbox::deliver_after_hook(&paths, &input.event, &reply);
+    outbox::deliver_in_background(&paths, &reply.messages);
     ExitCode::SUCCESS
 }
 
