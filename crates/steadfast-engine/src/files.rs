@@ -31,7 +31,7 @@ pub(crate) use state::OWN_FIELDS;
 pub use tidy::{Tidied, Tidy, mark_killed, tidy};
 
 use document::{CLAUDE, Document};
-use place::Place;
+use place::ProjectPlace;
 use publishing::Shown;
 
 /// The directory of pipelines.
@@ -75,7 +75,7 @@ impl FilesError {
 
 /// A run as it is now.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub struct FileView<'a> {
     pub run_id: &'a str,
     pub plan: &'a Plan,
     pub run: &'a Run,
@@ -86,7 +86,7 @@ pub struct View<'a> {
 /// The public files of one run.
 #[derive(Debug)]
 pub struct PublicFiles {
-    place: Place,
+    place: ProjectPlace,
     kind: RunKind,
     name: String,
     registry: Document,
@@ -107,7 +107,7 @@ impl PublicFiles {
             RunKind::Pipeline => Document::new(&[CLAUDE, PIPELINES, name, "state.json"], Value::is_object),
         };
         Ok(Self {
-            place: Place::of(project)?,
+            place: ProjectPlace::of(project)?,
             kind,
             name: name.to_owned(),
             registry: registry::document(),
@@ -120,7 +120,7 @@ impl PublicFiles {
 
     /// Whether the files do not show how a run ended and have to be written again. An entry that a person removed does
     /// not count.
-    pub fn is_behind(&mut self, view: &View<'_>) -> Result<bool, FilesError> {
+    pub fn is_behind(&mut self, view: &FileView<'_>) -> Result<bool, FilesError> {
         // An unreadable registry is not decisive: the state lists it as owed if it could not be written.
         let listed = self.registry.peek(&self.place).ok().flatten().map(registry::entries).unwrap_or_default();
         let own = listed.iter().find(|entry| entry.run_id.as_deref() == Some(view.run_id));
@@ -161,7 +161,7 @@ impl PublicFiles {
 
 /// All entries of a project's registry, other tools' too; empty if it is missing or broken.
 pub fn registry(project: &Path) -> Result<Vec<RegistryEntry>, FilesError> {
-    Ok(registry::document().peek(&Place::of(project)?)?.map(registry::entries).unwrap_or_default())
+    Ok(registry::document().peek(&ProjectPlace::of(project)?)?.map(registry::entries).unwrap_or_default())
 }
 
 /// Millionths of a dollar as dollars; whole numbers without a decimal point, as `jq` writes them.

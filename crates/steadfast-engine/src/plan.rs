@@ -26,10 +26,10 @@ mod used;
 mod yaml;
 
 pub use agents::agent_kind;
-pub use catalogue::{Catalogue, ListedDefinition, Origin};
+pub use catalogue::{Catalogue, DefinitionOrigin, ListedDefinition};
 pub use fault::{Fault, Level};
 pub use planning::LOOP_RUNS;
-pub use used::Used;
+pub use used::UsedDefinition;
 
 use fault::{Faults, did_you_mean};
 use planning::{StageContext, VERIFY_AFTER, plan_stage};
@@ -117,7 +117,7 @@ pub struct Planned {
     /// Where it was read from.
     pub file: String,
     /// The definitions, the plan's own first.
-    pub used: Vec<Used>,
+    pub used: Vec<UsedDefinition>,
     /// A pipeline's own text, for the copy among the public files.
     pub definition: Option<String>,
 }
@@ -133,7 +133,7 @@ pub fn plan_loop(
     let run: RunName = name.unwrap_or(&source.name).parse()?;
     let faults = Faults::default();
     let def = stage::read_loop(&source, &faults);
-    let mut used = Used::of(RunKind::Loop, &source, catalogue);
+    let mut used = UsedDefinition::of(RunKind::Loop, &source, catalogue);
     let plan = def.map(|mut def| {
         if let Some(prompt) = &def.stage.prompt {
             inputs::check_variables(prompt, None);
@@ -180,7 +180,7 @@ pub fn plan_pipeline(
         Some(name) => name.parse()?,
         None => default_name(&title, now).parse()?,
     };
-    let own = Used::of(RunKind::Pipeline, &source, catalogue);
+    let own = UsedDefinition::of(RunKind::Pipeline, &source, catalogue);
     let planned = def.map(|mut def| {
         let limits = std::mem::take(&mut def.limits).into_limits(flags);
         let (stages, used) = def.plan(run.as_str(), flags, own);
@@ -196,7 +196,7 @@ pub fn plan_pipeline(
 fn finish(
     plan: Option<Plan>,
     faults: &Faults,
-    used: Vec<Used>,
+    used: Vec<UsedDefinition>,
     definition: Option<String>,
     flags: &Overrides,
 ) -> Result<Planned, PlanError> {

@@ -8,7 +8,7 @@ use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunReason, Run
 use steadfast_store::{RunRow, Store, StoreError};
 
 use crate::attempt::Attempt;
-use crate::files::{FilesError, OutputOf, PublicFiles, View};
+use crate::files::{FileView, FilesError, OutputOf, PublicFiles};
 use crate::observer::{KeptOutput, Observer, PromptValues, SavedStep};
 use crate::run_folder::RunFolder;
 
@@ -57,7 +57,7 @@ impl Publisher {
 
     /// Whether the public files do not show the end of a run.
     pub fn is_behind(&mut self, row: &RunRow) -> Result<bool, PublishError> {
-        let view = View { run_id: &row.run_id, plan: &row.plan, run: &row.run, pid: None };
+        let view = FileView { run_id: &row.run_id, plan: &row.plan, run: &row.run, pid: None };
         Ok(self.files.is_behind(&view)?)
     }
 
@@ -70,7 +70,7 @@ impl Publisher {
     }
 
     fn publish(&mut self, plan: &Plan, run: &Run) -> Result<Vec<String>, FilesError> {
-        let view = View { run_id: &self.run_id, plan, run, pid: Some(i64::from(std::process::id())) };
+        let view = FileView { run_id: &self.run_id, plan, run, pid: Some(i64::from(std::process::id())) };
         let db = self.store.read();
         let warnings = if self.has_begun {
             self.files.publish(&view, db)?

@@ -10,7 +10,7 @@ use super::command::SlashCommand;
 use super::context::{Since, Statement};
 use super::doctor::DoctorCheck;
 use super::headless::{HeadlessCommand, HeadlessRequest, ResumeRequest};
-use super::install::{InstallError, InstallRequest, Plan};
+use super::install::{InstallError, InstallPlan, InstallRequest};
 use super::stream::{AgentStream, SessionSpan};
 use super::tree::Owner;
 use super::{claude, codex};
@@ -90,7 +90,7 @@ pub struct HostAdapter {
     /// The files of one of our commands: path below the directory that the host keeps commands in, text.
     pub command_files: fn(command: &SlashCommand) -> Vec<(String, String)>,
     /// Plans everything that `setup` does; a second run changes nothing.
-    pub plan_install: fn(request: &InstallRequest<'_>) -> Result<Plan, InstallError>,
+    pub plan_install: fn(request: &InstallRequest<'_>) -> Result<InstallPlan, InstallError>,
     /// What the user still has to do after `setup`.
     pub install_note: fn(config_dir: &Path, dry_run: bool) -> Option<String>,
     /// The directories in which plugins of the host keep their data.

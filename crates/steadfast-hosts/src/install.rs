@@ -1,5 +1,5 @@
 //! `steadfast setup HOST`: adds Steadfast to a host's configuration and removes it without a trace. Everything is planned
-//! first and written later ([`Plan::apply`]), so that a broken settings file is found before anything changed. A manifest
+//! first and written later ([`InstallPlan::apply`]), so that a broken settings file is found before anything changed. A manifest
 //! in `$STEADFAST_HOME/setup/HOST.json` keeps the bytes that every file had before, so that uninstall restores them.
 
 pub(crate) mod apply;
@@ -93,8 +93,8 @@ pub(crate) enum Choice<T> {
 
 /// Changes that belong together: all of them are made, or none.
 #[derive(Debug, Default)]
-pub struct Plan {
-    changes: Vec<Change>,
+pub struct InstallPlan {
+    changes: Vec<FileChange>,
     /// Removed after the changes if they are empty, deepest first.
     remove_dirs: Vec<PathBuf>,
     notes: Vec<String>,
@@ -102,7 +102,7 @@ pub struct Plan {
 
 /// One file's text before and after; `None` means that it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct FileChange {
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
@@ -117,7 +117,7 @@ pub(crate) enum Access {
     Inherited,
 }
 
-/// What [`Plan::apply`] did.
+/// What [`InstallPlan::apply`] did.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub written: Vec<PathBuf>,
@@ -160,7 +160,7 @@ impl InstallError {
     }
 }
 
-impl Plan {
+impl InstallPlan {
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -170,7 +170,7 @@ impl Plan {
         &self.notes
     }
 
-    fn push(&mut self, change: Change) {
+    fn push(&mut self, change: FileChange) {
         if change.before != change.after {
             self.changes.push(change);
         }

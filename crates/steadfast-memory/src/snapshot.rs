@@ -11,7 +11,7 @@ use strum::{Display, EnumIter, IntoStaticStr};
 
 use item::{Cleaner, attribute};
 use section::SnapshotSection;
-use steadfast_model::host::Cap;
+use steadfast_model::host::TextCap;
 use steadfast_model::memory::SessionMemory;
 use steadfast_model::text;
 
@@ -48,7 +48,7 @@ impl Framing {
 }
 
 /// The text for the model; empty if there is no memory.
-pub fn render(memory: &SessionMemory, cap: Cap, framing: &Framing) -> String {
+pub fn render(memory: &SessionMemory, cap: TextCap, framing: &Framing) -> String {
     let sections = collect::sections(memory, &Cleaner::of(memory));
     if sections.is_empty() && memory.goal.is_none() && memory.stated.is_none() {
         return String::new();

@@ -36,7 +36,7 @@ pub struct Capabilities {
     /// The full name of the tool that searches session memory.
     pub recall_tool: &'static str,
     /// The most text that may be injected when a session starts.
-    pub start_cap: Cap,
+    pub start_cap: TextCap,
 
     /// The variable that names its configuration directory, and that directory below the user's home otherwise.
     pub config_variable: &'static str,
@@ -85,7 +85,7 @@ pub struct VersionCheck {
 
 /// How much text a host accepts at the start of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cap {
+pub enum TextCap {
     /// UTF-16 units, as Claude Code counts.
     Characters(usize),
     /// Four bytes each, as Codex counts without asking the model.
@@ -110,7 +110,7 @@ const CLAUDE: Capabilities = Capabilities {
     tool_prefix: "",
     recall_tool: "mcp__plugin_steadfast_steadfast__recall",
     // It drops more than 10,000 characters.
-    start_cap: Cap::Characters(9_500),
+    start_cap: TextCap::Characters(9_500),
     config_variable: "CLAUDE_CONFIG_DIR",
     default_config_dir: ".claude",
     transcripts_dir: "projects",
@@ -141,7 +141,7 @@ const CODEX: Capabilities = Capabilities {
     tool_prefix: "mcp__steadfast__",
     recall_tool: "mcp__steadfast__recall",
     // It drops more than 2,500 tokens.
-    start_cap: Cap::Tokens(2_400),
+    start_cap: TextCap::Tokens(2_400),
     config_variable: "CODEX_HOME",
     default_config_dir: ".codex",
     transcripts_dir: "sessions",
@@ -182,12 +182,12 @@ impl Host {
     }
 }
 
-impl Cap {
+impl TextCap {
     pub fn fits(self, text: &str) -> bool {
         self.measure(text) <= self.room()
     }
 
-    /// How much fits, in the unit of [`Cap::measure`].
+    /// How much fits, in the unit of [`TextCap::measure`].
     pub fn room(self) -> usize {
         match self {
             Self::Characters(most) => most,

@@ -4,12 +4,12 @@ use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use crate::clock::Millis;
 use crate::goal::{Goal, GoalStatus};
-use crate::host::Cap;
+use crate::host::TextCap;
 use crate::limit::Axis;
 use crate::text;
 
 /// Longest prompt that comes with every turn, in characters.
-const TURN_CAP: Cap = Cap::Characters(2_500);
+const TURN_CAP: TextCap = TextCap::Characters(2_500);
 
 #[derive(Debug, thiserror::Error)]
 #[error("prompt template: {0}")]
@@ -93,7 +93,7 @@ pub fn render(template: &str, values: Value) -> Result<String, PromptError> {
 }
 
 /// Renders with the whole objective if that fits, else with as much of it as does.
-fn capped(goal: &Goal, wording: Wording, cap: Cap, template: &str, values: &Value) -> Result<String, PromptError> {
+fn capped(goal: &Goal, wording: Wording, cap: TextCap, template: &str, values: &Value) -> Result<String, PromptError> {
     let host = goal.host.capabilities();
     let with = |objective: &str| {
         let (tools, evaluator) = (host.tool_prefix, host.proves_evaluator);

@@ -20,13 +20,13 @@ const HEADER_BYTES: usize = 40;
 #[derive(Serialize, Deserialize)]
 struct Header {
     magic: [u8; 8],
-    summary: Part,
-    details: Part,
+    summary: CachePart,
+    details: CachePart,
 }
 
 /// Length and checksum of a part of the file.
 #[derive(Serialize, Deserialize)]
-struct Part {
+struct CachePart {
     #[serde(with = "postcard::fixint::le")]
     length: u64,
     #[serde(with = "postcard::fixint::le")]
@@ -58,7 +58,7 @@ impl Cache {
     }
 }
 
-fn read_part<T: DeserializeOwned>(file: &mut fs_err::File, part: &Part) -> Option<T> {
+fn read_part<T: DeserializeOwned>(file: &mut fs_err::File, part: &CachePart) -> Option<T> {
     let available = file.metadata().ok()?.len();
     let mut bytes = Vec::with_capacity(usize::try_from(part.length.min(available)).ok()?);
     file.take(part.length).read_to_end(&mut bytes).ok()?;
@@ -75,7 +75,7 @@ pub(super) fn write(path: &Path, summary: &Summary, details: &Details) -> std::i
     paths::create_private_dir(directory)?;
     let summary = encode(summary)?;
     let details = encode(details)?;
-    let part = |bytes: &[u8]| Part { length: bytes.len() as u64, checksum: checksum(bytes) };
+    let part = |bytes: &[u8]| CachePart { length: bytes.len() as u64, checksum: checksum(bytes) };
     let header = encode(&Header { magic: MAGIC, summary: part(&summary), details: part(&details) })?;
     // Temporary files are private to their owner, and renaming keeps the mode.
     let mut file = tempfile::NamedTempFile::new_in(directory)?;

@@ -39,7 +39,7 @@ impl UsageError {
 
 /// One response as one file has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct ResponseRecord {
     /// A 128-bit hash of the response's id. Two of a billion ids collide with a chance of about 10^-21, and
     /// ids come from the model's vendor, not from an attacker.
     #[serde(with = "postcard::fixint::le")]
@@ -61,7 +61,7 @@ pub(super) struct FileRecords {
     pub(super) position: Position,
     /// A response was left out because a token field is not a number.
     pub(super) malformed: bool,
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<ResponseRecord>,
 }
 
 /// Everything that was read, file by file: needed only when a file changed.
@@ -163,7 +163,7 @@ impl FileRecords {
             self.records.iter().enumerate().map(|(at, record)| (record.id, at)).collect();
         self.records.reserve_exact(reading.responses.len());
         for response in &reading.responses {
-            let record = Record::new(response, models);
+            let record = ResponseRecord::new(response, models);
             if let Some(known) = by_id.get(&record.id).and_then(|at| self.records.get_mut(*at)) {
                 known.merge(&record);
             } else {
@@ -174,7 +174,7 @@ impl FileRecords {
     }
 }
 
-impl Record {
+impl ResponseRecord {
     fn new(response: &Response, models: &mut Vec<String>) -> Self {
         let mut id = Fingerprint::default();
         id.add(response.id.as_bytes());

@@ -12,7 +12,7 @@ use steadfast_store::IterationUsage;
 pub struct RunsReport {
     view: &'static str,
     pub totals: RunAmounts,
-    pub rows: Vec<RunRow>,
+    pub rows: Vec<RunUsageRow>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ pub struct RunAmounts {
 
 /// One iteration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RunRow {
+pub struct RunUsageRow {
     pub run: String,
     run_id: String,
     kind: RunKind,
@@ -43,7 +43,7 @@ pub struct RunRow {
 
 impl RunsReport {
     pub fn new(iterations: Vec<IterationUsage>) -> Self {
-        let rows: Vec<RunRow> = iterations.into_iter().map(RunRow::from).collect();
+        let rows: Vec<RunUsageRow> = iterations.into_iter().map(RunUsageRow::from).collect();
         let mut totals = RunAmounts::default();
         for row in &rows {
             totals.amounts += row.used.amounts;
@@ -53,7 +53,7 @@ impl RunsReport {
     }
 }
 
-impl From<IterationUsage> for RunRow {
+impl From<IterationUsage> for RunUsageRow {
     fn from(iteration: IterationUsage) -> Self {
         let amounts = Amounts {
             responses: None,

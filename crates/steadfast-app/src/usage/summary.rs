@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::collect::{Details, Record};
+use super::collect::{Details, ResponseRecord};
 use steadfast_hosts::tree::TranscriptFile;
 use steadfast_model::clock::Millis;
 use steadfast_model::price::Table;
@@ -17,7 +17,7 @@ pub const UNDATED: i64 = i64::MIN;
 
 /// A session and the directory it worked in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub struct UsageSession {
     pub id: String,
     pub project: String,
 }
@@ -42,7 +42,7 @@ pub struct Summary {
     /// Fingerprint of the price table.
     pub(super) prices: u64,
     pub models: Vec<String>,
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<UsageSession>,
     pub sums: Vec<Sum>,
     /// Files with responses that were left out because a token field is not a number.
     pub malformed_files: u64,
@@ -54,14 +54,14 @@ pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table
     let mut sessions = Vec::new();
     let mut by_session: HashMap<&str, u32> = HashMap::new();
     let most = details.files.iter().map(|file| file.records.len()).sum();
-    let mut responses: Vec<(u32, Record)> = Vec::with_capacity(most);
+    let mut responses: Vec<(u32, ResponseRecord)> = Vec::with_capacity(most);
     let mut by_id: HashMap<u128, usize> = HashMap::with_capacity(most);
     for (file, found) in files.iter().zip(&details.files) {
         if found.records.is_empty() {
             continue;
         }
         let session = *by_session.entry(&file.session_id).or_insert_with(|| {
-            sessions.push(Session::default());
+            sessions.push(UsageSession::default());
             u32::try_from(sessions.len() - 1).unwrap_or(u32::MAX)
         });
         if let Some(known) = sessions.get_mut(session as usize) {
@@ -91,7 +91,7 @@ pub(super) fn sum_up(files: &[TranscriptFile], details: &Details, prices: &Table
     }
 }
 
-fn add_up(responses: &[(u32, Record)], models: &[String], prices: &Table) -> Vec<Sum> {
+fn add_up(responses: &[(u32, ResponseRecord)], models: &[String], prices: &Table) -> Vec<Sum> {
     // One model may have a price for short contexts only.
     let mut sums: HashMap<(i64, u32, u32, bool), Sum> = HashMap::new();
     for (session, record) in responses {

@@ -13,7 +13,7 @@ use steadfast_model::run::RunKind;
 use steadfast_system::bounded;
 
 use super::document::{CLAUDE, files_named};
-use super::place::Place;
+use super::place::ProjectPlace;
 use super::{FilesError, registry_key};
 use crate::{durable, lock};
 
@@ -48,7 +48,7 @@ pub struct Holder {
 
 /// Takes the name of a run in a project, or returns its holder.
 pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<Result<Address, Holder>, FilesError> {
-    let path = Place::of(project)?.file_to_write(&[CLAUDE, &file(kind, name)])?;
+    let path = ProjectPlace::of(project)?.file_to_write(&[CLAUDE, &file(kind, name)])?;
     let deadline = Instant::now() + WAIT;
     loop {
         let mut lock = lock::open(&path)?;
@@ -69,13 +69,13 @@ pub fn hold(project: &Path, kind: RunKind, name: &str, run_id: &str) -> Result<R
 
 /// The engine that holds a name now, if any.
 pub fn holder(project: &Path, kind: RunKind, name: &str) -> Result<Option<Holder>, FilesError> {
-    let path = Place::of(project)?.file(&[CLAUDE, &file(kind, name)])?;
+    let path = ProjectPlace::of(project)?.file(&[CLAUDE, &file(kind, name)])?;
     let Some(lock) = open_existing(&path)? else { return Ok(None) };
     Ok(if lock::try_lock(&lock)? { None } else { Some(read(lock)) })
 }
 
 /// Removes lock files of killed engines.
-pub(super) fn sweep(place: &Place) -> Result<(), FilesError> {
+pub(super) fn sweep(place: &ProjectPlace) -> Result<(), FilesError> {
     for path in files_named(&place.directory(&[CLAUDE])?, [PREFIX, SUFFIX]) {
         // Best effort: a leftover does no harm.
         let Ok(Some(lock)) = open_existing(&path) else { continue };
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!((look(RunKind::Loop), look(RunKind::Pipeline)), (Some(own), None));
         let other = of("other").unwrap();
 
-        let place = Place::of(project.path()).unwrap();
+        let place = ProjectPlace::of(project.path()).unwrap();
         let left = project.path().join(".claude/.steadfast-loop-killed.lock");
         fs_err::write(&left, "{\"pid\": 1}").unwrap();
         assert_eq!(holder(project.path(), RunKind::Loop, "killed").unwrap(), None);

@@ -13,7 +13,7 @@ use steadfast_system::bounded;
 
 use super::FilesError;
 use super::exchange::{self, Stamp};
-use super::place::Place;
+use super::place::ProjectPlace;
 use crate::durable::{self, Readers, UNFINISHED, if_exists};
 use crate::lock;
 
@@ -36,7 +36,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    pub(super) fn take(place: &Place) -> Result<Self, FilesError> {
+    pub(super) fn take(place: &ProjectPlace) -> Result<Self, FilesError> {
         let path = place.file_to_write(&[CLAUDE, LOCK])?;
         let file =
             fs_err::OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&path)?.into_parts().0;
@@ -53,7 +53,7 @@ impl Lock {
 
 /// The time of the lock file, which changes whenever the registry had to be created anew. A run that remembers another
 /// time knows that its entry was lost with the registry, not removed by hand.
-pub(super) fn registry_epoch(place: &Place) -> Result<Option<SystemTime>, FilesError> {
+pub(super) fn registry_epoch(place: &ProjectPlace) -> Result<Option<SystemTime>, FilesError> {
     let metadata = if_exists(fs_err::metadata(place.file(&[CLAUDE, LOCK])?))?;
     Ok(metadata.and_then(|metadata| metadata.modified().ok()))
 }
@@ -111,14 +111,14 @@ impl Document {
         Self { parts, shape, stamp: None, value: None }
     }
 
-    pub(super) fn path(&self, place: &Place) -> Result<PathBuf, FilesError> {
+    pub(super) fn path(&self, place: &ProjectPlace) -> Result<PathBuf, FilesError> {
         place.file(&self.parts)
     }
 
     /// Reads the file and does what `change` decides. If the file was edited meanwhile, it is read and changed again.
     pub(super) fn update<T>(
         &mut self,
-        place: &Place,
+        place: &ProjectPlace,
         lock: &Lock,
         mut change: impl FnMut(Found) -> Result<(Edit, T), FilesError>,
     ) -> Result<T, FilesError> {
@@ -138,7 +138,7 @@ impl Document {
         Err(FilesError::Busy { path: self.path(place)? })
     }
 
-    fn take(&mut self, place: &Place, _lock: &Lock) -> Result<Found, FilesError> {
+    fn take(&mut self, place: &ProjectPlace, _lock: &Lock) -> Result<Found, FilesError> {
         let path = self.path(place)?;
         let mut content = self.read(&path)?;
         for _ in 0..EDITING_TRIES {
@@ -156,7 +156,7 @@ impl Document {
     }
 
     /// Writes a value; false if the file is not the one that was read any more.
-    fn replace(&mut self, place: &Place, value: Value) -> Result<bool, FilesError> {
+    fn replace(&mut self, place: &ProjectPlace, value: Value) -> Result<bool, FilesError> {
         let known = self.stamp.take();
         let path = place.file_to_write(&self.parts)?;
         let Some(stamp) = exchange::replace(&path, durable::json(&value).as_bytes(), known.as_ref())? else {
@@ -168,7 +168,7 @@ impl Document {
     }
 
     /// Reads the file without the lock; `None` if it is missing, or broken at the moment.
-    pub(super) fn peek(&mut self, place: &Place) -> Result<Option<&Value>, FilesError> {
+    pub(super) fn peek(&mut self, place: &ProjectPlace) -> Result<Option<&Value>, FilesError> {
         let path = self.path(place)?;
         match self.read(&path)? {
             Content::Valid => Ok(self.value.as_ref()),

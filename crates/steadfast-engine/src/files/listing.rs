@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use steadfast_model::run::RunStatus;
 
 use super::document::{Edit, Found, Lock, registry_epoch};
-use super::place::Place;
+use super::place::ProjectPlace;
 use super::publishing::Shown;
-use super::{FilesError, PublicFiles, View, registry, registry_key};
+use super::{FileView, FilesError, PublicFiles, registry, registry_key};
 
 /// The entry as this process wrote it last.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Listed {
 impl Listed {
     /// Whether a missing entry was lost instead of removed: another run had to create the registry anew, or the file was
     /// written before the entry was in it, as by a `jq … > tmp` whose `mv` came later.
-    fn is_lost(&self, place: &Place, registry: &Path) -> Result<bool, FilesError> {
+    fn is_lost(&self, place: &ProjectPlace, registry: &Path) -> Result<bool, FilesError> {
         if registry_epoch(place)? != self.epoch {
             return Ok(true);
         }
@@ -44,7 +44,7 @@ fn renamed_at(path: &Path) -> Option<(i64, i64)> {
 impl PublicFiles {
     pub(super) fn publish_entry(
         &mut self,
-        view: &View<'_>,
+        view: &FileView<'_>,
         shown: &Shown,
         lock: &Lock,
         warnings: &mut Vec<String>,

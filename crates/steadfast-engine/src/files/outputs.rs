@@ -7,7 +7,7 @@ use steadfast_model::run::{Plan, Rule, Run, RunKind, StagePlan};
 use steadfast_system::bounded;
 
 use super::document::{CLAUDE, Lock, create, replace, sweep};
-use super::place::Place;
+use super::place::ProjectPlace;
 use super::{FilesError, PIPELINES, PublicFiles};
 use crate::durable;
 
@@ -39,7 +39,7 @@ impl OutputOf<'_> {
     }
 
     /// `output.md` if it still belongs to this iteration: the first of a stage that was resumed with a larger maximum.
-    fn single_output(&self, place: &Place) -> Result<Option<PathBuf>, FilesError> {
+    fn single_output(&self, place: &ProjectPlace) -> Result<Option<PathBuf>, FilesError> {
         let was_single = stage_plan(self.plan, self.stage)?.runs <= 1 && self.iteration == 1;
         let path = place.file(&self.parts(OUTPUT)?)?;
         Ok(Some(path).filter(|path| was_single && !has_later(path, self.iteration)))

@@ -11,11 +11,11 @@ use crate::durable::if_exists;
 
 /// A project's directory, with links resolved.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ProjectPlace {
     root: PathBuf,
 }
 
-impl Place {
+impl ProjectPlace {
     pub(super) fn of(project: &Path) -> Result<Self, FilesError> {
         let root = fs_err::canonicalize(project)?;
         if !root.is_dir() {
@@ -107,7 +107,7 @@ mod tests {
         let project = world.path().join("project");
         fs_err::create_dir_all(project.join("inside")).unwrap();
         fs_err::create_dir(world.path().join("outside")).unwrap();
-        let place = Place::of(&project).unwrap();
+        let place = ProjectPlace::of(&project).unwrap();
         let root = place.root().to_owned();
 
         assert_eq!(place.file(&[".claude", "x.json"]).unwrap(), root.join(".claude/x.json"));

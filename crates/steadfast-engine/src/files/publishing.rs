@@ -9,7 +9,7 @@ use steadfast_model::run::{RunKind, RunStatus};
 use steadfast_store::Db;
 
 use super::document::{self, CLAUDE, Edit, Found, Lock};
-use super::{FilesError, PIPELINES, PublicFiles, View, address, registry, state};
+use super::{FileView, FilesError, PIPELINES, PublicFiles, address, registry, state};
 
 /// A list of runs that ended, for scripts that wait for it. They may remove it once they have read it; a removed entry is
 /// not written again.
@@ -43,7 +43,7 @@ impl Shown {
     }
 
     /// Whether it shows this end, which means that the completions log had it.
-    pub(super) fn is_end_of(&self, view: &View<'_>) -> bool {
+    pub(super) fn is_end_of(&self, view: &FileView<'_>) -> bool {
         let completed_at = view.run.completed_at_ms.map(clock::to_rfc3339);
         self.ended && self.run_id.as_deref() == Some(view.run_id) && self.completed_at == json!(completed_at)
     }
@@ -52,7 +52,12 @@ impl Shown {
 impl PublicFiles {
     /// Publishes a run for the first time, and creates what is missing: progress files and, of a pipeline, the copy of
     /// its definition. Repeating it, on resuming, changes nothing.
-    pub fn begin(&mut self, view: &View<'_>, definition: Option<&str>, db: Db<'_>) -> Result<Vec<String>, FilesError> {
+    pub fn begin(
+        &mut self,
+        view: &FileView<'_>,
+        definition: Option<&str>,
+        db: Db<'_>,
+    ) -> Result<Vec<String>, FilesError> {
         for stage in &view.plan.stages {
             let _: RunName = stage.name.parse()?;
         }
@@ -67,7 +72,7 @@ impl PublicFiles {
     /// Brings all files up to date with a run. Repeating it changes nothing. A file that cannot be written does not keep
     /// the others from being written: the state lists what is still owed, and the first error is returned at the end.
     /// Returns warnings for the user: files that were moved aside.
-    pub fn publish(&mut self, view: &View<'_>, db: Db<'_>) -> Result<Vec<String>, FilesError> {
+    pub fn publish(&mut self, view: &FileView<'_>, db: Db<'_>) -> Result<Vec<String>, FilesError> {
         let lock = Lock::take(&self.place)?;
         let mut warnings = Vec::new();
         let mut owed = Vec::new();
@@ -95,7 +100,7 @@ impl PublicFiles {
 
     fn publish_state(
         &mut self,
-        view: &View<'_>,
+        view: &FileView<'_>,
         db: Db<'_>,
         owed: &[&str],
         lock: &Lock,
@@ -126,7 +131,7 @@ impl PublicFiles {
         })
     }
 
-    fn publish_end(&mut self, view: &View<'_>, lock: &Lock, warnings: &mut Vec<String>) -> Result<(), FilesError> {
+    fn publish_end(&mut self, view: &FileView<'_>, lock: &Lock, warnings: &mut Vec<String>) -> Result<(), FilesError> {
         self.completions.update(&self.place, lock, |found| {
             let mut list = found.value_or(json!([]), warnings);
             let end = end_of(view);
@@ -145,7 +150,7 @@ fn set_owed(state: &mut Value, owed: &[&str]) -> bool {
 }
 
 /// An entry of the completions log.
-fn end_of(view: &View<'_>) -> Value {
+fn end_of(view: &FileView<'_>) -> Value {
     let (plan, run) = (view.plan, view.run);
     let what = if plan.kind == RunKind::Loop { "loop_type" } else { "pipeline" };
     json!({

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use steadfast_model::clock;
 use steadfast_model::run::{RunKind, RunStatus};
 
-use super::View;
+use super::FileView;
 use super::document::{CLAUDE, Document, object, set};
 
 pub(super) const FILE: &str = "loop-sessions.json";
@@ -50,7 +50,7 @@ pub(super) fn entry<'a>(registry: &'a Value, key: &str) -> Option<&'a Value> {
 }
 
 /// Writes a run's entry into the registry; returns whether that changed anything. `marked` keeps a `killed` by hand.
-pub(super) fn write_entry(registry: &mut Value, key: &str, view: &View<'_>, project: &str, marked: bool) -> bool {
+pub(super) fn write_entry(registry: &mut Value, key: &str, view: &FileView<'_>, project: &str, marked: bool) -> bool {
     let Some(sessions) = sessions_of(registry) else { return false };
     let Some(entry) = object(sessions.entry(key).or_insert_with(|| json!({}))) else { return false };
     // The note on an earlier run of that name is not about this one.
@@ -77,7 +77,7 @@ pub(super) fn put_back(registry: &mut Value, key: &str, entry: &Value) -> bool {
     is_missing
 }
 
-fn set_facts(entry: &mut Map<String, Value>, view: &View<'_>, project: &str, marked: bool) -> bool {
+fn set_facts(entry: &mut Map<String, Value>, view: &FileView<'_>, project: &str, marked: bool) -> bool {
     let (plan, run) = (view.plan, view.run);
     let mut changed = set(entry, "type", plan.kind.to_string());
     match plan.kind {

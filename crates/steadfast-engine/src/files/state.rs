@@ -10,7 +10,7 @@ use steadfast_model::{clock, text};
 use steadfast_store::{Db, IterationRow};
 
 use super::document::{list, object, set};
-use super::{FilesError, View, usd};
+use super::{FileView, FilesError, usd};
 
 /// Longer texts of agents are cut; the store has the whole text.
 const MAX_TEXT: usize = 2_000;
@@ -20,7 +20,7 @@ pub(crate) const OWN_FIELDS: [&str; 8] =
 
 /// Brings the state of a run up to date; returns whether that changed anything. New fields are added in the order of the
 /// documented examples.
-pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
+pub(super) fn update(state: &mut Value, view: &FileView<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let Some(state) = object(state) else { return Ok(false) };
     let changed = match view.plan.kind {
         RunKind::Loop => update_loop(state, view, db)?,
@@ -32,7 +32,7 @@ pub(super) fn update(state: &mut Value, view: &View<'_>, db: Db<'_>) -> Result<b
         | set(state, "run_id", view.run_id))
 }
 
-fn update_loop(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
+fn update_loop(state: &mut Map<String, Value>, view: &FileView<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let (plan, run) = (view.plan, view.run);
     let mut changed = set(state, "session", plan.name.as_str())
         | set(state, "type", plan.kind.to_string())
@@ -47,7 +47,7 @@ fn update_loop(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> R
         | set(state, "max_iterations", run.max_iterations(plan, 1)))
 }
 
-fn update_pipeline(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
+fn update_pipeline(state: &mut Map<String, Value>, view: &FileView<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let (plan, run) = (view.plan, view.run);
     let mut changed = set(state, "session", plan.name.as_str())
         | set(state, "pipeline", plan.title.as_str())
@@ -64,7 +64,7 @@ fn update_pipeline(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) 
 }
 
 /// Stages are listed once they have begun, as in the documented example.
-fn update_stages(state: &mut Map<String, Value>, view: &View<'_>) -> bool {
+fn update_stages(state: &mut Map<String, Value>, view: &FileView<'_>) -> bool {
     let Some(listed) = list(state.entry("stages").or_insert_with(|| json!([]))) else { return false };
     let mut changed = false;
     let begun = view.plan.stages.iter().zip(&view.run.stages).take_while(|(_, it)| it.status != StageStatus::Pending);
@@ -96,7 +96,7 @@ fn update_stage(entry: &mut Map<String, Value>, plan: &StagePlan, stage: &StageS
 }
 
 /// Adds the iterations that are missing in the file.
-fn extend_history(state: &mut Map<String, Value>, view: &View<'_>, db: Db<'_>) -> Result<bool, FilesError> {
+fn extend_history(state: &mut Map<String, Value>, view: &FileView<'_>, db: Db<'_>) -> Result<bool, FilesError> {
     let Some(shown) = list(state.entry("history").or_insert_with(|| json!([]))) else { return Ok(false) };
     let before = shown.len();
     let single = view.plan.stages.len() == 1;

@@ -66,8 +66,8 @@ impl World {
         PublicFiles::open(self.directory.path(), self.plan.kind, &self.plan.name).unwrap()
     }
 
-    fn view(&self) -> View<'_> {
-        View { run_id: RUN, plan: &self.plan, run: &self.run, pid: Some(4711) }
+    fn view(&self) -> FileView<'_> {
+        FileView { run_id: RUN, plan: &self.plan, run: &self.run, pid: Some(4711) }
     }
 
     fn output(&self, stage: u32, iteration: u32) -> OutputOf<'_> {
@@ -437,7 +437,7 @@ fn many_runs_publish_at_once_and_none_is_lost() {
                 let mut files = PublicFiles::open(project, RunKind::Loop, &plan.name).unwrap();
                 for reason in 1..=5 {
                     run.reason = Some(format!("{reason}"));
-                    let view = View { run_id: &plan.name, plan: &plan, run: &run, pid: None };
+                    let view = FileView { run_id: &plan.name, plan: &plan, run: &run, pid: None };
                     files.publish(&view, store.read()).unwrap();
                 }
             });

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use steadfast_model::clock::{self, Millis};
 
 use super::document::{Edit, Found, Lock, set};
-use super::{FilesError, Place, RegistryEntry, address, registry};
+use super::{FilesError, ProjectPlace, RegistryEntry, address, registry};
 
 /// The keys of entries that were changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Tidy<'a> {
 
 /// Tidies a project's registry. A missing or broken one is left alone.
 pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
-    let place = Place::of(project)?;
+    let place = ProjectPlace::of(project)?;
     let mut document = registry::document();
     if document.peek(&place)?.is_none() {
         return Ok(Tidied::default());
@@ -51,7 +51,7 @@ pub fn tidy(project: &Path, how: Tidy<'_>) -> Result<Tidied, FilesError> {
 
 /// Marks a running entry that no run of ours is behind as killed; returns whether there was one.
 pub fn mark_killed(project: &Path, key: &str, now: Millis) -> Result<bool, FilesError> {
-    let place = Place::of(project)?;
+    let place = ProjectPlace::of(project)?;
     let mut document = registry::document();
     let lock = Lock::take(&place)?;
     document.update(&place, &lock, |found| {

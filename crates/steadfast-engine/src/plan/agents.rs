@@ -5,7 +5,7 @@ use steadfast_model::host::Host;
 use steadfast_model::run::{AgentKind, AgentPlan};
 
 use super::fault::{Location, did_you_mean, nearest};
-use super::keys::{Inherit, Keys, Setting, Slot, Table, Value, text, texts, truth};
+use super::keys::{Inherit, KeyTable, Keys, Setting, Slot, Value, text, texts, truth};
 use super::yaml::Yaml;
 
 const EFFORTS: [&str; 6] = ["minimal", "low", "medium", "high", "xhigh", "max"];
@@ -19,7 +19,7 @@ pub(super) struct AgentDef {
     pub(super) user_hooks: Option<bool>,
 }
 
-impl Table for AgentDef {
+impl KeyTable for AgentDef {
     fn read(keys: &mut Keys<'_>) -> Self {
         let named: Option<Self> = Slot::fill(keys.take(&["agent", "provider"]), agent);
         let own = Self {

@@ -27,7 +27,7 @@ pub struct Catalogue {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
+pub enum DefinitionOrigin {
     /// Named by its path.
     Path,
     Project,
@@ -40,17 +40,17 @@ pub enum Origin {
 pub struct ListedDefinition {
     pub name: String,
     pub description: Option<String>,
-    pub origin: Origin,
+    pub origin: DefinitionOrigin,
     /// The file; for built-in ones a name in angle brackets.
     pub file: String,
 }
 
 /// A definition before it is read.
 #[derive(Debug, Clone)]
-pub(super) struct Source {
+pub(super) struct DefinitionSource {
     /// The name of the folder or file, without its extension.
     pub(super) name: String,
-    pub(super) origin: Origin,
+    pub(super) origin: DefinitionOrigin,
     pub(super) file: String,
     pub(super) bytes: Vec<u8>,
     pub(super) prompts: Prompts,
@@ -65,11 +65,11 @@ pub(super) enum Prompts {
 
 impl Catalogue {
     /// Finds a loop type by its name, or by the path of its folder.
-    pub(super) fn find_loop(&self, name: &str) -> Result<Source, PlanError> {
+    pub(super) fn find_loop(&self, name: &str) -> Result<DefinitionSource, PlanError> {
         if name.contains('/') {
             let path = self.project.join(name);
             return match loop_file(&path) {
-                Some(file) => read(RunKind::Loop, &file, Origin::Path),
+                Some(file) => read(RunKind::Loop, &file, DefinitionOrigin::Path),
                 None if path.exists() => Err(PlanError::NoDefinition { path }),
                 None => Err(PlanError::Missing { path }),
             };
@@ -78,10 +78,10 @@ impl Catalogue {
     }
 
     /// Finds a pipeline by its path or name.
-    pub(super) fn find_pipeline(&self, file: &str) -> Result<Source, PlanError> {
+    pub(super) fn find_pipeline(&self, file: &str) -> Result<DefinitionSource, PlanError> {
         let path = self.project.join(file);
         if !file.is_empty() && path.is_file() {
-            return read(RunKind::Pipeline, &path, Origin::Path);
+            return read(RunKind::Pipeline, &path, DefinitionOrigin::Path);
         }
         match self.find(RunKind::Pipeline, file)? {
             Some(source) => Ok(source),
@@ -91,12 +91,15 @@ impl Catalogue {
         }
     }
 
-    fn folders(&self, kind: RunKind) -> [(Origin, PathBuf); 2] {
+    fn folders(&self, kind: RunKind) -> [(DefinitionOrigin, PathBuf); 2] {
         let folder = format!("{kind}s");
-        [(Origin::Project, self.project.join(".claude").join(&folder)), (Origin::User, self.home.join(folder))]
+        [
+            (DefinitionOrigin::Project, self.project.join(".claude").join(&folder)),
+            (DefinitionOrigin::User, self.home.join(folder)),
+        ]
     }
 
-    fn find(&self, kind: RunKind, name: &str) -> Result<Option<Source>, PlanError> {
+    fn find(&self, kind: RunKind, name: &str) -> Result<Option<DefinitionSource>, PlanError> {
         if name.parse::<RunName>().is_err() {
             return Ok(None);
         }
@@ -145,7 +148,7 @@ impl Catalogue {
         let built_in = BUILT_IN.iter().filter(|built_in| built_in.kind == kind);
         sources.extend(built_in.filter_map(|built_in| self.find(kind, built_in.name).ok().flatten()));
         let mut listed: Vec<ListedDefinition> = Vec::new();
-        for Source { name, origin, file, bytes, .. } in sources {
+        for DefinitionSource { name, origin, file, bytes, .. } in sources {
             if listed.iter().all(|other| other.name != name) {
                 let description = yaml::parse(&bytes).ok().and_then(|node| describe(&node));
                 listed.push(ListedDefinition { name, description, origin, file });
@@ -164,11 +167,11 @@ fn describe(node: &yaml::Node) -> Option<String> {
 }
 
 /// A built-in definition by its name, or by that of its file.
-fn built_in(kind: RunKind, name: &str) -> Option<Source> {
+fn built_in(kind: RunKind, name: &str) -> Option<DefinitionSource> {
     let found = BUILT_IN.iter().find(|found| found.kind == kind && (found.name == name || found.path == name))?;
-    Some(Source {
+    Some(DefinitionSource {
         name: found.name.to_owned(),
-        origin: Origin::BuiltIn,
+        origin: DefinitionOrigin::BuiltIn,
         file: format!("<built in>/{kind}s/{}", found.path),
         bytes: found.yaml.into(),
         prompts: Prompts::BuiltIn(found.prompts),
@@ -196,14 +199,14 @@ fn loop_file(folder: &Path) -> Option<PathBuf> {
     ["loop.yaml", "stage.yaml"].iter().map(|file| folder.join(file)).find(|path| path.is_file())
 }
 
-fn read(kind: RunKind, file: &Path, origin: Origin) -> Result<Source, PlanError> {
+fn read(kind: RunKind, file: &Path, origin: DefinitionOrigin) -> Result<DefinitionSource, PlanError> {
     let (name, prompts) = match (kind, file.parent()) {
         (RunKind::Loop, Some(folder)) => (folder.file_name(), Prompts::Folder(folder.to_owned())),
         _ => (file.file_stem(), Prompts::BuiltIn(&[])),
     };
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
     let bytes = read_bounded(file, yaml::MAX_BYTES as u64)?;
-    Ok(Source { name, origin, file: file.display().to_string(), bytes, prompts })
+    Ok(DefinitionSource { name, origin, file: file.display().to_string(), bytes, prompts })
 }
 
 /// Reads one byte more than `max` at most, so that the caller sees that the file is too large; only regular files.

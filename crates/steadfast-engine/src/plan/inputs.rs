@@ -5,7 +5,7 @@ use steadfast_model::run::template::{self, Variables};
 
 use super::fault::{Location, did_you_mean};
 use super::keys::{LocatedText, Setting, Value, keys, located_text, no_effect, text};
-use super::stage::Prompt;
+use super::stage::StagePrompt;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Inputs {
@@ -54,7 +54,7 @@ fn select(value: &Value<'_>) -> Option<bool> {
 
 /// Checks the variables of a prompt. `stages` are the names before the stage, and its own with those after it; `None`
 /// for a loop alone.
-pub(super) fn check_variables(prompt: &Prompt, stages: Option<(&[&str], &[&str])>) {
+pub(super) fn check_variables(prompt: &StagePrompt, stages: Option<(&[&str], &[&str])>) {
     for name in template::render(&prompt.text, &Variables::default()).unknown {
         let at = prompt.location_of(&name);
         match (name.strip_prefix("INPUTS."), stages) {

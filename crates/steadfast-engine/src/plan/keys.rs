@@ -13,7 +13,7 @@ const MAX_TEXTS: usize = 1_000;
 /// Defines a struct from a table of `field: type = reader("key" | "synonym")`. A field without a reader is another table
 /// that reads its keys from the same mapping.
 macro_rules! keys {
-    (@read $keys:ident) => { $crate::plan::keys::Table::read($keys) };
+    (@read $keys:ident) => { $crate::plan::keys::KeyTable::read($keys) };
     (@read $keys:ident $reader:ident $($key:literal)+) => {
         $crate::plan::keys::Slot::fill($keys.take(&[$($key),+]), $reader)
     };
@@ -26,7 +26,7 @@ macro_rules! keys {
             $($(#[$doc])* pub(in crate::plan) $field: $type,)*
         }
 
-        impl $crate::plan::keys::Table for $table {
+        impl $crate::plan::keys::KeyTable for $table {
             fn read(keys: &mut $crate::plan::keys::Keys<'_>) -> Self {
                 Self { $($field: $crate::plan::keys::keys!(@read keys $($reader $key $($synonym)*)?),)* }
             }
@@ -41,7 +41,7 @@ macro_rules! keys {
 }
 pub(super) use keys;
 
-pub(super) trait Table: Sized {
+pub(super) trait KeyTable: Sized {
     fn read(keys: &mut Keys<'_>) -> Self;
 }
 
@@ -160,7 +160,7 @@ impl<'a> Value<'a> {
     }
 
     /// Reads a mapping by a table; `what` names it in faults.
-    pub(super) fn table<T: Table>(&self, what: &str) -> Option<T> {
+    pub(super) fn table<T: KeyTable>(&self, what: &str) -> Option<T> {
         let at = self.at.line(self.node.line);
         let Yaml::Map(entries) = &self.node.value else {
             return at.refuse(format!("{what} has to be keys with values"), "write `key: value` lines");

@@ -8,13 +8,13 @@ use steadfast_model::run::name::RunName;
 use steadfast_model::run::{AgentKind, RunKind, StagePlan};
 
 use super::agents::AgentDef;
-use super::catalogue::{Catalogue, Source};
+use super::catalogue::{Catalogue, DefinitionSource};
 use super::fault::{Faults, Location, did_you_mean};
 use super::inputs::{self, Inputs, inputs};
 use super::keys::{LocatedText, Setting, Value, duration, keys, located_text, no_effect, text, timeout};
 use super::planning::{LimitsDef, StageContext, limits, plan_stage};
-use super::stage::{self, Prompt, StageDef};
-use super::used::{Used, UsedLoop, commands_of_definitions};
+use super::stage::{self, StageDef, StagePrompt};
+use super::used::{UsedDefinition, UsedLoop, commands_of_definitions};
 use super::yaml::{self, Yaml};
 use super::{Overrides, PlanError};
 
@@ -123,7 +123,7 @@ struct PipelineStage {
     def: StageDef,
 }
 
-pub(super) fn read(source: &Source, catalogue: &Catalogue, faults: &Faults) -> Option<PipelineDef> {
+pub(super) fn read(source: &DefinitionSource, catalogue: &Catalogue, faults: &Faults) -> Option<PipelineDef> {
     let at = faults.file(&source.file);
     let node = yaml::open(&source.bytes, &at)?;
     let keys: PipelineKeys = Value::document(&node, &at).table("a pipeline")?;
@@ -197,7 +197,7 @@ impl StageReader<'_> {
         match self.loops.get(name) {
             Some(Some(known)) => known.def.clone(),
             // The fault of the loop type is reported; an empty prompt avoids a second one.
-            _ => StageDef { prompt: Some(Prompt::of_file(at, String::new())), ..StageDef::default() },
+            _ => StageDef { prompt: Some(StagePrompt::of_file(at, String::new())), ..StageDef::default() },
         }
     }
 
@@ -205,7 +205,7 @@ impl StageReader<'_> {
         match self.catalogue.find_loop(name) {
             Ok(source) => {
                 let def = stage::read_loop(&source, self.faults)?.stage;
-                Some(UsedLoop { def, used: Used::of(RunKind::Loop, &source, self.catalogue) })
+                Some(UsedLoop { def, used: UsedDefinition::of(RunKind::Loop, &source, self.catalogue) })
             }
             Err(PlanError::NoDefinitionNamed { known, .. }) => {
                 let meant = did_you_mean(name, known.iter().map(String::as_str));
@@ -217,7 +217,7 @@ impl StageReader<'_> {
 }
 
 /// In a stage `prompt` is the text itself; a single word that ends in `.md` was probably meant as a file.
-fn warn_of_file_name(prompt: &Prompt) {
+fn warn_of_file_name(prompt: &StagePrompt) {
     let text = prompt.text.trim();
     let is_file = std::path::Path::new(text).extension().is_some_and(|end| end == "md");
     if is_file && !text.contains(char::is_whitespace) {
@@ -261,7 +261,12 @@ impl PipelineDef {
     }
 
     /// The stages, and the definitions they were made of: `own`, then the loop types.
-    pub(super) fn plan(mut self, run: &str, flags: &Overrides, mut own: Used) -> (Vec<StagePlan>, Vec<Used>) {
+    pub(super) fn plan(
+        mut self,
+        run: &str,
+        flags: &Overrides,
+        mut own: UsedDefinition,
+    ) -> (Vec<StagePlan>, Vec<UsedDefinition>) {
         let last = self.stages.len();
         let of_model = self.program_of_model(flags);
         let mut plans = Vec::new();

@@ -5,7 +5,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::run::AgentKind;
 
 use super::agents::{AgentDef, agent};
-use super::catalogue::Source;
+use super::catalogue::DefinitionSource;
 use super::fault::{Faults, Location};
 use super::keys::{
     Inherit as _, LocatedText, Setting, Value, count, count_or_zero, duration, keys, located_text, no_effect, text,
@@ -19,7 +19,7 @@ use crate::files;
 keys! {
     StageDef {
         /// In a loop type, a file or the text itself; in a pipeline, the text.
-        prompt: Option<Prompt> = prompt("prompt"),
+        prompt: Option<StagePrompt> = prompt("prompt"),
         agent: AgentDef,
         runs: Option<Runs> = runs("runs" | "max" | "max_iterations" | "iterations"),
         termination: Option<Termination> = termination("termination"),
@@ -103,7 +103,7 @@ impl StageDef {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Prompt {
+pub(super) struct StagePrompt {
     /// Empty after a fault.
     pub(super) text: String,
     /// The line of its key, or the first line of its file.
@@ -112,7 +112,7 @@ pub(super) struct Prompt {
     written: Option<(String, u32)>,
 }
 
-impl Prompt {
+impl StagePrompt {
     pub(super) fn of_file(at: &Location, text: String) -> Self {
         Self { text, at: at.clone(), written: None }
     }
@@ -131,19 +131,19 @@ impl Prompt {
     }
 }
 
-fn prompt(value: &Value<'_>) -> Option<Prompt> {
+fn prompt(value: &Value<'_>) -> Option<StagePrompt> {
     if value.is_off() {
         return None;
     }
     let Yaml::Text(text) = &value.node.value else {
         value.at.error("the prompt has to be a text", "write `prompt: |` and the text below it, indented");
-        return Some(Prompt::of_file(&value.at, String::new()));
+        return Some(StagePrompt::of_file(&value.at, String::new()));
     };
     if text.trim().is_empty() {
-        Prompt::refuse_empty(&value.at);
+        StagePrompt::refuse_empty(&value.at);
     }
     let written = Some((value.node.written.clone(), value.node.written_line));
-    Some(Prompt { text: text.clone(), at: value.at.clone(), written })
+    Some(StagePrompt { text: text.clone(), at: value.at.clone(), written })
 }
 
 fn termination(value: &Value<'_>) -> Option<Termination> {
@@ -226,7 +226,7 @@ keys! {
 }
 
 /// Reads a loop type with its prompt.
-pub(super) fn read_loop(source: &Source, faults: &Faults) -> Option<LoopDef> {
+pub(super) fn read_loop(source: &DefinitionSource, faults: &Faults) -> Option<LoopDef> {
     let at = faults.file(&source.file);
     let node = yaml::open(&source.bytes, &at)?;
     let mut def: LoopDef = Value::document(&node, &at).table("a loop type")?;
@@ -240,7 +240,7 @@ pub(super) fn read_loop(source: &Source, faults: &Faults) -> Option<LoopDef> {
 }
 
 /// `prompt:` names a file beside `loop.yaml`; a text of several lines is the prompt itself.
-fn read_prompt(stated: Option<&Prompt>, source: &Source, at: &Location) -> Prompt {
+fn read_prompt(stated: Option<&StagePrompt>, source: &DefinitionSource, at: &Location) -> StagePrompt {
     let name = match stated {
         Some(prompt) if prompt.text.trim().is_empty() || prompt.text.trim().contains('\n') => return prompt.clone(),
         Some(prompt) => Some(prompt.text.as_str()),
@@ -250,13 +250,13 @@ fn read_prompt(stated: Option<&Prompt>, source: &Source, at: &Location) -> Promp
         Ok((text, file)) => {
             let file = at.file(&file);
             if text.trim().is_empty() {
-                Prompt::refuse_empty(&file);
+                StagePrompt::refuse_empty(&file);
             }
-            Prompt::of_file(&file, text)
+            StagePrompt::of_file(&file, text)
         }
         Err((what, fix)) => {
             stated.map_or(at, |prompt| &prompt.at).error(what, fix);
-            Prompt::of_file(at, String::new())
+            StagePrompt::of_file(at, String::new())
         }
     }
 }

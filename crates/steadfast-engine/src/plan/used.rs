@@ -9,14 +9,14 @@ use steadfast_model::text;
 
 use super::Overrides;
 use super::agents::command_line;
-use super::catalogue::{Catalogue, Origin, Source};
+use super::catalogue::{Catalogue, DefinitionOrigin, DefinitionSource};
 use super::stage::StageDef;
 
 /// A definition that a plan was made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Used {
+pub struct UsedDefinition {
     pub kind: RunKind,
-    pub origin: Origin,
+    pub origin: DefinitionOrigin,
     pub file: String,
     /// Of its content, in hexadecimal digits.
     pub sha256: String,
@@ -26,8 +26,8 @@ pub struct Used {
     pub commands: Vec<String>,
 }
 
-impl Used {
-    pub(super) fn of(kind: RunKind, source: &Source, catalogue: &Catalogue) -> Self {
+impl UsedDefinition {
+    pub(super) fn of(kind: RunKind, source: &DefinitionSource, catalogue: &Catalogue) -> Self {
         Self {
             kind,
             origin: source.origin,
@@ -62,7 +62,7 @@ pub(super) fn commands_of_definitions(stage: &StagePlan, flags: &Overrides) -> V
 #[derive(Debug)]
 pub(super) struct UsedLoop {
     pub(super) def: StageDef,
-    pub(super) used: Used,
+    pub(super) used: UsedDefinition,
 }
 
 impl UsedLoop {

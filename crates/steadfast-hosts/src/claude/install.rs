@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::command::{AnsweredBy, SlashCommand};
 use crate::install::apply::read;
-use crate::install::json::{Document, Edit, Ours};
-use crate::install::manifest::{Content, Entry};
+use crate::install::json::{JsonDocument, JsonEdit, Ours};
+use crate::install::manifest::{ManifestContent, ManifestEntry};
 use crate::install::setup::{Setup, UserFile, unicode};
-use crate::install::{Choice, InstallError, InstallRequest, Plan, decide, shell_word};
+use crate::install::{Choice, InstallError, InstallPlan, InstallRequest, decide, shell_word};
 use steadfast_model::host::Host;
 
 const MARKETPLACE: &str = "steadfast";
@@ -24,7 +24,7 @@ const SUGGESTED_BLOCK_CAP: u32 = 100;
 const STATUS_LINE_REFRESH: u32 = 5;
 
 /// The settings as they are without our part in them.
-pub(crate) fn user_settings(home: &Path, config_dir: &Path) -> Result<Document, InstallError> {
+pub(crate) fn user_settings(home: &Path, config_dir: &Path) -> Result<JsonDocument, InstallError> {
     Ok(Setup::load(home, Host::Claude, config_dir)?.file("settings.json")?.base)
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn plugin_dirs(config_dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Decides about the optional settings, then plans.
-pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, InstallError> {
+pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<InstallPlan, InstallError> {
     let theirs = user_settings(request.home, request.config_dir)?;
     let command = format!("{} statusline", shell_word(&request.program.to_string_lossy()));
     let ask = |question: String| request.ask.map(|ask| move || ask(&question));
@@ -77,7 +77,7 @@ pub(crate) fn plan(
     commands: &[(String, String)],
     statusline: Choice<&str>,
     block_cap: Choice<u32>,
-) -> Result<Plan, InstallError> {
+) -> Result<InstallPlan, InstallError> {
     let mut setup = Setup::load(request.home, Host::Claude, request.config_dir)?;
     setup.config_toml()?;
     setup.plugin_and_settings(request, statusline, block_cap)?;
@@ -116,13 +116,13 @@ impl Setup {
         } else {
             self.known_marketplace(known, &source, &root, request.now)?;
             self.watch_installed_plugins()?;
-            edits.push(Edit::new(
+            edits.push(JsonEdit::new(
                 &["extraKnownMarketplaces", MARKETPLACE],
                 json!({ "source": source }),
                 Ours::Member("source".to_owned()),
             ));
         }
-        edits.push(Edit::new(&["enabledPlugins", PLUGIN_ID], json!(true), Ours::Any));
+        edits.push(JsonEdit::new(&["enabledPlugins", PLUGIN_ID], json!(true), Ours::Any));
         if settings.base.get(&["disableAllHooks"]) == Some(&json!(true)) {
             self.note(format!(
                 "`disableAllHooks` is on in {}: no hook will run, so no goal can",
@@ -131,7 +131,7 @@ impl Setup {
         }
         edits.extend(self.status_line(statusline, &settings));
         edits.extend(match block_cap {
-            Choice::Set(cap) => Some(Edit::new(&BLOCK_CAP, json!(cap.to_string()), Ours::Exact)),
+            Choice::Set(cap) => Some(JsonEdit::new(&BLOCK_CAP, json!(cap.to_string()), Ours::Exact)),
             Choice::Leave => self.earlier_edit(&settings, &BLOCK_CAP),
             Choice::Remove => None,
         });
@@ -144,7 +144,7 @@ impl Setup {
         let files = request.plugin.iter().map(|(name, text)| (plugin.join(name), *text));
         for (path, text) in files.chain([(manifest, request.marketplace)]) {
             let current = read(&path)?;
-            self.record(current, Entry::shared(path, None, Some(text.to_owned()), Content::Whole));
+            self.record(current, ManifestEntry::shared(path, None, Some(text.to_owned()), ManifestContent::Whole));
         }
         Ok(())
     }
@@ -156,21 +156,21 @@ impl Setup {
         root: &Path,
         now: &str,
     ) -> Result<(), InstallError> {
-        let present = Document::parse(&known.path, known.current.as_deref())?;
+        let present = JsonDocument::parse(&known.path, known.current.as_deref())?;
         let entry = match present.get(&[MARKETPLACE]) {
             // Only the time differs: writing it again would make every run a change.
             Some(entry) if entry.get("source") == Some(source) && entry.get("lastUpdated").is_some() => entry.clone(),
             _ => json!({ "source": source, "installLocation": unicode(root)?, "lastUpdated": now }),
         };
-        let edit = Edit::new(&[MARKETPLACE], entry, Ours::Member("source".to_owned()));
+        let edit = JsonEdit::new(&[MARKETPLACE], entry, Ours::Member("source".to_owned()));
         self.edit(known, vec![edit], json!({}))
     }
 
     /// The client adds our plugin to this file by itself; recorded for uninstall to remove it.
     fn watch_installed_plugins(&mut self) -> Result<(), InstallError> {
         let file = self.file("plugins/installed_plugins.json")?;
-        let content = Content::Json {
-            edits: vec![Edit::new(&["plugins", PLUGIN_ID], Value::Null, Ours::Any)],
+        let content = ManifestContent::Json {
+            edits: vec![JsonEdit::new(&["plugins", PLUGIN_ID], Value::Null, Ours::Any)],
             empty: json!({ "version": 2, "plugins": {} }),
         };
         let entry = self.entry(file.path, file.base_text.clone(), file.base_text, content);
@@ -178,7 +178,7 @@ impl Setup {
         Ok(())
     }
 
-    fn status_line(&mut self, choice: Choice<&str>, settings: &UserFile) -> Option<Edit> {
+    fn status_line(&mut self, choice: Choice<&str>, settings: &UserFile) -> Option<JsonEdit> {
         let command = match choice {
             Choice::Set(command) => command,
             Choice::Leave => return self.earlier_edit(settings, &STATUS_LINE),
@@ -193,11 +193,11 @@ impl Setup {
             return None;
         }
         let line = json!({ "type": "command", "command": command, "refreshInterval": STATUS_LINE_REFRESH });
-        Some(Edit::new(&STATUS_LINE, line, Ours::Member("command".to_owned())))
+        Some(JsonEdit::new(&STATUS_LINE, line, Ours::Member("command".to_owned())))
     }
 }
 
-fn user_status_line(settings: &Document) -> Option<&Value> {
+fn user_status_line(settings: &JsonDocument) -> Option<&Value> {
     settings.get(&STATUS_LINE).filter(|line| !line.is_null())
 }
 

@@ -23,7 +23,7 @@ const SKILLS: [&str; 2] = ["$steadfast:goal-", "$goal-"];
 
 /// The fields of all events together, exactly as sent.
 #[derive(Deserialize)]
-pub(super) struct HookWire<'a> {
+pub(super) struct CodexHookWire<'a> {
     pub(super) hook_event_name: String,
     pub(super) session_id: String,
     pub(super) turn_id: Option<String>,
@@ -49,7 +49,7 @@ pub(super) struct HookWire<'a> {
 
 pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::Error> {
     let stdin = crate::repair::well_formed(stdin);
-    let Some(wire) = read_fields::<HookWire<'_>>(&stdin)?.filter(|wire| acceptable_id(&wire.session_id)) else {
+    let Some(wire) = read_fields::<CodexHookWire<'_>>(&stdin)?.filter(|wire| acceptable_id(&wire.session_id)) else {
         return Ok(None);
     };
     let known = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
@@ -81,7 +81,7 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
     }))
 }
 
-fn event(wire: &HookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
+fn event(wire: &CodexHookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
     match (wire.hook_event_name.as_str(), agent) {
         ("PostToolUse", Some(agent)) => Some(HookEvent::ToolBatch { agent: Some(agent) }),
         ("SubagentStart", Some(agent)) => Some(HookEvent::SubagentStart { agent }),
@@ -95,7 +95,7 @@ fn event(wire: &HookWire<'_>, agent: Option<Agent>) -> Option<HookEvent> {
     }
 }
 
-fn root_event(name: &str, wire: &HookWire<'_>) -> Option<HookEvent> {
+fn root_event(name: &str, wire: &CodexHookWire<'_>) -> Option<HookEvent> {
     Some(match name {
         "SessionStart" => HookEvent::SessionStart(start_source(wire.source.as_deref())),
         "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.clone().unwrap_or_default() },
@@ -135,7 +135,7 @@ fn prompt(text: &str) -> HookEvent {
 }
 
 /// What the client's own goal tools answered.
-fn native_goal(wire: &HookWire<'_>) -> Option<NativeGoal> {
+fn native_goal(wire: &CodexHookWire<'_>) -> Option<NativeGoal> {
     let name = wire.tool_name.as_deref()?;
     if !matches!(name, "create_goal" | "update_goal" | "get_goal") {
         return None;

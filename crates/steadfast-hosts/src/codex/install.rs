@@ -12,31 +12,31 @@ use self::trust::HookTrust;
 use crate::command::{AnsweredBy, SlashCommand};
 use crate::install::apply::read;
 use crate::install::codex_config::{self as config, CodexEdits, Group, Trust};
-use crate::install::json::{Edit, Ours};
-use crate::install::manifest::Content;
+use crate::install::json::{JsonEdit, Ours};
+use crate::install::manifest::ManifestContent;
 use crate::install::setup::Setup;
-use crate::install::{InstallError, InstallRequest, Plan, shell_word};
+use crate::install::{InstallError, InstallPlan, InstallRequest, shell_word};
 use steadfast_model::host::Host;
 use steadfast_system::env_vars;
 
-struct Event {
+struct CodexEvent {
     name: &'static str,
     matcher: Option<&'static str>,
     /// Seconds.
     timeout: u32,
 }
 
-const fn event(name: &'static str, timeout: u32) -> Event {
-    Event { name, matcher: None, timeout }
+const fn event(name: &'static str, timeout: u32) -> CodexEvent {
+    CodexEvent { name, matcher: None, timeout }
 }
 
 /// What we listen to, and how long Codex waits for us.
-const EVENTS: [Event; 11] = [
+const EVENTS: [CodexEvent; 11] = [
     event("SessionStart", 30),
     // `$goal-verify` is answered here and runs the user's own commands.
     event("UserPromptSubmit", 900),
     // Our own tools only touch this session's goal: no question is needed.
-    Event { name: "PermissionRequest", matcher: Some("mcp__steadfast__.*"), timeout: 30 },
+    CodexEvent { name: "PermissionRequest", matcher: Some("mcp__steadfast__.*"), timeout: 30 },
     event("PostToolUse", 30),
     // The only word about a turn that failed: there is no Stop after it.
     event("PostModelRequest", 30),
@@ -49,7 +49,7 @@ const EVENTS: [Event; 11] = [
     event("SessionEnd", 3),
 ];
 
-impl Event {
+impl CodexEvent {
     fn group(&self, command: &str) -> Value {
         let handler = json!({ "type": "command", "command": command, "timeout": self.timeout });
         match self.matcher {
@@ -75,7 +75,7 @@ pub(crate) fn per_run_flags(hook_command: &str) -> Vec<String> {
     flags
 }
 
-pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<Plan, InstallError> {
+pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<InstallPlan, InstallError> {
     let skills: Vec<_> = request.commands.iter().flat_map(skill_files).collect();
     plan(request, &skills, server(request.lasting_program)?)
 }
@@ -133,7 +133,7 @@ pub(crate) fn plan(
     request: &InstallRequest<'_>,
     skills: &[(String, String)],
     server: Value,
-) -> Result<Plan, InstallError> {
+) -> Result<InstallPlan, InstallError> {
     let mut setup = Setup::load(request.home, Host::Codex, request.config_dir)?;
     setup.config_toml()?;
     setup.codex_config(&hook_command(request.lasting_program), server)?;
@@ -151,7 +151,7 @@ impl Setup {
         let theirs = config::content(&path, base.as_deref())?;
         let hooks = self.file("hooks.json")?;
         let earlier = match self.old.entry(&path).map(|entry| &entry.content) {
-            Some(Content::Codex(edits)) => edits.clone(),
+            Some(ManifestContent::Codex(edits)) => edits.clone(),
             _ => CodexEdits::default(),
         };
 
@@ -180,13 +180,13 @@ impl Setup {
         } else {
             let items = groups
                 .into_iter()
-                .map(|group| Edit::new(&["hooks", &group.event], group.group, Ours::HookGroup))
+                .map(|group| JsonEdit::new(&["hooks", &group.event], group.group, Ours::HookGroup))
                 .collect();
             self.edit(hooks, items, json!({}))?;
         }
         let after = config::with(&path, current.as_deref(), &earlier, &mut edits)?;
         let after = if after.is_empty() { current.clone() } else { Some(after) };
-        let entry = self.entry(path, base, after, Content::Codex(edits));
+        let entry = self.entry(path, base, after, ManifestContent::Codex(edits));
         self.record(current, entry);
         Ok(())
     }

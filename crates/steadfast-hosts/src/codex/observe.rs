@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::hook::{HookWire, OWN_TOOLS};
+use super::hook::{CodexHookWire, OWN_TOOLS};
 use crate::observe::{answer_text, foreign_tool, prompt, some_string, string, task_list, value};
 use steadfast_model::memory::observation::{FileAction, Observation, Shell, ShellDirectory, ShellOutcome, attempt};
 
@@ -12,7 +12,7 @@ const FILES_MAX: usize = 200;
 /// The most lines that may stand before the output itself.
 const HEADER_LINES: usize = 8;
 
-pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
+pub(super) fn observe(wire: &CodexHookWire<'_>) -> Vec<Observation> {
     let agent = wire.agent_id.as_deref().unwrap_or_default();
     match wire.hook_event_name.as_str() {
         // A subagent is prompted by the agent, not by the user.
@@ -30,11 +30,11 @@ pub(super) fn observe(wire: &HookWire<'_>) -> Vec<Observation> {
 }
 
 /// `default` says nothing.
-fn kind(wire: &HookWire<'_>) -> String {
+fn kind(wire: &CodexHookWire<'_>) -> String {
     wire.agent_type.clone().filter(|kind| kind != "default").unwrap_or_default()
 }
 
-fn tool_call(tool: &str, wire: &HookWire<'_>) -> Vec<Observation> {
+fn tool_call(tool: &str, wire: &CodexHookWire<'_>) -> Vec<Observation> {
     let input = value(wire.tool_input);
     let answer = value(wire.tool_response);
     match tool {

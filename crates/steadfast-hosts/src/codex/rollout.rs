@@ -88,7 +88,7 @@ fn read_line(thread: &mut Thread, line: &[u8], offset: u64, reading: &mut Readin
         }
     }
     match serde_json::from_slice::<Value>(line) {
-        Ok(value) => Line::of(&value, offset).read(thread, reading),
+        Ok(value) => RolloutLine::of(&value, offset).read(thread, reading),
         Err(_) => reading.broken_lines += 1,
     }
 }
@@ -134,7 +134,7 @@ fn model_output(thread: &mut Thread, kind: &[u8], inner: &[u8], reading: &mut Re
 }
 
 /// A line that was parsed whole.
-struct Line<'a> {
+struct RolloutLine<'a> {
     kind: &'a str,
     inner: &'a str,
     payload: &'a Value,
@@ -143,7 +143,7 @@ struct Line<'a> {
     offset: u64,
 }
 
-impl<'a> Line<'a> {
+impl<'a> RolloutLine<'a> {
     fn of(line: &'a Value, offset: u64) -> Self {
         let payload = line.get("payload").unwrap_or(&Value::Null);
         Self {

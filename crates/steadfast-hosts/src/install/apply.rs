@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 use tempfile::NamedTempFile;
 
-use super::{Access, Change, InstallError, Plan, Report};
+use super::{Access, FileChange, InstallError, InstallPlan, Report};
 
 /// As many links as Linux follows before it says that they go round in circles.
 const MAX_LINKS: usize = 40;
@@ -20,7 +20,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, InstallError> {
     }
 }
 
-impl Plan {
+impl InstallPlan {
     /// Makes the changes. After an error everything is as it was.
     pub fn apply(self) -> Result<Report, InstallError> {
         for change in &self.changes {
@@ -41,13 +41,13 @@ impl Plan {
             let _ = std::fs::remove_dir(dir);
         }
         let (written, removed) = self.changes.into_iter().partition::<Vec<_>, _>(|change| change.after.is_some());
-        let paths = |changes: Vec<Change>| changes.into_iter().map(|change| change.path).collect();
+        let paths = |changes: Vec<FileChange>| changes.into_iter().map(|change| change.path).collect();
         Ok(Report { written: paths(written), removed: paths(removed), notes: self.notes })
     }
 }
 
 /// Best effort: the error that brought us here is the one to report.
-fn roll_back(done: &[Change], new_dirs: &[PathBuf]) {
+fn roll_back(done: &[FileChange], new_dirs: &[PathBuf]) {
     for change in done.iter().rev() {
         let _ = write(&change.path, change.before.as_deref(), change.access, &mut Vec::new());
     }

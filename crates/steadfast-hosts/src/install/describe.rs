@@ -6,15 +6,15 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::json::Document;
-use super::{Access, Change, Plan};
+use super::json::JsonDocument;
+use super::{Access, FileChange, InstallPlan};
 
 /// From here on one line for all of them says enough.
 const MANY_FOLDERS: usize = 4;
 /// A longer value is shown member by member.
 const LONG_VALUE: usize = 120;
 
-impl Plan {
+impl InstallPlan {
     /// `+` new, `~` changed, `-` removed; below a changed file the keys.
     pub fn describe(&self) -> String {
         if self.changes.is_empty() {
@@ -57,7 +57,7 @@ fn common_folder<'a>(paths: &[&'a Path]) -> &'a Path {
     first.ancestors().skip(1).find(holds_all).unwrap_or(first)
 }
 
-fn sign(change: &Change) -> char {
+fn sign(change: &FileChange) -> char {
     match (&change.before, &change.after) {
         (None, _) => '+',
         (_, None) => '-',
@@ -66,13 +66,14 @@ fn sign(change: &Change) -> char {
 }
 
 /// Empty for files that are ours as a whole, and for a change of layout only.
-fn key_lines(change: &Change) -> Vec<String> {
+fn key_lines(change: &FileChange) -> Vec<String> {
     let mut lines = Vec::new();
     let extension = change.path.extension().and_then(|extension| extension.to_str());
     match (extension, change.access) {
         (Some("json"), Access::Inherited) => {
-            let parse =
-                |text: &Option<String>| Document::parse(&change.path, text.as_deref()).map(|document| document.root);
+            let parse = |text: &Option<String>| {
+                JsonDocument::parse(&change.path, text.as_deref()).map(|document| document.root)
+            };
             if let (Ok(before), Ok(after)) = (parse(&change.before), parse(&change.after)) {
                 compare("", &before, &after, &mut lines);
             }

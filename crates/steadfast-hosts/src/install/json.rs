@@ -11,7 +11,7 @@ pub(super) const BOM: char = '\u{feff}';
 
 /// A key that setup sets, addressed from the root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Edit {
+pub(crate) struct JsonEdit {
     pub(crate) keys: Vec<String>,
     pub(crate) written: Value,
     pub(crate) previous: Option<Value>,
@@ -31,7 +31,7 @@ pub(crate) enum Ours {
     HookGroup,
 }
 
-impl Edit {
+impl JsonEdit {
     pub(crate) fn new(keys: &[&str], written: Value, ours: Ours) -> Self {
         Self { keys: keys.iter().map(ToString::to_string).collect(), written, previous: None, ours }
     }
@@ -46,7 +46,7 @@ impl Edit {
     }
 
     /// The value to set, given what the key held before us: for an item the whole list with it.
-    pub(crate) fn merged(&self, path: &Path, present: &Document) -> Result<Value, InstallError> {
+    pub(crate) fn merged(&self, path: &Path, present: &JsonDocument) -> Result<Value, InstallError> {
         if self.ours != Ours::HookGroup {
             return Ok(self.written.clone());
         }
@@ -69,7 +69,7 @@ impl Edit {
 
 /// A JSON object and the text it came from.
 #[derive(Debug, Clone)]
-pub(crate) struct Document {
+pub(crate) struct JsonDocument {
     pub(crate) root: Map<String, Value>,
     /// Kept in step with `root`; `None` once that was not possible, and for a file with nothing in it yet.
     text: Option<String>,
@@ -78,7 +78,7 @@ pub(crate) struct Document {
     bom: bool,
 }
 
-impl Document {
+impl JsonDocument {
     /// A missing or blank file reads as an empty object, as the client does it.
     pub(crate) fn parse(path: &Path, text: Option<&str>) -> Result<Self, InstallError> {
         let text = text.unwrap_or_default();
@@ -154,7 +154,7 @@ impl Document {
     }
 
     /// Takes our edits out; names those the user has since made their own.
-    pub(crate) fn undo(&mut self, path: &Path, edits: &[Edit], before: &Self) -> Result<Vec<String>, InstallError> {
+    pub(crate) fn undo(&mut self, path: &Path, edits: &[JsonEdit], before: &Self) -> Result<Vec<String>, InstallError> {
         let mut kept = Vec::new();
         for edit in edits {
             if edit.ours == Ours::HookGroup {
@@ -171,7 +171,7 @@ impl Document {
         Ok(kept)
     }
 
-    fn undo_item(&mut self, path: &Path, edit: &Edit, before: &Self) -> Result<(), InstallError> {
+    fn undo_item(&mut self, path: &Path, edit: &JsonEdit, before: &Self) -> Result<(), InstallError> {
         let Some(Value::Array(list)) = self.get(&edit.keys) else {
             return Ok(());
         };

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::apply::read;
 use super::codex_config::CodexEdits;
-use super::json::Edit;
-use super::{Change, InstallError};
+use super::json::JsonEdit;
+use super::{FileChange, InstallError};
 use steadfast_model::host::Host;
 
 const FORMAT: u32 = 1;
@@ -16,28 +16,28 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) format: u32,
-    pub(crate) files: Vec<Entry>,
+    pub(crate) files: Vec<ManifestEntry>,
     /// Directories that did not exist before, shallowest first.
     pub(crate) dirs: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct ManifestEntry {
     pub(crate) path: PathBuf,
     /// The client configuration this file belongs to; `None` for what all of them share, below `$STEADFAST_HOME`.
     pub(crate) config_dir: Option<PathBuf>,
     pub(crate) before: Option<String>,
     pub(crate) after: Option<String>,
-    pub(crate) content: Content,
+    pub(crate) content: ManifestContent,
 }
 
 /// How much of a file is ours, which decides what to take out of it once the user has changed it too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Content {
+pub(crate) enum ManifestContent {
     Whole,
     Json {
-        edits: Vec<Edit>,
+        edits: Vec<JsonEdit>,
         /// A file that did not exist before goes away again once no more than this is left in it.
         empty: Value,
     },
@@ -48,9 +48,14 @@ pub(crate) enum Content {
     Codex(CodexEdits),
 }
 
-impl Entry {
+impl ManifestEntry {
     /// A file that all hosts share.
-    pub(crate) fn shared(path: PathBuf, before: Option<String>, after: Option<String>, content: Content) -> Self {
+    pub(crate) fn shared(
+        path: PathBuf,
+        before: Option<String>,
+        after: Option<String>,
+        content: ManifestContent,
+    ) -> Self {
         Self { path, config_dir: None, before, after, content }
     }
 }
@@ -87,7 +92,7 @@ impl Manifest {
         Ok(text)
     }
 
-    pub(crate) fn entry(&self, path: &Path) -> Option<&Entry> {
+    pub(crate) fn entry(&self, path: &Path) -> Option<&ManifestEntry> {
         self.files.iter().find(|entry| entry.path == path)
     }
 
@@ -96,7 +101,7 @@ impl Manifest {
     }
 
     /// Remembers the directories that writing these files will create.
-    pub(crate) fn note_missing_dirs(&mut self, changes: &[Change], manifest_path: &Path) {
+    pub(crate) fn note_missing_dirs(&mut self, changes: &[FileChange], manifest_path: &Path) {
         let written = changes.iter().filter(|change| change.after.is_some()).map(|change| change.path.as_path());
         let missing =
             written.chain([manifest_path]).flat_map(|path| path.ancestors().skip(1).take_while(|dir| !dir.exists()));

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::apply::read;
 use super::codex_config::parse;
-use super::json::{Document, Edit};
-use super::manifest::{Content, Entry, Manifest};
+use super::json::{JsonDocument, JsonEdit};
+use super::manifest::{Manifest, ManifestContent, ManifestEntry};
 use super::undo::{access, undo};
-use super::{Access, Change, InstallError, Plan};
+use super::{Access, FileChange, InstallError, InstallPlan};
 use steadfast_model::host::Host;
 
 /// Below `$STEADFAST_HOME`.
@@ -24,7 +24,7 @@ pub(crate) struct Setup {
     pub(crate) old: Manifest,
     old_text: Option<String>,
     pub(crate) new: Manifest,
-    pub(crate) plan: Plan,
+    pub(crate) plan: InstallPlan,
 }
 
 /// A JSON file of the user's, as it is and as it would be without us.
@@ -32,7 +32,7 @@ pub(crate) struct UserFile {
     pub(crate) path: PathBuf,
     pub(crate) current: Option<String>,
     pub(crate) base_text: Option<String>,
-    pub(crate) base: Document,
+    pub(crate) base: JsonDocument,
 }
 
 impl Setup {
@@ -48,24 +48,24 @@ impl Setup {
             let ours = [Manifest::path(&home, host), config_dir.clone()];
             new.dirs.extend(other.dirs.into_iter().filter(|dir| ours.iter().any(|path| path.starts_with(dir))));
         }
-        Ok(Self { home, host, config_dir, old, old_text, new, plan: Plan::default() })
+        Ok(Self { home, host, config_dir, old, old_text, new, plan: InstallPlan::default() })
     }
 
     /// What an earlier setup set at this key, if it is still there.
-    pub(crate) fn earlier_edit(&self, file: &UserFile, keys: &[&str]) -> Option<Edit> {
-        let Content::Json { edits, .. } = &self.old.entry(&file.path)?.content else {
+    pub(crate) fn earlier_edit(&self, file: &UserFile, keys: &[&str]) -> Option<JsonEdit> {
+        let ManifestContent::Json { edits, .. } = &self.old.entry(&file.path)?.content else {
             return None;
         };
         let edit = edits.iter().find(|edit| edit.keys == keys)?;
-        let present = Document::parse(&file.path, file.current.as_deref()).ok()?;
+        let present = JsonDocument::parse(&file.path, file.current.as_deref()).ok()?;
         let value = present.get(keys).filter(|value| edit.owns(value))?;
-        Some(Edit { written: value.clone(), ..edit.clone() })
+        Some(JsonEdit { written: value.clone(), ..edit.clone() })
     }
 
     /// Applies the edits to the file without our part.
-    pub(crate) fn edit(&mut self, file: UserFile, mut edits: Vec<Edit>, empty: Value) -> Result<(), InstallError> {
+    pub(crate) fn edit(&mut self, file: UserFile, mut edits: Vec<JsonEdit>, empty: Value) -> Result<(), InstallError> {
         let mut document = file.base.clone();
-        let present = Document::parse(&file.path, file.current.as_deref())?;
+        let present = JsonDocument::parse(&file.path, file.current.as_deref())?;
         for edit in &mut edits {
             edit.previous = file.base.get(&edit.keys).cloned();
             let value = edit.merged(&file.path, &present)?;
@@ -76,7 +76,7 @@ impl Setup {
         } else {
             Some(document.render())
         };
-        let entry = self.entry(file.path, file.base_text, after, Content::Json { edits, empty });
+        let entry = self.entry(file.path, file.base_text, after, ManifestContent::Json { edits, empty });
         self.record(file.current, entry);
         Ok(())
     }
@@ -87,14 +87,14 @@ impl Setup {
         path: PathBuf,
         before: Option<String>,
         after: Option<String>,
-        content: Content,
-    ) -> Entry {
-        Entry { path, config_dir: Some(self.config_dir.clone()), before, after, content }
+        content: ManifestContent,
+    ) -> ManifestEntry {
+        ManifestEntry { path, config_dir: Some(self.config_dir.clone()), before, after, content }
     }
 
     /// Plans the change from the current content, and adds it to the manifest.
-    pub(crate) fn record(&mut self, current: Option<String>, entry: Entry) {
-        self.plan.push(Change {
+    pub(crate) fn record(&mut self, current: Option<String>, entry: ManifestEntry) {
+        self.plan.push(FileChange {
             path: entry.path.clone(),
             before: current,
             after: entry.after.clone(),
@@ -104,7 +104,7 @@ impl Setup {
     }
 
     /// Undoes what an older version set up and this one does not, and writes the manifest first.
-    pub(crate) fn finish(mut self) -> Result<Plan, InstallError> {
+    pub(crate) fn finish(mut self) -> Result<InstallPlan, InstallError> {
         for entry in &self.old.files {
             if self.new.entry(&entry.path).is_some() {
                 continue;
@@ -118,7 +118,7 @@ impl Setup {
         let path = Manifest::path(&self.home, self.host);
         self.new.note_missing_dirs(&self.plan.changes, &path);
         let after = Some(self.new.render(&path)?);
-        let manifest = Change { path, before: self.old_text, after, access: Access::Private };
+        let manifest = FileChange { path, before: self.old_text, after, access: Access::Private };
         if manifest.before != manifest.after {
             self.plan.changes.insert(0, manifest);
         }
@@ -146,7 +146,7 @@ impl Setup {
             document.insert(DB, toml_edit::value(db));
             Some(document.to_string())
         };
-        self.record(current, Entry::shared(path, base, after, Content::Toml { db: db.to_owned() }));
+        self.record(current, ManifestEntry::shared(path, base, after, ManifestContent::Toml { db: db.to_owned() }));
         Ok(())
     }
 
@@ -167,7 +167,7 @@ impl Setup {
                 return Ok(());
             }
         };
-        let entry = self.entry(path, before, text, Content::Whole);
+        let entry = self.entry(path, before, text, ManifestContent::Whole);
         self.record(current, entry);
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Setup {
         let path = self.config_dir.join(name);
         let current = read(&path)?;
         let base_text = self.without_us(&path, current.clone())?;
-        let base = Document::parse(&path, base_text.as_deref())?;
+        let base = JsonDocument::parse(&path, base_text.as_deref())?;
         Ok(UserFile { path, current, base_text, base })
     }
 

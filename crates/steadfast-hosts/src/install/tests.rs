@@ -7,7 +7,7 @@ use fs_err as fs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Choice, Consent, InstallError, InstallRequest, Plan, Report, decide, plan_uninstall, splice};
+use super::{Choice, Consent, InstallError, InstallPlan, InstallRequest, Report, decide, plan_uninstall, splice};
 use crate::claude::install::{plan, user_settings};
 use steadfast_model::host::Host;
 
@@ -61,7 +61,7 @@ impl World {
         serde_json::from_str(&self.read(name)).unwrap()
     }
 
-    fn plan(&self, change: impl FnOnce(&mut Wanted)) -> Result<Plan, InstallError> {
+    fn plan(&self, change: impl FnOnce(&mut Wanted)) -> Result<InstallPlan, InstallError> {
         let (home, config_dir) = (self.path("home"), self.path("claude"));
         let mut wanted = Wanted {
             request: request(&home, &config_dir),

@@ -5,7 +5,7 @@ use minijinja::{Value, context};
 
 use super::item::one_line;
 use super::{After, Framing};
-use steadfast_model::host::Cap;
+use steadfast_model::host::TextCap;
 use steadfast_model::memory::SessionMemory;
 use steadfast_model::memory::stated::{StatedGoal, StatedStatus, is_shortened};
 use steadfast_model::{prompt, text};
@@ -27,7 +27,7 @@ struct ShownGoal<'a> {
 }
 
 /// The text within the room. The first goal stays whole if it fits alone; the other one is cut or left out, with a note.
-pub(super) fn head(memory: &SessionMemory, framing: &Framing, cap: Cap, room: usize) -> String {
+pub(super) fn head(memory: &SessionMemory, framing: &Framing, cap: TextCap, room: usize) -> String {
     let goals = goals(memory, framing);
     let head = |keep: &[usize]| words(&goals, keep, memory, framing);
     let fits = |keep: &[usize], room: usize| cap.measure(&head(keep)) <= room;

@@ -3,7 +3,7 @@
 //! the same order.
 
 use super::item::attribute;
-use steadfast_model::host::Cap;
+use steadfast_model::host::TextCap;
 use steadfast_model::memory::Category::{
     self, Decision, Environment, Error, File, Fix, Git, Intent, Prompt, Rule, Skill, Subagent, Task,
 };
@@ -64,7 +64,7 @@ impl SnapshotSection {
 }
 
 /// For each section, how many items fit into the room together.
-pub(super) fn choose(sections: &[SnapshotSection], cap: Cap, mut room: usize) -> Vec<usize> {
+pub(super) fn choose(sections: &[SnapshotSection], cap: TextCap, mut room: usize) -> Vec<usize> {
     let pinned = [(Prompt, 1), (Task, FAIR_SHARE), (Prompt, usize::MAX), (Task, PINNED_TASKS)];
     let each = |most: usize| VALUE.map(|category| (category, most));
     let steps = [pinned.as_slice(), &each(1), &each(FAIR_SHARE), &[(Task, usize::MAX)], &each(usize::MAX)].concat();

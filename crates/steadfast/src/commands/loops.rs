@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use steadfast_engine::plan::{
-    Fault, Level, ListedDefinition, Origin, Overrides, PlanError, Planned, plan_loop, plan_pipeline, scaffold,
-    validate_loop, validate_pipeline,
+    DefinitionOrigin, Fault, Level, ListedDefinition, Overrides, PlanError, Planned, plan_loop, plan_pipeline,
+    scaffold, validate_loop, validate_pipeline,
 };
 use steadfast_model::run::RunKind;
 use steadfast_model::{clock, text};
@@ -127,9 +127,9 @@ fn validated(faults: &[Fault], what: &str) -> CommandOutput {
 
 fn listed(types: &[ListedDefinition], what: &str) -> CommandOutput {
     let origin = |listed: &ListedDefinition| match listed.origin {
-        Origin::Path | Origin::Project => "project",
-        Origin::User => "user",
-        Origin::BuiltIn => "built in",
+        DefinitionOrigin::Path | DefinitionOrigin::Project => "project",
+        DefinitionOrigin::User => "user",
+        DefinitionOrigin::BuiltIn => "built in",
     };
     let row = |listed: &ListedDefinition| {
         vec![listed.name.clone(), origin(listed).to_owned(), listed.description.clone().unwrap_or_default()]

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf, absolute};
 
 use serde_json::json;
-use steadfast_hosts::install::{self, Consent, InstallRequest, Plan, shell_word};
+use steadfast_hosts::install::{self, Consent, InstallPlan, InstallRequest, shell_word};
 use steadfast_hosts::{HostAdapter, adapter, adapters};
 use steadfast_model::clock;
 use steadfast_model::host::Host;
@@ -18,7 +18,7 @@ use crate::slash_commands::SLASH_COMMANDS;
 
 /// What was done for all hosts together.
 #[derive(Default)]
-struct Summary {
+struct SetupSummary {
     changes: Vec<String>,
     files: Vec<PathBuf>,
     notes: Vec<String>,
@@ -31,7 +31,7 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
         Some(host) => vec![host],
         None => Host::ALL.to_vec(),
     };
-    let mut summary = Summary::default();
+    let mut summary = SetupSummary::default();
     let mut done = Vec::new();
     for host in hosts {
         let adapter = adapter(host);
@@ -55,8 +55,8 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
     Ok(summary.report(&done, arguments))
 }
 
-impl Summary {
-    fn add(&mut self, plan: Plan, host: Host, arguments: &SetupArgs) -> Result<(), CliError> {
+impl SetupSummary {
+    fn add(&mut self, plan: InstallPlan, host: Host, arguments: &SetupArgs) -> Result<(), CliError> {
         // If all hosts are meant, a host without our files is not worth a note.
         if arguments.host.is_some() || !plan.is_empty() {
             self.notes.extend(plan.notes().iter().cloned());
@@ -103,7 +103,7 @@ fn plan_install(
     paths: &Paths,
     config_dir: &Path,
     arguments: &SetupArgs,
-) -> Result<Plan, CliError> {
+) -> Result<InstallPlan, CliError> {
     let program = std::env::current_exe()?;
     let plugin = plugin::files_for(&program);
     let plugin: Vec<(&str, &str)> = plugin.iter().map(|(path, text)| (*path, text.as_str())).collect();

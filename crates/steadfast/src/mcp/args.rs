@@ -95,7 +95,7 @@ pub(super) enum Judge {
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordVerdict {
     /// The verdict. If in doubt, `incomplete`; if it could not be checked, `unverifiable`.
-    pub(super) verdict: Verdict,
+    pub(super) verdict: VerdictArgument,
     /// The reason, in at most 1000 characters.
     #[schemars(length(max = 1000))]
     reason: Option<String>,
@@ -110,7 +110,7 @@ pub(super) struct RecordVerdict {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[schemars(inline)]
-pub(super) enum Verdict {
+pub(super) enum VerdictArgument {
     Complete,
     Incomplete,
     Unverifiable,

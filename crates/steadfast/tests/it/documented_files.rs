@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use steadfast_engine::files::{OutputOf, PublicFiles, View};
+use steadfast_engine::files::{FileView, OutputOf, PublicFiles};
 use steadfast_engine::plan::{Catalogue, Overrides, plan_loop, plan_pipeline};
 use steadfast_model::run::{AttemptId, Plan, Record, Run, RunKind, RunStatus, StageStatus, Step, Success, machine};
 use steadfast_store::Store;
@@ -48,7 +48,7 @@ impl World {
             run.stages[0].iterations = 1;
             commit_first(&mut store, &planned.plan, &run);
             let mut files = PublicFiles::open(&env.project(), planned.plan.kind, &planned.plan.name).unwrap();
-            let view = View { run_id: &planned.plan.name, plan: &planned.plan, run: &run, pid: None };
+            let view = FileView { run_id: &planned.plan.name, plan: &planned.plan, run: &run, pid: None };
             files.begin(&view, planned.definition.as_deref(), store.read()).unwrap();
             runs.push((planned.plan, run));
         }
@@ -64,7 +64,7 @@ impl World {
 
     fn publish(&self, at: usize, files: &mut PublicFiles) {
         let (plan, run) = &self.runs[at];
-        files.publish(&View { run_id: &plan.name, plan, run, pid: None }, self.store.read()).unwrap();
+        files.publish(&FileView { run_id: &plan.name, plan, run, pid: None }, self.store.read()).unwrap();
     }
 
     fn end(&mut self, at: usize, status: RunStatus, reason: &str, when: i64) {
@@ -225,7 +225,7 @@ fn a_store_that_cannot_be_read_leaves_the_state_as_it_was() {
     let (plan, run) = &mut world.runs[0];
     run.stages[0].iterations = 2;
     world.env.execute("UPDATE run_iterations SET facts_json = 'damaged', iteration = 2 WHERE run_id = 'myfeature'");
-    let view = View { run_id: &plan.name, plan, run, pid: None };
+    let view = FileView { run_id: &plan.name, plan, run, pid: None };
     let error = files.publish(&view, world.store.read()).unwrap_err().to_string();
     assert!(error.starts_with("cannot read the run's iterations: "), "{error}");
     assert_eq!(std::fs::read(&state).unwrap(), before);

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use jiff::civil::Date;
 
-use crate::usage::summary::Session;
+use crate::usage::summary::UsageSession;
 
 /// Which sums to include.
 #[derive(Debug, Clone, Default)]
@@ -14,7 +14,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    pub(super) fn matches(&self, session: &Session) -> bool {
+    pub(super) fn matches(&self, session: &UsageSession) -> bool {
         self.project.as_ref().is_none_or(|project| project.matches(&session.project))
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::civil::date;
 
 use super::*;
-use crate::usage::summary::Session;
+use crate::usage::summary::UsageSession;
 
 fn at(text: &str) -> i64 {
     clock::parse_rfc3339(text).unwrap().div_euclid(SLOT_MS)
@@ -24,8 +24,8 @@ fn summary(slots: &[i64]) -> Summary {
     Summary {
         models: vec!["known".into(), "mystery".into()],
         sessions: vec![
-            Session { id: "s0".into(), project: "/home/x/web".into() },
-            Session { id: "s1".into(), project: "/home/x/web/api".into() },
+            UsageSession { id: "s0".into(), project: "/home/x/web".into() },
+            UsageSession { id: "s1".into(), project: "/home/x/web/api".into() },
         ],
         sums: sums.collect(),
         ..Summary::default()

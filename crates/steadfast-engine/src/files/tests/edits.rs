@@ -107,7 +107,7 @@ fn a_registry_that_was_lost_lists_all_live_runs_again_and_none_that_was_removed(
         let (mut others, plan) = another(&world);
         world.publish(&mut files);
         let publish_other = |world: &World, others: &mut PublicFiles| {
-            let view = View { run_id: "run-2", plan: &plan, ..world.view() };
+            let view = FileView { run_id: "run-2", plan: &plan, ..world.view() };
             others.publish(&view, world.store.read()).unwrap();
         };
         publish_other(&world, &mut others);
@@ -210,7 +210,7 @@ fn entries_that_a_person_adds_while_runs_publish_are_kept() {
                 while !done.load(std::sync::atomic::Ordering::Relaxed) {
                     reason += 1;
                     run.reason = Some(reason.to_string());
-                    let view = View { run_id: &plan.name, plan: &plan, run: &run, pid: None };
+                    let view = FileView { run_id: &plan.name, plan: &plan, run: &run, pid: None };
                     files.publish(&view, store.read()).unwrap();
                 }
             });

@@ -43,7 +43,7 @@ fn a_state_that_is_not_ours_makes_room_and_is_kept() {
 
     let mut next = world;
     next.run.started_at_ms += MINUTE;
-    let view = View { run_id: "run-2", ..next.view() };
+    let view = FileView { run_id: "run-2", ..next.view() };
     let published = next.open().publish(&view, next.store.read()).unwrap();
     assert_eq!(published, Vec::<String>::new(), "a run of ours is in the store");
     assert_eq!(next.json(LOOP_STATE)["started_at"], json!("2025-01-10T10:01:00Z"));
@@ -55,7 +55,7 @@ fn outputs_of_an_earlier_pipeline_are_not_taken_for_this_ones() {
     let mut files = world.open();
     files.begin(&world.view(), Some("a: 1"), world.store.read()).unwrap();
     files.save_output(world.output(1, 1), "old").unwrap();
-    let view = View { run_id: "run-2", ..world.view() };
+    let view = FileView { run_id: "run-2", ..world.view() };
     let published = world.open().begin(&view, Some("a: 2"), world.store.read()).unwrap();
     assert!(published[0].ends_with("pipeline-runs/myrefine.previous-1`"), "{published:?}");
     let read = |name: &str| fs_err::read_to_string(world.path("pipeline-runs").join(name)).ok();

@@ -6,25 +6,34 @@ use super::*;
 fn the_project_comes_before_the_home_and_that_before_what_is_built_in() {
     let world = World::new();
     let origin = |name: &str| world.catalogue.find_loop(name).unwrap().origin;
-    assert_eq!(origin("work"), Origin::BuiltIn);
+    assert_eq!(origin("work"), DefinitionOrigin::BuiltIn);
     world.write("home/loops/work/stage.yaml", "description: mine at home");
-    assert_eq!(origin("work"), Origin::User);
+    assert_eq!(origin("work"), DefinitionOrigin::User);
     world.add_loop("work", "description: of the project");
-    assert_eq!(origin("work"), Origin::Project);
-    assert_eq!(world.catalogue.find_loop("./.claude/loops/work").unwrap().origin, Origin::Path);
+    assert_eq!(origin("work"), DefinitionOrigin::Project);
+    assert_eq!(world.catalogue.find_loop("./.claude/loops/work").unwrap().origin, DefinitionOrigin::Path);
     let listed = world.catalogue.list(RunKind::Loop);
     let work: Vec<_> = listed.iter().filter(|listed| listed.name == "work").collect();
     assert_eq!(work.len(), 1);
     assert_eq!(work[0].description.as_deref(), Some("of the project"));
 
     let origin = |file: &str| world.catalogue.find_pipeline(file).map(|source| source.origin).ok();
-    assert_eq!((origin("full-refine"), origin("full-refine.yaml")), (Some(Origin::BuiltIn), Some(Origin::BuiltIn)));
+    assert_eq!(
+        (origin("full-refine"), origin("full-refine.yaml")),
+        (Some(DefinitionOrigin::BuiltIn), Some(DefinitionOrigin::BuiltIn))
+    );
     world.write("home/pipelines/full-refine.yaml", "");
-    assert_eq!((origin("full-refine"), origin("full-refine.yaml")), (Some(Origin::User), Some(Origin::User)));
+    assert_eq!(
+        (origin("full-refine"), origin("full-refine.yaml")),
+        (Some(DefinitionOrigin::User), Some(DefinitionOrigin::User))
+    );
     world.write("project/.claude/pipelines/full-refine.yml", "description: d");
-    assert_eq!((origin("full-refine"), origin("full-refine.yaml")), (Some(Origin::Project), Some(Origin::User)));
+    assert_eq!(
+        (origin("full-refine"), origin("full-refine.yaml")),
+        (Some(DefinitionOrigin::Project), Some(DefinitionOrigin::User))
+    );
     world.write("project/full-refine", "");
-    assert_eq!((origin("full-refine"), origin("missing"), origin("")), (Some(Origin::Path), None, None));
+    assert_eq!((origin("full-refine"), origin("missing"), origin("")), (Some(DefinitionOrigin::Path), None, None));
     let listed = world.catalogue.list(RunKind::Pipeline);
     assert_eq!(listed.iter().filter(|listed| listed.name == "full-refine").count(), 1);
 }

@@ -5,10 +5,10 @@ use steadfast_model::text;
 
 use super::*;
 
-fn used(kind: RunKind, file: &Path, yaml: &str, commands: &[&str]) -> Used {
-    Used {
+fn used(kind: RunKind, file: &Path, yaml: &str, commands: &[&str]) -> UsedDefinition {
+    UsedDefinition {
         kind,
-        origin: Origin::Project,
+        origin: DefinitionOrigin::Project,
         file: file.display().to_string(),
         sha256: text::hex(&Sha256::digest(yaml)),
         shadows: false,
@@ -33,7 +33,7 @@ fn a_loop_names_its_definition_as_it_was_read_and_the_commands_that_are_not_the_
 
     world.write("home/loops/mine/loop.yaml", "");
     assert!(planned(&flags)[0].shadows);
-    assert_eq!(plan_loop(&world.catalogue, "work", None, &flags).unwrap().used[0].origin, Origin::BuiltIn);
+    assert_eq!(plan_loop(&world.catalogue, "work", None, &flags).unwrap().used[0].origin, DefinitionOrigin::BuiltIn);
 }
 
 #[test]

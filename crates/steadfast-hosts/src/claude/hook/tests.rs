@@ -260,7 +260,8 @@ fn a_reply_has_only_what_the_client_knows_for_its_event() {
         block: Some("go on".into()),
         context: Some("know this".into()),
         message: Some("look".into()),
-        allow_tool: true, messages: Vec::new()
+        allow_tool: true,
+        messages: Vec::new(),
     };
     let context = |event: &str| json!({"hookEventName": event, "additionalContext": "know this"});
     let block_and_context = |event: &str| json!({"decision": "block", "reason": "go on", "hookSpecificOutput": context(event), "systemMessage": "look"});

@@ -159,7 +159,8 @@ fn every_reply_is_within_the_fields_of_its_event() {
         block: Some("no".into()),
         context: Some("context".into()),
         message: Some("message".into()),
-        allow_tool: true, messages: Vec::new()
+        allow_tool: true,
+        messages: Vec::new(),
     };
     let names = [
         "SessionStart",

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::install::InstallError;
 use crate::install::apply::read;
 use crate::install::codex_config as config;
-use crate::install::json::Document;
+use crate::install::json::JsonDocument;
 use steadfast_model::text;
 
 /// How every command of ours ends.
@@ -53,7 +53,7 @@ pub(crate) fn codex_hooks(codex_home: &Path) -> Result<CodexHooks, InstallError>
     let config_file = codex_home.join("config.toml");
     let hooks_file = codex_home.join("hooks.json");
     let config = config::content(&config_file, read(&config_file)?.as_deref())?;
-    let json = Document::parse(&hooks_file, read(&hooks_file)?.as_deref())?;
+    let json = JsonDocument::parse(&hooks_file, read(&hooks_file)?.as_deref())?;
     let state = &config["hooks"]["state"];
     let mut hooks = ours(&hooks_file, json.get(&["hooks"]).unwrap_or(&Value::Null), state);
     hooks.extend(ours(&config_file, &config["hooks"], state));

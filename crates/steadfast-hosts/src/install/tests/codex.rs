@@ -15,7 +15,10 @@ impl World {
         world
     }
 
-    fn plan_codex_with(&self, change: impl FnOnce(&mut InstallRequest, &mut Value)) -> Result<Plan, InstallError> {
+    fn plan_codex_with(
+        &self,
+        change: impl FnOnce(&mut InstallRequest, &mut Value),
+    ) -> Result<InstallPlan, InstallError> {
         let (home, codex_home) = (self.path("home"), self.path("codex"));
         let skills = [("goal-start/SKILL.md".to_owned(), "start\n".to_owned())];
         let mut request = request(&home, &codex_home);

@@ -132,7 +132,7 @@ fn a_failure_half_way_leaves_no_trace() {
     // A file where a directory is needed, found only when the commands are written.
     world.write("claude/commands", "not a directory");
     let before = world.tree();
-    let outcome = world.plan(|_| {}).and_then(Plan::apply);
+    let outcome = world.plan(|_| {}).and_then(InstallPlan::apply);
     assert!(outcome.is_err());
     assert_eq!(world.tree(), before);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use steadfast_engine::durable;
-use steadfast_engine::plan::{Origin, Planned, Used};
+use steadfast_engine::plan::{DefinitionOrigin, Planned, UsedDefinition};
 use steadfast_model::run::{AgentKind, Plan, RunKind};
 use steadfast_model::text;
 use steadfast_system::config::AgentsConfig;
@@ -27,11 +27,13 @@ pub(in crate::commands) fn require_trust(
     planned: &Planned,
     is_given: bool,
 ) -> Result<(), CliError> {
-    let of_repository: Vec<&Used> = planned.used.iter().filter(|used| is_of_repository(context, used)).collect();
+    let of_repository: Vec<&UsedDefinition> =
+        planned.used.iter().filter(|used| is_of_repository(context, used)).collect();
     // The loop types of a shadowing pipeline were not chosen by the user either.
     let is_shadowing = of_repository.iter().any(|used| used.kind == RunKind::Pipeline && used.shadows);
     let runs_commands = of_repository.into_iter().filter(|used| !used.commands.is_empty());
-    let (shadowing, chosen): (Vec<&Used>, Vec<&Used>) = runs_commands.partition(|used| is_shadowing || used.shadows);
+    let (shadowing, chosen): (Vec<&UsedDefinition>, Vec<&UsedDefinition>) =
+        runs_commands.partition(|used| is_shadowing || used.shadows);
     allow(context, &shadowing, is_given)?;
     for used in chosen.iter().chain(&shadowing) {
         output::note(&format!("note: this project's own {} runs: {}", used.kind, named(&used.commands)));
@@ -49,13 +51,13 @@ fn named(commands: &[String]) -> String {
     shown.join(", ")
 }
 
-fn allow(context: &RunContext, shadowing: &[&Used], is_given: bool) -> Result<(), CliError> {
+fn allow(context: &RunContext, shadowing: &[&UsedDefinition], is_given: bool) -> Result<(), CliError> {
     if shadowing.is_empty() {
         return Ok(());
     }
     let ledger = context.paths.home.join("trust.json");
     let mut trusted = read(&ledger)?;
-    let is_trusted = |used: &Used| trusted.get(&key(&used.file)) == Some(&used.sha256);
+    let is_trusted = |used: &UsedDefinition| trusted.get(&key(&used.file)) == Some(&used.sha256);
     if let Some(used) = shadowing.iter().find(|used| !is_trusted(used) && !is_given) {
         let is_known = trusted.contains_key(&key(&used.file));
         let hint = "read the file, then add `--trust`; it stays trusted until it changes";
@@ -72,7 +74,7 @@ fn allow(context: &RunContext, shadowing: &[&Used], is_given: bool) -> Result<()
     Ok(())
 }
 
-fn refusal(used: &Used, is_known: bool) -> String {
+fn refusal(used: &UsedDefinition, is_known: bool) -> String {
     let why = if used.shadows {
         format!("shadows another {} of that name", used.kind)
     } else {
@@ -84,13 +86,15 @@ fn refusal(used: &Used, is_known: bool) -> String {
 }
 
 /// Files in `.claude` come with the repository. Any other file that the user named by its path was chosen, like a script.
-fn is_of_repository(context: &RunContext, used: &Used) -> bool {
+fn is_of_repository(context: &RunContext, used: &UsedDefinition) -> bool {
     let is_below = |path: &Path| path.starts_with(context.project.join(".claude"));
     let path = Path::new(&used.file);
     match used.origin {
-        Origin::Project => true,
-        Origin::Path => is_below(&fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned())) || is_below(path),
-        Origin::User | Origin::BuiltIn => false,
+        DefinitionOrigin::Project => true,
+        DefinitionOrigin::Path => {
+            is_below(&fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned())) || is_below(path)
+        }
+        DefinitionOrigin::User | DefinitionOrigin::BuiltIn => false,
     }
 }
 

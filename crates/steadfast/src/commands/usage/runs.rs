@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::tz::TimeZone;
 use serde_json::json;
 use steadfast_app::usage::report::{Amounts, Filter};
-use steadfast_app::usage::runs::{RunRow, RunsReport};
+use steadfast_app::usage::runs::{RunUsageRow, RunsReport};
 use steadfast_app::usage::summary::Summary;
 use steadfast_model::clock::Millis;
 use steadfast_model::host::Host;
@@ -45,10 +45,10 @@ pub(super) fn view(
 }
 
 fn draw(report: &RunsReport, zone: &TimeZone) -> String {
-    let cells = |total: &str, cell: &dyn Fn(&RunRow) -> String| -> Vec<String> {
+    let cells = |total: &str, cell: &dyn Fn(&RunUsageRow) -> String| -> Vec<String> {
         report.rows.iter().map(cell).chain([total.to_owned()]).collect()
     };
-    let when = |row: &RunRow| in_zone(row.started_at_ms, zone).strftime("%Y-%m-%d %H:%M").to_string();
+    let when = |row: &RunUsageRow| in_zone(row.started_at_ms, zone).strftime("%Y-%m-%d %H:%M").to_string();
     let seconds = |ms: Millis| text::duration(ms / 1_000);
     let time = cells(&seconds(report.totals.duration_ms), &|row| seconds(row.used.duration_ms));
     let mut columns = vec![
