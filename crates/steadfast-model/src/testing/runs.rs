@@ -194,7 +194,7 @@ fn describe_check(check: &Check) -> String {
         Check::Command(command) => format!("command {command}"),
         Check::Verify(commands) => format!("verify {}", commands.join(" && ")),
         Check::Checklist(file) => format!("checklist {file}"),
-        other => format!("{other:?}").to_lowercase(),
+        Check::Judge => "judge".into(),
     }
 }
 

@@ -102,7 +102,7 @@ fn every_limit_gives_one_wind_down_turn_and_then_stops() {
             Axis::Turns => "paused (continuation_cap)",
             Axis::Hours => "paused (wall_clock_cap)",
             Axis::Deadline => "paused (deadline)",
-            other => panic!("{other} is not in the list"),
+            Axis::Shared => "paused (cost_cap)",
         };
         assert_eq!(stopped.state(), expected);
         assert_eq!((stopped.wind_down, stopped.resume_at_ms), (None, None));

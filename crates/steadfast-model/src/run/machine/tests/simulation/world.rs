@@ -353,7 +353,7 @@ impl World {
             Check::Command(_) => 2,
             Check::Verify(_) => 3,
             Check::Checklist(_) => 4,
-            _ => 5,
+            Check::Judge => 5,
         };
         let is_before =
             self.run.active.iter().any(|attempt| attempt.id == id && attempt.phase == Phase::CheckingBefore);
