@@ -1,7 +1,6 @@
 //! Secrets in the arguments and the input of programs: `curl -u user:password`, `mysql -pPASSWORD`,
 //! `npm config set _authToken …`, `echo … | docker login --password-stdin`.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -73,12 +72,20 @@ const WORDS_MAX: usize = 64;
 /// Last words of names in a secret store whose values are not secrets.
 const PLAIN_NAMES: &str = "user username login host hostname port ttl policies type";
 
-static PROGRAMS: LazyLock<HashSet<&str>> =
-    LazyLock::new(|| RULES.iter().flat_map(|(programs, ..)| programs.split(' ')).collect());
+/// Sorted: a hook looks up a few words, and hashing all names would cost it more.
+static PROGRAMS: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    let mut programs: Vec<&str> = RULES.iter().flat_map(|(programs, ..)| programs.split(' ')).collect();
+    programs.sort_unstable();
+    programs
+});
+
+fn is_program(word: &str) -> bool {
+    PROGRAMS.binary_search(&word).is_ok()
+}
 
 /// Whether the run that ends at `end` is a program with arguments.
 pub(super) fn begins(text: &str, run: &str, end: usize) -> bool {
-    after(text, end).starts_with([' ', '\t', '\\']) && PROGRAMS.contains(run.strip_suffix(".exe").unwrap_or(run))
+    after(text, end).starts_with([' ', '\t', '\\']) && is_program(run.strip_suffix(".exe").unwrap_or(run))
 }
 
 pub(super) fn find(text: &str, words: &[Range<usize>]) -> Vec<Range<usize>> {
@@ -89,7 +96,7 @@ pub(super) fn find(text: &str, words: &[Range<usize>]) -> Vec<Range<usize>> {
     for at in 0..words.len() {
         let word = command.name(at);
         // `sudo docker exec db mysql …`: the last program named has the flags. `echo` is only a command on its own.
-        if at == 0 || (PROGRAMS.contains(word) && !has("echo printf", word)) {
+        if at == 0 || (is_program(word) && !has("echo printf", word)) {
             program = at;
             active = RULES.iter().filter(|(programs, ..)| has(programs, word)).collect();
         }
