@@ -224,8 +224,8 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         return Ok(HookReply { message: notice, ..HookReply::default() });
     }
     Ok(match decision {
-        BatchDecision::GoOn if warnings.is_empty() => HookReply::default(),
-        BatchDecision::GoOn => {
+        BatchDecision::Proceed if warnings.is_empty() => HookReply::default(),
+        BatchDecision::Proceed => {
             let phrases: Vec<String> =
                 warnings.iter().map(|limit| goal.standing(*limit, call.now).describe_near()).collect();
             let limits = phrases.join("; ");

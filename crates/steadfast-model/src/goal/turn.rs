@@ -9,7 +9,7 @@ use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 use crate::limit::{Axis, SharedSpend, Standing};
 
-/// Batches of tool calls a turn may still make after it was told, in the middle, that a limit is reached.
+/// Batches of tool calls a turn may still make after a notice, in the middle, that a limit is reached.
 const WIND_DOWN_BATCHES: i64 = 3;
 
 #[derive(Debug, Clone, Default)]
@@ -30,16 +30,16 @@ pub struct TurnEnd {
     pub block_cap: Option<i64>,
 }
 
-/// How the turn goes on.
+/// What happens at the end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing is driven: the turn ends as if we were not there.
     Silent,
-    /// The turn ends although the goal is active; it goes on with the next turn.
+    /// The turn ends although the goal is active; the next turn continues it.
     UserFirst,
     BackgroundFirst,
     NativeGoalDrives,
-    /// The client would override one more block: end the turn and carry on another way.
+    /// The client would override one more block: end the turn and continue another way.
     HandOver,
     Continue,
     WindDown(Axis),
@@ -49,7 +49,7 @@ pub enum Decision {
     AccountingUncertain,
 }
 
-/// Limits the breaker and friends obey; from the user's configuration.
+/// What the configuration says about the end of a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct TurnRules {
     /// Continuations in a row without progress before the goal pauses; 0 switches the breaker off.
@@ -158,17 +158,17 @@ fn stop_at_limit(goal: &Goal, limit: Axis, now: Millis) -> Change {
 /// What a batch of tool calls inside a turn leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchDecision {
-    GoOn,
-    /// Tell the model to wrap up now.
+    Proceed,
+    /// Ask the model to wrap up now.
     WindDown(Axis),
-    /// The model was told and went on: end its turn.
+    /// The model was asked and continued: end its turn.
     EndTurn(Axis),
 }
 
 /// Decides between two rounds of tool calls, so that one long turn cannot spend without bound.
 pub fn at_batch(goal: &Goal, shared: SharedSpend, now: Millis) -> (Option<Change>, BatchDecision) {
     if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
-        return (None, BatchDecision::GoOn);
+        return (None, BatchDecision::Proceed);
     }
     // The last turn of the turn cap is held to the other limits like any turn.
     let winding_down = goal.wind_down.filter(|limit| *limit != Axis::Turns);
@@ -176,11 +176,11 @@ pub fn at_batch(goal: &Goal, shared: SharedSpend, now: Millis) -> (Option<Change
     let spent = goal.status == GoalStatus::BudgetLimited && goal.budget_limit_reported && goal.wind_down.is_none();
     let Some(limit) = limit.filter(|_| !spent) else {
         if goal.worked_since_continuation {
-            return (None, BatchDecision::GoOn);
+            return (None, BatchDecision::Proceed);
         }
         let mut after = goal.changed(now);
         after.worked_since_continuation = true;
-        return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::GoOn);
+        return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::Proceed);
     };
     if goal.wind_down.is_none() {
         return (Some(hand_wind_down(goal, limit, now)), BatchDecision::WindDown(limit));
@@ -188,7 +188,7 @@ pub fn at_batch(goal: &Goal, shared: SharedSpend, now: Millis) -> (Option<Change
     if goal.wind_down_batches < WIND_DOWN_BATCHES {
         let mut after = goal.changed(now);
         after.wind_down_batches += 1;
-        return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::GoOn);
+        return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::Proceed);
     }
     let change = match goal.status {
         GoalStatus::BudgetLimited => budget_limited_at_stop(goal, now).0,

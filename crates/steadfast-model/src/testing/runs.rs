@@ -55,7 +55,7 @@ pub fn id(text: &str) -> AttemptId {
     AttemptId { stage: numbers[0], iteration: numbers[1], attempt: numbers[2] }
 }
 
-/// An agent that did something nobody did before and says nothing about it.
+/// An agent that did something new and says nothing about it.
 pub fn success(footprint: &str) -> Success {
     Success {
         usage: AttemptUsage {

@@ -153,25 +153,12 @@ impl Db<'_> {
         Ok(gone)
     }
 
-    /// Deletes the memory of a session at the user's request, whatever its state. Its goal stays; its row in `sessions`
+    /// Deletes the memory of sessions at the user's request, whatever their state. Their goals stay; a row in `sessions`
     /// stays only while a goal or a client needs it.
-    pub fn purge(self, session_id: &str) -> Result<Forgotten, StoreError> {
-        let gone = self.purge_rows(session_id)?;
-        self.wipe()?;
-        Ok(gone)
-    }
-
-    /// The same for several.
     pub fn purge_each(self, session_ids: &[String]) -> Result<Vec<Forgotten>, StoreError> {
         let gone = session_ids.iter().map(|id| self.purge_rows(id)).collect::<Result<_, _>>()?;
         self.wipe()?;
         Ok(gone)
-    }
-
-    /// Deletes the memory of every session whose last activity was before a moment, whatever its state.
-    pub fn purge_all_before(self, before: Millis) -> Result<Vec<Forgotten>, StoreError> {
-        let old = self.known_sessions()?.into_iter().filter(|known| known.last_active_ms < before);
-        self.purge_each(&old.map(|known| known.session_id).collect::<Vec<_>>())
     }
 
     fn purge_rows(self, session_id: &str) -> Result<Forgotten, StoreError> {

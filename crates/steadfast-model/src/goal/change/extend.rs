@@ -90,7 +90,7 @@ fn stopped_by(goal: &Goal, now: Millis) -> Vec<Axis> {
 }
 
 /// Accepts that some tokens may be uncounted: the flag is cleared, the cursor is where the caller put it, and
-/// the goal goes on if that was what stopped it.
+/// the goal continues if that was what stopped it.
 pub fn reconcile(goal: &Goal, new_offset: i64, now: Millis) -> Result<Change, Refusal> {
     let stopped = goal.status == GoalStatus::Paused
         && matches!(goal.paused_reason, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain));

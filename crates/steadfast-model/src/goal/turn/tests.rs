@@ -84,7 +84,7 @@ fn goals_that_are_not_running_are_left_alone() {
     let blocked = Goal { status: GoalStatus::Blocked, ..goal };
     for goal in [done, paused, blocked] {
         assert_eq!(at_stop(&goal, &work(), RULES, NOW), (None, Decision::Silent));
-        assert_eq!(at_batch(&goal, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
+        assert_eq!(at_batch(&goal, SharedSpend::Free, NOW), (None, BatchDecision::Proceed));
         assert_eq!(warn(&goal, SharedSpend::Free, NOW), None);
     }
 }

@@ -141,7 +141,7 @@ fn a_purge_leaves_no_word_in_the_file_and_no_other_session_harmed() {
         // What too many events push out is gone as well.
         world.remember_in(id, (0..1_200).map(|number| prompt(&format!("{text} {number}"))).collect(), START);
     }
-    let gone = world.store.write(|db| db.purge("a")).unwrap();
+    let gone = world.store.write(|db| db.purge_each(&["a".to_owned()])).unwrap().remove(0);
     let expected = Forgotten {
         session_id: "a".into(),
         project: Some("/p/web".into()),
@@ -193,9 +193,10 @@ fn a_purge_of_everything_spares_goals_and_what_they_need() {
     world.remember(vec![prompt("x")]);
     world.remember_in("other", vec![prompt("x")], START + 5);
     let goal = world.add_goal(Budget::default(), START);
-    let before = world.store.write(|db| db.purge_all_before(START + 5)).unwrap();
-    assert_eq!(before.iter().map(|gone| gone.session_id.as_str()).collect::<Vec<_>>(), [SESSION]);
-    world.store.write(|db| db.purge_all_before(Millis::MAX)).unwrap();
+    let all =
+        world.store.read().known_sessions().unwrap().into_iter().map(|known| known.session_id).collect::<Vec<_>>();
+    let gone = world.store.write(|db| db.purge_each(&all)).unwrap();
+    assert_eq!(gone.iter().map(|gone| &gone.session_id).collect::<Vec<_>>(), all.iter().collect::<Vec<_>>());
     assert_eq!(world.count("SELECT count(*) FROM session_events"), 0);
     assert_eq!(world.goal(), goal);
     let left = world.store.read().known_sessions().unwrap();

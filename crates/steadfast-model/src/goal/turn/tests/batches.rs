@@ -24,8 +24,8 @@ fn batches(mut goal: Goal) -> (Goal, Vec<BatchDecision>) {
 #[test]
 fn a_batch_is_noted_as_work_once() {
     let (worked, decision) = batch(&goal());
-    assert_eq!((decision, worked.worked_since_continuation), (BatchDecision::GoOn, true));
-    assert_eq!(at_batch(&worked, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
+    assert_eq!((decision, worked.worked_since_continuation), (BatchDecision::Proceed, true));
+    assert_eq!(at_batch(&worked, SharedSpend::Free, NOW), (None, BatchDecision::Proceed));
 }
 
 #[test]
@@ -33,14 +33,14 @@ fn a_turn_that_passes_a_limit_is_warned_and_then_ended() {
     for (limit, at_limit) in goals_at_their_limit() {
         let (stopped, decisions) = batches(at_limit);
         if limit == Axis::Turns {
-            assert_eq!(decisions, [BatchDecision::GoOn; 6], "turns cannot be passed inside one");
+            assert_eq!(decisions, [BatchDecision::Proceed; 6], "turns cannot be passed inside one");
             continue;
         }
         let expected = [
             BatchDecision::WindDown(limit),
-            BatchDecision::GoOn,
-            BatchDecision::GoOn,
-            BatchDecision::GoOn,
+            BatchDecision::Proceed,
+            BatchDecision::Proceed,
+            BatchDecision::Proceed,
             BatchDecision::EndTurn(limit),
         ];
         assert_eq!(decisions, expected);
@@ -85,5 +85,5 @@ fn the_token_budget_applies_to_the_wind_down_turn_of_the_turn_cap() {
 fn a_limited_goal_does_not_affect_the_users_later_turns() {
     let spent =
         Goal { budget_limit_reported: true, worked_since_continuation: true, ..goals_at_their_limit()[0].1.clone() };
-    assert_eq!(at_batch(&spent, SharedSpend::Free, NOW), (None, BatchDecision::GoOn));
+    assert_eq!(at_batch(&spent, SharedSpend::Free, NOW), (None, BatchDecision::Proceed));
 }
