@@ -1,5 +1,9 @@
 -- Lists of words that grow are in Rust only, where one enum names them: a new reason to pause, limit or run state no
 -- longer rebuilds a table. Words that never change (status, budget profile and source) keep their CHECK.
+-- No comment stands inside of a table: SQLite keeps its text and reads it again each time the file is opened.
+-- `wind_down` is the axis of the limit whose wind-down turn was granted, `wind_down_batches` counts batches of tool calls
+-- since then, `warned_json` lists axes whose 80 % warning was given, and `limits_json` has limits, and what was used of
+-- them, on axes without a column of their own.
 CREATE TABLE goals_new (
   session_id TEXT PRIMARY KEY NOT NULL,
   goal_id TEXT NOT NULL,
@@ -17,7 +21,6 @@ CREATE TABLE goals_new (
   subagent_tokens INTEGER NOT NULL DEFAULT 0 CHECK (subagent_tokens >= 0),
   cache_read_tokens INTEGER NOT NULL DEFAULT 0 CHECK (cache_read_tokens >= 0),
   cost_micros INTEGER NOT NULL DEFAULT 0 CHECK (cost_micros >= 0),
-  -- Tokens of models that the price table does not know: the cost shown is then a lower bound.
   unpriced_tokens INTEGER NOT NULL DEFAULT 0 CHECK (unpriced_tokens >= 0),
   time_used_seconds INTEGER NOT NULL DEFAULT 0 CHECK (time_used_seconds >= 0),
   resume_at_ms INTEGER,
@@ -29,14 +32,10 @@ CREATE TABLE goals_new (
   continuations_remaining INTEGER NOT NULL DEFAULT 1000000 CHECK (continuations_remaining >= 0),
   max_wall_clock_seconds INTEGER NOT NULL DEFAULT 315360000 CHECK (max_wall_clock_seconds > 0),
   deadline_ms INTEGER,
-  -- Limits on axes without a column of their own: axis to amount.
   limits_json TEXT NOT NULL DEFAULT '{}',
   budget_limit_reported INTEGER NOT NULL DEFAULT 0 CHECK (budget_limit_reported IN (0, 1)),
-  -- The axis of the limit whose wind-down turn was granted.
   wind_down TEXT,
-  -- Batches of tool calls since that turn was asked to wrap up.
   wind_down_batches INTEGER NOT NULL DEFAULT 0 CHECK (wind_down_batches >= 0),
-  -- Axes whose 80 % warning was given.
   warned_json TEXT NOT NULL DEFAULT '[]',
   worked_since_continuation INTEGER NOT NULL DEFAULT 0 CHECK (worked_since_continuation IN (0, 1)),
   idle_continuations INTEGER NOT NULL DEFAULT 0 CHECK (idle_continuations >= 0),
@@ -87,7 +86,6 @@ CREATE TABLE goal_history_new (
   subagent_tokens INTEGER NOT NULL DEFAULT 0 CHECK (subagent_tokens >= 0),
   cache_read_tokens INTEGER NOT NULL DEFAULT 0 CHECK (cache_read_tokens >= 0),
   cost_micros INTEGER NOT NULL DEFAULT 0 CHECK (cost_micros >= 0),
-  -- Tokens of models that the price table does not know: the cost shown is then a lower bound.
   unpriced_tokens INTEGER NOT NULL DEFAULT 0 CHECK (unpriced_tokens >= 0),
   time_used_seconds INTEGER NOT NULL DEFAULT 0 CHECK (time_used_seconds >= 0),
   resume_at_ms INTEGER,
@@ -99,14 +97,10 @@ CREATE TABLE goal_history_new (
   continuations_remaining INTEGER NOT NULL DEFAULT 1000000 CHECK (continuations_remaining >= 0),
   max_wall_clock_seconds INTEGER NOT NULL DEFAULT 315360000 CHECK (max_wall_clock_seconds > 0),
   deadline_ms INTEGER,
-  -- Limits on axes without a column of their own: axis to amount.
   limits_json TEXT NOT NULL DEFAULT '{}',
   budget_limit_reported INTEGER NOT NULL DEFAULT 0 CHECK (budget_limit_reported IN (0, 1)),
-  -- The axis of the limit whose wind-down turn was granted.
   wind_down TEXT,
-  -- Batches of tool calls since that turn was asked to wrap up.
   wind_down_batches INTEGER NOT NULL DEFAULT 0 CHECK (wind_down_batches >= 0),
-  -- Axes whose 80 % warning was given.
   warned_json TEXT NOT NULL DEFAULT '[]',
   worked_since_continuation INTEGER NOT NULL DEFAULT 0 CHECK (worked_since_continuation IN (0, 1)),
   idle_continuations INTEGER NOT NULL DEFAULT 0 CHECK (idle_continuations >= 0),
@@ -145,20 +139,16 @@ CREATE TABLE runs_new (
   name TEXT NOT NULL,
   kind TEXT NOT NULL CHECK (kind IN ('loop','pipeline')),
   title TEXT NOT NULL,
-  -- The directory whose `.claude` shows the run; with its kind and name it is the run's address.
   project_dir TEXT NOT NULL,
   status TEXT NOT NULL,
   reason TEXT,
-  -- The stage under way, from 1.
   stage INTEGER NOT NULL,
   plan_json TEXT NOT NULL,
   state_json TEXT NOT NULL,
   tokens INTEGER NOT NULL DEFAULT 0,
   cost_micros INTEGER NOT NULL DEFAULT 0,
-  -- Who drives it now, if anyone; the lock file is the truth, this is for people.
   engine_pid INTEGER,
   engine_pid_started INTEGER,
-  -- Set by `kill` from another process, as JSON: status and reason; the engine obeys.
   stop_requested TEXT,
   version INTEGER NOT NULL DEFAULT 0,
   started_at_ms INTEGER NOT NULL,
@@ -178,7 +168,6 @@ CREATE TABLE run_stages_new (
   name TEXT NOT NULL,
   status TEXT NOT NULL,
   reason TEXT,
-  -- Iterations committed, and the most there may be.
   iterations INTEGER NOT NULL DEFAULT 0,
   max_iterations INTEGER NOT NULL,
   started_at_ms INTEGER,
@@ -212,16 +201,14 @@ DROP TABLE run_attempts;
 ALTER TABLE run_attempts_new RENAME TO run_attempts;
 CREATE INDEX idx_run_attempts_ended ON run_attempts (ended_at_ms);
 
--- What people should hear, written in the transaction that decides it. Whoever delivers a message marks it first, so
--- that it is delivered once.
+-- What people should hear about a goal or run (`subject_id`), written in the transaction that decides it. A process that
+-- delivers a message marks it first, so that it is delivered once.
 CREATE TABLE outbox (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   kind TEXT NOT NULL,
-  -- The goal or run it is about.
   subject_id TEXT NOT NULL,
   title TEXT NOT NULL,
   body TEXT NOT NULL,
   created_at_ms INTEGER NOT NULL,
   taken_at_ms INTEGER
 );
-CREATE INDEX idx_outbox_waiting ON outbox (id) WHERE taken_at_ms IS NULL;

@@ -2,7 +2,6 @@
 //! `npm config set _authToken …`, `echo … | docker login --password-stdin`.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use super::context::is_cookies;
 use super::names::{self, Grade};
@@ -72,15 +71,26 @@ const WORDS_MAX: usize = 64;
 /// Last words of names in a secret store whose values are not secrets.
 const PLAIN_NAMES: &str = "user username login host hostname port ttl policies type";
 
-/// Sorted: a hook looks up a few words, and hashing all names would cost it more.
-static PROGRAMS: LazyLock<Vec<&str>> = LazyLock::new(|| {
-    let mut programs: Vec<&str> = RULES.iter().flat_map(|(programs, ..)| programs.split(' ')).collect();
-    programs.sort_unstable();
-    programs
-});
+/// The lengths of program names by first letter, as bits: most words are ruled out without looking at the table.
+const LENGTHS: [u32; 256] = {
+    let (mut lengths, mut rule) = ([0; 256], 0);
+    while rule < RULES.len() {
+        let (names, mut start, mut at) = (RULES[rule].0.as_bytes(), 0, 0);
+        while at <= names.len() {
+            if at == names.len() || names[at] == b' ' {
+                lengths[names[start] as usize] |= 1 << (at - start);
+                start = at + 1;
+            }
+            at += 1;
+        }
+        rule += 1;
+    }
+    lengths
+};
 
 fn is_program(word: &str) -> bool {
-    PROGRAMS.binary_search(&word).is_ok()
+    let lengths = word.bytes().next().map_or(0, |first| LENGTHS[usize::from(first)]);
+    word.len() < 32 && lengths & (1 << word.len()) != 0 && RULES.iter().any(|(programs, ..)| has(programs, word))
 }
 
 /// Whether the run that ends at `end` is a program with arguments.

@@ -70,25 +70,15 @@ fn other_limits(goal: &Goal) -> BTreeMap<String, i64> {
     others.map(|(axis, amount)| (axis.to_string(), amount)).chain(counted).collect()
 }
 
-fn counted(row: &Row<'_>) -> rusqlite::Result<Limits> {
-    let others: BTreeMap<String, i64> = from_json(row, "limits_json")?;
-    let mut counted = Limits::default();
-    for (name, used) in others {
-        if let Some(axis) = name.strip_prefix(USED).and_then(|axis| axis.parse().ok()) {
-            counted.set(axis, Some(used));
-        }
-    }
-    Ok(counted)
-}
-
-/// The documented columns hold large numbers where a goal has no cap on turns or time.
-fn limits(row: &Row<'_>) -> rusqlite::Result<Limits> {
-    let others: BTreeMap<String, i64> = from_json(row, "limits_json")?;
-    let mut limits = Limits::default();
+/// The limits of a goal, and what was used on axes without a column. The documented columns hold large numbers where a
+/// goal has no cap on turns or time.
+fn limits(row: &Row<'_>) -> rusqlite::Result<(Limits, Limits)> {
+    let (mut limits, mut counted) = (Limits::default(), Limits::default());
     // An axis that only a newer binary knows is left alone.
-    for (axis, amount) in others {
-        if let Ok(axis) = axis.parse() {
-            limits.set(axis, Some(amount));
+    for (name, amount) in from_json::<BTreeMap<String, i64>>(row, "limits_json")? {
+        match name.strip_prefix(USED) {
+            Some(axis) => axis.parse().map(|axis| counted.set(axis, Some(amount))).unwrap_or_default(),
+            None => name.parse().map(|axis| limits.set(axis, Some(amount))).unwrap_or_default(),
         }
     }
     let used: i64 = row.get("continuations_used")?;
@@ -99,10 +89,11 @@ fn limits(row: &Row<'_>) -> rusqlite::Result<Limits> {
     limits.set(Axis::Turns, (turns < UNLIMITED_CONTINUATIONS).then_some(turns));
     limits.set(Axis::Hours, (seconds < UNLIMITED_SECONDS).then(|| seconds.saturating_mul(1_000)));
     limits.set(Axis::Deadline, row.get("deadline_ms")?);
-    Ok(limits)
+    Ok((limits, counted))
 }
 
 pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Goal> {
+    let (limits, counted) = limits(row)?;
     Ok(Goal {
         session_id: row.get("session_id")?,
         goal_id: row.get("goal_id")?,
@@ -111,8 +102,8 @@ pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Goal> {
         objective: row.get("objective")?,
         status: word(row, "status")?,
         paused_reason: maybe_word(row, "paused_reason")?,
-        limits: limits(row)?,
-        counted: counted(row)?,
+        limits,
+        counted,
         budget_profile: maybe_word(row, "budget_profile")?,
         budget_source: word(row, "budget_source")?,
         tokens_used: row.get("tokens_used")?,
