@@ -5,7 +5,7 @@
 //! | --- | --- | --- | --- |
 //! | [`RunLock`] | `HOME/runs/ID/lock` | the engine of a run; a command that keeps engines away | one engine per run |
 //! | `attempt.rs` | `HOME/runs/ID/ATTEMPT/lock` | the supervisor; briefly a process that inspects the attempt | one supervisor per attempt |
-//! | [`WorktreeLock`] | `HOME/worktrees/ID/lock` | the engine around git calls; git itself, as its stdin | no two gits on the worktrees of a run |
+//! | `WorktreeLock` | `HOME/worktrees/ID/lock` | the engine around git calls; git itself, as its stdin | no two gits on the worktrees of a run |
 //! | `files/address.rs` | `PROJECT/.claude/.steadfast-KIND-NAME.lock` | the engine of a run | one engine per run name, whatever its home and store |
 //! | `files/document.rs` | `PROJECT/.claude/.steadfast.lock` | a process that changes the public files | one writer at a time |
 //!

@@ -60,7 +60,7 @@ impl Default for RunsConfig {
 #[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct NotifyConfig {
-    /// Whether the end of a run shows on the desktop; if absent, only when no terminal shows the run.
+    /// Whether messages show on the desktop; if absent, those about goals, and about runs that no terminal shows.
     pub desktop: Option<bool>,
 }
 

@@ -1,5 +1,5 @@
-//! What a hook observed, independent of the host: prompts, commands, files, tasks, answers, subagents. [`steadfast_hosts`]
-//! creates these from each host's JSON; [`super::extract`] turns them into findings. The text is neither cleaned nor
+//! What a hook observed, independent of the host: prompts, commands, files, tasks, answers, subagents. `steadfast-hosts`
+//! creates these from each host's JSON; `steadfast-memory` turns them into findings. The text is neither cleaned nor
 //! redacted yet.
 
 use strum::IntoStaticStr;

@@ -15,7 +15,7 @@ pub struct RunRow {
     pub project_dir: String,
     pub plan: Plan,
     pub run: Run,
-    /// What [`Db::save_step`] has to match.
+    /// What `Db::save_step` has to match.
     pub version: i64,
     /// The engine that drives it, for people; the lock file is the truth.
     pub engine: Option<ProcessId>,
