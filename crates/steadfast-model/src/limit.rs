@@ -2,12 +2,19 @@
 //! axes is in this file: how one is counted, written, parsed, warned about and extended, and which pause it causes.
 //! Goals and runs hold [`Limits`]; `[limits]` in the configuration holds [`Cap`]s over a day or a week.
 
+mod amount;
+mod cap;
+
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumCount, EnumIter, EnumString, IntoEnumIterator, IntoStaticStr};
 
 use crate::clock::{self, Millis};
 use crate::pause::PausedReason;
 use crate::text;
+use amount::{decimal, parse_deadline, parse_tokens};
+
+pub use amount::AmountError;
+pub use cap::{Cap, Period, SharedSpend, Spend};
 
 /// A documented column holds this many turns for a goal without a cap on them.
 pub const UNLIMITED_TURNS: i64 = 1_000_000;
@@ -100,18 +107,6 @@ impl Axis {
         if self == Self::Deadline { Self::Hours } else { self }
     }
 
-    /// An amount as people write it in a definition, for hints.
-    pub fn example(self) -> &'static str {
-        match self {
-            Self::Tokens => "5M",
-            Self::Usd => "20",
-            Self::Turns => "200",
-            Self::Hours => "8",
-            Self::Deadline => "17:30",
-            Self::Shared => "100",
-        }
-    }
-
     /// What the limit is called in a sentence about a goal.
     pub fn noun(self) -> &'static str {
         match self {
@@ -121,17 +116,6 @@ impl Axis {
             Self::Hours => "time",
             Self::Deadline => "time to its deadline",
             Self::Shared => "cap over all goals",
-        }
-    }
-
-    /// The clause that says why a goal cannot be resumed.
-    pub fn exhausted(self) -> &'static str {
-        match self {
-            Self::Tokens | Self::Usd => "its budget is spent",
-            Self::Turns => "its turns are used up",
-            Self::Hours => "its time is used up",
-            Self::Deadline => "its deadline has passed",
-            Self::Shared => "the cap over all goals is reached",
         }
     }
 
@@ -223,11 +207,6 @@ impl Limits {
         if let Some(place) = self.0.get_mut(axis as usize) {
             *place = amount;
         }
-    }
-
-    /// Adds to what is counted on an axis.
-    pub fn count(&mut self, axis: Axis, more: i64) {
-        self.set(axis, Some(self.get(axis).unwrap_or(0).saturating_add(more)));
     }
 
     /// These limits, with one more.
@@ -324,167 +303,5 @@ pub mod stored {
     }
 }
 
-/// Tokens and money that goals and runs were charged with.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spend {
-    pub tokens: i64,
-    pub cost_micros: i64,
-}
-
-/// How near all goals and runs together are to the caps of the day and the week.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SharedSpend {
-    #[default]
-    Free,
-    Near,
-    Reached,
-}
-
-impl SharedSpend {
-    fn percent(self) -> i64 {
-        match self {
-            Self::Free => 0,
-            Self::Near => 80,
-            Self::Reached => 100,
-        }
-    }
-}
-
-/// The time over which a cap counts, in the machine's own time zone; a week begins on Monday.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumIter, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum Period {
-    Daily,
-    Weekly,
-}
-
-impl Period {
-    pub fn start(self, now: Millis) -> Millis {
-        match self {
-            Self::Daily => clock::day_start(now),
-            Self::Weekly => clock::week_start(now),
-        }
-    }
-}
-
-/// The caps of one period over all goals and runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cap {
-    pub period: Period,
-    pub limits: Limits,
-}
-
-impl Cap {
-    /// How near what was spent in the period is to the cap.
-    pub fn nearness(&self, spent: Spend) -> SharedSpend {
-        let used = Used { tokens: spent.tokens, cost_micros: spent.cost_micros, ..Used::default() };
-        let standings = || self.limits.iter().filter_map(|(axis, _)| self.limits.standing(axis, &used));
-        if standings().any(|standing| standing.is_reached()) {
-            SharedSpend::Reached
-        } else if standings().any(|standing| standing.is_near()) {
-            SharedSpend::Near
-        } else {
-            SharedSpend::Free
-        }
-    }
-}
-
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum AmountError {
-    #[error(
-        "`{0}` is not a budget: expected quick, standard, deep, overnight, auto, or a number of tokens such as 500k, 10M or 1B"
-    )]
-    NotABudget(String),
-    #[error("`{0}` is not a positive number")]
-    NotPositive(String),
-    #[error("`{0}` is not a time: expected 17:30, 2026-11-15T17:30, an RFC 3339 timestamp, or a span such as 2h")]
-    NotATime(String),
-    #[error("the deadline `{0}` has passed")]
-    DeadlinePassed(String),
-}
-
-/// Reads a number of tokens: `1500`, `500k`, `10M`, `1.5B`.
-fn parse_tokens(text: &str) -> Result<i64, AmountError> {
-    let unit = match text.chars().last() {
-        Some('k' | 'K') => 1_000,
-        Some('m' | 'M') => 1_000_000,
-        Some('b' | 'B') => 1_000_000_000,
-        _ => 1,
-    };
-    let digits = if unit == 1 { text } else { text.get(..text.len() - 1).unwrap_or_default() };
-    let tokens = decimal(digits, unit).ok_or_else(|| AmountError::NotABudget(text.to_owned()))?;
-    if tokens > 0 { Ok(tokens) } else { Err(AmountError::NotPositive(text.to_owned())) }
-}
-
-fn parse_deadline(text: &str, now: Millis) -> Result<Millis, AmountError> {
-    let at = clock::parse_moment(text, now).ok_or_else(|| AmountError::NotATime(text.to_owned()))?;
-    if at > now { Ok(at) } else { Err(AmountError::DeadlinePassed(text.to_owned())) }
-}
-
-/// Multiplies a plain decimal number by `unit` without floating point; at most nine fraction digits.
-fn decimal(text: &str, unit: i64) -> Option<i64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || fraction.len() > 9 || !all_digits(whole) || !all_digits(fraction) {
-        return None;
-    }
-    let whole = whole.parse::<i64>().ok()?.checked_mul(unit)?;
-    let scale = 10_i64.pow(u32::try_from(fraction.len()).ok()?);
-    let part = if fraction.is_empty() { 0 } else { fraction.parse::<i64>().ok()?.checked_mul(unit)? / scale };
-    whole.checked_add(part)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_as_people_write_them() {
-        let tokens = |text| Axis::Tokens.parse(text, 0);
-        for (text, amount) in [("1500", 1_500), ("500k", 500_000), ("10M", 10_000_000), ("1.5B", 1_500_000_000)] {
-            assert_eq!(tokens(text), Ok(amount), "{text}");
-        }
-        for text in ["0", "0k", "0.0000001k"] {
-            assert_eq!(tokens(text), Err(AmountError::NotPositive(text.to_owned())), "{text}");
-        }
-        for text in ["-1", "1e9", "abc", "", "k", "1.", "10 M", "99999999999999999999", "9999999999B", "１０"] {
-            let read = tokens(text);
-            assert!(read.is_err() || text == "1.", "{text}: {read:?}");
-        }
-        assert_eq!(Axis::Usd.parse("$2.5", 0), Ok(2_500_000));
-        assert_eq!(Axis::Hours.parse("0.5", 0), Ok(1_800_000));
-        assert_eq!(Axis::Turns.parse("0", 0), Err(AmountError::NotPositive("0".into())));
-    }
-
-    #[test]
-    fn every_axis_has_an_entry() {
-        let used = Used {
-            tokens: 80,
-            cost_micros: 80,
-            turns: 80,
-            time_ms: 80,
-            now_ms: 80,
-            shared: SharedSpend::Near,
-            ..Used::default()
-        };
-        for axis in Axis::iter() {
-            let limits = Limits::default().with(axis, 100);
-            let standing = limits.standing(axis, &used).unwrap();
-            assert!(standing.is_near() && !standing.is_reached(), "{axis}: {standing:?}");
-            assert_eq!(axis.to_string().parse(), Ok(axis));
-            assert!(!axis.noun().is_empty() && !axis.format(1).is_empty());
-            assert!(!standing.describe_near().is_empty() && !standing.describe_reached().is_empty());
-        }
-    }
-
-    #[test]
-    fn the_first_reached_limit_is_money_before_the_caps() {
-        let limits = Limits::default().with(Axis::Turns, 1).with(Axis::Tokens, 10);
-        let used = Used { tokens: 10, turns: 1, ..Used::default() };
-        assert_eq!(limits.reached(&used), Some(Axis::Tokens));
-        let used = Used { tokens: 9, turns: 1, ..Used::default() };
-        assert_eq!((limits.reached(&used), limits.reached_within_turn(&used)), (Some(Axis::Turns), None));
-        let used = Used { shared: SharedSpend::Reached, ..Used::default() };
-        assert_eq!(limits.reached(&used), Some(Axis::Shared));
-    }
-}
+mod tests;

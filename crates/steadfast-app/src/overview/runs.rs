@@ -303,7 +303,7 @@ pub fn run_detail(
         is_stopping: row.stop_requested.is_some() || run.stopping.is_some(),
         waiting_until: run.wait.as_ref().map(|wait| Timestamp(wait.until_ms)),
         waiting_for: run.wait.as_ref().map(|wait| wait.why),
-        under_way: run.active.iter().map(|flight| attempt_view(plan, flight, facts)).collect(),
+        under_way: run.active.iter().map(|attempt| attempt_view(plan, attempt, facts)).collect(),
         stages: stage_views(row),
         history: history.into_iter().map(|iteration| iteration_view(plan, iteration, facts)).collect(),
         elapsed_seconds: (until - run.started_at_ms - run.closed_ms).max(0) / 1_000,
@@ -334,19 +334,19 @@ fn branch_view(plan: &Plan, id: AttemptId, facts: &RunFacts<'_>) -> BranchView {
     (facts.branch_of)(id, plan.stage(id.stage).is_some_and(|stage| stage.parallel))
 }
 
-fn attempt_view(plan: &Plan, flight: &ActiveAttempt, facts: &RunFacts<'_>) -> AttemptView {
+fn attempt_view(plan: &Plan, attempt: &ActiveAttempt, facts: &RunFacts<'_>) -> AttemptView {
     AttemptView {
-        stage: flight.id.stage,
-        iteration: flight.id.iteration,
-        attempt: flight.id.attempt,
-        phase: match flight.phase {
+        stage: attempt.id.stage,
+        iteration: attempt.id.iteration,
+        attempt: attempt.id.attempt,
+        phase: match attempt.phase {
             Phase::CheckingBefore | Phase::Checking(_) => "checking",
             Phase::Running => "running",
             Phase::Resting => "resting",
         },
-        errors: flight.errors,
-        place: branch_view(plan, flight.id, facts),
-        waiting_until: flight.wait.as_ref().map(|wait| Timestamp(wait.until_ms)),
+        errors: attempt.errors,
+        place: branch_view(plan, attempt.id, facts),
+        waiting_until: attempt.wait.as_ref().map(|wait| Timestamp(wait.until_ms)),
     }
 }
 

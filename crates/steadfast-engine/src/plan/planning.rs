@@ -144,7 +144,8 @@ pub(super) fn limits(value: &Value<'_>) -> Option<LimitsDef> {
 fn amount(value: &Value<'_>) -> Option<i64> {
     let axis: Axis = value.key.parse().ok()?;
     let amount = text(value).and_then(|text| axis.parse(text.trim(), 0).ok());
-    let fix = format!("write for example `{}: {}`", value.key, axis.example());
+    let example = if axis == Axis::Tokens { "5M" } else { "20" };
+    let fix = format!("write for example `{}: {example}`", value.key);
     amount.or_else(|| value.at.refuse(format!("`{}` is not an amount", value.key), fix))
 }
 

@@ -155,7 +155,8 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
     match goal.reached_limit(now) {
         Some(axis) if axis.extend_flag().is_some() && !axis.is_budget() => {
             let flag = axis.extend_flag().unwrap_or_default();
-            return Err(goal.wrong_state(&format!("{}: `steadfast goal extend {flag}`", axis.exhausted())));
+            let reached = goal.standing(axis, now).describe_reached();
+            return Err(goal.wrong_state(&format!("limit reached ({reached}): `steadfast goal extend {flag}`")));
         }
         // Paused while it was budget_limited: it returns to that status instead of getting another turn.
         Some(Axis::Tokens | Axis::Usd) => {

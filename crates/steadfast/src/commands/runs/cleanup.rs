@@ -150,9 +150,9 @@ impl Cleanup<'_> {
     /// Stops the agents and checks of a run without an engine.
     fn stop_processes(&mut self, row: &RunRow) -> Result<(), CliError> {
         let grace = Duration::from_millis(self.context.paths.config.runs.grace_ms);
-        for flight in &row.run.active {
-            let attempt = Attempt::at(&self.context.paths.home, &row.run_id, flight.id);
-            let is_agent = flight.phase == Phase::Running;
+        for active in &row.run.active {
+            let attempt = Attempt::at(&self.context.paths.home, &row.run_id, active.id);
+            let is_agent = active.phase == Phase::Running;
             let is_running = if is_agent {
                 attempt.directory().is_dir()
                     && matches!(attempt.inspect()?, AttemptState::Supervised | AttemptState::Orphaned { .. })
@@ -164,7 +164,7 @@ impl Cleanup<'_> {
             }
             let what = if is_agent { "iteration" } else { "test of iteration" };
             let (kind, name) = (row.plan.kind, &row.plan.name);
-            self.done.stopped.push(format!("{kind} {name}, {what} {}", flight.id.iteration));
+            self.done.stopped.push(format!("{kind} {name}, {what} {}", active.id.iteration));
             if self.arguments.dry_run {
                 continue;
             }

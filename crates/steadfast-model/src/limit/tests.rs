@@ -1,0 +1,53 @@
+//! Axes and amounts.
+
+use super::*;
+
+#[test]
+fn amounts_as_people_write_them() {
+    let tokens = |text| Axis::Tokens.parse(text, 0);
+    for (text, amount) in [("1500", 1_500), ("500k", 500_000), ("10M", 10_000_000), ("1.5B", 1_500_000_000)] {
+        assert_eq!(tokens(text), Ok(amount), "{text}");
+    }
+    for text in ["0", "0k", "0.0000001k"] {
+        assert_eq!(tokens(text), Err(AmountError::NotPositive(text.to_owned())), "{text}");
+    }
+    for text in ["-1", "1e9", "abc", "", "k", "1.", "10 M", "99999999999999999999", "9999999999B", "１０"] {
+        let read = tokens(text);
+        assert!(read.is_err() || text == "1.", "{text}: {read:?}");
+    }
+    assert_eq!(Axis::Usd.parse("$2.5", 0), Ok(2_500_000));
+    assert_eq!(Axis::Hours.parse("0.5", 0), Ok(1_800_000));
+    assert_eq!(Axis::Turns.parse("0", 0), Err(AmountError::NotPositive("0".into())));
+}
+
+#[test]
+fn every_axis_has_an_entry() {
+    let used = Used {
+        tokens: 80,
+        cost_micros: 80,
+        turns: 80,
+        time_ms: 80,
+        now_ms: 80,
+        shared: SharedSpend::Near,
+        ..Used::default()
+    };
+    for axis in Axis::iter() {
+        let limits = Limits::default().with(axis, 100);
+        let standing = limits.standing(axis, &used).unwrap();
+        assert!(standing.is_near() && !standing.is_reached(), "{axis}: {standing:?}");
+        assert_eq!(axis.to_string().parse(), Ok(axis));
+        assert!(!axis.noun().is_empty() && !axis.format(1).is_empty());
+        assert!(!standing.describe_near().is_empty() && !standing.describe_reached().is_empty());
+    }
+}
+
+#[test]
+fn the_first_reached_limit_is_money_before_the_caps() {
+    let limits = Limits::default().with(Axis::Turns, 1).with(Axis::Tokens, 10);
+    let used = Used { tokens: 10, turns: 1, ..Used::default() };
+    assert_eq!(limits.reached(&used), Some(Axis::Tokens));
+    let used = Used { tokens: 9, turns: 1, ..Used::default() };
+    assert_eq!((limits.reached(&used), limits.reached_within_turn(&used)), (Some(Axis::Turns), None));
+    let used = Used { shared: SharedSpend::Reached, ..Used::default() };
+    assert_eq!(limits.reached(&used), Some(Axis::Shared));
+}
