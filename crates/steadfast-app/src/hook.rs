@@ -124,9 +124,10 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         restore::note_activity(call, &mut store)?;
     }
     let mut reply = dispatch(call, &mut store)?;
-    // A session start also takes what a killed process left.
+    // A session start also takes what a killed process left. What cannot be taken now stays for the next one: the reply
+    // is decided and saved already, and must not be lost with it.
     if store.added_message() || matches!(call.input.event, HookEvent::SessionStart(_)) {
-        reply.messages = store.take_messages(call.now)?;
+        reply.messages = store.take_messages(call.now).unwrap_or_default();
     }
     Ok(reply)
 }

@@ -124,7 +124,7 @@ impl Proof {
     }
 
     /// The run that pursues the goal completed: its rule held. The rule of a goal with commands runs them.
-    pub fn from_run(goal: &Goal) -> Self {
+    pub(super) fn from_run(goal: &Goal) -> Self {
         let by = if goal.verify.is_empty() { CompletedBy::SelfUpdate } else { CompletedBy::Verification };
         Self::of(goal, by)
     }
