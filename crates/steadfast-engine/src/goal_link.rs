@@ -116,6 +116,7 @@ impl GoalLink {
             last_seen_ms: step.now,
             ended_at_ms: is_over.then_some(step.now),
             end_reason: step.run.reason.clone().filter(|_| is_over),
+            ..Session::default()
         };
         self.store.write(|db| db.put_session(&session))
     }

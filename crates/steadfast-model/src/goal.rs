@@ -4,8 +4,10 @@
 pub mod budget;
 pub mod change;
 pub mod event;
+pub mod liveness;
 pub mod proof;
 pub mod turn;
+pub mod wait;
 
 use serde::Serialize;
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
@@ -14,6 +16,7 @@ use crate::clock::Millis;
 use crate::host::Host;
 use crate::limit::{Axis, Limits, SharedSpend, Standing, UNLIMITED_TURNS, Used};
 use budget::{BudgetProfile, BudgetSource};
+use wait::Wait;
 
 pub use crate::pause::PausedReason;
 
@@ -89,6 +92,7 @@ pub struct Goal {
     pub cost_micros: i64,
     pub unpriced_tokens: i64,
     pub time_used_seconds: i64,
+    /// Since when the running turn counts as active time; `None` while no turn runs.
     pub resume_at_ms: Option<Millis>,
     pub last_accounted_byte_offset: i64,
     pub last_accounted_uuid: Option<String>,
@@ -104,7 +108,20 @@ pub struct Goal {
     pub blocks_in_row: i64,
     pub last_message_hash: Option<String>,
     pub failures_in_row: i64,
+    /// When the goal goes on by itself. An active goal has it while no turn runs; a paused one if its pause ends by
+    /// itself.
     pub wake_at_ms: Option<Millis>,
+    /// What a waiting goal waits for.
+    pub wait: Option<Wait>,
+    /// Set between a wake-up and the turn that it begins.
+    pub woken_at_ms: Option<Millis>,
+    /// Identifies the instructions that the model has in its context.
+    pub briefed_hash: Option<String>,
+    /// The user was told that nothing moves the goal.
+    pub stall_told: bool,
+    /// The last tool call with its result, and how often it came in a row.
+    pub last_call_hash: Option<String>,
+    pub same_calls: i64,
     pub verify: Vec<String>,
     pub version: i64,
     pub created_at_ms: Millis,

@@ -19,6 +19,8 @@ pub enum PausedReason {
     NoProgress,
     CostCap,
     Deadline,
+    /// The user stopped a turn; the next prompt continues.
+    Interrupted,
 }
 
 impl PausedReason {
@@ -35,7 +37,7 @@ mod tests {
     use super::*;
 
     /// The words that the table of goals accepts.
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 13] = [
         "user",
         "continuation_cap",
         "wall_clock_cap",
@@ -48,6 +50,7 @@ mod tests {
         "no_progress",
         "cost_cap",
         "deadline",
+        "interrupted",
     ];
 
     #[test]

@@ -33,7 +33,7 @@ pub use import::ImportReport;
 pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
-pub use sessions::{ParentLink, Session, ToolCall};
+pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 
 /// The schema this binary writes.
 pub const SCHEMA_VERSION: i64 = 6;

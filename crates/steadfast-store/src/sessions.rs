@@ -38,6 +38,23 @@ pub struct Session {
     pub last_seen_ms: Millis,
     pub ended_at_ms: Option<Millis>,
     pub end_reason: Option<String>,
+    /// The state of its client; `put_session` leaves it alone.
+    pub activity: ClientActivity,
+}
+
+/// What the client of a session does now, as far as hooks showed it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClientActivity {
+    /// Since when a turn runs.
+    pub turn_since_ms: Option<Millis>,
+    /// The running turn, or the last one, where the host names turns.
+    pub turn_id: Option<String>,
+    /// Since when a permission dialog is open.
+    pub asked_at_ms: Option<Millis>,
+    /// Since when tasks run in the background of an ended turn.
+    pub background_since_ms: Option<Millis>,
+    /// The background hook that will wake the client.
+    pub waker: Option<ProcessId>,
 }
 
 impl Session {
@@ -84,6 +101,13 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
         last_seen_ms: row.get("last_seen_ms")?,
         ended_at_ms: row.get("ended_at_ms")?,
         end_reason: row.get("end_reason")?,
+        activity: ClientActivity {
+            turn_since_ms: row.get("turn_since_ms")?,
+            turn_id: row.get("turn_id")?,
+            asked_at_ms: row.get("asked_at_ms")?,
+            background_since_ms: row.get("background_since_ms")?,
+            waker: column::process(row, "waker_pid", "waker_pid_started")?,
+        },
     })
 }
 
@@ -152,6 +176,43 @@ impl Db<'_> {
 
     pub fn touch_session(self, session_id: &str, now: Millis) -> Result<(), StoreError> {
         self.execute("UPDATE sessions SET last_seen_ms = ?2 WHERE session_id = ?1", params![session_id, now])?;
+        Ok(())
+    }
+
+    /// A turn runs from now on. A turn that runs already keeps its beginning.
+    pub fn begin_turn(self, session_id: &str, turn_id: Option<&str>, now: Millis) -> Result<(), StoreError> {
+        self.execute(
+            "UPDATE sessions SET turn_since_ms = coalesce(turn_since_ms, ?3), turn_id = coalesce(?2, turn_id),
+               asked_at_ms = NULL, background_since_ms = NULL
+             WHERE session_id = ?1",
+            params![session_id, turn_id, now],
+        )?;
+        Ok(())
+    }
+
+    /// No turn runs any more. `background` says whether tasks of it still do.
+    pub fn end_turn(self, session_id: &str, background: bool, now: Millis) -> Result<(), StoreError> {
+        self.execute(
+            "UPDATE sessions SET turn_since_ms = NULL, asked_at_ms = NULL,
+               background_since_ms = iif(?2, coalesce(background_since_ms, ?3), NULL)
+             WHERE session_id = ?1",
+            params![session_id, background, now],
+        )?;
+        Ok(())
+    }
+
+    /// A permission dialog opened, or was answered.
+    pub fn set_asked(self, session_id: &str, asked_at: Option<Millis>) -> Result<(), StoreError> {
+        self.execute("UPDATE sessions SET asked_at_ms = ?2 WHERE session_id = ?1", params![session_id, asked_at])?;
+        Ok(())
+    }
+
+    /// Registers the background hook that will wake the client; the newest one replaces all others.
+    pub fn set_waker(self, session_id: &str, waker: Option<ProcessId>) -> Result<(), StoreError> {
+        self.execute(
+            "UPDATE sessions SET waker_pid = ?2, waker_pid_started = ?3 WHERE session_id = ?1",
+            params![session_id, waker.map(|waker| waker.pid), waker.map(|waker| waker.started)],
+        )?;
         Ok(())
     }
 

@@ -22,6 +22,7 @@ pub struct Config {
     pub memory: MemoryConfig,
     pub agents: AgentsConfig,
     pub runs: RunsConfig,
+    pub watch: WatchConfig,
     pub notify: NotifyConfig,
 }
 
@@ -145,6 +146,50 @@ pub struct GoalConfig {
     pub no_progress_limit: i64,
     /// Seconds one verification command may take.
     pub verify_timeout_seconds: u64,
+    /// What happens to a goal whose client has used up its plan.
+    pub on_usage_limit: OnUsageLimit,
+    /// Seconds after which a goal is woken although tasks still run in the background.
+    pub background_wait_seconds: u64,
+    /// Commands, word for word, that an agent may wait for.
+    pub wait_commands: Vec<String>,
+}
+
+/// What happens to a goal whose client has used up its plan.
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUsageLimit {
+    /// It waits for the reset.
+    #[default]
+    Wait,
+    /// The other agent works on it until then.
+    Other,
+}
+
+/// How `steadfast watch` behaves.
+#[derive(Debug, Clone, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub struct WatchConfig {
+    /// Whether it is started by itself when something must be waited for.
+    pub start: bool,
+    /// How it wakes a goal whose client does not run.
+    pub closed_sessions: ClosedSessions,
+}
+
+impl Default for WatchConfig {
+    fn default() -> Self {
+        Self { start: true, closed_sessions: ClosedSessions::default() }
+    }
+}
+
+/// What `steadfast watch` does with a due goal whose client does not run.
+#[derive(Debug, Clone, Copy, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ClosedSessions {
+    /// Tell the user.
+    #[default]
+    Notify,
+    /// Continue the session without a terminal.
+    Headless,
 }
 
 #[derive(Debug, Clone, Default, Deserialize, PartialEq, Eq)]
@@ -166,7 +211,13 @@ pub enum OnCompact {
 
 impl Default for GoalConfig {
     fn default() -> Self {
-        Self { no_progress_limit: 3, verify_timeout_seconds: 600 }
+        Self {
+            no_progress_limit: 3,
+            verify_timeout_seconds: 600,
+            on_usage_limit: OnUsageLimit::default(),
+            background_wait_seconds: 300,
+            wait_commands: Vec::new(),
+        }
     }
 }
 

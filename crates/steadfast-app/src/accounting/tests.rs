@@ -57,6 +57,7 @@ impl World {
             last_seen_ms: START,
             ended_at_ms: None,
             end_reason: None,
+            ..Session::default()
         };
         self.store.write(|db| db.put_session(&session)).unwrap();
     }

@@ -31,6 +31,7 @@ fn session(id: &str, ended_at_ms: Option<Millis>) -> Session {
         last_seen_ms: START,
         ended_at_ms,
         end_reason: None,
+        ..Session::default()
     }
 }
 

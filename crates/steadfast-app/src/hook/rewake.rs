@@ -153,6 +153,7 @@ mod tests {
             last_seen_ms: now,
             ended_at_ms: None,
             end_reason: None,
+            ..Session::default()
         };
         let new = NewGoal { objective: "wait for the build".into(), ..NewGoal::default() };
         let mut store = Store::open(&paths.store).unwrap();

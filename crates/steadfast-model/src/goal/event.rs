@@ -22,12 +22,15 @@ pub enum EventKind {
     GoalCompletedByUser,
     GoalCreated,
     GoalExtended,
+    GoalHandedOver,
     GoalObjectiveUpdated,
     GoalOrphaned,
     GoalPaused,
+    GoalQueued,
     GoalReconciled,
     GoalReplaced,
     GoalResumed,
+    GoalStalled,
     GoalWaiting,
     GoalWoken,
     InvalidUsageField,
@@ -69,10 +72,13 @@ mod tests {
     use super::*;
 
     /// The kinds that the guide documents; stored logs contain them.
-    const DOCUMENTED: [&str; 35] = [
+    const DOCUMENTED: [&str; 38] = [
         "goal_created",
         "goal_replaced",
         "goal_paused",
+        "goal_queued",
+        "goal_stalled",
+        "goal_handed_over",
         "goal_resumed",
         "goal_abandoned",
         "goal_blocked",

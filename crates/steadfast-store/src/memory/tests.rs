@@ -40,8 +40,7 @@ fn session(id: &str, started_at_ms: Millis) -> Session {
         last_prompt_ms: None,
         started_at_ms,
         last_seen_ms: started_at_ms,
-        ended_at_ms: None,
-        end_reason: None,
+        ..Session::default()
     }
 }
 

@@ -18,6 +18,7 @@ fn session(id: &str, cwd: &str, pid: Option<i64>) -> Session {
         last_seen_ms: 1,
         ended_at_ms: None,
         end_reason: None,
+        ..Session::default()
     }
 }
 

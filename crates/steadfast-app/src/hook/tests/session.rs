@@ -33,6 +33,7 @@ fn the_first_prompt_registers_the_session() {
         last_seen_ms: START,
         ended_at_ms: None,
         end_reason: None,
+        ..Session::default()
     };
     assert_eq!(session, expected);
 }

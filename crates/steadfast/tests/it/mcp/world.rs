@@ -63,6 +63,7 @@ impl World {
             last_seen_ms: clock::now(),
             ended_at_ms: ended,
             end_reason: None,
+            ..Session::default()
         };
         self.store().write(|db| db.put_session(&session)).unwrap();
     }
