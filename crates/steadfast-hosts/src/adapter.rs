@@ -80,6 +80,8 @@ pub struct HostAdapter {
     pub headless_command: fn(request: &HeadlessRequest<'_>) -> HeadlessCommand,
     /// The arguments that continue a closed session in the foreground; `None` if the host cannot do that.
     pub resume_arguments: fn(request: &ResumeRequest<'_>) -> Result<Option<Vec<String>>, InstallError>,
+    /// The arguments that send a message to an open session from outside; `None` if the host cannot do that.
+    pub wake_command: fn(session_id: &str, message: &str) -> Option<Vec<String>>,
     /// Adds an event of the headless agent's output to what is known of it.
     pub read_event: fn(event: &Value, stream: &mut AgentStream),
     /// An event of the headless agent's output as lines for people.

@@ -37,6 +37,9 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     is_evaluator: |_| false,
     headless_command: headless::command,
     resume_arguments: |request| headless::resume_arguments(request).map(Some),
+    wake_command: |session_id, message| {
+        Some(["queue", "--thread", session_id, "--message", message].map(str::to_owned).to_vec())
+    },
     read_event: stream::read_event,
     readable_event: stream::readable,
     plan_reset: reset::reset_of,

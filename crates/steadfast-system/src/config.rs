@@ -173,11 +173,13 @@ pub struct WatchConfig {
     pub start: bool,
     /// How it wakes a goal whose client does not run.
     pub closed_sessions: ClosedSessions,
+    /// Seconds with nothing to wait for after which it ends in the background.
+    pub idle_seconds: u64,
 }
 
 impl Default for WatchConfig {
     fn default() -> Self {
-        Self { start: true, closed_sessions: ClosedSessions::default() }
+        Self { start: true, closed_sessions: ClosedSessions::default(), idle_seconds: 60 }
     }
 }
 

@@ -51,6 +51,9 @@ pub const OF_OUTER_AGENT: [&str; 9] = [
     CRASH_AT,
 ];
 
+/// Variables of a run's agent.
+pub const OF_RUN: [&str; 6] = [RUN, STAGE, ITERATION, RESULT, ATTEMPT, CHECK];
+
 /// What ties git to one repository, from `git rev-parse --local-env-vars`. Programs that we start use the repository of
 /// their own directory. `GIT_CONFIG_PARAMETERS` and `GIT_CONFIG_COUNT` stay: they carry settings of the machine, such as
 /// `safe.directory` in containers.

@@ -83,6 +83,8 @@ pub(crate) enum CliCommand {
         #[arg(long)]
         segment: bool,
     },
+    /// Wake goals that are due and keep detached runs alive
+    Watch(WatchArgs),
     /// Install steadfast into an agent, or remove it
     Setup(SetupArgs),
     /// Diagnose the installation and suggest fixes
@@ -274,6 +276,29 @@ pub(crate) struct UsageArgs {
     /// Use this price table (TOML) instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "It starts by itself when a goal or a detached run needs it, and ends when nothing does.
+Examples:
+  steadfast watch                Work in this terminal and print what it does
+  steadfast watch --detach       Work in the background
+  steadfast watch --once         Look once, for cron
+  steadfast watch --stop         End the one that is running
+Exit codes: 0 stopped or done, 3 already running (or, with --stop, not running), 130 interrupted")]
+pub(crate) struct WatchArgs {
+    /// Work in the background until nothing is left to wait for
+    #[arg(long, group = "how")]
+    pub(crate) detach: bool,
+    /// Do what is due now and exit; does nothing if another one is running
+    #[arg(long, group = "how")]
+    pub(crate) once: bool,
+    /// End the one that is running
+    #[arg(long, group = "how")]
+    pub(crate) stop: bool,
+    /// Be the one in the background (`--detach` calls this)
+    #[arg(long, group = "how", hide = true)]
+    pub(crate) background: bool,
 }
 
 #[derive(Debug, Args)]

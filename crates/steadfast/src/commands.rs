@@ -13,6 +13,7 @@ pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;
 pub(crate) mod usage;
+pub(crate) mod watch;
 
 use std::path::Path;
 

@@ -11,6 +11,7 @@ mod plugin;
 mod programs;
 mod slash_commands;
 mod verification;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         CliCommand::Hook { host, rewake } => return commands::hook::run(db, &host, rewake),
         CliCommand::Statusline { segment } => return commands::statusline::run(db, segment),
         CliCommand::Mcp => commands::mcp(db),
+        CliCommand::Watch(arguments) => commands::watch::run(db, &arguments, json),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
         CliCommand::Doctor => commands::doctor::run(db),
         CliCommand::Db(verb) => commands::db::run(db, &verb),

@@ -1,6 +1,8 @@
 //! What moves a goal next. One function over facts, for status, status line, page and supervisor. An active goal has a
 //! turn running, or a living process that wakes it at a known moment; otherwise it is stalled, and the user is told.
 
+use serde::Serialize;
+
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 
@@ -65,7 +67,8 @@ pub enum Next {
 }
 
 /// Why nothing moves a goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stall {
     /// The user interrupted the turn; the next prompt continues.
     Interrupted,
@@ -77,6 +80,19 @@ pub enum Stall {
     SessionClosed,
     /// No process will wake the client.
     NoWaker,
+}
+
+impl Stall {
+    /// A few words for a message to the user.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Interrupted => "you interrupted it",
+            Self::Permission => "the agent asks for a permission",
+            Self::Dialog => "a dialog is open in the agent",
+            Self::SessionClosed => "its session is closed",
+            Self::NoWaker => "it needs a prompt",
+        }
+    }
 }
 
 impl Next {

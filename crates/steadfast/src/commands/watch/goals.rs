@@ -1,0 +1,197 @@
+//! Goals: wakes those that are due, in their running client or without a terminal, and tells the user about those that
+//! nothing moves.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+use steadfast_engine::process::LimitedCommand;
+use steadfast_hosts::adapter;
+use steadfast_hosts::headless::ResumeRequest;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::liveness::Stall;
+use steadfast_model::goal::watch::{self, Step};
+use steadfast_model::goal::{Goal, GoalStatus};
+use steadfast_model::run::name;
+use steadfast_model::{clock, prompt, text};
+use steadfast_store::{Session, StoreError};
+use steadfast_system::{env_vars, paths};
+
+use super::children::HeadlessAgent;
+use super::claim::{Journal, change_if_same, claim};
+use super::facts;
+use super::report::Subject;
+use super::watching::Round;
+use crate::error::CliError;
+use crate::watch as starting;
+
+/// A client that is reachable accepts a message at once.
+const MESSAGE_LIMIT: Duration = Duration::from_secs(20);
+/// The line that a running client shows its user; the hook of the prompt adds what the model needs.
+const MESSAGE: &str = "◎ goal goes on";
+
+/// Looks at every goal that is not over.
+pub(super) fn look(round: &mut Round<'_>) -> Result<(), CliError> {
+    if let Some(goal) = Journal::of(round.paths).recover(round.store, clock::now())? {
+        round.report.line("recovered", Subject::Goal(&goal.goal_id), "its wake-up was claimed and not delivered");
+    }
+    for (agent, how) in round.children.ended_agents() {
+        agent_ended(round, &agent, &how)?;
+    }
+    for goal in round.store.read().live_goals()? {
+        // The engine of a run moves the goal of that run.
+        if !name::is_of_goal(&goal.session_id) {
+            look_at(round, goal)?;
+        }
+    }
+    Ok(())
+}
+
+fn look_at(round: &mut Round<'_>, mut goal: Goal) -> Result<(), CliError> {
+    let now = clock::now();
+    let db = round.store.read();
+    let session = db.session(&goal.session_id)?;
+    let facts = facts::gather(db, &goal, session.as_ref(), round.paths)?;
+    if round.children.has_agent_of(&goal.session_id) {
+        round.outlook.waits = true;
+        return Ok(());
+    }
+    let idle_since = idle_since(&goal, session.as_ref());
+    if !facts.client_runs {
+        let lost = change_if_same(round.store, &goal, |goal| watch::client_lost(goal, idle_since, now))?;
+        goal = lost.unwrap_or(goal);
+    }
+    match watch::step(&goal, facts, idle_since, now) {
+        Step::WakeClient => wake_client(round, &goal, now)?,
+        Step::WakeHeadless => wake_headless(round, &goal, session.as_ref(), now)?,
+        Step::Tell(stall) => tell(round, &goal, stall, now)?,
+        Step::LookAt(at) => round.outlook.look_at(at),
+        Step::Moves => round.outlook.waits = true,
+        Step::Rests => {}
+    }
+    Ok(())
+}
+
+/// When the session was last seen to do anything; a goal without a session was last seen itself.
+fn idle_since(goal: &Goal, session: Option<&Session>) -> Millis {
+    let Some(session) = session else { return goal.updated_at_ms };
+    let activity = &session.activity;
+    let moments = [Some(session.last_seen_ms), session.ended_at_ms, activity.turn_since_ms, activity.asked_at_ms];
+    moments.into_iter().flatten().max().unwrap_or(session.last_seen_ms)
+}
+
+fn tell(round: &mut Round<'_>, goal: &Goal, stall: Stall, now: Millis) -> Result<(), StoreError> {
+    if change_if_same(round.store, goal, |goal| Some(watch::told(goal, stall, now)))?.is_some() {
+        round.report.line("told", Subject::Goal(&goal.goal_id), &format!("it stands still: {}", stall.reason()));
+    }
+    Ok(())
+}
+
+/// Sends a message to the running client.
+fn wake_client(round: &mut Round<'_>, goal: &Goal, now: Millis) -> Result<(), CliError> {
+    let Some(arguments) = (adapter(goal.host).wake_command)(&goal.session_id, MESSAGE) else { return Ok(()) };
+    with_claim(round, goal, now, |round, goal| {
+        let program = round.paths.config.agents.program(goal.host);
+        let command = LimitedCommand::new(program, Path::new("/"), MESSAGE_LIMIT);
+        let sent = command.args(arguments.iter().map(String::as_str)).run();
+        match sent {
+            Ok(sent) if sent.exit_code == Some(0) => {
+                let product = goal.host.capabilities().product;
+                let about = text::headline(&goal.objective, 80);
+                round.report.line("woke", Subject::Goal(&goal.goal_id), &format!("in {product}: {about}"));
+                Ok(())
+            }
+            Ok(sent) => Err(format!("`{program}` failed: {}", text::headline(sent.output_tail.trim(), 200))),
+            Err(error) => Err(format!("cannot run `{program}`: {error}")),
+        }
+    })
+}
+
+/// Continues a closed session without a terminal; the hooks of the agent drive the goal.
+fn wake_headless(round: &mut Round<'_>, goal: &Goal, session: Option<&Session>, now: Millis) -> Result<(), CliError> {
+    let directory = [session.map(|session| session.cwd.clone()), goal.project_dir.clone()];
+    let directory = directory.into_iter().flatten().map(PathBuf::from).find(|path| path.is_dir());
+    let directory = directory.unwrap_or_else(|| PathBuf::from("/"));
+    with_claim(round, goal, now, |round, goal| {
+        let child = start_agent(round, goal, &directory).map_err(|error| error.message)?;
+        let product = goal.host.capabilities().product;
+        let detail = format!("{product} continues it without a terminal (pid {})", child.id());
+        round.report.line("continued", Subject::Goal(&goal.goal_id), &detail);
+        let woken_at = goal.woken_at_ms.unwrap_or(now);
+        round.children.add_agent(child, HeadlessAgent { session_id: goal.session_id.clone(), woken_at });
+        round.outlook.waits = true;
+        Ok(())
+    })
+}
+
+/// Claims the wake-up and acts on it. If that fails, the wake-up is repeated later.
+fn with_claim<'a>(
+    round: &mut Round<'a>,
+    goal: &Goal,
+    now: Millis,
+    act: impl FnOnce(&mut Round<'a>, &Goal) -> Result<(), String>,
+) -> Result<(), CliError> {
+    let Some(wake_at) = goal.wake_at_ms else { return Ok(()) };
+    let journal = Journal::of(round.paths);
+    journal.begin(&goal.session_id, now)?;
+    let claimed = claim(round.store, &goal.session_id, wake_at, now)?;
+    // A goal that spent its budget while it waited is not continued.
+    if let Some(claimed) = claimed.filter(|claimed| claimed.status == GoalStatus::Active)
+        && let Err(message) = act(round, &claimed)
+    {
+        wake_failed(round, &claimed.session_id, now, &message)?;
+    }
+    journal.end();
+    Ok(())
+}
+
+/// Repeats a wake-up later, unless a turn began after all.
+fn wake_failed(round: &mut Round<'_>, session_id: &str, woken_at: Millis, message: &str) -> Result<(), StoreError> {
+    let goal = round.store.read().goal(session_id)?;
+    let Some(goal) = goal.filter(|goal| goal.woken_at_ms == Some(woken_at)) else { return Ok(()) };
+    let change = |goal: &Goal| Some(watch::wake_failed(goal, message, clock::now()));
+    if let Some(after) = change_if_same(round.store, &goal, change)? {
+        let next = after.wake_at_ms.map(|at| format!("; again at {}", clock::to_local(at))).unwrap_or_default();
+        round.report.line("failed", Subject::Goal(&goal.goal_id), &format!("{message}{next}"));
+        after.wake_at_ms.into_iter().for_each(|at| round.outlook.look_at(at));
+    }
+    Ok(())
+}
+
+/// An agent that ended before any of its hooks began a turn cannot drive the goal.
+fn agent_ended(round: &mut Round<'_>, agent: &HeadlessAgent, how: &str) -> Result<(), StoreError> {
+    wake_failed(round, &agent.session_id, agent.woken_at, &format!("the agent began no turn ({how})"))
+}
+
+fn start_agent(round: &Round<'_>, goal: &Goal, directory: &Path) -> Result<Child, CliError> {
+    let config = round.paths.config.agents.of(goal.host);
+    let flags: Vec<String> = config.permission_flags.iter().flatten().chain(&config.flags).cloned().collect();
+    let text = prompt::continuation(goal, prompt::Wording::Quoted, &[], clock::now())?;
+    let request = ResumeRequest {
+        session_id: &goal.session_id,
+        prompt: &text,
+        directory,
+        steadfast: &std::env::current_exe()?,
+        flags: &flags,
+    };
+    let arguments = (adapter(goal.host).resume_arguments)(&request)?.unwrap_or_default();
+    let logs = round.paths.home.join("log");
+    paths::create_private_dir(&logs)?;
+    let log = logs.join(format!("headless-{}.log", text::head(&goal.goal_id, 8)));
+    let log = fs_err::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(log)?.into_parts().0;
+    let mut command = Command::new(round.paths.config.agents.program(goal.host));
+    starting::forget_agent(&mut command);
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .env(env_vars::HOME, &round.paths.home)
+        .env(env_vars::DB, &round.paths.store)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        // It works on when this process is stopped with Ctrl-C.
+        .process_group(0);
+    Ok(command.spawn()?)
+}
