@@ -13,6 +13,7 @@ use super::headless::{HeadlessCommand, HeadlessRequest, ResumeRequest};
 use super::install::{InstallError, InstallPlan, InstallRequest};
 use super::stream::{AgentStream, SessionSpan};
 use super::tree::Owner;
+use super::wake::{WakeCommand, WakeRequest};
 use super::{claude, codex};
 use steadfast_model::clock::Millis;
 use steadfast_model::hook::{HookInput, HookReply};
@@ -42,6 +43,8 @@ pub struct HostAdapter {
     pub block_cap: fn() -> Option<i64>,
     /// Whether a background hook can wake the client that runs this process.
     pub can_rewake: fn() -> bool,
+    /// The command that wakes an idle session of a running client from outside; `None` if nothing can.
+    pub wake_command: fn(request: &WakeRequest<'_>) -> Option<WakeCommand>,
 
     /// The directories of the host's configuration.
     pub config_dirs: fn() -> Vec<PathBuf>,
@@ -80,8 +83,6 @@ pub struct HostAdapter {
     pub headless_command: fn(request: &HeadlessRequest<'_>) -> HeadlessCommand,
     /// The arguments that continue a closed session in the foreground; `None` if the host cannot do that.
     pub resume_arguments: fn(request: &ResumeRequest<'_>) -> Result<Option<Vec<String>>, InstallError>,
-    /// The arguments that send a message to an open session from outside; `None` if the host cannot do that.
-    pub wake_command: fn(session_id: &str, message: &str) -> Option<Vec<String>>,
     /// Adds an event of the headless agent's output to what is known of it.
     pub read_event: fn(event: &Value, stream: &mut AgentStream),
     /// An event of the headless agent's output as lines for people.

@@ -10,6 +10,7 @@ mod observe;
 mod reset;
 pub mod rollout;
 mod stream;
+mod wake;
 
 use super::{HostAdapter, ToolCallOrigin};
 use steadfast_model::host::Host;
@@ -20,6 +21,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     write_reply: hook::write_reply,
     block_cap: || None,
     can_rewake: || false,
+    wake_command: |request| Some(wake::command(request)),
     config_dirs: || files::home().into_iter().collect(),
     transcript_roots: files::session_dirs,
     transcript_owner: |_, path| files::owner(path),
@@ -37,9 +39,6 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     is_evaluator: |_| false,
     headless_command: headless::command,
     resume_arguments: |request| headless::resume_arguments(request).map(Some),
-    wake_command: |session_id, message| {
-        Some(["queue", "--thread", session_id, "--message", message].map(str::to_owned).to_vec())
-    },
     read_event: stream::read_event,
     readable_event: stream::readable,
     plan_reset: reset::reset_of,

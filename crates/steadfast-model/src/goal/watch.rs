@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::change::{Change, Span, pause_for};
+use super::change::{Change, Span, pause_for, session_ended};
 use super::event::{Event, EventKind};
 use super::liveness::{self, Facts, Next, Stall, WAKE_GRACE, WokenBy};
 use super::{Goal, GoalStatus, PausedReason};
@@ -85,11 +85,7 @@ pub fn client_lost(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Change
     if goal.status != GoalStatus::Active || is_settled || begins {
         return None;
     }
-    let mut after = goal.changed(now);
-    after.stop_clock(last_seen);
-    after.woken_at_ms = None;
-    after.wake_at_ms.get_or_insert(now);
-    Some(Change { goal: after, events: vec![Event::new(EventKind::SessionEnded, json!({}))], span: Span::Close })
+    session_ended(goal, last_seen, now)
 }
 
 /// A wake-up that was claimed did not reach the client: it is repeated later, and after many failures the goal pauses.
@@ -111,8 +107,8 @@ fn retry_gap(failures: i64) -> Millis {
     (FIRST_GAP.saturating_mul(1 << failures.clamp(1, 10)) / 2).min(LONGEST_GAP)
 }
 
-/// A wake-up that was claimed is due again: the process that claimed it died before it acted.
-pub fn put_back(goal: &Goal, wake_at: Millis, now: Millis) -> Change {
+/// A wake-up that was claimed is due again.
+fn put_back(goal: &Goal, wake_at: Millis, now: Millis) -> Change {
     let mut after = goal.changed(now);
     after.stop_clock(now);
     after.woken_at_ms = None;

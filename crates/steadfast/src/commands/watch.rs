@@ -3,10 +3,9 @@
 //! the folders of runs, so it can be killed at any time.
 
 mod children;
-mod claim;
 mod engines;
-mod facts;
 mod goals;
+mod journal;
 mod report;
 mod watching;
 

@@ -7,21 +7,25 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
-use steadfast_engine::process::LimitedCommand;
+use steadfast_app::liveness;
+use steadfast_app::wake::{self, Woken};
+use steadfast_engine::process::{CommandOutcome, LimitedCommand};
 use steadfast_hosts::adapter;
 use steadfast_hosts::headless::ResumeRequest;
+use steadfast_hosts::wake::{WakeCommand, WakeRequest};
 use steadfast_model::clock::Millis;
+use steadfast_model::goal::Goal;
+use steadfast_model::goal::change::Change;
 use steadfast_model::goal::liveness::Stall;
 use steadfast_model::goal::watch::{self, Step};
-use steadfast_model::goal::{Goal, GoalStatus};
+use steadfast_model::prompt::Wording;
 use steadfast_model::run::name;
-use steadfast_model::{clock, prompt, text};
-use steadfast_store::{Session, StoreError};
+use steadfast_model::{clock, text};
+use steadfast_store::{Session, Store, StoreError};
 use steadfast_system::{env_vars, paths};
 
 use super::children::HeadlessAgent;
-use super::claim::{Journal, change_if_same, claim};
-use super::facts;
+use super::journal::{Journal, ORIGIN};
 use super::report::Subject;
 use super::watching::Round;
 use crate::error::CliError;
@@ -29,8 +33,6 @@ use crate::watch as starting;
 
 /// A client that is reachable accepts a message at once.
 const MESSAGE_LIMIT: Duration = Duration::from_secs(20);
-/// The line that a running client shows its user; the hook of the prompt adds what the model needs.
-const MESSAGE: &str = "◎ goal goes on";
 
 /// Looks at every goal that is not over.
 pub(super) fn look(round: &mut Round<'_>) -> Result<(), CliError> {
@@ -53,7 +55,7 @@ fn look_at(round: &mut Round<'_>, mut goal: Goal) -> Result<(), CliError> {
     let now = clock::now();
     let db = round.store.read();
     let session = db.session(&goal.session_id)?;
-    let facts = facts::gather(db, &goal, session.as_ref(), round.paths)?;
+    let facts = liveness::facts(db, &goal, round.paths, now)?;
     if round.children.has_agent_of(&goal.session_id) {
         round.outlook.waits = true;
         return Ok(());
@@ -62,9 +64,13 @@ fn look_at(round: &mut Round<'_>, mut goal: Goal) -> Result<(), CliError> {
     if !facts.client_runs {
         let lost = change_if_same(round.store, &goal, |goal| watch::client_lost(goal, idle_since, now))?;
         goal = lost.unwrap_or(goal);
+        if session.as_ref().is_some_and(|session| session.activity.turn_since_ms.is_some()) {
+            // No hook reported the end of the turn.
+            round.store.write(|db| db.end_turn(&goal.session_id, false, now))?;
+        }
     }
     match watch::step(&goal, facts, idle_since, now) {
-        Step::WakeClient => wake_client(round, &goal, now)?,
+        Step::WakeClient => wake_client(round, &goal, session.as_ref(), now)?,
         Step::WakeHeadless => wake_headless(round, &goal, session.as_ref(), now)?,
         Step::Tell(stall) => tell(round, &goal, stall, now)?,
         Step::LookAt(at) => round.outlook.look_at(at),
@@ -90,13 +96,15 @@ fn tell(round: &mut Round<'_>, goal: &Goal, stall: Stall, now: Millis) -> Result
 }
 
 /// Sends a message to the running client.
-fn wake_client(round: &mut Round<'_>, goal: &Goal, now: Millis) -> Result<(), CliError> {
-    let Some(arguments) = (adapter(goal.host).wake_command)(&goal.session_id, MESSAGE) else { return Ok(()) };
-    with_claim(round, goal, now, |round, goal| {
-        let program = round.paths.config.agents.program(goal.host);
-        let command = LimitedCommand::new(program, Path::new("/"), MESSAGE_LIMIT);
-        let sent = command.args(arguments.iter().map(String::as_str)).run();
-        match sent {
+fn wake_client(round: &mut Round<'_>, goal: &Goal, session: Option<&Session>, now: Millis) -> Result<(), CliError> {
+    let program = Path::new(round.paths.config.agents.program(goal.host));
+    let transcript = session.and_then(Session::transcript);
+    let request = WakeRequest { program, session_id: &goal.session_id, transcript };
+    let Some(command) = (adapter(goal.host).wake_command)(&request) else { return Ok(()) };
+    with_claim(round, goal, now, |round, woken| {
+        let goal = &woken.goal;
+        let program = command.program.display();
+        match send(&command) {
             Ok(sent) if sent.exit_code == Some(0) => {
                 let product = goal.host.capabilities().product;
                 let about = text::headline(&goal.objective, 80);
@@ -109,13 +117,23 @@ fn wake_client(round: &mut Round<'_>, goal: &Goal, now: Millis) -> Result<(), Cl
     })
 }
 
+fn send(command: &WakeCommand) -> std::io::Result<CommandOutcome> {
+    let mut limited = LimitedCommand::new(&command.program.to_string_lossy(), Path::new("/"), MESSAGE_LIMIT);
+    for (name, value) in &command.environment {
+        limited = limited.env(name, &value.to_string_lossy());
+    }
+    let arguments: Vec<_> = command.arguments.iter().map(|argument| argument.to_string_lossy()).collect();
+    limited.args(arguments.iter().map(AsRef::as_ref)).run()
+}
+
 /// Continues a closed session without a terminal; the hooks of the agent drive the goal.
 fn wake_headless(round: &mut Round<'_>, goal: &Goal, session: Option<&Session>, now: Millis) -> Result<(), CliError> {
     let directory = [session.map(|session| session.cwd.clone()), goal.project_dir.clone()];
     let directory = directory.into_iter().flatten().map(PathBuf::from).find(|path| path.is_dir());
     let directory = directory.unwrap_or_else(|| PathBuf::from("/"));
-    with_claim(round, goal, now, |round, goal| {
-        let child = start_agent(round, goal, &directory).map_err(|error| error.message)?;
+    with_claim(round, goal, now, |round, woken| {
+        let goal = &woken.goal;
+        let child = start_agent(round, woken, &directory).map_err(|error| error.message)?;
         let product = goal.host.capabilities().product;
         let detail = format!("{product} continues it without a terminal (pid {})", child.id());
         round.report.line("continued", Subject::Goal(&goal.goal_id), &detail);
@@ -131,17 +149,15 @@ fn with_claim<'a>(
     round: &mut Round<'a>,
     goal: &Goal,
     now: Millis,
-    act: impl FnOnce(&mut Round<'a>, &Goal) -> Result<(), String>,
+    act: impl FnOnce(&mut Round<'a>, &Woken) -> Result<(), String>,
 ) -> Result<(), CliError> {
     let Some(wake_at) = goal.wake_at_ms else { return Ok(()) };
     let journal = Journal::of(round.paths);
     journal.begin(&goal.session_id, now)?;
-    let claimed = claim(round.store, &goal.session_id, wake_at, now)?;
-    // A goal that spent its budget while it waited is not continued.
-    if let Some(claimed) = claimed.filter(|claimed| claimed.status == GoalStatus::Active)
-        && let Err(message) = act(round, &claimed)
+    if let Some(woken) = wake::claim(round.store, round.paths, &goal.session_id, wake_at, now)?
+        && let Err(message) = act(round, &woken)
     {
-        wake_failed(round, &claimed.session_id, now, &message)?;
+        wake_failed(round, &woken.goal.session_id, now, &message)?;
     }
     journal.end();
     Ok(())
@@ -165,10 +181,11 @@ fn agent_ended(round: &mut Round<'_>, agent: &HeadlessAgent, how: &str) -> Resul
     wake_failed(round, &agent.session_id, agent.woken_at, &format!("the agent began no turn ({how})"))
 }
 
-fn start_agent(round: &Round<'_>, goal: &Goal, directory: &Path) -> Result<Child, CliError> {
+fn start_agent(round: &Round<'_>, woken: &Woken, directory: &Path) -> Result<Child, CliError> {
+    let goal = &woken.goal;
     let config = round.paths.config.agents.of(goal.host);
     let flags: Vec<String> = config.permission_flags.iter().flatten().chain(&config.flags).cloned().collect();
-    let text = prompt::continuation(goal, prompt::Wording::Quoted, &[], clock::now())?;
+    let text = woken.brief.text(goal, Wording::Quoted, clock::now())?;
     let request = ResumeRequest {
         session_id: &goal.session_id,
         prompt: &text,
@@ -194,4 +211,18 @@ fn start_agent(round: &Round<'_>, goal: &Goal, directory: &Path) -> Result<Child
         // It works on when this process is stopped with Ctrl-C.
         .process_group(0);
     Ok(command.spawn()?)
+}
+
+/// Applies a change to a goal that is still as it was read.
+fn change_if_same(
+    store: &mut Store,
+    read: &Goal,
+    change: impl FnOnce(&Goal) -> Option<Change>,
+) -> Result<Option<Goal>, StoreError> {
+    store.write(|db| {
+        let Some(goal) = db.goal(&read.session_id)?.filter(|goal| goal.version == read.version) else {
+            return Ok(None);
+        };
+        change(&goal).map(|change| db.save(&goal, change, ORIGIN)).transpose()
+    })
 }

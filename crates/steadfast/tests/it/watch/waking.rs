@@ -15,7 +15,7 @@ fn a_due_goal_is_woken_in_its_client_once() {
     for _ in 0..2 {
         world.watch(&["--once"]).succeeds();
     }
-    assert_eq!(world.calls(), ["codex queue --thread t1 --message ◎ goal goes on"]);
+    assert_eq!(world.calls(), ["codex queue --thread t1 --message ◎ goal continues"]);
     assert_eq!(world.events("goal_woken"), 1);
     assert_eq!(world.goal("wake_at_ms, woken_at_ms IS NOT NULL"), ["NULL", "1"]);
 }
