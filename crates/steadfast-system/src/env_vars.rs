@@ -13,6 +13,8 @@ pub const CLAUDECODE: &str = "CLAUDECODE";
 pub const CLAUDE_CODE_ENTRYPOINT: &str = "CLAUDE_CODE_ENTRYPOINT";
 pub const STOP_HOOK_BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 pub const CODEX_HOME: &str = "CODEX_HOME";
+/// Set to anything: nothing starts `steadfast watch` by itself.
+pub const NO_WATCH: &str = "STEADFAST_NO_WATCH";
 /// Set by Codex for the commands its agent runs.
 pub const CODEX_SANDBOX: &str = "CODEX_SANDBOX";
 pub const CODEX_THREAD_ID: &str = "CODEX_THREAD_ID";

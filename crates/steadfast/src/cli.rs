@@ -4,6 +4,7 @@ mod frequent;
 mod limits;
 mod runs;
 pub(crate) mod session;
+mod watch;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
     AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
+pub(crate) use watch::WatchArgs;
 
 const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budgets, verified completion";
 
@@ -122,6 +124,13 @@ pub(crate) enum CliCommand {
 /// The names of all hosts.
 fn host_names() -> PossibleValuesParser {
     PossibleValuesParser::new(Host::ALL.iter().map(|host| host.name()))
+}
+
+/// What `setup` can install besides hosts.
+pub(crate) const SERVICE: &str = "watch";
+
+fn setup_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Host::ALL.iter().map(|host| host.name()).chain([SERVICE]))
 }
 
 #[derive(Debug, Args)]
@@ -279,45 +288,23 @@ pub(crate) struct UsageArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "It starts by itself when a goal or a detached run needs it, and ends when nothing does.
-Examples:
-  steadfast watch                Work in this terminal and print what it does
-  steadfast watch --detach       Work in the background
-  steadfast watch --once         Look once, for cron
-  steadfast watch --stop         End the one that is running
-Exit codes: 0 stopped or done, 3 already running (or, with --stop, not running), 130 interrupted")]
-pub(crate) struct WatchArgs {
-    /// Work in the background until nothing is left to wait for
-    #[arg(long, group = "how")]
-    pub(crate) detach: bool,
-    /// Do what is due now and exit; does nothing if another one is running
-    #[arg(long, group = "how")]
-    pub(crate) once: bool,
-    /// End the one that is running
-    #[arg(long, group = "how")]
-    pub(crate) stop: bool,
-    /// Be the one in the background (`--detach` calls this)
-    #[arg(long, group = "how", hide = true)]
-    pub(crate) background: bool,
-}
-
-#[derive(Debug, Args)]
 #[command(after_help = "Examples:
   steadfast setup claude --dry-run
   steadfast setup claude --yes
   steadfast setup codex
+  steadfast setup watch          Start `steadfast watch` at login
   steadfast setup --uninstall")]
 pub(crate) struct SetupArgs {
-    /// Agent to set up; with --uninstall, all of them if omitted
-    #[arg(value_parser = host_names(), required_unless_present = "uninstall")]
-    pub(crate) host: Option<String>,
+    /// Agent to set up, or `watch` to start `steadfast watch` at login; with --uninstall, everything if omitted
+    #[arg(value_name = "WHAT", value_parser = setup_names(), required_unless_present = "uninstall")]
+    pub(crate) what: Option<String>,
     /// Remove everything and restore your files as they were
     #[arg(long)]
     pub(crate) uninstall: bool,
     /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Accept the status line and block cap changes without asking
+    /// Accept the status line and block cap changes, or enable the service, without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Show the goal in the status line

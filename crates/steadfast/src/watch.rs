@@ -11,7 +11,8 @@ use steadfast_system::{env_vars, log, watch_lock};
 
 /// Starts `steadfast watch` unless it is at work or the user switched that off. A failure only reaches the log.
 pub(crate) fn ensure(paths: &Paths) {
-    if !paths.config.watch.start || watch_lock::is_held(&paths.home) {
+    let may_start = paths.config.watch.start && env_vars::text(env_vars::NO_WATCH).is_none();
+    if !may_start || watch_lock::is_held(&paths.home) {
         return;
     }
     if let Err(error) = start(paths) {

@@ -23,6 +23,7 @@ use crate::cli::{ExtendArgs, GoalArgs, GoalVerb};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
 use crate::verification;
+use crate::watch;
 
 const BUDGET_SPENT: &str = "the goal's budget is spent";
 
@@ -54,7 +55,13 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandRe
     let directory = std::env::current_dir()?;
     let origin = Origin { actor: super::caller(), place: "cli" };
     let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now() };
-    run(&context, arguments).map(|done| done.output)
+    let only_reads = matches!(arguments.verb, GoalVerb::Status { .. } | GoalVerb::History(_) | GoalVerb::Cleanup(_));
+    let done = run(&context, arguments)?;
+    // The client may be closed, or have no hook that waits for this moment.
+    if !only_reads && done.goal.as_ref().is_some_and(|goal| goal.status.is_live() && goal.wake_at_ms.is_some()) {
+        watch::ensure(&paths);
+    }
+    Ok(done.output)
 }
 
 pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResult {

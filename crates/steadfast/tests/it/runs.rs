@@ -20,7 +20,7 @@ impl World {
     pub(crate) fn new() -> Self {
         let world = Self { env: Env::new() };
         std::fs::create_dir_all(world.env.home()).unwrap();
-        let config = "[runs]\nback_off_ms = 10\ngrace_ms = 300\n[notify]\ndesktop = false\n[watch]\nstart = false\n";
+        let config = "[runs]\nback_off_ms = 10\ngrace_ms = 300\n[notify]\ndesktop = false\n";
         std::fs::write(world.env.home().join("config.toml"), config).unwrap();
         world
     }

@@ -32,7 +32,7 @@ impl World {
 
     /// Adds keys to the section `[watch]`.
     fn config(&self, keys: &str) {
-        let text = format!("[notify]\ndesktop = false\n[runs]\nback_off_ms = 10\n[watch]\nstart = false\n{keys}\n");
+        let text = format!("[notify]\ndesktop = false\n[runs]\nback_off_ms = 10\n[watch]\n{keys}\n");
         std::fs::write(self.env.home().join("config.toml"), text).unwrap();
     }
 

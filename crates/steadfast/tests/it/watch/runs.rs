@@ -90,11 +90,12 @@ fn a_run_of_the_foreground_or_with_a_request_to_stop_is_not_continued() {
 fn a_detached_run_starts_it_and_it_ends_after_the_run() {
     let world = world();
     let config = world.env.home().join("config.toml");
-    let text = std::fs::read_to_string(&config).unwrap().replace("start = false", "start = true\nidle_seconds = 1");
+    let text = std::fs::read_to_string(&config).unwrap() + "[watch]\nidle_seconds = 1\n";
     std::fs::write(&config, text).unwrap();
     let agent = world.agent(HELD);
     let mut command = world.env.command(&["loop", "run", "three", "--agent", &agent, "-d"]);
-    finish(command.env("CLAUDECODE", "1").env("CODEX_THREAD_ID", "t"), b"").succeeds();
+    command.env_remove("STEADFAST_NO_WATCH").env("CLAUDECODE", "1").env("CODEX_THREAD_ID", "t");
+    finish(&mut command, b"").succeeds();
     let home = world.env.home();
     let is_held = || steadfast_system::watch_lock::is_held(&home);
     until(is_held);
