@@ -129,6 +129,7 @@ mod tests {
         background_work: false,
         native_goal: false,
         waker_waits: false,
+        starts_waker: false,
         supervisor_runs: false,
         wakes_from_outside: false,
         headless_allowed: false,
