@@ -16,12 +16,16 @@ pub(crate) mod usage;
 
 use std::path::Path;
 
+use serde_json::json;
+use steadfast_app::action::ActionError;
 use steadfast_model::goal::Actor;
+use steadfast_store::Store;
 use steadfast_system::paths::{self, Paths};
 use steadfast_system::{log, process};
 
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
+use crate::waiting;
 
 /// Who runs this command: the user, or an agent in its shell.
 fn caller() -> Actor {
@@ -45,6 +49,15 @@ pub(crate) fn supervise_attempt(directory: &Path) -> CommandResult {
         CliError::new(code::USAGE, error.to_string(), hint)
     })?;
     Ok(CommandOutput::default())
+}
+
+/// Looks once at what the goal of a session waits for.
+pub(crate) fn look(db: Option<&Path>, session_id: &str) -> CommandResult {
+    let paths = Paths::find(db)?;
+    let mut store = Store::open_existing(&paths.store)?;
+    let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+    let looked: &str = waiting::look(&paths, &mut store, &goal)?.into();
+    Ok(CommandOutput { text: looked.to_owned(), json: json!({"looked": looked}), code: 0 })
 }
 
 /// Writes to the log when the store is unknown.

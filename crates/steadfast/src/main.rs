@@ -11,6 +11,7 @@ mod plugin;
 mod programs;
 mod slash_commands;
 mod verification;
+mod waiting;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         CliCommand::Db(verb) => commands::db::run(db, &verb),
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
+        CliCommand::Look { session } => commands::look(db, &session),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
     match output {

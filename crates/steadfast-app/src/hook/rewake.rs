@@ -82,7 +82,7 @@ fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<Str
     let now = clock::now();
     let origin = Origin { actor: Actor::Steadfast, place: "rewake" };
     let mut store = Store::open_existing(&paths.store)?;
-    let woken: Option<Goal> = store.write(|db| {
+    let woken: Option<(String, Goal)> = store.write(|db| {
         let Some(goal) = db.goal(&input.session_id)?.filter(|goal| goal.wake_at_ms == Some(wake_at)) else {
             return Ok(None);
         };
@@ -91,19 +91,20 @@ fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<Str
                 let after = Goal { updated_at_ms: now, wake_at_ms: None, ..goal.clone() };
                 Change { goal: after, events: vec![Event::new(EventKind::GoalWoken, json!({}))], span: Span::Keep }
             }
-            _ => match change::resume(&goal, now) {
-                Ok(change) => change,
-                Err(_) => return Ok(None),
+            _ => match change::wake(&goal, now) {
+                Some(change) => change,
+                None => return Ok(None),
             },
         };
-        db.save(&goal, change, origin).map(Some)
+        let wait_over = prompt::wait_over(&goal, now)?;
+        Ok::<_, HookError>(Some((wait_over, db.save(&goal, change, origin)?)))
     })?;
-    match woken {
-        Some(goal) if goal.status == GoalStatus::Active => {
-            Ok(Some(prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?))
-        }
-        _ => Ok(None),
-    }
+    let Some((wait_over, goal)) = woken else { return Ok(None) };
+    let asked = match goal.wind_down {
+        Some(limit) => prompt::wind_down(&goal, prompt::Wording::Quoted, limit, now)?,
+        None => prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?,
+    };
+    Ok(Some(format!("{wait_over}\n{asked}").trim_start().to_owned()))
 }
 
 #[cfg(test)]
@@ -112,6 +113,7 @@ mod tests {
     use crate::action;
     use crate::action::Place;
     use steadfast_model::goal::NewGoal;
+    use steadfast_model::goal::wait::WaitFor;
     use steadfast_model::hook::HookEvent;
     use steadfast_model::host::Host;
     use steadfast_store::Session;
@@ -159,7 +161,8 @@ mod tests {
         let mut store = Store::open(&paths.store).unwrap();
         store.write(|db| db.put_session(&session)).unwrap();
         action::start(&mut store, &Place::from(&session), new, origin, now).unwrap();
-        action::apply(&mut store, "s1", origin, now, |goal| change::wait(goal, now + 1, now)).unwrap();
+        action::apply(&mut store, "s1", origin, now, |goal| change::wait(goal, WaitFor::Time, Some(now + 1), now))
+            .unwrap();
 
         assert!(matches!(wanted(&input, &paths).unwrap(), Wanted::At(at) if at == now + 1));
         let text = claim(&input, &paths, now + 1).unwrap().expect("the model is woken");

@@ -3,6 +3,7 @@
 
 mod extend;
 mod run;
+mod wait;
 
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ use crate::limit::Axis;
 
 pub use extend::{extend, reconcile};
 pub use run::{can_resume, follow_run};
+pub use wait::{begin_check, may_wait, note_check, wait, wake};
 
 /// What happens to the goal's claim on the tokens of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +83,7 @@ impl Goal {
         self.stop_clock(now);
         self.status = status;
         self.paused_reason = reason;
+        self.wait = None;
         self.wind_down = None;
     }
 
@@ -90,6 +93,7 @@ impl Goal {
         self.paused_reason = None;
         self.resume_at_ms = Some(now);
         self.wake_at_ms = None;
+        self.wait = None;
         self.wind_down = None;
         self.idle_continuations = 0;
         self.blocks_in_row = 0;
@@ -116,23 +120,6 @@ pub fn pause_for(goal: &Goal, reason: PausedReason, event: Event, now: Millis) -
     after.leave_active(GoalStatus::Paused, Some(reason), now);
     after.wake_at_ms = None;
     Change { goal: after, events: vec![event], span: Span::Close }
-}
-
-/// Pauses until a moment, for something that takes its time. A goal at one of its limits is not let off its
-/// wind-down that way.
-pub fn wait(goal: &Goal, until: Millis, now: Millis) -> Result<Change, Refusal> {
-    if goal.status != GoalStatus::Active {
-        return Err(goal.wrong_state("only an active goal can wait"));
-    }
-    if goal.wind_down.is_some() || goal.reached_limit(now).is_some() {
-        return Err(Refusal::NotEnough("a limit of the goal is reached, so it cannot wait".into()));
-    }
-    let event = Event::new(EventKind::GoalWaiting, json!({"until_ms": until}));
-    let mut change = pause_for(goal, PausedReason::Waiting, event, now);
-    change.goal.wake_at_ms = Some(until);
-    // The rest of the turn that chose to wait is still this goal's; the next Stop closes the span.
-    change.span = Span::Keep;
-    Ok(change)
 }
 
 /// Resumes a blocked or paused goal. A limit that is still reached must be extended first, and doubtful
@@ -163,6 +150,8 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
             let mut after = goal.changed(now);
             after.status = GoalStatus::BudgetLimited;
             after.paused_reason = None;
+            after.wake_at_ms = None;
+            after.wait = None;
             return Ok(Change::new(after, EventKind::GoalResumed, json!({"budget": "spent"}), Span::Keep));
         }
         _ => {}
