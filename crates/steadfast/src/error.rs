@@ -111,7 +111,6 @@ impl From<ActionError> for CliError {
             ActionError::NoGoal(_) | ActionError::UnknownGoal(_) | ActionError::Wait(WaitError::NoProcess(_)) => {
                 code::NOT_FOUND
             }
-            ActionError::AmbiguousGoal(_) | ActionError::Refused(Refusal::NotEnough(_)) => code::USAGE,
             ActionError::Refused(Refusal::NotProven { .. }) | ActionError::VerificationFailed(_) => code::VERIFICATION,
             ActionError::Refused(Refusal::WrongState { .. })
             | ActionError::Wait(
@@ -121,7 +120,9 @@ impl From<ActionError> for CliError {
             | ActionError::NotForAgents(_)
             | ActionError::NotOrphaned(_)
             | ActionError::NeedsUser => code::WRONG_STATE,
-            ActionError::Wait(_) => code::USAGE,
+            ActionError::AmbiguousGoal(_) | ActionError::Refused(Refusal::NotEnough(_)) | ActionError::Wait(_) => {
+                code::USAGE
+            }
             ActionError::Store(_) => code::ENVIRONMENT,
         };
         let is_list = matches!(error, ActionError::VerificationFailed(_));
