@@ -112,6 +112,9 @@ pub(crate) enum CliCommand {
     Look {
         /// Session of the goal
         session: String,
+        /// The caller has claimed the look
+        #[arg(long)]
+        claimed: bool,
     },
     /// Drive one run in the background (`--detach` calls this)
     #[command(name = "__engine", hide = true)]

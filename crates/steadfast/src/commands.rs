@@ -52,11 +52,11 @@ pub(crate) fn supervise_attempt(directory: &Path) -> CommandResult {
 }
 
 /// Looks once at what the goal of a session waits for.
-pub(crate) fn look(db: Option<&Path>, session_id: &str) -> CommandResult {
+pub(crate) fn look(db: Option<&Path>, session_id: &str, is_claimed: bool) -> CommandResult {
     let paths = Paths::find(db)?;
     let mut store = Store::open_existing(&paths.store)?;
     let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
-    let looked: &str = waiting::look(&paths, &mut store, &goal)?.into();
+    let looked: &str = waiting::look_and_wait(&paths, &mut store, &goal, is_claimed)?.into();
     Ok(CommandOutput { text: looked.to_owned(), json: json!({"looked": looked}), code: 0 })
 }
 

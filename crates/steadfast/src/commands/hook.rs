@@ -16,7 +16,7 @@ use steadfast_model::hook::{HookEvent, HookInput, HookReply};
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
-use steadfast_store::Origin;
+use steadfast_store::{Origin, Store};
 use steadfast_system::paths::Paths;
 use steadfast_system::{log, process};
 
@@ -26,6 +26,7 @@ use crate::cli::{GoalArgs, GoalVerb, SlashCli, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::output;
+use crate::waiting;
 
 /// Far above any real event.
 const STDIN_MAX: u64 = 16 * 1024 * 1024;
@@ -63,12 +64,17 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         HookEvent::Directive { objective } => Some(stated_goal(&input, objective, &paths)),
         _ => None,
     };
+    let is_answered = answer.is_some();
     let reply = match answer {
         Some(answer) => HookReply { message: answer.message.or(noted.message), messages: noted.messages, ..answer },
         None => noted,
     };
     if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
         output::line(&text);
+    }
+    // A command in a prompt that is not answered here goes to the model.
+    if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
+        hook::command_passed(&input, &paths, clock::now());
     }
     outbox::deliver_in_background(&paths, &reply.messages);
     ExitCode::SUCCESS
@@ -87,7 +93,12 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
-    match hook::rewake(input, paths) {
+    let look = |store: &mut Store, goal: &Goal| {
+        if let Err(error) = waiting::look(paths, store, goal) {
+            log::line(&paths.log_file(), &format!("rewake {}: {error}", input.session_id));
+        }
+    };
+    match hook::rewake(input, paths, &look) {
         Ok(Some(prompt)) => {
             output::note(&prompt);
             ExitCode::from(WAKE)

@@ -1,6 +1,7 @@
 //! Goals that wait for a time, a file, a process or a command: looked at by several processes, woken once.
 
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -36,6 +37,13 @@ fn waker(env: &Env) -> (Command, String) {
         "hook_event_name": "Stop", "session_id": "s1", "transcript_path": env.transcript("s1"), "cwd": env.project(),
     });
     (command, stop.to_string())
+}
+
+fn start_waker(env: &Env) -> Child {
+    let (mut command, stop) = waker(env);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), stop.as_bytes()).unwrap();
+    child
 }
 
 fn wake(env: &Env) -> Output {
@@ -77,7 +85,7 @@ fn a_command_is_tried_again_until_it_succeeds_and_the_goal_is_woken_once() {
         (&goal["status"], &goal["waits_for"], &goal["total_tokens"]),
         (&json!("active"), &Value::Null, &json!(0))
     );
-    assert_eq!(env.event_kinds(), ["goal_created", "goal_waiting", "goal_woken"]);
+    assert_eq!(env.event_kinds(), ["goal_created", "goal_waiting", "goal_resumed", "goal_woken"]);
     assert_eq!(look(&env), "not_due");
 }
 
@@ -159,16 +167,15 @@ fn many_lookers_and_wakers_wake_the_goal_once() {
     said.sort();
     assert_eq!(said, ["met", "not_due", "not_due", "not_due"]);
     assert_eq!(lines(&env, "runs"), 1, "one of them ran the command");
-    let (_, stop) = waker(&env);
-    let wakers: Vec<Child> = (0..4)
-        .map(|_| {
-            let mut child = waker(&env).0.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-            std::io::Write::write_all(&mut child.stdin.take().unwrap(), stop.as_bytes()).unwrap();
-            child
-        })
-        .collect();
+    let wakers: Vec<Child> = (0..4).map(|_| start_waker(&env)).collect();
+    while env.status()["status"] != "active" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // The wakers that did not wake the goal end with the session.
+    env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "other"}));
     let codes: Vec<Option<i32>> = wakers.into_iter().map(|mut child| child.wait().unwrap().code()).collect();
     assert_eq!(codes.iter().filter(|code| **code == Some(2)).count(), 1, "{codes:?}");
+    assert_eq!(env.event_kinds().iter().filter(|kind| *kind == "goal_woken").count(), 1);
 
     env.goal(&["wait", "--file", "runs"]).succeeds();
     let said = looks(&env, 4);
@@ -246,7 +253,7 @@ fn wrong_waits_are_refused_with_what_to_type() {
     env.goal(&["wait", "--for", "1h"]).succeeds();
     env.goal(&["wait", "--for", "1h"]).fails_with(3, "paused (waiting)");
     env.goal(&["resume"]).succeeds();
-    assert_eq!(env.sql("SELECT wait_json, wake_at_ms FROM goals"), [["NULL", "NULL"]]);
+    assert_eq!(env.sql("SELECT wait_json, status FROM goals"), [["NULL", "active"]]);
     env.run(&["goal", "start", "y", "--session", "s2", "--deadline", "soon"]).fails_with(1, "is not a time");
     let late = env.run(&["goal", "start", "y", "--session", "s2", "--deadline", "soon"]);
     assert!(late.stderr.contains("hint: use for example --deadline 17:30"), "{late:?}");
@@ -286,4 +293,30 @@ fn the_slash_command_is_answered_without_a_model() {
     assert_eq!(answer["decision"], "block");
     assert!(answer["reason"].as_str().unwrap().starts_with("goal waits for the command `make ready`"), "{answer}");
     crate::schemas::check("goal-status.schema.json", &env.goal(&["status", "--json"]).json());
+}
+
+#[test]
+fn the_waker_of_the_client_looks_by_itself_and_is_not_held_up_by_a_command() {
+    let env = started(&["x"]);
+    env.goal(&["wait", "--command", "echo x >> tries; test -e ready"]).succeeds();
+    let waker = start_waker(&env);
+    while lines(&env, "tries") == 0 || seen(&env) == "NULL" {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::fs::write(env.project().join("ready"), "").unwrap();
+    end_rest(&env);
+    let woken = waker.wait_with_output().unwrap();
+    let said = String::from_utf8(woken.stderr).unwrap();
+    assert_eq!(woken.status.code(), Some(2), "{said}");
+    assert!(said.contains("test -e ready` exited with 0.\n"), "{said}");
+
+    // The user ends a wait while the command hangs.
+    std::fs::write(env.home().join("config.toml"), "[goal]\nwait_timeout_seconds = 5\n").unwrap();
+    env.goal(&["wait", "--command", "touch hangs; sleep 60"]).succeeds();
+    let waker = start_waker(&env);
+    while !env.project().join("hangs").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    env.goal(&["resume"]).succeeds();
+    assert_eq!(waker.wait_with_output().unwrap().status.code(), Some(2));
 }

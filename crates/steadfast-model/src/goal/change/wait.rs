@@ -77,26 +77,18 @@ pub fn note_check(goal: &Goal, looked_at: &Wait, seen: Seen, now: Millis) -> Opt
     Some(Change { goal: after, events: Vec::new(), span: Span::Keep })
 }
 
-/// Ends a pause that ends by itself, at its moment. A limit that was reached meanwhile gets its wind-down turn: the
-/// caller tells the model so if `wind_down` is set afterwards.
-pub fn wake(goal: &Goal, now: Millis) -> Option<Change> {
-    let wakes = goal.status == GoalStatus::Paused
-        && goal.paused_reason.is_some_and(PausedReason::wakes_by_itself)
-        && goal.wake_at_ms.is_some_and(|at| at <= now);
-    if !wakes {
+/// Ends a pause that ends by itself, at its moment, whatever limit is reached by then: the turn that follows is the one
+/// to wind down.
+pub fn end_pause(goal: &Goal, now: Millis) -> Option<Change> {
+    if goal.status != GoalStatus::Paused || !goal.pause_is_over(now) {
         return None;
     }
-    let limit = goal.reached_limit(now);
     let mut after = goal.changed(now);
     after.enter_active(now);
-    if let Some(limit) = limit {
-        after.wind_down = Some(limit);
-        after.wind_down_batches = 0;
-        if limit.is_budget() {
-            after.status = GoalStatus::BudgetLimited;
-            after.budget_limit_reported = true;
-        }
+    if goal.reached_limit(now).is_some_and(Axis::is_budget) {
+        after.stop_clock(now);
+        after.status = GoalStatus::BudgetLimited;
     }
-    let payload = json!({"from": goal.state(), "wait": goal.wait, "limit": limit});
-    Some(Change::new(after, EventKind::GoalWoken, payload, Span::Open))
+    let payload = json!({"from": goal.state(), "wait": goal.wait});
+    Some(Change::new(after, EventKind::GoalResumed, payload, Span::Open))
 }

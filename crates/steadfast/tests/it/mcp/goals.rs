@@ -162,7 +162,7 @@ fn a_waiting_goal_is_paused_and_the_worker_cannot_resume_it() {
     let before = clock::now();
     let waiting = server.call("s1", "wait_goal", &json!({"seconds": 90}))["goal"].clone();
     assert_eq!((&waiting["status"], &waiting["paused_reason"]), (&json!("paused"), &json!("waiting")));
-    assert!(waiting["next"].as_str().unwrap().starts_with("wakes at "), "{waiting}");
+    assert!(waiting["waits_for"].as_str().unwrap().starts_with("the time 20"), "{waiting}");
     let wake = world.goal("s1").wake_at_ms.unwrap();
     assert!((before + 90_000..clock::now() + 90_000).contains(&wake));
     assert!(world.event_kinds("s1").contains(&"goal_waiting".to_owned()));

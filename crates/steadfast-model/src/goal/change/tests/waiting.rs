@@ -1,11 +1,11 @@
 //! Waiting goals, and what may wake them.
 
 use super::super::*;
-use crate::goal::NewGoal;
 use crate::goal::budget::Budget;
 use crate::goal::wait::{Seen, Wait, WaitFor};
+use crate::goal::{NewGoal, turn};
 use crate::host::Host;
-use crate::limit::Limits;
+use crate::limit::{Limits, SharedSpend};
 
 const START: Millis = 1_794_744_000_000;
 const WAKE: Millis = START + 60_000;
@@ -78,11 +78,12 @@ fn a_wait_ends_at_the_deadline_and_the_goal_winds_down() {
     let limits = Limits::default().with(Axis::Deadline, WAKE);
     let waiting = waits_for_file(limits, Some(WAKE + 1));
     assert_eq!(waiting.wake_at_ms, Some(WAKE));
-    assert_eq!(wake(&waiting, WAKE - 1), None);
-    let woken = wake(&waiting, WAKE).unwrap();
-    assert_eq!((woken.goal.status, woken.goal.wind_down), (GoalStatus::Active, Some(Axis::Deadline)));
-    assert_eq!((woken.goal.wait, woken.goal.wake_at_ms), (None, None));
-    assert_eq!((woken.events[0].kind, woken.span), (EventKind::GoalWoken, Span::Open));
+    assert_eq!(end_pause(&waiting, WAKE - 1), None);
+    let ended = end_pause(&waiting, WAKE).unwrap();
+    assert_eq!((ended.goal.status, ended.goal.wait.as_ref()), (GoalStatus::Active, None));
+    assert_eq!((ended.events[0].kind, ended.span), (EventKind::GoalResumed, Span::Open));
+    let woken = turn::wake(&ended.goal, SharedSpend::Free, WAKE).goal;
+    assert_eq!((woken.wind_down, woken.wake_at_ms), (Some(Axis::Deadline), None));
     let later = extend(&waiting, Limits::default().with(Axis::Hours, 3_600_000), START).unwrap().goal;
     assert_eq!((later.state().as_str(), later.wake_at_ms), ("paused (waiting)", Some(WAKE + 1)));
 }
@@ -91,9 +92,10 @@ fn a_wait_ends_at_the_deadline_and_the_goal_winds_down() {
 fn a_budget_spent_by_the_turn_that_chose_to_wait_gets_its_wind_down_at_the_wake_up() {
     let mut waiting = waits_for_file(Limits::default().with(Axis::Tokens, 10), Some(WAKE));
     waiting.tokens_used = 10;
-    let woken = wake(&waiting, WAKE).unwrap().goal;
-    assert_eq!((woken.status, woken.wind_down), (GoalStatus::BudgetLimited, Some(Axis::Tokens)));
-    assert!(woken.budget_limit_reported && woken.wait.is_none());
+    let ended = end_pause(&waiting, WAKE).unwrap().goal;
+    assert_eq!((ended.status, ended.resume_at_ms), (GoalStatus::BudgetLimited, None));
+    let woken = turn::wake(&ended, SharedSpend::Free, WAKE).goal;
+    assert_eq!((woken.wind_down, woken.budget_limit_reported), (Some(Axis::Tokens), true));
     let resumed = resume(&waiting, WAKE).unwrap().goal;
     assert_eq!((resumed.status, resumed.wake_at_ms, resumed.wait), (GoalStatus::BudgetLimited, None, None));
 }
@@ -107,7 +109,7 @@ fn a_condition_that_is_met_wakes_the_goal_once() {
     assert_eq!(note_check(&met, wait, Seen::Met, START + 10), None);
     assert_eq!(note_check(&met, wait, Seen::NotYet, START + 10), None, "a slow look does not undo it");
     assert_eq!(begin_check(&met, 1_000, START + 10), None);
-    assert_eq!(wake(&met, START + 9).unwrap().goal.status, GoalStatus::Active);
+    assert_eq!(end_pause(&met, START + 9).unwrap().goal.status, GoalStatus::Active);
     let extended = extend(&met, Limits::default().with(Axis::Turns, 1), START + 10).unwrap().goal;
     assert_eq!(extended.wake_at_ms, Some(START + 9));
 }
