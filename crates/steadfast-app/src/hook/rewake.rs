@@ -68,11 +68,11 @@ enum Look {
     Again(Option<Millis>),
     /// The hook of this turn's end has decided nothing: it failed.
     Undecided,
-    Woken(Woken),
+    Woken(Box<Woken>),
 }
 
 impl Waker<'_> {
-    fn watch(&mut self, look_at_wait: LookAtWait<'_>) -> Option<Woken> {
+    fn watch(&mut self, look_at_wait: LookAtWait<'_>) -> Option<Box<Woken>> {
         let mut seen = None;
         let mut due: Option<Millis> = None;
         let mut last_read: Option<Instant> = None;
@@ -144,7 +144,7 @@ impl Waker<'_> {
             return Ok(Look::Again(Some(at.min(goal.next_check().unwrap_or(at)))));
         }
         let claimed = wake::claim(&mut store, self.paths, id, at, now)?;
-        Ok(claimed.map_or(Look::Again(None), Look::Woken))
+        Ok(claimed.map_or(Look::Again(None), |woken| Look::Woken(Box::new(woken))))
     }
 
     fn ends_turn(&self) -> bool {
