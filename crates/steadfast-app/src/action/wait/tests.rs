@@ -116,5 +116,6 @@ fn two_processes_never_run_the_command_at_the_same_time() {
 fn waiting_stops_the_clock() {
     let mut world = world(None);
     let goal = start(&mut world.store, SESSION, &path("/x"), &[], USER, START + 5 * SECOND).unwrap();
-    assert_eq!(goal.active_seconds(START + 500 * SECOND), 5);
+    assert_eq!(goal.active_seconds(START + 500 * SECOND), goal.active_seconds(START + 5 * SECOND));
+    assert_eq!(goal.resume_at_ms, None);
 }
