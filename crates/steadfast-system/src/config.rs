@@ -152,6 +152,8 @@ pub struct GoalConfig {
     pub background_wait_seconds: u64,
     /// Commands, word for word, that an agent may wait for.
     pub wait_commands: Vec<String>,
+    /// Seconds one look with a command that a goal waits for may take.
+    pub wait_timeout_seconds: u64,
 }
 
 /// What happens to a goal whose client has used up its plan.
@@ -219,6 +221,7 @@ impl Default for GoalConfig {
             on_usage_limit: OnUsageLimit::default(),
             background_wait_seconds: 300,
             wait_commands: Vec::new(),
+            wait_timeout_seconds: 60,
         }
     }
 }

@@ -4,6 +4,7 @@ mod frequent;
 mod limits;
 mod runs;
 pub(crate) mod session;
+mod wait;
 mod watch;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
     AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
+pub(crate) use wait::WaitArgs;
 pub(crate) use watch::WatchArgs;
 
 const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budgets, verified completion";
@@ -109,6 +111,15 @@ pub(crate) enum CliCommand {
         /// Directory of the attempt
         directory: PathBuf,
     },
+    /// Look once at what a goal waits for (the process that wakes it calls this)
+    #[command(name = "__look", hide = true)]
+    Look {
+        /// Session of the goal
+        session: String,
+        /// The caller has claimed the look
+        #[arg(long)]
+        claimed: bool,
+    },
     /// Drive one run in the background (`--detach` calls this)
     #[command(name = "__engine", hide = true)]
     Engine {
@@ -197,6 +208,8 @@ pub(crate) enum GoalVerb {
     /// Raise limits, and resume the goal if a raised limit had stopped it
     #[command(after_help = "Example: steadfast goal extend --add-tokens 5M --add-hours 2")]
     Extend(ExtendArgs),
+    /// Pause the goal without cost until a time or a condition
+    Wait(WaitArgs),
     /// Accept a gap in the token accounting and resume
     Reconcile {
         /// Accept that tokens in the gap are not counted

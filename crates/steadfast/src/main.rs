@@ -11,6 +11,7 @@ mod plugin;
 mod programs;
 mod slash_commands;
 mod verification;
+mod waiting;
 mod watch;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         CliCommand::Db(verb) => commands::db::run(db, &verb),
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
+        CliCommand::Look { session, claimed } => commands::look(db, &session, claimed),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
     match output {

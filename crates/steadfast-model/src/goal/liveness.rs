@@ -128,6 +128,10 @@ pub fn next(goal: &Goal, facts: Facts, now: Millis) -> Next {
         GoalStatus::Active => next_of_active(goal, facts, now),
         GoalStatus::BudgetLimited if goal.wind_down.is_some() && facts.turn_runs => Next::WindsDown,
         GoalStatus::Paused if goal.paused_reason.is_some_and(PausedReason::wakes_by_itself) => match goal.wake_at_ms {
+            // The end of the turn starts the waker.
+            Some(at) if facts.client_runs && facts.turn_runs && goal.host.capabilities().can_wake => {
+                Next::Wakes { at, by: WokenBy::Client }
+            }
             Some(at) => wakes(at, facts, now),
             None => Next::NeedsUser,
         },
@@ -263,6 +267,16 @@ mod tests {
         let facts = Facts { background_work: true, ..IDLE };
         assert_eq!(next(&due(NOW + 1), facts, NOW), Next::BackgroundEnds { at: NOW + 1 });
         assert_eq!(next(&due(NOW), facts, NOW), Next::Wakes { at: NOW, by: WokenBy::Client });
+    }
+
+    #[test]
+    fn a_goal_that_chose_to_wait_in_a_turn_is_woken_by_the_client() {
+        let (status, paused_reason) = (GoalStatus::Paused, Some(PausedReason::Waiting));
+        let waiting = Goal { status, paused_reason, wake_at_ms: Some(NOW + 1), ..goal() };
+        let nobody_yet = Facts { waker_waits: false, ..TURN };
+        assert_eq!(next(&waiting, nobody_yet, NOW), Next::Wakes { at: NOW + 1, by: WokenBy::Client });
+        let closed = Facts { client_runs: false, ..nobody_yet };
+        assert_eq!(next(&waiting, closed, NOW), Next::Stalled(Stall::SessionClosed));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use steadfast_store::{Origin, Store, spend};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
-use crate::cli::{ExtendArgs, GoalArgs, GoalVerb};
+use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, WaitArgs};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
 use crate::verification;
@@ -81,6 +81,7 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
         }
         GoalVerb::Complete => open()?.complete(),
         GoalVerb::Extend(extend) => open()?.extend(&extend),
+        GoalVerb::Wait(wait) => open()?.wait(&wait),
         GoalVerb::Reconcile { accept_reset: true } => open()?.reconcile(),
         GoalVerb::Reconcile { accept_reset: false } => {
             let hint = "add `--accept-reset` to accept that tokens since the last reading stay uncounted";
@@ -176,6 +177,15 @@ impl<'a> SessionGoal<'a> {
         }
         let goal = action::extend(&mut self.store, &self.place.session_id, add, origin, now)?;
         let message = format!("goal extended: {} (limits: {})", goal.state(), goal.limits.describe());
+        self.output(goal, &message)
+    }
+
+    fn wait(mut self, arguments: &WaitArgs) -> GoalResult {
+        let (origin, now) = (self.context.origin, self.context.now);
+        let request = arguments.request(now).map_err(action::ActionError::from)?;
+        let approved = &self.context.paths.config.goal.wait_commands;
+        let goal = action::wait::start(&mut self.store, &self.place.session_id, &request, approved, origin, now)?;
+        let message = format!("goal waits for {}", overview::waits_for(&goal).unwrap_or_default());
         self.output(goal, &message)
     }
 

@@ -29,6 +29,7 @@ use super::journal::{Journal, ORIGIN};
 use super::report::Subject;
 use super::watching::Round;
 use crate::error::CliError;
+use crate::waiting::{self, Looked};
 use crate::watch as starting;
 
 /// A client that is reachable accepts a message at once.
@@ -51,7 +52,8 @@ pub(super) fn look(round: &mut Round<'_>) -> Result<(), CliError> {
     Ok(())
 }
 
-fn look_at(round: &mut Round<'_>, mut goal: Goal) -> Result<(), CliError> {
+fn look_at(round: &mut Round<'_>, goal: Goal) -> Result<(), CliError> {
+    let Some(mut goal) = look_at_wait(round, goal)? else { return Ok(()) };
     let now = clock::now();
     let db = round.store.read();
     let session = db.session(&goal.session_id)?;
@@ -78,6 +80,21 @@ fn look_at(round: &mut Round<'_>, mut goal: Goal) -> Result<(), CliError> {
         Step::Rests => {}
     }
     Ok(())
+}
+
+/// Looks at what a waiting goal waits for. Returns the goal as it is then.
+fn look_at_wait(round: &mut Round<'_>, goal: Goal) -> Result<Option<Goal>, StoreError> {
+    if goal.wait.is_none() {
+        return Ok(Some(goal));
+    }
+    if waiting::look(round.paths, round.store, &goal)? == Looked::Met {
+        round.report.line("met", Subject::Goal(&goal.goal_id), "what it waited for has come");
+    }
+    let goal = round.store.read().goal(&goal.session_id)?;
+    if let Some(at) = goal.as_ref().and_then(|goal| goal.wait.as_ref()?.next_check()) {
+        round.outlook.look_at(at);
+    }
+    Ok(goal)
 }
 
 /// When the session was last seen to do anything; a goal without a session was last seen itself.

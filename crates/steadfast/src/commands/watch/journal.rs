@@ -60,6 +60,7 @@ impl Journal {
 mod tests {
     use super::*;
     use steadfast_app::action::{self, Place};
+    use steadfast_model::goal::wait::WaitFor;
     use steadfast_model::goal::{NewGoal, change};
     use steadfast_store::Session;
     use steadfast_system::config::Config;
@@ -74,7 +75,8 @@ mod tests {
         store.write(|db| db.put_session(&session)).unwrap();
         let new = NewGoal { objective: "wait for the build".into(), ..NewGoal::default() };
         action::start(&mut store, &Place::from(&session), new, ORIGIN, NOW).unwrap();
-        action::apply(&mut store, "s1", ORIGIN, NOW, |goal| change::wait(goal, NOW + 1, NOW)).unwrap();
+        action::apply(&mut store, "s1", ORIGIN, NOW, |goal| change::wait(goal, WaitFor::Time, Some(NOW + 1), NOW))
+            .unwrap();
         let paths =
             Paths { home: home.path().to_owned(), store: store_path, store_from: "test", config: Config::default() };
         (home, paths, store)

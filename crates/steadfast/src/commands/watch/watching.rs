@@ -153,6 +153,7 @@ impl Watch {
         )
     }
 
+    /// One look at each kind of thing that must not be forgotten.
     fn round(&mut self) -> Result<Outlook, CliError> {
         // A configuration that cannot be read leaves everything as it was.
         if let Ok(config) = Config::load(&self.paths.config_file()) {

@@ -185,3 +185,31 @@ fn a_message_of_a_killed_process_is_delivered() {
     world.watch(&["--once"]).succeeds();
     assert_eq!(world.env.sql("SELECT count(taken_at_ms) FROM outbox"), [["1"]]);
 }
+
+#[test]
+fn a_goal_that_waits_for_a_file_is_woken_when_it_is_there() {
+    let world = World::new();
+    world.goal_in("codex", "t1", i64::MAX / 2);
+    world.env.run(&["goal", "wait", "--file", "ready", "--session", "t1"]).succeeds();
+    world.watch(&["--once"]).succeeds();
+    assert_eq!(world.goal("status, paused_reason"), ["paused", "waiting"]);
+    world.pid();
+    std::fs::write(world.env.project().join("ready"), "").unwrap();
+    until(|| !world.calls().is_empty());
+    world.watch(&["--stop"]).succeeds();
+    world.watch(&["--once"]).succeeds();
+    assert_eq!((world.calls().len(), world.events("goal_woken")), (1, 1));
+    assert_eq!(world.goal("status"), ["active"]);
+}
+
+#[test]
+fn a_goal_that_waits_for_a_command_is_woken_when_it_succeeds() {
+    let world = World::new();
+    world.goal_in("codex", "t1", i64::MAX / 2);
+    world.env.run(&["goal", "wait", "--command", "echo x >> looks; test -e ready", "--session", "t1"]).succeeds();
+    std::fs::write(world.env.project().join("ready"), "").unwrap();
+    world.pid();
+    until(|| !world.calls().is_empty());
+    assert_eq!((world.calls().len(), world.events("goal_woken")), (1, 1));
+    assert_eq!(std::fs::read_to_string(world.env.project().join("looks")).unwrap(), "x\n");
+}
