@@ -2,6 +2,7 @@
 
 mod completion;
 mod orphan;
+pub mod wait;
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,7 @@ pub use orphan::{adopt, delete_orphans, find_goal, is_orphaned, orphans};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Refusal, Span};
 use steadfast_model::goal::event::{Event, EventKind};
+use steadfast_model::goal::wait::WaitError;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason, liveness};
 use steadfast_model::host::Host;
 use steadfast_model::limit::Limits;
@@ -32,6 +34,8 @@ pub enum ActionError {
     GoalExists { status: GoalStatus, objective: String },
     #[error(transparent)]
     Refused(#[from] Refusal),
+    #[error(transparent)]
+    Wait(#[from] WaitError),
     #[error("`{0}` is for the user: an agent may not use it")]
     NotForAgents(&'static str),
     #[error("the goal's session {0} is still running; only an orphaned goal can be adopted")]
@@ -52,6 +56,7 @@ impl ActionError {
             Self::AmbiguousGoal(_) => "give more of the id".into(),
             Self::GoalExists { .. } => "complete or abandon it first (`steadfast goal status` shows it)".into(),
             Self::Refused(refusal) => refusal.hint().to_owned(),
+            Self::Wait(error) => error.hint().to_owned(),
             Self::NotForAgents(_) => "type it as a slash command, or run it in a terminal of your own".into(),
             Self::NotOrphaned(_) => "end that session first".into(),
             Self::VerificationFailed(_) => {

@@ -7,6 +7,7 @@ pub(crate) mod codex_config;
 mod describe;
 pub(crate) mod json;
 pub(crate) mod manifest;
+mod service;
 pub(crate) mod setup;
 mod splice;
 mod undo;
@@ -14,6 +15,7 @@ mod undo;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use service::{ServiceRequest, ServiceSystem, plan_service, plan_service_removal};
 pub use undo::plan_uninstall;
 
 use super::command::SlashCommand;

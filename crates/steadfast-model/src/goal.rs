@@ -8,6 +8,7 @@ pub mod liveness;
 pub mod proof;
 pub mod turn;
 pub mod wait;
+pub mod watch;
 
 use serde::Serialize;
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};

@@ -45,6 +45,13 @@ impl Db<'_> {
         self.all("SELECT * FROM goals ORDER BY created_at_ms DESC, goal_id", [], read)
     }
 
+    /// Goals that are not over, those that are due first.
+    pub fn live_goals(self) -> Result<Vec<Goal>, StoreError> {
+        let sql = "SELECT * FROM goals WHERE status NOT IN ('complete', 'abandoned')
+                   ORDER BY wake_at_ms IS NULL, wake_at_ms, goal_id";
+        self.all(sql, [], read)
+    }
+
     /// Replaced goals, newest first; of one session or of all.
     pub fn replaced_goals(self, session_id: Option<&str>) -> Result<Vec<Goal>, StoreError> {
         let sql = "SELECT * FROM goal_history WHERE ?1 IS NULL OR session_id = ?1

@@ -34,6 +34,7 @@ pub(crate) const FILES: &[(&str, &str)] = plugin_files![
     "commands/goal-start.md",
     "commands/goal-status.md",
     "commands/goal-verify.md",
+    "commands/goal-wait.md",
     "hooks/hooks.json",
     "skills/durable-goal/SKILL.md",
 ];

@@ -15,6 +15,8 @@ const START: &str = "\"OBJECTIVE\" [--budget quick|standard|deep|overnight|auto|
     [--max-hours H] [--deadline TIME] [--verify CMD]";
 const EXTEND: &str = "[--add-turns N] [--add-hours H] [--add-tokens N] [--add-usd X]";
 
+const WAIT: &str = "[--until TIME | --for DURATION] [--command CMD | --file PATH | --pid N]";
+
 pub(crate) const SLASH_COMMANDS: &[SlashCommand] = &[
     by_hook("abandon", "", "Abandon this session's goal"),
     by_model("adopt", "GOAL", "Move an orphaned goal to this session"),
@@ -31,6 +33,7 @@ pub(crate) const SLASH_COMMANDS: &[SlashCommand] = &[
     by_model("start", START, "Start a durable goal in this session"),
     by_hook("status", "[--json]", "Show the state of this session's goal"),
     by_hook("verify", "", "Run the goal's verification commands now"),
+    by_hook("wait", WAIT, "Pause the goal without cost until a time or a condition"),
 ];
 
 #[cfg(test)]

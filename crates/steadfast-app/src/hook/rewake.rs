@@ -48,7 +48,7 @@ pub fn rewake(input: &HookInput, paths: &Paths, look: LookAtWait<'_>) -> Result<
     let Some(woken) = waker.watch(look) else {
         return Ok(None);
     };
-    Ok(Some(woken.brief.text(&woken.goal, Wording::Quoted, clock::now())?))
+    Ok(Some(woken.text(Wording::Quoted, clock::now())?))
 }
 
 struct Waker<'a> {
@@ -70,11 +70,11 @@ enum Look {
     Again(Option<Millis>),
     /// The hook of this turn's end has decided nothing: it failed.
     Undecided,
-    Woken(Woken),
+    Woken(Box<Woken>),
 }
 
 impl Waker<'_> {
-    fn watch(&mut self, look_at_wait: LookAtWait<'_>) -> Option<Woken> {
+    fn watch(&mut self, look_at_wait: LookAtWait<'_>) -> Option<Box<Woken>> {
         let mut seen = None;
         let mut due: Option<Millis> = None;
         let mut last_read: Option<Instant> = None;
@@ -117,7 +117,7 @@ impl Waker<'_> {
         let Some(session) = store.read().session(id)?.filter(|session| session.ended_at_ms.is_none()) else {
             return Ok(Look::Done);
         };
-        let Some(goal) = store.read().goal(id)?.filter(|goal| goal.status.is_live()) else {
+        let Some(mut goal) = store.read().goal(id)?.filter(|goal| goal.status.is_live()) else {
             return Ok(Look::Done);
         };
         if let Some(since) = session.activity.turn_since_ms {
@@ -137,16 +137,17 @@ impl Waker<'_> {
         }
         if goal.wait.is_some() {
             look_at_wait(&mut store, &goal);
+            goal = store.read().goal(id)?.unwrap_or(goal);
         }
         let Some(at) = wake::moment(&goal) else {
             return Ok(Look::Again(None));
         };
         let now = clock::now();
         if at > now {
-            return Ok(Look::Again(Some(at)));
+            return Ok(Look::Again(Some(at.min(goal.next_check().unwrap_or(at)))));
         }
         let claimed = wake::claim(&mut store, self.paths, id, at, now)?;
-        Ok(claimed.map_or(Look::Again(None), Look::Woken))
+        Ok(claimed.map_or(Look::Again(None), |woken| Look::Woken(Box::new(woken))))
     }
 
     fn ends_turn(&self) -> bool {

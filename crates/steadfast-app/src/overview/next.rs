@@ -32,6 +32,10 @@ pub(super) fn in_session(goal: &Goal, next: Next, now: Millis) -> String {
         Next::NativeGoalEnds => "continues when the client's own goal ends; `/goal clear` ends that".into(),
         Next::Wakes { at, .. } if at <= now => "continues now".into(),
         Next::Wakes { at, .. } => match goal.status {
+            GoalStatus::Paused if goal.next_check().is_some() => {
+                let at = clock::to_local(at);
+                format!("wakes when its wait ends, at the latest at {at}; /goal-resume continues at once")
+            }
             GoalStatus::Paused => format!("wakes at {}; /goal-resume continues at once", clock::to_local(at)),
             _ => format!("tries again at {}", clock::to_local(at)),
         },

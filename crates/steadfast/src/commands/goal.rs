@@ -19,10 +19,11 @@ use steadfast_store::{Origin, Store, spend};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
-use crate::cli::{ExtendArgs, GoalArgs, GoalVerb};
+use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, WaitArgs};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
 use crate::verification;
+use crate::watch;
 
 const BUDGET_SPENT: &str = "the goal's budget is spent";
 
@@ -54,7 +55,13 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandRe
     let directory = std::env::current_dir()?;
     let origin = Origin { actor: super::caller(), place: "cli" };
     let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now() };
-    run(&context, arguments).map(|done| done.output)
+    let only_reads = matches!(arguments.verb, GoalVerb::Status { .. } | GoalVerb::History(_) | GoalVerb::Cleanup(_));
+    let done = run(&context, arguments)?;
+    // The client may be closed, or have no hook that waits for this moment.
+    if !only_reads && done.goal.as_ref().is_some_and(|goal| goal.status.is_live() && goal.wake_at_ms.is_some()) {
+        watch::ensure(&paths);
+    }
+    Ok(done.output)
 }
 
 pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResult {
@@ -74,6 +81,7 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
         }
         GoalVerb::Complete => open()?.complete(),
         GoalVerb::Extend(extend) => open()?.extend(&extend),
+        GoalVerb::Wait(wait) => open()?.wait(&wait),
         GoalVerb::Reconcile { accept_reset: true } => open()?.reconcile(),
         GoalVerb::Reconcile { accept_reset: false } => {
             let hint = "add `--accept-reset` to accept that tokens since the last reading stay uncounted";
@@ -169,6 +177,15 @@ impl<'a> SessionGoal<'a> {
         }
         let goal = action::extend(&mut self.store, &self.place.session_id, add, origin, now)?;
         let message = format!("goal extended: {} (limits: {})", goal.state(), goal.limits.describe());
+        self.output(goal, &message)
+    }
+
+    fn wait(mut self, arguments: &WaitArgs) -> GoalResult {
+        let (origin, now) = (self.context.origin, self.context.now);
+        let request = arguments.request(now).map_err(action::ActionError::from)?;
+        let approved = &self.context.paths.config.goal.wait_commands;
+        let goal = action::wait::start(&mut self.store, &self.place.session_id, &request, approved, origin, now)?;
+        let message = format!("goal waits for {}", overview::waits_for(&goal).unwrap_or_default());
         self.output(goal, &message)
     }
 

@@ -16,7 +16,7 @@ use steadfast_model::hook::{HookEvent, HookInput, HookReply};
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
-use steadfast_store::Origin;
+use steadfast_store::{Origin, Store};
 use steadfast_system::paths::Paths;
 use steadfast_system::{log, process};
 
@@ -26,6 +26,7 @@ use crate::cli::{GoalArgs, GoalVerb, SlashCli, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::output;
+use crate::waiting;
 
 /// Far above any real event.
 const STDIN_MAX: u64 = 16 * 1024 * 1024;
@@ -92,7 +93,12 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
-    match hook::rewake(input, paths, &|_, _| {}) {
+    let look = |store: &mut Store, goal: &Goal| {
+        if let Err(error) = waiting::look(paths, store, goal) {
+            log::line(&paths.log_file(), &format!("rewake {}: {error}", input.session_id));
+        }
+    };
+    match hook::rewake(input, paths, &look) {
         Ok(Some(prompt)) => {
             output::note(&prompt);
             ExitCode::from(WAKE)

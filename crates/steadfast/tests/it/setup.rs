@@ -137,3 +137,35 @@ fn setup_reports_goals_of_the_other_plugin() {
     let doctor = env.run(&["doctor", "--json"]).json();
     assert!(doctor["checks"].as_array().unwrap().iter().any(|check| check["id"] == "claude_goal_plugin"), "{doctor:#}");
 }
+
+#[test]
+fn the_service_is_enabled_only_with_consent_and_removed_without_a_trace() {
+    let env = Env::new();
+    let (bin, asked) = (env.path("bin"), env.path("asked"));
+    std::fs::create_dir(&bin).unwrap();
+    for name in ["systemctl", "launchctl"] {
+        let text = format!("#!/bin/sh\necho \"$@\" >> '{}'\n", asked.display());
+        std::fs::write(bin.join(name), text).unwrap();
+        std::process::Command::new("chmod").arg("+x").arg(bin.join(name)).status().unwrap();
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let run = |arguments: &[&str]| crate::env::finish(env.command(arguments).env("PATH", &path), b"");
+    let before = tree(&env.path("user"));
+
+    let output = run(&["setup", "watch", "--dry-run"]);
+    assert!(output.succeeds().stdout.contains("steadfast-watch"), "{output:?}");
+    assert_eq!(tree(&env.path("user")), before, "a dry run changes nothing");
+    let output = run(&["setup", "watch"]);
+    assert!(output.succeeds().stdout.contains("to enable it: "), "{output:?}");
+    assert!(!asked.exists());
+    let written = tree(&env.path("user"));
+    let unit = written.iter().find(|(path, _)| path.to_string_lossy().contains("steadfast-watch")).unwrap().1;
+    let unit = String::from_utf8_lossy(unit);
+    assert!(unit.contains(env!("CARGO_BIN_EXE_steadfast")) && unit.contains(&path), "{unit}");
+    run(&["setup", "watch", "--yes"]).succeeds();
+    assert_eq!(std::fs::read_to_string(&asked).unwrap().lines().count(), 1);
+    run(&["setup", "--uninstall"]).succeeds();
+    assert_eq!(std::fs::read_to_string(&asked).unwrap().lines().count(), 2);
+    assert_eq!(tree(&env.path("user")), before);
+    assert!(!env.path("user/.config").exists());
+}

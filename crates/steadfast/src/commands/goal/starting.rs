@@ -116,7 +116,8 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> GoalResult {
     let directory = session.place.project_dir.clone().map_or_else(|| context.directory.clone(), PathBuf::from);
     let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
     let steadfast = std::env::current_exe()?;
-    let request = ResumeRequest { session_id: &id, prompt: &text, directory: &directory, steadfast: &steadfast };
+    let request =
+        ResumeRequest { session_id: &id, prompt: &text, directory: &directory, steadfast: &steadfast, flags: &[] };
     let arguments = (adapter(host).resume_arguments)(&request)?.unwrap_or_default();
     let ended = foreground::run(&program, &arguments, &directory).map_err(|error| {
         let hint = format!("check that `{} --version` runs; the goal stays active", facts.program);

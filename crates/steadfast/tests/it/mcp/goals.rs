@@ -162,7 +162,7 @@ fn a_waiting_goal_is_paused_and_the_worker_cannot_resume_it() {
     let before = clock::now();
     let waiting = server.call("s1", "wait_goal", &json!({"seconds": 90}))["goal"].clone();
     assert_eq!((&waiting["status"], &waiting["paused_reason"]), (&json!("paused"), &json!("waiting")));
-    assert!(waiting["next"].as_str().unwrap().starts_with("wakes at "), "{waiting}");
+    assert!(waiting["waits_for"].as_str().unwrap().starts_with("the time 20"), "{waiting}");
     let wake = world.goal("s1").wake_at_ms.unwrap();
     assert!((before + 90_000..clock::now() + 90_000).contains(&wake));
     assert!(world.event_kinds("s1").contains(&"goal_waiting".to_owned()));
@@ -170,8 +170,28 @@ fn a_waiting_goal_is_paused_and_the_worker_cannot_resume_it() {
     server.refused("s1", "resume_goal", &json!({}));
 
     server.call("s2", "create_goal", &json!({"objective": "x"}));
-    server.call("s2", "wait_goal", &json!({"until": "2999-01-01T00:00:00Z"}));
-    assert_eq!(world.goal("s2").wake_at_ms, clock::parse_rfc3339("2999-01-01T00:00:00Z"));
+    let late = server.refused("s2", "wait_goal", &json!({"until": "2999-01-01T00:00:00Z"}));
+    assert!(late.contains("7 days at most"), "{late}");
+    let tomorrow = clock::to_rfc3339(clock::now() + clock::DAY);
+    server.call("s2", "wait_goal", &json!({"until": tomorrow}));
+    assert_eq!(world.goal("s2").wake_at_ms, clock::parse_rfc3339(&tomorrow));
+}
+
+#[test]
+fn a_worker_waits_for_files_of_the_project_and_processes_but_not_for_commands_of_its_own() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    server.call("s1", "create_goal", &json!({"objective": "x"}));
+    let text = server.refused("s1", "wait_goal", &json!({"command": "touch pwned"}));
+    assert!(text.contains("that the user approved") && text.contains("wait for its pid"), "{text}");
+    assert!(world.event_kinds("s1").contains(&"privileged_verb_refused".to_owned()));
+    let text = server.refused("s1", "wait_goal", &json!({"file": "/etc/passwd"}));
+    assert!(text.contains("inside the project"), "{text}");
+    assert!(server.refused("s1", "wait_goal", &json!({"pid": 0})).contains("no process"));
+    let pid = json!({"pid": std::process::id(), "seconds": 60});
+    let waiting = server.call("s1", "wait_goal", &pid)["goal"]["waits_for"].clone();
+    assert!(waiting.as_str().unwrap().starts_with("the end of process "), "{waiting}");
 }
 
 #[test]
