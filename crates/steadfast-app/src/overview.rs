@@ -1,6 +1,7 @@
 //! The read model of goals, for status, statusline, history and the hosts' tools. Scripts rely on the field names;
 //! `docs/schema/` describes them.
 
+pub mod queue;
 pub mod runs;
 pub mod session;
 pub mod snapshot;
@@ -57,6 +58,8 @@ pub struct GoalView {
     pub last_failure: Option<Value>,
     /// The objective of the client's own goal feature, while that drives the session.
     pub native_goal: Option<String>,
+    /// How many goals wait behind this one.
+    pub queue: i64,
     pub next: String,
     pub version: i64,
     pub created_at_ms: Millis,
@@ -118,6 +121,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
         blocked_reason: blocked.and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
         last_failure: last_failure(db, goal)?,
         native_goal,
+        queue: db.queued_behind(&goal.goal_id)?,
         next: if name::is_of_goal(&goal.session_id) { next_of_run(goal) } else { next_in_session(goal, now) },
         version: goal.version,
         created_at_ms: goal.created_at_ms,
@@ -276,6 +280,9 @@ pub fn status_text(view: &GoalView) -> String {
     }
     if view.accounting_uncertain || view.paused_reason == Some(PausedReason::AccountingUncertain) {
         lines.push("⚠ /compact event detected. Run /goal-reconcile --accept-reset to resume.".into());
+    }
+    if view.queue > 0 {
+        lines.push(format!("queue: {} more", view.queue));
     }
     lines.push(format!("next: {}", view.next));
     lines.join("\n")

@@ -107,13 +107,15 @@ from_errors! { error:
 impl From<ActionError> for CliError {
     fn from(error: ActionError) -> Self {
         let code = match &error {
-            ActionError::NoGoal(_) | ActionError::UnknownGoal(_) => code::NOT_FOUND,
+            ActionError::NoGoal(_) | ActionError::UnknownGoal(_) | ActionError::NotQueued { .. } => code::NOT_FOUND,
             ActionError::AmbiguousGoal(_) | ActionError::Refused(Refusal::NotEnough(_)) => code::USAGE,
             ActionError::Refused(Refusal::NotProven { .. }) | ActionError::VerificationFailed(_) => code::VERIFICATION,
             ActionError::Refused(Refusal::WrongState { .. })
             | ActionError::GoalExists { .. }
             | ActionError::NotForAgents(_)
             | ActionError::NotOrphaned(_)
+            | ActionError::QueueWaits
+            | ActionError::NoQueueOfRun
             | ActionError::NeedsUser => code::WRONG_STATE,
             ActionError::Store(_) => code::ENVIRONMENT,
         };
