@@ -3,6 +3,7 @@
 mod completion;
 mod orphan;
 mod queue;
+mod stop_all;
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ use steadfast_model::host::Host;
 use steadfast_model::limit::Limits;
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Session, Store, StoreError};
+pub use stop_all::{StoppedAll, pause_all};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {

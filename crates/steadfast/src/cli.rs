@@ -158,7 +158,11 @@ pub(crate) enum GoalVerb {
         format: Option<String>,
     },
     /// Pause the goal
-    Pause,
+    Pause {
+        /// Pause every goal and stop every run, in all projects
+        #[arg(long)]
+        all: bool,
+    },
     /// Show or change the goals that wait for this one to end
     Queue {
         #[command(subcommand)]

@@ -25,7 +25,7 @@ pub(crate) const SLASH_COMMANDS: &[SlashCommand] = &[
     by_model("edit", "\"NEW OBJECTIVE\"", "Replace the goal's objective"),
     by_hook("extend", EXTEND, "Raise the goal's limits"),
     by_hook("history", "[--all] [--events] [--format=json]", "List goals and their events"),
-    by_hook("pause", "", "Stop driving the goal until it is resumed"),
+    by_hook("pause", "[--all]", "Stop driving the goal until it is resumed"),
     by_hook("queue", "[list | move N TO | drop N]", "Show or change the goals that wait for this one to end"),
     by_hook("reconcile", "--accept-reset", "Accept a gap in the token accounting and continue"),
     by_hook("resume", "", "Resume a paused or blocked goal"),

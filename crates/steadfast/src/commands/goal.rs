@@ -3,6 +3,7 @@
 mod history;
 mod queue;
 mod starting;
+mod stop_all;
 
 pub(super) use starting::refuse_agents_checks;
 
@@ -64,8 +65,9 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
     match arguments.verb {
         GoalVerb::Start(start) => starting::start(context, session, start),
         GoalVerb::Status { .. } => open()?.status(),
+        GoalVerb::Pause { all: true } => stop_all::pause_all(context),
         GoalVerb::Queue { verb } => queue::run(open()?, verb.as_ref()),
-        GoalVerb::Pause => open()?.change("goal paused", change::pause),
+        GoalVerb::Pause { all: false } => open()?.change("goal paused", change::pause),
         GoalVerb::Resume { continue_session: false } => open()?.resume(),
         GoalVerb::Resume { continue_session: true } => starting::resume_and_continue(open()?),
         GoalVerb::Abandon => open()?.abandon(),

@@ -193,6 +193,7 @@ mod tests {
         assert_eq!(prompt_event("update", "one\n two"), command("update", "one\n two"));
         assert_eq!(prompt_event("reconcile", "please --accept-reset"), command("reconcile", "--accept-reset"));
         assert_eq!(prompt_event("queue", "drop 1"), command("queue", "drop 1"));
+        assert_eq!(prompt_event("pause", "it --all"), command("pause", "--all"));
         assert_eq!(prompt_event("doctor", "please"), command("doctor", ""));
         assert_eq!(prompt_event("stop", "it now"), command("stop", ""));
         assert_eq!(prompt_event("planner", "plan it"), HookEvent::Prompt { typed: true });

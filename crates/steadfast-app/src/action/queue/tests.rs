@@ -115,3 +115,16 @@ fn a_change_meant_for_the_old_goal_does_not_hit_the_next() {
     let stale = world.store.write(|db| action::still_the_goal(db, &old));
     assert!(matches!(stale, Err(ActionError::Store(steadfast_store::StoreError::Stale))), "{stale:?}");
 }
+
+#[test]
+fn an_unreadable_session_file_does_not_keep_a_goal_running() {
+    let mut world = World::new();
+    let transcript_path = world.root.path().display().to_string();
+    let session = Session { session_id: SESSION.into(), transcript_path, ..Session::default() };
+    world.store.write(|db| db.put_session(&session)).unwrap();
+    world.add_goal(Budget::default(), START);
+    let done = action::pause_all(&mut world.store, USER, at(1)).unwrap();
+    assert_eq!((done.paused.len(), world.goal().state()), (1, "paused (user)".into()));
+    let refused = action::pause_all(&mut world.store, WORKER, at(2));
+    assert!(matches!(refused, Err(ActionError::NotForAgents("pause --all"))));
+}

@@ -228,6 +228,24 @@ fn server_with_queue(world: &World) -> Server<'_> {
 }
 
 #[test]
+fn no_tool_undoes_a_stop_of_everything() {
+    let world = World::new();
+    let mut server = server_with_queue(&world);
+    action::pause_all(&mut world.store(), USER, clock::now()).unwrap();
+    for (tool, arguments) in [
+        ("resume_goal", json!({})),
+        ("create_goal", json!({"objective": "Other"})),
+        ("abandon_goal", json!({})),
+        ("update_goal", json!({"status": "complete"})),
+        ("wait_goal", json!({"seconds": 60})),
+    ] {
+        server.refused("s1", tool, &arguments);
+    }
+    let goal = world.goal("s1");
+    assert_eq!((goal.state().as_str(), goal.objective.as_str()), ("paused (user)", "First"));
+}
+
+#[test]
 fn a_worker_that_completes_its_goal_starts_nothing_in_the_middle_of_its_turn() {
     let world = World::new();
     let mut server = server_with_queue(&world);
