@@ -32,7 +32,7 @@ pub(super) fn pause_all(context: &CommandContext<'_>) -> GoalResult {
 
 fn report(done: &StoppedAll, paused: &[GoalView]) -> CommandOutput {
     let mut lines: Vec<String> = done.paused.iter().map(describe_goal).collect();
-    lines.extend(done.stopped.iter().map(|run| format!("stopping: {} {} in {}", run.kind, run.name, run.project_dir)));
+    lines.extend(done.stopped.iter().map(describe_run));
     if lines.is_empty() {
         lines.push("nothing was running".to_owned());
     } else {
@@ -45,7 +45,11 @@ fn report(done: &StoppedAll, paused: &[GoalView]) -> CommandOutput {
     CommandOutput { text: lines.join("\n"), json: json!({"paused": paused, "stopped": stopped}), code: 0 }
 }
 
+fn describe_run(run: &RunLine) -> String {
+    format!("stopping: {} {} in {}", run.kind, run.name, text::one_line(&run.project_dir))
+}
+
 fn describe_goal(goal: &Goal) -> String {
-    let place = goal.project_dir.as_ref().map(|project| format!(", {project}")).unwrap_or_default();
+    let place = goal.project_dir.as_ref().map(|project| format!(", {}", text::one_line(project))).unwrap_or_default();
     format!("paused: {} (session {}{place})", text::headline(&goal.objective, 70), goal.session_id)
 }
