@@ -38,6 +38,8 @@ pub enum HookError {
     Prompt(#[from] PromptError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error(transparent)]
+    Action(#[from] action::ActionError),
 }
 
 /// Everything a handler needs besides the event.
