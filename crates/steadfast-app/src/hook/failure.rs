@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::{Call, HookError};
+use crate::wake;
 use steadfast_hosts::trouble;
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::change::{Change, Span, pause_for};
@@ -24,11 +25,11 @@ pub(super) fn turn_failed(
     error: &str,
     message: &str,
 ) -> Result<HookReply, HookError> {
-    store.write(|db| {
+    let wake_at_ms = store.write(|db| {
         db.touch_session(call.session_id(), call.now)?;
         db.end_turn(call.session_id(), false, call.now)?;
         let Some(goal) = db.goal(call.session_id())?.filter(|goal| goal.status == GoalStatus::Active) else {
-            return Ok(());
+            return Ok(None);
         };
         let turn_id = call.input.turn_id.as_deref();
         // A client that retries by itself reports every attempt; a turn fails once.
@@ -37,16 +38,15 @@ pub(super) fn turn_failed(
             None => None,
         };
         if goal.failures_in_row > 0 && known.is_some_and(|event| event.payload["turn_id"].as_str() == turn_id) {
-            return Ok(());
+            return Ok(None);
         }
         let mut change = after_failure(&goal, error, message, call.now);
         if let (Some(turn_id), Some(event)) = (turn_id, change.events.first_mut()) {
             event.payload["turn_id"] = json!(turn_id);
         }
-        db.save(&goal, change, call.origin)?;
-        Ok::<(), HookError>(())
+        Ok::<_, HookError>(wake::moment(&db.save(&goal, change, call.origin)?))
     })?;
-    Ok(HookReply::default())
+    Ok(HookReply { wake_at_ms, ..HookReply::default() })
 }
 
 /// Answers the client's dialog about a used-up plan, which would keep the client from being woken.

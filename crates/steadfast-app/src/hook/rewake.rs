@@ -118,7 +118,9 @@ impl Waker<'_> {
             return Ok(Look::Done);
         };
         let Some(mut goal) = store.read().goal(id)?.filter(|goal| goal.status.is_live()) else {
-            return Ok(Look::Done);
+            // The hook beside this one starts the next goal of the queue.
+            let starts = store.read().has_queue(id)? && self.started.elapsed() < DECISION_WAIT;
+            return Ok(if starts { Look::Again(None) } else { Look::Done });
         };
         if let Some(since) = session.activity.turn_since_ms {
             // The hook beside this one may still have to record the end of the turn.

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Call, HookError, remember, restore};
 use crate::accounting::{self, Facts, FileReading};
 use crate::action::{self, Place};
-use crate::{native, prompting};
+use crate::{native, prompting, wake};
 use steadfast_hosts::adapter;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Span};
@@ -143,7 +143,8 @@ pub(super) fn stopped(
         Some(brief) => Some(brief.text(&goal, restore::wording(call, store.read(), &goal)?, call.now)?),
         None => None,
     };
-    Ok(HookReply { block, message: message(call, &goal, decision, &warnings), ..HookReply::default() })
+    let message = message(call, &goal, decision, &warnings);
+    Ok(HookReply { block, message, wake_at_ms: wake::moment(&goal), ..HookReply::default() })
 }
 
 /// The goal of the session is over: starts the next one of its queue.
