@@ -42,6 +42,8 @@ pub enum HookEvent {
     OwnToolAsked,
     /// The client asks the user whether a tool may run.
     PermissionAsked,
+    /// The client opens its dialog about a used-up plan, and the user wants to skip it.
+    LimitDialog,
     /// Nothing has happened for a while.
     Idle,
     /// Tools ran: one call or several, as the host reports them.

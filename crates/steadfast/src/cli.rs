@@ -320,6 +320,12 @@ pub(crate) struct SetupArgs {
     /// Do not change the block cap
     #[arg(long)]
     pub(crate) no_block_cap: bool,
+    /// Skip Claude Code's dialog about a used-up plan, so that goals wake at the reset with nobody there
+    #[arg(long, overrides_with = "keep_limit_dialog")]
+    pub(crate) skip_limit_dialog: bool,
+    /// Keep that dialog
+    #[arg(long)]
+    pub(crate) keep_limit_dialog: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Call, HookError};
 use steadfast_hosts::trouble;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::change::{Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason, liveness};
@@ -47,6 +47,18 @@ pub(super) fn turn_failed(
         Ok::<(), HookError>(())
     })?;
     Ok(HookReply::default())
+}
+
+/// Answers the client's dialog about a used-up plan, which would keep the client from being woken.
+pub(super) fn limit_dialog(call: &Call<'_>, store: &Store) -> Result<HookReply, HookError> {
+    let goal = store.read().goal(call.session_id())?;
+    let wake_at =
+        goal.filter(|goal| goal.paused_reason == Some(PausedReason::UsageLimit)).and_then(|goal| goal.wake_at_ms);
+    let text = match wake_at {
+        Some(at) => format!("◎ the plan is used up; the goal continues by itself at {}.", clock::to_local(at)),
+        None => "◎ the plan is used up; /usage shows when it is reset.".to_owned(),
+    };
+    Ok(HookReply { block: Some(text), ..HookReply::default() })
 }
 
 /// A request went through after one that failed: the client's own retry worked.
@@ -106,7 +118,6 @@ fn usage_limit_reset(error: &str, message: &str, now: Millis) -> Option<Millis> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steadfast_model::clock;
     use steadfast_model::goal::NewGoal;
     use steadfast_model::host::Host;
 
