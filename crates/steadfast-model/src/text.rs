@@ -97,6 +97,24 @@ pub fn cut(text: &str, most: usize) -> String {
     kept
 }
 
+/// The columns a text needs on a screen: East Asian characters and emoji need two.
+pub fn columns(text: &str) -> usize {
+    let is_wide = |character: &char| matches!(character, '\u{1100}'..='\u{115f}' | '\u{2e80}'..);
+    text.chars().count() + text.chars().filter(is_wide).count()
+}
+
+/// Keeps at most `most` columns; a cut text ends in `…`.
+pub fn cut_to_columns(text: &str, most: usize) -> String {
+    let mut most_characters = most;
+    loop {
+        let shorter = cut(text, most_characters);
+        if most_characters == 0 || columns(&shorter) <= most {
+            return shorter;
+        }
+        most_characters -= 1;
+    }
+}
+
 /// The first `most` bytes of a text, up to a character boundary.
 pub fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
@@ -245,6 +263,8 @@ mod tests {
         assert_eq!((head("目標", 4), head("目標", 9)), ("目", "目標"));
         assert_eq!((tail("目標", 4), tail("目標", 9)), ("標", "目標"));
         assert_eq!(headline("one\ntwo", 80), "one …");
+        assert_eq!((cut_to_columns("abcdef", 6), cut_to_columns("abcdefg", 6)), ("abcdef".into(), "abcde…".into()));
+        assert_eq!((cut_to_columns("目標を", 6), cut_to_columns("“目標を達”", 6)), ("目標を".into(), "“目標…".into()));
     }
 
     #[test]
