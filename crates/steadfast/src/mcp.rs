@@ -23,9 +23,8 @@ use steadfast_system::paths::Paths;
 
 use store_handle::{StoreHandle, ToolError};
 
-const INSTRUCTIONS: &str = "Steadfast keeps this session's goal: an objective that you work on turn after turn until it \
-    is met, a limit is reached or the user stops it. Create a goal only when the user asks for one, and complete it only \
-    when every part of the objective is proven done.";
+const INSTRUCTIONS: &str = "Steadfast keeps this session's goal, which you pursue turn after turn. Create or complete \
+    one only as its tools say.";
 
 /// Serves until stdin closes. Then waits for a running verification, so that its result is stored.
 pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
