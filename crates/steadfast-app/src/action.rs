@@ -46,16 +46,14 @@ pub enum ActionError {
 impl ActionError {
     pub fn hint(&self) -> String {
         match self {
-            Self::NoGoal(_) => "start one with `steadfast goal start \"OBJECTIVE\"`".into(),
-            Self::UnknownGoal(_) => "`steadfast goal history --all` lists them".into(),
+            Self::NoGoal(_) => "start one with `/goal-start \"OBJECTIVE\"`".into(),
+            Self::UnknownGoal(_) => "`/goal-history --all` lists them".into(),
             Self::AmbiguousGoal(_) => "give more of the id".into(),
-            Self::GoalExists { .. } => "complete or abandon it first (`steadfast goal status` shows it)".into(),
+            Self::GoalExists { .. } => "complete or abandon it first (`/goal-status` shows it)".into(),
             Self::Refused(refusal) => refusal.hint().to_owned(),
             Self::NotForAgents(_) => "type it as a slash command, or run it in a terminal of your own".into(),
             Self::NotOrphaned(_) => "end that session first".into(),
-            Self::VerificationFailed(_) => {
-                "fix what the output shows; `steadfast goal verify` runs the checks again".into()
-            }
+            Self::VerificationFailed(_) => "fix what the output shows; `/goal-verify` runs the checks again".into(),
             Self::NeedsUser => "ask the user to start it".into(),
             Self::Store(error) => error.hint().to_owned(),
         }

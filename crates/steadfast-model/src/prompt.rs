@@ -193,7 +193,7 @@ pub fn usage(goal: &Goal) -> String {
     let budget = goal.limits.get(Axis::Usd);
     parts.extend(budget.map(|budget| format!("{} of {}", text::usd(goal.cost_micros), text::usd(budget))));
     let cap = goal.limits.get(Axis::Turns);
-    parts.extend(cap.map(|_| format!("{} turns left", goal.continuations_remaining())));
+    parts.extend(cap.map(|_| format!("{} left", text::count(goal.continuations_remaining(), "turn"))));
     parts.join(", ")
 }
 

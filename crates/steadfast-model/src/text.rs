@@ -188,6 +188,12 @@ pub fn thousands(number: i64) -> String {
     format!("{sign}{}", groups.join(","))
 }
 
+/// `1 turn`, `2 turns`.
+pub fn count(number: i64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}
+
 /// `1234567` as `1.2M`: rounded down, so that a budget never looks more used than it is.
 pub fn short_number(number: i64) -> String {
     let (unit, name) = match number {
@@ -298,6 +304,7 @@ mod tests {
         ] {
             assert_eq!(short_number(number), text);
         }
+        assert_eq!((count(1, "turn"), count(0, "turn")), ("1 turn".into(), "0 turns".into()));
         assert_eq!(clock(2_520), "0:42");
         assert_eq!(usd(36_500), "$0.0365");
         assert_eq!(usd(12_345_678), "$12.35");

@@ -77,6 +77,7 @@ impl ServerHandler for Server {
         let handle = Arc::clone(&self.handle);
         let arguments = request.arguments.unwrap_or_default();
         let call = adapters().find_map(|adapter| Some((adapter.host, (adapter.tool_call_origin)(&context.meta)?)));
+        let host = call.as_ref().map(|(host, _)| *host).unwrap_or_default();
         let done = tokio::task::spawn_blocking(move || (tool.call)(&handle, &arguments, &call)).await;
         let internal = || Err(ToolError::new("internal error in the tool", "run `steadfast doctor`"));
         let result = match done.unwrap_or_else(|_| internal()) {
@@ -88,7 +89,8 @@ impl ServerHandler for Server {
                 }
                 result
             }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+            // A model cannot type a command, but it can name it to the user.
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(host.spell(&error.to_string()))]),
         };
         Ok(result.into())
     }
