@@ -23,9 +23,6 @@ use steadfast_system::paths::Paths;
 
 use store_handle::{StoreHandle, ToolError};
 
-const INSTRUCTIONS: &str = "Steadfast keeps this session's goal, which you pursue turn after turn. Create or complete \
-    one only as its tools say.";
-
 /// Serves until stdin closes. Then waits for a running verification, so that its result is stored.
 pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -48,10 +45,10 @@ struct Server {
 }
 
 impl ServerHandler for Server {
+    /// There are no instructions: the descriptions of the tools say it all, and a client would add both to every request.
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("steadfast", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
     }
 
     async fn list_tools(

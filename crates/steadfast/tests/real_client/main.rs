@@ -16,6 +16,7 @@ mod loops;
 mod memory;
 mod model;
 mod observing;
+mod overhead;
 mod process;
 mod remembering;
 mod reply;

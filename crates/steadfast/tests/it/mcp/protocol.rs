@@ -25,7 +25,7 @@ fn the_handshake_names_the_server_and_its_version() {
     assert_eq!(hello["serverInfo"]["name"], "steadfast");
     assert_eq!(hello["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(hello["capabilities"], json!({"tools": {}}));
-    assert_eq!(hello["instructions"].as_str().unwrap().matches(". ").count(), 1);
+    assert_eq!(hello.get("instructions"), None, "every request would carry them");
 }
 
 /// What a client adds to every request of every session for our tools: name, description and schema of each. It was
@@ -76,8 +76,6 @@ fn the_definitions_of_the_tools_stay_short() {
     };
     let total: usize = answer["result"]["tools"].as_array().unwrap().iter().map(as_sent).sum();
     assert!(total <= DEFINITIONS_MAX, "{total} characters");
-    let instructions = server.hello["result"]["instructions"].as_str().unwrap();
-    assert!(instructions.chars().count() <= 120, "{instructions}");
 }
 
 #[test]
