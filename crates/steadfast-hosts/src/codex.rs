@@ -10,6 +10,7 @@ mod observe;
 mod reset;
 pub mod rollout;
 mod stream;
+mod wake;
 
 use super::{HostAdapter, ToolCallOrigin};
 use steadfast_model::host::Host;
@@ -20,12 +21,13 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     write_reply: hook::write_reply,
     block_cap: || None,
     can_rewake: || false,
+    wake_command: |request| Some(wake::command(request)),
     config_dirs: || files::home().into_iter().collect(),
     transcript_roots: files::session_dirs,
     transcript_owner: |_, path| files::owner(path),
     session_files: files::session_files,
     read_transcript: rollout::read,
-    read_counts: rollout::read,
+    read_counts: rollout::read_counts,
     subagent_files: |_| None,
     fork_parent: rollout::forked_from,
     holds: rollout::holds,

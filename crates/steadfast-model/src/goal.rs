@@ -8,8 +8,9 @@ pub mod liveness;
 pub mod proof;
 pub mod turn;
 pub mod wait;
+pub mod watch;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
@@ -92,6 +93,8 @@ pub struct Goal {
     pub cost_micros: i64,
     pub unpriced_tokens: i64,
     pub time_used_seconds: i64,
+    /// What is used beyond whole seconds: turns may be short and many.
+    pub time_used_rest_ms: i64,
     /// Since when the running turn counts as active time; `None` while no turn runs.
     pub resume_at_ms: Option<Millis>,
     pub last_accounted_byte_offset: i64,
@@ -129,7 +132,8 @@ pub struct Goal {
 }
 
 /// What a person or the agent asks for when starting a goal; checked by [`budget::Budget`] and [`objective`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NewGoal {
     pub objective: String,
     pub budget: budget::Budget,
@@ -167,10 +171,14 @@ impl Goal {
         self.limits.get(Axis::Tokens).map(|budget| (budget - self.total_tokens()).max(0))
     }
 
-    /// Seconds the goal has been driving turns, the running interval included.
+    /// Seconds in which turns of the goal ran, the running one included.
     pub fn active_seconds(&self, now: Millis) -> i64 {
-        let running = self.resume_at_ms.map_or(0, |since| (now - since).max(0) / 1000);
-        self.time_used_seconds + running
+        self.time_used_seconds + self.unbanked_ms(now) / 1000
+    }
+
+    /// Active time that is not in `time_used_seconds` yet.
+    fn unbanked_ms(&self, now: Millis) -> Millis {
+        self.time_used_rest_ms + self.resume_at_ms.map_or(0, |since| (now - since).max(0))
     }
 
     /// The status with the reason of a pause: `paused (user)`.

@@ -3,6 +3,7 @@
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use crate::clock::Millis;
+use crate::goal::wait::{Seen, WaitFor, short_path};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::TextCap;
 use crate::limit::{Axis, Standing};
@@ -65,6 +66,27 @@ pub fn wind_down(goal: &Goal, wording: Wording, limit: Axis, now: Millis) -> Res
         usage => usage(goal), time => time(goal, now),
     };
     capped(goal, wording, TURN_CAP, include_str!("../prompts/wind_down.md"), &values)
+}
+
+/// What ended the wait of a goal, for the prompt that wakes its model; empty if the goal does not wait. The goal is the
+/// one before the wake-up, which forgets the wait.
+pub fn wait_over(goal: &Goal, now: Millis) -> Result<String, PromptError> {
+    let Some(wait) = &goal.wait else { return Ok(String::new()) };
+    let (kind, what) = match &wait.wait_for {
+        WaitFor::Time => ("time", String::new()),
+        WaitFor::Command(command) => ("command", format!("the command `{}`", text::headline(command, 120))),
+        WaitFor::File(path) => ("file", format!("the file {}", short_path(path, goal.project_dir.as_deref()))),
+        WaitFor::Process { pid, .. } => ("process", format!("process {pid}")),
+    };
+    let exit_code = match wait.seen {
+        Some(Seen::Exited(code)) => Some(code),
+        _ => None,
+    };
+    let values = context! {
+        kind, what => text::escape_xml(&what), met => wait.is_met(), exit_code, timed_out => wait.seen == Some(Seen::TimedOut),
+        deadline => goal.limits.get(Axis::Deadline).is_some_and(|at| at <= now),
+    };
+    render(include_str!("../prompts/wait_over.md"), values)
 }
 
 /// What a session must know when its goal was changed or taken over.

@@ -144,6 +144,8 @@ fn amount(axis: Axis, value: &toml::Value) -> Option<i64> {
 pub struct GoalConfig {
     /// Continuations in a row without progress before a goal pauses; 0 switches the breaker off.
     pub no_progress_limit: i64,
+    /// Equal tool calls with equal results in a row before a goal pauses; 0 switches this breaker off.
+    pub repeated_calls_limit: i64,
     /// Seconds one verification command may take.
     pub verify_timeout_seconds: u64,
     /// What happens to a goal whose client has used up its plan.
@@ -152,6 +154,8 @@ pub struct GoalConfig {
     pub background_wait_seconds: u64,
     /// Commands, word for word, that an agent may wait for.
     pub wait_commands: Vec<String>,
+    /// Seconds one look with a command that a goal waits for may take.
+    pub wait_timeout_seconds: u64,
 }
 
 /// What happens to a goal whose client has used up its plan.
@@ -173,11 +177,13 @@ pub struct WatchConfig {
     pub start: bool,
     /// How it wakes a goal whose client does not run.
     pub closed_sessions: ClosedSessions,
+    /// Seconds with nothing to wait for after which it ends in the background.
+    pub idle_seconds: u64,
 }
 
 impl Default for WatchConfig {
     fn default() -> Self {
-        Self { start: true, closed_sessions: ClosedSessions::default() }
+        Self { start: true, closed_sessions: ClosedSessions::default(), idle_seconds: 60 }
     }
 }
 
@@ -213,10 +219,12 @@ impl Default for GoalConfig {
     fn default() -> Self {
         Self {
             no_progress_limit: 3,
+            repeated_calls_limit: 10,
             verify_timeout_seconds: 600,
             on_usage_limit: OnUsageLimit::default(),
             background_wait_seconds: 300,
             wait_commands: Vec::new(),
+            wait_timeout_seconds: 60,
         }
     }
 }

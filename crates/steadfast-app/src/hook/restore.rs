@@ -4,11 +4,13 @@ use minijinja::context;
 
 use super::session::{read_new, session_record};
 use super::{Call, HookError, turn};
-use crate::accounting;
 use crate::overview::snapshot::{Occasion, snapshot_text};
+use crate::{accounting, wake};
 use steadfast_hosts::Since;
 use steadfast_memory::snapshot::After;
-use steadfast_model::goal::{Goal, change};
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::change::{self, Change, Span};
+use steadfast_model::goal::{Goal, liveness};
 use steadfast_model::hook::HookReply;
 use steadfast_model::prompt::{self, Wording};
 use steadfast_model::text;
@@ -18,28 +20,32 @@ use steadfast_system::config::OnCompact;
 const UNCERTAIN: &str =
     "⚠ /compact event detected: token accounting is uncertain. Run /goal-reconcile --accept-reset to go on.";
 
+/// A client may be started with a prompt, which comes first.
+const FIRST_PROMPT_WAIT: Millis = 2_000;
+
 pub(super) fn resumed(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
     let is_double = snapshot_injected_recently(call, store.read(), After::Resume)?;
-    store.write(|db| {
+    let wake_at_ms = store.write(|db| {
         let known = db.session(call.session_id())?;
         db.put_session(session)?;
         if is_double {
             db.note_injection(call.session_id(), DOUBLE_START, call.now)?;
         }
-        let Some(goal) = db.goal(call.session_id())? else {
-            return Ok::<_, HookError>(());
+        let Some(mut goal) = db.goal(call.session_id())? else {
+            return Ok::<_, HookError>(None);
         };
         // A goal from before the upgrade was last seen when it was last written.
         let last_seen = known.map_or(goal.updated_at_ms, |session| session.last_seen_ms);
-        if let Some(change) = change::session_resumed(&goal, last_seen.min(call.now), call.now) {
-            db.save(&goal, change, call.origin)?;
+        // A client that was killed left its turn open.
+        db.end_turn(call.session_id(), false, call.now)?;
+        if let Some(mut change) = change::session_resumed(&goal, last_seen.min(call.now), call.now) {
+            liveness::settle(&mut change.goal, false, call.now + FIRST_PROMPT_WAIT, call.now);
+            goal = db.save(&goal, change, call.origin)?;
         }
-        Ok(())
+        Ok(wake::moment(&goal))
     })?;
-    if is_double {
-        return Ok(HookReply::default());
-    }
-    inject_snapshot(call, store, After::Resume)
+    let reply = if is_double { HookReply::default() } else { inject_snapshot(call, store, After::Resume)? };
+    Ok(HookReply { wake_at_ms, ..reply })
 }
 
 pub(super) fn compacted(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
@@ -54,7 +60,10 @@ pub(super) fn compacted(call: &Call<'_>, store: &mut Store, session: &Session) -
             return Ok::<_, HookError>(None);
         }
         match recorded.filter(|(goal, _)| goal.status.is_live()) {
-            Some((goal, facts)) => after_compaction(call, db, &goal, &facts),
+            Some((goal, facts)) => {
+                let goal = brief_anew(call, db, &goal)?;
+                after_compaction(call, db, &goal, &facts)
+            }
             None => Ok(None),
         }
     })?;
@@ -63,6 +72,18 @@ pub(super) fn compacted(call: &Call<'_>, store: &mut Store, session: &Session) -
     }
     // Reads the session's files, so outside the transaction.
     Ok(HookReply { message, ..inject_snapshot(call, store, After::Compaction)? })
+}
+
+/// The model lost what it was told. A goal whose user typed `/compact` has no turn running, and is woken.
+fn brief_anew(call: &Call<'_>, db: Db<'_>, goal: &Goal) -> Result<Goal, HookError> {
+    let turn_runs = db.session(call.session_id())?.is_some_and(|session| session.activity.turn_since_ms.is_some());
+    let mut after = Goal { briefed_hash: None, ..goal.clone() };
+    liveness::settle(&mut after, turn_runs, call.now, call.now);
+    if after == *goal {
+        return Ok(after);
+    }
+    after.updated_at_ms = call.now;
+    Ok(db.save(goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, call.origin)?)
 }
 
 /// Flags the accounting of the goal after a compaction, if needed. Returns the message for the user.

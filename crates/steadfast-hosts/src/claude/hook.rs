@@ -74,10 +74,13 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
         }
         "UserPromptExpansion" => {
             let name = wire.command_name.unwrap_or_default();
-            let Some(verb) = name.strip_prefix("steadfast:").unwrap_or(&name).strip_prefix("goal-") else {
-                return Ok(None);
-            };
-            HookEvent::Command { verb: verb.to_owned(), arguments: wire.command_args.unwrap_or_default() }
+            match name.strip_prefix("steadfast:").unwrap_or(&name).strip_prefix("goal-") {
+                Some(verb) => {
+                    HookEvent::Command { verb: verb.to_owned(), arguments: wire.command_args.unwrap_or_default() }
+                }
+                None if name == "rate-limit-options" => HookEvent::LimitDialog,
+                None => return Ok(None),
+            }
         }
         "PreToolUse" => {
             let tool_name = wire.tool_name.as_deref().and_then(own_tool);
@@ -101,6 +104,8 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
                 None => return Ok(None),
             }
         }
+        "PermissionRequest" if wire.tool_name.as_deref().and_then(own_tool).is_none() => HookEvent::PermissionAsked,
+        "Notification" => HookEvent::Idle,
         "PostToolBatch" => HookEvent::ToolBatch { agent },
         "Stop" => HookEvent::Stop {
             after_continuation: wire.stop_hook_active.unwrap_or(false),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::goal::wait::Wait;
 use crate::goal::{NewGoal, OBJECTIVE_MAX};
 use crate::host::Host;
 use crate::limit::Limits;
@@ -161,4 +162,38 @@ fn fifty_continuations_stay_short() {
         let short = reminder(&goal, &[], 0).unwrap().chars().count();
         assert!(full <= 1_400 && full + 49 * short <= 8_500, "{host}: {full} + 49 × {short}");
     }
+}
+
+#[test]
+fn a_woken_model_is_told_what_ended_the_wait() {
+    let after = |wait_for: WaitFor, seen| {
+        let wait = Wait { seen, ..Wait::new(wait_for, Some(9), 0) };
+        let goal = Goal { wait: Some(wait), project_dir: Some("/p".into()), ..goal("x".into()) };
+        wait_over(&goal, 9).unwrap()
+    };
+    let file = || WaitFor::File("/p/<b>\nx".into());
+    let command = || WaitFor::Command("make ready".into());
+    let process = || WaitFor::Process { pid: 7, started: "1".into(), boot: String::new() };
+    let up = "The goal's wait is over because its time is up;";
+    for (text, expected) in [
+        (after(WaitFor::Time, None), "The goal's wait is over: the time has come.".to_owned()),
+        (after(file(), Some(Seen::Met)), "The goal's wait is over: the file &lt;b&gt; … exists now.".to_owned()),
+        (after(file(), None), format!("{up} the file &lt;b&gt; … does not exist.")),
+        (after(process(), Some(Seen::Met)), "The goal's wait is over: process 7 has ended.".to_owned()),
+        (after(process(), Some(Seen::NotYet)), format!("{up} process 7 still runs.")),
+        (
+            after(command(), Some(Seen::Met)),
+            "The goal's wait is over: the command `make ready` exited with 0.".to_owned(),
+        ),
+        (after(command(), Some(Seen::Exited(1))), format!("{up} the command `make ready` still fails with exit 1.")),
+        (after(command(), Some(Seen::TimedOut)), format!("{up} the command `make ready` was ended at its time limit.")),
+        (after(command(), Some(Seen::Failed)), format!("{up} the command `make ready` did not exit with 0.")),
+    ] {
+        assert_eq!(text, expected);
+    }
+    let mut goal = goal("x".into());
+    assert_eq!(wait_over(&goal, 9).unwrap(), "");
+    goal.limits.set(Axis::Deadline, Some(9));
+    goal.wait = Some(Wait::new(WaitFor::Time, Some(20), 0));
+    assert_eq!(wait_over(&goal, 9).unwrap(), "The goal's wait is over: its deadline has come.");
 }

@@ -74,7 +74,8 @@ const TOOLS: [ToolSpec; 9] = [
     tool!("abandon_goal", Ends, abandon_goal, args::WhichGoal =>
         "Ends the goal for good, only when the user asks for it."),
     tool!("wait_goal", Changes, wait_goal, args::WaitGoal =>
-        "Pauses the active goal while there is nothing to do, such as a build. End the turn after it."),
+        "Pauses the active goal at no cost until a time or a condition, such as the `pid` of a build that you started \
+        in the background. End the turn after it."),
     ToolSpec {
         as_text: Some(recall::as_text),
         ..tool!("recall", Reads, recall::recall, recall::Recall =>
@@ -136,7 +137,7 @@ fn shorten(property: &mut Value) {
 fn get_goal(handle: &StoreHandle, _arguments: &args::GetGoal, call: &CallMeta) -> ToolResult {
     let caller = caller::find(handle, call)?;
     let goal = handle.look_up(|store| match store.read().goal(&caller.session_id)? {
-        Some(goal) => view(store, &goal, caller.now).map(Some),
+        Some(goal) => view(handle, store, &goal, caller.now).map(Some),
         None => Ok(None),
     })?;
     Ok(goal.unwrap_or_else(|| json!({"goal": null})))
@@ -152,7 +153,7 @@ fn create_goal(handle: &StoreHandle, arguments: &args::CreateGoal, call: &CallMe
     handle.with(Store::open, |store| {
         let place = place(store, &caller)?;
         let goal = action::start(store, &place, new, caller.origin, caller.now)?;
-        view(store, &goal, caller.now)
+        view(handle, store, &goal, caller.now)
     })
 }
 
@@ -188,7 +189,7 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
     handle.store(|store| {
         let now = clock::now();
         let goal = action::complete(store, &caller.session_id, &claim, caller.origin, now)?;
-        view(store, &goal, now)
+        view(handle, store, &goal, now)
     })
 }
 
@@ -224,18 +225,28 @@ fn resume_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMet
     handle.store(|store| {
         own_goal(store, &caller, arguments.goal_id.as_deref())?;
         let goal = action::resume(store, &caller.session_id, caller.origin, caller.now)?;
-        view(store, &goal, caller.now)
+        view(handle, store, &goal, caller.now)
     })
 }
 
 fn abandon_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMeta) -> ToolResult {
-    change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change::abandon)
+    let caller = caller::find(handle, call)?;
+    handle.store(|store| {
+        own_goal(store, &caller, arguments.goal_id.as_deref())?;
+        let goal = action::abandon(store, &caller.session_id, caller.origin, caller.now)?;
+        view(handle, store, &goal, caller.now)
+    })
 }
 
 fn wait_goal(handle: &StoreHandle, arguments: &args::WaitGoal, call: &CallMeta) -> ToolResult {
-    let wake_at = arguments.wake_at(clock::now())?;
-    let change = |goal: &Goal, now| change::wait(goal, wake_at, now);
-    change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change)
+    let request = arguments.request(clock::now())?;
+    let caller = caller::find(handle, call)?;
+    let approved = &handle.paths.config.goal.wait_commands;
+    handle.store(|store| {
+        own_goal(store, &caller, arguments.goal_id.as_deref())?;
+        let goal = action::wait::start(store, &caller.session_id, &request, approved, caller.origin, caller.now)?;
+        view(handle, store, &goal, caller.now)
+    })
 }
 
 fn change_goal(
@@ -248,7 +259,7 @@ fn change_goal(
     handle.store(|store| {
         own_goal(store, caller, goal_id)?;
         let goal = action::apply(store, &caller.session_id, caller.origin, now, |goal| change(goal, now))?;
-        view(store, &goal, now)
+        view(handle, store, &goal, now)
     })
 }
 
@@ -280,8 +291,8 @@ fn place(store: &Store, caller: &ToolCaller) -> Result<Place, StoreError> {
     Ok(place)
 }
 
-fn view(store: &Store, goal: &Goal, now: Millis) -> ToolResult {
-    let view = overview::goal_view(store.read(), goal, now)?;
+fn view(handle: &StoreHandle, store: &Store, goal: &Goal, now: Millis) -> ToolResult {
+    let view = overview::goal_view(store.read(), goal, &handle.paths, now)?;
     let value = serde_json::to_value(view).map_err(|error| StoreError::Value(error.to_string()))?;
     Ok(json!({"goal": value}))
 }

@@ -76,6 +76,7 @@ impl Env {
             .env("HOME", self.path("user"))
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("STEADFAST_HOME", self.home())
+            .env("STEADFAST_NO_WATCH", "1")
             .env("TZ", "UTC")
             .current_dir(self.project())
             .args(arguments)
@@ -96,7 +97,14 @@ impl Env {
     pub(crate) fn start(&self, arguments: &[&str]) -> Value {
         self.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
         let output = self.run(&[&["goal", "start", "--session", "s1", "--json"], arguments].concat());
-        output.succeeds().json()["goal"].clone()
+        let goal = output.succeeds().json()["goal"].clone();
+        self.begin_turn();
+        goal
+    }
+
+    /// A turn begins by a prompt that the client makes itself.
+    pub(crate) fn begin_turn(&self) {
+        self.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": "<task-notification>"}));
     }
 
     pub(crate) fn status(&self) -> Value {
