@@ -61,26 +61,22 @@ pub enum ActionError {
 impl ActionError {
     pub fn hint(&self) -> String {
         match self {
-            Self::NoGoal(_) => "start one with `steadfast goal start \"OBJECTIVE\"`".into(),
-            Self::UnknownGoal(_) => "`steadfast goal history --all` lists them".into(),
+            Self::NoGoal(_) => "start one with `/goal-start \"OBJECTIVE\"`".into(),
+            Self::UnknownGoal(_) => "`/goal-history --all` lists them".into(),
             Self::AmbiguousGoal(_) => "give more of the id".into(),
             Self::GoalExists { .. } => {
-                "complete or abandon it first (`steadfast goal status` shows it); the user can queue this one with `--queue`"
+                "complete or abandon it first (`/goal-status` shows it); the user can queue this one with `--queue`"
                     .into()
             }
             Self::Refused(refusal) => refusal.hint().to_owned(),
             Self::Wait(error) => error.hint().to_owned(),
             Self::NotForAgents(_) => "type it as a slash command, or run it in a terminal of your own".into(),
             Self::NotOrphaned(_) => "end that session first".into(),
-            Self::VerificationFailed(_) => {
-                "fix what the output shows; `steadfast goal verify` runs the checks again".into()
-            }
+            Self::VerificationFailed(_) => "fix what the output shows; `/goal-verify` runs the checks again".into(),
             Self::QueueWaits => "end the turn".into(),
             Self::NoQueueOfRun => "start another run: `steadfast run \"OBJECTIVE\"`".into(),
-            Self::NotQueued { count: 0, .. } => "add a goal with `steadfast goal start \"OBJECTIVE\" --queue`".into(),
-            Self::NotQueued { count, .. } => {
-                format!("use a number from 1 to {count}; `steadfast goal queue list` shows them")
-            }
+            Self::NotQueued { count: 0, .. } => "add a goal with `/goal-start \"OBJECTIVE\" --queue`".into(),
+            Self::NotQueued { count, .. } => format!("use a number from 1 to {count}; `/goal-queue list` shows them"),
             Self::NeedsUser => "ask the user to start it".into(),
             Self::Store(error) => error.hint().to_owned(),
         }

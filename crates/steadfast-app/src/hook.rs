@@ -1,6 +1,7 @@
 //! What happens at each hook of a client: open the store, read the session's files, one transaction, one reply. A hook
 //! fails open: after any error the user's turn continues, the error is logged, and a live goal pauses as `degraded`.
 
+mod announce;
 mod failure;
 mod remember;
 mod restore;
@@ -99,7 +100,7 @@ fn place(event: &HookEvent) -> &'static str {
         HookEvent::SubagentStart { .. } => "subagent-start",
         HookEvent::SubagentStop { .. } => "subagent-stop",
         HookEvent::PreCompact => "pre-compact",
-        HookEvent::Seen => "post-tool-use",
+        HookEvent::OwnToolDone(_) | HookEvent::Seen => "post-tool-use",
     }
 }
 
@@ -156,6 +157,7 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             Ok(HookReply { allow_tool: true, ..HookReply::default() })
         }
         HookEvent::OwnToolAsked | HookEvent::Seen | HookEvent::Idle => remember::seen(call, store),
+        HookEvent::OwnToolDone(done) => announce::own_tool_done(call, store, done),
         HookEvent::PermissionAsked => turn::permission_asked(call, store),
         HookEvent::LimitDialog => failure::limit_dialog(call, store),
         HookEvent::NativeGoal(goal) => {

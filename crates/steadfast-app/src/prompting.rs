@@ -45,7 +45,7 @@ impl Brief {
         let text = match self.kind {
             Kind::Started => prompt::started(goal, wording),
             Kind::Full => prompt::continuation(goal, wording, &goal.warned, now),
-            Kind::Reminder => prompt::reminder(goal, now),
+            Kind::Reminder => prompt::reminder(goal, &goal.warned, now),
             Kind::WindDown(limit) => prompt::wind_down(goal, wording, limit, now),
         }?;
         if self.background_work {

@@ -5,7 +5,6 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use steadfast_app::action::Place;
 use steadfast_app::{hook, wake};
 use steadfast_hosts::adapter;
@@ -22,7 +21,7 @@ use steadfast_system::{log, process};
 
 use super::goal::{self, CommandContext};
 use super::slash;
-use crate::cli::{GoalArgs, GoalVerb, SlashCli, StartArgs};
+use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::waiting;
@@ -127,8 +126,7 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
     if verb == "doctor" {
         return answer(super::doctor::report(paths).text);
     }
-    let ran = slash::words(verb, arguments).and_then(|words| {
-        let parsed = SlashCli::try_parse_from(words).map_err(|error| CliError::usage(&error))?;
+    let ran = slash::parse(verb, arguments).and_then(|parsed| {
         let gives_work = slash::answered_by(verb) == AnsweredBy::Model;
         let outcome = goal::run(&context(input, paths), parsed.goal)?;
         let native_too = input.host.capabilities().has_goal_command && input.event_name == "UserPromptSubmit";
@@ -149,7 +147,7 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
             None => Ok(HookReply { wake_at_ms, ..answer(outcome.output.text) }),
         }
     });
-    ran.unwrap_or_else(|error| answer(input.host.spell(&describe(&error))))
+    ran.unwrap_or_else(|error| answer(describe(&error, input.host)))
 }
 
 /// Starts the goal that a prompt states, unless another goal is live.
@@ -169,7 +167,7 @@ fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
         Err(error) if error.code == code::WRONG_STATE => HookReply::default(),
         // The prompt reaches the model all the same.
         Err(error) => HookReply {
-            message: Some(format!("steadfast: no goal started. {}", describe(&error))),
+            message: Some(format!("steadfast: no goal started. {}", describe(&error, input.host))),
             ..HookReply::default()
         },
     }
@@ -204,6 +202,7 @@ fn work_on(goal: &Goal, verb: &str) -> Result<String, CliError> {
     })
 }
 
-fn describe(error: &CliError) -> String {
-    format!("error: {}\nhint: {}", error.message, error.hint)
+/// An error with what the user can type in the client.
+fn describe(error: &CliError, host: Host) -> String {
+    format!("error: {}\nhint: {}", error.message, host.spell(&error.hint))
 }
