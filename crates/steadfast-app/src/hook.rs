@@ -2,6 +2,7 @@
 //! fails open: after any error the user's turn continues, the error is logged, and a live goal pauses as `degraded`. A
 //! store that is busy or full for a while is no such error: the goal stays as it is.
 
+mod broken_config;
 mod failure;
 mod outage;
 mod remember;
@@ -12,6 +13,7 @@ mod steering;
 mod subagent;
 mod turn;
 
+pub use broken_config::broken_config;
 pub use rewake::{LookAtWait, rewake};
 pub use steering::as_command;
 
