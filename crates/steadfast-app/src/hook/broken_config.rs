@@ -32,10 +32,10 @@ pub fn broken_config(input: &HookInput, paths: &Paths, error: &ConfigError, now:
         "Until then, no goal is driven and nothing is remembered.".to_owned()
     };
     let text = format!("{error} ({}). {then}", error.hint());
-    match is_command {
-        true => HookReply { block: Some(format!("error: {text}")), ..HookReply::default() },
-        false => HookReply { message: Some(format!("steadfast: {text}")), ..HookReply::default() },
+    if is_command {
+        return HookReply { block: Some(format!("error: {text}")), ..HookReply::default() };
     }
+    HookReply { message: Some(format!("steadfast: {text}")), ..HookReply::default() }
 }
 
 /// Whether the user looks at the session now and may not know of the error.

@@ -1,5 +1,7 @@
 //! A store that is busy or full for a while, and a broken configuration, delay a goal or a run and nothing more.
 
+mod engines;
+
 use serde_json::{Value, json};
 
 use crate::env::Env;
