@@ -2,9 +2,11 @@
 
 mod engines;
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
-use crate::env::Env;
+use crate::env::{Env, Output, finish};
 
 /// Keeps the store locked for writers until it is dropped.
 pub(crate) struct Lock(rusqlite::Connection);
@@ -134,4 +136,50 @@ fn a_busy_store_leaves_the_goal_alone() {
     assert_eq!((&goal["status"], &goal["tokens_used"]), (&json!("active"), &json!(100)));
     let log = std::fs::read_to_string(env.home().join("log/hooks.log")).unwrap();
     assert_eq!(log.matches("the store is busy").count(), 3, "{log}");
+}
+
+/// Runs a script in a mount namespace of its own, with the binary as `$1` and the home as `$2`. `None` where mounting is
+/// not allowed.
+#[expect(clippy::print_stdout, reason = "a test that does nothing says so")]
+fn with_mounts(env: &Env, script: &str, arguments: &[&str]) -> Option<Output> {
+    let apart = |script: &str| {
+        let mut command = Command::new("unshare");
+        command
+            .args(["--user", "--map-root-user", "--mount", "sh", "-euc", script, "sh"])
+            .arg(env!("CARGO_BIN_EXE_steadfast"))
+            .arg(env.home())
+            .args(arguments)
+            .env("STEADFAST_HOME", env.home())
+            .env("HOME", env.path("user"))
+            .current_dir(env.project());
+        finish(&mut command, b"")
+    };
+    let tried = apart("mount -t tmpfs tmpfs \"$2\"");
+    if tried.code != 0 {
+        println!("SKIPPED: mounts are not allowed here: {tried:?}");
+        return None;
+    }
+    // The disk disappears with the shell, so its content is copied back.
+    Some(apart(&format!(
+        "cp -r \"$2\" \"$2-kept\"; mount -t tmpfs -o size=8m tmpfs \"$2\"; cp -r \"$2-kept/.\" \"$2\"; code=0
+         {script}
+         rm -r \"$2-kept\"; cp -r \"$2\" \"$2-kept\"; umount \"$2\"; cp -r \"$2-kept/.\" \"$2\"; exit $code"
+    )))
+}
+
+#[test]
+fn a_full_disk_leaves_the_goal_alone() {
+    let env = Env::new();
+    env.start(&["x"]);
+    let stop = json!({"hook_event_name": "Stop", "session_id": "s1", "cwd": env.project(), "background_tasks": [],
+        "transcript_path": env.transcript("s1"), "stop_hook_active": false, "last_assistant_message": ""});
+    let script = r#"cat /dev/zero > "$2/ballast" 2> /dev/null || true
+        printf '%s' "$3" | "$1" hook claude || code=$?
+        rm "$2/ballast""#;
+    let Some(output) = with_mounts(&env, script, &[&stop.to_string()]) else { return };
+    assert_eq!(output.code, 0, "{output:?}");
+    let said = output.json();
+    assert!(message(&said).starts_with("steadfast: disk full: ") && said.get("decision").is_none(), "{said}");
+    assert_eq!(env.status()["status"], "active");
+    assert!(!env.event_kinds().contains(&"paused_degraded".to_owned()));
 }

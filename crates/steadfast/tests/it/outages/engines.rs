@@ -1,15 +1,13 @@
 //! Engines wait while the store is busy or the disk is full, and continue with what they hold in memory.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
-use super::Lock;
+use super::{Lock, with_mounts};
 use crate::attempts::eventually;
-use crate::env::finish;
 use crate::runs::{COUNTING, World};
 
 /// Longer than SQLite waits for a lock.
@@ -87,48 +85,20 @@ fn a_signal_ends_an_engine_that_waits_for_the_store() {
     assert_eq!(world.lines("tries").len(), 2, "the first iteration is not repeated");
 }
 
-/// Whether this process may mount a file system, in a namespace of its own.
-#[expect(clippy::print_stdout, reason = "a test that does nothing says so")]
-fn can_mount(world: &World) -> bool {
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs"]).arg(world.env.path("user"));
-    let output = finish(&mut command, b"");
-    if output.code != 0 {
-        println!("SKIPPED: mounts are not allowed here: {output:?}");
-    }
-    output.code == 0
-}
-
 #[test]
 fn a_run_outlives_a_full_disk() {
     let world = World::new();
-    if !can_mount(&world) {
-        return;
-    }
     world.loop_type("work", "completion: fixed-n\nmax: 6");
     // It prints nothing: an agent that cannot write its output fails by itself.
     let agent = world.agent("cat > prompt; echo x >> tries");
-    // The home is a small disk that fills up while the run works, and has room again later. It disappears with the
-    // shell, so its content is copied back.
-    let script = r#"
-        cp -r "$2" "$2-kept"; mount -t tmpfs -o size=8m tmpfs "$2"; cp -r "$2-kept/." "$2"
-        "$1" loop run work a --agent "$3" 2> said & engine=$!
+    // The disk of the home fills up while the run works, and has room again later.
+    let script = r#""$1" loop run work a --agent "$3" 2> said & engine=$!
         while [ ! -s tries ]; do sleep 0.01; done
         cat /dev/zero > "$2/ballast" 2> /dev/null || true
         sleep 4
         cp tries tries-then; rm "$2/ballast"
-        code=0; wait $engine || code=$?
-        rm -r "$2-kept"; cp -r "$2" "$2-kept"; umount "$2"; cp -r "$2-kept/." "$2"; exit $code"#;
-    let mut command = Command::new("unshare");
-    command
-        .args(["--user", "--map-root-user", "--mount", "sh", "-euc", script, "sh"])
-        .arg(env!("CARGO_BIN_EXE_steadfast"))
-        .arg(world.env.home())
-        .arg(&agent)
-        .env("STEADFAST_HOME", world.env.home())
-        .env("HOME", world.env.path("user"))
-        .current_dir(world.env.project());
-    let output = finish(&mut command, b"");
+        wait $engine || code=$?"#;
+    let Some(output) = with_mounts(&world.env, script, &[&agent]) else { return };
     let said = std::fs::read_to_string(world.in_project("said")).unwrap();
     assert_eq!(output.code, 0, "{output:?}\n{said}");
     assert!(world.lines("tries-then").len() < 6, "the disk was full before the run was over");
