@@ -16,8 +16,13 @@ use steadfast_system::paths::Paths;
 
 /// Handles one hook call with a broken configuration; `paths` has the defaults.
 pub fn broken_config(input: &HookInput, paths: &Paths, error: &ConfigError, now: Millis) -> HookReply {
-    // Nothing to pause in time, and no place for a message.
-    if matches!(input.event, HookEvent::Seen | HookEvent::OwnToolAsked | HookEvent::SessionEnd { .. }) {
+    // These need no pause in time, and most have no place for a message.
+    if let HookEvent::Seen
+    | HookEvent::Idle
+    | HookEvent::OwnToolAsked
+    | HookEvent::PermissionAsked
+    | HookEvent::SessionEnd { .. } = input.event
+    {
         return HookReply::default();
     }
     let is_command = matches!(input.event, HookEvent::Command { .. });
@@ -50,8 +55,15 @@ fn pause(input: &HookInput, paths: &Paths, error: &ConfigError, now: Millis) -> 
     let paused = action::degrade(&mut store, &input.session_id, &error.to_string(), origin, now)?;
     let is_start = matches!(input.event, HookEvent::SessionStart(_));
     let is_news = is_first_seen(input) && (is_start || is_news(store.read(), &input.session_id, &paths.config_file())?);
-    if paused.is_some() || is_news {
-        store.write(|db| db.touch_session(&input.session_id, now))?;
+    let is_turn_over =
+        matches!(input.event, HookEvent::Stop { .. } | HookEvent::StopFailure { .. } | HookEvent::Interrupt);
+    if paused.is_some() || is_news || is_turn_over {
+        store.write(|db| {
+            if is_turn_over {
+                db.end_turn(&input.session_id, false, now)?;
+            }
+            db.touch_session(&input.session_id, now)
+        })?;
     }
     Ok((paused.is_some(), is_news))
 }

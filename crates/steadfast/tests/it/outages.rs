@@ -52,6 +52,7 @@ fn a_broken_configuration_pauses_the_goal_and_is_reported_once() {
     for part in ["config.toml", "line 4", "fix that line", "The goal is paused", "/goal-resume"] {
         assert!(said.contains(part), "{part} in {said}");
     }
+    assert_eq!(env.sql("SELECT turn_since_ms FROM sessions"), [["NULL"]], "the turn is over");
     assert_eq!(env.stop("s1", "hi", false), Value::Null);
     assert_eq!(prompt(&env, "s1"), Value::Null);
     env.goal(&["status"]).fails_with(4, "line 4");
