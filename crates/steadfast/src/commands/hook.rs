@@ -37,8 +37,8 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     if process::is_inside_run() {
         return ExitCode::SUCCESS;
     }
-    let paths = match Paths::find(db) {
-        Ok(paths) => paths,
+    let (paths, broken_config) = match Paths::find_despite_config(db) {
+        Ok(found) => found,
         Err(error) => {
             super::log_failure(&format!("hook: {error}"));
             return ExitCode::SUCCESS;
@@ -53,6 +53,14 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
             return ExitCode::SUCCESS;
         }
     };
+    if let Some(error) = broken_config {
+        // The hook beside the background hook pauses the goal.
+        if !is_rewake {
+            let input = slash::read_prompt(input);
+            print_reply(&input, &hook::broken_config(&input, &paths, &error, clock::now()));
+        }
+        return ExitCode::SUCCESS;
+    }
     if is_rewake {
         return rewake(&input, &paths);
     }
@@ -68,9 +76,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         Some(answer) => HookReply { message: answer.message.or(noted.message), messages: noted.messages, ..answer },
         None => noted,
     };
-    if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
-        output::line(&text);
-    }
+    print_reply(&input, &reply);
     // A command in a prompt that is not answered here goes to the model.
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
         hook::command_passed(&input, &paths, clock::now());
@@ -86,6 +92,12 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
 fn needs_supervisor(host: Host, wake_at: Option<Millis>) -> bool {
     const SOON: Millis = 5_000;
     wake_at.is_some_and(|at| at > clock::now() + SOON || !(adapter(host).can_rewake)())
+}
+
+fn print_reply(input: &HookInput, reply: &HookReply) {
+    if let Some(text) = (adapter(input.host).write_reply)(&input.event_name, reply) {
+        output::line(&text);
+    }
 }
 
 fn read_input(host: Host) -> Result<Option<HookInput>, String> {

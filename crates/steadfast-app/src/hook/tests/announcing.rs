@@ -119,7 +119,7 @@ fn other_changes_of_the_agent_are_one_line_each() {
 #[test]
 fn a_wait_says_what_for_and_until_when() {
     let mut world = goal_of("Port the parser", &[]);
-    world.change_by_worker(|goal| change::wait(goal, at(9) + 60 * MINUTE, at(5)));
+    world.change_by_worker(|goal| change::wait(goal, WaitFor::Time, Some(at(9) + 60 * MINUTE), at(5)));
     let until = steadfast_model::clock::to_local(at(9) + 60 * MINUTE);
     let shown = says(world.tool_done("wait_goal"));
     assert!(shown.starts_with("◎ goal waits until ") && until.ends_with(shown.rsplit(' ').next().unwrap()), "{shown}");
@@ -127,9 +127,12 @@ fn a_wait_says_what_for_and_until_when() {
     for (wait_for, what) in [
         (WaitFor::Command("gh run watch".into()), "◎ goal waits for `gh run watch`, until "),
         (WaitFor::File("/tmp/done".into()), "◎ goal waits for the file /tmp/done, until "),
-        (WaitFor::Process { pid: 77, started: String::new() }, "◎ goal waits for process 77, until "),
+        (
+            WaitFor::Process { pid: 77, started: String::new(), boot: String::new() },
+            "◎ goal waits for process 77, until ",
+        ),
     ] {
-        let wait = Some(Wait { wait_for, checks: 0, next_check_ms: 0 });
+        let wait = Some(Wait::new(wait_for, None, at(9)));
         let after = Goal { wait, ..goal.clone() };
         let change = change::Change { goal: after, events: Vec::new(), span: change::Span::Keep };
         goal = world.store.write(|db| db.save(&goal, change, WORKER)).unwrap();

@@ -55,6 +55,30 @@ fn an_internal_failure_pauses_the_goal_as_degraded_with_a_message() {
 }
 
 #[test]
+fn a_hook_gives_up_the_store_before_the_client_gives_up_the_hook() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugin/hooks/hooks.json");
+    let plugin: serde_json::Value = serde_json::from_slice(&fs_err::read(file).unwrap()).unwrap();
+    let mut checked = 0;
+    for (name, groups) in plugin["hooks"].as_object().unwrap() {
+        let call = json!({"hook_event_name": name, "session_id": "s", "cwd": "/", "transcript_path": "/t.jsonl",
+            "source": "startup", "prompt": "x", "command_name": "goal-status", "tool_name": "Bash", "agent_id": "a"});
+        let read = (steadfast_hosts::adapter(Host::Claude).read_hook)(call.to_string().as_bytes());
+        let Ok(Some(input)) = read else { continue };
+        for group in groups.as_array().unwrap() {
+            let seconds = group["hooks"][0]["timeout"].as_u64().unwrap();
+            // A command waits a second time, in the code of the command line.
+            assert!(2 * outage::patience(&input.event).as_secs() <= seconds, "{name}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 5, "{checked}");
+    // Codex ends these after 3 seconds.
+    for event in [HookEvent::Interrupt, HookEvent::SessionEnd { reason: String::new() }] {
+        assert!(outage::patience(&event).as_secs() < 3);
+    }
+}
+
+#[test]
 fn a_prompt_is_kept_if_the_session_file_cannot_be_read() {
     let world = running_goal();
     fs_err::create_dir(&world.transcript).unwrap();
