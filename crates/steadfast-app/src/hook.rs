@@ -9,6 +9,8 @@ mod session;
 mod steering;
 mod subagent;
 mod turn;
+pub mod typed;
+mod woken;
 
 pub use rewake::rewake;
 pub use steering::as_command;
@@ -83,8 +85,8 @@ fn place(event: &HookEvent) -> &'static str {
     match event {
         HookEvent::SessionStart(_) => "session-start",
         HookEvent::SessionEnd { .. } => "session-end",
-        HookEvent::Prompt { .. } => "user-prompt-submit",
-        HookEvent::Command { .. } | HookEvent::Directive { .. } => "user-prompt-expansion",
+        HookEvent::Prompt { .. } | HookEvent::Woken => "user-prompt-submit",
+        HookEvent::Command { .. } | HookEvent::Commands { .. } | HookEvent::Directive { .. } => "user-prompt-expansion",
         HookEvent::OwnTool { .. } => "pre-tool-use",
         HookEvent::OwnToolAsked => "permission-request",
         HookEvent::ToolBatch { .. } | HookEvent::NativeGoal(_) => "post-tool-batch",
@@ -112,6 +114,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             HookEvent::SessionStart(_)
                 | HookEvent::Prompt { .. }
                 | HookEvent::Command { .. }
+                | HookEvent::Commands { .. }
                 | HookEvent::Directive { .. }
         );
     let opened = if registers { Store::open(&call.paths.store) } else { Store::open_existing(&call.paths.store) };
@@ -171,7 +174,11 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             turn::stopped(call, store, *after_continuation, last_message.as_deref(), *background_work)
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
-        HookEvent::Command { .. } | HookEvent::Directive { .. } => session::typed_command(call, store),
+        HookEvent::Woken => woken::woken(call, store),
+        HookEvent::Commands { other_text: true, .. } => session::prompted(call, store, true),
+        HookEvent::Command { .. } | HookEvent::Commands { .. } | HookEvent::Directive { .. } => {
+            session::typed_command(call, store)
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod sessions;
 pub mod spend;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod typed_commands;
 mod verifications;
 
 use std::cell::Cell;
@@ -34,6 +35,7 @@ pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
+pub use typed_commands::{PromptClaim, TypedPrompt};
 
 /// The schema this binary writes.
 pub const SCHEMA_VERSION: i64 = 6;

@@ -156,10 +156,19 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
     };
     let message = store.write(|db| {
         let noted = prompt.store(call, db)?;
+        begin_turn(call, db)?;
         let notice = if typed { goal_at_prompt(call, db, &readings)? } else { None };
         Ok::<_, HookError>(notice.or(noted))
     })?;
     Ok(HookReply { message, ..HookReply::default() })
+}
+
+/// The prompt reaches the model, in a turn that the host names.
+fn begin_turn(call: &Call<'_>, db: Db<'_>) -> Result<(), StoreError> {
+    match &call.input.turn_id {
+        Some(turn_id) => db.begin_turn(call.session_id(), Some(turn_id), call.now),
+        None => Ok(()),
+    }
 }
 
 /// A fork has the conversation of its parent, but not its goal.
@@ -169,7 +178,11 @@ fn first_prompt_of_fork(
     prompt: &Prompt,
     parent: &str,
 ) -> Result<HookReply, HookError> {
-    let noted = store.write(|db| prompt.store(call, db))?;
+    let noted = store.write(|db| {
+        let noted = prompt.store(call, db)?;
+        begin_turn(call, db)?;
+        Ok::<_, StoreError>(noted)
+    })?;
     let goal = restore::live_goal(store.read(), parent)?;
     let context = goal.as_ref().map(|goal| restore::not_of_this_session(call, goal)).transpose()?;
     let message = goal.map(|goal| restore::adoption_hint(call, &goal, After::Fork)).or(noted);

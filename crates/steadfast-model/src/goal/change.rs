@@ -3,6 +3,7 @@
 
 mod extend;
 mod run;
+mod wake;
 
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ use crate::limit::Axis;
 
 pub use extend::{extend, reconcile};
 pub use run::{can_resume, follow_run};
+pub use wake::woken;
 
 /// What happens to the goal's claim on the tokens of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 mod app_server;
 mod basics;
 mod client;
+mod commands;
 mod exactly_once;
 mod goals;
 mod in_terminal;

@@ -135,6 +135,26 @@ fn skills_and_markers_in_a_prompt() {
 }
 
 #[test]
+fn each_line_that_begins_with_a_skill_is_a_command() {
+    let typed = |verb: &str, arguments: &str| TypedCommand { verb: verb.into(), arguments: arguments.into() };
+    let several =
+        |commands: &[TypedCommand], other_text| HookEvent::Commands { commands: commands.to_vec(), other_text };
+    let pending = "$goal-pause\n$steadfast:goal-verify\r\n$goal-start --budgte 5 x\n- one\n- two";
+    let expected = [typed("pause", ""), typed("verify", ""), typed("start", "--budgte 5 x\n- one\n- two")];
+    assert_eq!(prompted(pending), several(&expected, false));
+    assert_eq!(prompted("look at this\n$goal-status now"), several(&[typed("status", "now")], true));
+    assert_eq!(prompted("see\n  $goal-status"), HookEvent::Prompt { typed: true }, "an indented example");
+}
+
+#[test]
+fn our_own_message_is_no_prompt_of_the_user() {
+    let stdin = json!({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "◎ goal continues"});
+    let input = read_hook(stdin.to_string().as_bytes()).unwrap().unwrap();
+    assert_eq!((input.event, input.observations), (HookEvent::Woken, Vec::new()));
+    assert_eq!(prompted("◎ goal continues?"), HookEvent::Prompt { typed: true });
+}
+
+#[test]
 fn what_is_no_event_of_ours_is_ignored() {
     for stdin in [
         json!({}),
