@@ -176,7 +176,7 @@ fn next_in_session(goal: &Goal, now: Millis) -> String {
     let continues_closed = goal.host.capabilities().continues_closed_sessions;
     let next: String = match (goal.status, goal.paused_reason) {
         (GoalStatus::Active, _) if goal.wind_down.is_some() => "one turn to wind down, then it stops".into(),
-        (GoalStatus::Active, _) => match goal.wake_at_ms {
+        (GoalStatus::Active, _) => match goal.wake_at_ms.filter(|_| goal.host.capabilities().can_wake) {
             Some(at) => format!("tries again at {}", clock::to_local(at)),
             None if continues_closed && goal.resume_at_ms.is_none() => {
                 "its session is closed: `steadfast goal resume --continue` continues, or /goal-adopt it elsewhere"

@@ -4,6 +4,7 @@
 use clap::ArgAction::Append;
 use clap::CommandFactory as _;
 use steadfast_model::hook::{HookEvent, HookInput, TypedCommand};
+use steadfast_model::text;
 
 use crate::cli::SlashCli;
 use crate::error::{CliError, code};
@@ -82,7 +83,7 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError
         .collect();
     let mut flag_words = vec![verb.to_owned()];
     let mut text_words = Vec::new();
-    let mut rest = split(arguments).into_iter();
+    let mut rest = split(arguments)?.into_iter();
     while let Some(word) = rest.next() {
         let Some(name) = word.text.strip_prefix("--").filter(|name| !word.quoted && !name.is_empty()) else {
             text_words.push(word.text);
@@ -108,8 +109,9 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError
 }
 
 /// Splits at white space. A quote opens only at the start of a word and only if it closes at the end of one, so that
-/// apostrophes are letters. Line breaks outside quotes become separate words.
-fn split(text: &str) -> Vec<Word> {
+/// apostrophes are letters; a double quote that never closes is an error. Line breaks outside quotes become separate
+/// words.
+fn split(text: &str) -> Result<Vec<Word>, CliError> {
     let mut words = Vec::new();
     let mut rest = text.trim();
     while let Some(first) = rest.chars().next() {
@@ -122,13 +124,16 @@ fn split(text: &str) -> Vec<Word> {
         } else if let Some((word, after)) = quoted(rest) {
             words.push(Word { text: word, quoted: true });
             rest = after;
+        } else if matches!(first, '"' | '“') {
+            let message = format!("unclosed quote: {}", text::headline(rest, 60));
+            return Err(CliError::new(code::USAGE, message, "close the quote, or leave it out"));
         } else {
             let (word, after) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
             words.push(Word { text: word.to_owned(), quoted: false });
             rest = after;
         }
     }
-    words
+    Ok(words)
 }
 
 /// The quoted word at the start of `text`, and the text after it.
@@ -198,6 +203,10 @@ mod tests {
             Err("unknown flag `--bugdet`".into())
         );
         assert!(words("frobnicate", "").is_err());
+        assert_eq!(
+            words("start", "\"fix it --budget 10M").map_err(|error| error.message),
+            Err("unclosed quote: \"fix it --budget 10M".into())
+        );
     }
 
     fn typed(verb: &str, arguments: &str) -> TypedCommand {

@@ -94,7 +94,7 @@ fn skills_are_answered_without_a_model_call() {
     let reply = env.codex(THREAD, "UserPromptSubmit.skill-mention", &json!({}));
     assert_eq!(reply["decision"], "block");
     assert!(text(&reply["reason"]).contains("Port the parser"), "{reply}");
-    let reply = env.codex_prompt("$goal-pause");
+    let reply = env.codex_prompt_in("t1", "$goal-pause");
     assert!(reply["decision"] == "block" && text(&reply["reason"]).contains("$goal-resume"), "{reply}");
     assert_eq!(env.thread_status()["paused_reason"], "user");
     assert_eq!(env.codex_stop("x", false), Value::Null, "a paused goal is not driven");

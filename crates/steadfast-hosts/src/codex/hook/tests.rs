@@ -80,6 +80,13 @@ fn captured_events_are_understood() {
 }
 
 #[test]
+fn prompts_tools_and_ends_of_a_turn_name_it() {
+    for name in ["UserPromptSubmit.json", "PostToolUse.Bash.json", "Stop.first.json", "Interrupt.json"] {
+        assert!(read(name).unwrap().turn_id.is_some(), "{name}");
+    }
+}
+
+#[test]
 fn a_failure_is_judged_by_what_it_says() {
     for (message, kind) in [
         ("You've hit your usage limit. Upgrade to Pro or try again at Nov 16th, 2026 3:33 AM.", "rate_limit"),

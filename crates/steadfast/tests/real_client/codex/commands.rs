@@ -12,9 +12,14 @@ use std::fs;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_mins(1);
-/// A tool call that ends when the test says so.
-const UNTIL_GO: &str = "while [ ! -e go ]; do sleep 0.1; done; echo gone";
-const MINUTE: Duration = Duration::from_mins(1);
+
+/// A tool call that ends when the test says so. The client waits for it that long, instead of ten seconds.
+fn until_go(id: &str) -> Reply {
+    let command = "while [ ! -e go ]; do sleep 0.1; done; echo gone";
+    Reply::tool(id, "exec_command", json!({"cmd": command, "yield_time_ms": 30_000}))
+}
+
+// While a name is typed the client offers skills, and Enter picks one; a word after the name closes that list.
 
 fn go(codex: &Codex) {
     fs::write(codex.project().join("go"), "").expect("file");
@@ -41,13 +46,13 @@ fn events_of(codex: &Codex, kind: &str) -> usize {
 #[test]
 fn commands_in_mid_turn_are_answered_and_the_turn_goes_on() {
     let model = ScriptedResponses::start(|r| match r.seq {
-        1 => Reply::shell("call_1", UNTIL_GO),
+        1 => until_go("call_1"),
         2 => call_ours(r, "update_goal", "call_2", json!({"status": "complete"})),
         _ => Reply::text("THE END"),
     });
     let codex = trusted(Codex::new(&model));
     let tui = working(&codex, &model);
-    tui.submit("$goal-status");
+    tui.submit("$goal-status now");
     tui.submit("$goal-extend --add-trns 5");
     go(&codex);
     tui.wait_for_answer("THE END");
@@ -57,7 +62,7 @@ fn commands_in_mid_turn_are_answered_and_the_turn_goes_on() {
     let seen = model.requests_of(Kind::Main)[1].all_text();
     assert!(seen.contains("Do not answer it"), "{seen}");
     tui.escape();
-    tui.submit("$goal-status");
+    tui.submit("$goal-status now");
     tui.wait_for_text("status: complete");
     tui.exit();
     model.check_script();
@@ -69,14 +74,14 @@ fn a_command_in_mid_turn_is_applied_once_whatever_escape_sends_again() {
     // Once after the tool, with Esc later; once still pending at Esc, together with another one.
     for pending in [false, true] {
         let model = ScriptedResponses::start(|r| match r.seq {
-            1 => Reply::shell("call_1", UNTIL_GO),
-            _ => Reply::text("late").delay(MINUTE),
+            1 => until_go("call_1"),
+            _ => Reply::text("late").delay(LIMIT),
         });
         let codex = trusted(Codex::new(&model));
         let tui = working(&codex, &model);
         tui.submit("$goal-extend --add-turns 5");
         if pending {
-            tui.submit("$goal-status");
+            tui.submit("$goal-status now");
         } else {
             go(&codex);
             wait_for(&model, 2);
@@ -85,7 +90,7 @@ fn a_command_in_mid_turn_is_applied_once_whatever_escape_sends_again() {
         tui.escape();
         tui.wait_for_text("goal extended");
         tui.wait_for("the interruption", LIMIT, |screen| screen.contains("interrupted"));
-        tui.submit("$goal-history");
+        tui.submit("$goal-history --all");
         tui.wait_for_text("Stay on it");
         tui.exit();
         model.check_script();
@@ -98,12 +103,12 @@ fn a_command_in_mid_turn_is_applied_once_whatever_escape_sends_again() {
 #[test]
 fn a_pause_in_mid_turn_lets_the_model_wind_up() {
     let model = ScriptedResponses::start(|r| match r.seq {
-        1 => Reply::shell("call_1", UNTIL_GO),
+        1 => until_go("call_1"),
         _ => Reply::text("WOUND UP"),
     });
     let codex = trusted(Codex::new(&model));
     let tui = working(&codex, &model);
-    tui.submit("$goal-pause");
+    tui.submit("$goal-pause now");
     go(&codex);
     tui.wait_for_answer("WOUND UP");
     tui.exit();
@@ -119,7 +124,7 @@ fn resume_and_extend_at_an_idle_prompt_go_on_now_and_status_calls_no_model() {
     let model = ScriptedResponses::start(|r| match r.seq {
         // One continuation, and the turn to wind down.
         1..=3 => Reply::text(format!("STEP {}.", r.seq)),
-        4 => Reply::shell("call_4", UNTIL_GO),
+        4 => until_go("call_4"),
         5 => Reply::text("PAUSED STEP."),
         6 => call_ours(r, "update_goal", "call_6", json!({"status": "complete"})),
         _ => Reply::text("THE END"),
@@ -128,8 +133,8 @@ fn resume_and_extend_at_an_idle_prompt_go_on_now_and_status_calls_no_model() {
     let tui = Tui::start(&codex, &[]);
     tui.submit("$goal-start \"Stay on it\" --max-turns 1");
     tui.wait_for_answer("STEP 3.");
-    assert_eq!(goal(&codex)["paused_reason"], "continuation_cap");
-    tui.submit("$goal-status");
+    wait_until(&codex, |goal| goal["paused_reason"] == "continuation_cap");
+    tui.submit("$goal-status now");
     tui.wait_for_text("paused_reason: continuation_cap");
     assert_eq!(model.requests_of(Kind::Main).len(), 3, "status needs no model");
 
@@ -146,7 +151,7 @@ fn resume_and_extend_at_an_idle_prompt_go_on_now_and_status_calls_no_model() {
     tui.submit("$goal-edit \"Stay on it and finish\"");
     tui.wait_for_text("objective changed");
     assert_eq!(model.requests_of(Kind::Main).len(), 5, "a paused goal needs no model for its new text");
-    tui.submit("$goal-resume");
+    tui.submit("$goal-resume now");
     tui.wait_for_answer("THE END");
     tui.exit();
     model.check_script();
@@ -181,6 +186,8 @@ fn a_queued_message_wakes_the_goal_and_a_stale_one_reaches_no_model() {
     assert_eq!(goal(&codex)["status"], "complete");
 
     // Queued while no client ran: the next one gets it as a prompt.
+    tui.wait_for_text("Approaching rate limits");
+    tui.escape();
     tui.exit();
     assert!(wake().status.success());
     let tui = Tui::start(&codex, &["resume", &thread]);
