@@ -4,9 +4,11 @@
 
 mod context;
 mod thread;
+mod turn;
 pub(super) mod wire;
 
 pub(crate) use context::holds;
+pub(crate) use turn::turn_runs;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
