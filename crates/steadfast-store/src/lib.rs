@@ -35,7 +35,7 @@ pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
 pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
-pub use typed_commands::{PromptClaim, TypedPrompt};
+pub use typed_commands::{SentAgain, TextClaim, TypedText};
 
 /// The schema this binary writes.
 pub const SCHEMA_VERSION: i64 = 6;

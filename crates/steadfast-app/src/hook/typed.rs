@@ -14,18 +14,21 @@ use steadfast_model::goal::{Actor, Goal, GoalStatus};
 use steadfast_model::hook::{HookInput, HookReply, TypedCommand};
 use steadfast_model::prompt::{self, Wording};
 use steadfast_model::text;
-use steadfast_store::{Db, Origin, PromptClaim, Store, StoreError, TypedPrompt};
+use steadfast_store::{Db, Origin, Store, StoreError, TextClaim, TypedText};
 use steadfast_system::paths::Paths;
 
 /// How long a repeated call waits for the reply of the first one.
 const REPLY_WAIT: Duration = Duration::from_secs(3);
 const REPLY_STEP: Duration = Duration::from_millis(50);
+const DONE_BEFORE: &str = "this command was carried out before you interrupted the turn";
+/// Where the events of typed commands come from.
+pub const PLACE: &str = "slash-command";
 const ORIGIN: Origin = Origin { actor: Actor::Steadfast, place: "user-prompt-expansion" };
 
 /// What is known before the commands of a prompt are carried out.
 pub struct Typed<'a> {
     input: &'a HookInput,
-    prompt: Option<TypedPrompt>,
+    prompt: Option<TypedText>,
     goal: Option<Goal>,
     in_turn: bool,
     now: Millis,
@@ -48,16 +51,10 @@ pub fn claim<'a>(
     paths: &Paths,
     now: Millis,
 ) -> Result<Result<Typed<'a>, HookReply>, HookError> {
-    let hash = || text::fingerprint(&format!("{commands:?}"));
-    let prompt = input.turn_id.as_ref().map(|turn_id| TypedPrompt {
-        session_id: input.session_id.clone(),
-        turn_id: turn_id.clone(),
-        text_hash: hash(),
-    });
+    let prompt = typed_text(input, &format!("prompt {commands:?}"));
     let mut store = Store::open(&paths.store)?;
     if let Some(prompt) = &prompt {
-        let claimed = store.write(|db| db.claim_prompt(prompt, now))?;
-        if let PromptClaim::Repeated(reply) = claimed {
+        if let TextClaim::Repeated(reply) = store.write(|db| db.claim_text(prompt, now))? {
             return Ok(Err(reply_of_first(&store, prompt, reply, now)?));
         }
     }
@@ -67,9 +64,15 @@ pub fn claim<'a>(
     Ok(Ok(Typed { input, prompt, goal: db.goal(&input.session_id)?, in_turn, now }))
 }
 
+/// Hosts that name no turns repeat no calls.
+fn typed_text(input: &HookInput, text: &str) -> Option<TypedText> {
+    let turn_id = input.turn_id.clone()?;
+    Some(TypedText { session_id: input.session_id.clone(), turn_id, text_hash: text::fingerprint(text) })
+}
+
 fn reply_of_first(
     store: &Store,
-    prompt: &TypedPrompt,
+    prompt: &TypedText,
     mut reply: Option<String>,
     now: Millis,
 ) -> Result<HookReply, HookError> {
@@ -90,6 +93,38 @@ impl Typed<'_> {
         active && !self.in_turn && !self.input.host.capabilities().can_wake
     }
 
+    /// Runs a command and returns its answer, unless a turn that was interrupted ran it already: Esc cuts off the hook of a
+    /// pending prompt and sends the prompt again.
+    pub fn run_once(
+        &self,
+        command: &TypedCommand,
+        paths: &Paths,
+        run: impl FnOnce() -> String,
+    ) -> Result<String, HookError> {
+        let Some(text) = typed_text(self.input, &format!("command {command:?}")) else {
+            return Ok(run());
+        };
+        let mut store = Store::open(&paths.store)?;
+        let done = store.write(|db| {
+            let now = clock::now();
+            let Some(earlier) = db.take_sent_again(&text, now)? else {
+                db.begin_text(&text, now)?;
+                return Ok(None);
+            };
+            let was_done = match earlier.reply {
+                Some(reply) => return Ok(Some(reply)),
+                None => db.has_command_event(&text.session_id, PLACE, earlier.created_at_ms)?,
+            };
+            Ok::<_, StoreError>(was_done.then(|| DONE_BEFORE.to_owned()))
+        })?;
+        if let Some(answer) = done {
+            return Ok(answer);
+        }
+        let answer = run();
+        store.write(|db| db.keep_reply(&text, &answer, clock::now()))?;
+        Ok(answer)
+    }
+
     /// Decides the reply after the commands were carried out.
     pub fn reply(&self, answered: &Answered<'_>, paths: &Paths) -> Result<HookReply, HookError> {
         let mut store = Store::open(&paths.store)?;
@@ -101,7 +136,7 @@ impl Typed<'_> {
             }
             if let Some(prompt) = &self.prompt {
                 let kept = json!({"block": reply.block, "context": reply.context, "message": reply.message});
-                db.keep_reply(prompt, &kept.to_string())?;
+                db.keep_reply(prompt, &kept.to_string(), clock::now())?;
             }
             Ok(reply)
         })

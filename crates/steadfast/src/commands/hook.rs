@@ -139,7 +139,7 @@ fn context<'a>(input: &HookInput, paths: &'a Paths) -> CommandContext<'a> {
     let actor = if forged { Actor::Worker } else { Actor::User };
     CommandContext {
         paths,
-        origin: Origin { actor, place: "slash-command" },
+        origin: Origin { actor, place: hook::typed::PLACE },
         place: Some(place),
         directory: input.project_dir.clone().into(),
         now: clock::now(),

@@ -134,6 +134,34 @@ fn a_command_in_mid_turn_is_answered_once_and_ends_nothing() {
 }
 
 #[test]
+fn a_command_that_escape_cut_off_and_sent_again_is_applied_once() {
+    let env = Env::new();
+    env.codex_prompt_in("t1", "$goal-start \"Port the parser\" --max-turns 5");
+    let remaining = || env.thread_status()["continuations_remaining"].clone();
+    let cut_off_in = |turn: &str, state: &str| {
+        env.codex_prompt_in(turn, "$goal-resume");
+        env.codex_prompt_in(turn, "$goal-extend --add-turns 5");
+        env.execute(&format!("UPDATE typed_commands SET {state} WHERE turn_id = '{turn}'"));
+        env.codex(THREAD, "Interrupt", &json!({"turn_id": turn}));
+    };
+    // The client did not get the answer, or the hook ended right after the change.
+    for (state, turn, next, turns) in
+        [("reply = reply", "t1", "t2", 10), ("reply = NULL, replied_at_ms = NULL", "t3", "t4", 15)]
+    {
+        cut_off_in(turn, state);
+        assert_eq!(remaining(), turns);
+        let reply = env.codex_prompt_in(next, "$goal-status\n$goal-extend --add-turns 5");
+        assert_eq!((reply["decision"].as_str(), remaining()), (Some("block"), json!(turns)), "{reply}");
+    }
+    // The hook ended before the change.
+    cut_off_in("t5", "reply = NULL, replied_at_ms = NULL, created_at_ms = created_at_ms + 60000");
+    env.codex_prompt_in("t6", "$goal-extend --add-turns 5");
+    assert_eq!(remaining(), 25);
+    env.codex_prompt_in("t7", "$goal-extend --add-turns 5");
+    assert_eq!(remaining(), 30, "typed again");
+}
+
+#[test]
 fn a_wake_up_from_outside_reaches_the_model_only_when_it_is_due() {
     let env = Env::pursuing();
     let wake = |turn: &str| env.codex_prompt_in(turn, "◎ goal continues");

@@ -55,7 +55,7 @@ mod tests {
         let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/codex/rollout/tool-call.jsonl");
         let whole = fs_err::read_to_string(sample).unwrap();
         let (before, after) = whole.split_once("\"task_complete\"").unwrap();
-        let running = &before[..before.rfind('\n').unwrap() + 1];
+        let running = &before[..=before.rfind('\n').unwrap()];
         fs_err::write(&path, running).unwrap();
         assert_eq!((turn_runs(&path), after.is_empty()), (Some(true), false));
         fs_err::write(&path, "{\"type\":\"session_meta\",\"payload\":{}}\nnot json\n").unwrap();

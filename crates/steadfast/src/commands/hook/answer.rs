@@ -35,7 +35,11 @@ pub(super) fn answer(input: &HookInput, commands: &[TypedCommand], other_text: b
             if asks_to_continue(command) {
                 return "the goal is active\nnext: continues now".to_owned();
             }
-            run(input, command, paths).unwrap_or_else(|error| input.host.spell(&describe(&error)))
+            let run = || run(input, command, paths).unwrap_or_else(|error| input.host.spell(&describe(&error)));
+            match &typed {
+                Some(typed) => typed.run_once(command, paths, run).unwrap_or_else(|error| error.to_string()),
+                None => run(),
+            }
         })
         .collect();
     let text = joined(input, commands, &answers);
