@@ -53,10 +53,10 @@ pub fn claim<'a>(
 ) -> Result<Result<Typed<'a>, HookReply>, HookError> {
     let prompt = typed_text(input, &format!("prompt {commands:?}"));
     let mut store = Store::open(&paths.store)?;
-    if let Some(prompt) = &prompt {
-        if let TextClaim::Repeated(reply) = store.write(|db| db.claim_text(prompt, now))? {
-            return Ok(Err(reply_of_first(&store, prompt, reply, now)?));
-        }
+    if let Some(prompt) = &prompt
+        && let TextClaim::Repeated(reply) = store.write(|db| db.claim_text(prompt, now))?
+    {
+        return Ok(Err(reply_of_first(&store, prompt, reply, now)?));
     }
     let db = store.read();
     let running = db.session(&input.session_id)?.and_then(|session| session.activity.turn_id);
