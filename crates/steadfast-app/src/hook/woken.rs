@@ -12,6 +12,11 @@ use steadfast_store::{Db, Store};
 const NOT_DUE: &str = "steadfast: this wake-up is no longer due, so nothing was done.";
 
 pub(super) fn woken(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    let session = store.read().session(call.session_id())?;
+    if call.input.turn_id.is_some() && session.is_some_and(|known| known.activity.turn_id == call.input.turn_id) {
+        // The turn that it wakes runs already; a block would end it.
+        return Ok(HookReply::default());
+    }
     let woken = store.write(|db| {
         db.put_session(&session_record(call))?;
         let woken = wake(call, db)?;
