@@ -8,7 +8,7 @@ use serde_json::json;
 
 use steadfast_hosts::{adapter, lines};
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::change::{Change, Span, pause_for};
+use steadfast_model::goal::change::{self, Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, Charge};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
@@ -41,6 +41,8 @@ pub struct FileEnd {
 #[derive(Debug, Default)]
 pub struct Facts {
     pub worked: bool,
+    /// Equal tool calls in a row before this pass.
+    pub same_calls_before: i64,
     pub user_waits: bool,
     pub native_goal: Option<String>,
     /// The user interrupted the goal, which paused it in this pass.
@@ -132,6 +134,7 @@ pub fn record(
     let mut vanished = false;
     let mut worker_position = None;
     let mut interrupted_at = None;
+    let mut calls: &[String] = &[];
     for file in readings {
         let source =
             Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
@@ -152,6 +155,8 @@ pub fn record(
         }
         if file.agent_id.is_empty() {
             facts.worked = file.reading.tool_calls > 0;
+            facts.same_calls_before = goal.same_calls;
+            calls = &file.reading.calls;
             facts.user_waits = recorded.cursor.queued_prompts > 0;
             facts.native_goal.clone_from(&recorded.cursor.native_goal);
             interrupted_at = file.reading.interrupted_at;
@@ -172,6 +177,7 @@ pub fn record(
             change.goal.last_accounted_byte_offset = i64::try_from(offset).unwrap_or(i64::MAX);
             change.goal.last_accounted_uuid = uuid.or(change.goal.last_accounted_uuid);
         }
+        turn::count_calls(&mut change.goal, calls);
         goal = db.save(&goal, change, origin)?;
     }
     let charging = is_charged(&goal);
@@ -191,18 +197,29 @@ pub fn record(
     }
     // Act on the interrupt now: no later reading contains that line.
     let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
-    if goal.status == GoalStatus::Active && interrupted_at.is_some_and(|at| at >= since) {
-        goal = pause_interrupted(db, &goal, origin, now)?;
-        facts.interrupted = true;
+    if let Some(at) = interrupted_at.filter(|at| goal.status == GoalStatus::Active && *at >= since) {
+        let answered_at = db.session(&goal.session_id)?.and_then(|session| session.last_prompt_ms);
+        goal = match answered_at.filter(|answered| *answered > at) {
+            Some(answered) => db.save(&goal, change::interrupted_until(&goal, at, answered, now), origin)?,
+            None => {
+                facts.interrupted = true;
+                pause_interrupted(db, &goal, at, origin, now)?
+            }
+        };
     }
     Ok((goal, facts))
 }
 
-/// Pauses a goal that the user interrupted.
-pub(crate) fn pause_interrupted(db: Db<'_>, goal: &Goal, origin: Origin, now: Millis) -> Result<Goal, StoreError> {
-    let payload = json!({"reason": PausedReason::User, "cause": "interrupt"});
-    let event = Event::new(EventKind::GoalPaused, payload);
-    db.save(goal, pause_for(goal, PausedReason::User, event, now), origin)
+/// Pauses a goal whose turn the user interrupted at a moment.
+pub(crate) fn pause_interrupted(
+    db: Db<'_>,
+    goal: &Goal,
+    at: Millis,
+    origin: Origin,
+    now: Millis,
+) -> Result<Goal, StoreError> {
+    db.end_turn(&goal.session_id, false, now)?;
+    db.save(goal, change::interrupt(goal, at, now), origin)
 }
 
 /// The moment before which no new line of this file can have been written, for lines with a wrong time. `None` where

@@ -8,7 +8,7 @@ use steadfast_hosts::trouble;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason, liveness};
 use steadfast_model::hook::HookReply;
 use steadfast_model::text;
 use steadfast_store::Store;
@@ -26,6 +26,7 @@ pub(super) fn turn_failed(
 ) -> Result<HookReply, HookError> {
     store.write(|db| {
         db.touch_session(call.session_id(), call.now)?;
+        db.end_turn(call.session_id(), false, call.now)?;
         let Some(goal) = db.goal(call.session_id())?.filter(|goal| goal.status == GoalStatus::Active) else {
             return Ok(());
         };
@@ -58,8 +59,9 @@ pub(super) fn model_answered(call: &Call<'_>, store: &mut Store) -> Result<HookR
         let Some(goal) = db.goal(call.session_id())?.filter(recovers) else {
             return Ok(());
         };
-        let after =
-            Goal { updated_at_ms: call.now, failures_in_row: 0, wake_at_ms: None, woken_at_ms: None, ..goal.clone() };
+        let mut after = Goal { updated_at_ms: call.now, failures_in_row: 0, ..goal.clone() };
+        db.begin_turn(call.session_id(), call.input.turn_id.as_deref(), call.now)?;
+        liveness::settle(&mut after, true, call.now, call.now);
         db.save(&goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, call.origin)?;
         Ok::<(), HookError>(())
     })?;
@@ -85,11 +87,9 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
     let gap = FIRST_GAP.saturating_mul(1 << failures.min(10)) / 2;
-    let host = goal.host.capabilities();
-    // Where nothing wakes the client, the goal waits for a prompt, or for `goal resume --continue`.
-    let wake_at_ms = (host.can_wake || host.wakes_from_outside).then_some(now + gap.min(LONGEST_GAP));
-    let after = Goal { updated_at_ms: now, failures_in_row: failures, wake_at_ms, ..goal.clone() };
-    let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": wake_at_ms});
+    let mut after = Goal { updated_at_ms: now, failures_in_row: failures, wake_at_ms: None, ..goal.clone() };
+    liveness::settle(&mut after, false, now + gap.min(LONGEST_GAP), now);
+    let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
     Change { goal: after, events: vec![Event::new(EventKind::TurnFailed, payload)], span: Span::Keep }
 }
 
@@ -131,16 +131,14 @@ mod tests {
     #[test]
     fn errors_are_tried_again_ever_later_and_then_no_more() {
         let new = NewGoal { objective: "x".into(), ..NewGoal::default() };
-        for host in Host::ALL {
-            let mut goal = Goal::start(new.clone(), "s", *host, None, NOON);
-            let mut gaps = Vec::new();
-            for _ in 0..MOST_FAILURES {
-                goal = after_failure(&goal, "server_error", "529", NOON).goal;
-                gaps.push((goal.wake_at_ms.unwrap() - NOON) / 1000);
-            }
-            assert_eq!(gaps, [5, 10, 20, 40, 80, 160, 320, 600]);
-            let last = after_failure(&goal, "server_error", "529", NOON).goal;
-            assert_eq!((last.status, last.paused_reason), (GoalStatus::Paused, Some(PausedReason::Degraded)));
+        let mut goal = Goal::start(new, "s", Host::Claude, None, NOON);
+        let mut gaps = Vec::new();
+        for _ in 0..MOST_FAILURES {
+            goal = after_failure(&goal, "server_error", "529", NOON).goal;
+            gaps.push((goal.wake_at_ms.unwrap() - NOON) / 1000);
         }
+        assert_eq!(gaps, [5, 10, 20, 40, 80, 160, 320, 600]);
+        let last = after_failure(&goal, "server_error", "529", NOON).goal;
+        assert_eq!((last.status, last.paused_reason), (GoalStatus::Paused, Some(PausedReason::Degraded)));
     }
 }

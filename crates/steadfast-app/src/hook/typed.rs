@@ -9,12 +9,11 @@ use serde_json::{Value, json};
 
 use super::HookError;
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::goal::change;
-use steadfast_model::goal::{Actor, Goal, GoalStatus};
+use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::{HookInput, HookReply, TypedCommand};
 use steadfast_model::prompt::{self, Wording};
 use steadfast_model::text;
-use steadfast_store::{Db, Origin, Store, StoreError, TextClaim, TypedText};
+use steadfast_store::{Store, StoreError, TextClaim, TypedText};
 use steadfast_system::paths::Paths;
 
 /// How long a repeated call waits for the reply of the first one.
@@ -23,7 +22,6 @@ const REPLY_STEP: Duration = Duration::from_millis(50);
 const DONE_BEFORE: &str = "this command was carried out before you interrupted the turn";
 /// Where the events of typed commands come from.
 pub const PLACE: &str = "slash-command";
-const ORIGIN: Origin = Origin { actor: Actor::Steadfast, place: "user-prompt-expansion" };
 
 /// What is known before the commands of a prompt are carried out.
 pub struct Typed<'a> {
@@ -129,11 +127,7 @@ impl Typed<'_> {
     pub fn reply(&self, answered: &Answered<'_>, paths: &Paths) -> Result<HookReply, HookError> {
         let mut store = Store::open(&paths.store)?;
         store.write(|db| {
-            let goal = db.goal(&self.input.session_id)?;
-            let reply = self.decide(answered, goal.as_ref())?;
-            if reply.block.is_none() {
-                self.begin_turn(db, goal.as_ref())?;
-            }
+            let reply = self.decide(answered, db.goal(&self.input.session_id)?.as_ref())?;
             if let Some(prompt) = &self.prompt {
                 let kept = json!({"block": reply.block, "context": reply.context, "message": reply.message});
                 db.keep_reply(prompt, &kept.to_string(), clock::now())?;
@@ -180,19 +174,6 @@ impl Typed<'_> {
                 continues.then(|| prompt::continuation(after, Wording::Quoted, &[], self.now)).transpose()?
             }
         })
-    }
-
-    fn begin_turn(&self, db: Db<'_>, goal: Option<&Goal>) -> Result<(), StoreError> {
-        let now = clock::now();
-        if let Some(turn_id) = &self.input.turn_id {
-            db.begin_turn(&self.input.session_id, Some(turn_id), now)?;
-        }
-        if let Some(goal) = goal.filter(|_| !self.in_turn)
-            && let Some(change) = change::prompted(goal, now)
-        {
-            db.save(goal, change, ORIGIN)?;
-        }
-        Ok(())
     }
 }
 

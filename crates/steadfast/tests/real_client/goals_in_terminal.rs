@@ -212,11 +212,11 @@ fn tui_overridden(model: &ScriptedModel) -> bool {
 }
 
 #[test]
-fn esc_pauses_the_goal_until_the_user_resumes_it() {
+fn esc_stops_the_goal_until_the_next_prompt() {
     let model = ScriptedModel::start(|request| match request.seq {
         1 => work("toolu_1"),
         2 => Reply::text("Slow answer.").delay(Duration::from_mins(10)),
-        n => Reply::text(format!("Answer {n}.")),
+        n => Reply::text(format!("Answer {n}.")).delay(Duration::from_millis(300)),
     });
     let client = client(&model);
     let tui = Tui::start(&client, TOOLS);
@@ -225,13 +225,17 @@ fn esc_pauses_the_goal_until_the_user_resumes_it() {
     tui.wait_for_text("esc to interrupt");
     tui.escape();
     tui.wait_for_text("Interrupted");
+    // No hook is called; the view reads the session's file.
+    let stopped = wait_for_goal(&client, "the interrupt", |goal| goal["paused_reason"] == "interrupted");
+    assert!(stopped["next"].as_str().is_some_and(|next| next.contains("your next prompt")), "{stopped:#}");
+    let requests = model.requests().len();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(model.requests().len(), requests, "nothing is driven on unasked");
+    assert_eq!(goal(&client)["active_seconds"], stopped["active_seconds"]);
     tui.submit("What is two and two?");
     tui.wait_for_text("Answer 3.");
-    tui.wait_for("the end of the turn", LIMIT, |screen| !screen.contains("esc to interrupt"));
-    std::thread::sleep(Duration::from_secs(1));
-    let paused = goal(&client);
-    assert_eq!((&paused["status"], &paused["paused_reason"]), (&json!("paused"), &json!("user")));
-    assert_eq!(model.requests_of(Kind::Main).len(), 3, "nothing was driven on unasked");
+    model.wait_for_request("the goal goes on after the answer", LIMIT, |r| r.kind == Kind::Main && r.seq == 4);
+    assert_eq!(steadfast(&client, &["goal", "pause"]).0, 0);
     tui.exit();
     model.check_script();
 }

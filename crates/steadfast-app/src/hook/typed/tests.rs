@@ -1,5 +1,5 @@
 use super::*;
-use steadfast_model::goal::NewGoal;
+use steadfast_model::goal::{NewGoal, change};
 use steadfast_model::hook::HookEvent;
 use steadfast_model::host::Host;
 
