@@ -171,7 +171,7 @@ fn a_wake_up_from_outside_reaches_the_model_only_when_it_is_due() {
     assert_eq!(wake("t2")["decision"], "block", "before the reset");
     env.sql("UPDATE goals SET wake_at_ms = 1, version = version + 1");
     let reply = wake("t3");
-    assert!(text(&reply["hookSpecificOutput"]["additionalContext"]).contains("not finished"), "{reply}");
+    assert!(text(&reply["hookSpecificOutput"]["additionalContext"]).contains("all tests pass"), "{reply}");
     assert_eq!(env.thread_status()["status"], "active");
     assert_eq!(wake("t4")["decision"], "block", "one wake-up, one turn");
     let failed = json!({"error": "stream disconnected before completion", "turn_id": "t3"});
