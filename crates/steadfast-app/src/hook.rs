@@ -13,6 +13,8 @@ mod session;
 mod steering;
 mod subagent;
 mod turn;
+pub mod typed;
+mod woken;
 
 pub use broken_config::broken_config;
 pub use rewake::{LookAtWait, rewake};
@@ -90,8 +92,8 @@ fn place(event: &HookEvent) -> &'static str {
     match event {
         HookEvent::SessionStart(_) => "session-start",
         HookEvent::SessionEnd { .. } => "session-end",
-        HookEvent::Prompt { .. } => "user-prompt-submit",
-        HookEvent::Command { .. } | HookEvent::Directive { .. } => "user-prompt-expansion",
+        HookEvent::Prompt { .. } | HookEvent::Woken => "user-prompt-submit",
+        HookEvent::Command { .. } | HookEvent::Commands { .. } | HookEvent::Directive { .. } => "user-prompt-expansion",
         HookEvent::OwnTool { .. } => "pre-tool-use",
         HookEvent::OwnToolAsked | HookEvent::PermissionAsked => "permission-request",
         HookEvent::LimitDialog => "user-prompt-expansion",
@@ -123,6 +125,7 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
             HookEvent::SessionStart(_)
                 | HookEvent::Prompt { .. }
                 | HookEvent::Command { .. }
+                | HookEvent::Commands { .. }
                 | HookEvent::Directive { .. }
         );
     let open = if registers { Store::open_within } else { Store::open_existing_within };
@@ -186,7 +189,11 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             turn::stopped(call, store, *after_continuation, last_message.as_deref(), *background_work)
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
-        HookEvent::Command { .. } | HookEvent::Directive { .. } => session::typed_command(call, store),
+        HookEvent::Woken => woken::woken(call, store),
+        HookEvent::Commands { other_text: true, .. } => session::prompted(call, store, true),
+        HookEvent::Command { .. } | HookEvent::Commands { .. } | HookEvent::Directive { .. } => {
+            session::typed_command(call, store)
+        }
     }
 }
 

@@ -35,6 +35,10 @@ pub enum HookEvent {
     Prompt { typed: bool },
     /// One of our commands: `status` for `/goal-status` or `$goal-status`.
     Command { verb: String, arguments: String },
+    /// A prompt with several of our commands, each on a line of its own, or with other text around them.
+    Commands { commands: Vec<TypedCommand>, other_text: bool },
+    /// Our own message, which a process outside of the client sent to wake the goal.
+    Woken,
     /// A prompt that states a goal: `goal: …`.
     Directive { objective: String },
     /// A call of one of our own MCP tools.
@@ -80,6 +84,13 @@ pub struct OwnToolDone {
     pub refusal: Option<String>,
     /// The host reports the call only here, and not as a batch of tools as well.
     pub is_batch: bool,
+}
+
+/// One of our commands in a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypedCommand {
+    pub verb: String,
+    pub arguments: String,
 }
 
 /// A subagent and the file it writes.
