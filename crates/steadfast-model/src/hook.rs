@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use crate::host::Host;
 use crate::memory::observation::Observation;
-use crate::outbox::Message;
 use crate::reading::NativeGoal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,8 +87,8 @@ pub struct HookReply {
     pub message: Option<String>,
     /// Run the tool without asking.
     pub allow_tool: bool,
-    /// For the user outside of the client; not part of what is written to it.
-    pub messages: Vec<Message>,
+    /// Messages wait to be delivered to the user outside of the client; not part of what is written to it.
+    pub has_news: bool,
 }
 
 /// An id as hosts make them: not empty, short, without control characters.

@@ -14,13 +14,14 @@ pub(crate) mod slash;
 pub(crate) mod statusline;
 pub(crate) mod usage;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use steadfast_model::goal::Actor;
 use steadfast_system::paths::{self, Paths};
 use steadfast_system::{log, process};
 
 use crate::error::{CliError, code};
+use crate::outbox;
 use crate::output::{CommandOutput, CommandResult};
 
 /// Who runs this command: the user, or an agent in its shell.
@@ -44,6 +45,13 @@ pub(crate) fn supervise_attempt(directory: &Path) -> CommandResult {
         let hint = "this command is for the engine; use `steadfast loop` or `steadfast run`";
         CliError::new(code::USAGE, error.to_string(), hint)
     })?;
+    Ok(CommandOutput::default())
+}
+
+/// `__deliver`: delivers messages in the background.
+pub(crate) fn deliver(home: PathBuf, store: PathBuf) -> CommandResult {
+    steadfast_engine::process::begin_session();
+    outbox::deliver_and_linger(&Paths::at(home, store, "deliverer")?);
     Ok(CommandOutput::default())
 }
 

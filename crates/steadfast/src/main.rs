@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
+        CliCommand::Deliver { home, store } => commands::deliver(home, store),
     };
     match output {
         Ok(output) => match output::print(&output, is_json) {

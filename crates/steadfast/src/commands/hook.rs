@@ -64,13 +64,16 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         _ => None,
     };
     let reply = match answer {
-        Some(answer) => HookReply { message: answer.message.or(noted.message), messages: noted.messages, ..answer },
+        Some(answer) => HookReply { message: answer.message.or(noted.message), has_news: noted.has_news, ..answer },
         None => noted,
     };
     if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
         output::line(&text);
     }
-    outbox::deliver_in_background(&paths, &reply.messages);
+    if reply.has_news {
+        // Dropped without waiting: the client waits for the hook.
+        drop(outbox::start(&paths));
+    }
     ExitCode::SUCCESS
 }
 
@@ -87,7 +90,9 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
-    match hook::rewake(input, paths) {
+    let woken = hook::rewake(input, paths);
+    outbox::start_if_news(paths);
+    match woken {
         Ok(Some(prompt)) => {
             output::note(&prompt);
             ExitCode::from(WAKE)
