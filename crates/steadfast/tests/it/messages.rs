@@ -66,16 +66,19 @@ fn a_limit_in_a_hook_is_shown_once() {
 }
 
 #[test]
-fn a_message_of_a_killed_process_is_shown_at_the_next_session_start() {
+fn a_message_of_another_process_is_shown_at_the_next_session_start_or_end_of_a_turn() {
     let desktop = Desktop::new();
     desktop.env.start(&["x"]);
-    desktop.env.execute(
-        "INSERT INTO outbox (kind, subject_id, title, body, created_at_ms) VALUES ('goal_blocked', 'g', 'Goal blocked', 'b', 1)",
-    );
+    let waiting = "SELECT count(*) FROM outbox WHERE taken_at_ms IS NULL";
+    let left = "INSERT INTO outbox (kind, subject_id, title, body, created_at_ms) VALUES ('goal_blocked', 'g', 'Goal blocked', 'b', 1)";
+    desktop.env.execute(left);
     desktop.hook(json!({"hook_event_name": "PostToolBatch"}));
-    assert_eq!(desktop.env.sql("SELECT taken_at_ms FROM outbox"), [["NULL"]], "a hook without a message does not look");
+    assert_eq!(desktop.env.sql(waiting), [["1"]], "a hook in the middle of a turn does not look");
     desktop.hook(json!({"hook_event_name": "SessionStart", "source": "startup"}));
     assert_eq!(desktop.titles(1), ["Goal blocked"]);
+    desktop.env.execute(left);
+    desktop.stop();
+    assert_eq!(desktop.titles(2), ["Goal blocked", "Goal blocked"]);
 }
 
 #[test]
