@@ -139,11 +139,10 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
         restore::note_activity(call, &mut store)?;
     }
     let mut reply = dispatch(call, &mut store)?;
-    // A session start also takes what a killed process left. What cannot be taken now stays for the next one: the reply
-    // is decided and saved already, and must not be lost with it.
-    if store.added_message() || matches!(call.input.event, HookEvent::SessionStart(_)) {
-        reply.messages = store.take_messages(call.now).unwrap_or_default();
-    }
+    // These also deliver what a killed process or a command in the agent's shell left. An error leaves it for the next
+    // one: the reply is decided and saved already, and must not be lost.
+    let looks = matches!(call.input.event, HookEvent::SessionStart(_) | HookEvent::Stop { .. });
+    reply.has_news = store.added_message() || (looks && store.has_news(call.now).unwrap_or_default());
     Ok(reply)
 }
 
@@ -225,11 +224,11 @@ fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
         HookError::Store(error) => error.hint(),
         _ => "run `steadfast doctor`",
     };
-    let consequence = match degraded {
-        Ok(Some(_)) => call.host().spell(" The goal is paused; /goal-resume resumes it."),
-        _ => String::new(),
-    };
-    HookReply { message: Some(format!("steadfast: {error} ({hint}).{consequence}")), ..HookReply::default() }
+    let has_news = matches!(degraded, Ok(Some(_)));
+    let consequence =
+        if has_news { call.host().spell(" The goal is paused; /goal-resume resumes it.") } else { String::new() };
+    let message = Some(format!("steadfast: {error} ({hint}).{consequence}"));
+    HookReply { message, has_news, ..HookReply::default() }
 }
 
 #[cfg(test)]

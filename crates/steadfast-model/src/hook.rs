@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use crate::clock::Millis;
 use crate::host::Host;
 use crate::memory::observation::Observation;
-use crate::outbox::Message;
 use crate::reading::NativeGoal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,8 +118,8 @@ pub struct HookReply {
     pub message: Option<String>,
     /// Run the tool without asking.
     pub allow_tool: bool,
-    /// For the user outside of the client; not part of what is written to it.
-    pub messages: Vec<Message>,
+    /// Messages wait to be delivered to the user outside of the client; not part of what is written to it.
+    pub has_news: bool,
     /// When the goal is to be woken; not part of what is written either.
     pub wake_at_ms: Option<Millis>,
 }

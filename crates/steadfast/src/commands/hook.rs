@@ -78,7 +78,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     };
     let is_answered = answer.is_some();
     let reply = match answer {
-        Some(answer) => HookReply { message: answer.message.or(noted.message), messages: noted.messages, ..answer },
+        Some(answer) => HookReply { message: answer.message.or(noted.message), has_news: noted.has_news, ..answer },
         None => noted,
     };
     print_reply(&input, &reply);
@@ -86,7 +86,10 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
         hook::command_passed(&input, &paths, clock::now());
     }
-    outbox::deliver_in_background(&paths, &reply.messages);
+    if reply.has_news {
+        // Dropped without waiting: the client waits for the hook.
+        drop(outbox::start(&paths));
+    }
     if needs_supervisor(host, reply.wake_at_ms) {
         watch::ensure(&paths);
     }
@@ -123,7 +126,9 @@ fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
             log::line(&paths.log_file(), &format!("rewake {}: {error}", input.session_id));
         }
     };
-    match hook::rewake(input, paths, &look) {
+    let woken = hook::rewake(input, paths, &look);
+    outbox::start_if_news(paths);
+    match woken {
         Ok(Some(prompt)) => {
             output::note(&prompt);
             ExitCode::from(WAKE)

@@ -178,7 +178,7 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
         // Use a separate connection, so that other calls are not blocked meanwhile.
         let mut store = Store::open_existing(&handle.paths.store)?;
         let verified = verification::verify_goal(&mut store, &goal, &handle.paths.config.goal, caller.origin);
-        outbox::deliver(&handle.paths, &mut store, Audience::Away);
+        outbox::send(&handle.paths, &mut store, Audience::Away);
         Some(verified?.0)
     };
     let claim = match (arguments.completed_by.unwrap_or(args::Judge::SelfUpdate), verified) {

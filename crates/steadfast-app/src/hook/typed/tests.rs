@@ -30,7 +30,8 @@ fn decided(host: Host, in_turn: bool, before: Option<Goal>, after: Option<&Goal>
     let typed = Typed { input: &input, prompt: None, goal: before, in_turn, now: NOW };
     let text = "done\nnext: x".to_owned();
     let answered = Answered { verbs: vec!["resume"], text, other_text, asked_to_continue: false };
-    typed.decide(&answered, after).unwrap()
+    let work = typed.work(&answered, after).unwrap();
+    typed.decide(&answered, after, work).unwrap()
 }
 
 #[test]

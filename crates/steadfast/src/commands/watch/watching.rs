@@ -169,8 +169,11 @@ impl Watch {
         };
         goals::look(&mut round)?;
         engines::look(&mut round)?;
-        let outlook = round.outlook;
-        outbox::deliver(&self.paths, &mut store, Audience::Away);
+        let mut outlook = round.outlook;
+        outbox::send(&self.paths, &mut store, Audience::Away);
+        if let Some(at) = outbox::next_delivery(&self.paths, &store)? {
+            outlook.look_at(at);
+        }
         Ok(outlook)
     }
 }
