@@ -184,11 +184,11 @@ fn every_reply_is_within_the_fields_of_its_event() {
     let fields: Value = serde_json::from_slice(&sample("fields.json")).unwrap();
     let everything = HookReply {
         wake_at_ms: Some(7),
+        has_news: true,
         block: Some("no".into()),
         context: Some("context".into()),
         message: Some("message".into()),
         allow_tool: true,
-        messages: Vec::new(),
     };
     let names = [
         "SessionStart",
