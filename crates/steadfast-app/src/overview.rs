@@ -2,6 +2,7 @@
 //! `docs/schema/` describes them.
 
 mod next;
+pub mod queue;
 pub mod runs;
 pub mod session;
 pub mod snapshot;
@@ -63,6 +64,8 @@ pub struct GoalView {
     pub last_failure: Option<Value>,
     /// The objective of the client's own goal feature, while that drives the session.
     pub native_goal: Option<String>,
+    /// How many goals wait behind this one.
+    pub queue: i64,
     pub next: String,
     pub version: i64,
     pub created_at_ms: Millis,
@@ -126,6 +129,7 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         waits_for: waits_for(goal),
         last_failure: last_failure(db, goal)?,
         native_goal,
+        queue: db.queued_behind(&goal.goal_id)?,
         next: next_text(db, goal, paths, now)?,
         version: goal.version,
         created_at_ms: goal.created_at_ms,
@@ -148,7 +152,8 @@ fn next_text(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Stri
     if name::is_of_goal(&goal.session_id) {
         return Ok(next::of_run(goal));
     }
-    Ok(goal.host.spell(&next::in_session(goal, liveness::next(db, goal, paths, now)?, now)))
+    let queued = db.queued_behind(&goal.goal_id)?;
+    Ok(goal.host.spell(&next::in_session(goal, liveness::next(db, goal, paths, now)?, queued, now)))
 }
 
 /// The error of the last turn, if no turn succeeded since.
@@ -244,6 +249,9 @@ pub fn status_text(view: &GoalView) -> String {
     }
     if view.accounting_uncertain || view.paused_reason == Some(PausedReason::AccountingUncertain) {
         lines.push("⚠ /compact event detected. Run /goal-reconcile --accept-reset to resume.".into());
+    }
+    if view.queue > 0 {
+        lines.push(format!("queue: {} more", view.queue));
     }
     lines.push(format!("next: {}", view.next));
     lines.join("\n")

@@ -42,6 +42,8 @@ pub struct InstallRequest<'a> {
     pub block_cap: Consent,
     /// The block cap to set, if the user named one.
     pub block_cap_value: Option<u32>,
+    /// Whether the host's dialog about a used-up plan, which keeps goals from waking, is answered by us.
+    pub limit_dialog: Consent,
     /// `None` if there is no terminal to ask at.
     pub ask: Option<Ask<'a>>,
     /// The time, RFC 3339 in UTC.

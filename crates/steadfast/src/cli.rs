@@ -180,7 +180,16 @@ pub(crate) enum GoalVerb {
         format: Option<String>,
     },
     /// Pause the goal
-    Pause,
+    Pause {
+        /// Pause every goal and stop every run, in all projects
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show or change the goals that wait for this one to end
+    Queue {
+        #[command(subcommand)]
+        verb: Option<QueueVerb>,
+    },
     /// Resume a paused or blocked goal
     Resume {
         /// Also continue a closed Codex session now, with `codex exec resume`
@@ -233,6 +242,24 @@ pub(crate) enum GoalVerb {
     Cleanup(CleanupArgs),
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueVerb {
+    /// List the queued goals (the default)
+    List,
+    /// Move a queued goal to another place
+    Move {
+        /// Number in the list
+        number: usize,
+        /// New number
+        to: usize,
+    },
+    /// Remove a goal from the queue
+    Drop {
+        /// Number in the list
+        number: usize,
+    },
+}
+
 #[derive(Debug, Default, Args)]
 #[command(after_help = "Budgets (tokens / turns / hours):
   quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
@@ -246,6 +273,9 @@ pub(crate) struct StartArgs {
     /// Command that must exit 0 before the goal is complete (repeatable)
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
+    /// Start it when the live goal and those queued before it are over
+    #[arg(long)]
+    pub(crate) queue: bool,
 }
 
 #[derive(Debug, Args)]
@@ -332,6 +362,12 @@ pub(crate) struct SetupArgs {
     /// Do not change the block cap
     #[arg(long)]
     pub(crate) no_block_cap: bool,
+    /// Skip Claude Code's dialog about a used-up plan, so that goals wake at the reset with nobody there
+    #[arg(long, overrides_with = "keep_limit_dialog")]
+    pub(crate) skip_limit_dialog: bool,
+    /// Keep that dialog
+    #[arg(long)]
+    pub(crate) keep_limit_dialog: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -108,9 +108,10 @@ from_errors! { error:
 impl From<ActionError> for CliError {
     fn from(error: ActionError) -> Self {
         let code = match &error {
-            ActionError::NoGoal(_) | ActionError::UnknownGoal(_) | ActionError::Wait(WaitError::NoProcess(_)) => {
-                code::NOT_FOUND
-            }
+            ActionError::NoGoal(_)
+            | ActionError::UnknownGoal(_)
+            | ActionError::NotQueued { .. }
+            | ActionError::Wait(WaitError::NoProcess(_)) => code::NOT_FOUND,
             ActionError::Refused(Refusal::NotProven { .. }) | ActionError::VerificationFailed(_) => code::VERIFICATION,
             ActionError::Refused(Refusal::WrongState { .. })
             | ActionError::Wait(
@@ -119,6 +120,8 @@ impl From<ActionError> for CliError {
             | ActionError::GoalExists { .. }
             | ActionError::NotForAgents(_)
             | ActionError::NotOrphaned(_)
+            | ActionError::QueueWaits
+            | ActionError::NoQueueOfRun
             | ActionError::NeedsUser => code::WRONG_STATE,
             ActionError::AmbiguousGoal(_) | ActionError::Refused(Refusal::NotEnough(_)) | ActionError::Wait(_) => {
                 code::USAGE

@@ -29,6 +29,7 @@ pub(crate) const FILES: &[(&str, &str)] = plugin_files![
     "commands/goal-extend.md",
     "commands/goal-history.md",
     "commands/goal-pause.md",
+    "commands/goal-queue.md",
     "commands/goal-reconcile.md",
     "commands/goal-resume.md",
     "commands/goal-start.md",

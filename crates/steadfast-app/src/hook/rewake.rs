@@ -41,6 +41,7 @@ pub fn rewake(input: &HookInput, paths: &Paths, look: LookAtWait<'_>) -> Result<
         own: ProcessId::own(),
         client: process::client_of_hook(),
         started: Instant::now(),
+        started_at: clock::now(),
         is_registered: false,
         is_logged: false,
     };
@@ -56,6 +57,7 @@ struct Waker<'a> {
     own: ProcessId,
     client: Option<ProcessId>,
     started: Instant,
+    started_at: Millis,
     is_registered: bool,
     is_logged: bool,
 }
@@ -116,11 +118,14 @@ impl Waker<'_> {
             return Ok(Look::Done);
         };
         let Some(mut goal) = store.read().goal(id)?.filter(|goal| goal.status.is_live()) else {
-            return Ok(Look::Done);
+            // The hook beside this one starts the next goal of the queue.
+            let starts = store.read().has_queue(id)? && self.started.elapsed() < DECISION_WAIT;
+            return Ok(if starts { Look::Again(None) } else { Look::Done });
         };
-        if session.activity.turn_since_ms.is_some() {
+        if let Some(since) = session.activity.turn_since_ms {
             // The hook beside this one may still have to record the end of the turn.
-            return Ok(match (self.ends_turn(), self.started.elapsed() < DECISION_WAIT) {
+            let is_ending = self.ends_turn() && since <= self.started_at;
+            return Ok(match (is_ending, self.started.elapsed() < DECISION_WAIT) {
                 (true, true) => Look::Again(None),
                 (true, false) => Look::Undecided,
                 (false, _) => Look::Done,

@@ -1,7 +1,9 @@
 //! `steadfast goal VERB`. The slash commands `/goal-VERB` run the same code with the user's authority.
 
 mod history;
+mod queue;
 mod starting;
+mod stop_all;
 
 pub(super) use starting::refuse_agents_checks;
 
@@ -70,10 +72,12 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
     match arguments.verb {
         GoalVerb::Start(start) => starting::start(context, session, start),
         GoalVerb::Status { .. } => open()?.status(),
-        GoalVerb::Pause => open()?.change("goal paused", change::pause),
+        GoalVerb::Pause { all: true } => stop_all::pause_all(context),
+        GoalVerb::Queue { verb } => queue::run(open()?, verb.as_ref()),
+        GoalVerb::Pause { all: false } => open()?.change("goal paused", change::pause),
         GoalVerb::Resume { continue_session: false } => open()?.resume(),
         GoalVerb::Resume { continue_session: true } => starting::resume_and_continue(open()?),
-        GoalVerb::Abandon => open()?.change("goal abandoned", change::abandon),
+        GoalVerb::Abandon => open()?.abandon(),
         GoalVerb::Edit { objective } => open()?.edit(&objective),
         GoalVerb::Block { reason } => {
             let reason = text::cut(reason.trim(), 1_000);
@@ -165,7 +169,13 @@ impl<'a> SessionGoal<'a> {
             action::refuse_agent(&mut self.store, id, "complete", origin, now)?;
         }
         let goal = action::complete(&mut self.store, id, &Claim::User, origin, now)?;
-        self.output(goal, "goal completed by you")
+        queue::ended(self, goal, "goal completed by you")
+    }
+
+    fn abandon(mut self) -> GoalResult {
+        let (origin, now) = (self.context.origin, self.context.now);
+        let goal = action::abandon(&mut self.store, &self.place.session_id, origin, now)?;
+        queue::ended(self, goal, "goal abandoned")
     }
 
     fn extend(mut self, arguments: &ExtendArgs) -> GoalResult {

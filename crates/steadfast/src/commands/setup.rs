@@ -128,6 +128,7 @@ fn plan_install(
         statusline: consent(arguments.statusline, arguments.no_statusline, arguments.yes),
         block_cap: consent(arguments.block_cap.is_some(), arguments.no_block_cap, arguments.yes),
         block_cap_value: arguments.block_cap,
+        limit_dialog: consent(arguments.skip_limit_dialog, arguments.keep_limit_dialog, false),
         ask: can_ask.then_some(&ask),
         now: &clock::to_rfc3339(clock::now()),
     })?;

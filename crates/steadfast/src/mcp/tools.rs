@@ -213,7 +213,12 @@ fn resume_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMet
 }
 
 fn abandon_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMeta) -> ToolResult {
-    change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change::abandon)
+    let caller = caller::find(handle, call)?;
+    handle.store(|store| {
+        own_goal(store, &caller, arguments.goal_id.as_deref())?;
+        let goal = action::abandon(store, &caller.session_id, caller.origin, caller.now)?;
+        view(handle, store, &goal, caller.now)
+    })
 }
 
 fn wait_goal(handle: &StoreHandle, arguments: &args::WaitGoal, call: &CallMeta) -> ToolResult {

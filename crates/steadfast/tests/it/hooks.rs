@@ -288,6 +288,36 @@ fn an_interrupt_is_shown_at_once_and_the_next_prompt_continues_the_goal() {
     assert_eq!(env.stop("s1", "", false)["decision"], "block");
 }
 
+/// One tool call a turn, always the same with the same result, and a text that differs by a number.
+#[test]
+fn the_same_tool_call_again_and_again_is_nudged_and_then_stopped() {
+    let env = Env::new();
+    env.start(&["x"]);
+    let transcript = env.transcript("s1");
+    let mut nudges = 0;
+    for turn in 1..=12 {
+        let id = format!("toolu_{turn}");
+        let mut line = assistant(&format!("m{turn}"), "", 100);
+        line["message"]["content"] =
+            json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "git status"}}]);
+        env.append(&transcript, &line);
+        env.append(
+            &transcript,
+            &json!({"type": "user", "timestamp": crate::env::now(), "message": {"role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": id, "content": "nothing to commit"}]}}),
+        );
+        let reply = env.hook("s1", &json!({"hook_event_name": "PostToolBatch", "tool_calls": []}));
+        if reply["decision"] == "block" {
+            assert!(reply["reason"].as_str().unwrap().contains("same result 10 times"), "{reply}");
+            break;
+        }
+        nudges += usize::from(reply.to_string().contains("another approach"));
+        env.says("s1", &format!("t{turn}"), &format!("Step {turn}."), 10);
+        assert_eq!(env.stop("s1", &format!("Step {turn}."), true)["decision"], "block", "{turn}");
+    }
+    assert_eq!((nudges, env.status()["paused_reason"].clone()), (2, json!("no_progress")));
+}
+
 #[test]
 fn usage_limits_pause_until_their_reset_and_other_errors_are_retried() {
     let env = Env::new();

@@ -79,6 +79,27 @@ fn without_consent_the_status_line_and_the_cap_are_left_alone() {
 }
 
 #[test]
+fn the_limit_dialog_is_skipped_only_if_the_user_asks_for_it() {
+    let env = Env::new();
+    let before = tree(&env.path("user"));
+    let file = env.claude_config().join("commands/rate-limit-options.md");
+    env.run(&["setup", "claude", "--yes"]).succeeds();
+    assert!(!file.exists());
+    env.run(&["setup", "claude", "--skip-limit-dialog"]).succeeds();
+    assert!(file.exists());
+    env.run(&["setup", "claude", "--yes"]).succeeds();
+    assert!(file.exists(), "an earlier choice stays");
+    env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    let dialog = json!({"hook_event_name": "UserPromptExpansion", "command_name": "rate-limit-options"});
+    let reply = env.hook("s1", &dialog);
+    assert!(reply["decision"] == "block" && reply["reason"].as_str().unwrap().contains("used up"), "{reply}");
+    env.run(&["setup", "claude", "--keep-limit-dialog"]).succeeds();
+    assert!(!file.exists());
+    env.run(&["setup", "--uninstall"]).succeeds();
+    assert_eq!(tree(&env.path("user")), before);
+}
+
+#[test]
 fn broken_settings_are_refused_and_nothing_is_changed() {
     let env = Env::new();
     std::fs::write(env.claude_config().join("settings.json"), "{ // comment\n}").unwrap();

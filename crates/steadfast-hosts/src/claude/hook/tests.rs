@@ -74,6 +74,8 @@ fn meanings() -> Vec<(&'static str, Vec<Option<HookEvent>>)> {
         ),
         ("UserPromptExpansion", vec![None]),
         ("PreToolUse", vec![None, None, None]),
+        ("PermissionRequest", vec![Some(HookEvent::PermissionAsked)]),
+        ("Notification", vec![Some(HookEvent::Idle), Some(HookEvent::Idle)]),
         ("PostToolBatch", vec![Some(HookEvent::ToolBatch { agent: None })]),
         (
             "Stop",
@@ -138,7 +140,7 @@ fn the_plugin_registers_exactly_the_events_that_mean_something() {
         .filter(|(_, it)| it[0].get("matcher").is_some())
         .map(|(event, _)| event)
         .collect();
-    assert_eq!(matched, ["PreToolUse"], "everything else is seen whatever tool it is about");
+    assert_eq!(matched, ["PreToolUse", "Notification"], "everything else is seen whatever tool it is about");
 }
 
 #[test]
@@ -156,7 +158,7 @@ fn every_other_event_of_the_client_is_ignored() {
             }
         }
     }
-    assert_eq!(others, 11);
+    assert_eq!(others, 9);
 }
 
 #[test]
@@ -257,6 +259,7 @@ fn our_own_tools_are_known_by_their_full_name_and_carry_who_called_them() {
 #[test]
 fn a_reply_has_only_what_the_client_knows_for_its_event() {
     let everything = HookReply {
+        wake_at_ms: Some(7),
         block: Some("go on".into()),
         context: Some("know this".into()),
         message: Some("look".into()),

@@ -12,7 +12,7 @@ use steadfast_model::{clock, prompt, text};
 use steadfast_store::Store;
 
 use super::{
-    BUDGET_SPENT, CommandContext, GoalOutput, GoalResult, SessionGoal, find_place, refuse_above_shared_cap,
+    BUDGET_SPENT, CommandContext, GoalOutput, GoalResult, SessionGoal, find_place, queue, refuse_above_shared_cap,
     refuse_foreign_session,
 };
 use crate::cli::StartArgs;
@@ -38,6 +38,9 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     let place = find_place(context, &store, flag)?;
     refuse_foreign_session(context, &place)?;
     let new = NewGoal { objective, budget, verify: arguments.verify };
+    if arguments.queue {
+        return queue::enqueue(context, &mut store, &place, new);
+    }
     let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
     let view = overview::goal_view(store.read(), &goal, context.paths, context.now)?;
     let text = format!(

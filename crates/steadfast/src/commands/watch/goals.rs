@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fs_err::os::unix::fs::OpenOptionsExt as _;
+use steadfast_app::action::{self, Place};
 use steadfast_app::liveness;
 use steadfast_app::wake::{self, Woken};
 use steadfast_engine::process::{CommandOutcome, LimitedCommand};
@@ -43,10 +44,26 @@ pub(super) fn look(round: &mut Round<'_>) -> Result<(), CliError> {
     for (agent, how) in round.children.ended_agents() {
         agent_ended(round, &agent, &how)?;
     }
+    start_queued(round)?;
     for goal in round.store.read().live_goals()? {
         // The engine of a run moves the goal of that run.
         if !name::is_of_goal(&goal.session_id) {
             look_at(round, goal)?;
+        }
+    }
+    Ok(())
+}
+
+/// Starts the next goal of every session whose goal is over and in which no turn runs.
+fn start_queued(round: &mut Round<'_>) -> Result<(), CliError> {
+    for id in round.store.read().sessions_with_next_goal()? {
+        let Some(session) = round.store.read().session(&id)? else { continue };
+        if session.activity.turn_since_ms.is_some() {
+            continue;
+        }
+        if let Some(goal) = action::start_next(round.store, &Place::from(&session), ORIGIN, clock::now())? {
+            let about = text::headline(&goal.objective, 80);
+            round.report.line("started", Subject::Goal(&goal.goal_id), &format!("the next of the queue: {about}"));
         }
     }
     Ok(())

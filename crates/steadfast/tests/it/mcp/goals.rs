@@ -3,10 +3,10 @@
 use serde_json::json;
 use steadfast_app::action;
 use steadfast_model::clock;
-use steadfast_model::goal::change;
+use steadfast_model::goal::{NewGoal, change};
 use steadfast_model::limit::Axis;
 
-use super::world::{USER, World};
+use super::world::{Server, USER, World};
 
 #[test]
 fn a_goal_is_created_read_and_completed() {
@@ -235,4 +235,43 @@ fn hostile_text_is_kept_as_it_is_and_breaks_nothing() {
     let goal = server.call("s1", "update_objective", &json!({"objective": limit}))["goal"].clone();
     assert_eq!(goal["objective"], limit, "4000 characters, not bytes");
     assert_eq!(server.call("s1", "get_goal", &json!({}))["goal"]["objective"], limit);
+}
+
+/// A worker with a live goal, behind which the user lined up another one.
+fn server_with_queue(world: &World) -> Server<'_> {
+    world.register("s1", None, None);
+    let mut server = world.server();
+    server.call("s1", "create_goal", &json!({"objective": "First"}));
+    let next = NewGoal { objective: "Second".into(), ..NewGoal::default() };
+    world.store().write(|db| db.enqueue("s1", &next, clock::now())).unwrap();
+    server
+}
+
+#[test]
+fn no_tool_undoes_a_stop_of_everything() {
+    let world = World::new();
+    let mut server = server_with_queue(&world);
+    action::pause_all(&mut world.store(), USER, clock::now()).unwrap();
+    for (tool, arguments) in [
+        ("resume_goal", json!({})),
+        ("create_goal", json!({"objective": "Other"})),
+        ("abandon_goal", json!({})),
+        ("update_goal", json!({"status": "complete"})),
+        ("wait_goal", json!({"seconds": 60})),
+    ] {
+        server.refused("s1", tool, &arguments);
+    }
+    let goal = world.goal("s1");
+    assert_eq!((goal.state().as_str(), goal.objective.as_str()), ("paused (user)", "First"));
+}
+
+#[test]
+fn a_worker_that_completes_its_goal_starts_nothing_in_the_middle_of_its_turn() {
+    let world = World::new();
+    let mut server = server_with_queue(&world);
+    let done = server.call("s1", "update_goal", &json!({"status": "complete"}));
+    assert_eq!((&done["goal"]["status"], &done["goal"]["queue"]), (&json!("complete"), &json!(1)));
+    let text = server.refused("s1", "create_goal", &json!({"objective": "Mine"}));
+    assert!(text.contains("the user has queued the next goal"), "{text}");
+    assert_eq!(world.goal("s1").objective, "First");
 }
