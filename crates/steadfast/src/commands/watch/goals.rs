@@ -44,21 +44,28 @@ pub(super) fn look(round: &mut Round<'_>) -> Result<(), CliError> {
     for (agent, how) in round.children.ended_agents() {
         agent_ended(round, &agent, &how)?;
     }
-    start_queued(round)?;
+    let mut outcome = start_queued(round);
     for goal in round.store.read().live_goals()? {
         // The engine of a run moves the goal of that run.
-        if !name::is_of_goal(&goal.session_id) {
-            look_at(round, goal)?;
+        if name::is_of_goal(&goal.session_id) {
+            continue;
+        }
+        if let Err(error) = look_at(round, goal) {
+            // One goal in trouble does not hold up the others, unless all of them would wait for a locked store.
+            if round.store.write(|_| Ok::<_, StoreError>(())).is_err() {
+                return Err(error);
+            }
+            outcome = outcome.and(Err(error));
         }
     }
-    Ok(())
+    outcome
 }
 
 /// Starts the next goal of every session whose goal is over and in which no turn runs.
 fn start_queued(round: &mut Round<'_>) -> Result<(), CliError> {
     for id in round.store.read().sessions_with_next_goal()? {
         let Some(session) = round.store.read().session(&id)? else { continue };
-        if session.activity.turn_since_ms.is_some() {
+        if session.activity.turn_since_ms.is_some() && session.is_alive() {
             continue;
         }
         if let Some(goal) = action::start_next(round.store, &Place::from(&session), ORIGIN, clock::now())? {

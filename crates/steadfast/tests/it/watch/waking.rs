@@ -213,3 +213,17 @@ fn a_goal_that_waits_for_a_command_is_woken_when_it_succeeds() {
     assert_eq!((world.calls().len(), world.events("goal_woken")), (1, 1));
     assert_eq!(std::fs::read_to_string(world.env.project().join("looks")).unwrap(), "x\n");
 }
+
+#[test]
+fn the_next_goal_of_a_queue_is_started_and_woken() {
+    let world = World::new();
+    world.goal_in("codex", "t1", i64::MAX / 2);
+    world.env.run(&["goal", "start", "the next one", "--queue", "--session", "t1"]).succeeds();
+    // It ended, and the process that ended it was killed before it looked at the queue.
+    world.env.execute("UPDATE goals SET status = 'complete', wake_at_ms = NULL");
+    for _ in 0..3 {
+        world.watch(&["--once"]).succeeds();
+    }
+    assert_eq!(world.goal("objective, status"), ["the next one", "active"]);
+    assert_eq!((world.calls().len(), world.events("goal_woken")), (1, 1));
+}
