@@ -157,6 +157,33 @@ impl Tui {
         self.wait_for(&format!("{text:?}"), LIMIT, |screen| screen.contains(text))
     }
 
+    /// Waits until the text was shown, even if it scrolled off the screen since.
+    pub(crate) fn wait_until_shown(&self, text: &str) -> String {
+        self.wait_for(&format!("{text:?}"), LIMIT, |_| self.history().contains(text));
+        self.history()
+    }
+
+    /// Waits until the client is idle and takes input.
+    pub(crate) fn wait_for_prompt(&self) -> String {
+        self.wait_for("the prompt", LIMIT, |screen| {
+            !screen.contains("esc to interrupt") && (self.input_box.text)(screen).is_some()
+        })
+    }
+
+    /// The process of the client.
+    pub(crate) fn pid(&self) -> u32 {
+        self.tmux_ok(&["display-message", "-p", "#{pane_pid}"]).trim().parse().expect("process id")
+    }
+
+    /// Waits until the process has ended.
+    pub(crate) fn wait_for_end(&self) {
+        let end = Instant::now() + LIMIT;
+        while self.is_running() {
+            assert!(Instant::now() < end, "still running; screen:\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         let output = self.tmux().args(["display-message", "-p", "#{pane_dead}"]).output();
         output.is_ok_and(|output| output.stdout.starts_with(b"0"))
@@ -165,11 +192,7 @@ impl Tui {
     /// Leaves by `/exit` and waits until the process has ended.
     pub(crate) fn exit(self) {
         self.submit("/exit");
-        let end = Instant::now() + LIMIT;
-        while self.is_running() {
-            assert!(Instant::now() < end, "still running after /exit; screen:\n{}", self.screen());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        self.wait_for_end();
     }
 }
 
