@@ -65,7 +65,7 @@ fn esc_while_the_model_is_slow_stops_the_goal_until_the_users_next_prompt_is_ans
 fn esc_while_text_streams_in_a_woken_turn_stops_the_goal_until_the_users_next_prompt_is_answered() {
     let lab = Lab::new(|request| {
         answer_or(request, |request| match request.seq {
-            5 => Reply::text("A word, and then").stalled(),
+            5 => Reply::text("A word, and then\n\nanother").stalled(),
             _ => step(request),
         })
     });
