@@ -8,7 +8,7 @@ use serde_json::json;
 
 use steadfast_hosts::{adapter, lines};
 use steadfast_model::clock::Millis;
-use steadfast_model::goal::change::{Change, Span, pause_for};
+use steadfast_model::goal::change::{self, Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, Charge};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
@@ -191,18 +191,23 @@ pub fn record(
     }
     // Act on the interrupt now: no later reading contains that line.
     let since = goal.resume_at_ms.unwrap_or(goal.created_at_ms);
-    if goal.status == GoalStatus::Active && interrupted_at.is_some_and(|at| at >= since) {
-        goal = pause_interrupted(db, &goal, origin, now)?;
+    if let Some(at) = interrupted_at.filter(|at| goal.status == GoalStatus::Active && *at >= since) {
+        goal = pause_interrupted(db, &goal, at, origin, now)?;
         facts.interrupted = true;
     }
     Ok((goal, facts))
 }
 
-/// Pauses a goal that the user interrupted.
-pub(crate) fn pause_interrupted(db: Db<'_>, goal: &Goal, origin: Origin, now: Millis) -> Result<Goal, StoreError> {
-    let payload = json!({"reason": PausedReason::User, "cause": "interrupt"});
-    let event = Event::new(EventKind::GoalPaused, payload);
-    db.save(goal, pause_for(goal, PausedReason::User, event, now), origin)
+/// Pauses a goal whose turn the user interrupted at a moment.
+pub(crate) fn pause_interrupted(
+    db: Db<'_>,
+    goal: &Goal,
+    at: Millis,
+    origin: Origin,
+    now: Millis,
+) -> Result<Goal, StoreError> {
+    db.end_turn(&goal.session_id, false, now)?;
+    db.save(goal, change::interrupt(goal, at, now), origin)
 }
 
 /// The moment before which no new line of this file can have been written, for lines with a wrong time. `None` where

@@ -13,9 +13,10 @@ pub use orphan::{adopt, delete_orphans, find_goal, is_orphaned, orphans};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Refusal, Span};
 use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason};
+use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason, liveness};
 use steadfast_model::host::Host;
 use steadfast_model::limit::Limits;
+use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Session, Store, StoreError};
 
@@ -62,6 +63,9 @@ impl ActionError {
     }
 }
 
+/// How long after a command the prompt that it is part of may reach the model.
+const PROMPT_FOLLOWS: Millis = 2_000;
+
 /// Where a new goal belongs.
 #[derive(Debug, Clone)]
 pub struct Place {
@@ -102,6 +106,11 @@ pub fn start_with(
         db.move_span(old, Span::Close, now)?;
     }
     let mut goal = Goal::start(new, &place.session_id, place.host, place.project_dir.clone(), now);
+    // Only turns of live goals are recorded; an agent that starts one is in a turn.
+    if origin.actor.is_agent() {
+        db.begin_turn(&place.session_id, None, now)?;
+    }
+    settle(db, &mut goal, now + PROMPT_FOLLOWS, now)?;
     if let Some(offset) = accounting::skip_to(db, place.host, &place.session_id, ends, now)? {
         goal.last_accounted_byte_offset = offset;
     }
@@ -162,11 +171,23 @@ fn goal_of(db: Db<'_>, session_id: &str) -> Result<Goal, ActionError> {
 }
 
 fn save(db: Db<'_>, goal: &Goal, mut change: Change, origin: Origin) -> Result<Goal, ActionError> {
+    let now = change.goal.updated_at_ms;
+    settle(db, &mut change.goal, now, now)?;
     // A turn in which the agent itself ended the goal is charged to the goal until its end.
     if origin.actor.is_agent() && !change.goal.status.is_live() {
         change.span = Span::Keep;
     }
     Ok(db.save(goal, change, origin)?)
+}
+
+/// Makes clock and wake-up of a goal agree with what its client does. A goal of a run has no client.
+fn settle(db: Db<'_>, goal: &mut Goal, wake_at: Millis, now: Millis) -> Result<(), StoreError> {
+    if !name::is_of_goal(&goal.session_id) {
+        let session = db.session(&goal.session_id)?;
+        let turn_runs = session.is_some_and(|session| session.activity.turn_since_ms.is_some());
+        liveness::settle(goal, turn_runs, wake_at, now);
+    }
+    Ok(())
 }
 
 /// Resumes. An agent may resume a goal that it blocked itself, but not a paused one.
@@ -221,7 +242,7 @@ pub fn reconcile(store: &mut Store, session_id: &str, origin: Origin, now: Milli
         let goal = goal_of(db, session_id)?;
         let skipped = accounting::skip_to(db, host, session_id, &ends, now)?;
         let offset = skipped.unwrap_or(goal.last_accounted_byte_offset);
-        Ok(db.save(&goal, change::reconcile(&goal, offset, now)?, origin)?)
+        save(db, &goal, change::reconcile(&goal, offset, now)?, origin)
     })
 }
 

@@ -10,7 +10,7 @@ mod steering;
 mod subagent;
 mod turn;
 
-pub use rewake::rewake;
+pub use rewake::{LookAtWait, rewake};
 pub use steering::as_command;
 
 use std::path::Path;
@@ -86,7 +86,8 @@ fn place(event: &HookEvent) -> &'static str {
         HookEvent::Prompt { .. } => "user-prompt-submit",
         HookEvent::Command { .. } | HookEvent::Directive { .. } => "user-prompt-expansion",
         HookEvent::OwnTool { .. } => "pre-tool-use",
-        HookEvent::OwnToolAsked => "permission-request",
+        HookEvent::OwnToolAsked | HookEvent::PermissionAsked => "permission-request",
+        HookEvent::Idle => "notification",
         HookEvent::ToolBatch { .. } | HookEvent::NativeGoal(_) => "post-tool-batch",
         HookEvent::Stop { .. } => "stop",
         HookEvent::StopFailure { .. } => "stop-failure",
@@ -103,7 +104,9 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
     if call.input.event == HookEvent::OwnToolAsked {
         return Ok(HookReply { allow_tool: true, ..HookReply::default() });
     }
-    if call.input.event == HookEvent::Seen && call.found == Findings::default() {
+    let nothing_to_do =
+        call.input.event == HookEvent::Idle || call.input.event == HookEvent::Seen && call.found == Findings::default();
+    if nothing_to_do {
         return Ok(HookReply::default());
     }
     let registers = call.found != Findings::default()
@@ -149,7 +152,8 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             store.write(|db| db.note_tool_call(&note, call.now))?;
             Ok(HookReply { allow_tool: true, ..HookReply::default() })
         }
-        HookEvent::OwnToolAsked | HookEvent::Seen => remember::seen(call, store),
+        HookEvent::OwnToolAsked | HookEvent::Seen | HookEvent::Idle => remember::seen(call, store),
+        HookEvent::PermissionAsked => turn::permission_asked(call, store),
         HookEvent::NativeGoal(goal) => {
             let objective = match goal {
                 NativeGoal::Active(objective) => Some(objective.clone()),
@@ -172,6 +176,18 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
         }
         HookEvent::StopFailure { error, message } => failure::turn_failed(call, store, error, message),
         HookEvent::Command { .. } | HookEvent::Directive { .. } => session::typed_command(call, store),
+    }
+}
+
+/// One of our commands was let through to the model: a turn begins.
+pub fn command_passed(input: &HookInput, paths: &Paths, now: Millis) {
+    let origin = Origin { actor: Actor::Steadfast, place: "user-prompt-submit" };
+    let call = Call { input, paths, now, origin, found: Findings::default() };
+    let noted = Store::open_existing(&paths.store)
+        .map_err(HookError::from)
+        .and_then(|mut store| session::command_passed(&call, &mut store));
+    if let Err(error) = noted {
+        log::line(&paths.log_file(), &format!("{} {}: {error}", input.event_name, input.session_id));
     }
 }
 

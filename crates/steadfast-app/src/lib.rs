@@ -4,9 +4,12 @@
 pub mod accounting;
 pub mod action;
 pub mod hook;
+pub mod liveness;
 pub mod native;
 pub mod overview;
+pub mod prompting;
 pub mod session;
 #[cfg(test)]
 mod testing;
 pub mod usage;
+pub mod wake;

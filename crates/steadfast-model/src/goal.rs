@@ -92,6 +92,8 @@ pub struct Goal {
     pub cost_micros: i64,
     pub unpriced_tokens: i64,
     pub time_used_seconds: i64,
+    /// What is used beyond whole seconds: turns may be short and many.
+    pub time_used_rest_ms: i64,
     /// Since when the running turn counts as active time; `None` while no turn runs.
     pub resume_at_ms: Option<Millis>,
     pub last_accounted_byte_offset: i64,
@@ -167,10 +169,14 @@ impl Goal {
         self.limits.get(Axis::Tokens).map(|budget| (budget - self.total_tokens()).max(0))
     }
 
-    /// Seconds the goal has been driving turns, the running interval included.
+    /// Seconds in which turns of the goal ran, the running one included.
     pub fn active_seconds(&self, now: Millis) -> i64 {
-        let running = self.resume_at_ms.map_or(0, |since| (now - since).max(0) / 1000);
-        self.time_used_seconds + running
+        self.time_used_seconds + self.unbanked_ms(now) / 1000
+    }
+
+    /// Active time that is not in `time_used_seconds` yet.
+    fn unbanked_ms(&self, now: Millis) -> Millis {
+        self.time_used_rest_ms + self.resume_at_ms.map_or(0, |since| (now - since).max(0))
     }
 
     /// The status with the reason of a pause: `paused (user)`.

@@ -40,6 +40,10 @@ pub enum HookEvent {
     OwnTool { tool_use_id: String, tool_name: String, agent_id: String, agent_type: String },
     /// The client asks whether one of our own MCP tools may run.
     OwnToolAsked,
+    /// The client asks the user whether a tool may run.
+    PermissionAsked,
+    /// Nothing has happened for a while.
+    Idle,
     /// Tools ran: one call or several, as the host reports them.
     ToolBatch { agent: Option<Agent> },
     /// A tool of the client's own goal feature ran.

@@ -71,7 +71,7 @@ fn news(goal: &Goal) -> Option<(MessageKind, String)> {
         (GoalStatus::Blocked, _) => Some((MessageKind::GoalBlocked, "blocked: it needs you".to_owned())),
         (GoalStatus::BudgetLimited, _) => Some((MessageKind::GoalLimited, "stopped: its budget is spent".to_owned())),
         (GoalStatus::Paused, Some(reason)) => match reason {
-            PausedReason::User | PausedReason::Cleared | PausedReason::Waiting => None,
+            PausedReason::User | PausedReason::Cleared | PausedReason::Waiting | PausedReason::Interrupted => None,
             PausedReason::UsageLimit => paused(MessageKind::GoalLimited, reason),
             _ if Axis::of_pause(reason).is_some() => paused(MessageKind::GoalLimited, reason),
             _ => paused(MessageKind::GoalStalled, reason),

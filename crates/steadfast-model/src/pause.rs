@@ -28,6 +28,11 @@ impl PausedReason {
     pub fn wakes_by_itself(self) -> bool {
         matches!(self, Self::UsageLimit | Self::Waiting)
     }
+
+    /// Whether such a pause ends without `goal resume`: by itself, or with the user's next prompt.
+    pub fn ends_without_resume(self) -> bool {
+        self.wakes_by_itself() || self == Self::Interrupted
+    }
 }
 
 #[cfg(test)]

@@ -33,6 +33,20 @@ pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Axis], now: Milli
     capped(goal, wording, TURN_CAP, include_str!("../prompts/continuation.md"), &values)
 }
 
+/// Identifies everything in [`continuation`] that the model must know.
+pub fn briefing_hash(goal: &Goal) -> String {
+    text::fingerprint(&format!("{}\n{:?}\n{}", goal.objective, goal.verify, goal.limits.describe()))
+}
+
+/// The short form of [`continuation`], for a model that was told everything.
+pub fn reminder(goal: &Goal, now: Millis) -> Result<String, PromptError> {
+    let _ = now;
+    Ok(format!(
+        "The goal is not finished ({}); go on with it. The same rules hold.",
+        text::headline(&goal.objective, 60)
+    ))
+}
+
 /// The prompt of the one turn a goal gets after a limit.
 pub fn wind_down(goal: &Goal, wording: Wording, limit: Axis, now: Millis) -> Result<String, PromptError> {
     let values = context! {

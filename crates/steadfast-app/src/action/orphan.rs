@@ -63,11 +63,15 @@ pub fn adopt(
             session_id: place.session_id.clone(),
             host: place.host,
             project_dir: place.project_dir.clone().or(goal.project_dir.clone()),
-            resume_at_ms: is_active.then_some(now),
+            resume_at_ms: None,
+            wake_at_ms: goal.wake_at_ms.filter(|_| !is_active),
+            woken_at_ms: None,
+            briefed_hash: None,
             idle_continuations: 0,
             blocks_in_row: 0,
             ..goal.clone()
         };
+        super::settle(db, &mut after, now + super::PROMPT_FOLLOWS, now)?;
         if let Some(offset) = accounting::skip_to(db, place.host, &place.session_id, &ends, now)? {
             after.last_accounted_byte_offset = offset;
             after.last_accounted_uuid = None;

@@ -8,7 +8,7 @@ use steadfast_hosts::trouble;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
+use steadfast_model::goal::{Goal, GoalStatus, PausedReason, liveness};
 use steadfast_model::hook::HookReply;
 use steadfast_model::text;
 use steadfast_store::Store;
@@ -26,6 +26,7 @@ pub(super) fn turn_failed(
 ) -> Result<HookReply, HookError> {
     store.write(|db| {
         db.touch_session(call.session_id(), call.now)?;
+        db.end_turn(call.session_id(), false, call.now)?;
         let Some(goal) = db.goal(call.session_id())?.filter(|goal| goal.status == GoalStatus::Active) else {
             return Ok(());
         };
@@ -58,7 +59,9 @@ pub(super) fn model_answered(call: &Call<'_>, store: &mut Store) -> Result<HookR
         let Some(goal) = db.goal(call.session_id())?.filter(recovers) else {
             return Ok(());
         };
-        let after = Goal { updated_at_ms: call.now, failures_in_row: 0, wake_at_ms: None, ..goal.clone() };
+        let mut after = Goal { updated_at_ms: call.now, failures_in_row: 0, ..goal.clone() };
+        db.begin_turn(call.session_id(), call.input.turn_id.as_deref(), call.now)?;
+        liveness::settle(&mut after, true, call.now, call.now);
         db.save(&goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, call.origin)?;
         Ok::<(), HookError>(())
     })?;
@@ -84,10 +87,9 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
     let gap = FIRST_GAP.saturating_mul(1 << failures.min(10)) / 2;
-    // Where nothing wakes the client, the goal waits for a prompt, or for `goal resume --continue`.
-    let wake_at_ms = goal.host.capabilities().can_wake.then_some(now + gap.min(LONGEST_GAP));
-    let after = Goal { updated_at_ms: now, failures_in_row: failures, wake_at_ms, ..goal.clone() };
-    let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": wake_at_ms});
+    let mut after = Goal { updated_at_ms: now, failures_in_row: failures, ..goal.clone() };
+    liveness::settle(&mut after, false, now + gap.min(LONGEST_GAP), now);
+    let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
     Change { goal: after, events: vec![Event::new(EventKind::TurnFailed, payload)], span: Span::Keep }
 }
 

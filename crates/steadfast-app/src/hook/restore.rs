@@ -8,7 +8,9 @@ use crate::accounting;
 use crate::overview::snapshot::{Occasion, snapshot_text};
 use steadfast_hosts::Since;
 use steadfast_memory::snapshot::After;
-use steadfast_model::goal::{Goal, change};
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::change::{self, Change, Span};
+use steadfast_model::goal::{Goal, liveness};
 use steadfast_model::hook::HookReply;
 use steadfast_model::prompt::{self, Wording};
 use steadfast_model::text;
@@ -17,6 +19,9 @@ use steadfast_system::config::OnCompact;
 
 const UNCERTAIN: &str =
     "⚠ /compact event detected: token accounting is uncertain. Run /goal-reconcile --accept-reset to go on.";
+
+/// A client may be started with a prompt, which comes first.
+const FIRST_PROMPT_WAIT: Millis = 2_000;
 
 pub(super) fn resumed(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
     let is_double = snapshot_injected_recently(call, store.read(), After::Resume)?;
@@ -31,7 +36,10 @@ pub(super) fn resumed(call: &Call<'_>, store: &mut Store, session: &Session) -> 
         };
         // A goal from before the upgrade was last seen when it was last written.
         let last_seen = known.map_or(goal.updated_at_ms, |session| session.last_seen_ms);
-        if let Some(change) = change::session_resumed(&goal, last_seen.min(call.now), call.now) {
+        // A client that was killed left its turn open.
+        db.end_turn(call.session_id(), false, call.now)?;
+        if let Some(mut change) = change::session_resumed(&goal, last_seen.min(call.now), call.now) {
+            liveness::settle(&mut change.goal, false, call.now + FIRST_PROMPT_WAIT, call.now);
             db.save(&goal, change, call.origin)?;
         }
         Ok(())
@@ -54,7 +62,10 @@ pub(super) fn compacted(call: &Call<'_>, store: &mut Store, session: &Session) -
             return Ok::<_, HookError>(None);
         }
         match recorded.filter(|(goal, _)| goal.status.is_live()) {
-            Some((goal, facts)) => after_compaction(call, db, &goal, &facts),
+            Some((goal, facts)) => {
+                let goal = brief_anew(call, db, &goal)?;
+                after_compaction(call, db, &goal, &facts)
+            }
             None => Ok(None),
         }
     })?;
@@ -63,6 +74,18 @@ pub(super) fn compacted(call: &Call<'_>, store: &mut Store, session: &Session) -
     }
     // Reads the session's files, so outside the transaction.
     Ok(HookReply { message, ..inject_snapshot(call, store, After::Compaction)? })
+}
+
+/// The model lost what it was told. A goal whose user typed `/compact` has no turn running, and is woken.
+fn brief_anew(call: &Call<'_>, db: Db<'_>, goal: &Goal) -> Result<Goal, HookError> {
+    let turn_runs = db.session(call.session_id())?.is_some_and(|session| session.activity.turn_since_ms.is_some());
+    let mut after = Goal { briefed_hash: None, ..goal.clone() };
+    liveness::settle(&mut after, turn_runs, call.now, call.now);
+    if after == *goal {
+        return Ok(after);
+    }
+    after.updated_at_ms = call.now;
+    Ok(db.save(goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, call.origin)?)
 }
 
 /// Flags the accounting of the goal after a compaction, if needed. Returns the message for the user.

@@ -1,171 +1,175 @@
-//! The hook that runs in the background after a turn, and may wake the client. It starts at every Stop beside the
-//! normal hook, so it first waits for that one's decision. It may outlive prompts, `/clear` and Esc, so it reads the
-//! goal again right before it acts, and acts once.
+//! The waker: a hook that the client runs in the background and that wakes it by its exit. It starts beside other hooks,
+//! registers itself as the session's waker, and watches the store while the session has a live goal and no turn runs. It
+//! may outlive prompts, `/clear` and Esc, so it looks again right before it acts, and acts once. Trouble with the store
+//! only delays it.
 
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::json;
-
-use super::HookError;
+use super::{HookError, handle};
+use crate::wake::{self, Woken};
 use steadfast_hosts::adapter;
 use steadfast_model::clock::{self, Millis};
-use steadfast_model::goal::change::{self, Change, Span};
-use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason};
-use steadfast_model::hook::HookInput;
-use steadfast_model::prompt;
-use steadfast_store::{Origin, Store, StoreError};
+use steadfast_model::goal::Goal;
+use steadfast_model::hook::{HookEvent, HookInput};
+use steadfast_model::prompt::Wording;
+use steadfast_store::{Store, StoreError};
+use steadfast_system::log;
 use steadfast_system::paths::Paths;
+use steadfast_system::process::{self, ProcessId};
 
-/// How long the normal hook may take to decide.
-const DECISION_WAIT: Duration = Duration::from_secs(3);
-const DECISION_STEP: Duration = Duration::from_millis(50);
-/// The longest nap between two looks at the goal.
-const NAP: Millis = 5_000;
+/// How long the hook that decides at the end of a turn may take. After that it has failed, and the waker takes over.
+const DECISION_WAIT: Duration = Duration::from_secs(15);
+/// What happens right after the start is seen at once.
+const BUSY_TIME: Duration = Duration::from_secs(5);
+const SHORT_STEP: Duration = Duration::from_millis(50);
+const LONG_STEP: Duration = Duration::from_millis(500);
+/// The store is read this often even if its files have not changed.
+const READ_AT_LEAST: Duration = Duration::from_secs(10);
+
+/// Looks at what a waiting goal waits for, and records it.
+pub type LookAtWait<'a> = &'a dyn Fn(&mut Store, &Goal);
 
 /// Waits until the goal is to be woken and returns the text that wakes the model; `None` if it is not to be woken.
-pub fn rewake(input: &HookInput, paths: &Paths) -> Result<Option<String>, HookError> {
+pub fn rewake(input: &HookInput, paths: &Paths, look: LookAtWait<'_>) -> Result<Option<String>, HookError> {
     if !(adapter(input.host).can_rewake)() {
         return Ok(None);
     }
-    let deadline = Instant::now() + DECISION_WAIT;
-    let mut wake_at = None;
-    while wake_at.is_none() && Instant::now() < deadline {
-        match wanted(input, paths)? {
-            Wanted::No => return Ok(None),
-            Wanted::NotYet => std::thread::sleep(DECISION_STEP),
-            Wanted::At(at) => wake_at = Some(at),
-        }
-    }
-    let Some(wake_at) = wake_at else { return Ok(None) };
-    loop {
-        let left = wake_at - clock::now();
-        if left <= 0 {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(u64::try_from(left.min(NAP)).unwrap_or(0)));
-        // A prompt, a pause or another wake-up makes this one pointless.
-        if !matches!(wanted(input, paths)?, Wanted::At(at) if at == wake_at) {
-            return Ok(None);
-        }
-    }
-    claim(input, paths, wake_at)
-}
-
-enum Wanted {
-    No,
-    NotYet,
-    At(Millis),
-}
-
-/// Opens the store only for a look, so that a long wait holds nothing.
-fn wanted(input: &HookInput, paths: &Paths) -> Result<Wanted, HookError> {
-    let store = match Store::open_existing(&paths.store) {
-        Ok(store) => store,
-        Err(StoreError::Missing(_)) => return Ok(Wanted::No),
-        Err(error) => return Err(error.into()),
+    let mut waker = Waker {
+        input,
+        paths,
+        own: ProcessId::own(),
+        client: process::client_of_hook(),
+        started: Instant::now(),
+        is_registered: false,
+        is_logged: false,
     };
-    let Some(goal) = store.read().goal(&input.session_id)? else {
-        return Ok(Wanted::No);
+    let Some(woken) = waker.watch(look) else {
+        return Ok(None);
     };
-    let may_wake = goal.status == GoalStatus::Active || goal.paused_reason.is_some_and(PausedReason::wakes_by_itself);
-    let alive = store.read().session(&input.session_id)?.is_some_and(|session| session.ended_at_ms.is_none());
-    Ok(match goal.wake_at_ms {
-        _ if !may_wake || !alive => Wanted::No,
-        Some(at) => Wanted::At(at),
-        None => Wanted::NotYet,
-    })
+    Ok(Some(woken.brief.text(&woken.goal, Wording::Quoted, clock::now())?))
 }
 
-/// Claims the wake-up, so that no other process does, and renders the prompt.
-fn claim(input: &HookInput, paths: &Paths, wake_at: Millis) -> Result<Option<String>, HookError> {
-    let now = clock::now();
-    let origin = Origin { actor: Actor::Steadfast, place: "rewake" };
-    let mut store = Store::open_existing(&paths.store)?;
-    let woken: Option<Goal> = store.write(|db| {
-        let Some(goal) = db.goal(&input.session_id)?.filter(|goal| goal.wake_at_ms == Some(wake_at)) else {
-            return Ok(None);
-        };
-        let change = match goal.status {
-            GoalStatus::Active => {
-                let after = Goal { updated_at_ms: now, wake_at_ms: None, ..goal.clone() };
-                Change { goal: after, events: vec![Event::new(EventKind::GoalWoken, json!({}))], span: Span::Keep }
+struct Waker<'a> {
+    input: &'a HookInput,
+    paths: &'a Paths,
+    own: ProcessId,
+    client: Option<ProcessId>,
+    started: Instant,
+    is_registered: bool,
+    is_logged: bool,
+}
+
+/// What a look at the store says.
+enum Look {
+    /// There is nothing to wake, now or later.
+    Done,
+    /// Look again when something changes, at the latest at this moment.
+    Again(Option<Millis>),
+    /// The hook of this turn's end has decided nothing: it failed.
+    Undecided,
+    Woken(Woken),
+}
+
+impl Waker<'_> {
+    fn watch(&mut self, look_at_wait: LookAtWait<'_>) -> Option<Woken> {
+        let mut seen = None;
+        let mut due: Option<Millis> = None;
+        let mut last_read: Option<Instant> = None;
+        loop {
+            let files = FileTimes::of(&self.paths.store);
+            let is_due = due.is_some_and(|at| at <= clock::now());
+            let is_old = last_read.is_none_or(|at| at.elapsed() >= READ_AT_LEAST);
+            if is_due || is_old || seen.as_ref() != Some(&files) {
+                seen = Some(files);
+                last_read = Some(Instant::now());
+                match self.look(look_at_wait) {
+                    Ok(Look::Done) => return None,
+                    Ok(Look::Woken(woken)) => return Some(woken),
+                    Ok(Look::Again(at)) => due = at,
+                    Ok(Look::Undecided) => {
+                        handle(self.input, self.paths, clock::now());
+                        seen = None;
+                    }
+                    // Busy or full: it is tried again, for as long as the client runs.
+                    Err(error) => {
+                        self.log_once(&error);
+                        seen = None;
+                        std::thread::sleep(LONG_STEP);
+                    }
+                }
             }
-            _ => match change::resume(&goal, now) {
-                Ok(change) => change,
-                Err(_) => return Ok(None),
-            },
-        };
-        db.save(&goal, change, origin).map(Some)
-    })?;
-    match woken {
-        Some(goal) if goal.status == GoalStatus::Active => {
-            Ok(Some(prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?))
+            if self.client.and_then(ProcessId::is_alive) == Some(false) {
+                return None;
+            }
+            std::thread::sleep(if self.started.elapsed() < BUSY_TIME { SHORT_STEP } else { LONG_STEP });
         }
-        _ => Ok(None),
+    }
+
+    /// Opens the store only for a look, so that a long wait holds nothing.
+    fn look(&mut self, look_at_wait: LookAtWait<'_>) -> Result<Look, StoreError> {
+        let Some(mut store) = Store::open_if_there(&self.paths.store)? else {
+            return Ok(Look::Done);
+        };
+        let id = &self.input.session_id;
+        let Some(session) = store.read().session(id)?.filter(|session| session.ended_at_ms.is_none()) else {
+            return Ok(Look::Done);
+        };
+        let Some(goal) = store.read().goal(id)?.filter(|goal| goal.status.is_live()) else {
+            return Ok(Look::Done);
+        };
+        if session.activity.turn_since_ms.is_some() {
+            // The hook beside this one may still have to record the end of the turn.
+            return Ok(match (self.ends_turn(), self.started.elapsed() < DECISION_WAIT) {
+                (true, true) => Look::Again(None),
+                (true, false) => Look::Undecided,
+                (false, _) => Look::Done,
+            });
+        }
+        if !self.is_registered {
+            store.write(|db| db.set_waker(id, Some(self.own)))?;
+            self.is_registered = true;
+        } else if session.activity.waker != Some(self.own) {
+            return Ok(Look::Done);
+        }
+        if goal.wait.is_some() {
+            look_at_wait(&mut store, &goal);
+        }
+        let Some(at) = wake::moment(&goal) else {
+            return Ok(Look::Again(None));
+        };
+        let now = clock::now();
+        if at > now {
+            return Ok(Look::Again(Some(at)));
+        }
+        let claimed = wake::claim(&mut store, self.paths, id, at, now)?;
+        Ok(claimed.map_or(Look::Again(None), Look::Woken))
+    }
+
+    fn ends_turn(&self) -> bool {
+        matches!(self.input.event, HookEvent::Stop { .. } | HookEvent::StopFailure { .. })
+    }
+
+    fn log_once(&mut self, error: &StoreError) {
+        if !self.is_logged {
+            self.is_logged = true;
+            log::line(&self.paths.log_file(), &format!("rewake {}: {error}; tries again", self.input.session_id));
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::action;
-    use crate::action::Place;
-    use steadfast_model::goal::NewGoal;
-    use steadfast_model::hook::HookEvent;
-    use steadfast_model::host::Host;
-    use steadfast_store::Session;
-    use steadfast_system::config::Config;
+/// When the files of the store were last written. Comparing them costs far less than opening the store.
+#[derive(PartialEq, Eq)]
+struct FileTimes([Option<(SystemTime, u64)>; 2]);
 
-    #[test]
-    fn a_goal_that_waits_is_woken_once_its_moment_has_come() {
-        let home = tempfile::tempdir().unwrap();
-        let paths = Paths {
-            home: home.path().to_owned(),
-            store: home.path().join("goals.db"),
-            store_from: "test",
-            config: Config::default(),
+impl FileTimes {
+    fn of(store: &Path) -> Self {
+        let mut log = store.as_os_str().to_owned();
+        log.push("-wal");
+        let written = |path: &Path| {
+            let meta = fs_err::metadata(path).ok()?;
+            Some((meta.modified().ok()?, meta.len()))
         };
-        let input = HookInput {
-            host: Host::Claude,
-            turn_id: None,
-            event_name: "Stop".into(),
-            session_id: "s1".into(),
-            transcript: None,
-            cwd: "/".into(),
-            project_dir: "/".into(),
-            event: HookEvent::PreCompact,
-            observations: Vec::new(),
-        };
-        let origin = Origin { actor: Actor::Worker, place: "test" };
-        let now = clock::now();
-        let session = Session {
-            session_id: "s1".into(),
-            host: Host::Claude,
-            cwd: "/".into(),
-            project_dir: "/".into(),
-            transcript_path: String::new(),
-            client: None,
-            parent_session_id: None,
-            parent_link: None,
-            last_prompt_ms: None,
-            started_at_ms: now,
-            last_seen_ms: now,
-            ended_at_ms: None,
-            end_reason: None,
-            ..Session::default()
-        };
-        let new = NewGoal { objective: "wait for the build".into(), ..NewGoal::default() };
-        let mut store = Store::open(&paths.store).unwrap();
-        store.write(|db| db.put_session(&session)).unwrap();
-        action::start(&mut store, &Place::from(&session), new, origin, now).unwrap();
-        action::apply(&mut store, "s1", origin, now, |goal| change::wait(goal, now + 1, now)).unwrap();
-
-        assert!(matches!(wanted(&input, &paths).unwrap(), Wanted::At(at) if at == now + 1));
-        let text = claim(&input, &paths, now + 1).unwrap().expect("the model is woken");
-        assert!(text.contains("wait for the build"));
-        let goal = store.read().goal("s1").unwrap().unwrap();
-        assert_eq!((goal.status, goal.wake_at_ms), (GoalStatus::Active, None));
-        assert_eq!(claim(&input, &paths, now + 1).unwrap(), None, "only one wake-up");
+        Self([written(store), written(&PathBuf::from(log))])
     }
 }

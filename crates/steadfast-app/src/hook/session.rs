@@ -9,9 +9,9 @@ use crate::action;
 use steadfast_memory::snapshot::After;
 use steadfast_model::clock::Millis;
 use steadfast_model::directive::Form;
+use steadfast_model::goal::Goal;
 use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::{HookReply, StartSource};
 use steadfast_model::text;
 use steadfast_store::{Db, ParentLink, Session, Store, StoreError};
@@ -124,6 +124,7 @@ fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason:
     session.end_reason = Some(text::cut(reason, 60));
     store.write(|db| {
         db.put_session(&session)?;
+        db.end_turn(&session.session_id, false, call.now)?;
         let Some(mut goal) = db.goal(&session.session_id)? else {
             return Ok(());
         };
@@ -156,7 +157,7 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
     };
     let message = store.write(|db| {
         let noted = prompt.store(call, db)?;
-        let notice = if typed { goal_at_prompt(call, db, &readings)? } else { None };
+        let notice = goal_at_prompt(call, db, &readings, typed)?;
         Ok::<_, HookError>(notice.or(noted))
     })?;
     Ok(HookReply { message, ..HookReply::default() })
@@ -176,29 +177,35 @@ fn first_prompt_of_fork(
     Ok(HookReply { context, message, ..HookReply::default() })
 }
 
-/// Applies a user's prompt to the goal of the session. Returns the message for the user if the readings paused it.
-fn goal_at_prompt(call: &Call<'_>, db: Db<'_>, readings: &[FileReading]) -> Result<Option<String>, HookError> {
+/// A turn begins: applies the prompt to the goal of the session. Returns the message for the user if the readings
+/// paused it.
+fn goal_at_prompt(
+    call: &Call<'_>,
+    db: Db<'_>,
+    readings: &[FileReading],
+    typed: bool,
+) -> Result<Option<String>, HookError> {
     let tokens_before = db.goal(call.session_id())?.map_or(0, |goal| goal.total_tokens());
     let Some((mut goal, facts)) = call.record(db, readings)? else {
         return Ok(None);
     };
-    if !accounting::is_charged(&goal) && db.has_open_span(&goal.goal_id)? {
+    if !accounting::is_charged(&goal) && typed && db.has_open_span(&goal.goal_id)? {
         // The turn that ended the goal was interrupted, so no Stop came; this prompt is not charged to the goal.
         goal = turn::end_final_turn(db, &goal, tokens_before, call)?;
     }
-    if let Some(notice) = turn::pause_notice(call.host(), &facts) {
-        return Ok(Some(notice));
+    if goal.status.is_live() {
+        db.begin_turn(call.session_id(), call.input.turn_id.as_deref(), call.now)?;
     }
-    // Where nothing wakes the client, the first prompt after a reset resumes the goal.
-    let woken = if goal.status == GoalStatus::Paused && !call.host().capabilities().can_wake {
-        change::session_resumed(&goal, call.now, call.now)
-    } else {
-        None
-    };
-    if let Some(change) = woken.or_else(|| change::prompted(&goal, call.now)) {
+    if let Some(change) = change::turn_began(&goal, typed, call.now) {
         db.save(&goal, change, call.origin)?;
     }
-    Ok(None)
+    // The prompt continues a goal that was interrupted before it.
+    Ok(turn::pause_notice(call.host(), &facts).filter(|_| !facts.interrupted))
+}
+
+/// One of our commands was let through to the model, so a turn begins.
+pub(super) fn command_passed(call: &Call<'_>, store: &mut Store) -> Result<(), HookError> {
+    store.write(|db| goal_at_prompt(call, db, &[], true).map(|_| ()))
 }
 
 /// A slash command counts as a prompt.

@@ -7,11 +7,12 @@ use serde_json::json;
 
 use super::{Call, HookError, remember, restore};
 use crate::accounting::{self, Facts, FileReading};
-use crate::native;
+use crate::{native, prompting};
 use steadfast_hosts::adapter;
-use steadfast_model::goal::change::{Change, Span};
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::goal::turn::{self, BatchDecision, Decision, TurnEnd, TurnRules};
+use steadfast_model::goal::turn::{self, BatchDecision, Decision, Drive, TurnEnd, TurnRules};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::HookReply;
 use steadfast_model::host::Host;
@@ -26,7 +27,7 @@ const LAST_MESSAGE_WAIT: Duration = Duration::from_millis(500);
 const LAST_MESSAGE_STEP: Duration = Duration::from_millis(5);
 
 const GOAL_VANISHED: &str = "the goal vanished during its turn";
-const INTERRUPTED: &str = "steadfast: you interrupted the goal, so it is paused. /goal-resume resumes it.";
+const INTERRUPTED: &str = "◎ goal interrupted: your next prompt continues it, /goal-pause stops it.";
 
 /// The message for the user when the readings have paused the goal.
 pub(super) fn pause_notice(host: Host, facts: &Facts) -> Option<String> {
@@ -51,8 +52,11 @@ pub(super) fn stopped(
         return Ok(HookReply::default());
     };
     let open = store.read().has_open_span(&goal.goal_id)?;
-    // Read nothing for a goal that is over.
+    // Read nothing for a goal that is over or stopped.
     if !accounting::is_charged(&goal) && !open {
+        if goal.status.is_live() {
+            store.write(|db| db.end_turn(call.session_id(), background_work, call.now))?;
+        }
         return Ok(HookReply::default());
     }
     let readings = match (&call.input.transcript, open) {
@@ -69,16 +73,20 @@ pub(super) fn stopped(
     let config = &call.paths.config;
     let native_goal =
         call.input.transcript.as_deref().and_then(|file| native::live(call.host(), call.session_id(), file));
-    let (goal, decision, warnings, notice) = store.write(|db| {
+    let drive = drive(call.host());
+    let (goal, decision, warnings, brief, notice) = store.write(|db| {
         let goal = db.goal(call.session_id())?.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
+        let session = db.session(call.session_id())?;
         let tokens_before = goal.total_tokens();
         let (mut goal, seen) = accounting::record(db, goal, &readings, call.origin, call.now)?;
         db.touch_session(call.session_id(), call.now)?;
         if let Some(notice) = pause_notice(call.host(), &seen) {
-            return Ok((goal, Decision::Silent, Vec::new(), Some(notice)));
+            db.end_turn(call.session_id(), background_work, call.now)?;
+            return Ok((goal, Decision::Silent, Vec::new(), None, Some(notice)));
         }
         if !accounting::is_charged(&goal) {
-            return Ok((end_final_turn(db, &goal, tokens_before, call)?, Decision::Silent, Vec::new(), None));
+            db.end_turn(call.session_id(), background_work, call.now)?;
+            return Ok((end_final_turn(db, &goal, tokens_before, call)?, Decision::Silent, Vec::new(), None, None));
         }
         let shared = spend::shared(db, &config.limits.0, call.now)?;
         let mut warnings = Vec::new();
@@ -86,14 +94,19 @@ pub(super) fn stopped(
             goal = db.save(&goal, change, call.origin)?;
             warnings = limits;
         }
+        // A turn that a wake-up began is a turn of its own for the client.
+        let typed_at = session.and_then(|session| session.last_prompt_ms);
+        let was_woken = goal.last_continuation_at_ms > typed_at;
         let end = TurnEnd {
-            after_continuation,
+            after_continuation: after_continuation || was_woken,
             message: last_message.map(text::fingerprint),
             worked: seen.worked,
             user_waits: seen.user_waits,
             background_work,
             native_goal: native_goal.map_or(seen.native_goal.is_some(), |goal| goal != NativeGoal::Over),
             block_cap: (adapter(call.host()).block_cap)(),
+            drive,
+            background_until: call.now + background_wait(call),
         };
         let rules = TurnRules {
             no_progress_limit: config.goal.no_progress_limit,
@@ -101,18 +114,41 @@ pub(super) fn stopped(
             shared,
         };
         let (change, decision) = turn::at_stop(&goal, &end, rules, call.now);
+        let is_blocked = drive == Drive::Block && matches!(decision, Decision::Continue | Decision::WindDown(_));
+        let mut brief = None;
         if let Some(mut change) = change {
-            if decision == Decision::HandOver && (adapter(call.host()).can_rewake)() {
-                change.goal.wake_at_ms = Some(call.now);
+            if !warnings.is_empty() {
+                change.goal.briefed_hash = None;
+            }
+            if is_blocked {
+                brief = Some(prompting::brief(db, &mut change.goal)?);
             }
             goal = db.save(&goal, change, call.origin)?;
         }
-        Ok::<_, StoreError>((goal, decision, warnings, None))
+        if !is_blocked && decision != Decision::NativeGoalDrives {
+            db.end_turn(call.session_id(), background_work, call.now)?;
+        }
+        Ok::<_, StoreError>((goal, decision, warnings, brief, None))
     })?;
     if notice.is_some() {
         return Ok(HookReply { message: notice, ..HookReply::default() });
     }
-    reply(call, store.read(), &goal, decision, &warnings)
+    let block = match brief {
+        Some(brief) => Some(brief.text(&goal, restore::wording(call, store.read(), &goal)?, call.now)?),
+        None => None,
+    };
+    Ok(HookReply { block, message: message(call, &goal, decision, &warnings), ..HookReply::default() })
+}
+
+/// The terminal client is woken, which shows one line; a block shows its whole text.
+fn drive(host: Host) -> Drive {
+    if (adapter(host).can_rewake)() { Drive::Wake } else { Drive::Block }
+}
+
+fn background_wait(call: &Call<'_>) -> Millis {
+    Millis::try_from(call.paths.config.goal.background_wait_seconds)
+        .unwrap_or(Millis::MAX / 2_000)
+        .saturating_mul(1_000)
 }
 
 /// The turn that ended the goal is over: nothing more is charged to it.
@@ -144,49 +180,40 @@ fn wait_for_last_message(
     }
 }
 
-fn reply(
-    call: &Call<'_>,
-    db: Db<'_>,
-    goal: &Goal,
-    decision: Decision,
-    warnings: &[Axis],
-) -> Result<HookReply, HookError> {
+/// What the user is told at the end of a turn.
+fn message(call: &Call<'_>, goal: &Goal, decision: Decision, warnings: &[Axis]) -> Option<String> {
     let now = call.now;
-    // Reads the session's file, so it is called only for a prompt.
-    let wording = || restore::wording(call, db, goal);
     let mut messages: Vec<String> =
-        warnings.iter().map(|limit| format!("steadfast: {}", goal.standing(*limit, now).describe_near())).collect();
-    let mut block = None;
+        warnings.iter().map(|limit| format!("◎ {}", goal.standing(*limit, now).describe_near())).collect();
     match decision {
-        Decision::Silent | Decision::UserFirst | Decision::BackgroundFirst => {}
+        Decision::Silent | Decision::UserFirst | Decision::Continue => {}
+        Decision::BackgroundFirst => {
+            let wait = text::duration(background_wait(call) / 1_000);
+            messages.push(format!("◎ goal waits for the background tasks, at most {wait}."));
+        }
         Decision::NativeGoalDrives => {
-            messages.push("steadfast: the client's own /goal is driving; /goal clear lets this goal continue.".into());
+            messages.push("◎ the client's own /goal drives; /goal clear lets this goal continue.".into());
         }
-        Decision::Continue => block = Some(prompt::continuation(goal, wording()?, warnings, now)?),
-        Decision::WindDown(limit) => {
-            messages.push(format!("steadfast: limit reached ({}); one turn to wind down.", goal.standing(limit, now).describe_reached()));
-            block = Some(prompt::wind_down(goal, wording()?, limit, now)?);
-        }
+        Decision::WindDown(limit) => messages.push(format!(
+            "◎ limit reached ({}); one turn to wind down.",
+            goal.standing(limit, now).describe_reached()
+        )),
         Decision::Limited(limit) => messages.push(limited(goal, limit, call)),
         Decision::NoProgress => messages.push(call.host().spell(&format!(
-            "steadfast: no progress in {} turns, so the goal is paused (no_progress). /goal-resume continues.",
+            "◎ no progress in {} turns, so the goal is paused (no_progress). /goal-resume continues.",
             call.paths.config.goal.no_progress_limit
         ))),
         Decision::AccountingUncertain => messages.push(call.host().spell(
             "⚠ steadfast: token accounting is uncertain, so the goal is paused (accounting_uncertain). \
              Run /goal-reconcile --accept-reset to resume.",
         )),
-        Decision::HandOver if (adapter(call.host()).can_rewake)() => {
-            messages.push("steadfast: Claude Code ends a turn after this many blocks without a tool call; the goal continues in a new turn.".into());
-        }
         Decision::HandOver => messages.push(
-            "steadfast: Claude Code's cap on Stop blocks is reached, so the turn ends; the goal stays active and continues \
+            "◎ Claude Code's cap on Stop blocks is reached, so the turn ends; the goal stays active and continues \
              with the next prompt. CLAUDE_CODE_STOP_HOOK_BLOCK_CAP=0 lifts the cap."
                 .into(),
         ),
     }
-    let message = (!messages.is_empty()).then(|| messages.join("\n"));
-    Ok(HookReply { block, message, ..HookReply::default() })
+    (!messages.is_empty()).then(|| messages.join("\n"))
 }
 
 fn limited(goal: &Goal, limit: Axis, call: &Call<'_>) -> String {
@@ -195,7 +222,7 @@ fn limited(goal: &Goal, limit: Axis, call: &Call<'_>) -> String {
         None => "/goal-resume continues it when there is room again".to_owned(),
     };
     let reached = goal.standing(limit, call.now).describe_reached();
-    format!("steadfast: the goal is {}: {reached}. {}.", goal.state(), call.host().spell(&way_on))
+    format!("◎ the goal is {}: {reached}. {}.", goal.state(), call.host().spell(&way_on))
 }
 
 /// Between two rounds of tool calls: charge, warn, and hold a long turn to its limits.
@@ -207,6 +234,10 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
         let recorded = call.record(db, &readings)?;
         let (mut goal, seen) = recorded.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
         db.touch_session(call.session_id(), call.now)?;
+        db.begin_turn(call.session_id(), call.input.turn_id.as_deref(), call.now)?;
+        if let Some(change) = change::turn_began(&goal, false, call.now) {
+            goal = db.save(&goal, change, call.origin)?;
+        }
         db.remember(call.session_id(), &call.found, call.now)?;
         let shared = spend::shared(db, &call.paths.config.limits.0, call.now)?;
         let mut warnings = Vec::new();
@@ -234,14 +265,14 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
                     include_str!("../../prompts/near_limit.md"),
                     context! { limits => limits.as_str() },
                 )?),
-                message: Some(format!("steadfast: {limits}")),
+                message: Some(format!("◎ {limits}")),
                 ..HookReply::default()
             }
         }
         BatchDecision::WindDown(limit) => HookReply {
             context: Some(prompt::wind_down(&goal, restore::wording(call, store.read(), &goal)?, limit, call.now)?),
             message: Some(format!(
-                "steadfast: limit reached ({}); the turn winds down.",
+                "◎ limit reached ({}); the turn winds down.",
                 goal.standing(limit, call.now).describe_reached()
             )),
             ..HookReply::default()
@@ -251,6 +282,14 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
         }
     })
+}
+
+/// A dialog is open in the client, and nothing moves the goal until the user answers it.
+pub(super) fn permission_asked(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    if store.read().goal(call.session_id())?.is_some_and(|goal| goal.status.is_live()) {
+        store.write(|db| db.set_asked(call.session_id(), Some(call.now)))?;
+    }
+    Ok(HookReply::default())
 }
 
 /// The user stopped the turn: no Stop follows, and the goal pauses. A turn of the client's own goal does not count:
@@ -268,7 +307,7 @@ pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookRepl
         };
         db.touch_session(call.session_id(), call.now)?;
         if goal.status == GoalStatus::Active {
-            accounting::pause_interrupted(db, &goal, call.origin, call.now)?;
+            accounting::pause_interrupted(db, &goal, call.now, call.origin, call.now)?;
             return Ok::<_, StoreError>(Some(call.host().spell(INTERRUPTED)));
         }
         Ok(pause_notice(call.host(), &seen))

@@ -90,6 +90,8 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
                 agent_type: wire.agent_type.unwrap_or_default(),
             }
         }
+        "PermissionRequest" if wire.tool_name.as_deref().and_then(own_tool).is_none() => HookEvent::PermissionAsked,
+        "Notification" => HookEvent::Idle,
         "PostToolBatch" => HookEvent::ToolBatch { agent },
         "Stop" => HookEvent::Stop {
             after_continuation: wire.stop_hook_active.unwrap_or(false),

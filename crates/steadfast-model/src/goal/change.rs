@@ -73,7 +73,9 @@ impl Goal {
 
     /// Moves the running interval into the bank and stops the clock.
     pub(super) fn stop_clock(&mut self, now: Millis) {
-        self.time_used_seconds = self.active_seconds(now);
+        let unbanked = self.unbanked_ms(now);
+        self.time_used_seconds += unbanked / 1000;
+        self.time_used_rest_ms = unbanked % 1000;
         self.resume_at_ms = None;
     }
 
@@ -82,6 +84,9 @@ impl Goal {
         self.status = status;
         self.paused_reason = reason;
         self.wind_down = None;
+        self.wake_at_ms = None;
+        self.woken_at_ms = None;
+        self.stall_told = false;
     }
 
     fn enter_active(&mut self, now: Millis) {
@@ -90,18 +95,21 @@ impl Goal {
         self.paused_reason = None;
         self.resume_at_ms = Some(now);
         self.wake_at_ms = None;
+        self.woken_at_ms = None;
+        self.stall_told = false;
         self.wind_down = None;
         self.idle_continuations = 0;
         self.blocks_in_row = 0;
         self.failures_in_row = 0;
+        self.same_calls = 0;
     }
 }
 
-/// Pauses for a person. A goal that waits for a reset is paused too, so that it does not wake by itself.
+/// Pauses for a person. A goal that a reset or the next prompt would continue is paused too.
 pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
     match goal.status {
         GoalStatus::Active | GoalStatus::BudgetLimited => {}
-        GoalStatus::Paused if goal.paused_reason.is_some_and(PausedReason::wakes_by_itself) => {}
+        GoalStatus::Paused if goal.paused_reason.is_some_and(PausedReason::ends_without_resume) => {}
         GoalStatus::Paused => {
             return Err(goal.wrong_state("it is paused already; resume it with `steadfast goal resume`"));
         }
@@ -114,7 +122,6 @@ pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
 pub fn pause_for(goal: &Goal, reason: PausedReason, event: Event, now: Millis) -> Change {
     let mut after = goal.changed(now);
     after.leave_active(GoalStatus::Paused, Some(reason), now);
-    after.wake_at_ms = None;
     Change { goal: after, events: vec![event], span: Span::Close }
 }
 
@@ -269,46 +276,81 @@ pub fn refused(goal: &Goal, verb: &str, now: Millis) -> Change {
     Change::new(goal.changed(now), EventKind::PrivilegedVerbRefused, json!({"verb": verb}), Span::Keep)
 }
 
-/// The client of an unfinished goal went away: its clock stops where it was last seen.
+/// The client of an unfinished goal went away: its clock stops where it was last seen. What can continue a closed
+/// session may do so from now on.
 pub fn session_ended(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Change> {
-    goal.resume_at_ms?;
+    if goal.status != GoalStatus::Active {
+        return None;
+    }
     let mut after = goal.changed(now);
     after.stop_clock(last_seen);
+    after.woken_at_ms = None;
+    after.wake_at_ms.get_or_insert(now);
     Some(Change::new(after, EventKind::SessionEnded, json!({}), Span::Close))
 }
 
 /// The client came back. Time before `last_seen` is banked, time without a client is not charged. A pause that
 /// ends by itself (a usage limit, a wait) is over when its moment has passed.
 pub fn session_resumed(goal: &Goal, last_seen: Millis, now: Millis) -> Option<Change> {
-    let wake_passed =
-        goal.paused_reason.is_some_and(PausedReason::wakes_by_itself) && goal.wake_at_ms.is_some_and(|at| at <= now);
-    if goal.status != GoalStatus::Active && !wake_passed {
+    if goal.status != GoalStatus::Active && !goal.pause_is_over(now) {
         return None;
     }
     let mut after = goal.changed(now);
     after.stop_clock(last_seen);
     after.enter_active(now);
+    // The model may have lost what it was told.
+    after.briefed_hash = None;
     Some(Change::new(after, EventKind::SessionResumed, json!({"away_since_ms": last_seen}), Span::Open))
 }
 
-/// A person typed a prompt: what the breaker and the client's block cap count starts anew.
-pub fn prompted(goal: &Goal, now: Millis) -> Option<Change> {
-    let nothing_counted = goal.idle_continuations == 0
-        && goal.blocks_in_row == 0
-        && goal.failures_in_row == 0
-        && goal.wake_at_ms.is_none();
-    let clock_runs = goal.resume_at_ms.is_some();
-    if goal.status != GoalStatus::Active || (nothing_counted && clock_runs) {
+/// The user stopped a turn at this moment. The next prompt continues the goal.
+pub fn interrupt(goal: &Goal, at: Millis, now: Millis) -> Change {
+    let mut stopped = goal.clone();
+    stopped.stop_clock(at.min(now));
+    let reason = PausedReason::Interrupted;
+    let event = Event::new(EventKind::GoalPaused, json!({"reason": reason, "at_ms": at}));
+    pause_for(&stopped, reason, event, now)
+}
+
+/// A turn begins, by a prompt that the user `typed` or one that the client made itself. A prompt continues a goal that
+/// was interrupted, and one whose pause is over; after it, the breaker and the client's block cap count anew.
+pub fn turn_began(goal: &Goal, typed: bool, now: Millis) -> Option<Change> {
+    let resumes = match (goal.status, goal.paused_reason) {
+        (GoalStatus::Active, _) => false,
+        (GoalStatus::Paused, Some(PausedReason::Interrupted)) => typed,
+        _ => goal.pause_is_over(now),
+    };
+    if goal.status != GoalStatus::Active && !resumes {
         return None;
     }
-    let mut after = goal.changed(now);
-    after.idle_continuations = 0;
-    after.blocks_in_row = 0;
-    after.failures_in_row = 0;
+    let mut after = goal.clone();
+    let mut events = Vec::new();
+    if resumes {
+        after.enter_active(now);
+        events.push(Event::new(EventKind::GoalResumed, json!({"from": goal.state()})));
+    }
     after.wake_at_ms = None;
-    let span = if clock_runs { Span::Keep } else { Span::Open };
-    after.resume_at_ms = after.resume_at_ms.or(Some(now));
-    Some(Change { goal: after, events: Vec::new(), span })
+    after.woken_at_ms = None;
+    after.stall_told = false;
+    if typed {
+        after.idle_continuations = 0;
+        after.blocks_in_row = 0;
+        after.failures_in_row = 0;
+        after.same_calls = 0;
+    }
+    after.resume_at_ms.get_or_insert(now);
+    if after == *goal {
+        return None;
+    }
+    after.updated_at_ms = now;
+    Some(Change { goal: after, events, span: Span::Open })
+}
+
+impl Goal {
+    /// Whether its pause ends by itself, and the moment for that has passed.
+    fn pause_is_over(&self, now: Millis) -> bool {
+        self.paused_reason.is_some_and(PausedReason::wakes_by_itself) && self.wake_at_ms.is_some_and(|at| at <= now)
+    }
 }
 
 #[cfg(test)]

@@ -88,6 +88,21 @@ impl Next {
     }
 }
 
+/// Makes the clock and the wake-up of an active goal agree with what its client does: time counts only while a turn
+/// runs, and without a turn the goal has a moment at which it is woken.
+pub fn settle(goal: &mut Goal, turn_runs: bool, wake_at: Millis, now: Millis) {
+    if goal.status != GoalStatus::Active {
+        return;
+    }
+    if turn_runs {
+        goal.resume_at_ms.get_or_insert(now);
+        goal.wake_at_ms = None;
+    } else {
+        goal.stop_clock(now);
+        goal.wake_at_ms.get_or_insert(wake_at);
+    }
+}
+
 /// Decides what moves the goal of a client's session next.
 pub fn next(goal: &Goal, facts: Facts, now: Millis) -> Next {
     match goal.status {
@@ -149,4 +164,103 @@ fn wakes(at: Millis, facts: Facts, now: Millis) -> Next {
         return Next::Wakes { at, by: WokenBy::Supervisor };
     }
     Next::Stalled(Stall::NoWaker)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Axis;
+    use crate::testing::{START, goal};
+
+    const NOW: Millis = START + 60_000;
+    const IDLE: Facts = Facts {
+        client_runs: true,
+        turn_runs: false,
+        interrupted: false,
+        asks_permission: false,
+        background_work: false,
+        native_goal: false,
+        waker_waits: true,
+        supervisor_runs: false,
+        wakes_from_outside: false,
+        headless_allowed: false,
+    };
+    const TURN: Facts = Facts { turn_runs: true, waker_waits: false, ..IDLE };
+
+    fn due(at: Millis) -> Goal {
+        Goal { resume_at_ms: None, wake_at_ms: Some(at), ..goal() }
+    }
+
+    #[test]
+    fn a_running_turn_moves_the_goal_unless_the_user_is_asked() {
+        assert_eq!(next(&goal(), TURN, NOW), Next::TurnEnds);
+        assert_eq!(next(&Goal { wind_down: Some(Axis::Turns), ..goal() }, TURN, NOW), Next::WindsDown);
+        assert_eq!(next(&goal(), Facts { native_goal: true, ..TURN }, NOW), Next::NativeGoalEnds);
+        for (facts, stall) in [
+            (Facts { asks_permission: true, ..TURN }, Stall::Permission),
+            (Facts { interrupted: true, ..TURN }, Stall::Interrupted),
+            (Facts { client_runs: false, ..TURN }, Stall::SessionClosed),
+        ] {
+            assert_eq!(next(&goal(), facts, NOW), Next::Stalled(stall), "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_turn_a_living_process_wakes_the_goal_or_it_is_stalled() {
+        let by = |by| Next::Wakes { at: NOW, by };
+        let nobody = Facts { waker_waits: false, ..IDLE };
+        let supervised = Facts { supervisor_runs: true, wakes_from_outside: true, ..nobody };
+        let closed = Facts { client_runs: false, supervisor_runs: true, ..nobody };
+        for (facts, expected) in [
+            (IDLE, by(WokenBy::Client)),
+            (supervised, by(WokenBy::Supervisor)),
+            (Facts { wakes_from_outside: false, ..supervised }, Next::Stalled(Stall::NoWaker)),
+            (nobody, Next::Stalled(Stall::NoWaker)),
+            (closed, Next::Stalled(Stall::SessionClosed)),
+            (Facts { headless_allowed: true, ..closed }, by(WokenBy::Supervisor)),
+            (Facts { headless_allowed: true, supervisor_runs: false, ..closed }, Next::Stalled(Stall::SessionClosed)),
+        ] {
+            assert_eq!(next(&due(NOW), facts, NOW), expected, "{facts:?}");
+            let waits = Goal { status: GoalStatus::Paused, paused_reason: Some(PausedReason::UsageLimit), ..due(NOW) };
+            assert_eq!(next(&waits, facts, NOW), expected, "a pause that ends by itself: {facts:?}");
+        }
+        assert_eq!(next(&Goal { wake_at_ms: None, ..due(0) }, IDLE, NOW), Next::Stalled(Stall::NoWaker));
+    }
+
+    #[test]
+    fn a_waker_that_is_late_and_a_turn_that_does_not_begin_are_stalls() {
+        assert_eq!(next(&due(NOW - WAKE_GRACE - 1), IDLE, NOW), Next::Stalled(Stall::NoWaker));
+        let woken = |at| Goal { resume_at_ms: None, woken_at_ms: Some(at), ..goal() };
+        assert_eq!(next(&woken(NOW), IDLE, NOW), Next::Wakes { at: NOW, by: WokenBy::Client });
+        assert_eq!(next(&woken(NOW - TURN_BEGINS_WITHIN - 1), IDLE, NOW), Next::Stalled(Stall::Dialog));
+    }
+
+    #[test]
+    fn background_tasks_are_waited_for_until_their_moment() {
+        let facts = Facts { background_work: true, ..IDLE };
+        assert_eq!(next(&due(NOW + 1), facts, NOW), Next::BackgroundEnds { at: NOW + 1 });
+        assert_eq!(next(&due(NOW), facts, NOW), Next::Wakes { at: NOW, by: WokenBy::Client });
+    }
+
+    #[test]
+    fn stopped_goals_need_the_user_and_ended_ones_nobody() {
+        for status in [GoalStatus::Paused, GoalStatus::Blocked, GoalStatus::BudgetLimited] {
+            assert_eq!(next(&Goal { status, ..goal() }, IDLE, NOW), Next::NeedsUser, "{status}");
+        }
+        for status in [GoalStatus::Complete, GoalStatus::Abandoned] {
+            assert_eq!(next(&Goal { status, ..goal() }, TURN, NOW), Next::Over, "{status}");
+        }
+    }
+
+    #[test]
+    fn time_counts_only_while_a_turn_runs_and_an_active_goal_without_one_is_woken() {
+        let mut idle = goal();
+        settle(&mut idle, false, NOW + 5, NOW);
+        assert_eq!((idle.resume_at_ms, idle.wake_at_ms), (None, Some(NOW + 5)));
+        settle(&mut idle, true, NOW + 5, NOW + 9);
+        assert_eq!((idle.resume_at_ms, idle.wake_at_ms), (Some(NOW + 9), None));
+        let mut paused = Goal { status: GoalStatus::Paused, ..due(NOW + 7) };
+        settle(&mut paused, true, NOW, NOW);
+        assert_eq!(paused.wake_at_ms, Some(NOW + 7));
+    }
 }

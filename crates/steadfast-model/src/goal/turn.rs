@@ -28,14 +28,31 @@ pub struct TurnEnd {
     pub native_goal: bool,
     /// How many blocks in a row with no tool call the client accepts; `None` for no cap.
     pub block_cap: Option<i64>,
+    /// How the client is kept going.
+    pub drive: Drive,
+    /// When the goal is woken although tasks still run in the background.
+    pub background_until: Millis,
 }
+
+/// How a client is kept going when a turn ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Drive {
+    /// The hook keeps the turn going.
+    #[default]
+    Block,
+    /// The turn ends, and a background hook wakes the client.
+    Wake,
+}
+
+/// What the user typed ahead begins a turn at once, or was a command that begins none.
+const TYPED_AHEAD_WAIT: Millis = 2_000;
 
 /// What happens at the end of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Nothing is driven: the turn ends as if we were not there.
     Silent,
-    /// The turn ends although the goal is active; the next turn continues it.
+    /// The turn ends although the goal is active; what comes first begins a turn, or the goal is woken later.
     UserFirst,
     BackgroundFirst,
     NativeGoalDrives,
@@ -60,7 +77,26 @@ pub struct TurnRules {
     pub shared: SharedSpend,
 }
 
+impl Decision {
+    /// Whether the model gets another turn, or more of this one.
+    fn continues(self) -> bool {
+        matches!(self, Self::Continue | Self::WindDown(_))
+    }
+}
+
 pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (Option<Change>, Decision) {
+    let (mut change, decision) = decide(goal, turn, rules, now);
+    if decision.continues()
+        && turn.drive == Drive::Wake
+        && let Some(change) = &mut change
+    {
+        change.goal.stop_clock(now);
+        change.goal.wake_at_ms = Some(now);
+    }
+    (change, decision)
+}
+
+fn decide(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (Option<Change>, Decision) {
     match goal.status {
         GoalStatus::Active => {}
         GoalStatus::BudgetLimited => return budget_limited_at_stop(goal, now),
@@ -75,10 +111,10 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
         return (Some(pause_for(goal, reason, event, now)), Decision::AccountingUncertain);
     }
     if turn.user_waits {
-        return (None, Decision::UserFirst);
+        return (Some(rest(goal, now + TYPED_AHEAD_WAIT, now)), Decision::UserFirst);
     }
     if turn.background_work {
-        return (None, Decision::BackgroundFirst);
+        return (Some(rest(goal, turn.background_until, now)), Decision::BackgroundFirst);
     }
     if turn.native_goal {
         return (None, Decision::NativeGoalDrives);
@@ -97,7 +133,7 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
         return (Some(change), Decision::NoProgress);
     }
     let blocks = if worked || !turn.after_continuation { 0 } else { goal.blocks_in_row };
-    let hand_over = turn.block_cap.is_some_and(|cap| blocks >= cap);
+    let hand_over = turn.drive == Drive::Block && turn.block_cap.is_some_and(|cap| blocks >= cap);
     let mut after = goal.changed(now);
     after.idle_continuations = idle_continuations;
     after.blocks_in_row = if hand_over { 0 } else { blocks + 1 };
@@ -105,13 +141,47 @@ pub fn at_stop(goal: &Goal, turn: &TurnEnd, rules: TurnRules, now: Millis) -> (O
     after.worked_since_continuation = false;
     after.failures_in_row = 0;
     after.wake_at_ms = None;
-    after.last_continuation_at_ms = Some(now);
-    after.continuations_used += 1;
+    after.count_continuation(now);
     let payload = json!({"message": turn.message, "last_accounted_byte_offset": goal.last_accounted_byte_offset});
     if hand_over {
+        after.stop_clock(now);
+        after.wake_at_ms = Some(now);
         return (Some(Change::new(after, EventKind::BlockCapReached, payload, Span::Keep)), Decision::HandOver);
     }
     (Some(Change::blocking(after, EventKind::ContinuationInjected, payload)), Decision::Continue)
+}
+
+impl Goal {
+    fn count_continuation(&mut self, now: Millis) {
+        self.last_continuation_at_ms = Some(now);
+        self.continuations_used += 1;
+    }
+}
+
+/// The turn ends and the goal stays active: the clock stops, and it is woken if no turn begins until then.
+fn rest(goal: &Goal, wake_at: Millis, now: Millis) -> Change {
+    let mut after = goal.changed(now);
+    after.stop_clock(now);
+    after.wake_at_ms = Some(wake_at);
+    Change { goal: after, events: Vec::new(), span: Span::Keep }
+}
+
+/// Wakes an active goal whose moment has come. It counts as a continuation, unless the end of the last turn counted it
+/// already or a failed turn is repeated. At a limit, the turn that begins is the one to wind down.
+pub fn wake(goal: &Goal, shared: SharedSpend, now: Millis) -> Change {
+    let reached = goal.limits.reached(&goal.used_with(shared, now)).filter(|_| goal.wind_down.is_none());
+    let mut change = match reached {
+        Some(limit) => hand_wind_down(goal, limit, now),
+        None => Change { goal: goal.changed(now), events: Vec::new(), span: Span::Keep },
+    };
+    let is_counted = goal.last_continuation_at_ms.is_some() && goal.last_continuation_at_ms == goal.wake_at_ms;
+    if !is_counted && goal.failures_in_row == 0 && change.goal.wind_down.is_none() {
+        change.goal.count_continuation(now);
+    }
+    change.goal.wake_at_ms = None;
+    change.goal.woken_at_ms = Some(now);
+    change.events.push(Event::new(EventKind::GoalWoken, json!({})));
+    change
 }
 
 fn budget_limited_at_stop(goal: &Goal, now: Millis) -> (Option<Change>, Decision) {

@@ -63,12 +63,17 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         HookEvent::Directive { objective } => Some(stated_goal(&input, objective, &paths)),
         _ => None,
     };
+    let is_answered = answer.is_some();
     let reply = match answer {
         Some(answer) => HookReply { message: answer.message.or(noted.message), messages: noted.messages, ..answer },
         None => noted,
     };
     if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
         output::line(&text);
+    }
+    // A command in a prompt that is not answered here goes to the model.
+    if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
+        hook::command_passed(&input, &paths, clock::now());
     }
     outbox::deliver_in_background(&paths, &reply.messages);
     ExitCode::SUCCESS
@@ -87,7 +92,7 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
-    match hook::rewake(input, paths) {
+    match hook::rewake(input, paths, &|_, _| {}) {
         Ok(Some(prompt)) => {
             output::note(&prompt);
             ExitCode::from(WAKE)

@@ -117,7 +117,7 @@ fn every_verb_from_every_state_leads_to_the_specified_state() {
             }
             (GoalStatus::Complete | GoalStatus::Abandoned, _) => ["no"; 11],
             (_, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain)) => doubtful,
-            (_, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => waiting,
+            (_, Some(PausedReason::UsageLimit | PausedReason::Waiting | PausedReason::Interrupted)) => waiting,
             _ => paused,
         };
         for ((verb, change), expected) in VERBS.iter().zip(expected) {

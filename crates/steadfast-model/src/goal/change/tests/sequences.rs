@@ -61,7 +61,7 @@ fn take(step: &Step, goal: &Goal, now: Millis) -> Option<Change> {
         Step::Extend(add) => extend(goal, *add, now).ok(),
         Step::SessionEnded => session_ended(goal, now, now),
         Step::SessionResumed => session_resumed(goal, now, now),
-        Step::Prompted => prompted(goal, now),
+        Step::Prompted => turn_began(goal, true, now),
         Step::Charge(charge) => turn::charge(goal, *charge, now),
         Step::Stop(end) => turn::at_stop(goal, end, crate::testing::rules(3), now).0,
         Step::Batch => turn::at_batch(goal, SharedSpend::Free, now).0,

@@ -88,13 +88,49 @@ fn the_turn_ends_before_the_client_would_override_a_block() {
 
 #[test]
 fn the_user_background_work_and_the_native_goal_come_first() {
-    let all = TurnEnd { user_waits: true, background_work: true, native_goal: true, ..work() };
+    let all = TurnEnd {
+        user_waits: true,
+        background_work: true,
+        native_goal: true,
+        background_until: NOW + 300_000,
+        ..work()
+    };
     let background = TurnEnd { user_waits: false, ..all.clone() };
     let native = TurnEnd { background_work: false, ..background.clone() };
     let (_, at_cap) = goals_at_their_limit()[3].clone();
     for goal in [goal(), at_cap] {
-        assert_eq!(at_stop(&goal, &all, RULES, NOW), (None, Decision::UserFirst));
-        assert_eq!(at_stop(&goal, &background, RULES, NOW), (None, Decision::BackgroundFirst));
+        // The clock stops, and the goal is woken if nothing begins a turn.
+        for (end, expected, wake_at) in [
+            (&all, Decision::UserFirst, NOW + TYPED_AHEAD_WAIT),
+            (&background, Decision::BackgroundFirst, background.background_until),
+        ] {
+            let (change, decision) = at_stop(&goal, end, RULES, NOW);
+            let after = change.unwrap().goal;
+            assert_eq!((decision, after.resume_at_ms, after.wake_at_ms), (expected, None, Some(wake_at)));
+        }
         assert_eq!(at_stop(&goal, &native, RULES, NOW), (None, Decision::NativeGoalDrives));
     }
+}
+
+#[test]
+fn a_client_that_is_woken_ends_its_turn_and_is_never_at_its_cap() {
+    let end = TurnEnd { drive: Drive::Wake, block_cap: Some(8), ..talk("x") };
+    let at_cap = Goal { blocks_in_row: 8, ..goal() };
+    let (change, decision) = at_stop(&at_cap, &end, RULES, NOW);
+    let ended = change.unwrap().goal;
+    assert_eq!((decision, ended.resume_at_ms, ended.wake_at_ms), (Decision::Continue, None, Some(NOW)));
+    let woken = wake(&ended, SharedSpend::Free, NOW + 1).goal;
+    assert_eq!((woken.wake_at_ms, woken.woken_at_ms), (None, Some(NOW + 1)));
+    assert_eq!(woken.continuations_used, ended.continuations_used, "the end of the turn counted it");
+}
+
+#[test]
+fn a_wake_up_counts_as_a_continuation_and_winds_down_at_a_limit() {
+    let waiting = Goal { resume_at_ms: None, wake_at_ms: Some(NOW), ..goal() };
+    assert_eq!(wake(&waiting, SharedSpend::Free, NOW).goal.continuations_used, waiting.continuations_used + 1);
+    let failed = Goal { failures_in_row: 1, ..waiting.clone() };
+    assert_eq!(wake(&failed, SharedSpend::Free, NOW).goal.continuations_used, failed.continuations_used);
+    let spent = Goal { limits: Limits::default().with(Axis::Turns, 0), ..waiting };
+    let change = wake(&spent, SharedSpend::Free, NOW);
+    assert_eq!((change.goal.wind_down, change.goal.continuations_used), (Some(Axis::Turns), 0));
 }

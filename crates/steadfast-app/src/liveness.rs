@@ -1,0 +1,65 @@
+//! Gathers the facts that decide what moves a goal next, for every view and for whoever wakes goals.
+
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use crate::native;
+use steadfast_hosts::adapter;
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::liveness::{self, Facts, Next};
+use steadfast_model::goal::{Goal, GoalStatus};
+use steadfast_store::{Db, Session, StoreError};
+use steadfast_system::config::ClosedSessions;
+use steadfast_system::paths::Paths;
+use steadfast_system::process::ProcessId;
+
+/// A turn that has written nothing to the session's file for this long after its beginning never began: the user took
+/// the prompt back.
+const TURN_WRITES_WITHIN: Millis = 60_000;
+
+/// What moves the goal next.
+pub fn next(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Next, StoreError> {
+    Ok(liveness::next(goal, facts(db, goal, paths, now)?, now))
+}
+
+/// What is known about the client of a goal. Reads the newest lines of its session's file.
+pub fn facts(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Facts, StoreError> {
+    let Some(session) = db.session(&goal.session_id)? else {
+        return Ok(Facts::default());
+    };
+    let is_active = goal.status == GoalStatus::Active;
+    let turn_since = session.activity.turn_since_ms.filter(|since| has_begun(&session, *since, now));
+    let was_taken_back = session.activity.turn_since_ms.is_some() && turn_since.is_none();
+    Ok(Facts {
+        client_runs: session.is_alive(),
+        turn_runs: turn_since.is_some(),
+        interrupted: is_active && (was_taken_back || interrupted_at(db, &session)?.is_some()),
+        asks_permission: session.activity.asked_at_ms.is_some(),
+        background_work: session.activity.background_since_ms.is_some(),
+        native_goal: is_active && native::of_session(db, &goal.session_id)?.is_some(),
+        waker_waits: session.activity.waker.is_some_and(|waker| ProcessId::is_alive(waker).unwrap_or(true)),
+        supervisor_runs: false,
+        wakes_from_outside: false,
+        headless_allowed: paths.config.watch.closed_sessions == ClosedSessions::Headless,
+    })
+}
+
+/// When the user interrupted the running turn, if no hook has seen it yet: Claude Code calls none.
+pub fn interrupted_at(db: Db<'_>, session: &Session) -> Result<Option<Millis>, StoreError> {
+    let (Some(since), Some(file)) = (session.activity.turn_since_ms, session.transcript()) else {
+        return Ok(None);
+    };
+    let from = db.cursor(file)?.unwrap_or_default().position;
+    let reading = (adapter(session.host).read_transcript)(file, &from)?;
+    Ok(reading.interrupted_at.filter(|at| *at >= since))
+}
+
+fn has_begun(session: &Session, since: Millis, now: Millis) -> bool {
+    let written = session.transcript().and_then(modified_at);
+    now - since < TURN_WRITES_WITHIN || written.is_none_or(|at| at >= since)
+}
+
+fn modified_at(file: &Path) -> Option<Millis> {
+    let modified = fs_err::metadata(file).and_then(|meta| meta.modified()).ok()?;
+    i64::try_from(modified.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
+}

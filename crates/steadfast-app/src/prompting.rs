@@ -1,0 +1,57 @@
+//! What the model of a goal is told when it continues: everything once, and a short reminder while it still knows that.
+
+use steadfast_model::clock::Millis;
+use steadfast_model::goal::Goal;
+use steadfast_model::limit::Axis;
+use steadfast_model::prompt::{self, PromptError, Wording};
+use steadfast_store::{Db, StoreError};
+
+/// Which text the model gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Brief {
+    kind: Kind,
+    /// Tasks of an earlier turn still run.
+    background_work: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The first turn of the goal.
+    Started,
+    Full,
+    Reminder,
+    WindDown(Axis),
+}
+
+/// Chooses the text, and records in the goal that the model has been told.
+pub fn brief(db: Db<'_>, goal: &mut Goal) -> Result<Brief, StoreError> {
+    let session = db.session(&goal.session_id)?;
+    let background_work = session.is_some_and(|session| session.activity.background_since_ms.is_some());
+    let hash = prompt::briefing_hash(goal);
+    let kind = match goal.wind_down {
+        Some(limit) => Kind::WindDown(limit),
+        None if goal.briefed_hash.as_ref() == Some(&hash) => Kind::Reminder,
+        None if goal.total_tokens() == 0 && goal.continuations_used <= 1 => Kind::Started,
+        None => {
+            goal.briefed_hash = Some(hash);
+            Kind::Full
+        }
+    };
+    Ok(Brief { kind, background_work })
+}
+
+impl Brief {
+    pub fn text(self, goal: &Goal, wording: Wording, now: Millis) -> Result<String, PromptError> {
+        let text = match self.kind {
+            Kind::Started => prompt::started(goal, wording),
+            Kind::Full => prompt::continuation(goal, wording, &goal.warned, now),
+            Kind::Reminder => prompt::reminder(goal, now),
+            Kind::WindDown(limit) => prompt::wind_down(goal, wording, limit, now),
+        }?;
+        if self.background_work {
+            let note = include_str!("../prompts/background.md").trim_end();
+            return Ok(format!("{note}\n{text}"));
+        }
+        Ok(text)
+    }
+}
