@@ -94,6 +94,20 @@ impl Tui {
         self.key("Escape");
     }
 
+    /// Closes the dialog that shows this text. One that has just opened may not take the key.
+    pub(crate) fn escape_from(&self, dialog: &str) {
+        let end = Instant::now() + LIMIT;
+        let is_open = || self.screen().contains(dialog);
+        while is_open() {
+            assert!(Instant::now() < end, "cannot close the dialog; screen:\n{}", self.screen());
+            self.escape();
+            let again = Instant::now() + LEFT_BEHIND;
+            while is_open() && Instant::now() < again {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+
     /// A key by its tmux name, as `C-c` or `Up`.
     pub(crate) fn key(&self, name: &str) {
         self.tmux_ok(&["send-keys", name]);

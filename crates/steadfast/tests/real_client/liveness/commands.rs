@@ -1,9 +1,6 @@
 //! Commands that the user types while a goal is driven: each is answered, and the goal continues by itself.
 
 use super::lab::Lab;
-use std::time::Duration;
-
-const LIMIT: Duration = Duration::from_mins(1);
 
 /// Types lines into a running loop, waits until each shows its answer, and then for more turns.
 fn continues_after(lines: &[(&str, &str)]) -> Lab {
@@ -73,9 +70,8 @@ fn a_dialog_opened_in_the_loop_delays_the_loop_only_while_it_is_open() {
     let lab = Lab::looping();
     let tui = lab.start_loop("\"Run and run\"");
     tui.submit("/config");
-    tui.wait_for("the dialog", LIMIT, |screen| screen.contains("Auto-compact"));
-    tui.escape();
-    tui.wait_for("the prompt", LIMIT, |screen| !screen.contains("Auto-compact"));
+    tui.wait_for_text("Auto-compact");
+    tui.escape_from("Auto-compact");
     lab.continues("the dialog");
     lab.model.check_script();
 }

@@ -51,11 +51,6 @@ fn at_the_dialog(lab: &Lab) -> Tui {
     tui
 }
 
-fn close_dialog(tui: &Tui) {
-    tui.escape();
-    tui.wait_for("the end of the dialog", LIMIT, |screen| !screen.contains(DIALOG));
-}
-
 fn wait_for_reset(lab: &Lab, plan: &Plan) {
     let left = plan.reset.load(Ordering::SeqCst) * 1_000 - clock::now();
     // The last second is left out: a wake-up right at the moment is not too early.
@@ -67,7 +62,7 @@ fn wait_for_reset(lab: &Lab, plan: &Plan) {
 fn a_goal_is_woken_once_after_the_reset_of_its_plan() {
     let (lab, plan) = limited();
     let tui = at_the_dialog(&lab);
-    close_dialog(&tui);
+    tui.escape_from(DIALOG);
     lab.wait_for_status(&["usage", "wakes"]);
     wait_for_reset(&lab, &plan);
     lab.continues("the reset");
@@ -93,7 +88,7 @@ fn a_dialog_that_holds_up_the_wake_up_is_shown_in_the_status_and_closing_it_is_e
 fn a_resume_before_the_reset_continues_at_once_and_the_wake_up_does_not_come_again() {
     let (lab, plan) = limited();
     let tui = at_the_dialog(&lab);
-    close_dialog(&tui);
+    tui.escape_from(DIALOG);
     plan.is_lifted.store(true, Ordering::SeqCst);
     tui.submit("/steadfast:goal-resume");
     lab.continues("the resume");
@@ -114,7 +109,7 @@ fn two_sessions_behind_one_limit_are_each_woken_once() {
     let second = lab.start("\"Second\"");
     for tui in [&first, &second] {
         tui.wait_for("the dialog about the limit", LIMIT, |screen| screen.contains(DIALOG));
-        close_dialog(tui);
+        tui.escape_from(DIALOG);
     }
     wait_for_reset(&lab, &plan);
     let before = lab.model.requests().len();
