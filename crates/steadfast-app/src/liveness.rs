@@ -1,11 +1,13 @@
 //! Gathers the facts that decide what moves a goal next, for every view and for whoever wakes goals.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use crate::native;
 use steadfast_hosts::adapter;
 use steadfast_model::clock::Millis;
+use steadfast_model::goal::change;
 use steadfast_model::goal::liveness::{self, Facts, Next};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_store::{Db, Session, StoreError};
@@ -17,12 +19,25 @@ use steadfast_system::process::ProcessId;
 /// the prompt back.
 const TURN_WRITES_WITHIN: Millis = 60_000;
 
+/// The goal as it is by now: an interrupt that no hook has seen yet pauses it.
+pub fn by_now<'a>(db: Db<'_>, goal: &'a Goal, now: Millis) -> Result<Cow<'a, Goal>, StoreError> {
+    if goal.status != GoalStatus::Active {
+        return Ok(Cow::Borrowed(goal));
+    }
+    let session = db.session(&goal.session_id)?;
+    let interrupted_at = session.map(|session| interrupted_at(db, &session)).transpose()?.flatten();
+    Ok(interrupted_at.map_or(Cow::Borrowed(goal), |at| Cow::Owned(change::interrupt(goal, at, now).goal)))
+}
+
 /// What moves the goal next.
 pub fn next(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Next, StoreError> {
+    if !goal.status.is_live() {
+        return Ok(Next::Over);
+    }
     Ok(liveness::next(goal, facts(db, goal, paths, now)?, now))
 }
 
-/// What is known about the client of a goal. Reads the newest lines of its session's file.
+/// What is known about the client of a goal.
 pub fn facts(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Facts, StoreError> {
     let Some(session) = db.session(&goal.session_id)? else {
         return Ok(Facts::default());
@@ -33,7 +48,7 @@ pub fn facts(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Fact
     Ok(Facts {
         client_runs: session.is_alive(),
         turn_runs: turn_since.is_some(),
-        interrupted: is_active && (was_taken_back || interrupted_at(db, &session)?.is_some()),
+        interrupted: is_active && was_taken_back,
         asks_permission: session.activity.asked_at_ms.is_some(),
         background_work: session.activity.background_since_ms.is_some(),
         native_goal: is_active && native::of_session(db, &goal.session_id)?.is_some(),
@@ -45,7 +60,7 @@ pub fn facts(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Fact
 }
 
 /// When the user interrupted the running turn, if no hook has seen it yet: Claude Code calls none.
-pub fn interrupted_at(db: Db<'_>, session: &Session) -> Result<Option<Millis>, StoreError> {
+fn interrupted_at(db: Db<'_>, session: &Session) -> Result<Option<Millis>, StoreError> {
     let (Some(since), Some(file)) = (session.activity.turn_since_ms, session.transcript()) else {
         return Ok(None);
     };

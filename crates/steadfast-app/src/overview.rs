@@ -1,6 +1,7 @@
 //! The read model of goals, for status, statusline, history and the hosts' tools. Scripts rely on the field names;
 //! `docs/schema/` describes them.
 
+mod next;
 pub mod runs;
 pub mod session;
 pub mod snapshot;
@@ -8,15 +9,17 @@ pub mod snapshot;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::native;
+use crate::{liveness, native};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::event::EventKind;
+use steadfast_model::goal::liveness::{Next, Stall};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
 use steadfast_model::price::{self, dollars};
 use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Db, EventRow, StoreError};
+use steadfast_system::paths::Paths;
 
 /// A goal as the world sees it.
 #[derive(Debug, Clone, Serialize)]
@@ -64,7 +67,8 @@ pub struct GoalView {
 }
 
 /// Builds the view of a goal as of now.
-pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, StoreError> {
+pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<GoalView, StoreError> {
+    let goal = &liveness::by_now(db, goal, now)?;
     let verdict = db.last_event(&goal.goal_id, EventKind::EvaluatorVerdict)?.map(|event| {
         let current = event.payload["objective_hash"] == json!(text::fingerprint(&goal.objective));
         json!({
@@ -118,11 +122,18 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, Store
         blocked_reason: blocked.and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
         last_failure: last_failure(db, goal)?,
         native_goal,
-        next: if name::is_of_goal(&goal.session_id) { next_of_run(goal) } else { next_in_session(goal, now) },
+        next: next_text(db, goal, paths, now)?,
         version: goal.version,
         created_at_ms: goal.created_at_ms,
         updated_at_ms: goal.updated_at_ms,
     })
+}
+
+fn next_text(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<String, StoreError> {
+    if name::is_of_goal(&goal.session_id) {
+        return Ok(next::of_run(goal));
+    }
+    Ok(goal.host.spell(&next::in_session(goal, liveness::next(db, goal, paths, now)?, now)))
 }
 
 /// The error of the last turn, if no turn succeeded since.
@@ -152,67 +163,6 @@ pub fn event_view(event: &EventRow) -> Value {
         "version_before": event.version_before, "version_after": event.version_after,
         "tokens_delta": event.tokens_delta, "payload": event.payload, "created_at_ms": event.created_at_ms,
     })
-}
-
-/// What happens next to the goal of a run, or what the user can type.
-fn next_of_run(goal: &Goal) -> String {
-    let name = &goal.session_id;
-    match (goal.status, goal.paused_reason) {
-        (GoalStatus::Active, _) => format!("its run continues: `steadfast loop attach {name}`"),
-        (GoalStatus::Complete | GoalStatus::Abandoned, _) => "over; `steadfast run` begins another".into(),
-        (GoalStatus::BudgetLimited, _) => format!("`steadfast loop resume {name} --budget N` (or --usd X) continues"),
-        (GoalStatus::Paused, Some(PausedReason::ContinuationCap)) => {
-            format!("`steadfast loop resume {name} --max N` continues")
-        }
-        (GoalStatus::Paused, Some(PausedReason::WallClockCap)) => {
-            format!("`steadfast loop resume {name} --max-hours H` continues")
-        }
-        (GoalStatus::Paused | GoalStatus::Blocked, _) => format!("`steadfast loop resume {name}` continues"),
-    }
-}
-
-/// What happens next to the goal of a client's session, or what the user can type.
-fn next_in_session(goal: &Goal, now: Millis) -> String {
-    let continues_closed = goal.host.capabilities().continues_closed_sessions;
-    let next: String = match (goal.status, goal.paused_reason) {
-        (GoalStatus::Active, _) if goal.wind_down.is_some() => "one turn to wind down, then it stops".into(),
-        (GoalStatus::Active, _) => match goal.wake_at_ms {
-            Some(at) => format!("tries again at {}", clock::to_local(at)),
-            None if continues_closed && goal.resume_at_ms.is_none() => {
-                "its session is closed: `steadfast goal resume --continue` continues, or /goal-adopt it elsewhere"
-                    .into()
-            }
-            None if continues_closed && goal.failures_in_row > 0 => {
-                "the last turn failed: a prompt, or `steadfast goal resume --continue`, continues".into()
-            }
-            None if goal.resume_at_ms.is_none() => {
-                "its session is closed: resume it, or /goal-adopt it elsewhere".into()
-            }
-            None if goal.reached_limit(now).is_some() => "one turn to wind down at the end of this turn".into(),
-            None => "continues when the turn ends".into(),
-        },
-        (GoalStatus::BudgetLimited, _) => "/goal-extend --add-tokens N (or --add-usd X) continues".into(),
-        (GoalStatus::Blocked, _) => "waits for you; /goal-resume continues".into(),
-        (GoalStatus::Complete, _) => "over; /goal-start begins another".into(),
-        (GoalStatus::Abandoned, _) => "abandoned; /goal-start begins another".into(),
-        (GoalStatus::Paused, Some(reason)) if let Some(flag) = Axis::of_pause(reason).and_then(Axis::extend_flag) => {
-            format!("/goal-extend {flag} continues")
-        }
-        (GoalStatus::Paused, Some(PausedReason::AccountingError | PausedReason::AccountingUncertain)) => {
-            "/goal-reconcile --accept-reset resumes".into()
-        }
-        (GoalStatus::Paused, Some(PausedReason::UsageLimit | PausedReason::Waiting)) => match goal.wake_at_ms {
-            None => "/goal-resume continues".into(),
-            Some(at) if goal.host.capabilities().can_wake => {
-                format!("wakes at {}; /goal-resume continues at once", clock::to_local(at))
-            }
-            Some(at) => {
-                format!("a prompt, or `steadfast goal resume --continue`, continues after {}", clock::to_local(at))
-            }
-        },
-        (GoalStatus::Paused, _) => "/goal-resume continues".into(),
-    };
-    goal.host.spell(&next)
 }
 
 /// The block that `goal status` and `/goal-status` print.
@@ -286,14 +236,25 @@ fn money(usd: f64) -> String {
 }
 
 /// The short line for a host's status bar; empty without a goal.
-pub fn statusline(goal: &Goal, now: Millis) -> String {
+pub fn statusline(goal: &Goal, next: Next, now: Millis) -> String {
     let budget = goal.limits.get(Axis::Tokens).map(|budget| format!("/{}", text::short_number(budget)));
     let tokens = format!("{}{}", text::short_number(goal.total_tokens()), budget.unwrap_or_default());
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
     let numbers = format!("{tokens} · {} turns · {}", goal.continuations_used, text::clock(goal.active_seconds(until)));
     let doubt = if goal.accounting_uncertain { " ⚠" } else { "" };
     match (goal.status, goal.paused_reason) {
-        (GoalStatus::Active, _) => format!("◎ goal active {numbers}{doubt}"),
+        (GoalStatus::Active, _) => {
+            let state = match next {
+                Next::Stalled(Stall::Interrupted) => "interrupted",
+                Next::Stalled(Stall::Permission) => "asks you",
+                Next::Stalled(Stall::Dialog) => "stalled: close the dialog",
+                Next::Stalled(Stall::NoWaker) => "stalled: type a prompt",
+                Next::BackgroundEnds { .. } => "waits for a task",
+                _ => "active",
+            };
+            format!("◎ goal {state} {numbers}{doubt}")
+        }
+        (GoalStatus::Paused, Some(PausedReason::Interrupted)) => format!("◎ goal interrupted {numbers}{doubt}"),
         (GoalStatus::Paused, Some(reason)) => {
             format!("◎ goal paused ({}) {numbers}{doubt}", reason.to_string().replace('_', " "))
         }

@@ -11,6 +11,9 @@ pub(crate) use steadfast_store::testing::{
     tool_call,
 };
 
+use steadfast_system::config::Config;
+use steadfast_system::paths::Paths;
+
 use crate::action::{self, Place};
 
 /// A store and a session file in a directory of their own, on which tests act.
@@ -33,6 +36,15 @@ impl DerefMut for World {
 impl World {
     pub(crate) fn new() -> Self {
         Self(steadfast_store::testing::World::new())
+    }
+
+    pub(crate) fn paths(&self) -> Paths {
+        Paths {
+            home: self.root.path().join("home"),
+            store: self.store.path().to_owned(),
+            store_from: "test",
+            config: Config::default(),
+        }
     }
 
     pub(crate) fn place(&self) -> Place {

@@ -29,6 +29,8 @@ pub struct Capabilities {
     pub all_permissions_flag: &'static str,
     /// How to check the version of its program, if some are too old.
     pub version_check: Option<VersionCheck>,
+    /// Opens a session again; its id follows.
+    pub resume_command: &'static str,
     /// How its users begin the name of one of our commands.
     pub command_prefix: &'static str,
     /// What the names of our tools need in front so that the model does not call the host's own tools of that name.
@@ -106,6 +108,7 @@ const CLAUDE: Capabilities = Capabilities {
     ],
     all_permissions_flag: "--dangerously-skip-permissions",
     version_check: None,
+    resume_command: "claude --resume",
     command_prefix: "/goal-",
     tool_prefix: "",
     recall_tool: "mcp__plugin_steadfast_steadfast__recall",
@@ -137,6 +140,7 @@ const CODEX: Capabilities = Capabilities {
     all_permissions_flag: "--dangerously-bypass-approvals-and-sandbox",
     // Older ones do not run hooks in `codex exec`, trusted or not.
     version_check: Some(VersionCheck { id: "codex_version", prefix: "codex-cli ", oldest: (0, 141) }),
+    resume_command: "codex resume",
     command_prefix: "$goal-",
     tool_prefix: "mcp__steadfast__",
     recall_tool: "mcp__steadfast__recall",
@@ -174,6 +178,11 @@ impl Host {
             Self::Claude => &CLAUDE,
             Self::Codex => &CODEX,
         }
+    }
+
+    /// What the user types to open a session again.
+    pub fn resume_command(self, session_id: &str) -> String {
+        format!("{} {}", self.capabilities().resume_command, session_id)
     }
 
     /// Rewrites the commands in one of our sentences, which are spelled `/goal-…`, for the users of this host.

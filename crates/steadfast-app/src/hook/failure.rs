@@ -87,7 +87,7 @@ fn after_failure(goal: &Goal, error: &str, message: &str, now: Millis) -> Change
         return pause_for(goal, PausedReason::Degraded, event, now);
     }
     let gap = FIRST_GAP.saturating_mul(1 << failures.min(10)) / 2;
-    let mut after = Goal { updated_at_ms: now, failures_in_row: failures, ..goal.clone() };
+    let mut after = Goal { updated_at_ms: now, failures_in_row: failures, wake_at_ms: None, ..goal.clone() };
     liveness::settle(&mut after, false, now + gap.min(LONGEST_GAP), now);
     let payload = json!({"error": error, "message": said, "failures": failures, "retry_at_ms": after.wake_at_ms});
     Change { goal: after, events: vec![Event::new(EventKind::TurnFailed, payload)], span: Span::Keep }

@@ -146,8 +146,7 @@ pub(super) fn prompted(call: &Call<'_>, store: &mut Store, typed: bool) -> Resul
     if let Some(parent) = &prompt.session.parent_session_id {
         return first_prompt_of_fork(call, store, &prompt, parent);
     }
-    let readings = if typed { read_new(call, store) } else { Ok(None) };
-    let readings = match readings {
+    let readings = match read_new(call, store) {
         Ok(readings) => readings.unwrap_or_default(),
         // Keep the user's words, whatever is wrong with the files.
         Err(error) => {
@@ -200,7 +199,7 @@ fn goal_at_prompt(
         db.save(&goal, change, call.origin)?;
     }
     // The prompt continues a goal that was interrupted before it.
-    Ok(turn::pause_notice(call.host(), &facts).filter(|_| !facts.interrupted))
+    Ok(turn::pause_notice(call.host(), &facts).filter(|_| !(facts.interrupted && typed)))
 }
 
 /// One of our commands was let through to the model, so a turn begins.

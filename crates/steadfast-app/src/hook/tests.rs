@@ -11,7 +11,6 @@ use steadfast_model::goal::change;
 use steadfast_model::goal::proof::Proof;
 use steadfast_model::goal::{GoalStatus, PausedReason};
 use steadfast_model::hook::{Agent, StartSource};
-use steadfast_system::config::Config;
 
 mod driving;
 mod session;
@@ -19,15 +18,6 @@ mod transactions;
 mod trouble;
 
 impl World {
-    fn paths(&self) -> Paths {
-        Paths {
-            home: self.root.path().join("home"),
-            store: self.store.path().to_owned(),
-            store_from: "test",
-            config: Config::default(),
-        }
-    }
-
     fn input(&self, event_name: &str, event: HookEvent) -> HookInput {
         HookInput {
             host: Host::Claude,
@@ -82,7 +72,9 @@ fn running_goal() -> World {
 
 fn running_goal_within(budget: Budget) -> World {
     let mut world = World::new();
+    world.prompt(true, START);
     world.start(budget, START);
+    world.prompt(true, START);
     world
 }
 

@@ -15,6 +15,7 @@ use steadfast_model::memory::stated::{StatedGoal, StatedStatus};
 use steadfast_model::memory::{Category, GoalSummary, MemoryEvent, Task};
 use steadfast_model::text;
 use steadfast_store::{Db, ParentLink, Session, SessionActivity, Snapshot, StoreError};
+use steadfast_system::paths::Paths;
 
 /// A session with all that is known about it.
 #[derive(Debug, Clone, Serialize)]
@@ -99,7 +100,12 @@ pub struct StatedLine {
 }
 
 /// Builds the view of a session; `None` when nothing at all is known about it.
-pub fn session_view(db: Db<'_>, session_id: &str, now: Millis) -> Result<Option<SessionView>, StoreError> {
+pub fn session_view(
+    db: Db<'_>,
+    session_id: &str,
+    paths: &Paths,
+    now: Millis,
+) -> Result<Option<SessionView>, StoreError> {
     let activity = db.session_activity(session_id)?;
     let goal = db.goal(session_id)?;
     let counts = db.counts_by_category(session_id)?;
@@ -118,7 +124,7 @@ pub fn session_view(db: Db<'_>, session_id: &str, now: Millis) -> Result<Option<
         project: project(session, goal.as_ref()),
         cwd: session.map(|session| session.cwd.clone()).filter(|cwd| !cwd.is_empty()),
         alive: session.is_some_and(Session::is_alive),
-        goal: goal.as_ref().map(|goal| goal_view(db, goal, now)).transpose()?,
+        goal: goal.as_ref().map(|goal| goal_view(db, goal, paths, now)).transpose()?,
         stated_goal,
         stated_goals,
         events: counts.iter().copied().collect(),

@@ -10,14 +10,14 @@ use crate::testing::{MINUTE, START, World, goal};
 fn the_time_of_a_goal_is_as_of_now_and_stops_at_its_end() {
     let world = World::new();
     let running = Goal { time_used_seconds: 60, resume_at_ms: Some(START + MINUTE), ..goal() };
-    let view = goal_view(world.store.read(), &running, START + 3 * MINUTE).unwrap();
+    let view = goal_view(world.store.read(), &running, &world.paths(), START + 3 * MINUTE).unwrap();
     assert_eq!((view.active_seconds, view.wall_seconds), (180, 180));
     let done = steadfast_model::goal::change::complete(
         &running,
         &steadfast_model::goal::proof::Proof::from_user(&running, steadfast_model::goal::Actor::User).unwrap(),
         START + 3 * MINUTE,
     );
-    let view = goal_view(world.store.read(), &done.unwrap().goal, START + 90 * MINUTE).unwrap();
+    let view = goal_view(world.store.read(), &done.unwrap().goal, &world.paths(), START + 90 * MINUTE).unwrap();
     assert_eq!((view.active_seconds, view.wall_seconds), (180, 180));
 }
 
@@ -31,7 +31,7 @@ fn the_status_line_matches_the_documentation() {
         ..goal()
     };
     let now = START + 42 * MINUTE;
-    assert_eq!(statusline(&running, now), "◎ goal active 1.2M/10M · 14 turns · 0:42");
+    assert_eq!(statusline(&running, Next::TurnEnds, now), "◎ goal active 1.2M/10M · 14 turns · 0:42");
     let paused = Goal {
         status: GoalStatus::Paused,
         paused_reason: Some(PausedReason::WallClockCap),
@@ -39,7 +39,7 @@ fn the_status_line_matches_the_documentation() {
         time_used_seconds: 42 * 60,
         ..running
     };
-    assert_eq!(statusline(&paused, now), "◎ goal paused (wall clock cap) 1.2M/10M · 14 turns · 0:42");
+    assert_eq!(statusline(&paused, Next::NeedsUser, now), "◎ goal paused (wall clock cap) 1.2M/10M · 14 turns · 0:42");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn the_status_block_matches_the_documentation() {
         resume_at_ms: None,
         ..goal()
     };
-    let text = status_text(&goal_view(world.store.read(), &uncertain, START).unwrap());
+    let text = status_text(&goal_view(world.store.read(), &uncertain, &world.paths(), START).unwrap());
     for line in [
         "◎ Goal: Make every test pass",
         "status: paused",
@@ -70,7 +70,7 @@ fn the_status_block_matches_the_documentation() {
 #[test]
 fn scripts_find_every_documented_field() {
     let world = World::new();
-    let view = serde_json::to_value(goal_view(world.store.read(), &goal(), START).unwrap()).unwrap();
+    let view = serde_json::to_value(goal_view(world.store.read(), &goal(), &world.paths(), START).unwrap()).unwrap();
     for field in [
         "goal_id",
         "session_id",

@@ -107,7 +107,7 @@ impl<'a> SessionGoal<'a> {
     }
 
     fn output(&self, goal: Goal, message: &str) -> GoalResult {
-        let view = overview::goal_view(self.store.read(), &goal, self.context.now)?;
+        let view = overview::goal_view(self.store.read(), &goal, self.context.paths, self.context.now)?;
         let text = format!("{message}\nnext: {}", view.next);
         Ok(GoalOutput::new(&view, goal, text))
     }
@@ -125,7 +125,7 @@ impl<'a> SessionGoal<'a> {
     fn status(&self) -> GoalResult {
         let db = self.store.read();
         if let Some(goal) = db.goal(self.id())? {
-            let view = overview::goal_view(db, &goal, self.context.now)?;
+            let view = overview::goal_view(db, &goal, self.context.paths, self.context.now)?;
             return Ok(GoalOutput::new(&view, goal, overview::status_text(&view)));
         }
         let mut text = format!("no goal for session {}\nstart one: steadfast goal start \"OBJECTIVE\"", self.id());
@@ -197,7 +197,7 @@ impl<'a> SessionGoal<'a> {
         let lines: Vec<String> =
             runs.iter().map(|run| format!("passed in {:.1}s: {}", seconds(run.duration_ms), run.command)).collect();
         let goal = self.store.read().goal(self.id())?.unwrap_or(goal);
-        let view = overview::goal_view(self.store.read(), &goal, clock::now())?;
+        let view = overview::goal_view(self.store.read(), &goal, self.context.paths, clock::now())?;
         let mut done = GoalOutput::new(&view, goal, lines.join("\n"));
         done.output.json["evidence"] = json!(runs);
         Ok(done)

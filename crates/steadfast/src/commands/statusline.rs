@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use steadfast_app::overview;
+use steadfast_app::{liveness, overview};
 use steadfast_model::clock;
 use steadfast_store::Store;
 use steadfast_system::paths::Paths;
@@ -30,6 +30,9 @@ fn line(db: Option<&Path>) -> Option<String> {
     let input: Value = serde_json::from_slice(&stdin).ok()?;
     let paths = Paths::find(db).ok()?;
     let store = Store::open_existing(&paths.store).ok()?;
-    let goal = store.read().goal(input["session_id"].as_str()?).ok()??;
-    Some(overview::statusline(&goal, clock::now()))
+    let (db, now) = (store.read(), clock::now());
+    let goal = db.goal(input["session_id"].as_str()?).ok()??;
+    let goal = liveness::by_now(db, &goal, now).ok()?;
+    let next = liveness::next(db, &goal, &paths, now).ok()?;
+    Some(overview::statusline(&goal, next, now))
 }

@@ -120,7 +120,7 @@ fn schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
 fn get_goal(handle: &StoreHandle, _arguments: &args::GetGoal, call: &CallMeta) -> ToolResult {
     let caller = caller::find(handle, call)?;
     let goal = handle.look_up(|store| match store.read().goal(&caller.session_id)? {
-        Some(goal) => view(store, &goal, caller.now).map(Some),
+        Some(goal) => view(handle, store, &goal, caller.now).map(Some),
         None => Ok(None),
     })?;
     Ok(goal.unwrap_or_else(|| json!({"goal": null})))
@@ -136,7 +136,7 @@ fn create_goal(handle: &StoreHandle, arguments: &args::CreateGoal, call: &CallMe
     handle.with(Store::open, |store| {
         let place = place(store, &caller)?;
         let goal = action::start(store, &place, new, caller.origin, caller.now)?;
-        view(store, &goal, caller.now)
+        view(handle, store, &goal, caller.now)
     })
 }
 
@@ -172,7 +172,7 @@ fn complete(handle: &StoreHandle, arguments: &args::UpdateGoal, caller: &ToolCal
     handle.store(|store| {
         let now = clock::now();
         let goal = action::complete(store, &caller.session_id, &claim, caller.origin, now)?;
-        view(store, &goal, now)
+        view(handle, store, &goal, now)
     })
 }
 
@@ -208,7 +208,7 @@ fn resume_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMet
     handle.store(|store| {
         own_goal(store, &caller, arguments.goal_id.as_deref())?;
         let goal = action::resume(store, &caller.session_id, caller.origin, caller.now)?;
-        view(store, &goal, caller.now)
+        view(handle, store, &goal, caller.now)
     })
 }
 
@@ -232,7 +232,7 @@ fn change_goal(
     handle.store(|store| {
         own_goal(store, caller, goal_id)?;
         let goal = action::apply(store, &caller.session_id, caller.origin, now, |goal| change(goal, now))?;
-        view(store, &goal, now)
+        view(handle, store, &goal, now)
     })
 }
 
@@ -264,8 +264,8 @@ fn place(store: &Store, caller: &ToolCaller) -> Result<Place, StoreError> {
     Ok(place)
 }
 
-fn view(store: &Store, goal: &Goal, now: Millis) -> ToolResult {
-    let view = overview::goal_view(store.read(), goal, now)?;
+fn view(handle: &StoreHandle, store: &Store, goal: &Goal, now: Millis) -> ToolResult {
+    let view = overview::goal_view(store.read(), goal, &handle.paths, now)?;
     let value = serde_json::to_value(view).map_err(|error| StoreError::Value(error.to_string()))?;
     Ok(json!({"goal": value}))
 }

@@ -69,7 +69,7 @@ fn the_turn_that_completed_the_goal_is_charged_and_no_later_one() {
     assert_eq!(world.stop(at(4)), HookReply::default());
     assert_eq!((world.goal().tokens_used, world.goal().status), (15, GoalStatus::Complete));
     let event = world.last_event();
-    assert_eq!((&*event.kind, event.tokens_delta), ("final_turn_accounted", Some(15)));
+    assert_eq!((&*event.kind, event.tokens_delta), ("final_turn_accounted", Some(5)));
 
     world.write(&reply("m3", at(5), [5_000, 0, 0, 0]));
     let before = (world.goal(), world.event_kinds());
@@ -172,8 +172,10 @@ fn the_user_and_background_work_come_first() {
     assert_eq!(world.stop(at(1)), HookReply::default());
     world.write(&waiting.replace("enqueue", "dequeue"));
     let busy = HookEvent::Stop { after_continuation: false, last_message: None, background_work: true };
-    assert_eq!(world.hook("Stop", busy, at(2)), HookReply::default());
-    assert_eq!(world.goal().continuations_used, 0);
+    let waits = world.hook("Stop", busy, at(2));
+    assert_eq!(waits.block, None);
+    assert!(waits.message.unwrap().contains("background tasks"));
+    assert_eq!((world.goal().continuations_used, world.goal().wake_at_ms), (0, Some(at(302))));
     assert!(world.stop(at(3)).block.is_some());
 }
 

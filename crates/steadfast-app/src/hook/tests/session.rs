@@ -49,7 +49,9 @@ fn a_resumed_session_keeps_its_time_and_goal() {
     assert!(said.context.unwrap().contains("Make every test pass"));
     let goal = world.goal();
     assert_eq!(goal.active_seconds(at(100) + 8 * HOUR), 100);
+    assert_eq!(goal.active_seconds(at(110) + 8 * HOUR), 100, "no turn runs yet");
 
+    world.prompt(false, at(100) + 8 * HOUR);
     end(&world, "other", at(130) + 8 * HOUR);
     world.session_start(StartSource::Resume, START + 20 * HOUR);
     assert_eq!(world.goal().active_seconds(START + 20 * HOUR), 130);
@@ -58,7 +60,9 @@ fn a_resumed_session_keeps_its_time_and_goal() {
 /// Bug 15 of the plugin for a database it wrote itself: the goal's session is not known here.
 #[test]
 fn a_goal_from_before_the_upgrade_is_not_charged_for_its_absence() {
-    let world = running_goal();
+    let mut world = World::new();
+    world.start(Budget::default(), START);
+    world.batch(START);
     world.stop(at(100));
     world.session_start(StartSource::Resume, START + 50 * HOUR);
     assert_eq!(world.goal().active_seconds(START + 50 * HOUR), 100);
@@ -105,7 +109,8 @@ fn a_cleared_sessions_goal_is_orphaned_noted_and_offered() {
 
     let place = action::Place { session_id: "after-clear".into(), ..world.place() };
     let adopted = action::adopt(&mut world.store, id, &place, USER, at(9)).unwrap();
-    assert_eq!((&*adopted.session_id, adopted.resume_at_ms), ("after-clear", Some(at(9))));
+    assert_eq!((&*adopted.session_id, adopted.resume_at_ms), ("after-clear", None));
+    assert!(adopted.wake_at_ms.is_some(), "it is woken if no prompt follows");
     assert_eq!(world.store.read().goal(SESSION).unwrap(), None);
 }
 
@@ -128,30 +133,34 @@ fn a_fork_gets_one_note_that_the_goal_is_not_its_own() {
 }
 
 #[test]
-fn an_interrupted_goal_is_paused_at_the_next_prompt() {
+fn the_next_prompt_continues_an_interrupted_goal() {
     let world = running_goal();
     world.write(&interrupt(at(5)));
-    let said = world.prompt(true, at(9));
-    assert!(said.message.unwrap().contains("/goal-resume"));
-    assert_eq!(world.goal().state(), "paused (user)");
-    assert_eq!(world.last_event().payload, json!({"reason": "user", "cause": "interrupt"}));
+    assert_eq!(world.prompt(true, at(9)).message, None, "the prompt is obeyed, not refused");
+    let goal = world.goal();
+    assert_eq!(
+        (goal.status, goal.active_seconds(at(10))),
+        (GoalStatus::Active, 6),
+        "five seconds, and one of this turn"
+    );
+    let kinds: Vec<String> = world.events().into_iter().map(|event| event.kind).collect();
+    assert!(kinds.contains(&"goal_paused".to_owned()) && kinds.ends_with(&["goal_resumed".to_owned()]), "{kinds:?}");
+    assert!(world.stop(at(12)).block.is_some());
 }
 
 #[test]
 fn an_interrupted_goal_stays_stopped_when_a_background_task_wakes_the_client() {
     let world = running_goal();
     world.write(&interrupt(at(5)));
-    world.prompt(false, at(9));
+    assert!(world.prompt(false, at(9)).message.unwrap().contains("goal interrupted"));
     world.write(&reply("m1", at(10), [1, 1, 0, 0]));
-    let said = world.stop(at(11));
-    assert_eq!(said.block, None);
-    assert!(said.message.unwrap().contains("you interrupted the goal"));
-    assert_eq!(world.goal().state(), "paused (user)");
+    assert_eq!(world.stop(at(11)).block, None);
+    assert_eq!((world.goal().state(), world.goal().active_seconds(at(12))), ("paused (interrupted)".into(), 5));
 
     // Tool calls in between make no difference.
     let world = running_goal();
     world.write(&interrupt(at(5)));
-    assert!(world.batch(at(9)).message.unwrap().contains("you interrupted the goal"));
+    assert!(world.batch(at(9)).message.unwrap().contains("goal interrupted"));
     assert_eq!(world.stop(at(10)), HookReply::default());
 }
 
@@ -246,5 +255,6 @@ fn a_usage_limit_pauses_until_its_reset_and_the_session_wakes_after_it() {
     world.session_start(StartSource::Resume, START + 30 * MINUTE);
     assert_eq!(world.goal().status, GoalStatus::Paused);
     world.session_start(StartSource::Resume, START + 61 * MINUTE);
-    assert_eq!((world.goal().status, world.goal().wake_at_ms), (GoalStatus::Active, None));
+    let goal = world.goal();
+    assert_eq!((goal.status, goal.resume_at_ms, goal.wake_at_ms.is_some()), (GoalStatus::Active, None, true));
 }

@@ -28,7 +28,10 @@ pub(super) fn history(context: &CommandContext<'_>, flag: Option<&str>, argument
     };
     goals.extend(db.replaced_goals(session.as_deref())?);
     goals.sort_by_key(|goal: &Goal| std::cmp::Reverse(goal.created_at_ms));
-    let views = goals.iter().map(|goal| overview::goal_view(db, goal, context.now)).collect::<Result<Vec<_>, _>>()?;
+    let views = goals
+        .iter()
+        .map(|goal| overview::goal_view(db, goal, context.paths, context.now))
+        .collect::<Result<Vec<_>, _>>()?;
     let filter = session.as_deref().map_or(EventFilter::All, EventFilter::Session);
     let events = db.events(filter, usize::MAX)?;
 
@@ -94,8 +97,10 @@ pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> 
             "use /goal-adopt ID to take one over, /goal-cleanup --delete to delete those older than 24 hours".into(),
         );
     }
-    let views =
-        goals.iter().map(|goal| overview::goal_view(store.read(), goal, context.now)).collect::<Result<Vec<_>, _>>()?;
+    let views = goals
+        .iter()
+        .map(|goal| overview::goal_view(store.read(), goal, context.paths, context.now))
+        .collect::<Result<Vec<_>, _>>()?;
     let output =
         CommandOutput { text: lines.join("\n"), json: json!({"deleted": arguments.delete, "goals": views}), code: 0 };
     Ok(GoalOutput { output, goal: None })

@@ -39,7 +39,7 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     refuse_foreign_session(context, &place)?;
     let new = NewGoal { objective, budget, verify: arguments.verify };
     let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
-    let view = overview::goal_view(store.read(), &goal, context.now)?;
+    let view = overview::goal_view(store.read(), &goal, context.paths, context.now)?;
     let text = format!(
         "◎ Goal started: {}\nlimits: {}\nnext: {}",
         text::headline(&goal.objective, 80),
@@ -66,7 +66,7 @@ pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> GoalResult {
     };
     let new = NewGoal { objective: goal::objective(&objective)?, ..NewGoal::default() };
     let goal = action::start(store, place, new, context.origin, context.now)?;
-    let view = overview::goal_view(store.read(), &goal, context.now)?;
+    let view = overview::goal_view(store.read(), &goal, context.paths, context.now)?;
     let text = format!(
         "◎ Goal started: {}\nlimits: none\n\
          next: type `/goal clear` in {}; while its own goal is active, it drives the work and Steadfast only counts",
@@ -111,7 +111,7 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> GoalResult {
         _ => action::resume(&mut session.store, &id, context.origin, now)?,
     };
     if goal.status != GoalStatus::Active {
-        return output(&session.store, goal, BUDGET_SPENT);
+        return output(context, &session.store, goal, BUDGET_SPENT);
     }
     let directory = session.place.project_dir.clone().map_or_else(|| context.directory.clone(), PathBuf::from);
     let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
@@ -124,15 +124,15 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> GoalResult {
     })?;
     let goal = session.store.read().goal(&id)?.unwrap_or(goal);
     if ended.success() {
-        return output(&session.store, goal, &format!("{} continued the goal", facts.product));
+        return output(context, &session.store, goal, &format!("{} continued the goal", facts.product));
     }
-    let mut failed = output(&session.store, goal, &format!("{} ended with an error", facts.product))?;
+    let mut failed = output(context, &session.store, goal, &format!("{} ended with an error", facts.product))?;
     failed.output.code = code::USAGE;
     Ok(failed)
 }
 
-fn output(store: &Store, goal: Goal, message: &str) -> GoalResult {
-    let view = overview::goal_view(store.read(), &goal, clock::now())?;
+fn output(context: &CommandContext<'_>, store: &Store, goal: Goal, message: &str) -> GoalResult {
+    let view = overview::goal_view(store.read(), &goal, context.paths, clock::now())?;
     let text = format!("{message}\nstatus: {}\nnext: {}", goal.state(), view.next);
     Ok(GoalOutput::new(&view, goal, text))
 }

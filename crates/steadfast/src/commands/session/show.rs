@@ -23,7 +23,7 @@ const GOALS_SHOWN: usize = 5;
 pub(super) fn show(context: &SessionContext, which: &WhichSession) -> CommandResult {
     let store = context.store_of(which)?;
     let id = context.session(store.read(), which)?;
-    let view = session_view(store.read(), &id, context.now)?.ok_or_else(|| not_found(&id))?;
+    let view = session_view(store.read(), &id, &context.paths, context.now)?.ok_or_else(|| not_found(&id))?;
     let text = describe(&view);
     let mut json = json!(view);
     // Scripts read `goal` for both kinds of goals.
@@ -147,7 +147,7 @@ pub(super) fn snapshot(
     let store = context.store_of(which)?;
     let db = store.read();
     let id = context.session(db, which)?;
-    let view = session_view(db, &id, context.now)?.ok_or_else(|| not_found(&id))?;
+    let view = session_view(db, &id, &context.paths, context.now)?.ok_or_else(|| not_found(&id))?;
     let host = host.and_then(|host| host.parse().ok()).unwrap_or(view.host);
     let compaction = match after {
         Some(after) => after == "compaction",
