@@ -6,6 +6,7 @@ mod closing;
 mod commands;
 mod endings;
 mod headless;
+mod hints;
 mod interrupting;
 mod lab;
 mod plan_limit;

@@ -43,7 +43,7 @@ fn a_resume_from_a_second_terminal_wakes_the_idle_client() {
 fn an_extension_of_a_spent_budget_at_an_idle_prompt_continues_at_once() {
     let lab = Lab::new(|request| step(request).usage(Usage::new(300, 0, 0, 0)));
     let tui = lab.start("\"Spend\" --budget 1000");
-    lab.wait_for_goal("its limit", |goal| goal["status"] == "budget_limited");
+    lab.wait_for_status(&["budget_limited", "next: ", "--add-tokens"]);
     tui.wait_for_prompt();
     lab.stays_quiet(A_WHILE, "the budget is spent");
     tui.submit("/steadfast:goal-extend --add-tokens 1M");
