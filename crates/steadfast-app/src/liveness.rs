@@ -66,7 +66,7 @@ fn interrupted_at(db: Db<'_>, session: &Session) -> Result<Option<Millis>, Store
     };
     let from = db.cursor(file)?.unwrap_or_default().position;
     let reading = (adapter(session.host).read_transcript)(file, &from)?;
-    Ok(reading.interrupted_at.filter(|at| *at >= since))
+    Ok(reading.interrupted_at.filter(|at| *at >= since && Some(*at) >= session.last_prompt_ms))
 }
 
 fn has_begun(session: &Session, since: Millis, now: Millis) -> bool {

@@ -198,8 +198,7 @@ fn goal_at_prompt(
     if let Some(change) = change::turn_began(&goal, typed, call.now) {
         db.save(&goal, change, call.origin)?;
     }
-    // The prompt continues a goal that was interrupted before it.
-    Ok(turn::pause_notice(call.host(), &facts).filter(|_| !(facts.interrupted && typed)))
+    Ok(turn::pause_notice(call.host(), &facts))
 }
 
 /// One of our commands was let through to the model, so a turn begins.

@@ -312,6 +312,14 @@ pub fn interrupt(goal: &Goal, at: Millis, now: Millis) -> Change {
     pause_for(&stopped, reason, event, now)
 }
 
+/// The user stopped a turn and then typed a prompt, before anything showed it: the time in between is not active.
+pub fn interrupted_until(goal: &Goal, at: Millis, prompted: Millis, now: Millis) -> Change {
+    let mut after = goal.changed(now);
+    after.stop_clock(at);
+    after.resume_at_ms = goal.resume_at_ms.map(|_| prompted);
+    Change { goal: after, events: Vec::new(), span: Span::Keep }
+}
+
 /// A turn begins, by a prompt that the user `typed` or one that the client made itself. A prompt continues a goal that
 /// was interrupted, and one whose pause is over; after it, the breaker and the client's block cap count anew.
 pub fn turn_began(goal: &Goal, typed: bool, now: Millis) -> Option<Change> {
