@@ -3,6 +3,7 @@
 use super::lab::{Lab, step};
 use crate::reply::Reply;
 use crate::request::Request;
+use crate::terminal::dense;
 use crate::tui::Tui;
 use crate::with_steadfast::{call, steadfast};
 use serde_json::{Value, json};
@@ -24,43 +25,39 @@ fn says_so(_: &Request) -> Reply {
     Reply::text("So be it.")
 }
 
-/// Drives the model up to the text `until`, and returns the lines about the goal that the user saw.
-fn told(goal: &str, script: impl Fn(&Request) -> Reply + Send + Sync + 'static, until: &str) -> (Lab, Vec<String>) {
+/// Drives the model up to its last words.
+fn driven(goal: &str, script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Lab, Tui) {
     let lab = Lab::new(script);
     let tui = lab.start(goal);
-    tui.wait_until_shown(until);
+    tui.wait_until_shown("So be it.");
     tui.wait_for_prompt();
     lab.model.check_script();
-    (lab, lines_about_the_goal(&tui))
+    (lab, tui)
 }
 
-/// The messages of our hooks to the user.
-fn lines_about_the_goal(tui: &Tui) -> Vec<String> {
-    let history = tui.history();
-    history.lines().filter(|line| line.contains("says: ")).map(str::to_owned).collect()
+/// How often the user was shown this text. Long lines are wrapped, so spaces do not count.
+fn times_shown(tui: &Tui, text: &str) -> usize {
+    dense(&tui.history()).matches(&dense(text)).count()
 }
 
-/// The one line with these words.
-fn assert_one(lines: &[String], words: &[&str]) {
-    let found = lines.iter().filter(|line| words.iter().all(|word| line.contains(word))).count();
-    assert_eq!(found, 1, "{words:?} once in {lines:#?}");
+fn assert_shown_once(tui: &Tui, line: &str) {
+    assert_eq!(times_shown(tui, line), 1, "{line:?} once in\n{}", tui.history());
 }
 
 #[test]
 fn a_verified_end_is_one_line() {
     let script = calls("update_goal", json!({"status": "complete"}), says_so);
-    let (lab, lines) = told("\"Be done\" --verify \"true\"", script, "So be it.");
+    let (lab, tui) = driven("\"Be done\" --verify \"true\"", script);
     assert_eq!(lab.goal()["status"], "complete");
-    assert_one(&lines, &["complete"]);
-    assert!(lines.iter().all(|line| !line.contains("unverified")), "{lines:#?}");
+    assert_shown_once(&tui, "◎ goal complete: verified");
 }
 
 #[test]
 fn an_unverified_end_is_one_line_that_says_so() {
     let script = calls("update_goal", json!({"status": "complete"}), says_so);
-    let (lab, lines) = told("\"Be done\"", script, "So be it.");
+    let (lab, tui) = driven("\"Be done\"", script);
     assert_eq!(lab.goal()["status"], "complete");
-    assert_one(&lines, &["complete (unverified)"]);
+    assert_shown_once(&tui, "◎ goal complete (unverified)");
     let history = steadfast(&lab.client, &["goal", "history", "--all"]).1;
     assert!(history.contains("complete (unverified)"), "{history}");
 }
@@ -68,17 +65,17 @@ fn an_unverified_end_is_one_line_that_says_so() {
 #[test]
 fn a_blocked_goal_is_one_line_with_the_reason() {
     let input = json!({"status": "blocked", "blocked_reason": "no key for the door"});
-    let (lab, lines) = told("\"Open the door\"", calls("update_goal", input, says_so), "So be it.");
+    let (lab, tui) = driven("\"Open the door\"", calls("update_goal", input, says_so));
     assert_eq!(lab.goal()["status"], "blocked");
-    assert_one(&lines, &["blocked", "no key for the door"]);
+    assert_shown_once(&tui, "◎ goal blocked: no key for the door");
 }
 
 #[test]
 fn a_refused_completion_is_one_line_with_the_failing_command() {
     let script = calls("update_goal", json!({"status": "complete"}), says_so);
-    let (lab, lines) = told("\"Be done\" --verify \"test -f done.txt\" --max-turns 2", script, "So be it.");
+    let (lab, tui) = driven("\"Be done\" --verify \"test -f done.txt\" --max-turns 2", script);
     assert_ne!(lab.goal()["status"], "complete");
-    assert_one(&lines, &["refused", "test -f done.txt"]);
+    assert_shown_once(&tui, "◎ completion refused: `test -f done.txt`");
 }
 
 /// The agent may change it only when the user asks for that.
@@ -99,7 +96,7 @@ fn a_changed_objective_is_one_line_with_the_old_and_the_new_text() {
     tui.submit(WISH);
     tui.wait_until_shown("So be it.");
     assert_eq!(lab.goal()["objective"], "Paint the tower");
-    assert_one(&lines_about_the_goal(&tui), &["Build the tower", "Paint the tower"]);
+    assert_shown_once(&tui, "◎ objective changed: \"Build the tower\" → \"Paint the tower\"");
     lab.model.check_script();
 }
 
@@ -109,6 +106,6 @@ fn a_reached_limit_is_one_line() {
     let tui = lab.start("\"Stop at two\" --max-turns 2");
     lab.wait_for_pause("continuation_cap");
     tui.wait_for_prompt();
-    assert_one(&lines_about_the_goal(&tui), &["paused", "2 of 2 turns"]);
+    assert_shown_once(&tui, "◎ the goal is paused (continuation_cap): 2 of 2 turns");
     lab.model.check_script();
 }
