@@ -41,6 +41,8 @@ pub struct FileEnd {
 #[derive(Debug, Default)]
 pub struct Facts {
     pub worked: bool,
+    /// Equal tool calls in a row before this pass.
+    pub same_calls_before: i64,
     pub user_waits: bool,
     pub native_goal: Option<String>,
     /// The user interrupted the goal, which paused it in this pass.
@@ -132,6 +134,7 @@ pub fn record(
     let mut vanished = false;
     let mut worker_position = None;
     let mut interrupted_at = None;
+    let mut calls: &[String] = &[];
     for file in readings {
         let source =
             Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
@@ -152,6 +155,8 @@ pub fn record(
         }
         if file.agent_id.is_empty() {
             facts.worked = file.reading.tool_calls > 0;
+            facts.same_calls_before = goal.same_calls;
+            calls = &file.reading.calls;
             facts.user_waits = recorded.cursor.queued_prompts > 0;
             facts.native_goal.clone_from(&recorded.cursor.native_goal);
             interrupted_at = file.reading.interrupted_at;
@@ -172,6 +177,7 @@ pub fn record(
             change.goal.last_accounted_byte_offset = i64::try_from(offset).unwrap_or(i64::MAX);
             change.goal.last_accounted_uuid = uuid.or(change.goal.last_accounted_uuid);
         }
+        turn::count_calls(&mut change.goal, calls);
         goal = db.save(&goal, change, origin)?;
     }
     let charging = is_charged(&goal);

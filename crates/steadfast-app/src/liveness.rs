@@ -53,6 +53,7 @@ pub fn facts(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Fact
         background_work: session.activity.background_since_ms.is_some(),
         native_goal: is_active && native::of_session(db, &goal.session_id)?.is_some(),
         waker_waits: session.activity.waker.is_some_and(|waker| ProcessId::is_alive(waker).unwrap_or(true)),
+        starts_waker: goal.host.capabilities().can_wake,
         supervisor_runs: false,
         wakes_from_outside: false,
         headless_allowed: paths.config.watch.closed_sessions == ClosedSessions::Headless,

@@ -25,7 +25,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     transcript_owner: |_, path| files::owner(path),
     session_files: files::session_files,
     read_transcript: rollout::read,
-    read_counts: rollout::read,
+    read_counts: rollout::read_counts,
     subagent_files: |_| None,
     fork_parent: rollout::forked_from,
     holds: rollout::holds,

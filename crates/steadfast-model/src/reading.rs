@@ -8,6 +8,7 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{DAY, Millis};
+use crate::text;
 
 /// Token counts by kind. Sums saturate: a foreign file can contain any number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +100,10 @@ pub struct Reading {
     pub broken_lines: i64,
     pub invalid: Option<InvalidField>,
     pub tool_calls: i64,
+    /// Fingerprints of the tool calls with their results, in order.
+    pub calls: Vec<String>,
+    /// The call whose result comes next.
+    pub open_call: String,
     pub last_text: Option<String>,
     pub last_uuid: Option<String>,
     /// Prompts the user typed ahead, minus those the client has started.
@@ -150,6 +155,17 @@ impl Reading {
         }
     }
 
+    /// A tool is called. Its text must not have anything in it that differs between two equal calls.
+    pub fn call(&mut self, name: &str, input: &str) {
+        self.open_call = text::fingerprint(&format!("{name}\n{input}"));
+    }
+
+    /// A tool has answered.
+    pub fn answer(&mut self, output: &str) {
+        let call = std::mem::take(&mut self.open_call);
+        self.calls.push(text::fingerprint(&format!("{call}{output}")));
+    }
+
     /// Whether what was queued before this reading no longer matters.
     pub fn counts_queue_anew(&self) -> bool {
         self.rewritten || self.queue_emptied
@@ -167,6 +183,8 @@ impl Reading {
         }
         self.broken_lines += later.broken_lines;
         self.tool_calls += later.tool_calls;
+        self.calls.extend(later.calls);
+        self.open_call = later.open_call;
         self.queued += later.queued;
         self.invalid = self.invalid.take().or(later.invalid);
         self.last_text = later.last_text.or(self.last_text.take());

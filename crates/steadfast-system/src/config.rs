@@ -144,6 +144,8 @@ fn amount(axis: Axis, value: &toml::Value) -> Option<i64> {
 pub struct GoalConfig {
     /// Continuations in a row without progress before a goal pauses; 0 switches the breaker off.
     pub no_progress_limit: i64,
+    /// Equal tool calls with equal results in a row before a goal pauses; 0 switches this breaker off.
+    pub repeated_calls_limit: i64,
     /// Seconds one verification command may take.
     pub verify_timeout_seconds: u64,
     /// What happens to a goal whose client has used up its plan.
@@ -213,6 +215,7 @@ impl Default for GoalConfig {
     fn default() -> Self {
         Self {
             no_progress_limit: 3,
+            repeated_calls_limit: 10,
             verify_timeout_seconds: 600,
             on_usage_limit: OnUsageLimit::default(),
             background_wait_seconds: 300,

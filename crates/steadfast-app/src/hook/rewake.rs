@@ -41,6 +41,7 @@ pub fn rewake(input: &HookInput, paths: &Paths, look: LookAtWait<'_>) -> Result<
         own: ProcessId::own(),
         client: process::client_of_hook(),
         started: Instant::now(),
+        started_at: clock::now(),
         is_registered: false,
         is_logged: false,
     };
@@ -56,6 +57,7 @@ struct Waker<'a> {
     own: ProcessId,
     client: Option<ProcessId>,
     started: Instant,
+    started_at: Millis,
     is_registered: bool,
     is_logged: bool,
 }
@@ -126,8 +128,9 @@ impl Waker<'_> {
         if is_closed {
             return Ok(Look::Done);
         }
-        if session.activity.turn_since_ms.is_some() {
-            return Ok(if self.ends_turn() { self.not_recorded_yet() } else { Look::Done });
+        if let Some(since) = session.activity.turn_since_ms {
+            let is_ending = self.ends_turn() && since <= self.started_at;
+            return Ok(if is_ending { self.not_recorded_yet() } else { Look::Done });
         }
         if !self.is_registered {
             store.write(|db| db.set_waker(id, Some(self.own)))?;

@@ -245,7 +245,9 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             goal = db.save(&goal, change, call.origin)?;
             warnings = limits;
         }
-        let (change, decision) = turn::at_batch(&goal, shared, call.now);
+        let limit = call.paths.config.goal.repeated_calls_limit;
+        let repeats = turn::at_repeats(&goal, seen.same_calls_before, limit, call.now);
+        let (change, decision) = repeats.unwrap_or_else(|| turn::at_batch(&goal, shared, call.now));
         if let Some(change) = change {
             goal = db.save(&goal, change, call.origin)?;
         }
@@ -277,6 +279,18 @@ pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, Hoo
             )),
             ..HookReply::default()
         },
+        BatchDecision::Nudge(count) => {
+            let text = prompt::render(include_str!("../../prompts/repeated_calls.md"), context! { count })?;
+            HookReply { context: Some(text), ..HookReply::default() }
+        }
+        BatchDecision::Repeats(count) => {
+            let message = format!(
+                "◎ the same tool call gave the same result {count} times, so the goal is paused (no_progress). \
+                 /goal-resume continues."
+            );
+            let message = call.host().spell(&message);
+            HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
+        }
         BatchDecision::EndTurn(limit) => {
             let message = limited(&goal, limit, call);
             HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }

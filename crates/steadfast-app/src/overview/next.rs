@@ -1,7 +1,7 @@
 //! What happens next to a goal, in words: who moves it and when, or what the user can type. Commands are spelled
 //! `/goal-…`; the view that shows a sentence spells them for its readers.
 
-use steadfast_model::clock;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::liveness::{Next, Stall};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
@@ -24,7 +24,7 @@ pub(super) fn of_run(goal: &Goal) -> String {
 }
 
 /// What happens next to the goal of a client's session.
-pub(super) fn in_session(goal: &Goal, next: Next, now: clock::Millis) -> String {
+pub(super) fn in_session(goal: &Goal, next: Next, now: Millis) -> String {
     match next {
         Next::TurnEnds if goal.reached_limit(now).is_some() => "one turn to wind down at the end of this turn".into(),
         Next::TurnEnds => "continues when the turn ends".into(),
@@ -38,14 +38,14 @@ pub(super) fn in_session(goal: &Goal, next: Next, now: clock::Millis) -> String 
         Next::BackgroundEnds { at } => {
             format!("waits for background tasks, at most until {}", clock::to_local(at))
         }
-        Next::Stalled(stall) => stalled(goal, stall),
+        Next::Stalled(stall) => stalled(goal, stall, now),
         Next::NeedsUser => needs_user(goal),
         Next::Over if goal.status == GoalStatus::Abandoned => "abandoned; /goal-start begins another".into(),
         Next::Over => "over; /goal-start begins another".into(),
     }
 }
 
-fn stalled(goal: &Goal, stall: Stall) -> String {
+fn stalled(goal: &Goal, stall: Stall, now: Millis) -> String {
     let product = goal.host.capabilities().product;
     match stall {
         Stall::Interrupted => interrupted(),
@@ -53,7 +53,14 @@ fn stalled(goal: &Goal, stall: Stall) -> String {
         Stall::Dialog => format!("a dialog is open in {product}: press Enter there to close it"),
         Stall::SessionClosed => {
             let resume = goal.host.resume_command(&goal.session_id);
-            format!("its session is closed: `{resume}` continues it, or /goal-adopt takes it over elsewhere")
+            let headless = match goal.host.capabilities().continues_closed_sessions {
+                true => ", `steadfast goal resume --continue` does so without a terminal",
+                false => "",
+            };
+            format!("its session is closed: `{resume}` continues it{headless}, or /goal-adopt takes it over elsewhere")
+        }
+        Stall::NoWaker if let Some(at) = goal.wake_at_ms.filter(|at| *at > now) => {
+            format!("waits until {}; nothing wakes {product} then: type a prompt there", clock::to_local(at))
         }
         Stall::NoWaker => format!("nothing wakes {product} now: type a prompt there to continue"),
     }

@@ -25,6 +25,7 @@ pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
     let usage_key = memmem::Finder::new(br#""usage""#);
     let queue_key = memmem::Finder::new(br#""queue-operation""#);
     let goal_key = memmem::Finder::new(br#""goal_status""#);
+    let result_key = memmem::Finder::new(br#""tool_result""#);
     let interrupt_key = memmem::Finder::new(b"[Request interrupted by user");
     lines::read_file(path, from, |line, offset, reading| {
         if usage_key.find(line).is_some() {
@@ -32,6 +33,8 @@ pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
         } else if queue_key.find(line).is_some() || goal_key.find(line).is_some() || interrupt_key.find(line).is_some()
         {
             other_line(line, reading);
+        } else if result_key.find(line).is_some() {
+            result_line(line, reading);
         } else if line.first() != Some(&b'{') || !line.trim_ascii_end().ends_with(b"}") {
             reading.broken_lines += 1;
         }
@@ -92,9 +95,14 @@ struct MessageWire<'a> {
 }
 
 #[derive(Deserialize)]
-struct BlockWire {
-    r#type: Option<String>,
+struct BlockWire<'a> {
+    r#type: Option<&'a str>,
     text: Option<String>,
+    name: Option<String>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
 }
 
 fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
@@ -113,10 +121,12 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
         reading.last_uuid.clone_from(&wire.uuid);
     }
     // Plain text, as people's messages have, counts as no blocks.
-    let blocks = message.content.and_then(|content| serde_json::from_str::<Vec<BlockWire>>(content.get()).ok());
-    for block in blocks.unwrap_or_default() {
-        match block.r#type.as_deref() {
-            Some("tool_use" | "server_tool_use" | "mcp_tool_use") => reading.tool_calls += 1,
+    for block in blocks(message.content) {
+        match block.r#type {
+            Some("tool_use" | "server_tool_use" | "mcp_tool_use") => {
+                reading.tool_calls += 1;
+                reading.call(&block.name.unwrap_or_default(), block.input.map_or("", RawValue::get));
+            }
             Some("text") => reading.last_text = block.text.or(reading.last_text.take()),
             _ => {}
         }
@@ -138,6 +148,22 @@ fn assistant_line(line: &[u8], offset: u64, reading: &mut Reading) {
         }
         Err(field) => {
             reading.invalid.get_or_insert(InvalidField { field, response_id: id, offset });
+        }
+    }
+}
+
+fn blocks<'a>(content: Option<&'a RawValue>) -> Vec<BlockWire<'a>> {
+    content.and_then(|content| serde_json::from_str(content.get()).ok()).unwrap_or_default()
+}
+
+/// The line on which tools answer.
+fn result_line(line: &[u8], reading: &mut Reading) {
+    let Ok(wire) = serde_json::from_slice::<AssistantWire<'_>>(line) else {
+        return;
+    };
+    for block in blocks(wire.message.and_then(|message| message.content)) {
+        if block.r#type == Some("tool_result") {
+            reading.answer(block.content.map_or("", RawValue::get));
         }
     }
 }

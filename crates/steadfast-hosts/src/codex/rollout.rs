@@ -2,6 +2,7 @@
 //! `token_usage_record` for each response. Older ones write running totals, and the differences are the
 //! usage. If the file of a fork or a subagent begins with its parent's history, only the totals of that part are read.
 
+mod calls;
 mod context;
 mod thread;
 pub(super) mod wire;
@@ -22,6 +23,15 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::reading::{InvalidField, NativeGoal, Position, Reading, Response, UsageLimit};
 
 pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
+    read_with(path, from, calls::note)
+}
+
+/// The same without the tool calls.
+pub fn read_counts(path: &Path, from: &Position) -> std::io::Result<Reading> {
+    read_with(path, from, |_, _| {})
+}
+
+fn read_with(path: &Path, from: &Position, note_call: fn(&[u8], &mut Reading)) -> std::io::Result<Reading> {
     let mut thread = match Thread::remembered(path, &from.carry) {
         Some(thread) => thread,
         None if from.offset == 0 => Thread::unread(path),
@@ -32,6 +42,7 @@ pub fn read(path: &Path, from: &Position) -> std::io::Result<Reading> {
             thread = Thread::unread(path);
         }
         read_line(&mut thread, line, offset, reading);
+        note_call(line, reading);
     })?;
     if reading.position.offset == 0 {
         thread = Thread::unread(path);

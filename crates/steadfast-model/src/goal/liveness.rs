@@ -25,6 +25,8 @@ pub struct Facts {
     pub native_goal: bool,
     /// A background hook of the client waits for the moment of the goal.
     pub waker_waits: bool,
+    /// The client starts such a hook when a turn ends.
+    pub starts_waker: bool,
     /// `steadfast watch` runs.
     pub supervisor_runs: bool,
     /// The supervisor can reach a running client of this host.
@@ -157,7 +159,8 @@ fn wakes(at: Millis, facts: Facts, now: Millis) -> Next {
             Next::Stalled(Stall::SessionClosed)
         };
     }
-    if facts.waker_waits && now - at <= WAKE_GRACE {
+    let has_waker = facts.waker_waits || facts.turn_runs && facts.starts_waker;
+    if has_waker && now - at <= WAKE_GRACE {
         return Next::Wakes { at, by: WokenBy::Client };
     }
     if supervised {
@@ -181,6 +184,7 @@ mod tests {
         background_work: false,
         native_goal: false,
         waker_waits: true,
+        starts_waker: true,
         supervisor_runs: false,
         wakes_from_outside: false,
         headless_allowed: false,
@@ -223,6 +227,9 @@ mod tests {
             assert_eq!(next(&due(NOW), facts, NOW), expected, "{facts:?}");
             let waits = Goal { status: GoalStatus::Paused, paused_reason: Some(PausedReason::UsageLimit), ..due(NOW) };
             assert_eq!(next(&waits, facts, NOW), expected, "a pause that ends by itself: {facts:?}");
+            if facts.client_runs {
+                assert_eq!(next(&waits, TURN, NOW), by(WokenBy::Client), "in the turn that chose to wait");
+            }
         }
         assert_eq!(next(&Goal { wake_at_ms: None, ..due(0) }, IDLE, NOW), Next::Stalled(Stall::NoWaker));
     }

@@ -233,6 +233,40 @@ pub enum BatchDecision {
     WindDown(Axis),
     /// The model was asked and continued: end its turn.
     EndTurn(Axis),
+    /// The same tool call gave the same result this often in a row: ask for something else.
+    Nudge(i64),
+    /// It went on all the same: the goal pauses.
+    Repeats(i64),
+}
+
+/// Adds tool calls with their results to the count of equal ones in a row.
+pub fn count_calls(goal: &mut Goal, calls: &[String]) {
+    for call in calls {
+        if goal.last_call_hash.as_ref() == Some(call) {
+            goal.same_calls += 1;
+        } else {
+            goal.last_call_hash = Some(call.clone());
+            goal.same_calls = 1;
+        }
+    }
+}
+
+/// What repeated tool calls lead to: a nudge, then the wish for another approach, then the pause. `before` is the count
+/// before this batch, so that each is said once.
+pub fn at_repeats(goal: &Goal, before: i64, limit: i64, now: Millis) -> Option<(Option<Change>, BatchDecision)> {
+    if limit <= 0 || goal.status != GoalStatus::Active {
+        return None;
+    }
+    let same = goal.same_calls;
+    if same >= limit {
+        let reason = PausedReason::NoProgress;
+        let payload = json!({"reason": reason, "repeated_calls": same});
+        let change = pause_for(goal, reason, Event::new(EventKind::GoalPaused, payload), now);
+        return Some((Some(change), BatchDecision::Repeats(same)));
+    }
+    let is_crossed = |at: i64| at > 1 && before < at && same >= at;
+    let nudges = is_crossed(limit * 2 / 5) || is_crossed(limit * 7 / 10);
+    nudges.then_some((None, BatchDecision::Nudge(same)))
 }
 
 /// Decides between two rounds of tool calls, so that one long turn cannot spend without bound.

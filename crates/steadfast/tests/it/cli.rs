@@ -219,6 +219,7 @@ fn the_status_line_shows_the_session_on_stdin() {
     env.run(&["goal", "start", "y", "--session", "s2"]).succeeds();
     let line = |input: &str| finish(&mut env.command(&["statusline"]), input.as_bytes());
     assert_eq!(line(r#"{"session_id": "s1"}"#).stdout, "◎ goal active 0/10M · 0 turns · 0:00\n");
+    // No hook of that session was ever called.
     assert_eq!(line(r#"{"session_id": "s2"}"#).stdout, "◎ goal active 0 · 0 turns · 0:00\n");
     for nothing in [r#"{"session_id": "other"}"#, "", "not json", "[]"] {
         let output = line(nothing);

@@ -147,7 +147,7 @@ fn an_interrupt_pauses_and_failures_are_reported_with_a_hint() {
         (&json!("active"), &json!(1)),
         "one turn, one failure"
     );
-    assert!(text(&goal["next"]).contains("steadfast goal resume --continue"), "{goal}");
+    assert!(text(&goal["next"]).contains("type a prompt"), "{goal}");
     let shown = env.thread_goal(&["status"]).stdout;
     assert!(shown.contains("last failure: stream disconnected"), "{shown}");
     env.codex(THREAD, "PostModelRequest.completed", &json!({}));
@@ -159,9 +159,9 @@ fn an_interrupt_pauses_and_failures_are_reported_with_a_hint() {
     assert!(text(&goal["last_failure"]["message"]).contains("usage limit"), "{goal}");
     env.codex_prompt("$goal-resume");
     let reply = env.codex(THREAD, "Interrupt", &json!({}));
-    assert!(text(&reply["systemMessage"]).contains("$goal-resume"), "{reply}");
+    assert!(text(&reply["systemMessage"]).contains("$goal-pause"), "{reply}");
     assert_eq!(reply.as_object().unwrap().len(), 1);
-    assert_eq!(env.thread_status()["paused_reason"], "user");
+    assert_eq!(env.thread_status()["paused_reason"], "interrupted");
 }
 
 #[test]

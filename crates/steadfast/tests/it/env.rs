@@ -96,7 +96,14 @@ impl Env {
     pub(crate) fn start(&self, arguments: &[&str]) -> Value {
         self.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
         let output = self.run(&[&["goal", "start", "--session", "s1", "--json"], arguments].concat());
-        output.succeeds().json()["goal"].clone()
+        let goal = output.succeeds().json()["goal"].clone();
+        self.begin_turn();
+        goal
+    }
+
+    /// A turn begins by a prompt that the client makes itself.
+    pub(crate) fn begin_turn(&self) {
+        self.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": "<task-notification>"}));
     }
 
     pub(crate) fn status(&self) -> Value {

@@ -247,7 +247,12 @@ fn the_user_background_work_and_a_native_goal_come_first() {
     assert_eq!(env.stop("s1", "", false)["decision"], "block");
     let running =
         json!({"hook_event_name": "Stop", "background_tasks": [{"id": "b", "type": "shell", "status": "running"}]});
-    assert_eq!(env.hook("s1", &running), Value::Null);
+    let waits = env.hook("s1", &running);
+    assert!(
+        waits.get("decision").is_none() && waits["systemMessage"].as_str().unwrap().contains("background"),
+        "{waits}"
+    );
+    env.begin_turn();
     env.append(
         &transcript,
         &json!({"type": "attachment", "attachment": {"type": "goal_status", "met": false, "condition": "c"}}),
@@ -265,17 +270,52 @@ fn the_user_background_work_and_a_native_goal_come_first() {
 }
 
 #[test]
-fn an_interrupt_pauses_the_goal_at_the_next_prompt() {
+fn an_interrupt_is_shown_at_once_and_the_next_prompt_continues_the_goal() {
     let env = Env::new();
     env.start(&["x"]);
     env.stop("s1", "", false);
     let line = json!({"type": "user", "timestamp": crate::env::now(), "message": {"role": "user",
         "content": [{"type": "text", "text": "[Request interrupted by user]"}]}});
     env.append(&env.transcript("s1"), &line);
+    let goal = env.status();
+    assert_eq!((&goal["status"], &goal["paused_reason"]), (&json!("paused"), &json!("interrupted")), "{goal}");
+    assert!(goal["next"].as_str().unwrap().contains("your next prompt"), "{goal}");
+    let line = finish(&mut env.command(&["statusline"]), br#"{"session_id": "s1"}"#).stdout;
+    assert!(line.starts_with("◎ goal interrupted"), "{line}");
     let reply = env.hook("s1", &json!({"hook_event_name": "UserPromptSubmit", "prompt": "what is this?"}));
-    assert!(reply["systemMessage"].as_str().unwrap().contains("/goal-resume"), "{reply}");
-    assert_eq!(env.stop("s1", "", false), Value::Null);
-    assert_eq!(env.status()["paused_reason"], "user");
+    assert_eq!(reply, Value::Null, "the prompt is obeyed, not refused");
+    assert_eq!(env.status()["status"], "active");
+    assert_eq!(env.stop("s1", "", false)["decision"], "block");
+}
+
+/// One tool call a turn, always the same with the same result, and a text that differs by a number.
+#[test]
+fn the_same_tool_call_again_and_again_is_nudged_and_then_stopped() {
+    let env = Env::new();
+    env.start(&["x"]);
+    let transcript = env.transcript("s1");
+    let mut nudges = 0;
+    for turn in 1..=12 {
+        let id = format!("toolu_{turn}");
+        let mut line = assistant(&format!("m{turn}"), "", 100);
+        line["message"]["content"] =
+            json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": "git status"}}]);
+        env.append(&transcript, &line);
+        env.append(
+            &transcript,
+            &json!({"type": "user", "timestamp": crate::env::now(), "message": {"role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": id, "content": "nothing to commit"}]}}),
+        );
+        let reply = env.hook("s1", &json!({"hook_event_name": "PostToolBatch", "tool_calls": []}));
+        if reply["decision"] == "block" {
+            assert!(reply["reason"].as_str().unwrap().contains("same result 10 times"), "{reply}");
+            break;
+        }
+        nudges += usize::from(reply.to_string().contains("another approach"));
+        env.says("s1", &format!("t{turn}"), &format!("Step {turn}."), 10);
+        assert_eq!(env.stop("s1", &format!("Step {turn}."), true)["decision"], "block", "{turn}");
+    }
+    assert_eq!((nudges, env.status()["paused_reason"].clone()), (2, json!("no_progress")));
 }
 
 #[test]
@@ -287,10 +327,14 @@ fn usage_limits_pause_until_their_reset_and_other_errors_are_retried() {
     };
     assert_eq!(failure("server_error", "529"), Value::Null);
     let goal = env.status();
-    assert!(goal["status"] == "active" && goal["next"].as_str().unwrap().contains("tries again"), "{goal}");
+    assert!(goal["status"] == "active" && goal["next"].as_str().unwrap().starts_with("waits until"), "{goal}");
+    env.begin_turn();
     failure("rate_limit", "5-hour limit reached ∙ resets 3pm");
     let goal = env.status();
-    assert!(goal["paused_reason"] == "usage_limit" && goal["next"].as_str().unwrap().contains("wakes at"), "{goal}");
+    assert!(
+        goal["paused_reason"] == "usage_limit" && goal["next"].as_str().unwrap().starts_with("waits until"),
+        "{goal}"
+    );
     env.goal(&["resume"]).succeeds();
     failure("authentication_failed", "401");
     assert_eq!(env.status()["paused_reason"], "degraded");

@@ -74,6 +74,8 @@ fn meanings() -> Vec<(&'static str, Vec<Option<HookEvent>>)> {
         ),
         ("UserPromptExpansion", vec![None]),
         ("PreToolUse", vec![None, None, None]),
+        ("PermissionRequest", vec![Some(HookEvent::PermissionAsked)]),
+        ("Notification", vec![Some(HookEvent::Idle), Some(HookEvent::Idle)]),
         ("PostToolBatch", vec![Some(HookEvent::ToolBatch { agent: None })]),
         (
             "Stop",
@@ -138,7 +140,7 @@ fn the_plugin_registers_exactly_the_events_that_mean_something() {
         .filter(|(_, it)| it[0].get("matcher").is_some())
         .map(|(event, _)| event)
         .collect();
-    assert_eq!(matched, ["PreToolUse"], "everything else is seen whatever tool it is about");
+    assert_eq!(matched, ["PreToolUse", "Notification"], "everything else is seen whatever tool it is about");
 }
 
 #[test]
@@ -156,7 +158,7 @@ fn every_other_event_of_the_client_is_ignored() {
             }
         }
     }
-    assert_eq!(others, 11);
+    assert_eq!(others, 9);
 }
 
 #[test]

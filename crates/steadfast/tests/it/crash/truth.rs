@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::world::{Scenario, World};
 
 /// Fields that depend on time, process or number of attempts.
-const CIRCUMSTANCES: [&str; 25] = [
+const CIRCUMSTANCES: [&str; 26] = [
     "started_at",
     "completed_at",
     "timestamp",
@@ -35,6 +35,7 @@ const CIRCUMSTANCES: [&str; 25] = [
     "last_continuation_at_ms",
     "duration_ms",
     "time_used_seconds",
+    "time_used_rest_ms",
 ];
 
 /// One line per fact, so that a difference is easy to see.

@@ -8,21 +8,17 @@ use crate::tui::Tui;
 use crate::with_steadfast::{call, steadfast};
 use serde_json::{Value, json};
 
-/// A model that calls one of our tools as soon as it is offered, and then does the next thing.
-fn calls(tool: &'static str, input: Value, then: fn(&Request) -> Reply) -> impl Fn(&Request) -> Reply + Send + Sync {
+/// A model that calls one of our tools as soon as it is offered, and then only talks.
+fn calls(tool: &'static str, input: Value) -> impl Fn(&Request) -> Reply + Send + Sync {
     move |request| {
         if request.has_tool_result("toolu_call") {
-            then(request)
+            Reply::text("So be it.")
         } else if request.tool_named(tool).is_some() {
             call(request, tool, "toolu_call", input.clone())
         } else {
             step(request)
         }
     }
-}
-
-fn says_so(_: &Request) -> Reply {
-    Reply::text("So be it.")
 }
 
 /// Drives the model up to its last words.
@@ -46,7 +42,7 @@ fn assert_shown_once(tui: &Tui, line: &str) {
 
 #[test]
 fn a_verified_end_is_one_line() {
-    let script = calls("update_goal", json!({"status": "complete"}), says_so);
+    let script = calls("update_goal", json!({"status": "complete"}));
     let (lab, tui) = driven("\"Be done\" --verify \"true\"", script);
     assert_eq!(lab.goal()["status"], "complete");
     assert_shown_once(&tui, "◎ goal complete: verified");
@@ -54,7 +50,7 @@ fn a_verified_end_is_one_line() {
 
 #[test]
 fn an_unverified_end_is_one_line_that_says_so() {
-    let script = calls("update_goal", json!({"status": "complete"}), says_so);
+    let script = calls("update_goal", json!({"status": "complete"}));
     let (lab, tui) = driven("\"Be done\"", script);
     assert_eq!(lab.goal()["status"], "complete");
     assert_shown_once(&tui, "◎ goal complete (unverified)");
@@ -65,14 +61,14 @@ fn an_unverified_end_is_one_line_that_says_so() {
 #[test]
 fn a_blocked_goal_is_one_line_with_the_reason() {
     let input = json!({"status": "blocked", "blocked_reason": "no key for the door"});
-    let (lab, tui) = driven("\"Open the door\"", calls("update_goal", input, says_so));
+    let (lab, tui) = driven("\"Open the door\"", calls("update_goal", input));
     assert_eq!(lab.goal()["status"], "blocked");
     assert_shown_once(&tui, "◎ goal blocked: no key for the door");
 }
 
 #[test]
 fn a_refused_completion_is_one_line_with_the_failing_command() {
-    let script = calls("update_goal", json!({"status": "complete"}), says_so);
+    let script = calls("update_goal", json!({"status": "complete"}));
     let (lab, tui) = driven("\"Be done\" --verify \"test -f done.txt\" --max-turns 2", script);
     assert_ne!(lab.goal()["status"], "complete");
     assert_shown_once(&tui, "◎ completion refused: `test -f done.txt`");

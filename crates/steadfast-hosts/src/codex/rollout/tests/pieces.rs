@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 use super::older::{REWRITTEN, fork_with_history};
 use super::*;
+// A result that is read without its call has another fingerprint.
+use crate::codex::rollout::read_counts as read;
 
 /// Every capture, each also as an older client would have written it, and forks that hold their parent's history.
 fn files() -> Vec<String> {
