@@ -2,6 +2,9 @@
 
 mod completion;
 mod orphan;
+mod queue;
+mod stop_all;
+pub mod wait;
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +13,18 @@ use serde_json::json;
 use crate::accounting::{self, FileEnd};
 pub use completion::{Claim, add_evidence, complete};
 pub use orphan::{adopt, delete_orphans, find_goal, is_orphaned, orphans};
+pub use queue::{Enqueued, drop_queued, enqueue, move_queued, start_next, start_next_with};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Refusal, Span};
 use steadfast_model::goal::event::{Event, EventKind};
+use steadfast_model::goal::wait::WaitError;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason, liveness};
 use steadfast_model::host::Host;
 use steadfast_model::limit::Limits;
 use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Session, Store, StoreError};
+pub use stop_all::{StoppedAll, pause_all};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {
@@ -32,12 +38,20 @@ pub enum ActionError {
     GoalExists { status: GoalStatus, objective: String },
     #[error(transparent)]
     Refused(#[from] Refusal),
+    #[error(transparent)]
+    Wait(#[from] WaitError),
     #[error("`{0}` is for the user: an agent may not use it")]
     NotForAgents(&'static str),
     #[error("the goal's session {0} is still running; only an orphaned goal can be adopted")]
     NotOrphaned(String),
     #[error("verification failed: {0}")]
     VerificationFailed(String),
+    #[error("the user has queued the next goal, and it starts when this turn ends")]
+    QueueWaits,
+    #[error("the goal of a run has no queue")]
+    NoQueueOfRun,
+    #[error("{}", if *.count == 0 { "the queue is empty".to_owned() } else { format!("no queued goal has the number {number}") })]
+    NotQueued { number: usize, count: usize },
     #[error("the previous goal was abandoned by the agent; a new one needs the user's word")]
     NeedsUser,
     #[error(transparent)]
@@ -50,12 +64,22 @@ impl ActionError {
             Self::NoGoal(_) => "start one with `steadfast goal start \"OBJECTIVE\"`".into(),
             Self::UnknownGoal(_) => "`steadfast goal history --all` lists them".into(),
             Self::AmbiguousGoal(_) => "give more of the id".into(),
-            Self::GoalExists { .. } => "complete or abandon it first (`steadfast goal status` shows it)".into(),
+            Self::GoalExists { .. } => {
+                "complete or abandon it first (`steadfast goal status` shows it); the user can queue this one with `--queue`"
+                    .into()
+            }
             Self::Refused(refusal) => refusal.hint().to_owned(),
+            Self::Wait(error) => error.hint().to_owned(),
             Self::NotForAgents(_) => "type it as a slash command, or run it in a terminal of your own".into(),
             Self::NotOrphaned(_) => "end that session first".into(),
             Self::VerificationFailed(_) => {
                 "fix what the output shows; `steadfast goal verify` runs the checks again".into()
+            }
+            Self::QueueWaits => "end the turn".into(),
+            Self::NoQueueOfRun => "start another run: `steadfast run \"OBJECTIVE\"`".into(),
+            Self::NotQueued { count: 0, .. } => "add a goal with `steadfast goal start \"OBJECTIVE\" --queue`".into(),
+            Self::NotQueued { count, .. } => {
+                format!("use a number from 1 to {count}; `steadfast goal queue list` shows them")
             }
             Self::NeedsUser => "ask the user to start it".into(),
             Self::Store(error) => error.hint().to_owned(),
@@ -77,12 +101,21 @@ pub struct Place {
 
 /// Starts a goal in a session that has none, or whose last one is over.
 pub fn start(store: &mut Store, place: &Place, new: NewGoal, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
-    // Charge the last turn of the previous goal to that goal.
+    let ends = read_before_start(store, place, origin, now)?;
+    store.write(|db| start_with(db, place, new, &ends, origin, now))
+}
+
+/// Charges the last turn of the previous goal to that goal, and finds the ends of the session's files.
+fn read_before_start(
+    store: &mut Store,
+    place: &Place,
+    origin: Origin,
+    now: Millis,
+) -> Result<Vec<FileEnd>, StoreError> {
     if let Some(old) = store.read().goal(&place.session_id)? {
         refresh(store, &old, origin, now)?;
     }
-    let ends = place.find_ends(store.read())?;
-    store.write(|db| start_with(db, place, new, &ends, origin, now))
+    place.find_ends(store.read())
 }
 
 /// The same in the caller's transaction. The session's files are charged from `ends`.
@@ -94,26 +127,20 @@ pub fn start_with(
     origin: Origin,
     now: Millis,
 ) -> Result<Goal, ActionError> {
-    let old = db.goal(&place.session_id)?;
-    if let Some(old) = &old {
-        if old.status.is_live() {
-            let objective = text::headline(&old.objective, 80);
-            return Err(ActionError::GoalExists { status: old.status, objective });
-        }
-        if origin.actor.is_agent() && abandoned_by_agent(db, old)? {
+    let (mut goal, old) = place.new_goal(db, new, ends, now)?;
+    if origin.actor.is_agent() {
+        if let Some(old) = &old
+            && abandoned_by_agent(db, old)?
+        {
             return Err(ActionError::NeedsUser);
         }
-        db.move_span(old, Span::Close, now)?;
-    }
-    let mut goal = Goal::start(new, &place.session_id, place.host, place.project_dir.clone(), now);
-    // Only turns of live goals are recorded; an agent that starts one is in a turn.
-    if origin.actor.is_agent() {
+        if db.has_queue(&place.session_id)? {
+            return Err(ActionError::QueueWaits);
+        }
+        // Only turns of live goals are recorded; an agent that starts one is in a turn.
         db.begin_turn(&place.session_id, None, now)?;
     }
     settle(db, &mut goal, now + PROMPT_FOLLOWS, now)?;
-    if let Some(offset) = accounting::skip_to(db, place.host, &place.session_id, ends, now)? {
-        goal.last_accounted_byte_offset = offset;
-    }
     Ok(db.start_goal(&goal, old.as_ref(), origin)?)
 }
 
@@ -161,13 +188,28 @@ pub fn apply(
     let goal = goal_of(store.read(), session_id)?;
     refresh(store, &goal, origin, now)?;
     store.write(|db| {
-        let goal = goal_of(db, session_id)?;
+        let goal = still_the_goal(db, &goal)?;
         save(db, &goal, change(&goal)?, origin)
     })
 }
 
+/// Abandons. An agent may not abandon a goal that the user paused: the next one of the queue would start.
+pub fn abandon(store: &mut Store, session_id: &str, origin: Origin, now: Millis) -> Result<Goal, ActionError> {
+    let goal = goal_of(store.read(), session_id)?;
+    if origin.actor.is_agent() && goal.paused_reason == Some(PausedReason::User) {
+        return refuse_agent(store, session_id, "abandon", origin, now);
+    }
+    apply(store, session_id, origin, now, |goal| change::abandon(goal, now))
+}
+
 fn goal_of(db: Db<'_>, session_id: &str) -> Result<Goal, ActionError> {
     db.goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))
+}
+
+/// The newest row of a goal. A command must not change the goal that replaced it meanwhile.
+fn still_the_goal(db: Db<'_>, goal: &Goal) -> Result<Goal, ActionError> {
+    let current = goal_of(db, &goal.session_id)?;
+    if current.goal_id == goal.goal_id { Ok(current) } else { Err(StoreError::Stale.into()) }
 }
 
 fn save(db: Db<'_>, goal: &Goal, mut change: Change, origin: Origin) -> Result<Goal, ActionError> {
@@ -266,6 +308,29 @@ pub fn degrade(
 impl Place {
     fn find_ends(&self, db: Db<'_>) -> Result<Vec<FileEnd>, StoreError> {
         accounting::find_ends(db, self.host, &self.session_id, self.transcript.as_deref())
+    }
+
+    /// A goal to be started here, and the finished one that it replaces.
+    fn new_goal(
+        &self,
+        db: Db<'_>,
+        new: NewGoal,
+        ends: &[FileEnd],
+        now: Millis,
+    ) -> Result<(Goal, Option<Goal>), ActionError> {
+        let old = db.goal(&self.session_id)?;
+        if let Some(old) = &old {
+            if old.status.is_live() {
+                let objective = text::headline(&old.objective, 80);
+                return Err(ActionError::GoalExists { status: old.status, objective });
+            }
+            db.move_span(old, Span::Close, now)?;
+        }
+        let mut goal = Goal::start(new, &self.session_id, self.host, self.project_dir.clone(), now);
+        if let Some(offset) = accounting::skip_to(db, self.host, &self.session_id, ends, now)? {
+            goal.last_accounted_byte_offset = offset;
+        }
+        Ok((goal, old))
     }
 }
 

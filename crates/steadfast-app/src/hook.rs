@@ -38,6 +38,8 @@ pub enum HookError {
     Prompt(#[from] PromptError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error(transparent)]
+    Action(#[from] action::ActionError),
 }
 
 /// Everything a handler needs besides the event.
@@ -87,6 +89,7 @@ fn place(event: &HookEvent) -> &'static str {
         HookEvent::Command { .. } | HookEvent::Directive { .. } => "user-prompt-expansion",
         HookEvent::OwnTool { .. } => "pre-tool-use",
         HookEvent::OwnToolAsked | HookEvent::PermissionAsked => "permission-request",
+        HookEvent::LimitDialog => "user-prompt-expansion",
         HookEvent::Idle => "notification",
         HookEvent::ToolBatch { .. } | HookEvent::NativeGoal(_) => "post-tool-batch",
         HookEvent::Stop { .. } => "stop",
@@ -154,6 +157,7 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
         }
         HookEvent::OwnToolAsked | HookEvent::Seen | HookEvent::Idle => remember::seen(call, store),
         HookEvent::PermissionAsked => turn::permission_asked(call, store),
+        HookEvent::LimitDialog => failure::limit_dialog(call, store),
         HookEvent::NativeGoal(goal) => {
             let objective = match goal {
                 NativeGoal::Active(objective) => Some(objective.clone()),

@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use crate::native;
 use steadfast_hosts::adapter;
+use steadfast_hosts::wake::WakeRequest;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change;
 use steadfast_model::goal::liveness::{self, Facts, Next};
@@ -14,6 +15,7 @@ use steadfast_store::{Db, Session, StoreError};
 use steadfast_system::config::ClosedSessions;
 use steadfast_system::paths::Paths;
 use steadfast_system::process::ProcessId;
+use steadfast_system::watch_lock;
 
 /// A turn that has written nothing to the session's file for this long after its beginning never began: the user took
 /// the prompt back.
@@ -54,10 +56,17 @@ pub fn facts(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<Fact
         native_goal: is_active && native::of_session(db, &goal.session_id)?.is_some(),
         waker_waits: session.activity.waker.is_some_and(|waker| ProcessId::is_alive(waker).unwrap_or(true)),
         starts_waker: goal.host.capabilities().can_wake,
-        supervisor_runs: false,
-        wakes_from_outside: false,
+        supervisor_runs: watch_lock::is_held(&paths.home),
+        wakes_from_outside: wakes_from_outside(&session),
         headless_allowed: paths.config.watch.closed_sessions == ClosedSessions::Headless,
     })
+}
+
+fn wakes_from_outside(session: &Session) -> bool {
+    let adapter = adapter(session.host);
+    let program = Path::new(session.host.capabilities().program);
+    let request = WakeRequest { program, session_id: &session.session_id, transcript: session.transcript() };
+    (adapter.wake_command)(&request).is_some()
 }
 
 /// When the user interrupted the running turn, if no hook has seen it yet: Claude Code calls none.

@@ -2,6 +2,7 @@
 //! `docs/schema/` describes them.
 
 mod next;
+pub mod queue;
 pub mod runs;
 pub mod session;
 pub mod snapshot;
@@ -13,6 +14,7 @@ use crate::{liveness, native};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::liveness::{Next, Stall};
+use steadfast_model::goal::wait::WaitFor;
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::limit::Axis;
 use steadfast_model::price::{self, dollars};
@@ -56,10 +58,14 @@ pub struct GoalView {
     pub last_verification: Option<Value>,
     pub last_verdict: Option<Value>,
     pub blocked_reason: Option<String>,
+    /// What a waiting goal waits for, and when that ends in any case.
+    pub waits_for: Option<String>,
     /// The last turn ended in an error and none has succeeded since.
     pub last_failure: Option<Value>,
     /// The objective of the client's own goal feature, while that drives the session.
     pub native_goal: Option<String>,
+    /// How many goals wait behind this one.
+    pub queue: i64,
     pub next: String,
     pub version: i64,
     pub created_at_ms: Millis,
@@ -120,8 +126,10 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
         last_verification: verification,
         last_verdict: verdict,
         blocked_reason: blocked.and_then(|event| event.payload["reason"].as_str().map(str::to_owned)),
+        waits_for: waits_for(goal),
         last_failure: last_failure(db, goal)?,
         native_goal,
+        queue: db.queued_behind(&goal.goal_id)?,
         next: next_text(db, goal, paths, now)?,
         version: goal.version,
         created_at_ms: goal.created_at_ms,
@@ -129,11 +137,23 @@ pub fn goal_view(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<
     })
 }
 
+/// What a waiting goal waits for: `the file build.done, at the latest until 2026-11-15 17:30`.
+pub fn waits_for(goal: &Goal) -> Option<String> {
+    let (wait, until) = (goal.wait.as_ref()?, clock::to_local(goal.wake_at_ms?));
+    let what = wait.wait_for.describe(goal.project_dir.as_deref());
+    Some(match wait.wait_for {
+        WaitFor::Time => format!("{what} {until}"),
+        _ if wait.is_met() => format!("{what}, which is met"),
+        _ => format!("{what}, at the latest until {until}"),
+    })
+}
+
 fn next_text(db: Db<'_>, goal: &Goal, paths: &Paths, now: Millis) -> Result<String, StoreError> {
     if name::is_of_goal(&goal.session_id) {
         return Ok(next::of_run(goal));
     }
-    Ok(goal.host.spell(&next::in_session(goal, liveness::next(db, goal, paths, now)?, now)))
+    let queued = db.queued_behind(&goal.goal_id)?;
+    Ok(goal.host.spell(&next::in_session(goal, liveness::next(db, goal, paths, now)?, queued, now)))
 }
 
 /// The error of the last turn, if no turn succeeded since.
@@ -173,6 +193,9 @@ pub fn status_text(view: &GoalView) -> String {
     }
     if let Some(reason) = &view.blocked_reason {
         lines.push(format!("blocked_reason: {}", text::printable(reason)));
+    }
+    if let Some(wait) = &view.waits_for {
+        lines.push(format!("waits for: {wait}"));
     }
     if let Some(failure) = &view.last_failure {
         let said = failure["message"].as_str().filter(|said| !said.is_empty()).or(failure["error"].as_str());
@@ -226,6 +249,9 @@ pub fn status_text(view: &GoalView) -> String {
     }
     if view.accounting_uncertain || view.paused_reason == Some(PausedReason::AccountingUncertain) {
         lines.push("⚠ /compact event detected. Run /goal-reconcile --accept-reset to resume.".into());
+    }
+    if view.queue > 0 {
+        lines.push(format!("queue: {} more", view.queue));
     }
     lines.push(format!("next: {}", view.next));
     lines.join("\n")

@@ -6,6 +6,7 @@ use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Span};
 use steadfast_model::goal::liveness;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, PausedReason, turn};
+use steadfast_model::prompt::{self, PromptError, Wording};
 use steadfast_store::{Db, Origin, Store, StoreError, spend};
 use steadfast_system::paths::Paths;
 
@@ -16,6 +17,16 @@ const ORIGIN: Origin = Origin { actor: Actor::Steadfast, place: "rewake" };
 pub struct Woken {
     pub goal: Goal,
     pub brief: Brief,
+    /// What ended its wait; empty if it did not wait.
+    pub wait_over: String,
+}
+
+impl Woken {
+    /// The text that wakes the model.
+    pub fn text(&self, wording: Wording, now: Millis) -> Result<String, PromptError> {
+        let brief = self.brief.text(&self.goal, wording, now)?;
+        Ok(if self.wait_over.is_empty() { brief } else { format!("{}\n{brief}", self.wait_over) })
+    }
 }
 
 /// The moment at which a goal is to be woken; `None` if it is not.
@@ -45,6 +56,8 @@ pub fn claim(
         if turn_runs(db, session_id)? {
             return Ok(None);
         }
+        // The wake-up forgets the wait.
+        let wait_over = prompt::wait_over(&goal, now).unwrap_or_default();
         let Some(goal) = resumed(db, goal, now)? else {
             return Ok(None);
         };
@@ -52,21 +65,21 @@ pub fn claim(
         let mut change = turn::wake(&goal, shared, now);
         let brief = prompting::brief(db, &mut change.goal)?;
         let goal = db.save(&goal, change, ORIGIN)?;
-        Ok(Some(Woken { goal, brief }))
+        Ok(Some(Woken { goal, brief, wait_over }))
     })
 }
 
-/// Ends a pause that is over. Returns `None` if a limit keeps the goal from running.
+/// Ends a pause that is over. Returns `None` if its budget was spent before, so that it gets no turn.
 fn resumed(db: Db<'_>, goal: Goal, now: Millis) -> Result<Option<Goal>, StoreError> {
     if goal.status != GoalStatus::Paused {
         return Ok(Some(goal));
     }
-    let Ok(mut change) = change::resume(&goal, now) else {
+    let Some(mut change) = change::end_pause(&goal, now) else {
         return Ok(None);
     };
     liveness::settle(&mut change.goal, false, now, now);
     let goal = db.save(&goal, change, ORIGIN)?;
-    Ok((goal.status == GoalStatus::Active).then_some(goal))
+    Ok((goal.status == GoalStatus::Active || !goal.budget_limit_reported).then_some(goal))
 }
 
 /// Takes a claimed wake-up back, to be tried again: the client could not be reached.

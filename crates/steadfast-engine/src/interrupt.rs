@@ -1,7 +1,7 @@
 //! Signals as flags and messages instead of an end in the middle of a line.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::{Handle, Signals};
@@ -20,6 +20,24 @@ pub fn flag() -> std::io::Result<Interrupted> {
     let flag = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGINT, flag.clone())?;
     Ok(Interrupted(flag))
+}
+
+/// Requests to end from now on, as they come, for a command that works until it is stopped.
+pub fn requests() -> std::io::Result<mpsc::Receiver<EndRequest>> {
+    let (sender, receiver) = mpsc::channel();
+    listen(requests_to_end(), move |signal| {
+        sender.send(if signal == SIGINT { EndRequest::Interrupt } else { EndRequest::Terminate }).is_ok()
+    })?;
+    Ok(receiver)
+}
+
+/// How a command was asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndRequest {
+    /// Ctrl-C.
+    Interrupt,
+    /// `kill`, or the terminal closed.
+    Terminate,
 }
 
 /// Calls `on_signal` for each signal on a thread of its own, until it returns false.

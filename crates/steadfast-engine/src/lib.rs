@@ -22,4 +22,5 @@ pub mod publish;
 pub mod run_folder;
 pub mod supervisor;
 pub mod verify;
+pub mod wait;
 pub mod worktree;

@@ -107,6 +107,17 @@ impl LimitedCommand {
         self
     }
 
+    /// Runs the command and drops its output: the exit code, if there is one, and whether the limit was reached.
+    pub(crate) fn status(mut self) -> std::io::Result<(Option<i32>, bool)> {
+        self.command.stdout(Stdio::null()).stderr(Stdio::null());
+        self.wait()
+    }
+
+    /// How long after the start of a command with this limit nothing of it runs any more.
+    pub(crate) fn over_after(limit: Duration) -> Duration {
+        limit.saturating_add(GRACE)
+    }
+
     /// Runs the command; stdout and stderr go to one file.
     pub fn run(mut self) -> std::io::Result<CommandOutcome> {
         let mut output = tempfile::tempfile()?;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use steadfast_model::run::AttemptId;
+use steadfast_model::run::restart::Restarts;
 use steadfast_system::{log, paths};
 
 use crate::durable;
@@ -15,6 +16,9 @@ const INPUTS: &str = "inputs.md";
 /// Where the run works, if not in the project.
 const WORKPLACE: &str = "place";
 const IN_WORKTREE: &str = "worktree";
+/// Exists while the user wants the run to work in the background.
+const DETACHED: &str = "detached";
+const RESTARTS: &str = "restarts.json";
 
 /// The folder of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +83,31 @@ impl RunFolder {
     /// The input of the first stage.
     pub(crate) fn inputs(&self) -> Option<String> {
         fs_err::read_to_string(self.path.join(INPUTS)).ok()
+    }
+
+    /// Records whether the user wants the run to work in the background, so that its engine may be started again there.
+    pub fn set_detached(&self, is_detached: bool) -> io::Result<()> {
+        let mark = self.path.join(DETACHED);
+        if !is_detached {
+            return durable::if_exists(fs_err::remove_file(mark)).map(|_| ());
+        }
+        // A run of another home has no folder here yet.
+        paths::create_private_dir(&self.path)?;
+        durable::replace(&mark, b"")
+    }
+
+    pub fn is_detached(&self) -> bool {
+        self.path.join(DETACHED).exists()
+    }
+
+    /// How often `steadfast watch` started the engine again; nothing if the file cannot be read.
+    pub fn restarts(&self) -> Restarts {
+        let text = fs_err::read_to_string(self.path.join(RESTARTS)).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    pub fn set_restarts(&self, restarts: &Restarts) -> io::Result<()> {
+        durable::replace(&self.path.join(RESTARTS), &serde_json::to_vec(restarts)?)
     }
 
     pub(crate) fn is_in_worktree(&self) -> io::Result<bool> {

@@ -13,6 +13,7 @@ use super::headless::{HeadlessCommand, HeadlessRequest, ResumeRequest};
 use super::install::{InstallError, InstallPlan, InstallRequest};
 use super::stream::{AgentStream, SessionSpan};
 use super::tree::Owner;
+use super::wake::{WakeCommand, WakeRequest};
 use super::{claude, codex};
 use steadfast_model::clock::Millis;
 use steadfast_model::hook::{HookInput, HookReply};
@@ -42,6 +43,8 @@ pub struct HostAdapter {
     pub block_cap: fn() -> Option<i64>,
     /// Whether a background hook can wake the client that runs this process.
     pub can_rewake: fn() -> bool,
+    /// The command that wakes an idle session of a running client from outside; `None` if nothing can.
+    pub wake_command: fn(request: &WakeRequest<'_>) -> Option<WakeCommand>,
 
     /// The directories of the host's configuration.
     pub config_dirs: fn() -> Vec<PathBuf>,

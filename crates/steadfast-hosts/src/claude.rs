@@ -21,6 +21,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     block_cap,
     // Only the terminal client can be woken.
     can_rewake: || env_vars::text(env_vars::CLAUDE_CODE_ENTRYPOINT).as_deref() == Some("cli"),
+    wake_command: |_| None,
     config_dirs: files::config_dirs,
     transcript_roots: || files::below_config_dirs("projects"),
     transcript_owner: files::owner,
@@ -41,7 +42,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     session_of_client: files::session_of_client,
     is_evaluator: hook::is_evaluator,
     headless_command: headless::command,
-    resume_arguments: |_| Ok(None),
+    resume_arguments: |request| Ok(Some(headless::resume_arguments(request))),
     read_event: stream::read_event,
     readable_event: stream::readable,
     plan_reset: |_| None,

@@ -10,6 +10,7 @@ mod observe;
 mod reset;
 pub mod rollout;
 mod stream;
+mod wake;
 
 use super::{HostAdapter, ToolCallOrigin};
 use steadfast_model::host::Host;
@@ -20,6 +21,7 @@ pub(super) static ADAPTER: HostAdapter = HostAdapter {
     write_reply: hook::write_reply,
     block_cap: || None,
     can_rewake: || false,
+    wake_command: |request| Some(wake::command(request)),
     config_dirs: || files::home().into_iter().collect(),
     transcript_roots: files::session_dirs,
     transcript_owner: |_, path| files::owner(path),

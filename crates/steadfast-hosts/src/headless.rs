@@ -59,4 +59,6 @@ pub struct ResumeRequest<'a> {
     pub directory: &'a Path,
     /// The `steadfast` executable, for hooks.
     pub steadfast: &'a Path,
+    /// Flags from the configuration. Without any, the agent may do what the user's own settings allow.
+    pub flags: &'a [String],
 }

@@ -7,6 +7,7 @@ pub(crate) mod codex_config;
 mod describe;
 pub(crate) mod json;
 pub(crate) mod manifest;
+mod service;
 pub(crate) mod setup;
 mod splice;
 mod undo;
@@ -14,6 +15,7 @@ mod undo;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use service::{ServiceRequest, ServiceSystem, plan_service, plan_service_removal};
 pub use undo::plan_uninstall;
 
 use super::command::SlashCommand;
@@ -40,6 +42,8 @@ pub struct InstallRequest<'a> {
     pub block_cap: Consent,
     /// The block cap to set, if the user named one.
     pub block_cap_value: Option<u32>,
+    /// Whether the host's dialog about a used-up plan, which keeps goals from waking, is answered by us.
+    pub limit_dialog: Consent,
     /// `None` if there is no terminal to ask at.
     pub ask: Option<Ask<'a>>,
     /// The time, RFC 3339 in UTC.

@@ -18,6 +18,7 @@ mod skim;
 pub mod stream;
 pub mod tree;
 pub mod trouble;
+pub mod wake;
 
 pub use activity::worked_since;
 pub use adapter::{HostAdapter, SubagentFiles, ToolCallOrigin, adapter, adapters};

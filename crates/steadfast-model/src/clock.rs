@@ -37,9 +37,12 @@ pub fn parse_rfc3339(text: &str) -> Option<Millis> {
 }
 
 /// Reads what a person types for a moment: a full timestamp, a local date and time, a local date, a time of
-/// day (its next occurrence), or a span from now such as `2h 30m`.
+/// day (its next occurrence), or a span from now such as `2h 30m` or `in 3h`.
 pub fn parse_moment(text: &str, now: Millis) -> Option<Millis> {
     let text = text.trim();
+    if let Some(span) = text.strip_prefix("in ") {
+        return now.checked_add(parse_duration(span)?);
+    }
     if let Some(moment) = parse_rfc3339(text) {
         return Some(moment);
     }

@@ -8,8 +8,9 @@ pub mod liveness;
 pub mod proof;
 pub mod turn;
 pub mod wait;
+pub mod watch;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString, IntoStaticStr};
 
 use crate::clock::Millis;
@@ -131,7 +132,8 @@ pub struct Goal {
 }
 
 /// What a person or the agent asks for when starting a goal; checked by [`budget::Budget`] and [`objective`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct NewGoal {
     pub objective: String,
     pub budget: budget::Budget,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::clock::Millis;
 use crate::host::Host;
 use crate::memory::observation::Observation;
 use crate::outbox::Message;
@@ -42,6 +43,8 @@ pub enum HookEvent {
     OwnToolAsked,
     /// The client asks the user whether a tool may run.
     PermissionAsked,
+    /// The client opens its dialog about a used-up plan, and the user wants to skip it.
+    LimitDialog,
     /// Nothing has happened for a while.
     Idle,
     /// Tools ran: one call or several, as the host reports them.
@@ -94,6 +97,8 @@ pub struct HookReply {
     pub allow_tool: bool,
     /// For the user outside of the client; not part of what is written to it.
     pub messages: Vec<Message>,
+    /// When the goal is to be woken; not part of what is written either.
+    pub wake_at_ms: Option<Millis>,
 }
 
 /// An id as hosts make them: not empty, short, without control characters.

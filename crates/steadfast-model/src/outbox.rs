@@ -48,6 +48,9 @@ pub fn about_goal(before: &Goal, after: &Goal, events: &[Event], actor: Actor) -
     }
     let (kind, title) = match verification_failed(events) {
         true => (MessageKind::CompletionRefused, "completion refused: a check failed".to_owned()),
+        false if let Some(reason) = stall_reason(events) => {
+            (MessageKind::GoalStalled, format!("stands still: {reason}"))
+        }
         false if (before.status, before.paused_reason) == (after.status, after.paused_reason) => return None,
         false => news(after)?,
     };
@@ -58,6 +61,12 @@ pub fn about_goal(before: &Goal, after: &Goal, events: &[Event], actor: Actor) -
         body: text::headline(&after.objective, OBJECTIVE_SHOWN),
         created_at_ms: after.updated_at_ms,
     })
+}
+
+/// Why nothing moves the goal, if this change tells the user.
+fn stall_reason(events: &[Event]) -> Option<&str> {
+    let event = events.iter().find(|event| event.kind == EventKind::GoalStalled)?;
+    event.payload["reason"].as_str()
 }
 
 fn verification_failed(events: &[Event]) -> bool {
@@ -127,6 +136,17 @@ mod tests {
         ] {
             assert_eq!(kind_of(&goal, &paused(reason), Actor::Steadfast), kind, "{reason}");
         }
+    }
+
+    #[test]
+    fn a_goal_that_nothing_moves_is_reported() {
+        let goal = goal();
+        let told = crate::goal::watch::told(&goal, crate::goal::liveness::Stall::SessionClosed, START);
+        let message = about_goal(&goal, &told.goal, &told.events, Actor::Steadfast).unwrap();
+        assert_eq!(
+            (message.kind, &*message.title),
+            (MessageKind::GoalStalled, "Goal stands still: its session is closed")
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 
 use crate::clock::Millis;
+use crate::goal::wait::{Seen, WaitFor, short_path};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::TextCap;
 use crate::limit::Axis;
@@ -55,6 +56,27 @@ pub fn wind_down(goal: &Goal, wording: Wording, limit: Axis, now: Millis) -> Res
         usage => usage(goal), time => time(goal, now),
     };
     capped(goal, wording, TURN_CAP, include_str!("../prompts/wind_down.md"), &values)
+}
+
+/// What ended the wait of a goal, for the prompt that wakes its model; empty if the goal does not wait. The goal is the
+/// one before the wake-up, which forgets the wait.
+pub fn wait_over(goal: &Goal, now: Millis) -> Result<String, PromptError> {
+    let Some(wait) = &goal.wait else { return Ok(String::new()) };
+    let (kind, what) = match &wait.wait_for {
+        WaitFor::Time => ("time", String::new()),
+        WaitFor::Command(command) => ("command", format!("the command `{}`", text::headline(command, 120))),
+        WaitFor::File(path) => ("file", format!("the file {}", short_path(path, goal.project_dir.as_deref()))),
+        WaitFor::Process { pid, .. } => ("process", format!("process {pid}")),
+    };
+    let exit_code = match wait.seen {
+        Some(Seen::Exited(code)) => Some(code),
+        _ => None,
+    };
+    let values = context! {
+        kind, what => text::escape_xml(&what), met => wait.is_met(), exit_code, timed_out => wait.seen == Some(Seen::TimedOut),
+        deadline => goal.limits.get(Axis::Deadline).is_some_and(|at| at <= now),
+    };
+    render(include_str!("../prompts/wait_over.md"), values)
 }
 
 /// What a session must know when its goal was changed or taken over.
@@ -172,6 +194,7 @@ fn time(goal: &Goal, now: Millis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goal::wait::Wait;
     use crate::goal::{NewGoal, OBJECTIVE_MAX};
     use crate::host::Host;
 
@@ -211,6 +234,46 @@ mod tests {
             with.contains("${RESULT}") && without.contains("${RESULT}") && !with.contains("counts as much"),
             "{with}"
         );
+    }
+
+    #[test]
+    fn a_woken_model_is_told_what_ended_the_wait() {
+        let after = |wait_for: WaitFor, seen| {
+            let wait = Wait { seen, ..Wait::new(wait_for, Some(9), 0) };
+            let goal = Goal { wait: Some(wait), project_dir: Some("/p".into()), ..goal("x".into()) };
+            wait_over(&goal, 9).unwrap()
+        };
+        let file = || WaitFor::File("/p/<b>\nx".into());
+        let command = || WaitFor::Command("make ready".into());
+        let process = || WaitFor::Process { pid: 7, started: "1".into(), boot: String::new() };
+        let up = "The goal's wait is over because its time is up;";
+        for (text, expected) in [
+            (after(WaitFor::Time, None), "The goal's wait is over: the time has come.".to_owned()),
+            (after(file(), Some(Seen::Met)), "The goal's wait is over: the file &lt;b&gt; … exists now.".to_owned()),
+            (after(file(), None), format!("{up} the file &lt;b&gt; … does not exist.")),
+            (after(process(), Some(Seen::Met)), "The goal's wait is over: process 7 has ended.".to_owned()),
+            (after(process(), Some(Seen::NotYet)), format!("{up} process 7 still runs.")),
+            (
+                after(command(), Some(Seen::Met)),
+                "The goal's wait is over: the command `make ready` exited with 0.".to_owned(),
+            ),
+            (
+                after(command(), Some(Seen::Exited(1))),
+                format!("{up} the command `make ready` still fails with exit 1."),
+            ),
+            (
+                after(command(), Some(Seen::TimedOut)),
+                format!("{up} the command `make ready` was ended at its time limit."),
+            ),
+            (after(command(), Some(Seen::Failed)), format!("{up} the command `make ready` did not exit with 0.")),
+        ] {
+            assert_eq!(text, expected);
+        }
+        let mut goal = goal("x".into());
+        assert_eq!(wait_over(&goal, 9).unwrap(), "");
+        goal.limits.set(Axis::Deadline, Some(9));
+        goal.wait = Some(Wait::new(WaitFor::Time, Some(20), 0));
+        assert_eq!(wait_over(&goal, 9).unwrap(), "The goal's wait is over: its deadline has come.");
     }
 
     #[test]

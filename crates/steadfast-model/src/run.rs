@@ -8,6 +8,7 @@ pub mod name;
 mod outcome;
 mod plan;
 mod reason;
+pub mod restart;
 pub mod rule;
 pub mod template;
 

@@ -45,6 +45,13 @@ impl Db<'_> {
         self.all("SELECT * FROM goals ORDER BY created_at_ms DESC, goal_id", [], read)
     }
 
+    /// Goals that are not over, those that are due first.
+    pub fn live_goals(self) -> Result<Vec<Goal>, StoreError> {
+        let sql = "SELECT * FROM goals WHERE status NOT IN ('complete', 'abandoned')
+                   ORDER BY wake_at_ms IS NULL, wake_at_ms, goal_id";
+        self.all(sql, [], read)
+    }
+
     /// Replaced goals, newest first; of one session or of all.
     pub fn replaced_goals(self, session_id: Option<&str>) -> Result<Vec<Goal>, StoreError> {
         let sql = "SELECT * FROM goal_history WHERE ?1 IS NULL OR session_id = ?1
@@ -62,6 +69,28 @@ impl Db<'_> {
 
     /// Inserts a goal for a session that has no row, or whose goal is over; the old row moves to the history.
     pub fn start_goal(self, goal: &Goal, replaced: Option<&Goal>, origin: Origin) -> Result<Goal, StoreError> {
+        self.begin_goal(goal, replaced, None, origin)
+    }
+
+    /// The same for the goal of a queue entry, which leaves the queue.
+    pub fn start_queued_goal(
+        self,
+        queue_id: i64,
+        goal: &Goal,
+        replaced: Option<&Goal>,
+        origin: Origin,
+    ) -> Result<Goal, StoreError> {
+        self.drop_queued(queue_id)?;
+        self.begin_goal(goal, replaced, Some(queue_id), origin)
+    }
+
+    fn begin_goal(
+        self,
+        goal: &Goal,
+        replaced: Option<&Goal>,
+        queue_id: Option<i64>,
+        origin: Origin,
+    ) -> Result<Goal, StoreError> {
         let mut goal = goal.clone();
         let mut events = Vec::new();
         if let Some(old) = replaced {
@@ -74,12 +103,16 @@ impl Db<'_> {
         self.insert_goal("goals", &goal)?;
         self.move_span(&goal, Span::Open, goal.created_at_ms)?;
         let seconds = goal.limits.get(Axis::Hours).map_or(UNLIMITED_SECONDS, |ms| ms / 1_000);
-        let budget = serde_json::json!({
+        let mut payload = serde_json::json!({
             "objective": goal.objective, "token_budget": goal.limits.get(Axis::Tokens), "budget_profile": goal.budget_profile,
             "usd_budget_micros": goal.limits.get(Axis::Usd), "max_turns": goal.continuations_remaining(),
             "max_wall_clock_seconds": seconds, "deadline_ms": goal.limits.get(Axis::Deadline), "verify": goal.verify,
         });
-        events.push(Event::new(EventKind::GoalCreated, budget));
+        if let Some(id) = queue_id {
+            payload["from"] = serde_json::json!("queue");
+            payload["queue_id"] = serde_json::json!(id);
+        }
+        events.push(Event::new(EventKind::GoalCreated, payload));
         for event in &events {
             self.add_event(None, &goal, event, origin, goal.created_at_ms)?;
         }
@@ -112,6 +145,9 @@ impl Db<'_> {
         if self.execute(&sql, params_from_iter(values))? != 1 {
             return Err(StoreError::Stale);
         }
+        if goal.session_id != before.session_id {
+            self.move_queue(&before.session_id, &goal.session_id)?;
+        }
         self.move_span(&goal, change.span, goal.updated_at_ms)?;
         for event in &change.events {
             self.add_event(Some(before), &goal, event, origin, goal.updated_at_ms)?;
@@ -130,9 +166,10 @@ impl Db<'_> {
         Ok(goal)
     }
 
-    /// Removes a goal and everything only it has. The caller makes sure that no client drives it.
+    /// Removes a goal, its queue and everything only it has. The caller makes sure that no client drives it.
     pub fn delete_goal(self, goal: &Goal) -> Result<(), StoreError> {
         self.delete_row(goal)?;
+        self.delete_queue(&goal.session_id)?;
         for table in ["goal_events", "goal_spans", "subagent_token_cursors", "verifications"] {
             self.0.execute(&format!("DELETE FROM {table} WHERE goal_id = ?1"), [&goal.goal_id])?;
         }

@@ -9,6 +9,7 @@ mod ledger;
 mod memory;
 mod migrate;
 mod outbox;
+mod queue;
 mod runs;
 mod sessions;
 pub mod spend;
@@ -32,6 +33,7 @@ pub use goals::{EventFilter, EventRow, Origin};
 pub use import::ImportReport;
 pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
+pub use queue::QueuedGoal;
 pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
 

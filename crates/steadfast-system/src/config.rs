@@ -154,6 +154,8 @@ pub struct GoalConfig {
     pub background_wait_seconds: u64,
     /// Commands, word for word, that an agent may wait for.
     pub wait_commands: Vec<String>,
+    /// Seconds one look with a command that a goal waits for may take.
+    pub wait_timeout_seconds: u64,
 }
 
 /// What happens to a goal whose client has used up its plan.
@@ -175,11 +177,13 @@ pub struct WatchConfig {
     pub start: bool,
     /// How it wakes a goal whose client does not run.
     pub closed_sessions: ClosedSessions,
+    /// Seconds with nothing to wait for after which it ends in the background.
+    pub idle_seconds: u64,
 }
 
 impl Default for WatchConfig {
     fn default() -> Self {
-        Self { start: true, closed_sessions: ClosedSessions::default() }
+        Self { start: true, closed_sessions: ClosedSessions::default(), idle_seconds: 60 }
     }
 }
 
@@ -220,6 +224,7 @@ impl Default for GoalConfig {
             on_usage_limit: OnUsageLimit::default(),
             background_wait_seconds: 300,
             wait_commands: Vec::new(),
+            wait_timeout_seconds: 60,
         }
     }
 }

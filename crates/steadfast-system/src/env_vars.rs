@@ -13,6 +13,8 @@ pub const CLAUDECODE: &str = "CLAUDECODE";
 pub const CLAUDE_CODE_ENTRYPOINT: &str = "CLAUDE_CODE_ENTRYPOINT";
 pub const STOP_HOOK_BLOCK_CAP: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 pub const CODEX_HOME: &str = "CODEX_HOME";
+/// Set to anything: nothing starts `steadfast watch` by itself.
+pub const NO_WATCH: &str = "STEADFAST_NO_WATCH";
 /// Set by Codex for the commands its agent runs.
 pub const CODEX_SANDBOX: &str = "CODEX_SANDBOX";
 pub const CODEX_THREAD_ID: &str = "CODEX_THREAD_ID";
@@ -50,6 +52,9 @@ pub const OF_OUTER_AGENT: [&str; 9] = [
     CODEX_SESSION_ID,
     CRASH_AT,
 ];
+
+/// Variables of a run's agent.
+pub const OF_RUN: [&str; 6] = [RUN, STAGE, ITERATION, RESULT, ATTEMPT, CHECK];
 
 /// What ties git to one repository, from `git rev-parse --local-env-vars`. Programs that we start use the repository of
 /// their own directory. `GIT_CONFIG_PARAMETERS` and `GIT_CONFIG_COUNT` stay: they carry settings of the machine, such as

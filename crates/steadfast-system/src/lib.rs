@@ -7,3 +7,4 @@ pub mod log;
 pub mod paths;
 pub mod process;
 pub mod project;
+pub mod watch_lock;

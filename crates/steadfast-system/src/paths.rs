@@ -54,6 +54,11 @@ impl Paths {
     pub fn log_file(&self) -> PathBuf {
         self.home.join("log").join("hooks.log")
     }
+
+    /// The log of `steadfast watch` in the background.
+    pub fn watch_log(&self) -> PathBuf {
+        self.home.join("log").join("watch.log")
+    }
 }
 
 /// `$STEADFAST_HOME`, else the platform's data directory.

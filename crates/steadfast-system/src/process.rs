@@ -79,6 +79,12 @@ impl ProcessIdentity {
         Self { pid, started: started(pid).unwrap_or_default(), boot: boot() }
     }
 
+    /// A process that runs now.
+    pub fn of(pid: i32) -> Option<Self> {
+        let started = if pid > 0 { started(pid)? } else { return None };
+        Some(Self { pid, started, boot: boot() })
+    }
+
     pub fn is_alive(&self) -> bool {
         self.is_of_this_boot() && started(self.pid).is_some_and(|started| started == self.started)
     }
@@ -91,6 +97,22 @@ impl ProcessIdentity {
 /// Whether a process with this number runs. It may be a later process with the same number.
 pub fn exists(pid: i64) -> bool {
     i32::try_from(pid).is_ok_and(|pid| pid > 0 && started(pid).is_some())
+}
+
+/// Whether a process runs as the user of this one; `false` if it cannot be found out.
+#[cfg(target_os = "linux")]
+pub fn is_of_same_user(pid: i32) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let user = rustix::process::getuid().as_raw();
+    fs_err::metadata(format!("/proc/{pid}")).is_ok_and(|process| process.uid() == user)
+}
+
+/// Whether a process runs as the user of this one; `false` if it cannot be found out.
+#[cfg(not(target_os = "linux"))]
+pub fn is_of_same_user(pid: i32) -> bool {
+    let user = rustix::process::getuid().as_raw().to_string();
+    let output = std::process::Command::new("ps").args(["-p", &pid.to_string(), "-o", "uid="]).output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == user)
 }
 
 #[cfg(target_os = "linux")]

@@ -4,6 +4,8 @@ mod frequent;
 mod limits;
 mod runs;
 pub(crate) mod session;
+mod wait;
+mod watch;
 
 use std::path::PathBuf;
 
@@ -15,6 +17,8 @@ pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
     AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
+pub(crate) use wait::WaitArgs;
+pub(crate) use watch::WatchArgs;
 
 const ABOUT: &str = "Keep coding agents on the job: durable goals, enforced budgets, verified completion";
 
@@ -83,6 +87,8 @@ pub(crate) enum CliCommand {
         #[arg(long)]
         segment: bool,
     },
+    /// Wake goals that are due and keep detached runs alive
+    Watch(WatchArgs),
     /// Install steadfast into an agent, or remove it
     Setup(SetupArgs),
     /// Diagnose the installation and suggest fixes
@@ -105,6 +111,15 @@ pub(crate) enum CliCommand {
         /// Directory of the attempt
         directory: PathBuf,
     },
+    /// Look once at what a goal waits for (the process that wakes it calls this)
+    #[command(name = "__look", hide = true)]
+    Look {
+        /// Session of the goal
+        session: String,
+        /// The caller has claimed the look
+        #[arg(long)]
+        claimed: bool,
+    },
     /// Drive one run in the background (`--detach` calls this)
     #[command(name = "__engine", hide = true)]
     Engine {
@@ -120,6 +135,13 @@ pub(crate) enum CliCommand {
 /// The names of all hosts.
 fn host_names() -> PossibleValuesParser {
     PossibleValuesParser::new(Host::ALL.iter().map(|host| host.name()))
+}
+
+/// What `setup` can install besides hosts.
+pub(crate) const SERVICE: &str = "watch";
+
+fn setup_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Host::ALL.iter().map(|host| host.name()).chain([SERVICE]))
 }
 
 #[derive(Debug, Args)]
@@ -158,7 +180,16 @@ pub(crate) enum GoalVerb {
         format: Option<String>,
     },
     /// Pause the goal
-    Pause,
+    Pause {
+        /// Pause every goal and stop every run, in all projects
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show or change the goals that wait for this one to end
+    Queue {
+        #[command(subcommand)]
+        verb: Option<QueueVerb>,
+    },
     /// Resume a paused or blocked goal
     Resume {
         /// Also continue a closed Codex session now, with `codex exec resume`
@@ -186,6 +217,8 @@ pub(crate) enum GoalVerb {
     /// Raise limits, and resume the goal if a raised limit had stopped it
     #[command(after_help = "Example: steadfast goal extend --add-tokens 5M --add-hours 2")]
     Extend(ExtendArgs),
+    /// Pause the goal without cost until a time or a condition
+    Wait(WaitArgs),
     /// Accept a gap in the token accounting and resume
     Reconcile {
         /// Accept that tokens in the gap are not counted
@@ -209,6 +242,24 @@ pub(crate) enum GoalVerb {
     Cleanup(CleanupArgs),
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueVerb {
+    /// List the queued goals (the default)
+    List,
+    /// Move a queued goal to another place
+    Move {
+        /// Number in the list
+        number: usize,
+        /// New number
+        to: usize,
+    },
+    /// Remove a goal from the queue
+    Drop {
+        /// Number in the list
+        number: usize,
+    },
+}
+
 #[derive(Debug, Default, Args)]
 #[command(after_help = "Budgets (tokens / turns / hours):
   quick 2M/50/2, standard 10M/200/8, deep 100M/1000/24, overnight 1B/5000/72
@@ -222,6 +273,9 @@ pub(crate) struct StartArgs {
     /// Command that must exit 0 before the goal is complete (repeatable)
     #[arg(long, value_name = "CMD")]
     pub(crate) verify: Vec<String>,
+    /// Start it when the live goal and those queued before it are over
+    #[arg(long)]
+    pub(crate) queue: bool,
 }
 
 #[derive(Debug, Args)]
@@ -281,18 +335,19 @@ pub(crate) struct UsageArgs {
   steadfast setup claude --dry-run
   steadfast setup claude --yes
   steadfast setup codex
+  steadfast setup watch          Start `steadfast watch` at login
   steadfast setup --uninstall")]
 pub(crate) struct SetupArgs {
-    /// Agent to set up; with --uninstall, all of them if omitted
-    #[arg(value_parser = host_names(), required_unless_present = "uninstall")]
-    pub(crate) host: Option<String>,
+    /// Agent to set up, or `watch` to start `steadfast watch` at login; with --uninstall, everything if omitted
+    #[arg(value_name = "WHAT", value_parser = setup_names(), required_unless_present = "uninstall")]
+    pub(crate) what: Option<String>,
     /// Remove everything and restore your files as they were
     #[arg(long)]
     pub(crate) uninstall: bool,
     /// Show the changes without making them
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Accept the status line and block cap changes without asking
+    /// Accept the status line and block cap changes, or enable the service, without asking
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Show the goal in the status line
@@ -307,6 +362,12 @@ pub(crate) struct SetupArgs {
     /// Do not change the block cap
     #[arg(long)]
     pub(crate) no_block_cap: bool,
+    /// Skip Claude Code's dialog about a used-up plan, so that goals wake at the reset with nobody there
+    #[arg(long, overrides_with = "keep_limit_dialog")]
+    pub(crate) skip_limit_dialog: bool,
+    /// Keep that dialog
+    #[arg(long)]
+    pub(crate) keep_limit_dialog: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -13,15 +13,20 @@ pub(crate) mod setup;
 pub(crate) mod slash;
 pub(crate) mod statusline;
 pub(crate) mod usage;
+pub(crate) mod watch;
 
 use std::path::Path;
 
+use serde_json::json;
+use steadfast_app::action::ActionError;
 use steadfast_model::goal::Actor;
+use steadfast_store::Store;
 use steadfast_system::paths::{self, Paths};
 use steadfast_system::{log, process};
 
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
+use crate::waiting;
 
 /// Who runs this command: the user, or an agent in its shell.
 fn caller() -> Actor {
@@ -45,6 +50,15 @@ pub(crate) fn supervise_attempt(directory: &Path) -> CommandResult {
         CliError::new(code::USAGE, error.to_string(), hint)
     })?;
     Ok(CommandOutput::default())
+}
+
+/// Looks once at what the goal of a session waits for.
+pub(crate) fn look(db: Option<&Path>, session_id: &str, is_claimed: bool) -> CommandResult {
+    let paths = Paths::find(db)?;
+    let mut store = Store::open_existing(&paths.store)?;
+    let goal = store.read().goal(session_id)?.ok_or_else(|| ActionError::NoGoal(session_id.to_owned()))?;
+    let looked: &str = waiting::look_and_wait(&paths, &mut store, &goal, is_claimed)?.into();
+    Ok(CommandOutput { text: looked.to_owned(), json: json!({"looked": looked}), code: 0 })
 }
 
 /// Writes to the log when the store is unknown.

@@ -11,6 +11,7 @@ use steadfast_engine::publish::PublishError;
 use steadfast_hosts::install::InstallError;
 use steadfast_model::goal::ObjectiveError;
 use steadfast_model::goal::change::Refusal;
+use steadfast_model::goal::wait::WaitError;
 use steadfast_model::limit::AmountError;
 use steadfast_model::price::PriceError;
 use steadfast_model::prompt::PromptError;
@@ -93,7 +94,7 @@ macro_rules! from_errors {
 }
 
 from_errors! { error:
-    AmountError => USAGE, "use for example --budget standard, --budget 10M, --usd 5 or --max-hours 2";
+    AmountError => USAGE, error.hint();
     InstallError => ENVIRONMENT, error.hint();
     NameError => USAGE, error.hint();
     ObjectiveError => USAGE, "describe the end state in 1 to 4000 characters";
@@ -107,14 +108,24 @@ from_errors! { error:
 impl From<ActionError> for CliError {
     fn from(error: ActionError) -> Self {
         let code = match &error {
-            ActionError::NoGoal(_) | ActionError::UnknownGoal(_) => code::NOT_FOUND,
-            ActionError::AmbiguousGoal(_) | ActionError::Refused(Refusal::NotEnough(_)) => code::USAGE,
+            ActionError::NoGoal(_)
+            | ActionError::UnknownGoal(_)
+            | ActionError::NotQueued { .. }
+            | ActionError::Wait(WaitError::NoProcess(_)) => code::NOT_FOUND,
             ActionError::Refused(Refusal::NotProven { .. }) | ActionError::VerificationFailed(_) => code::VERIFICATION,
             ActionError::Refused(Refusal::WrongState { .. })
+            | ActionError::Wait(
+                WaitError::UnapprovedCommand | WaitError::OutsideProject(_) | WaitError::ForeignProcess(_),
+            )
             | ActionError::GoalExists { .. }
             | ActionError::NotForAgents(_)
             | ActionError::NotOrphaned(_)
+            | ActionError::QueueWaits
+            | ActionError::NoQueueOfRun
             | ActionError::NeedsUser => code::WRONG_STATE,
+            ActionError::AmbiguousGoal(_) | ActionError::Refused(Refusal::NotEnough(_)) | ActionError::Wait(_) => {
+                code::USAGE
+            }
             ActionError::Store(_) => code::ENVIRONMENT,
         };
         let is_list = matches!(error, ActionError::VerificationFailed(_));

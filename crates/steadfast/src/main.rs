@@ -11,6 +11,8 @@ mod plugin;
 mod programs;
 mod slash_commands;
 mod verification;
+mod waiting;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -38,11 +40,13 @@ fn main() -> ExitCode {
         CliCommand::Hook { host, rewake } => return commands::hook::run(db, &host, rewake),
         CliCommand::Statusline { segment } => return commands::statusline::run(db, segment),
         CliCommand::Mcp => commands::mcp(db),
+        CliCommand::Watch(arguments) => commands::watch::run(db, &arguments, json),
         CliCommand::Setup(arguments) => commands::setup::run(db, &arguments),
         CliCommand::Doctor => commands::doctor::run(db),
         CliCommand::Db(verb) => commands::db::run(db, &verb),
         CliCommand::Demo { fast, agent } => commands::demo::run(fast, agent.as_deref(), json),
         CliCommand::Exec { directory } => commands::supervise_attempt(&directory),
+        CliCommand::Look { session, claimed } => commands::look(db, &session, claimed),
         CliCommand::Engine { home, store, run_id } => commands::runs::engine(home, store, &run_id),
     };
     match output {

@@ -29,11 +29,13 @@ pub(crate) const FILES: &[(&str, &str)] = plugin_files![
     "commands/goal-extend.md",
     "commands/goal-history.md",
     "commands/goal-pause.md",
+    "commands/goal-queue.md",
     "commands/goal-reconcile.md",
     "commands/goal-resume.md",
     "commands/goal-start.md",
     "commands/goal-status.md",
     "commands/goal-verify.md",
+    "commands/goal-wait.md",
     "hooks/hooks.json",
     "skills/durable-goal/SKILL.md",
 ];

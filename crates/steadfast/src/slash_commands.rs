@@ -12,8 +12,10 @@ const fn by_model(name: &'static str, arguments: &'static str, description: &'st
 }
 
 const START: &str = "\"OBJECTIVE\" [--budget quick|standard|deep|overnight|auto|N] [--usd X] [--max-turns N] \
-    [--max-hours H] [--deadline TIME] [--verify CMD]";
+    [--max-hours H] [--deadline TIME] [--verify CMD] [--queue]";
 const EXTEND: &str = "[--add-turns N] [--add-hours H] [--add-tokens N] [--add-usd X]";
+
+const WAIT: &str = "[--until TIME | --for DURATION] [--command CMD | --file PATH | --pid N]";
 
 pub(crate) const SLASH_COMMANDS: &[SlashCommand] = &[
     by_hook("abandon", "", "Abandon this session's goal"),
@@ -25,12 +27,14 @@ pub(crate) const SLASH_COMMANDS: &[SlashCommand] = &[
     by_model("edit", "\"NEW OBJECTIVE\"", "Replace the goal's objective"),
     by_hook("extend", EXTEND, "Raise the goal's limits"),
     by_hook("history", "[--all] [--events] [--format=json]", "List goals and their events"),
-    by_hook("pause", "", "Stop driving the goal until it is resumed"),
+    by_hook("pause", "[--all]", "Stop driving the goal until it is resumed"),
+    by_hook("queue", "[list | move N TO | drop N]", "Show or change the goals that wait for this one to end"),
     by_hook("reconcile", "--accept-reset", "Accept a gap in the token accounting and continue"),
     by_hook("resume", "", "Resume a paused or blocked goal"),
     by_model("start", START, "Start a durable goal in this session"),
     by_hook("status", "[--json]", "Show the state of this session's goal"),
     by_hook("verify", "", "Run the goal's verification commands now"),
+    by_hook("wait", WAIT, "Pause the goal without cost until a time or a condition"),
 ];
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use steadfast_model::goal::{Goal, change};
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Store, StoreError};
 
-use super::{ActionError, goal_of, refresh, save};
+use super::{ActionError, goal_of, refresh, save, still_the_goal};
 
 /// What the caller offers as proof.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ pub fn complete(
     let goal = goal_of(store.read(), session_id)?;
     refresh(store, &goal, origin, now)?;
     store.write(|db| {
-        let goal = goal_of(db, session_id)?;
+        let goal = still_the_goal(db, &goal)?;
         let proof = match claim {
             Claim::Verified(proof) => proof.clone(),
             Claim::Evaluator { verified } => {

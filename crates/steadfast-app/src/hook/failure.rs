@@ -4,8 +4,9 @@
 use serde_json::json;
 
 use super::{Call, HookError};
+use crate::wake;
 use steadfast_hosts::trouble;
-use steadfast_model::clock::Millis;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::change::{Change, Span, pause_for};
 use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason, liveness};
@@ -24,11 +25,11 @@ pub(super) fn turn_failed(
     error: &str,
     message: &str,
 ) -> Result<HookReply, HookError> {
-    store.write(|db| {
+    let wake_at_ms = store.write(|db| {
         db.touch_session(call.session_id(), call.now)?;
         db.end_turn(call.session_id(), false, call.now)?;
         let Some(goal) = db.goal(call.session_id())?.filter(|goal| goal.status == GoalStatus::Active) else {
-            return Ok(());
+            return Ok(None);
         };
         let turn_id = call.input.turn_id.as_deref();
         // A client that retries by itself reports every attempt; a turn fails once.
@@ -37,16 +38,27 @@ pub(super) fn turn_failed(
             None => None,
         };
         if goal.failures_in_row > 0 && known.is_some_and(|event| event.payload["turn_id"].as_str() == turn_id) {
-            return Ok(());
+            return Ok(None);
         }
         let mut change = after_failure(&goal, error, message, call.now);
         if let (Some(turn_id), Some(event)) = (turn_id, change.events.first_mut()) {
             event.payload["turn_id"] = json!(turn_id);
         }
-        db.save(&goal, change, call.origin)?;
-        Ok::<(), HookError>(())
+        Ok::<_, HookError>(wake::moment(&db.save(&goal, change, call.origin)?))
     })?;
-    Ok(HookReply::default())
+    Ok(HookReply { wake_at_ms, ..HookReply::default() })
+}
+
+/// Answers the client's dialog about a used-up plan, which would keep the client from being woken.
+pub(super) fn limit_dialog(call: &Call<'_>, store: &Store) -> Result<HookReply, HookError> {
+    let goal = store.read().goal(call.session_id())?;
+    let wake_at =
+        goal.filter(|goal| goal.paused_reason == Some(PausedReason::UsageLimit)).and_then(|goal| goal.wake_at_ms);
+    let text = match wake_at {
+        Some(at) => format!("◎ the plan is used up; the goal continues by itself at {}.", clock::to_local(at)),
+        None => "◎ the plan is used up; /usage shows when it is reset.".to_owned(),
+    };
+    Ok(HookReply { block: Some(text), ..HookReply::default() })
 }
 
 /// A request went through after one that failed: the client's own retry worked.
@@ -106,7 +118,6 @@ fn usage_limit_reset(error: &str, message: &str, now: Millis) -> Option<Millis> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use steadfast_model::clock;
     use steadfast_model::goal::NewGoal;
     use steadfast_model::host::Host;
 

@@ -4,8 +4,8 @@ use minijinja::context;
 
 use super::session::{read_new, session_record};
 use super::{Call, HookError, turn};
-use crate::accounting;
 use crate::overview::snapshot::{Occasion, snapshot_text};
+use crate::{accounting, wake};
 use steadfast_hosts::Since;
 use steadfast_memory::snapshot::After;
 use steadfast_model::clock::Millis;
@@ -25,14 +25,14 @@ const FIRST_PROMPT_WAIT: Millis = 2_000;
 
 pub(super) fn resumed(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {
     let is_double = snapshot_injected_recently(call, store.read(), After::Resume)?;
-    store.write(|db| {
+    let wake_at_ms = store.write(|db| {
         let known = db.session(call.session_id())?;
         db.put_session(session)?;
         if is_double {
             db.note_injection(call.session_id(), DOUBLE_START, call.now)?;
         }
-        let Some(goal) = db.goal(call.session_id())? else {
-            return Ok::<_, HookError>(());
+        let Some(mut goal) = db.goal(call.session_id())? else {
+            return Ok::<_, HookError>(None);
         };
         // A goal from before the upgrade was last seen when it was last written.
         let last_seen = known.map_or(goal.updated_at_ms, |session| session.last_seen_ms);
@@ -40,14 +40,12 @@ pub(super) fn resumed(call: &Call<'_>, store: &mut Store, session: &Session) -> 
         db.end_turn(call.session_id(), false, call.now)?;
         if let Some(mut change) = change::session_resumed(&goal, last_seen.min(call.now), call.now) {
             liveness::settle(&mut change.goal, false, call.now + FIRST_PROMPT_WAIT, call.now);
-            db.save(&goal, change, call.origin)?;
+            goal = db.save(&goal, change, call.origin)?;
         }
-        Ok(())
+        Ok(wake::moment(&goal))
     })?;
-    if is_double {
-        return Ok(HookReply::default());
-    }
-    inject_snapshot(call, store, After::Resume)
+    let reply = if is_double { HookReply::default() } else { inject_snapshot(call, store, After::Resume)? };
+    Ok(HookReply { wake_at_ms, ..reply })
 }
 
 pub(super) fn compacted(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookReply, HookError> {

@@ -48,7 +48,7 @@ pub fn rewake(input: &HookInput, paths: &Paths, look: LookAtWait<'_>) -> Result<
     let Some(woken) = waker.watch(look) else {
         return Ok(None);
     };
-    Ok(Some(woken.brief.text(&woken.goal, Wording::Quoted, clock::now())?))
+    Ok(Some(woken.text(Wording::Quoted, clock::now())?))
 }
 
 struct Waker<'a> {
@@ -70,11 +70,11 @@ enum Look {
     Again(Option<Millis>),
     /// The hook of this event has recorded nothing: it failed.
     Undecided,
-    Woken(Woken),
+    Woken(Box<Woken>),
 }
 
 impl Waker<'_> {
-    fn watch(&mut self, look_at_wait: LookAtWait<'_>) -> Option<Woken> {
+    fn watch(&mut self, look_at_wait: LookAtWait<'_>) -> Option<Box<Woken>> {
         let mut seen = None;
         let mut due: Option<Millis> = None;
         let mut last_read: Option<Instant> = None;
@@ -117,8 +117,10 @@ impl Waker<'_> {
         let Some(session) = store.read().session(id)? else {
             return Ok(Look::Done);
         };
-        let Some(goal) = store.read().goal(id)?.filter(|goal| goal.status.is_live()) else {
-            return Ok(Look::Done);
+        let Some(mut goal) = store.read().goal(id)?.filter(|goal| goal.status.is_live()) else {
+            // The hook beside this one starts the next goal of the queue.
+            let starts = store.read().has_queue(id)? && self.started.elapsed() < DECISION_WAIT;
+            return Ok(if starts { Look::Again(None) } else { Look::Done });
         };
         let is_closed = session.ended_at_ms.is_some();
         let is_of_old_client = self.client.is_some() && session.client != self.client;
@@ -140,16 +142,17 @@ impl Waker<'_> {
         }
         if goal.wait.is_some() {
             look_at_wait(&mut store, &goal);
+            goal = store.read().goal(id)?.unwrap_or(goal);
         }
         let Some(at) = wake::moment(&goal) else {
             return Ok(Look::Again(None));
         };
         let now = clock::now();
         if at > now {
-            return Ok(Look::Again(Some(at)));
+            return Ok(Look::Again(Some(at.min(goal.next_check().unwrap_or(at)))));
         }
         let claimed = wake::claim(&mut store, self.paths, id, at, now)?;
-        Ok(claimed.map_or(Look::Again(None), Look::Woken))
+        Ok(claimed.map_or(Look::Again(None), |woken| Look::Woken(Box::new(woken))))
     }
 
     /// The hook beside this one still has to record what happened, or has failed.

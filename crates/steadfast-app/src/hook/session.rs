@@ -5,7 +5,7 @@ use steadfast_hosts::adapter;
 
 use super::{Call, HookError, remember, restore, steering, turn};
 use crate::accounting::{self, FileReading};
-use crate::action;
+use crate::{action, wake};
 use steadfast_memory::snapshot::After;
 use steadfast_model::clock::Millis;
 use steadfast_model::directive::Form;
@@ -113,7 +113,8 @@ fn begin(call: &Call<'_>, store: &mut Store, session: &Session) -> Result<HookRe
 
 pub(super) fn ended(call: &Call<'_>, store: &mut Store, reason: &str) -> Result<HookReply, HookError> {
     end_session(call, store, session_record(call), reason)?;
-    Ok(HookReply::default())
+    let goal = store.read().goal(call.session_id())?;
+    Ok(HookReply { wake_at_ms: goal.as_ref().and_then(wake::moment), ..HookReply::default() })
 }
 
 fn end_session(call: &Call<'_>, store: &mut Store, mut session: Session, reason: &str) -> Result<(), HookError> {

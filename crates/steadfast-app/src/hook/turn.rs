@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::{Call, HookError, remember, restore};
 use crate::accounting::{self, Facts, FileReading};
-use crate::{native, prompting};
+use crate::action::{self, Place};
+use crate::{native, prompting, wake};
 use steadfast_hosts::adapter;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Span};
@@ -17,6 +18,7 @@ use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::HookReply;
 use steadfast_model::host::Host;
 use steadfast_model::limit::Axis;
+use steadfast_model::prompt::Wording;
 use steadfast_model::reading::NativeGoal;
 use steadfast_model::{prompt, text};
 use steadfast_store::{Db, Store, StoreError, spend};
@@ -56,8 +58,9 @@ pub(super) fn stopped(
     if !accounting::is_charged(&goal) && !open {
         if goal.status.is_live() {
             store.write(|db| db.end_turn(call.session_id(), background_work, call.now))?;
+            return Ok(HookReply::default());
         }
-        return Ok(HookReply::default());
+        return start_queued(call, store);
     }
     let readings = match (&call.input.transcript, open) {
         (Some(transcript), true) => {
@@ -133,11 +136,42 @@ pub(super) fn stopped(
     if notice.is_some() {
         return Ok(HookReply { message: notice, ..HookReply::default() });
     }
+    if !goal.status.is_live() {
+        return start_queued(call, store);
+    }
     let block = match brief {
         Some(brief) => Some(brief.text(&goal, restore::wording(call, store.read(), &goal)?, call.now)?),
         None => None,
     };
-    Ok(HookReply { block, message: message(call, &goal, decision, &warnings), ..HookReply::default() })
+    let message = message(call, &goal, decision, &warnings);
+    Ok(HookReply { block, message, wake_at_ms: wake::moment(&goal), ..HookReply::default() })
+}
+
+/// The goal of the session is over: starts the next one of its queue.
+fn start_queued(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
+    let session = store.read().session(call.session_id())?;
+    let Some(place) = session.as_ref().map(Place::from) else {
+        return Ok(HookReply::default());
+    };
+    let Some(goal) = action::start_next(store, &place, call.origin, call.now)? else {
+        return Ok(HookReply::default());
+    };
+    let message = Some(format!("◎ next goal started: {}", text::headline(&goal.objective, 80)));
+    if drive(call.host()) == Drive::Wake {
+        return Ok(HookReply { message, ..HookReply::default() });
+    }
+    let (goal, brief) = store.write(|db| {
+        db.begin_turn(call.session_id(), call.input.turn_id.as_deref(), call.now)?;
+        let mut change = change::turn_began(&goal, false, call.now).unwrap_or_else(|| Change {
+            goal: goal.clone(),
+            events: Vec::new(),
+            span: Span::Keep,
+        });
+        let brief = prompting::brief(db, &mut change.goal)?;
+        Ok::<_, StoreError>((db.save(&goal, change, call.origin)?, brief))
+    })?;
+    let block = Some(brief.text(&goal, Wording::Quoted, call.now)?);
+    Ok(HookReply { block, message, ..HookReply::default() })
 }
 
 /// The terminal client is woken, which shows one line; a block shows its whole text.

@@ -24,14 +24,19 @@ pub(super) fn of_run(goal: &Goal) -> String {
 }
 
 /// What happens next to the goal of a client's session.
-pub(super) fn in_session(goal: &Goal, next: Next, now: Millis) -> String {
+pub(super) fn in_session(goal: &Goal, next: Next, queued: i64, now: Millis) -> String {
     match next {
+        Next::Over if queued > 0 => "over; the next goal of the queue starts when the turn ends".into(),
         Next::TurnEnds if goal.reached_limit(now).is_some() => "one turn to wind down at the end of this turn".into(),
         Next::TurnEnds => "continues when the turn ends".into(),
         Next::WindsDown => "one turn to wind down, then it stops".into(),
         Next::NativeGoalEnds => "continues when the client's own goal ends; `/goal clear` ends that".into(),
         Next::Wakes { at, .. } if at <= now => "continues now".into(),
         Next::Wakes { at, .. } => match goal.status {
+            GoalStatus::Paused if goal.next_check().is_some() => {
+                let at = clock::to_local(at);
+                format!("wakes when its wait ends, at the latest at {at}; /goal-resume continues at once")
+            }
             GoalStatus::Paused => format!("wakes at {}; /goal-resume continues at once", clock::to_local(at)),
             _ => format!("tries again at {}", clock::to_local(at)),
         },

@@ -2,7 +2,7 @@
 //! out. The settings that reach the model are passed in a file that is removed after the attempt.
 
 use super::files;
-use crate::headless::{HeadlessCommand, HeadlessRequest, PRIVATE_FILES};
+use crate::headless::{HeadlessCommand, HeadlessRequest, PRIVATE_FILES, ResumeRequest};
 use steadfast_model::host::Host;
 
 pub(super) fn command(request: &HeadlessRequest<'_>) -> HeadlessCommand {
@@ -26,4 +26,12 @@ pub(super) fn command(request: &HeadlessRequest<'_>) -> HeadlessCommand {
     command.add_permissions(request, Host::Claude.capabilities().all_permissions_flag);
     command.add(request.flags);
     command
+}
+
+/// `claude -p --resume`. The user's own hooks drive the goal, so their settings are not left out.
+pub(super) fn resume_arguments(request: &ResumeRequest<'_>) -> Vec<String> {
+    let mut arguments = ["-p", "--resume", request.session_id].map(str::to_owned).to_vec();
+    arguments.extend_from_slice(request.flags);
+    arguments.push(request.prompt.to_owned());
+    arguments
 }

@@ -73,10 +73,13 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
         }
         "UserPromptExpansion" => {
             let name = wire.command_name.unwrap_or_default();
-            let Some(verb) = name.strip_prefix("steadfast:").unwrap_or(&name).strip_prefix("goal-") else {
-                return Ok(None);
-            };
-            HookEvent::Command { verb: verb.to_owned(), arguments: wire.command_args.unwrap_or_default() }
+            match name.strip_prefix("steadfast:").unwrap_or(&name).strip_prefix("goal-") {
+                Some(verb) => {
+                    HookEvent::Command { verb: verb.to_owned(), arguments: wire.command_args.unwrap_or_default() }
+                }
+                None if name == "rate-limit-options" => HookEvent::LimitDialog,
+                None => return Ok(None),
+            }
         }
         "PreToolUse" => {
             let tool_name = wire.tool_name.as_deref().and_then(own_tool);

@@ -20,6 +20,10 @@ const BLOCK_CAP: [&str; 2] = ["env", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"];
 const STATUS_LINE: [&str; 1] = ["statusLine"];
 /// The block cap to suggest: more than any real sequence of turns needs, and it still ends a loop of empty turns.
 const SUGGESTED_BLOCK_CAP: u32 = 100;
+/// The client opens its dialog by this command. A file of the user with that name comes first, and our hook answers it.
+const LIMIT_DIALOG: &str = "rate-limit-options.md";
+const LIMIT_DIALOG_TEXT: &str = "---\ndescription: Shown when the plan is used up\ndisable-model-invocation: true\n---\n\n\
+    The plan of this account is used up. Answer with one short sentence that says so, and do nothing else.\n";
 /// Seconds. The line shows minutes, and a run costs a few milliseconds.
 const STATUS_LINE_REFRESH: u32 = 5;
 
@@ -44,8 +48,25 @@ pub(super) fn plan_request(request: &InstallRequest<'_>) -> Result<InstallPlan, 
     let cap = request.block_cap_value.unwrap_or(SUGGESTED_BLOCK_CAP);
     let question = format!("Let Claude Code accept {cap} Stop blocks in a row without a tool call (now 8)?");
     let block_cap = decide(request.block_cap, cap, theirs.get(&BLOCK_CAP).is_some(), ask(question))?;
-    let commands: Vec<_> = request.commands.iter().flat_map(command_files).collect();
+    let mut commands: Vec<_> = request.commands.iter().flat_map(command_files).collect();
+    if skips_limit_dialog(request)? {
+        commands.push((LIMIT_DIALOG.to_owned(), LIMIT_DIALOG_TEXT.to_owned()));
+    }
     plan(request, &commands, statusline, block_cap)
+}
+
+/// Whether our command takes the place of the client's dialog about a used-up plan. The user has to ask for it; an
+/// earlier choice stays.
+fn skips_limit_dialog(request: &InstallRequest<'_>) -> Result<bool, InstallError> {
+    let setup = Setup::load(request.home, Host::Claude, request.config_dir)?;
+    let was_chosen = setup.old.entry(&setup.config_dir.join("commands").join(LIMIT_DIALOG)).is_some();
+    let question = "Skip Claude Code's dialog about a used-up plan, so that goals wake at the reset with nobody there?";
+    let ask = request.ask.filter(|_| !was_chosen).map(|ask| move || ask(question));
+    Ok(match decide(request.limit_dialog, (), was_chosen, ask)? {
+        Choice::Set(()) => true,
+        Choice::Leave => was_chosen,
+        Choice::Remove => false,
+    })
 }
 
 /// A command file. Its text is what the model reads if the hook did not run.

@@ -41,6 +41,7 @@ pub(super) fn resume_arguments(request: &ResumeRequest<'_>) -> Result<Vec<String
     if found.is_none_or(|found| found.count(HookTrust::Trusted) == 0) {
         arguments.extend(install::per_run_flags(&install::hook_command(request.steadfast)));
     }
+    arguments.extend_from_slice(request.flags);
     arguments.extend(["resume", request.session_id, request.prompt].map(str::to_owned));
     Ok(arguments)
 }

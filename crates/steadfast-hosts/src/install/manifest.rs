@@ -61,14 +61,14 @@ impl ManifestEntry {
 }
 
 impl Manifest {
-    /// One manifest for each host, so that each can leave alone.
-    pub(crate) fn path(home: &Path, host: Host) -> PathBuf {
-        home.join("setup").join(format!("{host}.json"))
+    /// One manifest for each host and for the service, so that each can leave alone.
+    pub(crate) fn path(home: &Path, name: &str) -> PathBuf {
+        home.join("setup").join(format!("{name}.json"))
     }
 
     /// The manifest and its text; empty if there is none yet.
-    pub(crate) fn load(home: &Path, host: Host) -> Result<(Self, Option<String>), InstallError> {
-        let path = Self::path(home, host);
+    pub(crate) fn load(home: &Path, name: &str) -> Result<(Self, Option<String>), InstallError> {
+        let path = Self::path(home, name);
         let Some(text) = read(&path)? else {
             return Ok((Self::new(), None));
         };
@@ -82,7 +82,7 @@ impl Manifest {
     /// The manifests of the hosts not named here.
     pub(crate) fn load_others(home: &Path, but: &[Host]) -> Result<Vec<Self>, InstallError> {
         let others = Host::ALL.iter().copied().filter(|host| !but.contains(host));
-        others.map(|host| Ok(Self::load(home, host)?.0)).collect()
+        others.map(|host| Ok(Self::load(home, host.name())?.0)).collect()
     }
 
     pub(crate) fn render(&self, path: &Path) -> Result<String, InstallError> {

@@ -19,7 +19,8 @@ pub(super) const DB: &str = "db";
 
 pub(crate) struct Setup {
     pub(crate) home: PathBuf,
-    host: Host,
+    /// The name of the manifest.
+    name: &'static str,
     pub(crate) config_dir: PathBuf,
     pub(crate) old: Manifest,
     old_text: Option<String>,
@@ -38,17 +39,25 @@ pub(crate) struct UserFile {
 impl Setup {
     pub(crate) fn load(home: &Path, host: Host, config_dir: &Path) -> Result<Self, InstallError> {
         let (home, config_dir) = (absolute(home)?, absolute(config_dir)?);
-        let (mut old, old_text) = Manifest::load(&home, host)?;
+        let (mut old, old_text) = Manifest::load(&home, host.name())?;
         let mut new = Manifest::new();
         new.dirs.clone_from(&old.dirs);
         for other in Manifest::load_others(&home, &[host])? {
             // What hosts share is in the manifest of each, so that removing the last one removes it.
             let shared = other.entry(&home.join(CONFIG)).filter(|entry| old.entry(&entry.path).is_none());
             old.files.extend(shared.cloned());
-            let ours = [Manifest::path(&home, host), config_dir.clone()];
+            let ours = [Manifest::path(&home, host.name()), config_dir.clone()];
             new.dirs.extend(other.dirs.into_iter().filter(|dir| ours.iter().any(|path| path.starts_with(dir))));
         }
-        Ok(Self { home, host, config_dir, old, old_text, new, plan: InstallPlan::default() })
+        Ok(Self { home, name: host.name(), config_dir, old, old_text, new, plan: InstallPlan::default() })
+    }
+
+    /// Something that shares nothing with hosts.
+    pub(crate) fn of_service(home: &Path, name: &'static str, config_dir: &Path) -> Result<Self, InstallError> {
+        let (home, config_dir) = (absolute(home)?, absolute(config_dir)?);
+        let (old, old_text) = Manifest::load(&home, name)?;
+        let new = Manifest { dirs: old.dirs.clone(), ..Manifest::new() };
+        Ok(Self { home, name, config_dir, old, old_text, new, plan: InstallPlan::default() })
     }
 
     /// What an earlier setup set at this key, if it is still there.
@@ -115,7 +124,7 @@ impl Setup {
                 self.new.files.push(entry.clone());
             }
         }
-        let path = Manifest::path(&self.home, self.host);
+        let path = Manifest::path(&self.home, self.name);
         self.new.note_missing_dirs(&self.plan.changes, &path);
         let after = Some(self.new.render(&path)?);
         let manifest = FileChange { path, before: self.old_text, after, access: Access::Private };

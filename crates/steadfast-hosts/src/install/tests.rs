@@ -103,6 +103,7 @@ fn request<'a>(home: &'a Path, config_dir: &'a Path) -> InstallRequest<'a> {
         statusline: Consent::Open,
         block_cap: Consent::Open,
         block_cap_value: None,
+        limit_dialog: Consent::Open,
         ask: None,
         now: "2026-11-15T13:42:47.393Z",
     }

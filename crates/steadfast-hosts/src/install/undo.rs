@@ -67,8 +67,8 @@ pub(crate) fn undo(entry: &ManifestEntry, current: Option<String>) -> Result<Und
 /// `gone` are the hosts that the same command has already removed.
 pub fn plan_uninstall(home: &Path, host: Host, config_dir: &Path, gone: &[Host]) -> Result<InstallPlan, InstallError> {
     let (home, config_dir) = (absolute(home)?, absolute(config_dir)?);
-    let manifest_path = Manifest::path(&home, host);
-    let (manifest, manifest_text) = Manifest::load(&home, host)?;
+    let manifest_path = Manifest::path(&home, host.name());
+    let (manifest, manifest_text) = Manifest::load(&home, host.name())?;
     let other_hosts = Manifest::load_others(&home, &[gone, &[host]].concat())?;
     let mut plan = InstallPlan::default();
     let is_here = |entry: &ManifestEntry| entry.config_dir.as_ref() == Some(&config_dir);

@@ -1,13 +1,13 @@
 //! How much a goal may spend: the named profiles, the ways a person writes a budget, and the words from which
 //! `auto` picks a profile.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::clock::HOUR;
-use crate::limit::{AmountError, Axis, Limits};
+use crate::limit::{self, AmountError, Axis, Limits};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetProfile {
@@ -17,7 +17,7 @@ pub enum BudgetProfile {
     Overnight,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Display, EnumString, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetSource {
@@ -29,8 +29,10 @@ pub enum BudgetSource {
 }
 
 /// The limits of a goal, and where they came from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Budget {
+    #[serde(with = "limit::stored")]
     pub limits: Limits,
     pub profile: Option<BudgetProfile>,
     pub source: BudgetSource,

@@ -3,6 +3,7 @@
 
 mod extend;
 mod run;
+mod wait;
 
 use serde_json::{Value, json};
 
@@ -14,6 +15,7 @@ use crate::limit::Axis;
 
 pub use extend::{extend, reconcile};
 pub use run::{can_resume, follow_run};
+pub use wait::{begin_check, end_pause, may_wait, note_check, wait};
 
 /// What happens to the goal's claim on the tokens of its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +85,7 @@ impl Goal {
         self.stop_clock(now);
         self.status = status;
         self.paused_reason = reason;
+        self.wait = None;
         self.wind_down = None;
         self.wake_at_ms = None;
         self.woken_at_ms = None;
@@ -95,6 +98,7 @@ impl Goal {
         self.paused_reason = None;
         self.resume_at_ms = Some(now);
         self.wake_at_ms = None;
+        self.wait = None;
         self.woken_at_ms = None;
         self.stall_told = false;
         self.wind_down = None;
@@ -125,23 +129,6 @@ pub fn pause_for(goal: &Goal, reason: PausedReason, event: Event, now: Millis) -
     Change { goal: after, events: vec![event], span: Span::Close }
 }
 
-/// Pauses until a moment, for something that takes its time. A goal at one of its limits is not let off its
-/// wind-down that way.
-pub fn wait(goal: &Goal, until: Millis, now: Millis) -> Result<Change, Refusal> {
-    if goal.status != GoalStatus::Active {
-        return Err(goal.wrong_state("only an active goal can wait"));
-    }
-    if goal.wind_down.is_some() || goal.reached_limit(now).is_some() {
-        return Err(Refusal::NotEnough("a limit of the goal is reached, so it cannot wait".into()));
-    }
-    let event = Event::new(EventKind::GoalWaiting, json!({"until_ms": until}));
-    let mut change = pause_for(goal, PausedReason::Waiting, event, now);
-    change.goal.wake_at_ms = Some(until);
-    // The rest of the turn that chose to wait is still this goal's; the next Stop closes the span.
-    change.span = Span::Keep;
-    Ok(change)
-}
-
 /// Resumes a blocked or paused goal. A limit that is still reached must be extended first, and doubtful
 /// accounting must be reconciled first.
 pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
@@ -170,6 +157,8 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
             let mut after = goal.changed(now);
             after.status = GoalStatus::BudgetLimited;
             after.paused_reason = None;
+            after.wake_at_ms = None;
+            after.wait = None;
             return Ok(Change::new(after, EventKind::GoalResumed, json!({"budget": "spent"}), Span::Keep));
         }
         _ => {}

@@ -1,6 +1,8 @@
 //! What moves a goal next. One function over facts, for status, status line, page and supervisor. An active goal has a
 //! turn running, or a living process that wakes it at a known moment; otherwise it is stalled, and the user is told.
 
+use serde::Serialize;
+
 use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 
@@ -67,7 +69,8 @@ pub enum Next {
 }
 
 /// Why nothing moves a goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stall {
     /// The user interrupted the turn; the next prompt continues.
     Interrupted,
@@ -79,6 +82,19 @@ pub enum Stall {
     SessionClosed,
     /// No process will wake the client.
     NoWaker,
+}
+
+impl Stall {
+    /// A few words for a message to the user.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Interrupted => "you interrupted it",
+            Self::Permission => "the agent asks for a permission",
+            Self::Dialog => "a dialog is open in the agent",
+            Self::SessionClosed => "its session is closed",
+            Self::NoWaker => "it needs a prompt",
+        }
+    }
 }
 
 impl Next {
@@ -112,6 +128,10 @@ pub fn next(goal: &Goal, facts: Facts, now: Millis) -> Next {
         GoalStatus::Active => next_of_active(goal, facts, now),
         GoalStatus::BudgetLimited if goal.wind_down.is_some() && facts.turn_runs => Next::WindsDown,
         GoalStatus::Paused if goal.paused_reason.is_some_and(PausedReason::wakes_by_itself) => match goal.wake_at_ms {
+            // The end of the turn starts the waker.
+            Some(at) if facts.client_runs && facts.turn_runs && goal.host.capabilities().can_wake => {
+                Next::Wakes { at, by: WokenBy::Client }
+            }
             Some(at) => wakes(at, facts, now),
             None => Next::NeedsUser,
         },
@@ -247,6 +267,16 @@ mod tests {
         let facts = Facts { background_work: true, ..IDLE };
         assert_eq!(next(&due(NOW + 1), facts, NOW), Next::BackgroundEnds { at: NOW + 1 });
         assert_eq!(next(&due(NOW), facts, NOW), Next::Wakes { at: NOW, by: WokenBy::Client });
+    }
+
+    #[test]
+    fn a_goal_that_chose_to_wait_in_a_turn_is_woken_by_the_client() {
+        let (status, paused_reason) = (GoalStatus::Paused, Some(PausedReason::Waiting));
+        let waiting = Goal { status, paused_reason, wake_at_ms: Some(NOW + 1), ..goal() };
+        let nobody_yet = Facts { waker_waits: false, ..TURN };
+        assert_eq!(next(&waiting, nobody_yet, NOW), Next::Wakes { at: NOW + 1, by: WokenBy::Client });
+        let closed = Facts { client_runs: false, ..nobody_yet };
+        assert_eq!(next(&waiting, closed, NOW), Next::Stalled(Stall::SessionClosed));
     }
 
     #[test]

@@ -10,10 +10,21 @@ pub enum AmountError {
     NotABudget(String),
     #[error("`{0}` is not a positive number")]
     NotPositive(String),
-    #[error("`{0}` is not a time: expected 17:30, 2026-11-15T17:30, an RFC 3339 timestamp, or a span such as 2h")]
+    #[error("`{0}` is not a time: expected 17:30, 2026-11-15T17:30, an RFC 3339 timestamp, or a span such as `in 3h`")]
     NotATime(String),
     #[error("the deadline `{0}` has passed")]
     DeadlinePassed(String),
+}
+
+impl AmountError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotABudget(_) | Self::NotPositive(_) => {
+                "use for example --budget standard, --budget 10M, --usd 5 or --max-hours 2"
+            }
+            Self::NotATime(_) | Self::DeadlinePassed(_) => "use for example --deadline 17:30 or --deadline \"in 3h\"",
+        }
+    }
 }
 
 /// Reads a number of tokens: `1500`, `500k`, `10M`, `1.5B`.

@@ -23,7 +23,7 @@ pub(crate) struct GoalLimitArgs {
     /// Maximum hours of active time
     #[arg(long, value_name = "H", allow_hyphen_values = true)]
     max_hours: Option<String>,
-    /// Time at which to stop: 17:30, 2026-11-15T17:30, or 3h from now
+    /// Time at which to stop: 17:30, 2026-11-15T17:30, or "in 3h"
     #[arg(long, value_name = "TIME")]
     deadline: Option<String>,
 }

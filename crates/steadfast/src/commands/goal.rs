@@ -1,7 +1,9 @@
 //! `steadfast goal VERB`. The slash commands `/goal-VERB` run the same code with the user's authority.
 
 mod history;
+mod queue;
 mod starting;
+mod stop_all;
 
 pub(super) use starting::refuse_agents_checks;
 
@@ -19,10 +21,11 @@ use steadfast_store::{Origin, Store, spend};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
-use crate::cli::{ExtendArgs, GoalArgs, GoalVerb};
+use crate::cli::{ExtendArgs, GoalArgs, GoalVerb, WaitArgs};
 use crate::error::{CliError, code};
 use crate::output::{CommandOutput, CommandResult};
 use crate::verification;
+use crate::watch;
 
 const BUDGET_SPENT: &str = "the goal's budget is spent";
 
@@ -54,7 +57,13 @@ pub(crate) fn from_terminal(db: Option<&Path>, arguments: GoalArgs) -> CommandRe
     let directory = std::env::current_dir()?;
     let origin = Origin { actor: super::caller(), place: "cli" };
     let context = CommandContext { paths: &paths, origin, place: None, directory, now: clock::now() };
-    run(&context, arguments).map(|done| done.output)
+    let only_reads = matches!(arguments.verb, GoalVerb::Status { .. } | GoalVerb::History(_) | GoalVerb::Cleanup(_));
+    let done = run(&context, arguments)?;
+    // The client may be closed, or have no hook that waits for this moment.
+    if !only_reads && done.goal.as_ref().is_some_and(|goal| goal.status.is_live() && goal.wake_at_ms.is_some()) {
+        watch::ensure(&paths);
+    }
+    Ok(done.output)
 }
 
 pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResult {
@@ -63,10 +72,12 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
     match arguments.verb {
         GoalVerb::Start(start) => starting::start(context, session, start),
         GoalVerb::Status { .. } => open()?.status(),
-        GoalVerb::Pause => open()?.change("goal paused", change::pause),
+        GoalVerb::Pause { all: true } => stop_all::pause_all(context),
+        GoalVerb::Queue { verb } => queue::run(open()?, verb.as_ref()),
+        GoalVerb::Pause { all: false } => open()?.change("goal paused", change::pause),
         GoalVerb::Resume { continue_session: false } => open()?.resume(),
         GoalVerb::Resume { continue_session: true } => starting::resume_and_continue(open()?),
-        GoalVerb::Abandon => open()?.change("goal abandoned", change::abandon),
+        GoalVerb::Abandon => open()?.abandon(),
         GoalVerb::Edit { objective } => open()?.edit(&objective),
         GoalVerb::Block { reason } => {
             let reason = text::cut(reason.trim(), 1_000);
@@ -74,6 +85,7 @@ pub(crate) fn run(context: &CommandContext<'_>, arguments: GoalArgs) -> GoalResu
         }
         GoalVerb::Complete => open()?.complete(),
         GoalVerb::Extend(extend) => open()?.extend(&extend),
+        GoalVerb::Wait(wait) => open()?.wait(&wait),
         GoalVerb::Reconcile { accept_reset: true } => open()?.reconcile(),
         GoalVerb::Reconcile { accept_reset: false } => {
             let hint = "add `--accept-reset` to accept that tokens since the last reading stay uncounted";
@@ -157,7 +169,13 @@ impl<'a> SessionGoal<'a> {
             action::refuse_agent(&mut self.store, id, "complete", origin, now)?;
         }
         let goal = action::complete(&mut self.store, id, &Claim::User, origin, now)?;
-        self.output(goal, "goal completed by you")
+        queue::ended(self, goal, "goal completed by you")
+    }
+
+    fn abandon(mut self) -> GoalResult {
+        let (origin, now) = (self.context.origin, self.context.now);
+        let goal = action::abandon(&mut self.store, &self.place.session_id, origin, now)?;
+        queue::ended(self, goal, "goal abandoned")
     }
 
     fn extend(mut self, arguments: &ExtendArgs) -> GoalResult {
@@ -169,6 +187,15 @@ impl<'a> SessionGoal<'a> {
         }
         let goal = action::extend(&mut self.store, &self.place.session_id, add, origin, now)?;
         let message = format!("goal extended: {} (limits: {})", goal.state(), goal.limits.describe());
+        self.output(goal, &message)
+    }
+
+    fn wait(mut self, arguments: &WaitArgs) -> GoalResult {
+        let (origin, now) = (self.context.origin, self.context.now);
+        let request = arguments.request(now).map_err(action::ActionError::from)?;
+        let approved = &self.context.paths.config.goal.wait_commands;
+        let goal = action::wait::start(&mut self.store, &self.place.session_id, &request, approved, origin, now)?;
+        let message = format!("goal waits for {}", overview::waits_for(&goal).unwrap_or_default());
         self.output(goal, &message)
     }
 

@@ -7,16 +7,16 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use steadfast_app::action::Place;
-use steadfast_app::hook;
+use steadfast_app::{hook, wake};
 use steadfast_hosts::adapter;
 use steadfast_hosts::command::AnsweredBy;
-use steadfast_model::clock;
+use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{Actor, Goal, OBJECTIVE_MAX};
 use steadfast_model::hook::{HookEvent, HookInput, HookReply};
 use steadfast_model::host::Host;
 use steadfast_model::memory::stated;
 use steadfast_model::prompt::{self, Wording};
-use steadfast_store::Origin;
+use steadfast_store::{Origin, Store};
 use steadfast_system::paths::Paths;
 use steadfast_system::{log, process};
 
@@ -25,7 +25,8 @@ use super::slash;
 use crate::cli::{GoalArgs, GoalVerb, SlashCli, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
-use crate::output;
+use crate::waiting;
+use crate::{output, watch};
 
 /// Far above any real event.
 const STDIN_MAX: u64 = 16 * 1024 * 1024;
@@ -76,7 +77,16 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         hook::command_passed(&input, &paths, clock::now());
     }
     outbox::deliver_in_background(&paths, &reply.messages);
+    if needs_supervisor(host, reply.wake_at_ms) {
+        watch::ensure(&paths);
+    }
     ExitCode::SUCCESS
+}
+
+/// Whether a goal waits longer than a client is sure to live, or its client has no hook that waits.
+fn needs_supervisor(host: Host, wake_at: Option<Millis>) -> bool {
+    const SOON: Millis = 5_000;
+    wake_at.is_some_and(|at| at > clock::now() + SOON || !(adapter(host).can_rewake)())
 }
 
 fn read_input(host: Host) -> Result<Option<HookInput>, String> {
@@ -92,7 +102,12 @@ fn read_input(host: Host) -> Result<Option<HookInput>, String> {
 }
 
 fn rewake(input: &HookInput, paths: &Paths) -> ExitCode {
-    match hook::rewake(input, paths, &|_, _| {}) {
+    let look = |store: &mut Store, goal: &Goal| {
+        if let Err(error) = waiting::look(paths, store, goal) {
+            log::line(&paths.log_file(), &format!("rewake {}: {error}", input.session_id));
+        }
+    };
+    match hook::rewake(input, paths, &look) {
         Ok(Some(prompt)) => {
             output::note(&prompt);
             ExitCode::from(WAKE)
@@ -124,13 +139,14 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
                 outcome.output.text
             )));
         }
+        let wake_at_ms = outcome.goal.as_ref().and_then(wake::moment);
         match outcome.goal.filter(|_| gives_work) {
             Some(goal) => Ok(HookReply {
                 context: Some(work_on(&goal, verb)?),
                 message: Some(outcome.output.text),
                 ..HookReply::default()
             }),
-            None => Ok(answer(outcome.output.text)),
+            None => Ok(HookReply { wake_at_ms, ..answer(outcome.output.text) }),
         }
     });
     ran.unwrap_or_else(|error| answer(input.host.spell(&describe(&error))))

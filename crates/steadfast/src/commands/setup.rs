@@ -1,5 +1,7 @@
 //! `steadfast setup`: adds our hooks to a host with the user's consent, and removes them without a trace.
 
+mod service;
+
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf, absolute};
 
@@ -10,7 +12,7 @@ use steadfast_model::clock;
 use steadfast_model::host::Host;
 use steadfast_system::paths::Paths;
 
-use crate::cli::SetupArgs;
+use crate::cli::{SERVICE, SetupArgs};
 use crate::error::CliError;
 use crate::output::{CommandOutput, CommandResult};
 use crate::plugin;
@@ -27,8 +29,10 @@ struct SetupSummary {
 
 pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
     let paths = Paths::find(db)?;
-    let hosts = match arguments.host.as_deref().and_then(|name| name.parse().ok()) {
-        Some(host) => vec![host],
+    let what = arguments.what.as_deref();
+    let hosts = match what.map(str::parse) {
+        Some(Ok(host)) => vec![host],
+        Some(Err(_)) => Vec::new(),
         None => Host::ALL.to_vec(),
     };
     let mut summary = SetupSummary::default();
@@ -41,12 +45,17 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
             } else {
                 plan_install(adapter, &paths, &config_dir, arguments)?
             };
-            summary.add(plan, host, arguments)?;
+            summary.add(plan, host.capabilities().product, arguments)?;
             if !arguments.uninstall {
                 summary.notes.extend((adapter.install_note)(&config_dir, arguments.dry_run));
             }
         }
         done.push(host);
+    }
+    match (arguments.uninstall, what) {
+        (true, None | Some(SERVICE)) => service::uninstall(&paths, arguments, &mut summary)?,
+        (false, Some(SERVICE)) => service::install(&paths, arguments, &mut summary)?,
+        _ => {}
     }
     if let (false, Some(other)) = (arguments.uninstall, predecessor_store()) {
         let import = format!("steadfast db import {}", shell_word(&other.to_string_lossy()));
@@ -56,16 +65,16 @@ pub(crate) fn run(db: Option<&Path>, arguments: &SetupArgs) -> CommandResult {
 }
 
 impl SetupSummary {
-    fn add(&mut self, plan: InstallPlan, host: Host, arguments: &SetupArgs) -> Result<(), CliError> {
-        // If all hosts are meant, a host without our files is not worth a note.
-        if arguments.host.is_some() || !plan.is_empty() {
+    fn add(&mut self, plan: InstallPlan, product: &'static str, arguments: &SetupArgs) -> Result<(), CliError> {
+        // If everything is meant, a part without our files is not worth a note.
+        if arguments.what.is_some() || !plan.is_empty() {
             self.notes.extend(plan.notes().iter().cloned());
         }
         if plan.is_empty() {
             return Ok(());
         }
         self.changes.push(plan.describe());
-        self.products.push(host.capabilities().product);
+        self.products.push(product);
         if !arguments.dry_run {
             let report = plan.apply()?;
             self.files.extend(report.written.into_iter().chain(report.removed));
@@ -76,7 +85,10 @@ impl SetupSummary {
     fn report(mut self, hosts: &[Host], arguments: &SetupArgs) -> CommandOutput {
         self.products.dedup();
         let products = self.products.join(" and ");
-        let prefix = hosts.first().copied().unwrap_or_default().capabilities().command_prefix;
+        let commands = hosts.first().map(|host| {
+            let prefix = host.capabilities().command_prefix;
+            format!("; new sessions have {prefix}start and the other commands")
+        });
         let files = self.files.len();
         let first = if self.changes.is_empty() {
             "nothing to change".to_owned()
@@ -85,10 +97,7 @@ impl SetupSummary {
         } else if arguments.uninstall {
             format!("removed steadfast from {products} ({files} files)")
         } else {
-            format!(
-                "set up {products} ({files} files); new sessions have {prefix}start and the other commands\n\
-                 next: steadfast doctor"
-            )
+            format!("set up {products} ({files} files){}\nnext: steadfast doctor", commands.unwrap_or_default())
         };
         let lines = std::iter::once(first).chain(self.notes.iter().map(|note| format!("note: {note}")));
         let text = lines.collect::<Vec<_>>().join("\n");
@@ -119,6 +128,7 @@ fn plan_install(
         statusline: consent(arguments.statusline, arguments.no_statusline, arguments.yes),
         block_cap: consent(arguments.block_cap.is_some(), arguments.no_block_cap, arguments.yes),
         block_cap_value: arguments.block_cap,
+        limit_dialog: consent(arguments.skip_limit_dialog, arguments.keep_limit_dialog, false),
         ask: can_ask.then_some(&ask),
         now: &clock::to_rfc3339(clock::now()),
     })?;

@@ -31,7 +31,7 @@ pub(crate) fn read_prompt(input: HookInput) -> HookInput {
 fn prompt_event(verb: &str, arguments: &str) -> HookEvent {
     let cli = SlashCli::command();
     let arguments = match cli.find_subcommand(verb) {
-        Some(parser) if parser.get_positionals().next().is_some() => arguments,
+        Some(parser) if parser.get_positionals().next().is_some() || parser.has_subcommands() => arguments,
         None if SLASH_COMMANDS.iter().all(|command| command.name != verb) => return HookEvent::Prompt { typed: true },
         _ => arguments.find("--").and_then(|at| arguments.get(at..)).unwrap_or_default(),
     };
@@ -83,10 +83,11 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError
             flag_words.extend(rest.next().map(|value| value.text));
         }
     }
-    if !text_words.is_empty() {
+    // The words of a verb with subcommands are no free text.
+    if !text_words.is_empty() && !command.has_subcommands() {
         flag_words.push("--".to_owned());
-        flag_words.append(&mut text_words);
     }
+    flag_words.append(&mut text_words);
     Ok(flag_words)
 }
 
@@ -162,6 +163,7 @@ mod tests {
         assert_eq!(parsed("start", "don't break 'this"), ["start", "--", "don't", "break", "'this"]);
         assert_eq!(parsed("start", "one\n two"), ["start", "--", "one", "\n", "two"]);
         assert_eq!(parsed("status", ""), ["status"]);
+        assert_eq!(parsed("queue", "move 2 1"), ["queue", "move", "2", "1"]);
     }
 
     #[test]
@@ -190,6 +192,8 @@ mod tests {
         assert_eq!(prompt_event("start", "fix it --budget 10M"), command("start", "fix it --budget 10M"));
         assert_eq!(prompt_event("update", "one\n two"), command("update", "one\n two"));
         assert_eq!(prompt_event("reconcile", "please --accept-reset"), command("reconcile", "--accept-reset"));
+        assert_eq!(prompt_event("queue", "drop 1"), command("queue", "drop 1"));
+        assert_eq!(prompt_event("pause", "it --all"), command("pause", "--all"));
         assert_eq!(prompt_event("doctor", "please"), command("doctor", ""));
         assert_eq!(prompt_event("stop", "it now"), command("stop", ""));
         assert_eq!(prompt_event("planner", "plan it"), HookEvent::Prompt { typed: true });

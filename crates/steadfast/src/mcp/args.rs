@@ -7,8 +7,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::budget::{Budget, BudgetSource};
+use steadfast_model::goal::wait::{Condition, WaitRequest};
 use steadfast_model::goal::{self, NewGoal, UNLIMITED_CONTINUATIONS, UNLIMITED_SECONDS};
-use steadfast_model::limit::{AmountError, Axis, Limits};
+use steadfast_model::limit::{Axis, Limits};
 use steadfast_model::text;
 use strum::IntoStaticStr;
 
@@ -17,7 +18,7 @@ use super::store_handle::ToolError;
 const REASON_MAX: usize = 1_000;
 const EVIDENCE_MAX: usize = 20;
 const EVIDENCE_LENGTH: usize = 500;
-const WAIT_MAX: i64 = 86_400;
+const WAIT_MAX: i64 = 604_800;
 /// Far above any real budget, and still exact in millionths.
 const USD_MAX: f64 = 1_000_000_000.0;
 
@@ -138,11 +139,18 @@ pub(super) struct WhichGoal {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitGoal {
-    /// Seconds to wait, from 1 to 86400. Set either this or `until`.
-    #[schemars(range(min = 1, max = 86_400))]
+    /// Seconds to wait, from 1 to 604800. Not together with `until`.
+    #[schemars(range(min = 1, max = 604_800))]
     seconds: Option<i64>,
-    /// When to wake: an RFC 3339 timestamp, a local date and time, or a time of day such as `17:30`.
+    /// When to wake: `17:30`, a local date and time, an RFC 3339 timestamp, or `in 3h`; at most 7 days from now. With a
+    /// condition, this or `seconds` is its latest moment [default: 24 hours].
     until: Option<String>,
+    /// Condition: this file inside the project exists.
+    file: Option<String>,
+    /// Condition: this process ends.
+    pid: Option<i64>,
+    /// Condition: this command exits with 0; only a verification command of the goal or one the user listed.
+    command: Option<String>,
     /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
@@ -275,17 +283,26 @@ impl RecordVerdict {
 }
 
 impl WaitGoal {
-    pub(super) fn wake_at(&self, now: Millis) -> Result<Millis, ToolError> {
-        match (self.seconds, self.until.as_deref()) {
-            (Some(seconds), None) => Ok(now + between("seconds", seconds, WAIT_MAX)? * 1_000),
-            (None, Some(until)) => match Axis::Deadline.parse(until, now) {
-                Ok(at) => Ok(at),
-                Err(AmountError::DeadlinePassed(_)) => {
-                    Err(wrong(format!("`until`: {} has passed", text::headline(until, 60))))
-                }
-                Err(_) => Err(wrong(format!("`until`: `{}` is not a time", text::headline(until, 60)))),
-            },
-            _ => Err(wrong("set exactly one of `seconds` and `until`")),
+    pub(super) fn request(&self, now: Millis) -> Result<WaitRequest, ToolError> {
+        let until = match (self.seconds, self.until.as_deref()) {
+            (Some(_), Some(_)) => return Err(wrong("`seconds` and `until` exclude each other")),
+            (Some(seconds), None) => Some(now + between("seconds", seconds, WAIT_MAX)? * 1_000),
+            (None, Some(until)) => {
+                let at = WaitRequest::parse_until(until, now);
+                Some(at.map_err(|error| wrong(format!("`until`: {error}")))?)
+            }
+            (None, None) => None,
+        };
+        let condition = match (&self.file, self.pid, &self.command) {
+            (None, None, None) => None,
+            (Some(path), None, None) => Some(Condition::File(path.clone())),
+            (None, Some(pid), None) => Some(Condition::Process(pid)),
+            (None, None, Some(command)) => Some(Condition::Command(command.clone())),
+            _ => return Err(wrong("`file`, `pid` and `command` exclude each other")),
+        };
+        if until.is_none() && condition.is_none() {
+            return Err(wrong("set `seconds`, `until`, `file`, `pid` or `command`"));
         }
+        Ok(WaitRequest { until, condition })
     }
 }

@@ -79,9 +79,9 @@ const TOOLS: [ToolSpec; 9] = [
         "Abandons the goal for good. Call it only when the user asks for it; only the user can then ask for the \
         next goal."),
     tool!("wait_goal", Changes, wait_goal, args::WaitGoal =>
-        "Pauses the active goal until a given time, when there is nothing to do until then (a build, a \
-        deployment, a reset). End the turn after this call. The terminal client wakes at that time; elsewhere the goal \
-        continues when its session is next resumed. The user can resume it at any time."),
+        "Pauses the active goal, without cost, until a time or a condition, when there is nothing to do until then (a \
+        build, a deployment, a reset). End the turn after this call; the goal wakes by itself. To wait for a command, \
+        start it in the background and wait for its `pid`."),
     ToolSpec {
         as_text: Some(recall::as_text),
         ..tool!("recall", Reads, recall::recall, recall::Recall =>
@@ -213,13 +213,23 @@ fn resume_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMet
 }
 
 fn abandon_goal(handle: &StoreHandle, arguments: &args::WhichGoal, call: &CallMeta) -> ToolResult {
-    change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change::abandon)
+    let caller = caller::find(handle, call)?;
+    handle.store(|store| {
+        own_goal(store, &caller, arguments.goal_id.as_deref())?;
+        let goal = action::abandon(store, &caller.session_id, caller.origin, caller.now)?;
+        view(handle, store, &goal, caller.now)
+    })
 }
 
 fn wait_goal(handle: &StoreHandle, arguments: &args::WaitGoal, call: &CallMeta) -> ToolResult {
-    let wake_at = arguments.wake_at(clock::now())?;
-    let change = |goal: &Goal, now| change::wait(goal, wake_at, now);
-    change_goal(handle, &caller::find(handle, call)?, arguments.goal_id.as_deref(), change)
+    let request = arguments.request(clock::now())?;
+    let caller = caller::find(handle, call)?;
+    let approved = &handle.paths.config.goal.wait_commands;
+    handle.store(|store| {
+        own_goal(store, &caller, arguments.goal_id.as_deref())?;
+        let goal = action::wait::start(store, &caller.session_id, &request, approved, caller.origin, caller.now)?;
+        view(handle, store, &goal, caller.now)
+    })
 }
 
 fn change_goal(

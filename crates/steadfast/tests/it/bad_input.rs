@@ -115,7 +115,7 @@ fn usage_errors_exit_with_one() {
         vec!["hook"],
         vec!["setup"],
         vec!["db", "import"],
-        vec!["goal", "start", "x", "--queue"],
+        vec!["goal", "queue", "frobnicate"],
     ] {
         let output = env.run(&arguments);
         assert_eq!(output.code, 1, "{arguments:?}: {output:?}");

@@ -76,6 +76,7 @@ impl Env {
             .env("HOME", self.path("user"))
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("STEADFAST_HOME", self.home())
+            .env("STEADFAST_NO_WATCH", "1")
             .env("TZ", "UTC")
             .current_dir(self.project())
             .args(arguments)

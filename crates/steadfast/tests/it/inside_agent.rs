@@ -144,6 +144,17 @@ fn an_agent_may_not_undo_a_pending_kill() {
     assert_eq!(goal_state(&world, &name), ("paused".into(), "user".into()));
 }
 
+/// A run without a goal has no status that says who stopped it.
+#[test]
+fn an_agent_may_not_resume_a_loop_that_the_user_killed() {
+    let world = World::new();
+    world.loop_type("open", "completion: {promise: NEVER}");
+    world.loop_run(&["open"], "while :; do sleep 0.05; done", &["--detach"]).succeeds();
+    world.run(&["loop", "kill", "open"]).succeeds();
+    in_agents_shell(&world.env, &["loop", "resume", "open", "--detach"]).fails_with(3, "`resume` is for the user");
+    assert_eq!(world.status("loop", "open")["status"], json!("killed"));
+}
+
 #[test]
 fn an_agent_may_resume_a_crashed_run() {
     for is_marked in [false, true] {

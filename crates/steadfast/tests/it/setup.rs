@@ -79,6 +79,27 @@ fn without_consent_the_status_line_and_the_cap_are_left_alone() {
 }
 
 #[test]
+fn the_limit_dialog_is_skipped_only_if_the_user_asks_for_it() {
+    let env = Env::new();
+    let before = tree(&env.path("user"));
+    let file = env.claude_config().join("commands/rate-limit-options.md");
+    env.run(&["setup", "claude", "--yes"]).succeeds();
+    assert!(!file.exists());
+    env.run(&["setup", "claude", "--skip-limit-dialog"]).succeeds();
+    assert!(file.exists());
+    env.run(&["setup", "claude", "--yes"]).succeeds();
+    assert!(file.exists(), "an earlier choice stays");
+    env.hook("s1", &json!({"hook_event_name": "SessionStart", "source": "startup"}));
+    let dialog = json!({"hook_event_name": "UserPromptExpansion", "command_name": "rate-limit-options"});
+    let reply = env.hook("s1", &dialog);
+    assert!(reply["decision"] == "block" && reply["reason"].as_str().unwrap().contains("used up"), "{reply}");
+    env.run(&["setup", "claude", "--keep-limit-dialog"]).succeeds();
+    assert!(!file.exists());
+    env.run(&["setup", "--uninstall"]).succeeds();
+    assert_eq!(tree(&env.path("user")), before);
+}
+
+#[test]
 fn broken_settings_are_refused_and_nothing_is_changed() {
     let env = Env::new();
     std::fs::write(env.claude_config().join("settings.json"), "{ // comment\n}").unwrap();
@@ -115,4 +136,36 @@ fn setup_reports_goals_of_the_other_plugin() {
     assert!(env.run(&["setup", "claude"]).succeeds().stdout.contains("steadfast db import"));
     let doctor = env.run(&["doctor", "--json"]).json();
     assert!(doctor["checks"].as_array().unwrap().iter().any(|check| check["id"] == "claude_goal_plugin"), "{doctor:#}");
+}
+
+#[test]
+fn the_service_is_enabled_only_with_consent_and_removed_without_a_trace() {
+    let env = Env::new();
+    let (bin, asked) = (env.path("bin"), env.path("asked"));
+    std::fs::create_dir(&bin).unwrap();
+    for name in ["systemctl", "launchctl"] {
+        let text = format!("#!/bin/sh\necho \"$@\" >> '{}'\n", asked.display());
+        std::fs::write(bin.join(name), text).unwrap();
+        std::process::Command::new("chmod").arg("+x").arg(bin.join(name)).status().unwrap();
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let run = |arguments: &[&str]| crate::env::finish(env.command(arguments).env("PATH", &path), b"");
+    let before = tree(&env.path("user"));
+
+    let output = run(&["setup", "watch", "--dry-run"]);
+    assert!(output.succeeds().stdout.contains("steadfast-watch"), "{output:?}");
+    assert_eq!(tree(&env.path("user")), before, "a dry run changes nothing");
+    let output = run(&["setup", "watch"]);
+    assert!(output.succeeds().stdout.contains("to enable it: "), "{output:?}");
+    assert!(!asked.exists());
+    let written = tree(&env.path("user"));
+    let unit = written.iter().find(|(path, _)| path.to_string_lossy().contains("steadfast-watch")).unwrap().1;
+    let unit = String::from_utf8_lossy(unit);
+    assert!(unit.contains(env!("CARGO_BIN_EXE_steadfast")) && unit.contains(&path), "{unit}");
+    run(&["setup", "watch", "--yes"]).succeeds();
+    assert_eq!(std::fs::read_to_string(&asked).unwrap().lines().count(), 1);
+    run(&["setup", "--uninstall"]).succeeds();
+    assert_eq!(std::fs::read_to_string(&asked).unwrap().lines().count(), 2);
+    assert_eq!(tree(&env.path("user")), before);
+    assert!(!env.path("user/.config").exists());
 }

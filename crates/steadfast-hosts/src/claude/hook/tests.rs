@@ -259,6 +259,7 @@ fn our_own_tools_are_known_by_their_full_name_and_carry_who_called_them() {
 #[test]
 fn a_reply_has_only_what_the_client_knows_for_its_event() {
     let everything = HookReply {
+        wake_at_ms: Some(7),
         block: Some("go on".into()),
         context: Some("know this".into()),
         message: Some("look".into()),

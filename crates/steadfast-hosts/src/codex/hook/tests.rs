@@ -156,6 +156,7 @@ fn what_is_no_event_of_ours_is_ignored() {
 fn every_reply_is_within_the_fields_of_its_event() {
     let fields: Value = serde_json::from_slice(&sample("fields.json")).unwrap();
     let everything = HookReply {
+        wake_at_ms: Some(7),
         block: Some("no".into()),
         context: Some("context".into()),
         message: Some("message".into()),

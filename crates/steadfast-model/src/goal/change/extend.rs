@@ -27,6 +27,8 @@ pub fn extend(goal: &Goal, add: Limits, now: Millis) -> Result<Change, Refusal> 
         after.budget_source = BudgetSource::Tokens;
     }
     after.warned.retain(|axis| !is_raised(*axis));
+    // A deadline that was moved may let the goal wait longer.
+    after.set_end_of_wait();
 
     let stopped_by = stopped_by(goal, now);
     let raised = stopped_by.iter().any(|axis| is_raised(*axis));

@@ -12,7 +12,7 @@ use steadfast_model::{clock, prompt, text};
 use steadfast_store::Store;
 
 use super::{
-    BUDGET_SPENT, CommandContext, GoalOutput, GoalResult, SessionGoal, find_place, refuse_above_shared_cap,
+    BUDGET_SPENT, CommandContext, GoalOutput, GoalResult, SessionGoal, find_place, queue, refuse_above_shared_cap,
     refuse_foreign_session,
 };
 use crate::cli::StartArgs;
@@ -38,6 +38,9 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
     let place = find_place(context, &store, flag)?;
     refuse_foreign_session(context, &place)?;
     let new = NewGoal { objective, budget, verify: arguments.verify };
+    if arguments.queue {
+        return queue::enqueue(context, &mut store, &place, new);
+    }
     let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
     let view = overview::goal_view(store.read(), &goal, context.paths, context.now)?;
     let text = format!(
@@ -116,7 +119,8 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> GoalResult {
     let directory = session.place.project_dir.clone().map_or_else(|| context.directory.clone(), PathBuf::from);
     let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
     let steadfast = std::env::current_exe()?;
-    let request = ResumeRequest { session_id: &id, prompt: &text, directory: &directory, steadfast: &steadfast };
+    let request =
+        ResumeRequest { session_id: &id, prompt: &text, directory: &directory, steadfast: &steadfast, flags: &[] };
     let arguments = (adapter(host).resume_arguments)(&request)?.unwrap_or_default();
     let ended = foreground::run(&program, &arguments, &directory).map_err(|error| {
         let hint = format!("check that `{} --version` runs; the goal stays active", facts.program);

@@ -1,7 +1,7 @@
 //! Runs in the background. `--detach` and `--tmux` start engines that outlive the terminal: `steadfast __engine` reads its
 //! work from the store and does not depend on the environment. `attach` prints what the agents of a run do.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,15 +10,16 @@ use steadfast_engine::interrupt;
 use steadfast_engine::process::{Captured, LimitedCommand};
 use steadfast_engine::run_folder::RunFolder;
 use steadfast_model::run::{RunKind, RunStatus};
-use steadfast_model::text;
+use steadfast_model::{clock, text};
 use steadfast_store::{RunRow, Store};
-use steadfast_system::paths::create_private_dir;
+use steadfast_system::paths::{Paths, create_private_dir};
 
 use super::logs::{Follower, LOOK_EVERY};
 use super::progress::Progress;
-use super::{RunContext, driving, stored, view};
+use super::{RunContext, driving, preflight, stored, view};
 use crate::error::{CliError, code};
 use crate::output::{self, CommandOutput, CommandResult};
+use crate::watch;
 
 const ENGINE_LOOK_EVERY: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,19 +29,35 @@ const LINES_BEFORE: usize = 20;
 
 /// Starts the engine in the background and returns once it has locked the run.
 pub(super) fn detach(context: &RunContext, row: &RunRow) -> CommandResult {
+    start_engine(context, row)?;
+    watch::ensure(&context.paths);
+    started(context, row, "in the background")
+}
+
+/// Starts the engine of a detached run again, as `resume --detach` does. It honours requests to stop that were made while
+/// no engine was running.
+pub(in crate::commands) fn restart(paths: &Paths, row: &RunRow) -> Result<Child, CliError> {
+    let project = PathBuf::from(&row.project_dir);
+    let context = RunContext { paths: paths.clone(), kind: row.plan.kind, project, now: clock::now(), json: false };
+    drop(driving::hold_name(row)?);
+    preflight::check_rest(&context, row)?;
+    start_engine(&context, row)
+}
+
+fn start_engine(context: &RunContext, row: &RunRow) -> Result<Child, CliError> {
     let folder = RunFolder::at(&context.paths.home, &row.run_id);
     create_private_dir(folder.path())?;
     let log_path = folder.engine_log();
     let log = fs_err::OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?.into_parts().0;
-    let child = Command::new(std::env::current_exe()?)
+    let mut child = Command::new(std::env::current_exe()?)
         .args(engine_arguments(context, row)?)
         .current_dir(&context.project)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log)
         .spawn()?;
-    wait_for_engine(context, row, Some(child), &log_path)?;
-    started(context, row, "in the background")
+    wait_for_engine(context, row, Some(&mut child), &log_path)?;
+    Ok(child)
 }
 
 fn engine_arguments(context: &RunContext, row: &RunRow) -> Result<Vec<std::ffi::OsString>, CliError> {
@@ -49,7 +66,12 @@ fn engine_arguments(context: &RunContext, row: &RunRow) -> Result<Vec<std::ffi::
     Ok(vec!["__engine".into(), home.into(), store.into(), row.run_id.clone().into()])
 }
 
-fn wait_for_engine(context: &RunContext, row: &RunRow, mut child: Option<Child>, log: &Path) -> Result<(), CliError> {
+fn wait_for_engine(
+    context: &RunContext,
+    row: &RunRow,
+    mut child: Option<&mut Child>,
+    log: &Path,
+) -> Result<(), CliError> {
     let deadline = Instant::now() + PATIENCE;
     let store = Store::open_existing(&context.paths.store)?;
     loop {

@@ -172,8 +172,8 @@ fn change_limits(store: &mut Store, row: RunRow, arguments: &ResumeArgs) -> Resu
     Ok(RunRow { plan, version, ..row })
 }
 
-/// Refuses an agent that resumes a run with other limits, or one whose goal was stopped on purpose. Any caller may resume
-/// a run that crashed. The attempt is recorded in the history of the run's goal.
+/// Refuses an agent that resumes a run with other limits, or one that was stopped on purpose. Any caller may resume a run
+/// that crashed. The attempt is recorded in the history of the run's goal.
 pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -> Result<(), CliError> {
     let actor = commands::caller();
     if !actor.is_agent() {
@@ -185,7 +185,8 @@ pub(super) fn refuse_agent(store: &mut Store, row: &RunRow, with_limits: bool) -
         None => None,
     };
     let is_to_end = row.stop_requested.as_ref().is_some_and(|stop| stop.status == RunStatus::Killed);
-    let is_stopped = goal.is_some_and(|goal| is_to_end || !change::can_resume(&goal, actor));
+    let is_killed = is_to_end || row.run.status == RunStatus::Killed;
+    let is_stopped = is_killed || goal.is_some_and(|goal| !change::can_resume(&goal, actor));
     let verb = match (with_limits, is_stopped) {
         (true, _) => "resume with other limits",
         (false, true) => "resume",

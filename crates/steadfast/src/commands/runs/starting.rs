@@ -108,6 +108,7 @@ fn dry_run_page(new: &NewRun, plan: &Plan) -> CommandResult {
 }
 
 pub(super) fn launch(context: &RunContext, row: &RunRow, how: How) -> CommandResult {
+    RunFolder::at(&context.paths.home, &row.run_id).set_detached(how == How::Detached)?;
     match how {
         How::Foreground => driving::in_foreground(context, row),
         How::Detached => background::detach(context, row),

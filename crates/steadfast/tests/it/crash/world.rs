@@ -112,7 +112,11 @@ impl World {
                 std::fs::write(file.with_file_name("prompt.md"), prompt).unwrap();
             }
         }
-        std::fs::write(world.path("home/config.toml"), "[runs]\nback_off_ms = 4\ngrace_ms = 300\n").unwrap();
+        std::fs::write(
+            world.path("home/config.toml"),
+            "[runs]\nback_off_ms = 4\ngrace_ms = 300\n[watch]\nstart = false\n",
+        )
+        .unwrap();
         std::fs::write(world.path("agent.sh"), include_str!("agent.sh")).unwrap();
         let mut permissions = std::fs::metadata(world.path("agent.sh")).unwrap().permissions();
         std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);

@@ -3,10 +3,10 @@
 use serde_json::json;
 use steadfast_app::action;
 use steadfast_model::clock;
-use steadfast_model::goal::change;
+use steadfast_model::goal::{NewGoal, change};
 use steadfast_model::limit::Axis;
 
-use super::world::{USER, World};
+use super::world::{Server, USER, World};
 
 #[test]
 fn a_goal_is_created_read_and_completed() {
@@ -162,7 +162,7 @@ fn a_waiting_goal_is_paused_and_the_worker_cannot_resume_it() {
     let before = clock::now();
     let waiting = server.call("s1", "wait_goal", &json!({"seconds": 90}))["goal"].clone();
     assert_eq!((&waiting["status"], &waiting["paused_reason"]), (&json!("paused"), &json!("waiting")));
-    assert!(waiting["next"].as_str().unwrap().starts_with("wakes at "), "{waiting}");
+    assert!(waiting["waits_for"].as_str().unwrap().starts_with("the time 20"), "{waiting}");
     let wake = world.goal("s1").wake_at_ms.unwrap();
     assert!((before + 90_000..clock::now() + 90_000).contains(&wake));
     assert!(world.event_kinds("s1").contains(&"goal_waiting".to_owned()));
@@ -170,8 +170,28 @@ fn a_waiting_goal_is_paused_and_the_worker_cannot_resume_it() {
     server.refused("s1", "resume_goal", &json!({}));
 
     server.call("s2", "create_goal", &json!({"objective": "x"}));
-    server.call("s2", "wait_goal", &json!({"until": "2999-01-01T00:00:00Z"}));
-    assert_eq!(world.goal("s2").wake_at_ms, clock::parse_rfc3339("2999-01-01T00:00:00Z"));
+    let late = server.refused("s2", "wait_goal", &json!({"until": "2999-01-01T00:00:00Z"}));
+    assert!(late.contains("7 days at most"), "{late}");
+    let tomorrow = clock::to_rfc3339(clock::now() + clock::DAY);
+    server.call("s2", "wait_goal", &json!({"until": tomorrow}));
+    assert_eq!(world.goal("s2").wake_at_ms, clock::parse_rfc3339(&tomorrow));
+}
+
+#[test]
+fn a_worker_waits_for_files_of_the_project_and_processes_but_not_for_commands_of_its_own() {
+    let world = World::new();
+    world.register("s1", None, None);
+    let mut server = world.server();
+    server.call("s1", "create_goal", &json!({"objective": "x"}));
+    let text = server.refused("s1", "wait_goal", &json!({"command": "touch pwned"}));
+    assert!(text.contains("that the user approved") && text.contains("wait for its pid"), "{text}");
+    assert!(world.event_kinds("s1").contains(&"privileged_verb_refused".to_owned()));
+    let text = server.refused("s1", "wait_goal", &json!({"file": "/etc/passwd"}));
+    assert!(text.contains("inside the project"), "{text}");
+    assert!(server.refused("s1", "wait_goal", &json!({"pid": 0})).contains("no process"));
+    let pid = json!({"pid": std::process::id(), "seconds": 60});
+    let waiting = server.call("s1", "wait_goal", &pid)["goal"]["waits_for"].clone();
+    assert!(waiting.as_str().unwrap().starts_with("the end of process "), "{waiting}");
 }
 
 #[test]
@@ -215,4 +235,43 @@ fn hostile_text_is_kept_as_it_is_and_breaks_nothing() {
     let goal = server.call("s1", "update_objective", &json!({"objective": limit}))["goal"].clone();
     assert_eq!(goal["objective"], limit, "4000 characters, not bytes");
     assert_eq!(server.call("s1", "get_goal", &json!({}))["goal"]["objective"], limit);
+}
+
+/// A worker with a live goal, behind which the user lined up another one.
+fn server_with_queue(world: &World) -> Server<'_> {
+    world.register("s1", None, None);
+    let mut server = world.server();
+    server.call("s1", "create_goal", &json!({"objective": "First"}));
+    let next = NewGoal { objective: "Second".into(), ..NewGoal::default() };
+    world.store().write(|db| db.enqueue("s1", &next, clock::now())).unwrap();
+    server
+}
+
+#[test]
+fn no_tool_undoes_a_stop_of_everything() {
+    let world = World::new();
+    let mut server = server_with_queue(&world);
+    action::pause_all(&mut world.store(), USER, clock::now()).unwrap();
+    for (tool, arguments) in [
+        ("resume_goal", json!({})),
+        ("create_goal", json!({"objective": "Other"})),
+        ("abandon_goal", json!({})),
+        ("update_goal", json!({"status": "complete"})),
+        ("wait_goal", json!({"seconds": 60})),
+    ] {
+        server.refused("s1", tool, &arguments);
+    }
+    let goal = world.goal("s1");
+    assert_eq!((goal.state().as_str(), goal.objective.as_str()), ("paused (user)", "First"));
+}
+
+#[test]
+fn a_worker_that_completes_its_goal_starts_nothing_in_the_middle_of_its_turn() {
+    let world = World::new();
+    let mut server = server_with_queue(&world);
+    let done = server.call("s1", "update_goal", &json!({"status": "complete"}));
+    assert_eq!((&done["goal"]["status"], &done["goal"]["queue"]), (&json!("complete"), &json!(1)));
+    let text = server.refused("s1", "create_goal", &json!({"objective": "Mine"}));
+    assert!(text.contains("the user has queued the next goal"), "{text}");
+    assert_eq!(world.goal("s1").objective, "First");
 }

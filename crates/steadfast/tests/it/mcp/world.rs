@@ -112,6 +112,7 @@ impl World {
             .env("PATH", env_vars::path("PATH").unwrap())
             .env("HOME", self.home.path())
             .env("STEADFAST_HOME", self.home.path())
+            .env("STEADFAST_NO_WATCH", "1")
             .env("CLAUDE_CONFIG_DIR", self.path("claude"))
             .envs(variables.iter().copied())
             .stdin(Stdio::piped())

@@ -35,7 +35,7 @@ impl Lab {
         let store = home.join("goals.db");
         fs::create_dir(&home).expect("directory");
         // A real back-off would only slow the tests down.
-        fs::write(home.join("config.toml"), "[runs]\nback_off_ms = 0\n").expect("config");
+        fs::write(home.join("config.toml"), "[runs]\nback_off_ms = 0\n[watch]\nstart = false\n").expect("config");
         let client = client
             .bin_dir(directory(&program("STEADFAST_CLAUDE")))
             .bin_dir(directory(&program("STEADFAST_CODEX")))
