@@ -82,7 +82,17 @@ impl Lab {
 
     /// Waits until the model was asked this often.
     pub(super) fn wait_until_asked(&self, times: usize, what: &str) {
-        self.model.wait_for_request(what, SOON, |_| self.asked() >= times);
+        let end = Instant::now() + SOON;
+        while self.asked() < times {
+            assert!(Instant::now() < end, "no request for {what}; {} so far\n{}", self.asked(), self.state());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// For failure messages: the goal and what went wrong in hooks.
+    fn state(&self) -> String {
+        let log = std::fs::read_to_string(self.client.root().join("steadfast/log/hooks.log")).unwrap_or_default();
+        format!("{}\nevents: {:?}\nlog: {log}", self.status(), event_kinds(&self.client))
     }
 
     /// The model is asked again and again, and nothing is typed.

@@ -12,7 +12,7 @@ fn pauses_within(most: usize, script: impl Fn(&Request) -> Reply + Send + Sync +
     tui.wait_for_prompt();
     lab.stays_quiet(A_WHILE, "the goal is paused");
     assert!(lab.asked() <= most, "{} requests", lab.asked());
-    assert!(tui.history().contains("no progress"), "the user is told: {}", tui.history());
+    assert!(tui.history().contains("so the goal is paused (no_progress)"), "the user is told: {}", tui.history());
     let status = lab.status();
     assert!(status.contains("no_progress") && status.contains("goal resume"), "{status}");
     lab.model.check_script();
