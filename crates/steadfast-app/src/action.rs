@@ -21,6 +21,7 @@ use steadfast_model::goal::wait::WaitError;
 use steadfast_model::goal::{Actor, Goal, GoalStatus, NewGoal, PausedReason, liveness};
 use steadfast_model::host::Host;
 use steadfast_model::limit::Limits;
+use steadfast_model::prompt;
 use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Db, Origin, Session, Store, StoreError};
@@ -61,26 +62,22 @@ pub enum ActionError {
 impl ActionError {
     pub fn hint(&self) -> String {
         match self {
-            Self::NoGoal(_) => "start one with `steadfast goal start \"OBJECTIVE\"`".into(),
-            Self::UnknownGoal(_) => "`steadfast goal history --all` lists them".into(),
+            Self::NoGoal(_) => "start one with `/goal-start \"OBJECTIVE\"`".into(),
+            Self::UnknownGoal(_) => "`/goal-history --all` lists them".into(),
             Self::AmbiguousGoal(_) => "give more of the id".into(),
             Self::GoalExists { .. } => {
-                "complete or abandon it first (`steadfast goal status` shows it); the user can queue this one with `--queue`"
+                "complete or abandon it first (`/goal-status` shows it); the user can queue this one with `--queue`"
                     .into()
             }
             Self::Refused(refusal) => refusal.hint().to_owned(),
             Self::Wait(error) => error.hint().to_owned(),
             Self::NotForAgents(_) => "type it as a slash command, or run it in a terminal of your own".into(),
             Self::NotOrphaned(_) => "end that session first".into(),
-            Self::VerificationFailed(_) => {
-                "fix what the output shows; `steadfast goal verify` runs the checks again".into()
-            }
+            Self::VerificationFailed(_) => "fix what the output shows; `/goal-verify` runs the checks again".into(),
             Self::QueueWaits => "end the turn".into(),
             Self::NoQueueOfRun => "start another run: `steadfast run \"OBJECTIVE\"`".into(),
-            Self::NotQueued { count: 0, .. } => "add a goal with `steadfast goal start \"OBJECTIVE\" --queue`".into(),
-            Self::NotQueued { count, .. } => {
-                format!("use a number from 1 to {count}; `steadfast goal queue list` shows them")
-            }
+            Self::NotQueued { count: 0, .. } => "add a goal with `/goal-start \"OBJECTIVE\" --queue`".into(),
+            Self::NotQueued { count, .. } => format!("use a number from 1 to {count}; `/goal-queue list` shows them"),
             Self::NeedsUser => "ask the user to start it".into(),
             Self::Store(error) => error.hint().to_owned(),
         }
@@ -173,6 +170,19 @@ pub fn refresh(store: &mut Store, goal: &Goal, origin: Origin, now: Millis) -> R
         if let Some(goal) = db.goal(&goal.session_id)? {
             accounting::record(db, goal, &readings, origin, now)?;
         }
+        Ok(())
+    })
+}
+
+/// Records that the model has been told everything about the goal.
+pub fn mark_briefed(store: &mut Store, goal: &Goal, origin: Origin, now: Millis) -> Result<(), StoreError> {
+    store.write(|db| {
+        let Some(goal) = db.goal(&goal.session_id)?.filter(|current| current.goal_id == goal.goal_id) else {
+            return Ok(());
+        };
+        let hash = Some(prompt::briefing_hash(&goal));
+        let after = Goal { briefed_hash: hash, updated_at_ms: now, ..goal.clone() };
+        db.save(&goal, Change { goal: after, events: Vec::new(), span: Span::Keep }, origin)?;
         Ok(())
     })
 }

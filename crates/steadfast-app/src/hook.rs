@@ -1,7 +1,11 @@
 //! What happens at each hook of a client: open the store, read the session's files, one transaction, one reply. A hook
-//! fails open: after any error the user's turn continues, the error is logged, and a live goal pauses as `degraded`.
+//! fails open: after any error the user's turn continues, the error is logged, and a live goal pauses as `degraded`. A
+//! store that is busy or full for a while is no such error: the goal stays as it is.
 
+mod announce;
+mod broken_config;
 mod failure;
+mod outage;
 mod remember;
 mod restore;
 mod rewake;
@@ -10,6 +14,7 @@ mod steering;
 mod subagent;
 mod turn;
 
+pub use broken_config::broken_config;
 pub use rewake::{LookAtWait, rewake};
 pub use steering::as_command;
 
@@ -99,7 +104,7 @@ fn place(event: &HookEvent) -> &'static str {
         HookEvent::SubagentStart { .. } => "subagent-start",
         HookEvent::SubagentStop { .. } => "subagent-stop",
         HookEvent::PreCompact => "pre-compact",
-        HookEvent::Seen => "post-tool-use",
+        HookEvent::OwnToolDone(_) | HookEvent::Seen => "post-tool-use",
     }
 }
 
@@ -120,7 +125,8 @@ fn run(call: &Call<'_>) -> Result<HookReply, HookError> {
                 | HookEvent::Command { .. }
                 | HookEvent::Directive { .. }
         );
-    let opened = if registers { Store::open(&call.paths.store) } else { Store::open_existing(&call.paths.store) };
+    let open = if registers { Store::open_within } else { Store::open_existing_within };
+    let opened = open(&call.paths.store, outage::patience(&call.input.event));
     let mut store = match opened {
         Ok(store) => store,
         Err(StoreError::Missing(_)) => return Ok(HookReply::default()),
@@ -156,6 +162,7 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             Ok(HookReply { allow_tool: true, ..HookReply::default() })
         }
         HookEvent::OwnToolAsked | HookEvent::Seen | HookEvent::Idle => remember::seen(call, store),
+        HookEvent::OwnToolDone(done) => announce::own_tool_done(call, store, done),
         HookEvent::PermissionAsked => turn::permission_asked(call, store),
         HookEvent::LimitDialog => failure::limit_dialog(call, store),
         HookEvent::NativeGoal(goal) => {
@@ -195,8 +202,14 @@ pub fn command_passed(input: &HookInput, paths: &Paths, now: Millis) {
     }
 }
 
-/// Lets the turn continue, logs the error, reports it to the user, and pauses the goal.
+/// Lets the turn continue, logs the error, reports it to the user, and pauses the goal unless the store is only busy or
+/// full for a while.
 fn fail_open(call: &Call<'_>, error: &HookError) -> HookReply {
+    if let HookError::Store(error) = error
+        && let Some(outage) = error.outage()
+    {
+        return outage::reply(call, outage);
+    }
     log::line(&call.paths.log_file(), &format!("{} {}: {error}", call.input.event_name, call.session_id()));
     let degraded = Store::open_existing(&call.paths.store).and_then(|mut store| {
         action::degrade(&mut store, call.session_id(), &error.to_string(), call.origin, call.now)

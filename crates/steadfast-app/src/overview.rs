@@ -266,7 +266,11 @@ pub fn statusline(goal: &Goal, next: Next, now: Millis) -> String {
     let budget = goal.limits.get(Axis::Tokens).map(|budget| format!("/{}", text::short_number(budget)));
     let tokens = format!("{}{}", text::short_number(goal.total_tokens()), budget.unwrap_or_default());
     let until = if goal.status.is_live() { now } else { goal.updated_at_ms };
-    let numbers = format!("{tokens} · {} turns · {}", goal.continuations_used, text::clock(goal.active_seconds(until)));
+    let numbers = format!(
+        "{tokens} · {} · {}",
+        text::count(goal.continuations_used, "turn"),
+        text::clock(goal.active_seconds(until))
+    );
     let doubt = if goal.accounting_uncertain { " ⚠" } else { "" };
     match (goal.status, goal.paused_reason) {
         (GoalStatus::Active, _) => {

@@ -28,15 +28,16 @@ pub fn brief(db: Db<'_>, goal: &mut Goal) -> Result<Brief, StoreError> {
     let session = db.session(&goal.session_id)?;
     let background_work = session.is_some_and(|session| session.activity.background_since_ms.is_some());
     let hash = prompt::briefing_hash(goal);
+    let is_new = goal.total_tokens() == 0 && goal.continuations_used <= 1;
     let kind = match goal.wind_down {
         Some(limit) => Kind::WindDown(limit),
         None if goal.briefed_hash.as_ref() == Some(&hash) => Kind::Reminder,
-        None if goal.total_tokens() == 0 && goal.continuations_used <= 1 => Kind::Started,
-        None => {
-            goal.briefed_hash = Some(hash);
-            Kind::Full
-        }
+        None if is_new => Kind::Started,
+        None => Kind::Full,
     };
+    if goal.wind_down.is_none() {
+        goal.briefed_hash = Some(hash);
+    }
     Ok(Brief { kind, background_work })
 }
 
@@ -45,7 +46,8 @@ impl Brief {
         let text = match self.kind {
             Kind::Started => prompt::started(goal, wording),
             Kind::Full => prompt::continuation(goal, wording, &goal.warned, now),
-            Kind::Reminder => prompt::reminder(goal, now),
+            // A new warning comes with the full text.
+            Kind::Reminder => prompt::reminder(goal, &[], now),
             Kind::WindDown(limit) => prompt::wind_down(goal, wording, limit, now),
         }?;
         if self.background_work {

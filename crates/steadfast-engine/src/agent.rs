@@ -40,7 +40,7 @@ pub(crate) struct Invocation {
 impl Invocation {
     /// Writes what the supervisor of the call's attempt is to run.
     pub(crate) fn prepare(
-        self,
+        &self,
         call: &AgentCall<'_>,
         limit: Duration,
         grace: Duration,
@@ -48,10 +48,10 @@ impl Invocation {
     ) -> std::io::Result<()> {
         let milliseconds = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let spec = AttemptSpec {
-            argv: self.argv,
+            argv: self.argv.clone(),
             directory: call.directory.to_owned(),
-            env: self.env,
-            env_remove: self.env_remove,
+            env: self.env.clone(),
+            env_remove: self.env_remove.clone(),
             limit_ms: milliseconds(limit),
             grace_ms: milliseconds(grace),
             ordinal,

@@ -15,7 +15,7 @@ use steadfast_system::env_vars;
 
 use crate::attempt::{Attempt, AttemptState};
 use crate::process::{Cancel, LimitedCommand};
-use crate::{descendants, durable, verify};
+use crate::{descendants, durable, outage, verify};
 
 const DETAIL_CHARS: usize = 300;
 
@@ -107,7 +107,8 @@ fn save_evidence(runs: &[Evidence], context: &CheckContext) -> std::io::Result<(
     if !context.evidence.parent().is_some_and(std::path::Path::is_dir) {
         return Ok(());
     }
-    durable::replace(&context.evidence, durable::json(&runs).as_bytes())
+    let save = || durable::replace(&context.evidence, durable::json(&runs).as_bytes());
+    outage::wait_for_room(|| context.cancel.is_cancelled(), |_| {}, save)
 }
 
 /// The entry in the environment of the commands that check an attempt, by which those of a killed engine are found.

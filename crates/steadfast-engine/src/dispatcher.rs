@@ -17,6 +17,7 @@ use steadfast_model::clock::{self, Millis};
 use steadfast_model::run::machine::{self, ReopenError};
 use steadfast_model::run::{
     Act, AttemptId, AttemptUsage, Failure, FailureKind, Outcome, Phase, Plan, Record, Run, RunEvent, RunStatus,
+    Stopping,
 };
 use steadfast_store::{Store, StoreError};
 use steadfast_system::config::Config;
@@ -25,6 +26,7 @@ use steadfast_system::process::ProcessId;
 use crate::attempt::Attempt;
 use crate::lock::{LOCK_HINT, RunLock};
 use crate::observer::{Observer, Observers, SavedStep};
+use crate::outage::{self, PendingSignals};
 use crate::process::Cancel;
 use crate::run_folder::RunFolder;
 use crate::{crash, interrupt};
@@ -97,13 +99,14 @@ pub fn drive(
 ) -> Result<Run, DriveError> {
     let _lock = lock_run(store, engine, run_id)?;
     let row = store.read().run(run_id)?.ok_or_else(|| DriveError::NoRun(run_id.to_owned()))?;
-    store.write(|db| db.set_engine(run_id, Some(ProcessId::own())))?;
-    crash::point(crash::Point::Locked);
     let folder = RunFolder::at(&engine.home, run_id);
     let (sender, messages) = mpsc::channel();
-    let on_signal = sender.clone();
-    let signals = interrupt::requests_to_end();
-    let listening = interrupt::listen(signals, move |_| on_signal.send(EngineMessage::Signal).is_ok())?;
+    let pending = PendingSignals::default();
+    let (on_signal, received) = (sender.clone(), pending.clone());
+    let listening = interrupt::listen(interrupt::requests_to_end(), move |_| {
+        received.add();
+        on_signal.send(EngineMessage::Signal).is_ok()
+    })?;
     let mut dispatcher = Dispatcher {
         store,
         engine,
@@ -123,17 +126,24 @@ pub fn drive(
         noted: BTreeSet::new(),
         git: Arc::new(Mutex::new(())),
         wake: None,
+        pending,
         signals: 0,
         is_over: false,
     };
+    dispatcher.record_engine(Some(ProcessId::own()))?;
+    crash::point(crash::Point::Locked);
     let driven = dispatcher.run_to_end(&messages);
+    // Asked to end while the store cannot record it: the next engine finds the run as it is there.
+    let gave_up = driven.is_err() && dispatcher.pending.any();
+    if gave_up {
+        dispatcher.stop(&dispatcher.waited.keys().copied().collect::<Vec<_>>());
+    }
     dispatcher.wait_for_threads();
-    let run = dispatcher.run.clone();
+    let released = if gave_up { Ok(()) } else { dispatcher.record_engine(None) };
     listening.close();
-    let released = store.write(|db| db.set_engine(run_id, None));
     driven?;
     released?;
-    Ok(run)
+    Ok(dispatcher.run)
 }
 
 /// Opens a run that has ended, so that [`drive`] continues it; `max` is its new maximum of iterations.
@@ -206,6 +216,7 @@ struct Dispatcher<'a, 'b> {
     /// Held by a thread that calls git for any of the run's worktrees.
     git: Arc<Mutex<()>>,
     wake: Option<Millis>,
+    pending: PendingSignals,
     signals: u32,
     is_over: bool,
 }
@@ -214,7 +225,7 @@ impl Dispatcher<'_, '_> {
     fn run_to_end(&mut self, messages: &mpsc::Receiver<EngineMessage>) -> Result<(), DriveError> {
         self.show(&[]);
         // Honour stop requests made while no engine was running before starting another agent.
-        if let Some(stopping) = self.store.read().stop_request(&self.run_id)?
+        if let Some(stopping) = self.stop_request()?
             && self.run.status == RunStatus::Running
         {
             self.stop_checks()?;
@@ -276,8 +287,8 @@ impl Dispatcher<'_, '_> {
         let step = machine::step(&self.plan, self.run.clone(), event, now);
         if step.run != self.run || !step.records.is_empty() {
             crash::point(crash::Point::BeforeSave);
-            let (run_id, version) = (&self.run_id, self.version);
-            self.version = self.store.write(|db| db.save_step(run_id, version, &step, now))?;
+            let (run_id, version) = (self.run_id.clone(), self.version);
+            self.version = self.with_store(|store| store.write(|db| db.save_step(&run_id, version, &step, now)))?;
             crash::point(crash::Point::Saved);
             self.run = step.run;
             self.show(&step.records);
@@ -295,6 +306,22 @@ impl Dispatcher<'_, '_> {
         Ok(())
     }
 
+    /// Uses the store, and waits while it is busy or full.
+    fn with_store<T>(&mut self, mut work: impl FnMut(&mut Store) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let (store, observers) = (&mut *self.store, &mut self.observers);
+        outage::wait_for_store(|| self.pending.any(), |message| observers.note(message), || work(store))
+    }
+
+    fn record_engine(&mut self, engine: Option<ProcessId>) -> Result<(), StoreError> {
+        let run_id = self.run_id.clone();
+        self.with_store(|store| store.write(|db| db.set_engine(&run_id, engine)).map(|_| ()))
+    }
+
+    fn stop_request(&mut self) -> Result<Option<Stopping>, StoreError> {
+        let run_id = self.run_id.clone();
+        self.with_store(|store| store.read().stop_request(&run_id))
+    }
+
     fn show(&mut self, records: &[Record]) {
         self.observers.saved(&SavedStep {
             store: self.store,
@@ -305,6 +332,7 @@ impl Dispatcher<'_, '_> {
             records,
             now: clock::now(),
             home: &self.engine.home,
+            pending: &self.pending,
         });
     }
 

@@ -15,8 +15,9 @@ use steadfast_system::bounded;
 use steadfast_system::process::{self, ProcessId};
 
 use crate::attempt::Attempt;
-use crate::crash;
 use crate::observer::{Observer, PromptValues, SavedStep};
+use crate::run_folder::RunFolder;
+use crate::{crash, outage};
 
 /// Evidence contains only the tails of outputs.
 const EVIDENCE_BYTES: u64 = 16 << 20;
@@ -62,14 +63,16 @@ impl GoalLink {
 
     /// Updates the goal from a step. Doing it again changes nothing.
     fn update(&mut self, step: &SavedStep<'_>) -> Result<(), StoreError> {
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let is_first = !self.has_begun;
         let is_over = step.run.status != RunStatus::Running;
         if is_first || is_over {
             self.put_session(step, is_over)?;
         }
         let is_resumed = is_first && !is_over;
         let resumed_by = is_resumed.then(|| if process::is_inside_agent() { Actor::Worker } else { Actor::User });
-        self.update_goal(step.run_id, step.plan, step.run, resumed_by, step.now)
+        self.update_goal(step.run_id, step.plan, step.run, resumed_by, step.now)?;
+        self.has_begun = true;
+        Ok(())
     }
 
     /// Writes evidence and numbers in one transaction, so that each counted iteration has its evidence once.
@@ -142,7 +145,10 @@ impl GoalLink {
 
 impl Observer for GoalLink {
     fn saved(&mut self, step: &SavedStep<'_>, notes: &mut Vec<String>) {
-        if let Err(error) = self.update(step) {
+        let log = |message: &str| RunFolder::at(step.home, step.run_id).log(message);
+        // After the last step, no later one would update the goal.
+        let updated = outage::wait_for_store(|| step.pending.any(), log, || self.update(step));
+        if let Err(error) = updated {
             notes.push(format!("cannot update the goal: {error}"));
         }
     }

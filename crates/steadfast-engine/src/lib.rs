@@ -16,6 +16,7 @@ pub mod interrupt;
 pub mod lock;
 pub mod notify;
 pub mod observer;
+mod outage;
 pub mod plan;
 pub mod process;
 pub mod publish;

@@ -10,6 +10,7 @@ use steadfast_store::Store;
 use steadfast_system::bounded::{self, Part};
 
 use crate::attempt::Attempt;
+use crate::outage::PendingSignals;
 use crate::run_folder::RunFolder;
 
 /// A step that was saved.
@@ -24,6 +25,8 @@ pub struct SavedStep<'a> {
     pub records: &'a [Record],
     pub now: Millis,
     pub(crate) home: &'a Path,
+    /// Ends a wait for the store.
+    pub(crate) pending: &'a PendingSignals,
 }
 
 impl SavedStep<'_> {

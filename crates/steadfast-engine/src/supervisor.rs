@@ -19,7 +19,7 @@ use crate::attempt::{
     SupervisorRecord,
 };
 use crate::descendants::{self, Descendants};
-use crate::{crash, durable, interrupt, lock, process};
+use crate::{crash, durable, interrupt, lock, outage, process};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
@@ -65,7 +65,7 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
         signal == SIGHUP || stop.send(SupervisorMessage::StopRequested).is_ok()
     })?;
     let record = SupervisorRecord { identity: ProcessIdentity::own(), started_at_ms: clock::now() };
-    durable::replace(&directory.join(SUPERVISOR), durable::json(&record).as_bytes())?;
+    write(&directory.join(SUPERVISOR), &durable::json(&record))?;
     here(crash::Point::RecordWritten);
     let exit = match start(&spec, directory) {
         Ok(child) => {
@@ -87,10 +87,16 @@ pub fn exec(directory: &Path) -> Result<(), SupervisorError> {
             file.sync_all()?;
         }
     }
-    durable::replace(&directory.join(EXIT), durable::json(&exit).as_bytes())?;
+    write(&directory.join(EXIT), &durable::json(&exit))?;
     here(crash::Point::ExitWritten);
     drop(lock);
     Ok(())
+}
+
+/// Writes a record. On a full disk it waits for room: without its exit, a finished attempt would be repeated. An engine
+/// that wants the attempt to end kills this process.
+fn write(path: &Path, json: &str) -> std::io::Result<()> {
+    outage::wait_for_room(|| false, |_| {}, || durable::replace(path, json.as_bytes()))
 }
 
 fn start(spec: &AttemptSpec, directory: &Path) -> std::io::Result<Child> {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use steadfast_model::hook::{HookReply, StartSource};
+use steadfast_model::hook::{HookReply, OwnToolDone, StartSource};
 
 /// The fields of a hook's stdin; `None` for an object of another shape.
 pub(crate) fn read_fields<'a, W: Deserialize<'a>>(stdin: &'a [u8]) -> Result<Option<W>, serde_json::Error> {
@@ -22,6 +22,18 @@ pub(crate) fn start_source(source: Option<&str>) -> StartSource {
         Some("fork") => StartSource::Fork,
         _ => StartSource::Startup,
     }
+}
+
+/// The end of a call of one of our own tools, if the tool changes the goal.
+pub(crate) fn own_tool_done(tool_name: &str, input: &Value, refusal: Option<String>) -> Option<OwnToolDone> {
+    const CHANGES: [&str; 6] =
+        ["create_goal", "update_goal", "update_objective", "resume_goal", "abandon_goal", "wait_goal"];
+    CHANGES.contains(&tool_name).then(|| OwnToolDone {
+        tool_name: tool_name.to_owned(),
+        claims_complete: input["status"] == "complete",
+        refusal,
+        is_batch: false,
+    })
 }
 
 /// What a host accepts in reply to an event.

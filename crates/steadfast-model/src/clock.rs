@@ -26,6 +26,15 @@ pub fn to_local(at: Millis) -> String {
     zoned(at).map_or_else(|| at.to_string(), |moment| moment.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
+/// The same, without the date if it is today's.
+pub fn to_local_short(at: Millis, now: Millis) -> String {
+    let (moment, today) = (to_local(at), to_local(now));
+    match (moment.split_once(' '), today.split_once(' ')) {
+        (Some((date, time)), Some((today, _))) if date == today => time.to_owned(),
+        _ => moment,
+    }
+}
+
 /// A moment in the machine's time zone; `None` outside the calendar's range.
 fn zoned(at: Millis) -> Option<Zoned> {
     Some(Timestamp::from_millisecond(at).ok()?.to_zoned(TimeZone::system()))

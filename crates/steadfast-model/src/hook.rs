@@ -39,6 +39,8 @@ pub enum HookEvent {
     Directive { objective: String },
     /// A call of one of our own MCP tools.
     OwnTool { tool_use_id: String, tool_name: String, agent_id: String, agent_type: String },
+    /// One of our own MCP tools that changes the goal has answered.
+    OwnToolDone(OwnToolDone),
     /// The client asks whether one of our own MCP tools may run.
     OwnToolAsked,
     /// The client asks the user whether a tool may run.
@@ -67,6 +69,17 @@ pub enum HookEvent {
     PreCompact,
     /// Only its observations matter.
     Seen,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OwnToolDone {
+    pub tool_name: String,
+    /// The agent called the goal complete.
+    pub claims_complete: bool,
+    /// What the tool said, if it refused.
+    pub refusal: Option<String>,
+    /// The host reports the call only here, and not as a batch of tools as well.
+    pub is_batch: bool,
 }
 
 /// A subagent and the file it writes.

@@ -173,6 +173,12 @@ impl Host {
         self.into()
     }
 
+    /// Where the first command spelled for this host begins in a sentence, and the length of its prefix.
+    fn first_command(self, sentence: &str) -> Option<(usize, usize)> {
+        let prefix = self.capabilities().command_prefix;
+        Some((sentence.find(prefix)?, prefix.len()))
+    }
+
     pub fn capabilities(self) -> &'static Capabilities {
         match self {
             Self::Claude => &CLAUDE,
@@ -185,9 +191,39 @@ impl Host {
         format!("{} {}", self.capabilities().resume_command, session_id)
     }
 
-    /// Rewrites the commands in one of our sentences, which are spelled `/goal-…`, for the users of this host.
+    /// Rewrites the commands in one of our sentences for the users of this host.
     pub fn spell(self, sentence: &str) -> String {
-        sentence.replace(CLAUDE.command_prefix, self.capabilities().command_prefix)
+        Screen::Client(self).spell(sentence)
+    }
+}
+
+/// Where a sentence is read. Our sentences spell commands `/goal-VERB`; what can be typed differs from place to place.
+/// A sentence that says `steadfast goal VERB` means a terminal, wherever it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    Client(Host),
+    Terminal,
+}
+
+impl Screen {
+    /// Rewrites the commands in one of our sentences so that they can be typed here. Paths that contain `/goal-` stay.
+    pub fn spell(self, sentence: &str) -> String {
+        let prefix = match self {
+            Self::Client(host) => host.capabilities().command_prefix,
+            Self::Terminal => "steadfast goal ",
+        };
+        let mut spelled = String::with_capacity(sentence.len());
+        let mut rest = sentence;
+        while let Some((at, known)) = Host::ALL.iter().filter_map(|host| host.first_command(rest)).min() {
+            let (before, found) = rest.split_at(at);
+            let after = found.get(known..).unwrap_or_default();
+            let continues_word = before.ends_with(|c: char| c.is_alphanumeric() || "/.-_~".contains(c));
+            let is_command = !continues_word && after.starts_with(|c: char| c.is_ascii_lowercase());
+            spelled.push_str(before);
+            spelled.push_str(if is_command { prefix } else { found.get(..known).unwrap_or_default() });
+            rest = after;
+        }
+        spelled + rest
     }
 }
 
@@ -217,6 +253,39 @@ impl TextCap {
         match self {
             Self::Characters(most) => most / 2,
             Self::Tokens(most) => most,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_spelled_as_they_are_typed() {
+        let (claude, codex) = (Screen::Client(Host::Claude), Screen::Client(Host::Codex));
+        let sentence = "paused; `/goal-extend --add-turns N` or /goal-resume, or `steadfast goal resume --continue`";
+        assert_eq!(claude.spell(sentence), sentence);
+        assert_eq!(
+            codex.spell(sentence),
+            "paused; `$goal-extend --add-turns N` or $goal-resume, or `steadfast goal resume --continue`"
+        );
+        assert_eq!(
+            Screen::Terminal.spell(sentence),
+            "paused; `steadfast goal extend --add-turns N` or steadfast goal resume, or `steadfast goal resume --continue`"
+        );
+        assert_eq!(Screen::Terminal.spell(&codex.spell(sentence)), Screen::Terminal.spell(sentence));
+        assert_eq!(claude.spell(&codex.spell(sentence)), sentence);
+    }
+
+    #[test]
+    fn paths_are_not_commands() {
+        for path in
+            ["/home/ann/goal-start", "./goal-x", "~/goal-x", "/goal-/", "/goal clear", "$goal-", "a/goal-b/goal-c"]
+        {
+            for screen in [Screen::Client(Host::Codex), Screen::Terminal] {
+                assert_eq!(screen.spell(path), path);
+            }
         }
     }
 }

@@ -124,7 +124,7 @@ impl Axis {
         match self {
             Self::Tokens => format!("{} tokens", text::thousands(amount)),
             Self::Usd => text::usd(amount),
-            Self::Turns => format!("{amount} turns"),
+            Self::Turns => text::count(amount, "turn"),
             Self::Hours => text::duration(amount / 1_000),
             Self::Deadline => format!("until {}", clock::to_local(amount)),
             Self::Shared => format!("{amount} %"),

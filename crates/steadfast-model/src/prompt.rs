@@ -6,11 +6,15 @@ use crate::clock::Millis;
 use crate::goal::wait::{Seen, WaitFor, short_path};
 use crate::goal::{Goal, GoalStatus};
 use crate::host::TextCap;
-use crate::limit::Axis;
+use crate::limit::{Axis, Standing};
 use crate::text;
 
 /// Longest prompt that comes with every turn, in characters.
 const TURN_CAP: TextCap = TextCap::Characters(2_500);
+/// How much of the objective a reminder quotes.
+const REMINDER_COLUMNS: usize = 56;
+/// What every full text says about how to work on a goal.
+const RULES: &str = include_str!("../prompts/rules.md");
 
 #[derive(Debug, thiserror::Error)]
 #[error("prompt template: {0}")]
@@ -27,25 +31,31 @@ pub enum Wording {
 
 /// The prompt that keeps the agent going.
 pub fn continuation(goal: &Goal, wording: Wording, warnings: &[Axis], now: Millis) -> Result<String, PromptError> {
-    let warnings: Vec<String> = warnings.iter().map(|axis| goal.standing(*axis, now).describe_near()).collect();
     let values = context! {
-        usage => usage(goal), time => time(goal, now), verify => commands(goal), warnings => warnings.join("; "),
+        usage => usage(goal), time => time(goal, now), rules => rules(goal)?, warnings => near(goal, warnings, now),
     };
     capped(goal, wording, TURN_CAP, include_str!("../prompts/continuation.md"), &values)
 }
 
-/// Identifies everything in [`continuation`] that the model must know.
-pub fn briefing_hash(goal: &Goal) -> String {
-    text::fingerprint(&format!("{}\n{:?}\n{}", goal.objective, goal.verify, goal.limits.describe()))
+/// One line instead of [`continuation`], for a model that has the full text of the same [`briefing_hash`] in its context.
+pub fn reminder(goal: &Goal, warnings: &[Axis], now: Millis) -> Result<String, PromptError> {
+    // Angle brackets could end an element that the client puts around this line.
+    let plain = text::headline(&goal.objective, REMINDER_COLUMNS).replace('<', "‹").replace('>', "›");
+    let objective = text::cut_to_columns(&plain, REMINDER_COLUMNS);
+    let values = context! { objective, used => used_of_tightest(goal, now), warnings => near(goal, warnings, now) };
+    render(include_str!("../prompts/reminder.md"), values)
 }
 
-/// The short form of [`continuation`], for a model that was told everything.
-pub fn reminder(goal: &Goal, now: Millis) -> Result<String, PromptError> {
-    let _ = now;
-    Ok(format!(
-        "The goal is not finished ({}); go on with it. The same rules hold.",
-        text::headline(&goal.objective, 60)
-    ))
+/// Identifies what the full texts say: everything that the model must know about the goal, without what is used of it.
+pub fn briefing_hash(goal: &Goal) -> String {
+    let mut known = text::Fingerprint::default();
+    let (limits, host) = (goal.limits.describe(), goal.host.capabilities());
+    let facts = [RULES, &goal.objective, &limits, host.tool_prefix].into_iter();
+    for fact in facts.chain(goal.verify.iter().map(String::as_str)) {
+        known.add(fact.as_bytes());
+        known.add(&[0]);
+    }
+    format!("{:032x}", known.value())
 }
 
 /// The prompt of the one turn a goal gets after a limit.
@@ -84,7 +94,7 @@ pub fn restore(goal: &Goal, after: &str, now: Millis) -> Result<String, PromptEr
     let uncertain = goal.host.spell("the user must run /goal-reconcile --accept-reset before the goal can go on.");
     let values = context! {
         after, status => goal.state(), active => goal.status == GoalStatus::Active,
-        usage => usage(goal), time => time(goal, now), verify => commands(goal),
+        usage => usage(goal), time => time(goal, now), rules => rules(goal)?,
         uncertain => goal.accounting_uncertain.then_some(&uncertain),
     };
     let cap = goal.host.capabilities().start_cap;
@@ -93,7 +103,7 @@ pub fn restore(goal: &Goal, after: &str, now: Millis) -> Result<String, PromptEr
 
 /// The prompt for the model when the user starts a goal.
 pub fn started(goal: &Goal, wording: Wording) -> Result<String, PromptError> {
-    let values = context! { limits => goal.limits.describe(), verify => commands(goal) };
+    let values = context! { limits => goal.limits.describe(), rules => rules(goal)? };
     capped(goal, wording, goal.host.capabilities().start_cap, include_str!("../prompts/started.md"), &values)
 }
 
@@ -119,6 +129,32 @@ pub fn judge(asked: &str, answer: &str, earlier: &str, file: &str) -> Result<Str
         include_str!("../prompts/judge.md"),
         context! { file, asked => quoted(asked), answer => quoted(answer), earlier => quoted(earlier) },
     )
+}
+
+fn rules(goal: &Goal) -> Result<String, PromptError> {
+    let host = goal.host.capabilities();
+    render(RULES, context! { verify => commands(goal), tools => host.tool_prefix, evaluator => host.proves_evaluator })
+}
+
+/// Limits that are nearly used up, in one phrase.
+fn near(goal: &Goal, warnings: &[Axis], now: Millis) -> String {
+    let phrases: Vec<String> = warnings.iter().map(|axis| goal.standing(*axis, now).describe_near()).collect();
+    phrases.join("; ")
+}
+
+/// What is used of the limit that will be reached first.
+fn used_of_tightest(goal: &Goal, now: Millis) -> String {
+    let share = |standing: &Standing| i128::from(standing.used) * 1_000_000 / i128::from(standing.most.max(1));
+    let Some(tightest) = goal.limits.standings(&goal.used(now)).max_by_key(share) else {
+        return format!("{} tokens used, no limit", text::short_number(goal.total_tokens()));
+    };
+    let Standing { axis, used, most } = tightest;
+    match axis {
+        Axis::Tokens => format!("{} of {} tokens used", text::short_number(used), text::short_number(most)),
+        Axis::Deadline => axis.format(goal.limits.get(axis).unwrap_or_default()),
+        Axis::Turns => format!("{used} of {most} turns used"),
+        Axis::Usd | Axis::Hours | Axis::Shared => format!("{} of {} used", axis.format(used), axis.format(most)),
+    }
 }
 
 /// Renders a template with strict variables.
@@ -179,7 +215,7 @@ pub fn usage(goal: &Goal) -> String {
     let budget = goal.limits.get(Axis::Usd);
     parts.extend(budget.map(|budget| format!("{} of {}", text::usd(goal.cost_micros), text::usd(budget))));
     let cap = goal.limits.get(Axis::Turns);
-    parts.extend(cap.map(|_| format!("{} turns left", goal.continuations_remaining())));
+    parts.extend(cap.map(|_| format!("{} left", text::count(goal.continuations_remaining(), "turn"))));
     parts.join(", ")
 }
 
@@ -192,94 +228,4 @@ fn time(goal: &Goal, now: Millis) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::goal::wait::Wait;
-    use crate::goal::{NewGoal, OBJECTIVE_MAX};
-    use crate::host::Host;
-
-    fn goal(objective: String) -> Goal {
-        let new = NewGoal { objective, verify: vec!["cargo test".into()], ..NewGoal::default() };
-        Goal::start(new, "s", Host::Claude, None, 0)
-    }
-
-    #[test]
-    fn every_prompt_stays_within_its_cap_at_any_objective() {
-        for filler in ["a", "<", "目", "&\n"] {
-            let goal = goal(filler.repeat(OBJECTIVE_MAX / filler.chars().count()));
-            let warned = [Axis::Tokens, Axis::Hours];
-            for prompt in [
-                continuation(&goal, Wording::Quoted, &warned, 0).unwrap(),
-                wind_down(&goal, Wording::Quoted, Axis::Tokens, 0).unwrap(),
-            ] {
-                assert!(TURN_CAP.fits(&prompt), "{}", prompt.chars().count());
-                assert!(prompt.contains("get_goal has the whole text"));
-            }
-            for host in [Host::Claude, Host::Codex] {
-                let goal = Goal { host, ..goal.clone() };
-                assert!(host.capabilities().start_cap.fits(&restore(&goal, "", 0).unwrap()));
-                assert!(host.capabilities().start_cap.fits(&started(&goal, Wording::Quoted).unwrap()));
-            }
-        }
-    }
-
-    #[test]
-    fn a_headless_goal_names_its_checks_or_asks_for_a_promise_and_fills_in_nothing_of_a_command() {
-        let with = headless_goal(&["test -f ${PROGRESS} && echo <ok>".into()], "DONE").unwrap();
-        assert!(with.contains("test -f $${PROGRESS} &amp;&amp; echo &lt;ok&gt;"), "{with}");
-        assert!(with.contains("${OBJECTIVE}") && with.contains("${ITERATION}") && !with.contains("DONE"), "{with}");
-        let without = headless_goal(&[], "DONE").unwrap();
-        assert!(without.contains("<promise>DONE</promise>") && without.contains("counts as much"), "{without}");
-        assert!(
-            with.contains("${RESULT}") && without.contains("${RESULT}") && !with.contains("counts as much"),
-            "{with}"
-        );
-    }
-
-    #[test]
-    fn a_woken_model_is_told_what_ended_the_wait() {
-        let after = |wait_for: WaitFor, seen| {
-            let wait = Wait { seen, ..Wait::new(wait_for, Some(9), 0) };
-            let goal = Goal { wait: Some(wait), project_dir: Some("/p".into()), ..goal("x".into()) };
-            wait_over(&goal, 9).unwrap()
-        };
-        let file = || WaitFor::File("/p/<b>\nx".into());
-        let command = || WaitFor::Command("make ready".into());
-        let process = || WaitFor::Process { pid: 7, started: "1".into(), boot: String::new() };
-        let up = "The goal's wait is over because its time is up;";
-        for (text, expected) in [
-            (after(WaitFor::Time, None), "The goal's wait is over: the time has come.".to_owned()),
-            (after(file(), Some(Seen::Met)), "The goal's wait is over: the file &lt;b&gt; … exists now.".to_owned()),
-            (after(file(), None), format!("{up} the file &lt;b&gt; … does not exist.")),
-            (after(process(), Some(Seen::Met)), "The goal's wait is over: process 7 has ended.".to_owned()),
-            (after(process(), Some(Seen::NotYet)), format!("{up} process 7 still runs.")),
-            (
-                after(command(), Some(Seen::Met)),
-                "The goal's wait is over: the command `make ready` exited with 0.".to_owned(),
-            ),
-            (
-                after(command(), Some(Seen::Exited(1))),
-                format!("{up} the command `make ready` still fails with exit 1."),
-            ),
-            (
-                after(command(), Some(Seen::TimedOut)),
-                format!("{up} the command `make ready` was ended at its time limit."),
-            ),
-            (after(command(), Some(Seen::Failed)), format!("{up} the command `make ready` did not exit with 0.")),
-        ] {
-            assert_eq!(text, expected);
-        }
-        let mut goal = goal("x".into());
-        assert_eq!(wait_over(&goal, 9).unwrap(), "");
-        goal.limits.set(Axis::Deadline, Some(9));
-        goal.wait = Some(Wait::new(WaitFor::Time, Some(20), 0));
-        assert_eq!(wait_over(&goal, 9).unwrap(), "The goal's wait is over: its deadline has come.");
-    }
-
-    #[test]
-    fn an_objective_cannot_close_its_element_or_reach_the_template() {
-        let prompt = continuation(&goal("</objective> {{ usage }} ${HOME}".into()), Wording::Quoted, &[], 0).unwrap();
-        assert!(prompt.contains("&lt;/objective&gt; {{ usage }} ${HOME}"), "{prompt}");
-        assert_eq!(prompt.matches("</objective>").count(), 1);
-    }
-}
+mod tests;

@@ -97,6 +97,24 @@ pub fn cut(text: &str, most: usize) -> String {
     kept
 }
 
+/// The columns a text needs on a screen: East Asian characters and emoji need two.
+pub fn columns(text: &str) -> usize {
+    let is_wide = |character: &char| matches!(character, '\u{1100}'..='\u{115f}' | '\u{2e80}'..);
+    text.chars().count() + text.chars().filter(is_wide).count()
+}
+
+/// Keeps at most `most` columns; a cut text ends in `…`.
+pub fn cut_to_columns(text: &str, most: usize) -> String {
+    let mut most_characters = most;
+    loop {
+        let shorter = cut(text, most_characters);
+        if most_characters == 0 || columns(&shorter) <= most {
+            return shorter;
+        }
+        most_characters -= 1;
+    }
+}
+
 /// The first `most` bytes of a text, up to a character boundary.
 pub fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or_default()
@@ -168,6 +186,12 @@ pub fn thousands(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
     format!("{sign}{}", groups.join(","))
+}
+
+/// `1 turn`, `2 turns`.
+pub fn count(number: i64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 /// `1234567` as `1.2M`: rounded down, so that a budget never looks more used than it is.
@@ -245,6 +269,8 @@ mod tests {
         assert_eq!((head("目標", 4), head("目標", 9)), ("目", "目標"));
         assert_eq!((tail("目標", 4), tail("目標", 9)), ("標", "目標"));
         assert_eq!(headline("one\ntwo", 80), "one …");
+        assert_eq!((cut_to_columns("abcdef", 6), cut_to_columns("abcdefg", 6)), ("abcdef".into(), "abcde…".into()));
+        assert_eq!((cut_to_columns("目標を", 6), cut_to_columns("“目標を達”", 6)), ("目標を".into(), "“目標…".into()));
     }
 
     #[test]
@@ -278,6 +304,7 @@ mod tests {
         ] {
             assert_eq!(short_number(number), text);
         }
+        assert_eq!((count(1, "turn"), count(0, "turn")), ("1 turn".into(), "0 turns".into()));
         assert_eq!(clock(2_520), "0:42");
         assert_eq!(usd(36_500), "$0.0365");
         assert_eq!(usd(12_345_678), "$12.35");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use super::{Store, StoreError, connect_read_only, create_private_file, migrate, with_path};
+use super::{Store, StoreError, connect_read_only, create_if_missing, migrate, with_path};
 
 /// What an import did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn take_rows(tx: &Connection, from_version: i64) -> Result<ImportReport, StoreEr
 /// Copies a database without writing to it, and migrates the copy. Returns the version it had.
 fn copy_and_migrate(path: &Path, copy: &Path) -> Result<i64, StoreError> {
     let explained = |error| with_path(path, error);
-    create_private_file(copy)?;
+    create_if_missing(copy)?;
     let original = connect_read_only(path)?;
     original.busy_timeout(super::BUSY_TIMEOUT)?;
     super::copy_database(&original, copy).map_err(explained)?;

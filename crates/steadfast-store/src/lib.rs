@@ -8,6 +8,7 @@ mod import;
 mod ledger;
 mod memory;
 mod migrate;
+mod outage;
 mod outbox;
 mod queue;
 mod runs;
@@ -33,6 +34,7 @@ pub use goals::{EventFilter, EventRow, Origin};
 pub use import::ImportReport;
 pub use ledger::{Cursor, Recorded, Source};
 pub use memory::{Forgotten, Hit, MemoryFilter, Scope, SessionActivity, Snapshot};
+pub use outage::Outage;
 pub use queue::QueuedGoal;
 pub use runs::{IterationRow, IterationUsage, RunFilter, RunLine, RunRow};
 pub use sessions::{ClientActivity, ParentLink, Session, ToolCall};
@@ -104,6 +106,8 @@ impl StoreError {
 pub struct Store {
     db: Connection,
     path: PathBuf,
+    /// When it stops waiting for other processes; without one, each wait takes up to [`BUSY_TIMEOUT`].
+    deadline: Option<Instant>,
     added_message: Cell<bool>,
 }
 
@@ -146,14 +150,28 @@ fn limit(most: usize) -> i64 {
 impl Store {
     /// Opens the store, creating or migrating it as needed.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if !path.exists() {
-            create_private_file(path)?;
-        }
-        Self::open_existing(path)
+        create_if_missing(path)?;
+        Self::open_until(path, None)
+    }
+
+    /// Opens the store, creating or migrating it as needed. All its waits for other processes together take at most
+    /// `limit`.
+    pub fn open_within(path: &Path, limit: Duration) -> Result<Self, StoreError> {
+        create_if_missing(path)?;
+        Self::open_existing_within(path, limit)
     }
 
     /// Opens a store that must exist already, migrating it as needed.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
+        Self::open_until(path, None)
+    }
+
+    /// The same with a limit on all its waits for other processes together.
+    pub fn open_existing_within(path: &Path, limit: Duration) -> Result<Self, StoreError> {
+        Self::open_until(path, Some(Instant::now() + limit))
+    }
+
+    fn open_until(path: &Path, deadline: Option<Instant>) -> Result<Self, StoreError> {
         if !path.exists() {
             return Err(StoreError::Missing(path.to_owned()));
         }
@@ -161,10 +179,11 @@ impl Store {
         let mut store = Self {
             db: connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
             path: path.to_owned(),
+            deadline,
             added_message: Cell::new(false),
         };
         // SQLite does not wait for the lock when it makes a new file a WAL database.
-        let deadline = Instant::now() + BUSY_TIMEOUT;
+        let deadline = deadline.unwrap_or_else(|| Instant::now() + BUSY_TIMEOUT);
         loop {
             match store.prepare().map_err(|error| with_path(path, error)) {
                 Err(StoreError::Busy(_)) if Instant::now() < deadline => std::thread::sleep(BUSY_PAUSE),
@@ -182,7 +201,7 @@ impl Store {
     }
 
     fn prepare(&mut self) -> Result<(), StoreError> {
-        self.db.busy_timeout(BUSY_TIMEOUT)?;
+        self.db.busy_timeout(self.time_left().unwrap_or(BUSY_TIMEOUT))?;
         // Keeps a query plan independent of the bound values, so that SQLite prepares a statement once.
         self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         let version = migrate::version(&self.db)?;
@@ -210,9 +229,16 @@ impl Store {
         &self.path
     }
 
+    fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
+    }
+
     /// Runs `work` in one write transaction; an error rolls everything back.
     pub fn write<T, E: From<StoreError>>(&mut self, work: impl FnOnce(Db<'_>) -> Result<T, E>) -> Result<T, E> {
         let path = self.path.clone();
+        if let Some(left) = self.time_left() {
+            self.db.busy_timeout(left).map_err(|error| E::from(explain(&path, error)))?;
+        }
         let tx = self
             .db
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -308,13 +334,16 @@ fn with_path(path: &Path, error: StoreError) -> StoreError {
 /// Maps SQLite's codes to errors that a user can act on.
 fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
+    match outage::of(&error) {
+        Some(Outage::Busy) => return StoreError::Busy(path),
+        Some(Outage::Full) => return StoreError::Full(path),
+        None => {}
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             StoreError::Corrupt { path, message: error.to_string() }
         }
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy(path),
-        Some(ErrorCode::DiskFull) => StoreError::Full(path),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             StoreError::CannotOpen { path, message: error.to_string() }
         }
@@ -338,7 +367,10 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// SQLite gives its log and index files the mode of the database.
-fn create_private_file(path: &Path) -> Result<(), StoreError> {
+fn create_if_missing(path: &Path) -> Result<(), StoreError> {
+    if path.exists() {
+        return Ok(());
+    }
     let cannot = |error: std::io::Error| StoreError::CannotOpen { path: path.to_owned(), message: error.to_string() };
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         paths::create_private_dir(directory).map_err(cannot)?;

@@ -173,8 +173,12 @@ fn paths_that_cannot_be_a_store_are_errors_with_a_hint() {
 fn an_unwritable_store_is_reported_as_read_only() {
     let (_directory, path) = file_with(b"");
     drop(Store::open(&path).unwrap());
-    let mut store =
-        Store { db: connect_read_only(&path).unwrap(), path: path.clone(), added_message: Cell::new(false) };
+    let mut store = Store {
+        db: connect_read_only(&path).unwrap(),
+        path: path.clone(),
+        deadline: None,
+        added_message: Cell::new(false),
+    };
     let refused = store.prepare().map_err(|error| with_path(store.path(), error));
     assert!(matches!(refused, Err(StoreError::ReadOnly(at)) if at == path));
 }
@@ -189,6 +193,44 @@ fn a_lock_of_another_process_is_reported_as_busy() {
     store.db.busy_timeout(Duration::ZERO).unwrap();
     let refused = store.write(|_| Ok::<(), StoreError>(()));
     assert!(matches!(refused, Err(StoreError::Busy(at)) if at == path));
+}
+
+#[test]
+fn a_store_with_a_limit_waits_no_longer_for_all_its_writes_together() {
+    let world = World::new();
+    let path = world.store.path().to_owned();
+    let other = read_write(&path);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for open in [Store::open_within, Store::open_existing_within] {
+        let mut store = open(&path, Duration::from_millis(50)).unwrap();
+        for _ in 0..3 {
+            let refused = store.write(|_| Ok::<(), StoreError>(())).unwrap_err();
+            assert_eq!((refused.outage(), store.time_left()), (Some(Outage::Busy), Some(Duration::ZERO)));
+        }
+        other.execute_batch("COMMIT").unwrap();
+        store.write(|_| Ok::<(), StoreError>(())).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    }
+    assert_eq!(Store::open(&path).unwrap().time_left(), None);
+}
+
+#[test]
+fn a_full_disk_is_an_outage_wherever_it_is_met() {
+    let mut world = World::new();
+    let path = world.store.path().to_owned();
+    // SQLite treats a file that reached its maximum like a full disk.
+    let pages: i64 = world.store.db.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    let _: i64 = world.store.db.pragma_update_and_check(None, "max_page_count", pages, |row| row.get(0)).unwrap();
+    let fill = |db: Db<'_>| db.execute("CREATE TABLE big AS SELECT randomblob(100000)", []).map(|_| ());
+    let error = world.store.write(fill).unwrap_err();
+    assert_eq!(error.outage(), Some(Outage::Full), "{error:?}");
+    let shm = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+    assert!(matches!(explain(&path, shm(rusqlite::ffi::SQLITE_IOERR_SHMSIZE)), StoreError::Full(_)));
+    assert_eq!(explain(&path, shm(rusqlite::ffi::SQLITE_IOERR_READ)).outage(), None);
+    let no_room = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    assert_eq!((StoreError::Io(no_room).outage(), StoreError::Stale.outage()), (Some(Outage::Full), None));
+    let _: i64 = world.store.db.pragma_update_and_check(None, "max_page_count", 1 << 30, |row| row.get(0)).unwrap();
+    world.store.write(fill).unwrap();
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use steadfast_model::limit::{Axis, Cap, Limits, Period};
 use strum::IntoEnumIterator as _;
+use toml::de::DeTable;
 
 use steadfast_model::host::Host;
 
@@ -233,22 +234,54 @@ impl Default for GoalConfig {
 pub enum ConfigError {
     #[error(transparent)]
     Read(#[from] std::io::Error),
-    #[error("{path} is not a valid configuration: {message}")]
-    Invalid { path: PathBuf, message: String },
+    #[error("{path} is not a valid configuration: line {line}: {message}")]
+    Invalid { path: PathBuf, line: usize, message: String },
+}
+
+impl ConfigError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Read(_) => "make the file readable",
+            Self::Invalid { .. } => "fix that line; `steadfast doctor` checks the file",
+        }
+    }
 }
 
 impl Config {
     /// Reads the file; an absent one means all defaults.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = match fs_err::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(error.into()),
+        let Some(text) = read(path)? else { return Ok(Self::default()) };
+        toml::from_str(&text).map_err(|error| invalid(path, &text, &error))
+    }
+
+    /// Reads the file for a caller that must find the store although the file is broken: the defaults, with the `db`
+    /// of the file if that can be read.
+    pub fn load_or_default(path: &Path) -> (Self, Option<ConfigError>) {
+        let error = match Self::load(path) {
+            Ok(config) => return (config, None),
+            Err(error) => error,
         };
-        toml::from_str(&text).map_err(|error| ConfigError::Invalid {
-            path: path.to_owned(),
-            message: error.to_string().trim_end().to_owned(),
-        })
+        let text = read(path).ok().flatten().unwrap_or_default();
+        let (table, _) = DeTable::parse_recoverable(&text);
+        let db = table.get_ref().get("db").and_then(|db| db.get_ref().as_str()).map(PathBuf::from);
+        (Self { db, ..Self::default() }, Some(error))
+    }
+}
+
+fn read(path: &Path) -> std::io::Result<Option<String>> {
+    match fs_err::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    ConfigError::Invalid {
+        path: path.to_owned(),
+        line: before.matches('\n').count() + 1,
+        message: error.message().trim_end().replace('\n', ", "),
     }
 }
 
@@ -268,5 +301,30 @@ mod tests {
             assert_eq!(config.memory, MemoryConfig { enabled, retention_days }, "{text}");
         }
         assert!(toml::from_str::<Config>("[memory]\nretention_days = -1").is_err());
+    }
+
+    #[test]
+    fn a_broken_file_is_reported_with_its_line_and_still_names_the_store() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("config.toml");
+        for (text, line, store) in [
+            ("db = \"/a.db\"\n[goal]\nno_progress_limit = \"many\"\n", "line 3: ", Some("/a.db")),
+            ("db = \"/a.db\"\n[limits]\ndaily_usd = [\n", "line 3: ", Some("/a.db")),
+            ("no_progress = [\ndb = \"/a.db\"\n", "line 2: ", None),
+            ("db = 7\n", "line 1: ", None),
+            ("[limits]\ndaily_usd = \"ten\"\n", "`daily_usd` needs a number", None),
+            ("\u{1}", "line 1: ", None),
+        ] {
+            fs_err::write(&file, text).unwrap();
+            let (config, error) = Config::load_or_default(&file);
+            let message = error.unwrap().to_string();
+            assert!(message.contains(line) && message.contains("config.toml") && !message.contains('\n'), "{message}");
+            assert_eq!(config, Config { db: store.map(PathBuf::from), ..Config::default() }, "{text}");
+        }
+        fs_err::remove_file(&file).unwrap();
+        assert!(matches!(Config::load_or_default(&file), (config, None) if config == Config::default()));
+        fs_err::create_dir(&file).unwrap();
+        let (_, error) = Config::load_or_default(&file);
+        assert!(error.unwrap().to_string().contains("config.toml"));
     }
 }

@@ -31,8 +31,16 @@ impl Paths {
     /// Finds the home and the store: `--db`, `$STEADFAST_DB`, the configuration, the plugin's data directory,
     /// the home directory; the first that applies.
     pub fn find(db_flag: Option<&Path>) -> Result<Self, PathError> {
+        match Self::find_despite_config(db_flag)? {
+            (_, Some(error)) => Err(error.into()),
+            (paths, None) => Ok(paths),
+        }
+    }
+
+    /// The same with the defaults instead of a broken configuration, and what is wrong with it.
+    pub fn find_despite_config(db_flag: Option<&Path>) -> Result<(Self, Option<ConfigError>), PathError> {
         let home = home()?;
-        let config = Config::load(&home.join("config.toml"))?;
+        let (config, error) = Config::load_or_default(&home.join("config.toml"));
         let (store, store_from) = if let Some(path) = db_flag {
             (path.to_owned(), "--db")
         } else if let Some(path) = env_vars::path(env_vars::DB) {
@@ -44,7 +52,7 @@ impl Paths {
         } else {
             (home.join("goals.db"), "home")
         };
-        Ok(Self { home, store, store_from, config })
+        Ok((Self { home, store, store_from, config }, error))
     }
 
     pub fn config_file(&self) -> PathBuf {

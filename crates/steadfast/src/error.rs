@@ -115,7 +115,10 @@ impl From<ActionError> for CliError {
             ActionError::Refused(Refusal::NotProven { .. }) | ActionError::VerificationFailed(_) => code::VERIFICATION,
             ActionError::Refused(Refusal::WrongState { .. })
             | ActionError::Wait(
-                WaitError::UnapprovedCommand | WaitError::OutsideProject(_) | WaitError::ForeignProcess(_),
+                WaitError::GoalOfRun
+                | WaitError::UnapprovedCommand
+                | WaitError::OutsideProject(_)
+                | WaitError::ForeignProcess(_),
             )
             | ActionError::GoalExists { .. }
             | ActionError::NotForAgents(_)

@@ -23,10 +23,6 @@ use steadfast_system::paths::Paths;
 
 use store_handle::{StoreHandle, ToolError};
 
-const INSTRUCTIONS: &str = "Steadfast keeps this session's goal: an objective that you work on turn after turn until it \
-    is met, a limit is reached or the user stops it. Create a goal only when the user asks for one, and complete it only \
-    when every part of the objective is proven done.";
-
 /// Serves until stdin closes. Then waits for a running verification, so that its result is stored.
 pub(crate) fn serve(paths: &Paths) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -49,10 +45,10 @@ struct Server {
 }
 
 impl ServerHandler for Server {
+    /// There are no instructions: the descriptions of the tools say it all, and a client would add both to every request.
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("steadfast", env!("CARGO_PKG_VERSION")))
-            .with_instructions(INSTRUCTIONS)
     }
 
     async fn list_tools(
@@ -78,6 +74,7 @@ impl ServerHandler for Server {
         let handle = Arc::clone(&self.handle);
         let arguments = request.arguments.unwrap_or_default();
         let call = adapters().find_map(|adapter| Some((adapter.host, (adapter.tool_call_origin)(&context.meta)?)));
+        let host = call.as_ref().map(|(host, _)| *host).unwrap_or_default();
         let done = tokio::task::spawn_blocking(move || (tool.call)(&handle, &arguments, &call)).await;
         let internal = || Err(ToolError::new("internal error in the tool", "run `steadfast doctor`"));
         let result = match done.unwrap_or_else(|_| internal()) {
@@ -89,7 +86,8 @@ impl ServerHandler for Server {
                 }
                 result
             }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(error.to_string())]),
+            // A model cannot type a command, but it can name it to the user.
+            Err(error) => CallToolResult::error(vec![ContentBlock::text(host.spell(&error.to_string()))]),
         };
         Ok(result.into())
     }

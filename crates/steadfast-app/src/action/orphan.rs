@@ -41,7 +41,7 @@ pub fn adopt(
             return Ok(goal);
         }
         if !goal.status.is_live() {
-            let hint = "it is over; start a new one with `steadfast goal start`".to_owned();
+            let hint = "it is over; start a new one with `/goal-start`".to_owned();
             return Err(Refusal::WrongState { status: goal.status, reason: goal.paused_reason, hint }.into());
         }
         if !is_orphaned(db, &goal)? {

@@ -7,6 +7,7 @@ use super::{ActionError, apply, change, goal_of, refuse_agent};
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::wait::{Condition, Seen, Wait, WaitError, WaitFor, WaitRequest};
 use steadfast_model::goal::{Actor, Goal};
+use steadfast_model::run::name;
 use steadfast_model::text;
 use steadfast_store::{Origin, Store, StoreError};
 use steadfast_system::process::{self, ProcessIdentity};
@@ -26,6 +27,10 @@ pub fn start(
     let by_agent = origin.actor != Actor::User;
     let goal = goal_of(store.read(), session_id)?;
     change::may_wait(&goal, now)?;
+    // Its engine would take the pause for the end of the run.
+    if name::is_of_goal(session_id) {
+        return Err(WaitError::GoalOfRun.into());
+    }
     request.check(by_agent, now)?;
     let wait_for = match &request.condition {
         None => WaitFor::Time,

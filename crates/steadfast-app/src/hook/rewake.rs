@@ -151,6 +151,10 @@ impl Waker<'_> {
         if at > now {
             return Ok(Look::Again(Some(at.min(goal.next_check().unwrap_or(at)))));
         }
+        // The end of the session makes its goal due for others, maybe since the session was read above.
+        if store.read().session(id)?.is_none_or(|session| session.ended_at_ms.is_some()) {
+            return Ok(Look::Done);
+        }
         let claimed = wake::claim(&mut store, self.paths, id, at, now)?;
         Ok(claimed.map_or(Look::Again(None), |woken| Look::Woken(Box::new(woken))))
     }

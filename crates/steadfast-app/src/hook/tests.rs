@@ -10,8 +10,9 @@ use steadfast_model::goal::budget::Budget;
 use steadfast_model::goal::change;
 use steadfast_model::goal::proof::Proof;
 use steadfast_model::goal::{GoalStatus, PausedReason};
-use steadfast_model::hook::{Agent, StartSource};
+use steadfast_model::hook::{Agent, OwnToolDone, StartSource};
 
+mod announcing;
 mod driving;
 mod session;
 mod transactions;
@@ -88,6 +89,7 @@ fn every_event() -> Vec<(&'static str, HookEvent)> {
         ("SubagentStop", HookEvent::SubagentStop { agent }),
         ("StopFailure", HookEvent::StopFailure { error: "rate_limit".into(), message: "limit reached".into() }),
         ("PreCompact", HookEvent::PreCompact),
+        ("PostToolUse", HookEvent::OwnToolDone(OwnToolDone { is_batch: true, ..OwnToolDone::default() })),
     ]
 }
 

@@ -185,10 +185,10 @@ pub fn kept_goal(goal: &Goal) -> Option<GoalSummary> {
     let budget =
         goal.limits.get(Axis::Tokens).map(|budget| format!(" of {}", text::short_number(budget))).unwrap_or_default();
     let standing = format!(
-        "{} · {}{budget} tokens · {} turns",
+        "{} · {}{budget} tokens · {}",
         goal.state(),
         text::short_number(goal.total_tokens()),
-        goal.continuations_used,
+        text::count(goal.continuations_used, "turn"),
     );
     Some(GoalSummary {
         objective: goal.objective.clone(),

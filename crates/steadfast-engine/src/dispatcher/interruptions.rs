@@ -14,7 +14,8 @@ impl Dispatcher<'_, '_> {
     /// Applies the caps on the spending of all goals and runs before the next agent starts; `usage` is not saved yet.
     pub(super) fn check_caps(&mut self, usage: &AttemptUsage) -> Result<(), DriveError> {
         let more = Spend { tokens: usage.tokens.charged(), cost_micros: usage.cost_micros };
-        let shared = spend::shared_with(self.store.read(), &self.engine.config.limits.0, more, clock::now())?;
+        let caps = &self.engine.config.limits.0;
+        let shared = self.with_store(|store| spend::shared_with(store.read(), caps, more, clock::now()))?;
         if shared == SharedSpend::Reached && !self.run.capped {
             self.apply(RunEvent::CapReached)?;
         }
@@ -27,7 +28,7 @@ impl Dispatcher<'_, '_> {
         if self.run.cut_short {
             return Ok(());
         }
-        let requested = self.store.read().stop_request(&self.run_id)?.or_else(|| self.observers.stop_requested());
+        let requested = self.stop_request()?.or_else(|| self.observers.stop_requested());
         requested.map_or(Ok(()), |stopping| self.apply(RunEvent::StopRequested(stopping)))
     }
 
@@ -49,6 +50,7 @@ impl Dispatcher<'_, '_> {
     /// The first signal ends the run in order, the next one kills everything at once.
     pub(super) fn signalled(&mut self) -> Result<(), DriveError> {
         self.signals += 1;
+        self.pending.take_one();
         if self.signals > 1 {
             self.stopping.cancel();
             for waited in self.waited.values() {

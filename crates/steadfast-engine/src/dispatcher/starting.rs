@@ -14,9 +14,9 @@ use steadfast_system::paths;
 use super::threads::AttemptThread;
 use super::{Dispatcher, cannot_start, without_agent};
 use crate::agent::{self, AgentCall};
-use crate::crash;
 use crate::process::Cancel;
 use crate::worktree::{Worktree, WorktreeError};
+use crate::{crash, outage};
 
 /// Where an iteration works.
 pub(super) struct Workplace {
@@ -85,7 +85,9 @@ impl Dispatcher<'_, '_> {
             self.observers.note(&format!("stage {}: unknown variables: {}", stage.name, rendered.unknown.join(", ")));
         }
         // Before counting: attempts that start at the same time are counted by their directories.
-        paths::create_private_dir(attempt.directory()).map_err(|error| error.to_string())?;
+        let create = || paths::create_private_dir(attempt.directory());
+        outage::wait_for_room(|| self.pending.any(), |message| self.observers.note(message), create)
+            .map_err(|error| error.to_string())?;
         let left = machine::time_left(&plan, &self.run, clock::now()).and_then(|left| u64::try_from(left).ok());
         let launch = Launch {
             prompt: rendered.text,
@@ -126,9 +128,11 @@ impl AttemptThread {
         let invoked = agent::invocation(&call).map_err(|error| cannot_start(error.to_string()))?;
         let left = launch.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let limit = left.unwrap_or(Duration::MAX).min(limit_of(&self.stage));
-        invoked.prepare(&call, limit, self.engine.grace, launch.ordinal).map_err(failed)?;
+        let prepare = || invoked.prepare(&call, limit, self.engine.grace, launch.ordinal);
+        self.wait_for_room(prepare).map_err(failed)?;
         crash::point(crash::Point::Prepared);
-        let supervisor = self.attempt.start(&self.engine.program).map_err(failed)?;
+        let start = || self.attempt.start(&self.engine.program);
+        let supervisor = self.wait_for_room(start).map_err(failed)?;
         crash::point(crash::Point::Started);
         Ok(supervisor)
     }

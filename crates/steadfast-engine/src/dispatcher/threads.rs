@@ -15,10 +15,10 @@ use crate::agent::{self, EndedAttempt};
 use crate::attempt::{self, Attempt};
 use crate::checks::judge::JudgeRequest;
 use crate::checks::{self, CheckContext};
-use crate::durable;
 use crate::footprint::{self, ProgressTree};
 use crate::process::Cancel;
 use crate::run_folder::RunFolder;
+use crate::{durable, outage};
 
 /// The time limit of a judge, unless that of its stage is shorter.
 const JUDGE_LIMIT: Duration = Duration::from_mins(15);
@@ -125,8 +125,9 @@ impl Dispatcher<'_, '_> {
         Ok(())
     }
 
-    fn judge(&self, stage: &StagePlan, agent: &AgentPlan, id: AttemptId) -> Result<JudgeRequest, DriveError> {
-        let mut earlier = self.store.read().last_iterations(&self.run_id, EARLIER)?;
+    fn judge(&mut self, stage: &StagePlan, agent: &AgentPlan, id: AttemptId) -> Result<JudgeRequest, DriveError> {
+        let run_id = self.run_id.clone();
+        let mut earlier = self.with_store(|store| store.read().last_iterations(&run_id, EARLIER))?;
         earlier.reverse();
         let earlier: Vec<String> = earlier
             .iter()
@@ -178,7 +179,8 @@ impl AttemptThread {
                 "waiting for process {pid} of iteration {iteration}, whose supervisor is gone; `kill {run}` ends it"
             ));
         };
-        let exit = match self.attempt.wait_with(limit_of(&self.stage), self.engine.grace, on_orphans) {
+        let wait = || self.attempt.wait_with(limit_of(&self.stage), self.engine.grace, on_orphans);
+        let exit = match self.wait_for_room(wait) {
             Ok(exit) => exit,
             // Its agent may be alive, so no other one may be started: end the run.
             Err(error) => return cannot_start(format!("cannot read the state of the attempt: {error}")),
@@ -202,7 +204,9 @@ impl AttemptThread {
             now: clock::now(),
         });
         self.attempt.remove_files(&agent::PRIVATE_FILES);
-        if let Err(error) = durable::replace(&self.attempt.answer(), report.to_keep(&self.attempt).as_bytes()) {
+        let answer = report.to_keep(&self.attempt);
+        let keep = || durable::replace(&self.attempt.answer(), answer.as_bytes());
+        if let Err(error) = self.wait_for_room(keep) {
             self.log(&format!("cannot keep the answer: {error}"));
         }
         if let Outcome::Succeeded(_) = &report.outcome {
@@ -233,6 +237,11 @@ impl AttemptThread {
         if let Err(error) = durable::replace(&file, tree.as_bytes()) {
             self.log(&format!("cannot save the fingerprint of the files: {error}"));
         }
+    }
+
+    /// Repeats `work` while the disk is full.
+    pub(super) fn wait_for_room<T>(&self, work: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+        outage::wait_for_room(|| self.stopping.is_cancelled(), |message| self.note(message.to_owned()), work)
     }
 
     fn note(&self, message: String) {

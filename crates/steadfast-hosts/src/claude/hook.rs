@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::observe;
 use crate::hook::{self, Accepted, read_fields, start_source};
+use crate::observe::value;
 use crate::{ToolCallOrigin, repair};
 use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, acceptable_id};
 use steadfast_model::host::Host;
@@ -91,6 +92,16 @@ pub(crate) fn read_hook(stdin: &[u8]) -> Result<Option<HookInput>, serde_json::E
                 tool_name: tool_name.to_owned(),
                 agent_id: wire.agent_id.unwrap_or_default(),
                 agent_type: wire.agent_type.unwrap_or_default(),
+            }
+        }
+        "PostToolUse" | "PostToolUseFailure"
+            if wire.tool_name.as_deref().is_some_and(|name| own_tool(name).is_some()) =>
+        {
+            let refusal = wire.error.filter(|_| wire.hook_event_name == "PostToolUseFailure");
+            let name = wire.tool_name.as_deref().and_then(own_tool).unwrap_or_default();
+            match hook::own_tool_done(name, &value(wire.tool_input), refusal) {
+                Some(done) => HookEvent::OwnToolDone(done),
+                None => return Ok(None),
             }
         }
         "PermissionRequest" if wire.tool_name.as_deref().and_then(own_tool).is_none() => HookEvent::PermissionAsked,

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::observe::observe;
 use crate::hook::{self, Accepted, read_fields, start_source};
-use crate::observe::value;
+use crate::observe::{answer_text, value};
 use crate::trouble::{self, Trouble};
 use steadfast_model::directive;
-use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, acceptable_id};
+use steadfast_model::hook::{Agent, HookEvent, HookInput, HookReply, OwnToolDone, acceptable_id};
 use steadfast_model::host::Host;
 use steadfast_model::reading::NativeGoal;
 
@@ -100,9 +100,10 @@ fn root_event(name: &str, wire: &CodexHookWire<'_>) -> Option<HookEvent> {
         "SessionStart" => HookEvent::SessionStart(start_source(wire.source.as_deref())),
         "SessionEnd" => HookEvent::SessionEnd { reason: wire.reason.clone().unwrap_or_default() },
         "UserPromptSubmit" => prompt(wire.prompt.as_deref().unwrap_or_default()),
-        "PostToolUse" => match native_goal(wire) {
-            Some(goal) => HookEvent::NativeGoal(goal),
-            None => HookEvent::ToolBatch { agent: None },
+        "PostToolUse" => match (native_goal(wire), own_tool_done(wire)) {
+            (Some(goal), _) => HookEvent::NativeGoal(goal),
+            (None, Some(done)) => HookEvent::OwnToolDone(done),
+            (None, None) => HookEvent::ToolBatch { agent: None },
         },
         "Stop" => HookEvent::Stop {
             after_continuation: wire.stop_hook_active.unwrap_or(false),
@@ -145,6 +146,15 @@ fn native_goal(wire: &CodexHookWire<'_>) -> Option<NativeGoal> {
         answer => answer,
     };
     Some(goal_of(answer.get("goal")?))
+}
+
+/// Codex reports each call of a tool, and no batches.
+fn own_tool_done(wire: &CodexHookWire<'_>) -> Option<OwnToolDone> {
+    let name = wire.tool_name.as_deref()?.strip_prefix(OWN_TOOLS)?;
+    let answer = value(wire.tool_response);
+    let refusal = (answer["isError"] == true).then(|| answer_text(&answer));
+    let done = hook::own_tool_done(name, &value(wire.tool_input), refusal)?;
+    Some(OwnToolDone { is_batch: true, ..done })
 }
 
 /// A goal as Codex writes it, in tool answers and in rollouts.

@@ -115,7 +115,9 @@ pub fn pause(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
         GoalStatus::Active | GoalStatus::BudgetLimited => {}
         GoalStatus::Paused if goal.paused_reason.is_some_and(PausedReason::ends_without_resume) => {}
         GoalStatus::Paused => {
-            return Err(goal.wrong_state("it is paused already; resume it with `steadfast goal resume`"));
+            let flag = goal.paused_reason.and_then(Axis::of_pause).and_then(Axis::extend_flag);
+            let verb = flag.map_or_else(|| "resume".to_owned(), |flag| format!("extend {flag}"));
+            return Err(goal.wrong_state(&format!("it is paused already; `/goal-{verb}` continues it")));
         }
         _ => return Err(goal.wrong_state("only a running goal can be paused")),
     }
@@ -136,21 +138,19 @@ pub fn resume(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
         (GoalStatus::Blocked, _) => None,
         (GoalStatus::Paused, reason) => reason,
         (GoalStatus::BudgetLimited, _) => {
-            return Err(
-                goal.wrong_state("its budget is spent: `steadfast goal extend --add-tokens N` (or `--add-usd X`)")
-            );
+            return Err(goal.wrong_state("its budget is spent: `/goal-extend --add-tokens N` (or `--add-usd X`)"));
         }
         (GoalStatus::Active, _) => return Err(goal.wrong_state("it is running already")),
-        _ => return Err(goal.wrong_state("it is over; start a new one with `steadfast goal start`")),
+        _ => return Err(goal.wrong_state("it is over; start a new one with `/goal-start`")),
     };
     if let Some(PausedReason::AccountingError | PausedReason::AccountingUncertain) = reason {
-        return Err(goal.wrong_state("accept the gap with `steadfast goal reconcile --accept-reset`"));
+        return Err(goal.wrong_state("accept the gap with `/goal-reconcile --accept-reset`"));
     }
     match goal.reached_limit(now) {
         Some(axis) if axis.extend_flag().is_some() && !axis.is_budget() => {
             let flag = axis.extend_flag().unwrap_or_default();
             let reached = goal.standing(axis, now).describe_reached();
-            return Err(goal.wrong_state(&format!("limit reached ({reached}): `steadfast goal extend {flag}`")));
+            return Err(goal.wrong_state(&format!("limit reached ({reached}): `/goal-extend {flag}`")));
         }
         // Paused while it was budget_limited: it returns to that status instead of getting another turn.
         Some(Axis::Tokens | Axis::Usd) => {
@@ -180,7 +180,7 @@ pub fn abandon(goal: &Goal, now: Millis) -> Result<Change, Refusal> {
 /// Replaces the text of the objective. Verdicts given for the old text no longer count.
 pub fn edit(goal: &Goal, objective: String, now: Millis) -> Result<Change, Refusal> {
     if !goal.status.is_live() {
-        return Err(goal.wrong_state("it is over; start a new one with `steadfast goal start`"));
+        return Err(goal.wrong_state("it is over; start a new one with `/goal-start`"));
     }
     let mut after = goal.changed(now);
     after.objective = objective;

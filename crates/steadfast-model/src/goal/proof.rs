@@ -83,7 +83,7 @@ impl Proof {
             None => Err(not_proven("the goal has no verification commands", "start a goal with --verify")),
             Some(command) => Err(not_proven(
                 &format!("`{command}` has not passed"),
-                "fix what its output shows; `steadfast goal verify` runs the checks again",
+                "fix what its output shows; `/goal-verify` runs the checks again",
             )),
         }
     }
@@ -120,7 +120,7 @@ impl Proof {
         if goal.verify.is_empty() {
             return Ok(Self::of(goal, CompletedBy::SelfUpdate));
         }
-        Err(not_proven("the verification commands of the goal must pass", "`steadfast goal verify` runs them"))
+        Err(not_proven("the verification commands of the goal must pass", "`/goal-verify` runs them"))
     }
 
     /// The run that pursues the goal completed: its rule held. The rule of a goal with commands runs them.
@@ -201,7 +201,7 @@ mod tests {
         ] {
             let (message, hint) = refusal(Proof::from_evidence(&goal, &evidence));
             assert_eq!(message, format!("`{named}` has not passed"), "{evidence:?}");
-            assert!(hint.contains("steadfast goal verify"), "{hint}");
+            assert!(hint.contains("`/goal-verify`"), "{hint}");
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(Proof::from_worker(&goal()).unwrap().by(), CompletedBy::SelfUpdate);
         let (message, hint) = refusal(Proof::from_worker(&checked_goal()));
         assert_eq!(message, "the verification commands of the goal must pass");
-        assert!(hint.contains("steadfast goal verify"), "{hint}");
+        assert!(hint.contains("`/goal-verify`"), "{hint}");
     }
 
     #[test]

@@ -12,12 +12,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use steadfast_app::action::{self, Claim, Place};
-use steadfast_app::{native, overview, session};
+use steadfast_app::overview::{self, GoalView};
+use steadfast_app::{native, session};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::{self, Actor, Goal, change};
+use steadfast_model::host::Screen;
 use steadfast_model::limit::SharedSpend;
 use steadfast_model::text;
-use steadfast_store::{Origin, Store, spend};
+use steadfast_store::{Db, Origin, Store, StoreError, spend};
 use steadfast_system::paths::Paths;
 use steadfast_system::process;
 
@@ -38,6 +40,19 @@ pub(crate) struct CommandContext<'a> {
     pub(crate) now: Millis,
 }
 
+impl CommandContext<'_> {
+    /// Where the answer is read: a slash command knows its session, a terminal command has to find it.
+    fn screen(&self) -> Screen {
+        self.place.as_ref().map_or(Screen::Terminal, |place| Screen::Client(place.host))
+    }
+
+    /// The view of a goal, with what the user can type here.
+    fn view(&self, db: Db<'_>, goal: &Goal, now: Millis) -> Result<GoalView, StoreError> {
+        let view = overview::goal_view(db, goal, self.paths, now)?;
+        Ok(GoalView { next: self.screen().spell(&view.next), ..view })
+    }
+}
+
 /// The result of a verb, with the goal as it is now.
 pub(crate) struct GoalOutput {
     pub(crate) output: CommandOutput,
@@ -47,7 +62,7 @@ pub(crate) struct GoalOutput {
 pub(crate) type GoalResult = Result<GoalOutput, CliError>;
 
 impl GoalOutput {
-    fn new(view: &overview::GoalView, goal: Goal, text: String) -> Self {
+    fn new(view: &GoalView, goal: Goal, text: String) -> Self {
         Self { output: CommandOutput { text, json: json!({"goal": view}), code: 0 }, goal: Some(goal) }
     }
 }
@@ -119,7 +134,7 @@ impl<'a> SessionGoal<'a> {
     }
 
     fn output(&self, goal: Goal, message: &str) -> GoalResult {
-        let view = overview::goal_view(self.store.read(), &goal, self.context.paths, self.context.now)?;
+        let view = self.context.view(self.store.read(), &goal, self.context.now)?;
         let text = format!("{message}\nnext: {}", view.next);
         Ok(GoalOutput::new(&view, goal, text))
     }
@@ -137,14 +152,17 @@ impl<'a> SessionGoal<'a> {
     fn status(&self) -> GoalResult {
         let db = self.store.read();
         if let Some(goal) = db.goal(self.id())? {
-            let view = overview::goal_view(db, &goal, self.context.paths, self.context.now)?;
+            let view = self.context.view(db, &goal, self.context.now)?;
             return Ok(GoalOutput::new(&view, goal, overview::status_text(&view)));
         }
-        let mut text = format!("no goal for session {}\nstart one: steadfast goal start \"OBJECTIVE\"", self.id());
+        let screen = self.context.screen();
+        let start = screen.spell("start one: /goal-start \"OBJECTIVE\"");
+        let mut text = format!("no goal for session {}\n{start}", self.id());
         let mut json = json!({"goal": null});
         if let Some(objective) = native::of_session(db, self.id())? {
             let headline = text::headline(&objective, 80);
-            text = format!("{text}\nnative goal: {headline}\ntake it over: steadfast goal adopt --native");
+            let adopt = screen.spell("take it over: /goal-adopt --native");
+            text = format!("{text}\nnative goal: {headline}\n{adopt}");
             json["native_goal"] = json!(objective);
         }
         Ok(GoalOutput { output: CommandOutput { text, json, code: code::NOT_FOUND }, goal: None })
@@ -224,7 +242,7 @@ impl<'a> SessionGoal<'a> {
         let lines: Vec<String> =
             runs.iter().map(|run| format!("passed in {:.1}s: {}", seconds(run.duration_ms), run.command)).collect();
         let goal = self.store.read().goal(self.id())?.unwrap_or(goal);
-        let view = overview::goal_view(self.store.read(), &goal, self.context.paths, clock::now())?;
+        let view = self.context.view(self.store.read(), &goal, clock::now())?;
         let mut done = GoalOutput::new(&view, goal, lines.join("\n"));
         done.output.json["evidence"] = json!(runs);
         Ok(done)
@@ -252,7 +270,7 @@ fn refuse_above_shared_cap(context: &CommandContext<'_>, store: &Store, session_
 fn open_existing(context: &CommandContext<'_>) -> Result<Store, CliError> {
     Store::open_if_there(&context.paths.store)?.ok_or_else(|| {
         let message = format!("no goal yet (no store at {})", context.paths.store.display());
-        let hint = "run `steadfast goal start \"OBJECTIVE\"`, or `steadfast doctor` to find other stores";
+        let hint = "start one with `/goal-start \"OBJECTIVE\"`, or run `steadfast doctor` to find other stores";
         CliError::new(code::NOT_FOUND, message, hint)
     })
 }

@@ -5,7 +5,6 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use steadfast_app::action::Place;
 use steadfast_app::{hook, wake};
 use steadfast_hosts::adapter;
@@ -22,7 +21,7 @@ use steadfast_system::{log, process};
 
 use super::goal::{self, CommandContext};
 use super::slash;
-use crate::cli::{GoalArgs, GoalVerb, SlashCli, StartArgs};
+use crate::cli::{GoalArgs, GoalVerb, StartArgs};
 use crate::error::{CliError, code};
 use crate::outbox;
 use crate::waiting;
@@ -38,8 +37,8 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
     if process::is_inside_run() {
         return ExitCode::SUCCESS;
     }
-    let paths = match Paths::find(db) {
-        Ok(paths) => paths,
+    let (paths, broken_config) = match Paths::find_despite_config(db) {
+        Ok(found) => found,
         Err(error) => {
             super::log_failure(&format!("hook: {error}"));
             return ExitCode::SUCCESS;
@@ -54,6 +53,14 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
             return ExitCode::SUCCESS;
         }
     };
+    if let Some(error) = broken_config {
+        // The hook beside the background hook pauses the goal.
+        if !is_rewake {
+            let input = slash::read_prompt(input);
+            print_reply(&input, &hook::broken_config(&input, &paths, &error, clock::now()));
+        }
+        return ExitCode::SUCCESS;
+    }
     if is_rewake {
         return rewake(&input, &paths);
     }
@@ -69,9 +76,7 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         Some(answer) => HookReply { message: answer.message.or(noted.message), messages: noted.messages, ..answer },
         None => noted,
     };
-    if let Some(text) = (adapter(host).write_reply)(&input.event_name, &reply) {
-        output::line(&text);
-    }
+    print_reply(&input, &reply);
     // A command in a prompt that is not answered here goes to the model.
     if is_answered && reply.block.is_none() && input.event_name == "UserPromptSubmit" {
         hook::command_passed(&input, &paths, clock::now());
@@ -87,6 +92,12 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
 fn needs_supervisor(host: Host, wake_at: Option<Millis>) -> bool {
     const SOON: Millis = 5_000;
     wake_at.is_some_and(|at| at > clock::now() + SOON || !(adapter(host).can_rewake)())
+}
+
+fn print_reply(input: &HookInput, reply: &HookReply) {
+    if let Some(text) = (adapter(input.host).write_reply)(&input.event_name, reply) {
+        output::line(&text);
+    }
 }
 
 fn read_input(host: Host) -> Result<Option<HookInput>, String> {
@@ -127,8 +138,7 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
     if verb == "doctor" {
         return answer(super::doctor::report(paths).text);
     }
-    let ran = slash::words(verb, arguments).and_then(|words| {
-        let parsed = SlashCli::try_parse_from(words).map_err(|error| CliError::usage(&error))?;
+    let ran = slash::parse(verb, arguments).and_then(|parsed| {
         let gives_work = slash::answered_by(verb) == AnsweredBy::Model;
         let outcome = goal::run(&context(input, paths), parsed.goal)?;
         let native_too = input.host.capabilities().has_goal_command && input.event_name == "UserPromptSubmit";
@@ -149,7 +159,7 @@ fn command(input: &HookInput, verb: &str, arguments: &str, paths: &Paths) -> Hoo
             None => Ok(HookReply { wake_at_ms, ..answer(outcome.output.text) }),
         }
     });
-    ran.unwrap_or_else(|error| answer(input.host.spell(&describe(&error))))
+    ran.unwrap_or_else(|error| answer(describe(&error, input.host)))
 }
 
 /// Starts the goal that a prompt states, unless another goal is live.
@@ -169,7 +179,7 @@ fn stated_goal(input: &HookInput, objective: &str, paths: &Paths) -> HookReply {
         Err(error) if error.code == code::WRONG_STATE => HookReply::default(),
         // The prompt reaches the model all the same.
         Err(error) => HookReply {
-            message: Some(format!("steadfast: no goal started. {}", describe(&error))),
+            message: Some(format!("steadfast: no goal started. {}", describe(&error, input.host))),
             ..HookReply::default()
         },
     }
@@ -204,6 +214,7 @@ fn work_on(goal: &Goal, verb: &str) -> Result<String, CliError> {
     })
 }
 
-fn describe(error: &CliError) -> String {
-    format!("error: {}\nhint: {}", error.message, error.hint)
+/// An error with what the user can type in the client.
+fn describe(error: &CliError, host: Host) -> String {
+    format!("error: {}\nhint: {}", error.message, host.spell(&error.hint))
 }

@@ -1,12 +1,13 @@
 //! Parses the text after a slash command into command-line words. No shell sees the text: quotes group words, and
 //! everything else is literal.
 
-use clap::CommandFactory as _;
+use clap::{CommandFactory as _, Parser as _};
 use steadfast_model::hook::{HookEvent, HookInput};
+use steadfast_model::text;
 
 use crate::cli::SlashCli;
 use crate::error::{CliError, code};
-use steadfast_hosts::command::AnsweredBy;
+use steadfast_hosts::command::{AnsweredBy, SlashCommand};
 
 use crate::slash_commands::SLASH_COMMANDS;
 
@@ -15,6 +16,8 @@ use crate::slash_commands::SLASH_COMMANDS;
 struct Word {
     text: String,
     quoted: bool,
+    /// It begins with a double quote that nothing closes.
+    unclosed: bool,
 }
 
 /// Corrects a command that was found in a prompt, which may be a skill of another program.
@@ -40,14 +43,32 @@ fn prompt_event(verb: &str, arguments: &str) -> HookEvent {
 
 /// Who answers a verb or an alias of it.
 pub(crate) fn answered_by(verb: &str) -> AnsweredBy {
+    command_of(verb).map_or(AnsweredBy::Hook, |command| command.answered_by)
+}
+
+/// Parses `/goal-VERB ARGUMENTS`. The hint of an error spells the command as a slash command.
+pub(crate) fn parse(verb: &str, arguments: &str) -> Result<SlashCli, CliError> {
+    SlashCli::try_parse_from(words(verb, arguments)?).map_err(|error| {
+        let error = CliError::usage(&error);
+        if error.hint.starts_with("usage: ") { CliError { hint: usage(verb), ..error } } else { error }
+    })
+}
+
+/// `usage: /goal-start "OBJECTIVE" [--budget …] …`, also for an alias.
+fn usage(verb: &str) -> String {
+    let (name, arguments) = command_of(verb).map_or((verb, ""), |command| (command.name, command.arguments));
+    format!("usage: /goal-{name} {arguments}").trim_end().to_owned()
+}
+
+/// The command that a verb or an alias of it names.
+fn command_of(verb: &str) -> Option<&'static SlashCommand> {
     let cli = SlashCli::command();
     let name = cli.find_subcommand(verb).map_or(verb, clap::Command::get_name);
-    let found = SLASH_COMMANDS.iter().find(|command| command.name == name);
-    found.map_or(AnsweredBy::Hook, |command| command.answered_by)
+    SLASH_COMMANDS.iter().find(|command| command.name == name)
 }
 
 /// Turns `/goal-VERB ARGUMENTS` into command-line words: flags first, then the free text.
-pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError> {
+fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError> {
     let cli = SlashCli::command();
     let Some(command) = cli.find_subcommand(verb) else {
         let names: Vec<String> = SLASH_COMMANDS.iter().map(|command| format!("/goal-{}", command.name)).collect();
@@ -65,9 +86,13 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError
         .collect();
     let mut flag_words = vec![verb.to_owned()];
     let mut text_words = Vec::new();
-    let mut rest = split(arguments).into_iter();
+    let mut rest = split(arguments).into_iter().peekable();
     while let Some(word) = rest.next() {
         let Some(name) = word.text.strip_prefix("--").filter(|name| !word.quoted && !name.is_empty()) else {
+            // Inside a text a lone quote is a character; at its start it is a mistake.
+            if text_words.is_empty() {
+                refuse_unclosed(&word, verb)?;
+            }
             text_words.push(word.text);
             continue;
         };
@@ -79,8 +104,9 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError
         };
         let value_follows = *takes_value && !name.contains('=');
         flag_words.push(word.text);
-        if value_follows {
-            flag_words.extend(rest.next().map(|value| value.text));
+        if let Some(value) = rest.next_if(|_| value_follows) {
+            refuse_unclosed(&value, verb)?;
+            flag_words.push(value.text);
         }
     }
     // The words of a verb with subcommands are no free text.
@@ -89,6 +115,14 @@ pub(crate) fn words(verb: &str, arguments: &str) -> Result<Vec<String>, CliError
     }
     flag_words.append(&mut text_words);
     Ok(flag_words)
+}
+
+fn refuse_unclosed(word: &Word, verb: &str) -> Result<(), CliError> {
+    if !word.unclosed {
+        return Ok(());
+    }
+    let message = format!("unclosed quote: {}", text::headline(&word.text, 40));
+    Err(CliError::new(code::USAGE, message, usage(verb)))
 }
 
 /// Splits at white space. A quote opens only at the start of a word and only if it closes at the end of one, so that
@@ -100,15 +134,17 @@ fn split(text: &str) -> Vec<Word> {
         if first.is_whitespace() {
             let (space, after) = rest.split_at(rest.find(|c: char| !c.is_whitespace()).unwrap_or(rest.len()));
             if space.contains('\n') {
-                words.push(Word { text: "\n".into(), quoted: true });
+                words.push(Word { text: "\n".into(), quoted: true, unclosed: false });
             }
             rest = after;
         } else if let Some((word, after)) = quoted(rest) {
-            words.push(Word { text: word, quoted: true });
+            words.push(Word { text: word, quoted: true, unclosed: false });
             rest = after;
         } else {
             let (word, after) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
-            words.push(Word { text: word.to_owned(), quoted: false });
+            let never_closes = |(open, close)| rest.strip_prefix(open).is_some_and(|inside| !inside.contains(close));
+            let unclosed = [('"', '"'), ('“', '”')].into_iter().any(never_closes);
+            words.push(Word { text: word.to_owned(), quoted: false, unclosed });
             rest = after;
         }
     }
@@ -183,6 +219,33 @@ mod tests {
             Err("unknown flag `--bugdet`".into())
         );
         assert!(words("frobnicate", "").is_err());
+    }
+
+    #[test]
+    fn a_quote_that_nothing_closes_is_an_error() {
+        for (verb, arguments) in [
+            ("start", "\"unclosed"),
+            ("start", "--budget 5 “fix it all"),
+            ("start", "fix --verify \"make test"),
+            ("update", "\"x"),
+        ] {
+            let error = words(verb, arguments).unwrap_err();
+            let name = if verb == "update" { "edit" } else { verb };
+            assert!(error.message.starts_with("unclosed quote: "), "{}", error.message);
+            assert!(error.hint.starts_with(&format!("usage: /goal-{name} \"")), "{}", error.hint);
+        }
+        for text in ["say \"hi", "\"one\"two three", "'tis done", "5\" pipes"] {
+            assert!(words("start", text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn usage_is_that_of_the_slash_command() {
+        let hint = |verb, arguments| parse(verb, arguments).map(|_| ()).unwrap_err().hint;
+        assert!(hint("start", "").starts_with("usage: /goal-start \"OBJECTIVE\" [--budget "), "{}", hint("start", ""));
+        assert_eq!(hint("adopt", ""), "usage: /goal-adopt GOAL");
+        assert_eq!(hint("update", ""), "usage: /goal-edit \"NEW OBJECTIVE\"");
+        assert_eq!(hint("pause", "now"), "usage: /goal-pause");
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! The arguments of each tool. Clients get the types as JSON schemas; limits that a schema cannot express are checked
-//! when the arguments are converted.
+//! The arguments of each tool. Clients get the types as JSON schemas, with the comments of fields as descriptions; every
+//! session pays for them, so an argument whose name says it all has none. Bounds are checked when the arguments are
+//! converted. `goal_id` is always the expected goal: the call is refused if the session has another one.
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
@@ -29,23 +30,13 @@ pub(super) struct GetGoal {}
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateGoal {
-    /// What must be achieved, in the user's words: 1 to 4000 characters.
-    #[schemars(length(min = 1, max = 4000))]
+    /// In the user's words
     objective: String,
-    /// Tokens the goal may spend. Not together with `budget_profile`; omit both for no budget.
-    #[schemars(range(min = 1))]
+    /// Not with `budget_profile`
     token_budget: Option<i64>,
-    /// A named budget of tokens, turns and hours; `auto` picks one from the words of the objective. Set it only if the
-    /// user asked for it.
     budget_profile: Option<ProfileName>,
-    /// Turns the goal may take.
-    #[schemars(range(min = 1, max = 999_999))]
     max_turns: Option<i64>,
-    /// Hours the goal may be active; fractions are fine.
-    #[schemars(extend("exclusiveMinimum" = 0))]
     max_hours: Option<f64>,
-    /// US dollars the goal may cost.
-    #[schemars(extend("exclusiveMinimum" = 0))]
     max_usd: Option<f64>,
 }
 
@@ -64,15 +55,11 @@ enum ProfileName {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UpdateGoal {
-    /// `complete` if the whole objective is proven met, `blocked` if only the user or the outside world can help.
     pub(super) status: NewStatus,
-    /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
-    /// Who judged the goal complete: `self_update` (your own audit, the default) or `evaluator` (the newest verdict of
-    /// the goal-evaluator subagent).
+    /// Default `self_update`: your own audit
     pub(super) completed_by: Option<Judge>,
-    /// The obstacle and what would remove it; required for `blocked`, at most 1000 characters.
-    #[schemars(length(max = 1000))]
+    /// The obstacle and what would remove it
     blocked_reason: Option<String>,
 }
 
@@ -95,15 +82,10 @@ pub(super) enum Judge {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RecordVerdict {
-    /// The verdict. If in doubt, `incomplete`; if it could not be checked, `unverifiable`.
     pub(super) verdict: VerdictArgument,
-    /// The reason, in at most 1000 characters.
-    #[schemars(length(max = 1000))]
     reason: Option<String>,
-    /// The evidence: at most 20 items, each cut to 500 characters.
-    #[schemars(length(max = 20))]
+    /// At most 20 short items
     evidence: Option<Vec<String>>,
-    /// The judged goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
 
@@ -121,10 +103,7 @@ pub(super) enum VerdictArgument {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UpdateObjective {
-    /// The new text of the objective: 1 to 4000 characters.
-    #[schemars(length(min = 1, max = 4000))]
     pub(super) objective: String,
-    /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
 
@@ -132,26 +111,22 @@ pub(super) struct UpdateObjective {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhichGoal {
-    /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitGoal {
-    /// Seconds to wait, from 1 to 604800. Not together with `until`.
-    #[schemars(range(min = 1, max = 604_800))]
+    /// 1 to 604800
     seconds: Option<i64>,
-    /// When to wake: `17:30`, a local date and time, an RFC 3339 timestamp, or `in 3h`; at most 7 days from now. With a
-    /// condition, this or `seconds` is its latest moment [default: 24 hours].
+    /// `17:30`, local date and time, RFC 3339 or `in 3h`. The latest moment of a condition, default 24 hours
     until: Option<String>,
-    /// Condition: this file inside the project exists.
+    /// Until this file in the project exists
     file: Option<String>,
-    /// Condition: this process ends.
+    /// Until this process ends
     pid: Option<i64>,
-    /// Condition: this command exits with 0; only a verification command of the goal or one the user listed.
+    /// Until it exits with 0; only a verification command or one the user listed
     command: Option<String>,
-    /// The expected goal; the call is refused if the session has another one.
     pub(super) goal_id: Option<String>,
 }
 

@@ -23,20 +23,12 @@ const TEXT_MAX: usize = 1_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Recall {
-    /// Words to search for, 1 to 400 characters. All must match; the last may be a prefix.
-    #[schemars(length(min = 1, max = 400))]
+    /// Words that must all match; the last may be a prefix
     query: String,
-    /// Maximum number of results, from 1 to 50; the default is 10.
-    #[schemars(range(min = 1, max = 50))]
+    /// 1 to 50, default 10
     limit: Option<i64>,
-    /// Only events of this category.
-    #[schemars(extend("enum" = choices()))]
+    #[schemars(extend("enum" = category_names()))]
     category: Option<String>,
-}
-
-/// All categories, and null for clients that send every field.
-fn choices() -> Vec<Option<&'static str>> {
-    category_names().into_iter().map(Some).chain([None]).collect()
 }
 
 /// Searches the caller's session and its fork ancestors, never another session.

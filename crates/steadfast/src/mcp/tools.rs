@@ -55,39 +55,31 @@ macro_rules! tool {
     };
 }
 
+/// Every session pays for these texts in every request, with a goal or without: a test bounds them. The list is the same
+/// for all sessions, since a list that changes would make the client's prompt cache useless.
 const TOOLS: [ToolSpec; 9] = [
     tool!("get_goal", Reads, get_goal, args::GetGoal =>
-        "Returns the goal of this session: status, limits, what is used and left, the last verdict, and what \
-        happens next. Null if there is none."),
+        "Returns this session's goal: status, limits, usage, verdict, what happens next."),
     tool!("create_goal", Changes, create_goal, args::CreateGoal =>
-        "Starts a goal in this session. Call it only when the user explicitly asks for a goal, never for an \
-        ordinary task. Keep the user's words. Set a budget only if the user named one. Refused while another goal is live."),
+        "Starts a goal, only when the user explicitly asks for one. Set limits only if the user named them."),
     tool!("update_goal", Changes, update_goal, args::UpdateGoal =>
-        "Ends the work on the goal. `complete`: every requirement of the objective is proven met by the current \
-        state (the user's verification commands, if any, run first and must pass). `blocked`: the same obstacle stopped \
-        at least three turns in a row, and only the user or the outside world can remove it. Never because the work is \
-        hard or slow, or the budget nearly spent."),
+        "Ends the work. `complete`: every requirement is proven met; the user's verification commands run first and \
+        must pass. `blocked`: an obstacle of three turns that only the user or the outside can remove."),
     tool!("record_verdict", Changes, record_verdict, args::RecordVerdict =>
-        "Records the verdict of the goal-evaluator subagent; no other caller may use it. A verdict applies to \
-        the current text of the objective, and the newest one counts."),
+        "Records a verdict on the current objective; only for the goal-evaluator subagent."),
     tool!("update_objective", Changes, update_objective, args::UpdateObjective =>
-        "Replaces the text of the objective when the user asks for something else. Budget and counters stay; \
-        earlier verdicts no longer count."),
+        "Replaces the objective, only when the user asks for it. Earlier verdicts no longer count."),
     tool!("resume_goal", Changes, resume_goal, args::WhichGoal =>
-        "Resumes a blocked goal when the obstacle is gone. Only the user can resume a paused goal."),
+        "Resumes a blocked goal whose obstacle is gone. Only the user can resume a paused one."),
     tool!("abandon_goal", Ends, abandon_goal, args::WhichGoal =>
-        "Abandons the goal for good. Call it only when the user asks for it; only the user can then ask for the \
-        next goal."),
+        "Ends the goal for good, only when the user asks for it."),
     tool!("wait_goal", Changes, wait_goal, args::WaitGoal =>
-        "Pauses the active goal, without cost, until a time or a condition, when there is nothing to do until then (a \
-        build, a deployment, a reset). End the turn after this call; the goal wakes by itself. To wait for a command, \
-        start it in the background and wait for its `pid`."),
+        "Pauses the active goal at no cost until a time or a condition, such as the `pid` of a build that you started \
+        in the background. End the turn after it."),
     ToolSpec {
         as_text: Some(recall::as_text),
         ..tool!("recall", Reads, recall::recall, recall::Recall =>
-        "Searches the memory of this session, including the time before a compaction: prompts, decisions, \
-        rules, files, tasks, errors and their fixes, git operations. Use it when something from earlier is no longer \
-        in the context.")
+        "Searches this session's memory, also from before a compaction.")
     },
 ];
 
@@ -110,11 +102,36 @@ pub(super) fn list() -> Vec<Tool> {
     TOOLS.iter().map(describe).collect()
 }
 
+/// The schema of a tool's arguments, as short as it can be: every session pays for it in every request. What it leaves
+/// out (bounds, nulls, unknown arguments) the server checks itself.
 fn schema<T: JsonSchema + 'static>() -> Arc<JsonObject> {
     let mut schema = schema_for_input::<T>().unwrap_or_else(|_| schema_for_empty_input());
+    let fields = Arc::make_mut(&mut schema);
+    fields.remove("$schema");
+    fields.remove("additionalProperties");
     // Some clients require this field even for a tool without arguments.
-    Arc::make_mut(&mut schema).entry("properties").or_insert(json!({}));
+    let properties = fields.entry("properties").or_insert(json!({}));
+    for property in properties.as_object_mut().into_iter().flat_map(|properties| properties.values_mut()) {
+        shorten(property);
+    }
     schema
+}
+
+fn shorten(property: &mut Value) {
+    let Some(fields) = property.as_object_mut() else {
+        return;
+    };
+    fields.remove("format");
+    // An optional argument is one that is not required.
+    if let Some([kind, Value::String(null)]) = fields.get("type").and_then(Value::as_array).map(Vec::as_slice)
+        && null == "null"
+    {
+        let kind = kind.clone();
+        fields.insert("type".to_owned(), kind);
+    }
+    if let Some(choices) = fields.get_mut("enum").and_then(Value::as_array_mut) {
+        choices.retain(|choice| !choice.is_null());
+    }
 }
 
 fn get_goal(handle: &StoreHandle, _arguments: &args::GetGoal, call: &CallMeta) -> ToolResult {

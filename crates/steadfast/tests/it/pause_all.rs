@@ -45,8 +45,11 @@ fn every_goal_that_moves_or_would_wake_is_paused_by_the_user() {
         start(&env, session);
     }
     let set = |session: &str, columns: &str| {
-        env.execute(&format!("UPDATE goals SET resume_at_ms = NULL, {columns} WHERE session_id = '{session}'"));
+        env.execute(&format!(
+            "UPDATE goals SET resume_at_ms = NULL, wake_at_ms = NULL, {columns} WHERE session_id = '{session}'"
+        ));
     };
+    // Of two values for a column, SQLite takes the last.
     set("blocked", "status = 'blocked'");
     set("interrupted", "status = 'paused', paused_reason = 'interrupted'");
     set("limited", "status = 'paused', paused_reason = 'usage_limit', wake_at_ms = 9000000000000");

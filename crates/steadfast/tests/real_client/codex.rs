@@ -1,6 +1,7 @@
 //! Tests with the real Codex CLI and a scripted model, offline. `STEADFAST_CODEX` names the client; run under
 //! `scripts/netless`.
 
+mod announcing;
 mod app_server;
 mod basics;
 mod client;

@@ -2,6 +2,7 @@
 //! them in `STEADFAST_CLAUDE` and `STEADFAST_CODEX` and runs these in a network namespace of their own (`scripts/netless`).
 #![expect(clippy::disallowed_methods, clippy::expect_used, reason = "tests look at the world from outside")]
 
+mod announcing;
 mod basics;
 mod client;
 mod codex;
@@ -16,6 +17,7 @@ mod loops;
 mod memory;
 mod model;
 mod observing;
+mod overhead;
 mod process;
 mod remembering;
 mod reply;

@@ -119,3 +119,13 @@ fn waiting_stops_the_clock() {
     assert_eq!(goal.active_seconds(START + 500 * SECOND), goal.active_seconds(START + 5 * SECOND));
     assert_eq!(goal.resume_at_ms, None);
 }
+
+#[test]
+fn the_goal_of_a_run_cannot_wait() {
+    let mut world = World::new();
+    let session_id = "run-01234567".to_owned();
+    let place = action::Place { session_id: session_id.clone(), ..world.place() };
+    action::start(&mut world.store, &place, crate::testing::new_goal(Budget::default()), USER, START).unwrap();
+    let refused = start(&mut world.store, &session_id, &path("/x"), &[], USER, START);
+    assert!(matches!(refused, Err(ActionError::Wait(WaitError::GoalOfRun))), "{refused:?}");
+}

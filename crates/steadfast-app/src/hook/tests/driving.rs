@@ -169,7 +169,7 @@ fn the_user_and_background_work_come_first() {
     let world = running_goal();
     let waiting = "{\"type\":\"queue-operation\",\"operation\":\"enqueue\",\"content\":\"wait!\"}\n";
     world.write(waiting);
-    assert_eq!(world.stop(at(1)), HookReply::default());
+    assert_eq!(world.stop(at(1)), HookReply { wake_at_ms: Some(at(3)), ..HookReply::default() });
     world.write(&waiting.replace("enqueue", "dequeue"));
     let busy = HookEvent::Stop { after_continuation: false, last_message: None, background_work: true };
     let waits = world.hook("Stop", busy, at(2));

@@ -86,7 +86,7 @@ fn spending_after_the_end_of_a_session_is_charged_when_it_resumes() {
 fn a_cleared_sessions_goal_is_orphaned_noted_and_offered() {
     let mut world = running_goal();
     world.session_start(StartSource::Startup, START);
-    assert_eq!(end(&world, "clear", at(5)), HookReply::default());
+    assert_eq!(end(&world, "clear", at(5)), HookReply { wake_at_ms: Some(at(5)), ..HookReply::default() });
     let orphan = world.goal();
     assert_eq!(orphan.status, GoalStatus::Active, "never abandoned unasked");
     let event = world.last_event();
@@ -253,7 +253,8 @@ fn a_usage_limit_pauses_until_its_reset_and_the_session_wakes_after_it() {
     };
     let reply = world.hook("StopFailure", event, at(5));
     assert_eq!(reply.messages.iter().map(|message| &*message.title).collect::<Vec<_>>(), ["Goal paused: usage limit"]);
-    assert_eq!(HookReply { messages: Vec::new(), ..reply }, HookReply::default());
+    let wake_at_ms = Some(START + HOUR);
+    assert_eq!(HookReply { messages: Vec::new(), ..reply }, HookReply { wake_at_ms, ..HookReply::default() });
     let goal = world.goal();
     assert_eq!((goal.paused_reason, goal.wake_at_ms), (Some(PausedReason::UsageLimit), Some(START + HOUR)));
     assert_eq!(world.stop(at(6)), HookReply::default());

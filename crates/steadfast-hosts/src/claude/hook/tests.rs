@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::*;
-use steadfast_model::hook::StartSource;
+use steadfast_model::hook::{OwnToolDone, StartSource};
 
 const EVALUATOR_CALL: &str = r#"{"session_id":"s","hook_event_name":"PreToolUse","tool_use_id":"toolu_1",
     "agent_id":"a1","agent_type":"steadfast:goal-evaluator","tool_name":"mcp__plugin_steadfast_steadfast__record_verdict"}"#;
@@ -294,4 +294,32 @@ fn a_reply_has_only_what_the_client_knows_for_its_event() {
     }
     let only_block = HookReply { block: Some("no".into()), ..HookReply::default() };
     assert_eq!(write_reply("PreCompact", &only_block), None, "compaction is never refused");
+}
+
+#[test]
+fn the_end_of_a_call_of_our_own_tools_is_read() {
+    let call = |event: &str, tool: &str, rest: Value| {
+        let mut stdin = json!({"session_id": "s", "hook_event_name": event, "tool_name": tool, "tool_use_id": "t"});
+        stdin.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        read(&stdin).map(|input| input.event)
+    };
+    let update = "mcp__plugin_steadfast_steadfast__update_goal";
+    let done = |claims_complete, refusal: Option<&str>| {
+        let refusal = refusal.map(str::to_owned);
+        let (tool_name, is_batch) = ("update_goal".to_owned(), false);
+        Some(HookEvent::OwnToolDone(OwnToolDone { tool_name, claims_complete, refusal, is_batch }))
+    };
+    let complete = json!({"tool_input": {"status": "complete"}, "tool_response": [{"type": "text", "text": "{}"}]});
+    assert_eq!(call("PostToolUse", update, complete), done(true, None));
+    let blocked = json!({"tool_input": {"status": "blocked"}});
+    assert_eq!(call("PostToolUse", "mcp__steadfast__update_goal", blocked), done(false, None));
+    let refused = json!({"tool_input": {"status": "complete"}, "error": "verification failed: x"});
+    assert_eq!(call("PostToolUseFailure", update, refused), done(true, Some("verification failed: x")));
+    for reads in ["get_goal", "recall", "record_verdict"] {
+        assert_eq!(call("PostToolUse", &format!("mcp__steadfast__{reads}"), json!({})), None, "{reads}");
+    }
+    let line = HookReply { message: Some("◎ goal complete".into()), ..HookReply::default() };
+    for event in ["PostToolUse", "PostToolUseFailure"] {
+        assert_eq!(write_reply(event, &line).as_deref(), Some(r#"{"systemMessage":"◎ goal complete"}"#));
+    }
 }

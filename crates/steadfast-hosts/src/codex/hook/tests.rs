@@ -227,3 +227,31 @@ fn a_call_of_a_tool_names_its_root_session() {
     assert_eq!(session(json!({"threadId": "root", "progressToken": 1})), Some("root".into()));
     assert_eq!(session(json!({"claudecode/toolUseId": "toolu_1"})), None);
 }
+
+#[test]
+fn the_end_of_a_call_of_our_own_tools_is_read_and_is_a_batch() {
+    let call = |tool: &str, status: &str, response: Value| {
+        let stdin = json!({
+            "hook_event_name": "PostToolUse", "session_id": "s", "tool_name": tool, "tool_input": {"status": status},
+            "tool_response": response,
+        });
+        read_hook(stdin.to_string().as_bytes()).unwrap().unwrap().event
+    };
+    let answer = |text: &str, is_error: bool| json!({"content": [{"type": "text", "text": text}], "isError": is_error});
+    let done = |claims_complete, refusal: Option<&str>| {
+        let refusal = refusal.map(str::to_owned);
+        HookEvent::OwnToolDone(OwnToolDone {
+            tool_name: "update_goal".into(),
+            claims_complete,
+            refusal,
+            is_batch: true,
+        })
+    };
+    let update = "mcp__steadfast__update_goal";
+    assert_eq!(call(update, "blocked", answer("{}", false)), done(false, None));
+    assert_eq!(call(update, "complete", answer("no verdict", true)), done(true, Some("no verdict")));
+    let batch = HookEvent::ToolBatch { agent: None };
+    for other in ["mcp__steadfast__get_goal", "mcp__steadfast__recall", "mcp__other__update_goal"] {
+        assert_eq!(call(other, "complete", answer("{}", false)), batch, "{other}");
+    }
+}

@@ -14,7 +14,7 @@ use crate::limit::{Axis, Limits, Standing};
 /// extension too small for that is refused, since the goal would only stop again.
 pub fn extend(goal: &Goal, add: Limits, now: Millis) -> Result<Change, Refusal> {
     if !goal.status.is_live() {
-        return Err(goal.wrong_state("it is over; start a new one with `steadfast goal start`"));
+        return Err(goal.wrong_state("it is over; start a new one with `/goal-start`"));
     }
     let mut after = goal.changed(now);
     let is_raised = |axis: Axis| add.get(axis.extended_by()).is_some();

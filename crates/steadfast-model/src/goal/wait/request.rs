@@ -31,6 +31,8 @@ pub enum Condition {
 pub enum WaitError {
     #[error("nothing to wait for")]
     Nothing,
+    #[error("the goal of a run cannot wait")]
+    GoalOfRun,
     #[error("`{0}` is not a time: expected 17:30, 2026-11-15T17:30, an RFC 3339 timestamp, or a span such as `in 3h`")]
     NotATime(String),
     #[error("`{0}` is not a duration above 0: expected 90s, 15m, 2h or 1d")]
@@ -63,6 +65,9 @@ impl WaitError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Nothing => "use --until TIME, --for DURATION, --command CMD, --file PATH or --pid N",
+            Self::GoalOfRun => {
+                "stop its run with `steadfast loop kill`, and resume it later with `steadfast loop resume`"
+            }
             Self::NotATime(_) | Self::Passed(_) => "use for example --until 17:30 or --until \"in 3h\"",
             Self::NotADuration(_) => "use for example --for 15m",
             Self::TooLong(_) | Self::TooLongForAgent(_) => "wait for a shorter time; the goal can wait again",

@@ -28,10 +28,7 @@ pub(super) fn history(context: &CommandContext<'_>, flag: Option<&str>, argument
     };
     goals.extend(db.replaced_goals(session.as_deref())?);
     goals.sort_by_key(|goal: &Goal| std::cmp::Reverse(goal.created_at_ms));
-    let views = goals
-        .iter()
-        .map(|goal| overview::goal_view(db, goal, context.paths, context.now))
-        .collect::<Result<Vec<_>, _>>()?;
+    let views = goals.iter().map(|goal| context.view(db, goal, context.now)).collect::<Result<Vec<_>, _>>()?;
     let filter = session.as_deref().map_or(EventFilter::All, EventFilter::Session);
     let events = db.events(filter, usize::MAX)?;
 
@@ -93,14 +90,11 @@ pub(super) fn cleanup(context: &CommandContext<'_>, arguments: &CleanupArgs) -> 
     if lines.is_empty() {
         lines.push("no orphaned goals".into());
     } else if !arguments.delete {
-        lines.push(
-            "use /goal-adopt ID to take one over, /goal-cleanup --delete to delete those older than 24 hours".into(),
-        );
+        let ways = "`/goal-adopt ID` takes one over, `/goal-cleanup --delete` deletes those older than 24 hours";
+        lines.push(context.screen().spell(ways));
     }
-    let views = goals
-        .iter()
-        .map(|goal| overview::goal_view(store.read(), goal, context.paths, context.now))
-        .collect::<Result<Vec<_>, _>>()?;
+    let views =
+        goals.iter().map(|goal| context.view(store.read(), goal, context.now)).collect::<Result<Vec<_>, _>>()?;
     let output =
         CommandOutput { text: lines.join("\n"), json: json!({"deleted": arguments.delete, "goals": views}), code: 0 };
     Ok(GoalOutput { output, goal: None })

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use steadfast_app::action::{self, Enqueued, Place};
-use steadfast_app::overview::{self, queue};
+use steadfast_app::overview::queue;
 use steadfast_model::goal::{Goal, NewGoal};
 use steadfast_model::text;
 use steadfast_store::{QueuedGoal, Store};
@@ -35,7 +35,7 @@ pub(super) fn enqueue(context: &CommandContext<'_>, store: &mut Store, place: &P
     let objective = text::headline(&new.objective, 80);
     let limits = new.budget.limits.describe();
     let Enqueued { goal, started, number } = action::enqueue(store, place, new, context.origin, context.now)?;
-    let view = overview::goal_view(store.read(), &goal, context.paths, context.now)?;
+    let view = context.view(store.read(), &goal, context.now)?;
     let entries = queue::entries(store.read(), &place.session_id)?;
     let json = with_queue(json!({"goal": view}), &entries);
     let Some(number) = number else {
@@ -64,7 +64,7 @@ pub(super) fn ended(mut session: SessionGoal<'_>, goal: Goal, message: &str) -> 
     };
     let Some(next) = next else { return session.output(goal, message) };
     let message = format!("{message}\nnext goal started: {}", text::headline(&next.objective, 80));
-    let started = overview::goal_view(store.read(), &next, context.paths, context.now)?;
+    let started = context.view(store.read(), &next, context.now)?;
     let mut done = session.output(goal, &message)?;
     done.output.text = format!("{message}\nnext: {}", started.next);
     done.output.json["started"] = json!(started);

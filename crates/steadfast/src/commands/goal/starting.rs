@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use steadfast_app::{action, native, overview, session};
+use steadfast_app::{action, native, session};
 use steadfast_engine::foreground;
 use steadfast_hosts::adapter;
 use steadfast_hosts::headless::ResumeRequest;
@@ -42,7 +42,7 @@ pub(super) fn start(context: &CommandContext<'_>, flag: Option<&str>, arguments:
         return queue::enqueue(context, &mut store, &place, new);
     }
     let goal = action::start(&mut store, &place, new, context.origin, context.now)?;
-    let view = overview::goal_view(store.read(), &goal, context.paths, context.now)?;
+    let view = context.view(store.read(), &goal, context.now)?;
     let text = format!(
         "◎ Goal started: {}\nlimits: {}\nnext: {}",
         text::headline(&goal.objective, 80),
@@ -64,12 +64,12 @@ pub(in crate::commands) fn refuse_agents_checks(actor: Actor, verify: &[String],
 pub(super) fn adopt_native(mut session: SessionGoal<'_>) -> GoalResult {
     let SessionGoal { context, store, place } = &mut session;
     let Some(objective) = native::of_session(store.read(), &place.session_id)? else {
-        let hint = "type `/goal OBJECTIVE` in the agent to set one, or run `steadfast goal start`";
+        let hint = "type `/goal OBJECTIVE` in the agent to set one, or start a durable one with `/goal-start`";
         return Err(CliError::new(code::NOT_FOUND, "the agent's own goal feature has no active goal here", hint));
     };
     let new = NewGoal { objective: goal::objective(&objective)?, ..NewGoal::default() };
     let goal = action::start(store, place, new, context.origin, context.now)?;
-    let view = overview::goal_view(store.read(), &goal, context.paths, context.now)?;
+    let view = context.view(store.read(), &goal, context.now)?;
     let text = format!(
         "◎ Goal started: {}\nlimits: none\n\
          next: type `/goal clear` in {}; while its own goal is active, it drives the work and Steadfast only counts",
@@ -114,7 +114,7 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> GoalResult {
         _ => action::resume(&mut session.store, &id, context.origin, now)?,
     };
     if goal.status != GoalStatus::Active {
-        return output(context, &session.store, goal, BUDGET_SPENT);
+        return output(&session, goal, BUDGET_SPENT);
     }
     let directory = session.place.project_dir.clone().map_or_else(|| context.directory.clone(), PathBuf::from);
     let text = prompt::continuation(&goal, prompt::Wording::Quoted, &[], now)?;
@@ -128,15 +128,15 @@ pub(super) fn resume_and_continue(mut session: SessionGoal<'_>) -> GoalResult {
     })?;
     let goal = session.store.read().goal(&id)?.unwrap_or(goal);
     if ended.success() {
-        return output(context, &session.store, goal, &format!("{} continued the goal", facts.product));
+        return output(&session, goal, &format!("{} continued the goal", facts.product));
     }
-    let mut failed = output(context, &session.store, goal, &format!("{} ended with an error", facts.product))?;
+    let mut failed = output(&session, goal, &format!("{} ended with an error", facts.product))?;
     failed.output.code = code::USAGE;
     Ok(failed)
 }
 
-fn output(context: &CommandContext<'_>, store: &Store, goal: Goal, message: &str) -> GoalResult {
-    let view = overview::goal_view(store.read(), &goal, context.paths, clock::now())?;
+fn output(session: &SessionGoal<'_>, goal: Goal, message: &str) -> GoalResult {
+    let view = session.context.view(session.store.read(), &goal, clock::now())?;
     let text = format!("{message}\nstatus: {}\nnext: {}", goal.state(), view.next);
     Ok(GoalOutput::new(&view, goal, text))
 }

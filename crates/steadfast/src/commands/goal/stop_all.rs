@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use steadfast_app::action::{self, ActionError, StoppedAll};
-use steadfast_app::overview::{self, GoalView};
+use steadfast_app::overview::GoalView;
 use steadfast_model::goal::{Actor, Goal};
 use steadfast_model::text;
 use steadfast_store::{RunLine, Store};
@@ -20,8 +20,7 @@ pub(super) fn pause_all(context: &CommandContext<'_>) -> GoalResult {
                 action::refuse_agent(&mut store, &own.session_id, "pause --all", context.origin, context.now)?;
             }
             let done = action::pause_all(&mut store, context.origin, context.now)?;
-            let views =
-                done.paused.iter().map(|goal| overview::goal_view(store.read(), goal, context.paths, context.now));
+            let views = done.paused.iter().map(|goal| context.view(store.read(), goal, context.now));
             let paused = views.collect::<Result<Vec<_>, _>>()?;
             report(&done, &paused)
         }

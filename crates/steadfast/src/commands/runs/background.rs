@@ -95,8 +95,10 @@ fn wait_for_engine(
         };
         if has_ended || Instant::now() > deadline {
             let said = fs_err::read_to_string(log).unwrap_or_default();
-            let last = said.lines().rfind(|line| line.starts_with("error: ")).unwrap_or("no output");
-            let message = format!("the engine did not start: {}", text::headline(last, 200));
+            let error = said.lines().rfind(|line| line.starts_with("error: "));
+            let last = error.or_else(|| said.lines().last()).unwrap_or("no output");
+            let state = if has_ended { "did not start" } else { "has not started yet" };
+            let message = format!("the engine {state}: {}", text::headline(last, 200));
             let hint = format!("read {}, then `steadfast {} resume {}`", log.display(), row.plan.kind, row.plan.name);
             return Err(CliError::new(code::ENVIRONMENT, message, hint));
         }

@@ -25,11 +25,15 @@ fn the_handshake_names_the_server_and_its_version() {
     assert_eq!(hello["serverInfo"]["name"], "steadfast");
     assert_eq!(hello["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(hello["capabilities"], json!({"tools": {}}));
-    assert_eq!(hello["instructions"].as_str().unwrap().matches(". ").count(), 1);
+    assert_eq!(hello.get("instructions"), None, "every request would carry them");
 }
 
+/// What a client adds to every request of every session for our tools: name, description and schema of each. It was
+/// 7,390 characters once; a new argument has to fit, or make another text shorter.
+const DEFINITIONS_MAX: usize = 3_700;
+
 #[test]
-fn nine_tools_are_listed_with_closed_schemas_and_described_arguments() {
+fn nine_tools_are_listed_with_short_schemas() {
     let world = World::new();
     let mut server = world.server();
     let answer = server.request("tools/list", &json!({}));
@@ -39,7 +43,6 @@ fn nine_tools_are_listed_with_closed_schemas_and_described_arguments() {
     for tool in tools {
         let schema = &tool["inputSchema"];
         assert_eq!(schema["type"], "object");
-        assert_eq!(schema["additionalProperties"], false, "{tool}");
         assert!(jsonschema::validator_for(schema).is_ok(), "{tool}");
         assert!(tool["description"].as_str().unwrap().len() > 40);
         let properties = schema["properties"].as_object().unwrap();
@@ -47,8 +50,10 @@ fn nine_tools_are_listed_with_closed_schemas_and_described_arguments() {
             assert!(!properties.contains_key(forbidden), "{tool}");
         }
         for (name, property) in properties {
-            assert!(property["description"].as_str().is_some(), "{name} of {tool}");
-            assert!(!property.to_string().contains("$ref"), "{name} of {tool}");
+            assert!(property["type"].is_string(), "{name} of {tool}");
+        }
+        for noise in ["$ref", "$schema", "title", "format", "null", "additionalProperties"] {
+            assert!(!schema.to_string().contains(noise), "{noise}: {tool}");
         }
     }
     let create = &tools[1]["inputSchema"];
@@ -57,6 +62,20 @@ fn nine_tools_are_listed_with_closed_schemas_and_described_arguments() {
     for profile in ["quick", "standard", "deep", "overnight", "auto"] {
         assert!(profiles.contains(profile), "{profiles}");
     }
+}
+
+#[test]
+fn the_definitions_of_the_tools_stay_short() {
+    let world = World::new();
+    let mut server = world.server();
+    let answer = server.request("tools/list", &json!({}));
+    let as_sent = |tool: &Value| {
+        let name = format!("mcp__plugin_steadfast_steadfast__{}", tool["name"].as_str().unwrap());
+        let sent = json!({"name": name, "description": tool["description"], "input_schema": tool["inputSchema"]});
+        sent.to_string().chars().count()
+    };
+    let total: usize = answer["result"]["tools"].as_array().unwrap().iter().map(as_sent).sum();
+    assert!(total <= DEFINITIONS_MAX, "{total} characters");
 }
 
 #[test]
