@@ -18,7 +18,7 @@ use steadfast_system::log;
 use steadfast_system::paths::Paths;
 use steadfast_system::process::{self, ProcessId};
 
-/// How long the hook that decides at the end of a turn may take. After that it has failed, and the waker takes over.
+/// How long the hook that records the start of a session or the end of a turn may take. After that it has failed, and the waker takes over.
 const DECISION_WAIT: Duration = Duration::from_secs(15);
 /// What happens right after the start is seen at once.
 const BUSY_TIME: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ enum Look {
     Done,
     /// Look again when something changes, at the latest at this moment.
     Again(Option<Millis>),
-    /// The hook of this turn's end has decided nothing: it failed.
+    /// The hook of this event has recorded nothing: it failed.
     Undecided,
     Woken(Box<Woken>),
 }
@@ -114,7 +114,7 @@ impl Waker<'_> {
             return Ok(Look::Done);
         };
         let id = &self.input.session_id;
-        let Some(session) = store.read().session(id)?.filter(|session| session.ended_at_ms.is_none()) else {
+        let Some(session) = store.read().session(id)? else {
             return Ok(Look::Done);
         };
         let Some(mut goal) = store.read().goal(id)?.filter(|goal| goal.status.is_live()) else {
@@ -122,14 +122,17 @@ impl Waker<'_> {
             let starts = store.read().has_queue(id)? && self.started.elapsed() < DECISION_WAIT;
             return Ok(if starts { Look::Again(None) } else { Look::Done });
         };
+        let is_closed = session.ended_at_ms.is_some();
+        let is_of_old_client = self.client.is_some() && session.client != self.client;
+        if self.begins_session() && (is_closed || is_of_old_client) {
+            return Ok(self.not_recorded_yet());
+        }
+        if is_closed {
+            return Ok(Look::Done);
+        }
         if let Some(since) = session.activity.turn_since_ms {
-            // The hook beside this one may still have to record the end of the turn.
             let is_ending = self.ends_turn() && since <= self.started_at;
-            return Ok(match (is_ending, self.started.elapsed() < DECISION_WAIT) {
-                (true, true) => Look::Again(None),
-                (true, false) => Look::Undecided,
-                (false, _) => Look::Done,
-            });
+            return Ok(if is_ending { self.not_recorded_yet() } else { Look::Done });
         }
         if !self.is_registered {
             store.write(|db| db.set_waker(id, Some(self.own)))?;
@@ -154,6 +157,15 @@ impl Waker<'_> {
         }
         let claimed = wake::claim(&mut store, self.paths, id, at, now)?;
         Ok(claimed.map_or(Look::Again(None), |woken| Look::Woken(Box::new(woken))))
+    }
+
+    /// The hook beside this one still has to record what happened, or has failed.
+    fn not_recorded_yet(&self) -> Look {
+        if self.started.elapsed() < DECISION_WAIT { Look::Again(None) } else { Look::Undecided }
+    }
+
+    fn begins_session(&self) -> bool {
+        matches!(self.input.event, HookEvent::SessionStart(_))
     }
 
     fn ends_turn(&self) -> bool {

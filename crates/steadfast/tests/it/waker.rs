@@ -188,3 +188,18 @@ fn a_stop_that_met_a_locked_store_is_decided_by_the_waker() {
     assert_eq!(waker.end().0, Some(2));
     assert_eq!((wake_ups(&env), env.status()["paused_reason"].clone()), (1, Value::Null));
 }
+
+/// The session was closed by `/exit`; its waker starts beside the hook that records that it is open again.
+#[test]
+fn a_waker_that_looks_before_its_session_is_recorded_as_open_waits_for_that() {
+    let env = Env::new();
+    env.start(&["x"]);
+    env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"}));
+    let mut waker = Waker::start(&env, "SessionStart");
+    // Long enough for a look at the store.
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(waker.waits());
+    hook(&env, "SessionStart");
+    assert_eq!(waker.end().0, Some(2));
+    assert_eq!(wake_ups(&env), 1);
+}

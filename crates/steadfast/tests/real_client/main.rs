@@ -12,6 +12,7 @@ mod goals;
 mod goals_accounting;
 mod goals_in_terminal;
 mod lab_plugin;
+mod liveness;
 mod loops;
 mod memory;
 mod model;

@@ -42,8 +42,17 @@ pub(crate) fn run(command: &mut Command, what: &str, dir: &Path, limit: Duration
 }
 
 pub(crate) fn kill_group(leader: u32) {
+    kill(&format!("-{leader}"));
+}
+
+/// `kill -9` of one process.
+pub(crate) fn kill_process(id: u32) {
+    kill(&id.to_string());
+}
+
+fn kill(target: &str) {
     // The shell's own kill: no unsafe code and no further dependency.
-    let _ = Command::new("sh").args(["-c", &format!("kill -KILL -{leader} 2>/dev/null")]).status();
+    let _ = Command::new("sh").args(["-c", &format!("kill -KILL {target} 2>/dev/null")]).status();
 }
 
 /// The client that a variable of the environment names; `./test` installs it.

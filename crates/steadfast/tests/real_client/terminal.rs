@@ -94,6 +94,20 @@ impl Tui {
         self.key("Escape");
     }
 
+    /// Closes the dialog that shows this text. One that has just opened may not take the key.
+    pub(crate) fn escape_from(&self, dialog: &str) {
+        let end = Instant::now() + LIMIT;
+        let is_open = || self.screen().contains(dialog);
+        while is_open() {
+            assert!(Instant::now() < end, "cannot close the dialog; screen:\n{}", self.screen());
+            self.escape();
+            let again = Instant::now() + LEFT_BEHIND;
+            while is_open() && Instant::now() < again {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+    }
+
     /// A key by its tmux name, as `C-c` or `Up`.
     pub(crate) fn key(&self, name: &str) {
         self.tmux_ok(&["send-keys", name]);
@@ -157,6 +171,33 @@ impl Tui {
         self.wait_for(&format!("{text:?}"), LIMIT, |screen| screen.contains(text))
     }
 
+    /// Waits until the text was shown, even if it scrolled off the screen since.
+    pub(crate) fn wait_until_shown(&self, text: &str) -> String {
+        self.wait_for(&format!("{text:?}"), LIMIT, |_| self.history().contains(text));
+        self.history()
+    }
+
+    /// Waits until the client is idle and takes input.
+    pub(crate) fn wait_for_prompt(&self) -> String {
+        self.wait_for("the prompt", LIMIT, |screen| {
+            !screen.contains("esc to interrupt") && (self.input_box.text)(screen).is_some()
+        })
+    }
+
+    /// The process of the client.
+    pub(crate) fn pid(&self) -> u32 {
+        self.tmux_ok(&["display-message", "-p", "#{pane_pid}"]).trim().parse().expect("process id")
+    }
+
+    /// Waits until the process has ended.
+    pub(crate) fn wait_for_end(&self) {
+        let end = Instant::now() + LIMIT;
+        while self.is_running() {
+            assert!(Instant::now() < end, "still running; screen:\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         let output = self.tmux().args(["display-message", "-p", "#{pane_dead}"]).output();
         output.is_ok_and(|output| output.stdout.starts_with(b"0"))
@@ -165,11 +206,7 @@ impl Tui {
     /// Leaves by `/exit` and waits until the process has ended.
     pub(crate) fn exit(self) {
         self.submit("/exit");
-        let end = Instant::now() + LIMIT;
-        while self.is_running() {
-            assert!(Instant::now() < end, "still running after /exit; screen:\n{}", self.screen());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        self.wait_for_end();
     }
 }
 

@@ -80,7 +80,8 @@ pub(crate) fn call(request: &Request, tool: &str, id: &str, input: Value) -> Rep
     }
 }
 
-/// A harmless tool call, so that a turn counts as work.
+/// A harmless tool call, so that a turn counts as work. With another id it is another call.
 pub(crate) fn work(id: &str) -> Reply {
-    Reply::default().and_tool_with_id(id, "Bash", json!({"command": "true", "description": "Work"}))
+    let command = format!("echo {id}");
+    Reply::default().and_tool_with_id(id, "Bash", json!({"command": command, "description": "Work"}))
 }

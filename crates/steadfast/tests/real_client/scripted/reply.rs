@@ -6,8 +6,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use http_body::Frame;
 use serde_json::Value;
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// An HTTP error in place of an answer.
@@ -25,11 +29,12 @@ pub(crate) struct Reply<A: Api> {
     usage: Option<A::Usage>,
     error: Option<HttpError>,
     delay: Duration,
+    is_stalled: bool,
 }
 
 impl<A: Api> Default for Reply<A> {
     fn default() -> Self {
-        Self { parts: vec![], usage: None, error: None, delay: Duration::ZERO }
+        Self { parts: vec![], usage: None, error: None, delay: Duration::ZERO, is_stalled: false }
     }
 }
 
@@ -58,6 +63,12 @@ impl<A: Api> Reply<A> {
         self.delay = delay;
         self
     }
+
+    /// Streams the first part without its end, and then nothing, until the client gives up. It is not billed.
+    pub(crate) fn stalled(mut self) -> Self {
+        self.is_stalled = true;
+        self
+    }
 }
 
 /// Answers a request of the client by the script, and records the billed usage.
@@ -80,6 +91,10 @@ pub(crate) async fn answer<A: Api>(State(shared): State<Arc<Shared<A>>>, headers
     let id = next_id(A::ID_PREFIX);
     let usage = reply.usage.unwrap_or(A::USAGE);
     let (content_type, body) = A::body(&request, &reply, &id, usage);
+    if reply.is_stalled {
+        let begun = body.split("event: content_block_stop").next().unwrap_or_default().to_owned();
+        return respond_with::<A>(200, content_type, Body::new(Stalled(Some(begun.into()))));
+    }
     shared.hand_out(&request, id, usage);
     respond::<A>(200, content_type, body)
 }
@@ -92,8 +107,27 @@ pub(crate) fn event(event: &Value) -> String {
     format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())
 }
 
+/// A body whose rest never comes.
+struct Stalled(Option<Bytes>);
+
+impl http_body::Body for Stalled {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        self.0.take().map_or(Poll::Pending, |begun| Poll::Ready(Some(Ok(Frame::data(begun)))))
+    }
+}
+
 /// An HTTP response with an id of its own.
 pub(crate) fn respond<A: Api>(status: u16, content_type: &str, body: String) -> Response {
+    respond_with::<A>(status, content_type, Body::from(body))
+}
+
+fn respond_with<A: Api>(status: u16, content_type: &str, body: Body) -> Response {
     let mut response = Response::builder()
         .status(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
         .header(header::CONTENT_TYPE, content_type)
@@ -101,5 +135,5 @@ pub(crate) fn respond<A: Api>(status: u16, content_type: &str, body: String) -> 
     for (name, value) in A::HEADERS {
         response = response.header(*name, *value);
     }
-    response.body(Body::from(body)).expect("response")
+    response.body(body).expect("response")
 }

@@ -1,0 +1,107 @@
+//! The end of a goal, a refused completion and a changed objective are each one line to the user.
+
+use super::lab::{Lab, step};
+use crate::reply::Reply;
+use crate::request::Request;
+use crate::terminal::dense;
+use crate::tui::Tui;
+use crate::with_steadfast::{call, steadfast};
+use serde_json::{Value, json};
+
+/// A model that calls one of our tools as soon as it is offered, and then only talks.
+fn calls(tool: &'static str, input: Value) -> impl Fn(&Request) -> Reply + Send + Sync {
+    move |request| {
+        if request.has_tool_result("toolu_call") {
+            Reply::text("So be it.")
+        } else if request.tool_named(tool).is_some() {
+            call(request, tool, "toolu_call", input.clone())
+        } else {
+            step(request)
+        }
+    }
+}
+
+/// Drives the model up to its last words.
+fn driven(goal: &str, script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> (Lab, Tui) {
+    let lab = Lab::new(script);
+    let tui = lab.start(goal);
+    tui.wait_until_shown("So be it.");
+    tui.wait_for_prompt();
+    lab.model.check_script();
+    (lab, tui)
+}
+
+/// How often the user was shown this text. Long lines are wrapped, so spaces do not count.
+fn times_shown(tui: &Tui, text: &str) -> usize {
+    dense(&tui.history()).matches(&dense(text)).count()
+}
+
+fn assert_shown_once(tui: &Tui, line: &str) {
+    assert_eq!(times_shown(tui, line), 1, "{line:?} once in\n{}", tui.history());
+}
+
+#[test]
+fn a_verified_end_is_one_line() {
+    let script = calls("update_goal", json!({"status": "complete"}));
+    let (lab, tui) = driven("\"Be done\" --verify \"true\"", script);
+    assert_eq!(lab.goal()["status"], "complete");
+    assert_shown_once(&tui, "◎ goal complete: verified");
+}
+
+#[test]
+fn an_unverified_end_is_one_line_that_says_so() {
+    let script = calls("update_goal", json!({"status": "complete"}));
+    let (lab, tui) = driven("\"Be done\"", script);
+    assert_eq!(lab.goal()["status"], "complete");
+    assert_shown_once(&tui, "◎ goal complete (unverified)");
+    let history = steadfast(&lab.client, &["goal", "history", "--all"]).1;
+    assert!(history.contains("complete (unverified)"), "{history}");
+}
+
+#[test]
+fn a_blocked_goal_is_one_line_with_the_reason() {
+    let input = json!({"status": "blocked", "blocked_reason": "no key for the door"});
+    let (lab, tui) = driven("\"Open the door\"", calls("update_goal", input));
+    assert_eq!(lab.goal()["status"], "blocked");
+    assert_shown_once(&tui, "◎ goal blocked: no key for the door");
+}
+
+#[test]
+fn a_refused_completion_is_one_line_with_the_failing_command() {
+    let script = calls("update_goal", json!({"status": "complete"}));
+    let (lab, tui) = driven("\"Be done\" --verify \"test -f done.txt\" --max-turns 2", script);
+    assert_ne!(lab.goal()["status"], "complete");
+    assert_shown_once(&tui, "◎ completion refused: `test -f done.txt`");
+}
+
+/// The agent may change it only when the user asks for that.
+#[test]
+fn a_changed_objective_is_one_line_with_the_old_and_the_new_text() {
+    const WISH: &str = "Paint it instead.";
+    let lab = Lab::new(|request| {
+        if request.has_tool_result("toolu_change") {
+            return Reply::text("So be it.");
+        }
+        if request.all_text().contains(WISH) {
+            call(request, "update_objective", "toolu_change", json!({"objective": "Paint the tower"}))
+        } else {
+            step(request)
+        }
+    });
+    let tui = lab.start_loop("\"Build the tower\"");
+    tui.submit(WISH);
+    tui.wait_until_shown("So be it.");
+    assert_eq!(lab.goal()["objective"], "Paint the tower");
+    assert_shown_once(&tui, "◎ objective changed: \"Build the tower\" → \"Paint the tower\"");
+    lab.model.check_script();
+}
+
+#[test]
+fn a_reached_limit_is_one_line() {
+    let lab = Lab::looping();
+    let tui = lab.start("\"Stop at two\" --max-turns 2");
+    lab.wait_for_pause("continuation_cap");
+    tui.wait_for_prompt();
+    assert_shown_once(&tui, "◎ the goal is paused (continuation_cap): 2 of 2 turns");
+    lab.model.check_script();
+}
