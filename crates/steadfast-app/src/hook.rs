@@ -93,10 +93,12 @@ fn place(event: &HookEvent) -> &'static str {
         HookEvent::SessionStart(_) => "session-start",
         HookEvent::SessionEnd { .. } => "session-end",
         HookEvent::Prompt { .. } | HookEvent::Woken => "user-prompt-submit",
-        HookEvent::Command { .. } | HookEvent::Commands { .. } | HookEvent::Directive { .. } => "user-prompt-expansion",
+        HookEvent::Command { .. }
+        | HookEvent::Commands { .. }
+        | HookEvent::Directive { .. }
+        | HookEvent::LimitDialog => "user-prompt-expansion",
         HookEvent::OwnTool { .. } => "pre-tool-use",
         HookEvent::OwnToolAsked | HookEvent::PermissionAsked => "permission-request",
-        HookEvent::LimitDialog => "user-prompt-expansion",
         HookEvent::Idle => "notification",
         HookEvent::ToolBatch { .. } | HookEvent::NativeGoal(_) => "post-tool-batch",
         HookEvent::Stop { .. } => "stop",
