@@ -26,6 +26,7 @@ use steadfast_store::{Session, Store, StoreError};
 use steadfast_system::{env_vars, paths};
 
 use super::children::HeadlessAgent;
+use super::handover;
 use super::journal::{Journal, ORIGIN};
 use super::report::Subject;
 use super::watching::Round;
@@ -79,6 +80,7 @@ fn start_queued(round: &mut Round<'_>) -> Result<(), CliError> {
 fn look_at(round: &mut Round<'_>, goal: Goal) -> Result<(), CliError> {
     let Some(mut goal) = look_at_wait(round, goal)? else { return Ok(()) };
     let now = clock::now();
+    handover::look_at(round, &goal, now)?;
     let db = round.store.read();
     let session = db.session(&goal.session_id)?;
     let facts = liveness::facts(db, &goal, round.paths, now)?;
@@ -226,7 +228,7 @@ fn start_agent(round: &Round<'_>, woken: &Woken, directory: &Path) -> Result<Chi
     let goal = &woken.goal;
     let config = round.paths.config.agents.of(goal.host);
     let flags: Vec<String> = config.permission_flags.iter().flatten().chain(&config.flags).cloned().collect();
-    let text = woken.brief.text(goal, Wording::Quoted, clock::now())?;
+    let text = woken.text(Wording::Quoted, clock::now())?;
     let request = ResumeRequest {
         session_id: &goal.session_id,
         prompt: &text,
@@ -255,7 +257,7 @@ fn start_agent(round: &Round<'_>, woken: &Woken, directory: &Path) -> Result<Chi
 }
 
 /// Applies a change to a goal that is still as it was read.
-fn change_if_same(
+pub(super) fn change_if_same(
     store: &mut Store,
     read: &Goal,
     change: impl FnOnce(&Goal) -> Option<Change>,
