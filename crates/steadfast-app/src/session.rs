@@ -1,7 +1,7 @@
 //! Which session a command is about: the flag, then the session that the host names, then the one live session of this
 //! directory. Never a guess.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use steadfast_model::text;
 use steadfast_store::{Db, Session, StoreError};
@@ -11,6 +11,8 @@ use steadfast_system::process;
 pub enum SessionError {
     #[error("no live session in {0}")]
     None(String),
+    #[error("no live session in this directory; goals of closed ones:\n{0}")]
+    Closed(String),
     #[error("several live sessions in this directory:\n{0}")]
     Several(String),
     #[error("`{0}` is not a session id")]
@@ -24,6 +26,7 @@ impl SessionError {
         match self {
             Self::None(_) => "start the agent here, or name the session: --session ID",
             Self::Several(_) => "name one of them: --session ID",
+            Self::Closed(_) => "name one of them: --session ID; `goal status --session ID` says how it continues",
             Self::Malformed(_) => "ids are 1 to 200 characters without control characters or slashes",
             Self::Store(error) => error.hint(),
         }
@@ -43,7 +46,14 @@ pub fn resolve(db: Option<Db<'_>>, flag: Option<&str>, directory: &Path) -> Resu
         None => Vec::new(),
     };
     match live.len() {
-        0 => Err(SessionError::None(directory.display().to_string())),
+        0 => {
+            let closed = db.map(|db| closed_with_goal(db, directory)).transpose()?.unwrap_or_default();
+            if closed.is_empty() {
+                return Err(SessionError::None(directory.display().to_string()));
+            }
+            let lines: Vec<String> = closed.iter().map(|session| describe(db, session)).collect();
+            Err(SessionError::Closed(lines.join("\n")))
+        }
         1 => Ok(live.remove(0).session_id),
         _ => {
             let lines: Vec<String> = live.iter().map(|session| describe(db, session)).collect();
@@ -59,13 +69,27 @@ pub fn checked(id: &str) -> Result<String, SessionError> {
 }
 
 fn live_sessions_in(db: Db<'_>, directory: &Path) -> Result<Vec<Session>, StoreError> {
-    let real = |path: &Path| fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let here = real(directory);
     let sessions = db.open_sessions()?;
-    let belongs_here = |session: &Session| {
-        [&session.project_dir, &session.cwd].iter().any(|path| !path.is_empty() && real(Path::new(path)) == here)
-    };
-    Ok(sessions.into_iter().filter(|session| belongs_here(session) && session.is_alive()).collect())
+    Ok(sessions.into_iter().filter(|session| is_in(session, &here) && session.is_alive()).collect())
+}
+
+/// Sessions of this directory that no client runs, and that have a live goal.
+fn closed_with_goal(db: Db<'_>, directory: &Path) -> Result<Vec<Session>, StoreError> {
+    let here = real(directory);
+    let mut found = Vec::new();
+    for goal in db.live_goals()? {
+        found.extend(db.session(&goal.session_id)?.filter(|session| is_in(session, &here)));
+    }
+    Ok(found)
+}
+
+fn is_in(session: &Session, here: &Path) -> bool {
+    [&session.project_dir, &session.cwd].iter().any(|path| !path.is_empty() && real(Path::new(path)) == here)
+}
+
+fn real(path: &Path) -> PathBuf {
+    fs_err::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn describe(db: Option<Db<'_>>, session: &Session) -> String {

@@ -90,16 +90,17 @@ pub(crate) fn run(db: Option<&Path>, host_name: &str, is_rewake: bool) -> ExitCo
         // Dropped without waiting: the client waits for the hook.
         drop(outbox::start(&paths));
     }
-    if needs_supervisor(host, reply.wake_at_ms) {
+    if needs_supervisor(&input, reply.wake_at_ms) {
         watch::ensure(&paths);
     }
     ExitCode::SUCCESS
 }
 
-/// Whether a goal waits longer than a client is sure to live, or its client has no hook that waits.
-fn needs_supervisor(host: Host, wake_at: Option<Millis>) -> bool {
+/// Whether a goal waits longer than a client is sure to live, or its client has no hook that waits, or leaves.
+fn needs_supervisor(input: &HookInput, wake_at: Option<Millis>) -> bool {
     const SOON: Millis = 5_000;
-    wake_at.is_some_and(|at| at > clock::now() + SOON || !(adapter(host).can_rewake)())
+    let leaves = matches!(input.event, HookEvent::SessionEnd { .. });
+    wake_at.is_some_and(|at| leaves || at > clock::now() + SOON || !(adapter(input.host).can_rewake)())
 }
 
 fn print_reply(input: &HookInput, reply: &HookReply) {

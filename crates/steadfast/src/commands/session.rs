@@ -66,7 +66,7 @@ impl SessionContext {
             Some(id) => by_prefix(db, id),
             None => match session::resolve(Some(db), None, &self.directory) {
                 Ok(id) => Ok(id),
-                Err(SessionError::None(_)) => self.only_live_of_project(db),
+                Err(SessionError::None(_) | SessionError::Closed(_)) => self.only_live_of_project(db),
                 Err(error) => {
                     // These commands take the session as an argument, not as a flag.
                     let error = CliError::from(error);

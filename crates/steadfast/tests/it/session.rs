@@ -421,3 +421,15 @@ fn help_has_examples_for_every_verb() {
         assert!(help.contains(&format!("steadfast session {verb}")) && help.contains("Example"), "{help}");
     }
 }
+
+#[test]
+fn goals_of_closed_sessions_are_listed_when_no_session_lives_here() {
+    let env = Env::new();
+    env.start(&["Survive the exit"]);
+    env.hook("s1", &json!({"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"}));
+    let output = env.run(&["goal", "status"]);
+    output.fails_with(2, "no live session");
+    assert!(output.stderr.contains("s1  claude  active: Survive the exit"), "{output:?}");
+    let status = env.goal(&["status", "--json"]).json();
+    assert!(status["goal"]["next"].as_str().unwrap().contains("`claude --resume s1` continues it"), "{status}");
+}
