@@ -3,6 +3,7 @@
 //! store that is busy or full for a while is no such error: the goal stays as it is.
 
 mod announce;
+mod batch;
 mod broken_config;
 mod failure;
 mod outage;
@@ -167,7 +168,7 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
         }
         HookEvent::OwnToolAsked | HookEvent::Seen | HookEvent::Idle => remember::seen(call, store),
         HookEvent::OwnToolDone(done) => announce::own_tool_done(call, store, done),
-        HookEvent::PermissionAsked => turn::permission_asked(call, store),
+        HookEvent::PermissionAsked => batch::permission_asked(call, store),
         HookEvent::LimitDialog => failure::limit_dialog(call, store),
         HookEvent::NativeGoal(goal) => {
             let objective = match goal {
@@ -177,12 +178,12 @@ fn dispatch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> 
             if let Some(transcript) = &call.input.transcript {
                 store.write(|db| call.update_cursor(db, transcript, |cursor| cursor.native_goal = objective))?;
             }
-            turn::batch(call, store)
+            batch::batch(call, store)
         }
         HookEvent::ModelAnswered => failure::model_answered(call, store),
         HookEvent::Interrupt => turn::interrupted(call, store),
         HookEvent::SubagentStart { agent } => subagent::started(call, store, agent),
-        HookEvent::ToolBatch { agent: None } => turn::batch(call, store),
+        HookEvent::ToolBatch { agent: None } => batch::batch(call, store),
         HookEvent::ToolBatch { agent: Some(agent) } | HookEvent::SubagentStop { agent } => {
             subagent::worked(call, store, agent)
         }

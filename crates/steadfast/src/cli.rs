@@ -4,6 +4,7 @@ mod frequent;
 mod limits;
 mod runs;
 pub(crate) mod session;
+mod setup;
 mod wait;
 mod watch;
 
@@ -17,6 +18,7 @@ pub(crate) use limits::{ExtendArgs, GoalLimitArgs};
 pub(crate) use runs::{
     AgentArgs, LogsArgs, LoopVerb, PipelineVerb, ResumeArgs, RunArgs, RunCleanupArgs, RunHow, RunVerb,
 };
+pub(crate) use setup::{DbVerb, SetupArgs};
 pub(crate) use wait::WaitArgs;
 pub(crate) use watch::WatchArgs;
 
@@ -338,62 +340,4 @@ pub(crate) struct UsageArgs {
     /// Use this price table (TOML) instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  steadfast setup claude --dry-run
-  steadfast setup claude --yes
-  steadfast setup codex
-  steadfast setup watch          Start `steadfast watch` at login
-  steadfast setup --uninstall")]
-pub(crate) struct SetupArgs {
-    /// Agent to set up, or `watch` to start `steadfast watch` at login; with --uninstall, everything if omitted
-    #[arg(value_name = "WHAT", value_parser = setup_names(), required_unless_present = "uninstall")]
-    pub(crate) what: Option<String>,
-    /// Remove everything and restore your files as they were
-    #[arg(long)]
-    pub(crate) uninstall: bool,
-    /// Show the changes without making them
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Accept the status line and block cap changes, or enable the service, without asking
-    #[arg(long, short)]
-    pub(crate) yes: bool,
-    /// Show the goal in the status line
-    #[arg(long, overrides_with = "no_statusline")]
-    pub(crate) statusline: bool,
-    /// Do not change the status line
-    #[arg(long)]
-    pub(crate) no_statusline: bool,
-    /// Let Claude Code accept N Stop blocks in a row without a tool call (its default is 8; 0 removes the cap)
-    #[arg(long, value_name = "N", overrides_with = "no_block_cap")]
-    pub(crate) block_cap: Option<u32>,
-    /// Do not change the block cap
-    #[arg(long)]
-    pub(crate) no_block_cap: bool,
-    /// Skip Claude Code's dialog about a used-up plan, so that goals wake at the reset with nobody there
-    #[arg(long, overrides_with = "keep_limit_dialog")]
-    pub(crate) skip_limit_dialog: bool,
-    /// Keep that dialog
-    #[arg(long)]
-    pub(crate) keep_limit_dialog: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DbVerb {
-    /// Print the path of the store
-    Path,
-    /// Copy the store, even while it is in use
-    Backup {
-        /// Path of the copy [default: next to the store, with the date]
-        target: Option<PathBuf>,
-    },
-    /// Check the store for corruption
-    Check,
-    /// Import goals from another store, such as the claude-goal plugin's (read-only)
-    Import {
-        /// Path of the other goals.db
-        path: PathBuf,
-    },
 }

@@ -1,7 +1,7 @@
 //! One line for the user when the agent has changed the goal with one of our tools: without it, the screen shows only that
 //! a tool was called. The texts of the agent, the user and the project are quoted: one line each, printable and cut.
 
-use super::{Call, HookError, remember, turn};
+use super::{Call, HookError, batch, remember};
 use steadfast_model::clock::{self, Millis};
 use steadfast_model::goal::event::EventKind;
 use steadfast_model::goal::wait::WaitFor;
@@ -19,7 +19,7 @@ pub(super) fn own_tool_done(call: &Call<'_>, store: &mut Store, done: &OwnToolDo
         Some(goal) => line(store.read(), &goal, done, call.now)?,
         None => None,
     };
-    let reply = if done.is_batch { turn::batch(call, store)? } else { remember::seen(call, store)? };
+    let reply = if done.is_batch { batch::batch(call, store)? } else { remember::seen(call, store)? };
     let messages: Vec<String> = line.map(|line| format!("◎ {line}")).into_iter().chain(reply.message).collect();
     Ok(HookReply { message: (!messages.is_empty()).then(|| messages.join("\n")), ..reply })
 }

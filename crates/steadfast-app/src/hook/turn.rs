@@ -1,11 +1,10 @@
-//! Hooks about a turn: a batch of tool calls, an interrupt, and the end of the turn itself.
+//! Hooks about a turn: its end, and an interrupt.
 
 use std::time::{Duration, Instant};
 
-use minijinja::context;
 use serde_json::json;
 
-use super::{Call, HookError, remember, restore};
+use super::{Call, HookError, restore};
 use crate::accounting::{self, Facts, FileReading};
 use crate::action::{self, Place};
 use crate::{native, prompting, wake};
@@ -13,14 +12,14 @@ use steadfast_hosts::adapter;
 use steadfast_model::clock::Millis;
 use steadfast_model::goal::change::{self, Change, Span};
 use steadfast_model::goal::event::{Event, EventKind};
-use steadfast_model::goal::turn::{self, BatchDecision, Decision, Drive, TurnEnd, TurnRules};
+use steadfast_model::goal::turn::{self, Decision, Drive, TurnEnd, TurnRules};
 use steadfast_model::goal::{Goal, GoalStatus};
 use steadfast_model::hook::HookReply;
 use steadfast_model::host::Host;
 use steadfast_model::limit::Axis;
 use steadfast_model::prompt::Wording;
 use steadfast_model::reading::NativeGoal;
-use steadfast_model::{prompt, text};
+use steadfast_model::text;
 use steadfast_store::{Db, Store, StoreError, spend};
 use steadfast_system::config::OnCompact;
 
@@ -28,7 +27,7 @@ use steadfast_system::config::OnCompact;
 const LAST_MESSAGE_WAIT: Duration = Duration::from_millis(500);
 const LAST_MESSAGE_STEP: Duration = Duration::from_millis(5);
 
-const GOAL_VANISHED: &str = "the goal vanished during its turn";
+pub(super) const GOAL_VANISHED: &str = "the goal vanished during its turn";
 const INTERRUPTED: &str = "◎ goal interrupted: your next prompt continues it, /goal-pause stops it.";
 
 /// The message for the user when the readings have paused the goal.
@@ -250,94 +249,13 @@ fn message(call: &Call<'_>, goal: &Goal, decision: Decision, warnings: &[Axis]) 
     (!messages.is_empty()).then(|| messages.join("\n"))
 }
 
-fn limited(goal: &Goal, limit: Axis, call: &Call<'_>) -> String {
+pub(super) fn limited(goal: &Goal, limit: Axis, call: &Call<'_>) -> String {
     let way_on = match limit.extend_flag() {
         Some(flag) => format!("/goal-extend {flag} continues it"),
         None => "/goal-resume continues it when there is room again".to_owned(),
     };
     let reached = goal.standing(limit, call.now).describe_reached();
     format!("◎ the goal is {}: {reached}. {}.", goal.state(), call.host().spell(&way_on))
-}
-
-/// Between two rounds of tool calls: charge, warn, and hold a long turn to its limits.
-pub(super) fn batch(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    let Some(readings) = readings_of_running_goal(call, store)? else {
-        return remember::seen(call, store);
-    };
-    let (goal, decision, warnings, notice) = store.write(|db| {
-        let recorded = call.record(db, &readings)?;
-        let (mut goal, seen) = recorded.ok_or_else(|| StoreError::Value(GOAL_VANISHED.into()))?;
-        db.touch_session(call.session_id(), call.now)?;
-        db.begin_turn(call.session_id(), call.input.turn_id.as_deref(), call.now)?;
-        if let Some(change) = change::turn_began(&goal, false, call.now) {
-            goal = db.save(&goal, change, call.origin)?;
-        }
-        db.remember(call.session_id(), &call.found, call.now)?;
-        let shared = spend::shared(db, &call.paths.config.limits.0, call.now)?;
-        let mut warnings = Vec::new();
-        if let Some((change, limits)) = turn::warn(&goal, shared, call.now) {
-            goal = db.save(&goal, change, call.origin)?;
-            warnings = limits;
-        }
-        let limit = call.paths.config.goal.repeated_calls_limit;
-        let repeats = turn::at_repeats(&goal, seen.same_calls_before, limit, call.now);
-        let (change, decision) = repeats.unwrap_or_else(|| turn::at_batch(&goal, shared, call.now));
-        if let Some(change) = change {
-            goal = db.save(&goal, change, call.origin)?;
-        }
-        Ok::<_, StoreError>((goal, decision, warnings, pause_notice(call.host(), &seen)))
-    })?;
-    if notice.is_some() {
-        return Ok(HookReply { message: notice, ..HookReply::default() });
-    }
-    Ok(match decision {
-        BatchDecision::Proceed if warnings.is_empty() => HookReply::default(),
-        BatchDecision::Proceed => {
-            let phrases: Vec<String> =
-                warnings.iter().map(|limit| goal.standing(*limit, call.now).describe_near()).collect();
-            let limits = phrases.join("; ");
-            HookReply {
-                context: Some(prompt::render(
-                    include_str!("../../prompts/near_limit.md"),
-                    context! { limits => limits.as_str() },
-                )?),
-                message: Some(format!("◎ {limits}")),
-                ..HookReply::default()
-            }
-        }
-        BatchDecision::WindDown(limit) => HookReply {
-            context: Some(prompt::wind_down(&goal, restore::wording(call, store.read(), &goal)?, limit, call.now)?),
-            message: Some(format!(
-                "◎ limit reached ({}); the turn winds down.",
-                goal.standing(limit, call.now).describe_reached()
-            )),
-            ..HookReply::default()
-        },
-        BatchDecision::Nudge(count) => {
-            let text = prompt::render(include_str!("../../prompts/repeated_calls.md"), context! { count })?;
-            HookReply { context: Some(text), ..HookReply::default() }
-        }
-        BatchDecision::Repeats(count) => {
-            let message = format!(
-                "◎ the same tool call gave the same result {count} times, so the goal is paused (no_progress). \
-                 /goal-resume continues."
-            );
-            let message = call.host().spell(&message);
-            HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
-        }
-        BatchDecision::EndTurn(limit) => {
-            let message = limited(&goal, limit, call);
-            HookReply { block: Some(message.clone()), message: Some(message), ..HookReply::default() }
-        }
-    })
-}
-
-/// A dialog is open in the client, and nothing moves the goal until the user answers it.
-pub(super) fn permission_asked(call: &Call<'_>, store: &mut Store) -> Result<HookReply, HookError> {
-    if store.read().goal(call.session_id())?.is_some_and(|goal| goal.status.is_live()) {
-        store.write(|db| db.set_asked(call.session_id(), Some(call.now)))?;
-    }
-    Ok(HookReply::default())
 }
 
 /// The user stopped the turn: no Stop follows, and the goal pauses. A turn of the client's own goal does not count:
@@ -366,7 +284,7 @@ pub(super) fn interrupted(call: &Call<'_>, store: &mut Store) -> Result<HookRepl
     Ok(HookReply { message, ..HookReply::default() })
 }
 
-fn readings_of_running_goal(call: &Call<'_>, store: &Store) -> Result<Option<Vec<FileReading>>, HookError> {
+pub(super) fn readings_of_running_goal(call: &Call<'_>, store: &Store) -> Result<Option<Vec<FileReading>>, HookError> {
     if !store.read().goal(call.session_id())?.is_some_and(|goal| accounting::is_charged(&goal)) {
         return Ok(None);
     }

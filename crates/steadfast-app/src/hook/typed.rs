@@ -174,7 +174,10 @@ impl Typed<'_> {
         };
         let before = self.goal.as_ref().filter(|goal| goal.goal_id == after.goal_id);
         let wakes_itself = (adapter(self.input.host).can_rewake)();
+        // The end of a goal may have started the next one of the queue, which is woken.
+        let gives_work = answered.verbs.iter().any(|verb| matches!(*verb, "start" | "adopt"));
         Ok(match before {
+            None if wakes_itself && !gives_work => None,
             None if after.created_at_ms >= self.now => Some(prompt::started(after, Wording::Quoted)?),
             None => Some(prompt::restore(after, ", taken over from another session", self.now)?),
             Some(before) if before.objective != after.objective => {

@@ -1,6 +1,9 @@
 //! What happens when a turn ends, or a batch of tool calls within it: continue, wind down, pause, or let the
 //! turn end. Pure; the hook supplies the facts and carries the decision out.
 
+mod batch;
+mod charge;
+
 use serde_json::json;
 
 use super::change::{Change, Span, pause_for};
@@ -9,8 +12,8 @@ use super::{Goal, GoalStatus, PausedReason};
 use crate::clock::Millis;
 use crate::limit::{Axis, SharedSpend, Standing};
 
-/// Batches of tool calls a turn may still make after a notice, in the middle, that a limit is reached.
-const WIND_DOWN_BATCHES: i64 = 3;
+pub use batch::{BatchDecision, at_batch, at_repeats, count_calls};
+pub use charge::{Charge, charge};
 
 #[derive(Debug, Clone, Default)]
 pub struct TurnEnd {
@@ -223,135 +226,6 @@ fn stop_at_limit(goal: &Goal, limit: Axis, now: Millis) -> Change {
     change.goal.status = GoalStatus::BudgetLimited;
     change.goal.paused_reason = None;
     change
-}
-
-/// What a batch of tool calls inside a turn leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BatchDecision {
-    Proceed,
-    /// Ask the model to wrap up now.
-    WindDown(Axis),
-    /// The model was asked and continued: end its turn.
-    EndTurn(Axis),
-    /// The same tool call gave the same result this often in a row: ask for something else.
-    Nudge(i64),
-    /// It went on all the same: the goal pauses.
-    Repeats(i64),
-}
-
-/// Adds tool calls with their results to the count of equal ones in a row.
-pub fn count_calls(goal: &mut Goal, calls: &[String]) {
-    for call in calls {
-        if goal.last_call_hash.as_ref() == Some(call) {
-            goal.same_calls += 1;
-        } else {
-            goal.last_call_hash = Some(call.clone());
-            goal.same_calls = 1;
-        }
-    }
-}
-
-/// What repeated tool calls lead to: a nudge, then the wish for another approach, then the pause. `before` is the count
-/// before this batch, so that each is said once.
-pub fn at_repeats(goal: &Goal, before: i64, limit: i64, now: Millis) -> Option<(Option<Change>, BatchDecision)> {
-    if limit <= 0 || goal.status != GoalStatus::Active {
-        return None;
-    }
-    let same = goal.same_calls;
-    if same >= limit {
-        let reason = PausedReason::NoProgress;
-        let payload = json!({"reason": reason, "repeated_calls": same});
-        let change = pause_for(goal, reason, Event::new(EventKind::GoalPaused, payload), now);
-        return Some((Some(change), BatchDecision::Repeats(same)));
-    }
-    let is_crossed = |at: i64| at > 1 && before < at && same >= at;
-    let nudges = is_crossed(limit * 2 / 5) || is_crossed(limit * 7 / 10);
-    nudges.then_some((None, BatchDecision::Nudge(same)))
-}
-
-/// Decides between two rounds of tool calls, so that one long turn cannot spend without bound.
-pub fn at_batch(goal: &Goal, shared: SharedSpend, now: Millis) -> (Option<Change>, BatchDecision) {
-    if !matches!(goal.status, GoalStatus::Active | GoalStatus::BudgetLimited) {
-        return (None, BatchDecision::Proceed);
-    }
-    // The last turn of the turn cap is held to the other limits like any turn.
-    let winding_down = goal.wind_down.filter(|limit| *limit != Axis::Turns);
-    let limit = winding_down.or_else(|| goal.limits.reached_within_turn(&goal.used_with(shared, now)));
-    let spent = goal.status == GoalStatus::BudgetLimited && goal.budget_limit_reported && goal.wind_down.is_none();
-    let Some(limit) = limit.filter(|_| !spent) else {
-        if goal.worked_since_continuation {
-            return (None, BatchDecision::Proceed);
-        }
-        let mut after = goal.changed(now);
-        after.worked_since_continuation = true;
-        return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::Proceed);
-    };
-    if goal.wind_down.is_none() {
-        return (Some(hand_wind_down(goal, limit, now)), BatchDecision::WindDown(limit));
-    }
-    if goal.wind_down_batches < WIND_DOWN_BATCHES {
-        let mut after = goal.changed(now);
-        after.wind_down_batches += 1;
-        return (Some(Change { goal: after, events: Vec::new(), span: Span::Keep }), BatchDecision::Proceed);
-    }
-    let change = match goal.status {
-        GoalStatus::BudgetLimited => budget_limited_at_stop(goal, now).0,
-        _ => Some(stop_at_limit(goal, limit, now)),
-    };
-    (change, BatchDecision::EndTurn(limit))
-}
-
-/// What a pass over the transcripts adds to a goal.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Charge {
-    pub worker_tokens: i64,
-    pub subagent_tokens: i64,
-    pub cache_read_tokens: i64,
-    pub cost_micros: i64,
-    pub unpriced_tokens: i64,
-}
-
-impl Charge {
-    pub fn is_nothing(&self) -> bool {
-        *self == Self::default()
-    }
-
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            worker_tokens: self.worker_tokens + other.worker_tokens,
-            subagent_tokens: self.subagent_tokens + other.subagent_tokens,
-            cache_read_tokens: self.cache_read_tokens + other.cache_read_tokens,
-            cost_micros: self.cost_micros + other.cost_micros,
-            unpriced_tokens: self.unpriced_tokens + other.unpriced_tokens,
-        }
-    }
-}
-
-/// Adds tokens and money. An active goal that reaches its budget becomes `budget_limited` here, in the same
-/// change, so that no reader ever sees an active goal above its budget.
-pub fn charge(goal: &Goal, add: Charge, now: Millis) -> Option<Change> {
-    if add.is_nothing() {
-        return None;
-    }
-    let mut after = goal.changed(now);
-    after.tokens_used = (after.tokens_used + add.worker_tokens).max(0);
-    after.subagent_tokens = (after.subagent_tokens + add.subagent_tokens).max(0);
-    after.cache_read_tokens = (after.cache_read_tokens + add.cache_read_tokens).max(0);
-    after.cost_micros = (after.cost_micros + add.cost_micros).max(0);
-    after.unpriced_tokens = (after.unpriced_tokens + add.unpriced_tokens).max(0);
-    let spent = after.reached_limit(now).is_some_and(Axis::is_budget);
-    if after.status == GoalStatus::Active && spent {
-        after.stop_clock(now);
-        after.status = GoalStatus::BudgetLimited;
-    }
-    let payload = json!({
-        "worker_tokens": add.worker_tokens, "subagent_tokens": add.subagent_tokens,
-        "cache_read_tokens": add.cache_read_tokens, "cost_micros": add.cost_micros,
-    });
-    let tokens_delta = Some(add.worker_tokens + add.subagent_tokens);
-    let event = Event { tokens_delta, ..Event::new(EventKind::TokensAccounted, payload) };
-    Some(Change { goal: after, events: vec![event], span: Span::Keep })
 }
 
 /// Notes warnings as given and returns which limits they are about.

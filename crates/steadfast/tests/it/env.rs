@@ -118,14 +118,26 @@ impl Env {
         if output.stdout.is_empty() { Value::Null } else { output.json() }
     }
 
+    /// The same in the terminal interface of the client, which a background hook can wake.
+    pub(crate) fn hook_in_terminal(&self, session: &str, event: &Value) -> Value {
+        let mut command = self.command(&["hook", "claude"]);
+        let output = finish(command.env("CLAUDE_CODE_ENTRYPOINT", "cli"), &self.hook_input(session, event));
+        assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{output:?}");
+        if output.stdout.is_empty() { Value::Null } else { output.json() }
+    }
+
     pub(crate) fn hook_output(&self, session: &str, event: &Value) -> Output {
+        finish(&mut self.command(&["hook", "claude"]), &self.hook_input(session, event))
+    }
+
+    fn hook_input(&self, session: &str, event: &Value) -> Vec<u8> {
         let mut input = json!({
             "session_id": session, "transcript_path": self.transcript(session), "cwd": self.project(),
         });
         for (name, value) in event.as_object().unwrap() {
             input[name] = value.clone();
         }
-        finish(&mut self.command(&["hook", "claude"]), input.to_string().as_bytes())
+        input.to_string().into_bytes()
     }
 
     /// Calls the hook as Codex does, with a captured event; fields of `change` replace its own.

@@ -344,10 +344,8 @@ fn usage_limits_pause_until_their_reset_and_other_errors_are_retried() {
 fn slash_commands_do_what_the_command_line_does_without_a_model() {
     let env = Env::new();
     let slash = |name: &str, arguments: &str| {
-        env.hook(
-            "s1",
-            &json!({"hook_event_name": "UserPromptExpansion", "command_name": name, "command_args": arguments}),
-        )
+        let event = json!({"hook_event_name": "UserPromptExpansion", "command_name": name, "command_args": arguments});
+        env.hook_in_terminal("s1", &event)
     };
     let started = slash("steadfast:goal-start", "\"Reach $HOME and $(id)\" --budget 10M --verify 'test -f done'");
     let context = started["hookSpecificOutput"]["additionalContext"].as_str().unwrap();

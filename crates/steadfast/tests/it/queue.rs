@@ -29,7 +29,7 @@ impl Env {
         let event = json!({"hook_event_name": "UserPromptExpansion", "expansion_type": "slash_command",
             "command_name": format!("goal-{verb}"), "command_args": arguments, "command_source": "userSettings",
             "prompt": format!("/goal-{verb} {arguments}")});
-        self.hook("s1", &event)
+        self.hook_in_terminal("s1", &event)
     }
 }
 

@@ -1,0 +1,82 @@
+//! What can be wrong with the store, in words that a user can act on.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use steadfast_model::run::RunKind;
+
+use crate::SCHEMA_VERSION;
+use crate::outage::{self, Outage};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("the store {0} does not exist")]
+    Missing(PathBuf),
+    #[error("the store {path} has schema version {found}, and this steadfast knows versions up to {SCHEMA_VERSION}")]
+    FromTheFuture { path: PathBuf, found: i64 },
+    #[error("the store {path} is not a usable database: {message}")]
+    Corrupt { path: PathBuf, message: String },
+    #[error("the store {0} is on a network file system, where SQLite's locking is not safe")]
+    NetworkFileSystem(PathBuf),
+    #[error("the store {path} cannot be opened: {message}")]
+    CannotOpen { path: PathBuf, message: String },
+    #[error("the store {0} is read-only")]
+    ReadOnly(PathBuf),
+    #[error("disk full: {0}")]
+    Full(PathBuf),
+    #[error("the store {0} is locked by another process")]
+    Busy(PathBuf),
+    #[error("another process changed it first")]
+    Stale,
+    #[error("a {kind} named {name} is running already")]
+    RunIsLive { kind: RunKind, name: String },
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    #[error("the store {path} failed: {source}")]
+    Sql { path: PathBuf, source: rusqlite::Error },
+    #[error("the store failed: {0}")]
+    Query(#[from] rusqlite::Error),
+    #[error("a value in the store is not understood: {0}")]
+    Value(String),
+}
+
+impl StoreError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Missing(_) => {
+                "it is created by the first goal or session; `steadfast doctor` shows where it is looked for"
+            }
+            Self::FromTheFuture { .. } => "install the newer steadfast that wrote it",
+            Self::Corrupt { .. } => {
+                "nothing was changed; restore a backup, or move the file away and `steadfast doctor`"
+            }
+            Self::NetworkFileSystem(_) => "set STEADFAST_HOME or STEADFAST_DB to a directory on a local disk",
+            Self::ReadOnly(_) | Self::CannotOpen { .. } => "check that the file and its directory can be written",
+            Self::Full(_) => "free some space there; nothing was half written",
+            Self::Busy(_) => "try again in a moment; `steadfast doctor` shows who may hold it",
+            Self::Stale => "run the command again",
+            Self::RunIsLive { .. } => "choose another name, or end the one that is running",
+            Self::Io(_) | Self::Sql { .. } | Self::Query(_) | Self::Value(_) => "run `steadfast doctor`",
+        }
+    }
+}
+
+/// Maps SQLite's codes to errors that a user can act on.
+pub(crate) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
+    let path = path.to_owned();
+    match outage::of(&error) {
+        Some(Outage::Busy) => return StoreError::Busy(path),
+        Some(Outage::Full) => return StoreError::Full(path),
+        None => {}
+    }
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            StoreError::Corrupt { path, message: error.to_string() }
+        }
+        Some(ErrorCode::ReadOnly) => StoreError::ReadOnly(path),
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            StoreError::CannotOpen { path, message: error.to_string() }
+        }
+        _ => StoreError::Sql { path, source: error },
+    }
+}
