@@ -31,6 +31,8 @@ pub struct Typed<'a> {
     prompt: Option<TypedText>,
     goal: Option<Goal>,
     in_turn: bool,
+    /// A background hook begins the next turn of an idle client.
+    is_woken: bool,
     now: Millis,
 }
 
@@ -61,7 +63,8 @@ pub fn claim<'a>(
     let db = store.read();
     let running = db.session(&input.session_id)?.and_then(|session| session.activity.turn_id);
     let in_turn = running.is_some() && running == input.turn_id;
-    Ok(Ok(Typed { input, prompt, goal: db.goal(&input.session_id)?, in_turn, now }))
+    let is_woken = (adapter(input.host).can_rewake)();
+    Ok(Ok(Typed { input, prompt, goal: db.goal(&input.session_id)?, in_turn, is_woken, now }))
 }
 
 /// Hosts that name no turns repeat no calls.
@@ -90,7 +93,7 @@ impl Typed<'_> {
     /// Whether the goal is active while no turn runs and no background hook begins one: the user's word does.
     pub fn waits_for_user(&self) -> bool {
         let active = self.goal.as_ref().is_some_and(|goal| goal.status == GoalStatus::Active);
-        active && !self.in_turn && !(adapter(self.input.host).can_rewake)()
+        active && !self.in_turn && !self.is_woken
     }
 
     /// Runs a command and returns its answer, unless a turn that was interrupted ran it already: Esc cuts off the hook of a
@@ -173,11 +176,10 @@ impl Typed<'_> {
             return Ok(None);
         };
         let before = self.goal.as_ref().filter(|goal| goal.goal_id == after.goal_id);
-        let wakes_itself = (adapter(self.input.host).can_rewake)();
         // The end of a goal may have started the next one of the queue, which is woken.
         let gives_work = answered.verbs.iter().any(|verb| matches!(*verb, "start" | "adopt"));
         Ok(match before {
-            None if wakes_itself && !gives_work => None,
+            None if self.is_woken && !gives_work => None,
             None if after.created_at_ms >= self.now => Some(prompt::started(after, Wording::Quoted)?),
             None => Some(prompt::restore(after, ", taken over from another session", self.now)?),
             Some(before) if before.objective != after.objective => {
@@ -185,7 +187,7 @@ impl Typed<'_> {
             }
             Some(before) => {
                 let moved = before.status != GoalStatus::Active || answered.asked_to_continue;
-                let continues = moved && !wakes_itself;
+                let continues = moved && !self.is_woken;
                 continues.then(|| prompt::continuation(after, Wording::Quoted, &[], self.now)).transpose()?
             }
         })

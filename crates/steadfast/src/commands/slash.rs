@@ -271,7 +271,7 @@ mod tests {
         assert!(hint("start", "").starts_with("usage: /goal-start \"OBJECTIVE\" [--budget "), "{}", hint("start", ""));
         assert_eq!(hint("adopt", ""), "usage: /goal-adopt GOAL");
         assert_eq!(hint("update", ""), "usage: /goal-edit \"NEW OBJECTIVE\"");
-        assert_eq!(hint("pause", "now"), "usage: /goal-pause");
+        assert_eq!(hint("pause", "now"), "usage: /goal-pause [--all]");
     }
 
     #[test]

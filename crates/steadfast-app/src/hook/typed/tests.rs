@@ -27,9 +27,11 @@ fn decided(host: Host, in_turn: bool, before: Option<Goal>, after: Option<&Goal>
         event: HookEvent::PreCompact,
         observations: Vec::new(),
     };
-    let typed = Typed { input: &input, prompt: None, goal: before, in_turn, now: NOW };
+    let typed =
+        Typed { input: &input, prompt: None, goal: before, in_turn, is_woken: host.capabilities().can_wake, now: NOW };
     let text = "done\nnext: x".to_owned();
-    let answered = Answered { verbs: vec!["resume"], text, other_text, asked_to_continue: false };
+    let verb = if typed.goal.is_none() { "start" } else { "resume" };
+    let answered = Answered { verbs: vec![verb], text, other_text, asked_to_continue: false };
     let work = typed.work(&answered, after).unwrap();
     typed.decide(&answered, after, work).unwrap()
 }

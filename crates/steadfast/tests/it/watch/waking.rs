@@ -127,7 +127,7 @@ fn a_goal_of_a_closed_session_is_told_once() {
     }
     assert_eq!((world.calls(), world.events("goal_stalled")), (Vec::new(), 1));
     let messages = world.env.sql("SELECT kind, title FROM outbox");
-    assert_eq!(messages, [["goal_stalled", "Goal stands still: its session is closed"]]);
+    assert_eq!(messages, [["stalled", "Goal stalled: its session is closed"]]);
     assert_eq!(world.goal("stall_told, status"), ["1", "active"]);
 }
 
