@@ -13,7 +13,7 @@ use steadfast_model::goal::event::{Event, EventKind};
 use steadfast_model::goal::turn::{self, Charge};
 use steadfast_model::goal::{Goal, GoalStatus, PausedReason};
 use steadfast_model::host::Host;
-use steadfast_model::reading::{InvalidField, Position, Reading};
+use steadfast_model::reading::{InvalidField, Position, Reading, ToolLine};
 use steadfast_store::{Cursor, Db, Origin, Source, Store, StoreError};
 
 /// A session file with what is new in it.
@@ -134,7 +134,7 @@ pub fn record(
     let mut vanished = false;
     let mut worker_position = None;
     let mut interrupted_at = None;
-    let mut calls: &[String] = &[];
+    let mut calls: &[ToolLine] = &[];
     for file in readings {
         let source =
             Source { host: goal.host, session_id: &goal.session_id, agent_id: &file.agent_id, path: &file.path };
